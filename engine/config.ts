@@ -1,0 +1,239 @@
+import { isIP } from 'node:net';
+import path from 'node:path';
+import { z } from 'zod';
+
+/** Where a setting is wrong: one line that names it. The process prints `message` and exits with 78 (EX_CONFIG). */
+export class ConfigError extends Error {
+  override name = 'ConfigError';
+}
+
+const TOKEN_MIN_LENGTH = 32;
+
+const integer = (minimum: number, maximum: number) =>
+  z
+    .string()
+    .regex(/^\d{1,12}$/, 'must be a whole number')
+    .transform(Number)
+    .pipe(z.number().min(minimum, `must be at least ${minimum}`).max(maximum, `must be at most ${maximum}`));
+
+const tokens = z
+  .string()
+  .transform((text) => text.split(',').map((token) => token.trim()))
+  .pipe(
+    z.array(
+      z
+        .string()
+        .min(TOKEN_MIN_LENGTH, `each token needs at least ${TOKEN_MIN_LENGTH} characters`)
+        .regex(/^[\x21-\x7e]+$/, 'tokens are printable ASCII without spaces'),
+    ),
+  );
+
+const postgresUrl = z
+  .string()
+  .refine((text) => /^postgres(ql)?:\/\//.test(text) && URL.canParse(text), 'must be a postgres:// URL');
+
+const storageUrl = z
+  .string()
+  .refine((text) => /^file:/.test(text) && URL.canParse(text), 'must be a file: URL of an absolute path');
+
+/** One row a setting: `--help`, `.env.example` and the README's table follow from it. */
+export const settings = {
+  PORT: { schema: integer(0, 65_535), default: '3000', help: 'TCP port of the API; 0 takes a free one' },
+  HOST: { schema: z.string().min(1), default: '127.0.0.1', help: 'address the API listens on' },
+  DATA_DIR: { schema: z.string().min(1), default: '.data', help: 'folder of the embedded database, tokens and files' },
+  DATABASE_URL: {
+    schema: postgresUrl.optional(),
+    default: undefined,
+    help: 'Postgres 15 or newer; without it npm start runs an embedded Postgres',
+  },
+  LISTEN_DATABASE_URL: {
+    schema: postgresUrl.optional(),
+    default: undefined,
+    help: 'direct connection for LISTEN, where DATABASE_URL goes through a transaction pooler',
+  },
+  DATABASE_POOL_SIZE: { schema: integer(1, 500), default: '16', help: 'connections of one process' },
+  STORAGE_URL: {
+    schema: storageUrl.optional(),
+    default: undefined,
+    help: 'where files are kept; file:///path (default: the folder files in DATA_DIR)',
+  },
+  OWNER_AUTH: {
+    schema: z.enum(['open', 'token', 'jwt'], 'must be open, token or jwt').optional(),
+    default: undefined,
+    help: 'open (loopback only; the default of the embedded start), token or jwt',
+  },
+  OWNER_TOKENS: {
+    schema: tokens.optional(),
+    default: undefined,
+    help: 'comma-separated bearer tokens of OWNER_AUTH=token',
+  },
+  OWNER_JWKS_URL: { schema: z.url().optional(), default: undefined, help: 'key set of OWNER_AUTH=jwt' },
+  OWNER_JWT_ISSUER: {
+    schema: z.string().min(1).optional(),
+    default: undefined,
+    help: 'required issuer of OWNER_AUTH=jwt',
+  },
+  OWNER_JWT_AUDIENCE: {
+    schema: z.string().min(1).optional(),
+    default: undefined,
+    help: 'required audience of OWNER_AUTH=jwt',
+  },
+  AGENT_SERVICE_TOKENS: {
+    schema: tokens.optional(),
+    default: undefined,
+    help: 'comma-separated bearer tokens of workers and agent runtimes; npm start makes one when none is set',
+  },
+  AGENT_CATALOG: {
+    schema: z.enum(['builtin', 'none'], 'must be builtin or none'),
+    default: 'builtin',
+    help: 'builtin publishes the shipped profile templates when none are published; none publishes nothing',
+  },
+  LEASE_SECONDS: { schema: integer(1, 3_600), default: '60', help: 'how long a run lease lasts without a heartbeat' },
+  LEASE_CLAIM_SECONDS: {
+    schema: integer(1, 3_600),
+    default: '30',
+    help: 'how long a pulled request waits for its start',
+  },
+  RUN_REQUEST_MAX_ATTEMPTS: {
+    schema: integer(1, 100),
+    default: '3',
+    help: 'starts of one run request before its task fails',
+  },
+  RETRY_BACKOFF_SECONDS: {
+    schema: integer(1, 3_600),
+    default: '1',
+    help: 'first backoff after a failed run; doubles each attempt',
+  },
+  RETRY_BACKOFF_MAX_SECONDS: { schema: integer(1, 86_400), default: '300', help: 'longest backoff after a failed run' },
+  CHAT_START_SECONDS: { schema: integer(1, 86_400), default: '300', help: 'how long a chat turn waits for a runtime' },
+  LOG_LEVEL: {
+    schema: z.enum(
+      ['fatal', 'error', 'warn', 'info', 'debug', 'silent'],
+      'must be fatal, error, warn, info, debug or silent',
+    ),
+    default: 'info',
+    help: 'fatal, error, warn, info, debug or silent',
+  },
+  VALIDATE_RESPONSES: {
+    schema: z.enum(['0', '1'], 'must be 0 or 1').transform((text) => text === '1'),
+    default: '0',
+    help: '1 checks every answer against its OpenAPI schema (tests)',
+  },
+} as const;
+
+type Settings = typeof settings;
+type Parsed = { [K in keyof Settings]: z.output<Settings[K]['schema']> };
+
+export type Config = Readonly<{
+  port: number;
+  host: string;
+  dataDir: string;
+  databaseUrl: string | undefined;
+  listenDatabaseUrl: string | undefined;
+  databasePoolSize: number;
+  storageUrl: string;
+  ownerAuth:
+    | { mode: 'open' }
+    | { mode: 'token'; tokens: readonly string[] }
+    | { mode: 'jwt'; jwksUrl: string; issuer: string; audience: string };
+  agentServiceTokens: readonly string[];
+  agentCatalog: 'builtin' | 'none';
+  leaseSeconds: number;
+  leaseClaimSeconds: number;
+  runRequestMaxAttempts: number;
+  retryBackoffSeconds: number;
+  retryBackoffMaxSeconds: number;
+  chatStartSeconds: number;
+  logLevel: z.output<Settings['LOG_LEVEL']['schema']>;
+  validateResponses: boolean;
+}>;
+
+/** True for the addresses that only this machine can reach. */
+export function isLoopback(host: string): boolean {
+  const name = host.replace(/^\[|\]$/g, '').toLowerCase();
+  if (name === 'localhost' || name === '::1' || name === '::ffff:127.0.0.1') return true;
+  return isIP(name) === 4 && name.startsWith('127.');
+}
+
+function parseSettings(environment: NodeJS.ProcessEnv): Parsed {
+  const values: Record<string, unknown> = {};
+  for (const [name, setting] of Object.entries(settings)) {
+    const given = environment[name];
+    const result = setting.schema.safeParse(given === undefined || given === '' ? setting.default : given);
+    if (!result.success) throw new ConfigError(`${name}: ${result.error.issues[0]?.message ?? 'wrong value'}`);
+    values[name] = result.data;
+  }
+  return values as Parsed;
+}
+
+function ownerAuth(values: Parsed): Config['ownerAuth'] {
+  // Without a choice: open on the laptop, tokens as soon as there are any.
+  const mode = values.OWNER_AUTH ?? (values.OWNER_TOKENS ? 'token' : 'open');
+  if (mode === 'open') {
+    if (!isLoopback(values.HOST)) {
+      throw new ConfigError(
+        `OWNER_AUTH: open is only allowed while HOST is a loopback address, and HOST is ${values.HOST}; set OWNER_AUTH=token with OWNER_TOKENS, or OWNER_AUTH=jwt`,
+      );
+    }
+    return { mode };
+  }
+  if (mode === 'token') {
+    if (!values.OWNER_TOKENS?.length) throw new ConfigError('OWNER_TOKENS: required by OWNER_AUTH=token');
+    return { mode, tokens: values.OWNER_TOKENS };
+  }
+  for (const name of ['OWNER_JWKS_URL', 'OWNER_JWT_ISSUER', 'OWNER_JWT_AUDIENCE'] as const) {
+    if (!values[name]) throw new ConfigError(`${name}: required by OWNER_AUTH=jwt`);
+  }
+  return {
+    mode,
+    jwksUrl: values.OWNER_JWKS_URL as string,
+    issuer: values.OWNER_JWT_ISSUER as string,
+    audience: values.OWNER_JWT_AUDIENCE as string,
+  };
+}
+
+/**
+ * Reads the settings from the environment (the only place that does).
+ * @throws ConfigError with one line that names the wrong setting.
+ */
+export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
+  const values = parseSettings(environment);
+  const dataDir = path.resolve(values.DATA_DIR);
+  return {
+    port: values.PORT,
+    host: values.HOST,
+    dataDir,
+    databaseUrl: values.DATABASE_URL,
+    listenDatabaseUrl: values.LISTEN_DATABASE_URL ?? values.DATABASE_URL,
+    databasePoolSize: values.DATABASE_POOL_SIZE,
+    storageUrl: values.STORAGE_URL ?? new URL(`file://${path.join(dataDir, 'files')}`).href,
+    ownerAuth: ownerAuth(values),
+    agentServiceTokens: values.AGENT_SERVICE_TOKENS ?? [],
+    agentCatalog: values.AGENT_CATALOG,
+    leaseSeconds: values.LEASE_SECONDS,
+    leaseClaimSeconds: values.LEASE_CLAIM_SECONDS,
+    runRequestMaxAttempts: values.RUN_REQUEST_MAX_ATTEMPTS,
+    retryBackoffSeconds: values.RETRY_BACKOFF_SECONDS,
+    retryBackoffMaxSeconds: values.RETRY_BACKOFF_MAX_SECONDS,
+    chatStartSeconds: values.CHAT_START_SECONDS,
+    logLevel: values.LOG_LEVEL,
+    validateResponses: values.VALIDATE_RESPONSES,
+  };
+}
+
+/** The settings as text for `--help`. */
+export function settingsHelp(): string {
+  const rows = Object.entries(settings).map(([name, setting]) => {
+    const value = setting.default === undefined ? '' : ` (${setting.default})`;
+    return `  ${name.padEnd(26)} ${setting.help}${value}`;
+  });
+  return ['Settings (environment):', ...rows, ''].join('\n');
+}
+
+/** The text of `.env.example`; a test keeps the file equal to it. */
+export function envExample(): string {
+  const rows = Object.entries(settings).map(
+    ([name, setting]) => `# ${setting.help}\n#${name}=${setting.default ?? ''}`,
+  );
+  return `${rows.join('\n\n')}\n`;
+}

@@ -1,0 +1,51 @@
+import { type CommonQueryMethods, type ListSqlToken, type SerializableValue, sql, type ValueExpression } from 'slonik';
+import { z } from 'zod';
+import { Problem, problemSchema } from './problem.ts';
+
+export type Queries = Pick<CommonQueryMethods, 'one' | 'maybeOne' | 'any' | 'many' | 'query'>;
+
+const refusal = z.object({ problem: problemSchema });
+
+/** A jsonb argument. */
+export function json(value: unknown) {
+  return value === null || value === undefined ? null : sql.jsonb(value as SerializableValue);
+}
+
+/** A text[] argument. */
+export function textArray(values: readonly string[] | undefined) {
+  return values === undefined ? null : sql.array([...values], 'text');
+}
+
+/** A uuid[] argument. */
+export function uuidArray(values: readonly string[] | undefined) {
+  return values === undefined ? null : sql.array([...values], 'uuid');
+}
+
+export type Argument = ValueExpression | ListSqlToken | undefined;
+
+/**
+ * One transition in one round trip: `select app.<name>(p_a => $1, …)`, whose jsonb result is parsed by `schema`.
+ * `undefined` and `null` both go as null.
+ * @throws Problem when the function refuses, by `app.fail` (mapped where errors are mapped) or by `{problem}`.
+ */
+export async function call<S extends z.ZodType>(
+  queries: Queries,
+  name: string,
+  args: Readonly<Record<string, Argument>>,
+  schema: S,
+): Promise<z.output<S>> {
+  const list = Object.entries(args).map(
+    ([key, value]) => sql.fragment`${sql.identifier([key])} => ${(value ?? null) as ValueExpression}`,
+  );
+  const row = await queries.one(
+    sql.type(
+      z.object({ result: z.unknown() }),
+    )`select ${sql.identifier(['app', name])}(${sql.join(list, sql.fragment`, `)}) as result`,
+  );
+  const refused = refusal.safeParse(row.result);
+  if (refused.success) {
+    const { status, code, message, issues } = refused.data.problem;
+    throw new Problem(status, code, message, issues);
+  }
+  return schema.parse(row.result);
+}

@@ -1,0 +1,62 @@
+import { createPool, type DatabasePool, type Interceptor, type QueryResultRow, SchemaValidationError } from 'slonik';
+
+/** Every row is checked and converted by the zod schema of its query; slonik alone would not do it. */
+const validateRows: Interceptor = {
+  name: 'validate-rows',
+  async transformRowAsync(context, query, row) {
+    if (!context.resultParser) return row;
+    const result = await context.resultParser['~standard'].validate(row);
+    if (result.issues) throw new SchemaValidationError(query, row as never, result.issues as never);
+    return result.value as QueryResultRow;
+  },
+};
+
+function safeInteger(text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value)) throw new RangeError('an int8 beyond the safe integers');
+  return value;
+}
+
+export type PoolOptions = Readonly<{
+  /** The login role whose rights the connections have; the URL's user must be it or be allowed to become it. */
+  role: 'runner_api' | 'runner_jobs' | 'runner_admin';
+  size: number;
+  applicationName?: string;
+  /** Longest statement, in ms; then the caller sees `service_unavailable`. */
+  statementTimeoutMs?: number;
+}>;
+
+/** The URL with the role and time-outs as start-up options: set at connect, so that nothing is ever set for a session later. */
+export function roleUrl(
+  url: string,
+  options: Pick<PoolOptions, 'role' | 'applicationName' | 'statementTimeoutMs'>,
+): string {
+  const parsed = new URL(url);
+  const given = parsed.searchParams.get('options');
+  const ours = `-c role=${options.role} -c statement_timeout=${options.statementTimeoutMs ?? 30_000} -c lock_timeout=10000 -c timezone=UTC`;
+  parsed.searchParams.set('options', given ? `${given} ${ours}` : ours);
+  if (options.applicationName) parsed.searchParams.set('application_name', options.applicationName);
+  return parsed.href;
+}
+
+/** A pool of connections with the rights of `role`; nothing is set for a session, so nothing is reset on release. */
+export async function openPool(url: string, options: PoolOptions): Promise<DatabasePool> {
+  return createPool(roleUrl(url, options), {
+    interceptors: [validateRows],
+    maximumPoolSize: options.size,
+    connectionTimeout: 5_000,
+    connectionRetryLimit: 0,
+    resetConnection: async () => {},
+    statementTimeout: 'DISABLE_TIMEOUT',
+    idleInTransactionSessionTimeout: 'DISABLE_TIMEOUT',
+    idleTimeout: 60_000,
+    captureStackTrace: false,
+    typeParsers: [
+      { name: 'numeric', parse: (text) => text },
+      { name: 'int8', parse: safeInteger },
+      { name: 'timestamptz', parse: (text) => new Date(text).toISOString() },
+      { name: 'timestamp', parse: (text) => text },
+      { name: 'date', parse: (text) => text },
+    ],
+  });
+}

@@ -1,0 +1,35 @@
+import { z } from 'zod';
+
+export const issueSchema = z.object({ path: z.string(), message: z.string(), code: z.string() });
+export type Issue = z.output<typeof issueSchema>;
+
+/** What a transition answers when it changed state and refuses (`{problem: …}`), and what `app.fail` raises. */
+export const problemSchema = z.object({
+  status: z.int(),
+  code: z.string(),
+  message: z.string(),
+  issues: z.array(issueSchema).optional(),
+});
+
+/** A refusal with the HTTP status and machine code of the contract (section 7). */
+export class Problem extends Error {
+  override name = 'Problem';
+  readonly status: number;
+  readonly code: string;
+  readonly issues: readonly Issue[] | undefined;
+  readonly headers: Readonly<Record<string, string>> | undefined;
+
+  constructor(
+    status: number,
+    code: string,
+    message: string,
+    issues?: readonly Issue[],
+    headers?: Record<string, string>,
+  ) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.issues = issues;
+    this.headers = headers;
+  }
+}
