@@ -1,0 +1,82 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { chown, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { type Account, isRoot } from './account.ts';
+import type { Binaries } from './binaries.ts';
+
+/** Nothing of our environment reaches Postgres: no PG* variables, no locale of the person who starts it. */
+export const environment = {
+  PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+  LC_ALL: 'C',
+  TZ: 'UTC',
+};
+
+export const SUPERUSER = 'postgres';
+
+/** How to spawn as the account; nothing to change when we are not root. */
+export function asAccount(account: Account | undefined) {
+  return { env: environment, cwd: '/', ...(account ? { uid: account.uid, gid: account.gid } : {}) };
+}
+
+export function clusterExists(cluster: string): boolean {
+  return existsSync(path.join(cluster, 'PG_VERSION'));
+}
+
+/** @throws when the cluster belongs to another major version or to an account that we cannot be. */
+export async function checkCluster(cluster: string, binaries: Binaries): Promise<void> {
+  const major = Number(await readFile(path.join(cluster, 'PG_VERSION'), 'utf8'));
+  if (major !== binaries.major) {
+    throw new Error(`the database in ${cluster} is of Postgres ${major}, and this is Postgres ${binaries.major}`);
+  }
+}
+
+export type NewCluster = Readonly<{
+  binaries: Binaries;
+  cluster: string;
+  password: string;
+  account: Account | undefined;
+  /** False for a cluster that is thrown away. */
+  durable: boolean;
+}>;
+
+/** Makes the cluster beside its place and moves it there when it is complete: a start that dies here leaves no half. */
+export async function makeCluster(options: NewCluster): Promise<void> {
+  const { binaries, cluster, account } = options;
+  const unfinished = `${cluster}.new`;
+  const passwordFile = `${cluster}.password`;
+  // UTF-8 with code point order, the same on every machine; lower() and friends know all of Unicode.
+  const locale =
+    binaries.major >= 17
+      ? ['--no-locale', '--locale-provider=builtin', '--builtin-locale=C.UTF-8']
+      : ['--locale=C', '--lc-ctype=C.UTF-8'];
+  try {
+    await rm(unfinished, { recursive: true, force: true });
+    await rm(passwordFile, { force: true });
+    await mkdir(unfinished, { mode: 0o700 });
+    await writeFile(passwordFile, options.password, { mode: 0o600, flag: 'wx' });
+    if (account && isRoot()) {
+      await chown(unfinished, account.uid, account.gid);
+      await chown(passwordFile, account.uid, account.gid);
+    }
+    await promisify(execFile)(
+      path.join(binaries.bin, 'initdb'),
+      [
+        ...['-D', unfinished, '-U', SUPERUSER, '-E', 'UTF8', ...locale],
+        ...['-A', 'scram-sha-256', `--pwfile=${passwordFile}`, ...(options.durable ? [] : ['--no-sync'])],
+        ...(binaries.major >= 14 ? ['--no-instructions'] : []),
+      ],
+      asAccount(account),
+    );
+    await rename(unfinished, cluster);
+  } catch (error) {
+    const detail = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : '';
+    const lines = detail ? detail.split('\n').filter((line) => /error|fatal|detail|hint/i.test(line)) : [];
+    const reason = lines.join(' ') || (error instanceof Error ? error.message : String(error));
+    throw new Error(`cannot make a database in ${cluster}: ${reason}`, { cause: error });
+  } finally {
+    await rm(passwordFile, { force: true });
+    await rm(unfinished, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,95 @@
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { chmod, mkdir, mkdtemp, readFile, rename, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { type Account, canRead, closedFolder, isRoot, ownerOf, serviceAccount } from './account.ts';
+import { type Binaries, bundledBinaries, copyBinaries } from './binaries.ts';
+import { clusterExists } from './cluster.ts';
+
+/** Where an account that cannot enter our folders finds its binaries and data. */
+const ELSEWHERE = '/var/lib/business-runner';
+
+export type Place = Readonly<{
+  cluster: string;
+  binaries: Binaries;
+  account: Account | undefined;
+  /** For the person who starts it: why something does not lie in the data folder. */
+  notes: readonly string[];
+}>;
+
+/** Makes the data folder; when we are root, so that the Postgres account can pass through it. */
+export async function makeDataFolder(dataDir: string): Promise<void> {
+  if (existsSync(dataDir)) return;
+  await mkdir(dataDir, { recursive: true });
+  await chmod(dataDir, isRoot() ? 0o711 : 0o700);
+}
+
+async function clusterElsewhere(dataDir: string, base: string): Promise<string> {
+  await mkdir(base, { recursive: true });
+  await chmod(base, 0o755);
+  // A removed data folder must not come back with an old database: the name is new each time.
+  const name = createHash('sha256').update(dataDir).digest('hex').slice(0, 12);
+  const folder = await mkdtemp(path.join(base, `${name}-`));
+  await chmod(folder, 0o711);
+  return path.join(folder, 'postgres');
+}
+
+async function clusterOfRoot(dataDir: string, base: string): Promise<{ cluster: string; account: Account }> {
+  const pointer = path.join(dataDir, 'postgres.location');
+  const recorded = (await readFile(pointer, 'utf8').catch(() => '')).trim();
+  if (recorded) {
+    if (existsSync(path.dirname(recorded))) {
+      return { cluster: recorded, account: clusterExists(recorded) ? ownerOf(recorded) : serviceAccount() };
+    }
+    throw new Error(
+      `the database of ${dataDir} was in ${recorded}, which is gone; bring it back, or remove ${pointer} to begin with an empty one`,
+    );
+  }
+  const inside = path.join(dataDir, 'postgres');
+  if (clusterExists(inside)) {
+    const account = ownerOf(inside);
+    const closed = closedFolder(account, inside);
+    if (closed === undefined) return { cluster: inside, account };
+    throw new Error(
+      `the database in ${inside} belongs to ${account.name}, who cannot enter ${closed}; allow it with chmod o+x ${closed}`,
+    );
+  }
+  const account = serviceAccount();
+  if (closedFolder(account, dataDir) === undefined) return { cluster: inside, account };
+  const cluster = await clusterElsewhere(dataDir, base);
+  // Whole or not at all: a half-written pointer would lead to an empty database.
+  await writeFile(`${pointer}.new`, `${cluster}\n`);
+  await rename(`${pointer}.new`, pointer);
+  return { cluster, account };
+}
+
+/**
+ * Finds where the embedded Postgres of a data folder lives, whom it runs as and with which binaries. As an ordinary user
+ * it is simply the data folder; root has to hand over to an account that may be unable to enter it.
+ */
+export async function findPlace(dataDir: string, base = ELSEWHERE): Promise<Place> {
+  await makeDataFolder(dataDir);
+  const bundled = await bundledBinaries();
+  if (!isRoot()) {
+    const cluster = path.join(dataDir, 'postgres');
+    if (clusterExists(cluster) && ownerOf(cluster).uid !== process.getuid?.()) {
+      throw new Error(
+        `the database in ${cluster} belongs to ${ownerOf(cluster).name}; start as that account or as root`,
+      );
+    }
+    return { cluster, binaries: bundled, account: undefined, notes: [] };
+  }
+  const { cluster, account } = await clusterOfRoot(dataDir, base);
+  const notes: string[] = [];
+  if (path.dirname(cluster) !== dataDir) {
+    const closed = closedFolder(account, dataDir) ?? dataDir;
+    notes.push(`the database lies in ${cluster}: it runs as ${account.name}, who cannot enter ${closed}`);
+  }
+  const readable = ['bin/postgres', 'share/postgresql/postgres.bki'].every((file) =>
+    canRead(account, path.join(path.dirname(bundled.bin), file)),
+  );
+  if (readable) return { cluster, binaries: bundled, account, notes };
+  const binaries = await copyBinaries(bundled, base);
+  notes.push(`the Postgres binaries are copied to ${path.dirname(binaries.bin)} for the account ${account.name}`);
+  return { cluster, binaries, account, notes };
+}
