@@ -1,0 +1,98 @@
+import { isUtf8 } from 'node:buffer';
+import path from 'node:path';
+import { fileTypeFromBuffer } from 'file-type';
+
+export const OCTET_STREAM = 'application/octet-stream';
+
+/** How much of a file the signature is looked for in: office files name their kind some way into the archive. */
+const SAMPLE_BYTES = 64 * 1024;
+
+/** Types without a signature: the name says which text it is, the bytes have to be text. */
+const TEXT_TYPES: Readonly<Record<string, string>> = {
+  '.md': 'text/markdown',
+  '.markdown': 'text/markdown',
+  '.txt': 'text/plain',
+  '.text': 'text/plain',
+  '.log': 'text/plain',
+  '.csv': 'text/csv',
+  '.tsv': 'text/tab-separated-values',
+  '.json': 'application/json',
+  '.jsonl': 'application/x-ndjson',
+  '.ndjson': 'application/x-ndjson',
+  '.yaml': 'application/yaml',
+  '.yml': 'application/yaml',
+  '.toml': 'application/toml',
+  '.html': 'text/html',
+  '.htm': 'text/html',
+  '.css': 'text/css',
+  '.js': 'text/javascript',
+  '.mjs': 'text/javascript',
+  '.xml': 'application/xml',
+  '.svg': 'image/svg+xml',
+  '.sql': 'application/sql',
+  '.ics': 'text/calendar',
+  '.patch': 'text/x-diff',
+  '.diff': 'text/x-diff',
+};
+
+/** Bytes of a character that the end of `chunk` cuts off: at most three. */
+function cutOff(chunk: Uint8Array): number {
+  for (let back = 1; back <= 3 && back <= chunk.length; back += 1) {
+    const byte = chunk[chunk.length - back] ?? 0;
+    if (byte < 0x80) return 0;
+    if (byte >= 0xc0) {
+      const length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
+      return length > back ? back : 0;
+    }
+  }
+  return 0;
+}
+
+/** Strict UTF-8 without NUL, chunk by chunk; a character may lie across two chunks. */
+export function textCheck(): { observe: (chunk: Uint8Array) => void; isText: () => boolean } {
+  let carry = Buffer.alloc(0);
+  let valid = true;
+  return {
+    observe(chunk) {
+      if (!valid) return;
+      const bytes = carry.length > 0 ? Buffer.concat([carry, chunk]) : chunk;
+      const whole = bytes.subarray(0, bytes.length - cutOff(bytes));
+      valid = isUtf8(whole) && !whole.includes(0);
+      carry = Buffer.from(bytes.subarray(whole.length));
+    },
+    isText: () => valid && carry.length === 0,
+  };
+}
+
+export type MediaTypeProbe = Readonly<{
+  observe: (chunk: Uint8Array) => void;
+  /** After the last chunk. */
+  mediaType: () => Promise<string>;
+}>;
+
+/**
+ * The canonical media type of a file, from its bytes while they pass by: a text type when the name has a text extension
+ * and all of the file is UTF-8, else what the signature of its first bytes says, else `application/octet-stream`.
+ * What a caller claims plays no part.
+ */
+export function mediaTypeProbe(fileName: string): MediaTypeProbe {
+  const textType = TEXT_TYPES[path.extname(fileName).toLowerCase()];
+  const text = textCheck();
+  const sample: Uint8Array[] = [];
+  let sampled = 0;
+  return {
+    observe(chunk) {
+      if (textType !== undefined) text.observe(chunk);
+      if (sampled >= SAMPLE_BYTES) return;
+      // A copy: the source may use its buffer again.
+      const part = Uint8Array.from(chunk.subarray(0, SAMPLE_BYTES - sampled));
+      sample.push(part);
+      sampled += part.length;
+    },
+    async mediaType() {
+      if (textType !== undefined && text.isText()) return textType;
+      const found = await fileTypeFromBuffer(Buffer.concat(sample));
+      return found?.mime ?? OCTET_STREAM;
+    },
+  };
+}

@@ -1,0 +1,215 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { constants, type Stats } from 'node:fs';
+import { type FileHandle, lstat, mkdir, open, opendir, realpath, rename, rmdir, unlink } from 'node:fs/promises';
+import path from 'node:path';
+import type { Readable } from 'node:stream';
+import { eachChunk } from './chunks.ts';
+import { listFiles, removeFiles } from './file_tree.ts';
+import { keySegments, prefixSegments } from './keys.ts';
+import {
+  type GetOptions,
+  type PutOptions,
+  type Storage,
+  StorageMissingError,
+  StorageTooLargeError,
+} from './storage.ts';
+
+const DIRECTORY_MODE = 0o700;
+const FILE_MODE = 0o600;
+const INCOMING = '.incoming';
+
+function hasCode(error: unknown, ...codes: string[]): boolean {
+  return error instanceof Error && 'code' in error && codes.includes(String(error.code));
+}
+
+async function syncDirectory(directory: string): Promise<void> {
+  const handle = await open(directory, constants.O_RDONLY);
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Makes `directory` and what is missing above it, and makes each new entry durable. */
+async function makeDirectory(directory: string): Promise<void> {
+  const first = await mkdir(directory, { recursive: true, mode: DIRECTORY_MODE });
+  if (first === undefined) return;
+  for (let made = directory; ; made = path.dirname(made)) {
+    await syncDirectory(path.dirname(made));
+    if (made === first || made === path.dirname(made)) return;
+  }
+}
+
+async function writeAll(handle: FileHandle, chunk: Uint8Array): Promise<void> {
+  for (let offset = 0; offset < chunk.byteLength; ) {
+    const { bytesWritten } = await handle.write(chunk, offset, chunk.byteLength - offset);
+    offset += bytesWritten;
+  }
+}
+
+/**
+ * Objects are files below `root`. A put writes to `.incoming/<uuid>`, syncs and renames, so a reader sees the old
+ * object or the whole new one. Symbolic links are never followed: below the root everything is a real folder or file.
+ */
+export function openFileStorage(root: string): Storage {
+  const absolute = path.resolve(root);
+  const incoming = path.join(absolute, INCOMING);
+
+  /** The folder of a key, checked to lie where its name says: a link in between would lead out of the root. */
+  async function folderOf(parts: readonly string[]): Promise<string> {
+    const base = await realpath(absolute);
+    const expected = path.join(base, ...parts);
+    const actual = await realpath(expected);
+    if (actual !== expected) throw new Error(`a symbolic link below the storage root: ${parts.join('/')}`);
+    return actual;
+  }
+
+  async function openObject(key: string): Promise<{ handle: FileHandle; stats: Stats }> {
+    const parts = keySegments(key);
+    let handle: FileHandle;
+    try {
+      const folder = await folderOf(parts.slice(0, -1));
+      handle = await open(path.join(folder, parts.at(-1) ?? ''), constants.O_RDONLY | constants.O_NOFOLLOW);
+    } catch (error) {
+      if (hasCode(error, 'ENOENT', 'ENOTDIR')) throw new StorageMissingError(key);
+      throw error;
+    }
+    const stats = await handle.stat();
+    if (stats.isFile()) return { handle, stats };
+    await handle.close();
+    throw new StorageMissingError(key);
+  }
+
+  async function moveIntoPlace(temporary: string, parts: readonly string[]): Promise<void> {
+    const wanted = path.join(absolute, ...parts.slice(0, -1));
+    for (let attempt = 1; ; attempt += 1) {
+      await makeDirectory(wanted);
+      try {
+        const folder = await folderOf(parts.slice(0, -1));
+        await rename(temporary, path.join(folder, parts.at(-1) ?? ''));
+        await syncDirectory(folder);
+        return;
+      } catch (error) {
+        // A delete beside us may have taken the folder away because it was empty.
+        if (attempt === 10 || !hasCode(error, 'ENOENT')) throw error;
+      }
+    }
+  }
+
+  async function put(key: string, source: Readable | AsyncIterable<Uint8Array>, options: PutOptions = {}) {
+    const parts = keySegments(key);
+    await makeDirectory(incoming);
+    const temporary = path.join(incoming, randomUUID());
+    const handle = await open(temporary, 'wx', FILE_MODE);
+    try {
+      const hash = createHash('sha256');
+      let size = 0;
+      await eachChunk(
+        source,
+        async (chunk) => {
+          size += chunk.byteLength;
+          if (options.maxBytes !== undefined && size > options.maxBytes) {
+            throw new StorageTooLargeError(options.maxBytes);
+          }
+          hash.update(chunk);
+          options.observe?.(chunk);
+          await writeAll(handle, chunk);
+        },
+        options.signal,
+      );
+      await handle.sync();
+      options.signal?.throwIfAborted();
+      await moveIntoPlace(temporary, parts);
+      return { size, sha256: hash.digest('hex') };
+    } catch (error) {
+      await unlink(temporary).catch(() => {});
+      throw error;
+    } finally {
+      await handle.close();
+    }
+  }
+
+  async function get(key: string, options: GetOptions = {}): Promise<Readable> {
+    options.signal?.throwIfAborted();
+    const { handle } = await openObject(key);
+    const { start, end, signal } = options;
+    return handle.createReadStream({
+      ...(start === undefined ? {} : { start }),
+      ...(end === undefined ? {} : { end }),
+      ...(signal === undefined ? {} : { signal }),
+    });
+  }
+
+  async function stat(key: string) {
+    try {
+      const { handle, stats } = await openObject(key);
+      await handle.close();
+      return { size: stats.size };
+    } catch (error) {
+      if (error instanceof StorageMissingError) return null;
+      throw error;
+    }
+  }
+
+  async function remove(key: string): Promise<void> {
+    const parts = keySegments(key);
+    try {
+      const folder = await folderOf(parts.slice(0, -1));
+      await unlink(path.join(folder, parts.at(-1) ?? ''));
+    } catch (error) {
+      if (!hasCode(error, 'ENOENT', 'ENOTDIR')) throw error;
+    }
+    // Empty folders go too; the first one that is in use ends the walk.
+    for (let depth = parts.length - 1; depth > 0; depth -= 1) {
+      const emptied = await rmdir(path.join(absolute, ...parts.slice(0, depth))).then(
+        () => true,
+        () => false,
+      );
+      if (!emptied) return;
+    }
+  }
+
+  async function folderOfPrefix(prefix: string): Promise<string | null> {
+    const parts = prefixSegments(prefix);
+    try {
+      return await folderOf(parts);
+    } catch (error) {
+      if (hasCode(error, 'ENOENT', 'ENOTDIR')) return null;
+      throw error;
+    }
+  }
+
+  async function deletePrefix(prefix: string, options: { batch?: number; signal?: AbortSignal | undefined } = {}) {
+    const folder = await folderOfPrefix(prefix);
+    if (folder === null) return { deleted: 0, done: true };
+    return removeFiles(folder, options.batch ?? 200, options.signal);
+  }
+
+  async function list(prefix: string, options: { after?: string; limit?: number } = {}) {
+    const folder = await folderOfPrefix(prefix);
+    if (folder === null) return { objects: [], next: null };
+    const limit = options.limit ?? 200;
+    const objects = await listFiles(folder, prefix, options.after ?? '', limit + 1);
+    const page = objects.slice(0, limit);
+    return { objects: page, next: objects.length > limit ? (page.at(-1)?.key ?? null) : null };
+  }
+
+  async function removeAbandoned(olderThanMs: number): Promise<number> {
+    let removed = 0;
+    try {
+      for await (const entry of await opendir(incoming)) {
+        const file = path.join(incoming, entry.name);
+        const stats = await lstat(file).catch(() => null);
+        if (!stats || Date.now() - stats.mtimeMs < olderThanMs) continue;
+        await unlink(file).catch(() => {});
+        removed += 1;
+      }
+    } catch (error) {
+      if (!hasCode(error, 'ENOENT')) throw error;
+    }
+    return removed;
+  }
+
+  return { put, get, stat, delete: remove, deletePrefix, list, removeAbandoned };
+}

@@ -1,0 +1,44 @@
+import { randomUUID } from 'node:crypto';
+
+const SEGMENT = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$/;
+const MAX_LENGTH = 512;
+
+function segments(text: string): string[] {
+  const parts = text.split('/');
+  // Segments never begin with a dot: no `..`, no hidden files, and `.incoming` of the file driver is out of reach.
+  if (text.length > MAX_LENGTH || !parts.every((part) => SEGMENT.test(part))) {
+    throw new RangeError(`not a storage key: ${JSON.stringify(text.slice(0, 100))}`);
+  }
+  return parts;
+}
+
+/** The parts of a key. @throws RangeError on anything that we would not have made ourselves. */
+export function keySegments(key: string): string[] {
+  return segments(key);
+}
+
+/** The parts of a prefix, which is whole segments and ends with a slash. @throws RangeError */
+export function prefixSegments(prefix: string): string[] {
+  if (!prefix.endsWith('/')) throw new RangeError(`a storage prefix ends with a slash: ${JSON.stringify(prefix)}`);
+  return segments(prefix.slice(0, -1));
+}
+
+/** All that belongs to one organization lies below this prefix, so that it can be deleted or moved whole. */
+export function organizationPrefix(organizationId: string): string {
+  return `organizations/${organizationId}/`;
+}
+
+/** A fresh key for an output of a run. Fresh each time: an upload sent again never changes bytes that were recorded. */
+export function runOutputKey(organizationId: string, runId: string): string {
+  return `${organizationPrefix(organizationId)}runs/${runId}/outputs/${randomUUID()}`;
+}
+
+/** A fresh key for an uploaded input of a task. */
+export function taskInputKey(organizationId: string, taskId: string): string {
+  return `${organizationPrefix(organizationId)}tasks/${taskId}/inputs/${randomUUID()}`;
+}
+
+/** A fresh key for a file that was written for one run before it started. */
+export function runContextKey(organizationId: string, runId: string): string {
+  return `${organizationPrefix(organizationId)}runs/${runId}/context/${randomUUID()}`;
+}

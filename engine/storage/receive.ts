@@ -1,0 +1,19 @@
+import type { Readable } from 'node:stream';
+import { mediaTypeProbe } from '../media_types.ts';
+import type { Storage, StoredObject } from './storage.ts';
+
+/**
+ * Stores an upload and finds its media type from the bytes as they pass by.
+ * @throws StorageTooLargeError, the signal's reason, or the error of the source; then nothing is stored.
+ */
+export async function receiveFile(
+  storage: Storage,
+  key: string,
+  source: Readable,
+  options: Readonly<{ fileName: string; maxBytes?: number; signal?: AbortSignal | undefined }>,
+): Promise<StoredObject & { mediaType: string }> {
+  const { fileName, ...limits } = options;
+  const probe = mediaTypeProbe(fileName);
+  const stored = await storage.put(key, source, { ...limits, observe: probe.observe });
+  return { ...stored, mediaType: await probe.mediaType() };
+}

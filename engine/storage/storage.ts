@@ -1,0 +1,76 @@
+import type { Readable } from 'node:stream';
+
+export type StoredObject = Readonly<{ size: number; sha256: string }>;
+export type ListedObject = Readonly<{ key: string; size: number }>;
+
+export type PutOptions = Readonly<{
+  /** More bytes than this end the put with StorageTooLargeError. */
+  maxBytes?: number;
+  signal?: AbortSignal | undefined;
+  /** Sees every chunk before it is written, e.g. to find the media type while the bytes pass by. */
+  observe?: (chunk: Uint8Array) => void;
+}>;
+
+export type GetOptions = Readonly<{
+  /** First byte, default 0. */
+  start?: number;
+  /** Last byte, inclusive, as in HTTP ranges; default the last byte of the object. */
+  end?: number;
+  signal?: AbortSignal | undefined;
+}>;
+
+/**
+ * Where bytes lie. Objects are whole or absent: a put that fails or is aborted leaves nothing behind, one that returned
+ * survives a power cut. Keys are made by us (`keys.ts`), never taken from a request. An object store fits behind this
+ * interface as it is: put is a multipart upload, list pages as its listing does, prefixes end with a slash.
+ */
+export type Storage = Readonly<{
+  /**
+   * Streams `source` to `key`, replacing what was there in one step. The source is read at the pace of the disk and is
+   * not destroyed when the put fails, so that a handler can still answer the request that it came from.
+   * @throws StorageTooLargeError, the signal's reason, or the error of the source.
+   */
+  put(key: string, source: Readable | AsyncIterable<Uint8Array>, options?: PutOptions): Promise<StoredObject>;
+  /**
+   * Opens the object before it returns: what is missing is known before a response has begun.
+   * @throws StorageMissingError
+   */
+  get(key: string, options?: GetOptions): Promise<Readable>;
+  /** The size in bytes, or null when there is no such object. */
+  stat(key: string): Promise<{ size: number } | null>;
+  /** Deleting what is not there is fine: jobs run twice. */
+  delete(key: string): Promise<void>;
+  /**
+   * Deletes at most `batch` objects below `prefix` (default 200). Call it again until `done`; a process that died
+   * between two calls has lost nothing.
+   */
+  deletePrefix(
+    prefix: string,
+    options?: { batch?: number; signal?: AbortSignal | undefined },
+  ): Promise<{ deleted: number; done: boolean }>;
+  /** Objects below `prefix` ordered by key, `limit` a page (default 200); `next` is the `after` of the next page. */
+  list(
+    prefix: string,
+    options?: { after?: string; limit?: number },
+  ): Promise<{ objects: ListedObject[]; next: string | null }>;
+  /** Removes what puts left that a crash cut off, when it is older than `olderThanMs`. Answers how many. */
+  removeAbandoned(olderThanMs: number): Promise<number>;
+}>;
+
+export class StorageMissingError extends Error {
+  override name = 'StorageMissingError';
+  readonly key: string;
+  constructor(key: string) {
+    super(`no stored object ${key}`);
+    this.key = key;
+  }
+}
+
+export class StorageTooLargeError extends Error {
+  override name = 'StorageTooLargeError';
+  readonly maxBytes: number;
+  constructor(maxBytes: number) {
+    super(`more than ${maxBytes} bytes`);
+    this.maxBytes = maxBytes;
+  }
+}
