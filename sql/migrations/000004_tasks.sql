@@ -97,12 +97,13 @@ create index tasks_source_chat_id_idx on app.tasks (organization_id, source_chat
 create index tasks_waiting_until_idx on app.tasks (waiting_until) where status = 'waiting';
 create index tasks_scheduled_at_idx on app.tasks (scheduled_at) where status = 'blocked' and scheduled_at is not null;
 
--- The version rises with every change of the task, whoever makes it.
+-- The version rises with every change of the task, whoever makes it. What its own creation still does to it in the
+-- same transaction (edges, blockers) is part of that first version.
 create function app.tasks_raise_version() returns trigger
   language plpgsql set search_path = pg_catalog, pg_temp
   as $$
 begin
-  if new is distinct from old then
+  if new is distinct from old and not (old.version = 1 and old.created_at = now()) then
     new.version := old.version + 1;
     new.updated_at := greatest(clock_timestamp(), old.updated_at);
   end if;
@@ -130,6 +131,9 @@ create table app.task_dependencies (
   id uuid not null default app.uuid_v7(),
   task_id uuid not null,
   depends_on_task_id uuid not null,
+  -- Roots never change; kept here so that the roots a transition has to lock are found by one index.
+  root_task_id uuid not null,
+  depends_on_root_task_id uuid not null,
   required boolean not null default true,
   created_at timestamptz not null default now(),
   constraint task_dependencies_pkey primary key (organization_id, id),
@@ -142,6 +146,9 @@ create table app.task_dependencies (
 );
 create index task_dependencies_depends_on_task_id_idx
   on app.task_dependencies (organization_id, depends_on_task_id, task_id);
+create index task_dependencies_depends_on_root_task_id_idx
+  on app.task_dependencies (organization_id, depends_on_root_task_id, root_task_id)
+  where root_task_id <> depends_on_root_task_id;
 create index task_dependencies_created_at_idx on app.task_dependencies (organization_id, task_id, created_at, id);
 alter table app.task_dependencies enable row level security;
 alter table app.task_dependencies force row level security;

@@ -110,7 +110,10 @@ end
 $$;
 revoke all on function app.run_requests_count() from public;
 reset role;
+-- A function's owner needs CREATE on its schema at the moment it becomes the owner.
+grant create on schema app to runner_scoped;
 alter function app.run_requests_count() owner to runner_scoped;
+revoke create on schema app from runner_scoped;
 set local role runner_owner;
 create constraint trigger run_requests_count_insert after insert on app.run_requests
   deferrable initially deferred for each row

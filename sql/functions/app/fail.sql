@@ -1,0 +1,18 @@
+-- Refuses a transition that has changed nothing: SQLSTATE RN + HTTP status, detail = machine code, hint = issues.
+create or replace function app.fail(p_status integer, p_code text, p_message text, p_issues jsonb default null)
+  returns void
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  raise exception using
+    errcode = 'RN' || p_status,
+    message = p_message,
+    detail = p_code,
+    hint = coalesce(p_issues::text, '');
+end
+$$;
+
+alter function app.fail owner to runner_scoped;
+revoke all on function app.fail from public;
+grant execute on function app.fail to runner_global;

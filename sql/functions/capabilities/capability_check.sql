@@ -1,0 +1,23 @@
+-- Authenticates a request that carries an execution token (contract 5, agentExecutionCapability).
+-- Codes: 401 agent_unauthorized. What it may change is judged again inside each transition.
+create or replace function app.capability_check(p_organization_id uuid, p_token_hash text)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_actor jsonb;
+begin
+  perform set_config('app.organization_id', p_organization_id::text, true);
+  v_actor := app.capability_actor(p_organization_id, p_token_hash, false);
+  if v_actor is null or not exists (
+    select 1 from app.organizations where id = p_organization_id and deleted_at is null) then
+    perform app.fail(401, 'agent_unauthorized', 'The execution capability is not valid');
+  end if;
+  return jsonb_build_object('actor', v_actor);
+end
+$$;
+
+alter function app.capability_check owner to runner_scoped;
+revoke all on function app.capability_check from public;
+grant execute on function app.capability_check to runner_api;

@@ -1,0 +1,20 @@
+-- Is the run budget of the task, or of one of its ancestors, used up?
+create or replace function app.task_budget_used(p_organization_id uuid, p_task_id uuid)
+  returns boolean
+  language sql stable
+  set search_path = pg_catalog, pg_temp
+as $$
+  with recursive up as (
+    select t.parent_id, t.consumed_agent_run_count, t.spec, t.kind from app.tasks t
+      where t.organization_id = p_organization_id and t.id = p_task_id
+    union all
+    select t.parent_id, t.consumed_agent_run_count, t.spec, t.kind from app.tasks t join up on t.id = up.parent_id
+      where t.organization_id = p_organization_id
+  )
+  select coalesce(bool_or(up.consumed_agent_run_count >= coalesce(
+    (up.spec #>> '{budget,maxAgentRuns}')::integer, case up.kind when 'initiative' then 500 else 10 end)), false)
+  from up
+$$;
+
+alter function app.task_budget_used owner to runner_scoped;
+revoke all on function app.task_budget_used from public;

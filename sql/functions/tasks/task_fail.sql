@@ -1,0 +1,44 @@
+-- open → failed, for good. Its open ancestors fail with it, what is open below them is cancelled, and all of them
+-- remember this failure: a retry brings back exactly those (contract 3.6). The caller holds the roots.
+create or replace function app.task_fail(p_organization_id uuid, p_task_id uuid, p_error jsonb)
+  returns void
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_failed uuid[];
+  v_open uuid[];
+begin
+  with recursive up as (
+    select t.id, t.parent_id from app.tasks t where t.organization_id = p_organization_id and t.id = p_task_id
+    union all
+    select t.id, t.parent_id from app.tasks t join up on t.id = up.parent_id
+      where t.organization_id = p_organization_id
+  ), failed as (
+    update app.tasks t
+      set status = 'failed', phase = 'closed', blockers = '[]', active_run_id = null, waiting_until = null,
+        waiting_reason = null, failure_origin_id = p_task_id,
+        error = case when t.id = p_task_id then p_error else jsonb_build_object('code', 'child_failed',
+          'message', 'A task below failed', 'retryable', false, 'taskId', p_task_id) end
+      from up
+      where t.organization_id = p_organization_id and t.id = up.id
+        and t.status in ('pending', 'blocked', 'running', 'waiting')
+      returning t.id)
+  select coalesce(array_agg(id), '{}') into v_failed from failed;
+  perform app.task_requests_cancel(p_organization_id, v_failed);
+  with recursive down as (
+    select t.id from app.tasks t where t.organization_id = p_organization_id and t.parent_id = any (v_failed)
+    union
+    select t.id from app.tasks t join down on t.parent_id = down.id where t.organization_id = p_organization_id
+  )
+  select array_agg(t.id) into v_open from app.tasks t join down on down.id = t.id
+    where t.organization_id = p_organization_id and t.status in ('pending', 'blocked', 'running', 'waiting');
+  if v_open is not null then
+    perform app.tasks_end_cancelled(p_organization_id, v_open, p_task_id);
+  end if;
+  perform app.task_ended(p_organization_id, v_failed);
+end
+$$;
+
+alter function app.task_fail owner to runner_scoped;
+revoke all on function app.task_fail from public;

@@ -1,0 +1,18 @@
+-- Is the task p_root_of_subtree itself, or below it? Unknown or null tasks are not.
+create or replace function app.task_is_within(p_organization_id uuid, p_task_id uuid, p_root_of_subtree uuid)
+  returns boolean
+  language sql stable
+  set search_path = pg_catalog, pg_temp
+as $$
+  with recursive up as (
+    select t.id, t.parent_id from app.tasks t
+      where t.organization_id = p_organization_id and t.id = p_task_id
+    union all
+    select t.id, t.parent_id from app.tasks t join up on t.id = up.parent_id
+      where t.organization_id = p_organization_id
+  )
+  select exists (select 1 from up where up.id = p_root_of_subtree)
+$$;
+
+alter function app.task_is_within owner to runner_scoped;
+revoke all on function app.task_is_within from public;

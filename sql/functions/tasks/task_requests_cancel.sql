@@ -1,0 +1,27 @@
+-- Ends the live requests, claims and runs of tasks. A started run is over at once for its task, but its request keeps
+-- its slot until the worker reports or the lease ends. The caller holds the roots and moves the tasks themselves.
+create or replace function app.task_requests_cancel(p_organization_id uuid, p_task_ids uuid[])
+  returns void
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update app.run_requests
+    set state = 'cancelled', finished_at = clock_timestamp(), parked = false,
+      lease_secret_hash = null, lease_expires_at = null
+    where organization_id = p_organization_id and task_id = any (p_task_ids)
+      and state in ('queued', 'published', 'leased');
+  update app.run_requests
+    set cancel_requested_at = clock_timestamp()
+    where organization_id = p_organization_id and task_id = any (p_task_ids)
+      and state = 'started' and cancel_requested_at is null;
+  if found then
+    update app.runs
+      set status = 'cancelled', finished_at = clock_timestamp(), updated_at = clock_timestamp()
+      where organization_id = p_organization_id and task_id = any (p_task_ids) and status in ('starting', 'running');
+  end if;
+end
+$$;
+
+alter function app.task_requests_cancel owner to runner_scoped;
+revoke all on function app.task_requests_cancel from public;

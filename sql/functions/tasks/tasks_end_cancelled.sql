@@ -1,0 +1,24 @@
+-- open → cancelled for the given tasks. p_origin: the task whose failure does it; null: a person.
+create or replace function app.tasks_end_cancelled(p_organization_id uuid, p_task_ids uuid[], p_origin uuid)
+  returns void
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_ids uuid[];
+begin
+  with ended as (
+    update app.tasks
+      set status = 'cancelled', phase = 'closed', blockers = '[]', active_run_id = null, waiting_until = null,
+        waiting_reason = null, failure_origin_id = p_origin
+      where organization_id = p_organization_id and id = any (p_task_ids)
+        and status in ('pending', 'blocked', 'running', 'waiting')
+      returning id)
+  select coalesce(array_agg(id), '{}') into v_ids from ended;
+  perform app.task_requests_cancel(p_organization_id, v_ids);
+  perform app.task_ended(p_organization_id, v_ids);
+end
+$$;
+
+alter function app.tasks_end_cancelled owner to runner_scoped;
+revoke all on function app.tasks_end_cancelled from public;
