@@ -1,0 +1,94 @@
+import { pipeline } from 'node:stream/promises';
+import { create as contentDisposition } from 'content-disposition';
+import type { Request, Response } from 'express';
+import { Problem } from '../../engine/db/problem.ts';
+import { type Storage, StorageMissingError } from '../../engine/storage/index.ts';
+import { ifRangeHolds, noneMatchHits, parseRange } from './ranges.ts';
+
+export type StoredBytes = Readonly<{
+  storage: Storage;
+  key: string;
+  /** As recorded when the bytes were stored. */
+  size: number;
+  sha256: string;
+  mediaType: string;
+  fileName: string;
+  signal?: AbortSignal | undefined;
+}>;
+
+function contentType(mediaType: string): string {
+  // Text is checked to be UTF-8 when it is stored; without the parameter clients fall back to Latin-1.
+  return mediaType.startsWith('text/') ? `${mediaType}; charset=utf-8` : mediaType;
+}
+
+function missing(): Problem {
+  return new Problem(404, 'not_found', 'The bytes of this file are no longer stored.');
+}
+
+async function openBytes(bytes: StoredBytes, start: number, end: number) {
+  try {
+    const options = bytes.size === 0 ? {} : { start, end };
+    return await bytes.storage.get(bytes.key, { ...options, signal: bytes.signal });
+  } catch (error) {
+    if (error instanceof StorageMissingError) throw missing();
+    throw error;
+  }
+}
+
+/** What is recorded has to lie there whole: a short answer under a length that promises more would hang the client. */
+async function checkStored(bytes: StoredBytes): Promise<void> {
+  const stats = await bytes.storage.stat(bytes.key);
+  if (!stats) throw missing();
+  if (stats.size !== bytes.size) {
+    throw new Error(`${bytes.key} has ${stats.size} bytes where ${bytes.size} are recorded`);
+  }
+}
+
+/** The name alone: no folders, and no half of a surrogate pair, which no header can carry. */
+function downloadName(fileName: string): string {
+  return fileName.slice(fileName.lastIndexOf('/') + 1).toWellFormed();
+}
+
+/**
+ * Answers a GET or HEAD with stored bytes: entity tag, single ranges, 304, download name (decisions, "Bytes"). Returns
+ * when the last byte is handed over or the client has gone.
+ * @throws Problem 404 and 416 before anything is sent; after that an error ends the connection.
+ */
+export async function sendBytes(req: Request, res: Response, bytes: StoredBytes): Promise<void> {
+  const etag = `"${bytes.sha256}"`;
+  const validators = { ETag: etag, 'Cache-Control': 'private, no-cache' };
+  if (noneMatchHits(req.get('if-none-match'), etag)) {
+    res.status(304).set(validators).end();
+    return;
+  }
+  // Ranges are defined for GET alone (RFC 9110, 14.2).
+  const wanted = req.method === 'GET' && ifRangeHolds(req.get('if-range'), etag) ? req.get('range') : undefined;
+  const range = parseRange(wanted, bytes.size);
+  if (range === 'unsatisfiable') {
+    throw new Problem(416, 'range_not_satisfiable', `The file has ${bytes.size} bytes.`, undefined, {
+      'Content-Range': `bytes */${bytes.size}`,
+    });
+  }
+  await checkStored(bytes);
+  const { start, end } = range === 'whole' ? { start: 0, end: bytes.size - 1 } : range;
+  const source = req.method === 'HEAD' ? null : await openBytes(bytes, start, end);
+  res.status(range === 'whole' ? 200 : 206).set(validators);
+  if (range !== 'whole') res.setHeader('Content-Range', `bytes ${start}-${end}/${bytes.size}`);
+  // Not res.set: Express would add a charset of its own.
+  res.setHeader('Content-Type', contentType(bytes.mediaType));
+  res.setHeader('Content-Length', end - start + 1);
+  res.setHeader('Accept-Ranges', 'bytes');
+  res.setHeader('X-Content-Type-Options', 'nosniff');
+  res.setHeader('Content-Disposition', contentDisposition(downloadName(bytes.fileName)));
+  if (!source) {
+    res.end();
+    return;
+  }
+  try {
+    await pipeline(source, res);
+  } catch (error) {
+    // A client that hangs up in the middle is no error of ours; a disk that fails is.
+    const hungUp = error instanceof Error && 'code' in error && error.code === 'ERR_STREAM_PREMATURE_CLOSE';
+    if (!hungUp && !bytes.signal?.aborted) throw error;
+  }
+}
