@@ -1,0 +1,95 @@
+import path from 'node:path';
+import { Client } from 'pg';
+import { MigrateError, sqlFiles } from './schema/files.ts';
+import { applyFunctions } from './schema/functions.ts';
+import { installJobQueue } from './schema/job_queue.ts';
+import { applyMigrations } from './schema/migrations.ts';
+
+export { MigrateError } from './schema/files.ts';
+
+const SQL_FOLDER = path.resolve(import.meta.dirname, '..', '..', 'sql');
+const OLDEST_POSTGRES = 150_000;
+
+export type MigrateOptions = Readonly<{
+  /** The folder with `migrations` and `functions`; default: that of the project. */
+  sqlFolder?: string;
+  /** Told what was done, a line each. */
+  log?: (line: string) => void;
+}>;
+
+export type Migrated = Readonly<{
+  /** The migrations applied by this call. */
+  migrations: readonly string[];
+  /** Whether the function files were applied. */
+  functions: boolean;
+}>;
+
+async function connect(url: string): Promise<Client> {
+  const client = new Client({ connectionString: url, application_name: 'business-runner migrate' });
+  // A connection that breaks fails the query at hand; without a listener it would end the process.
+  client.on('error', () => {});
+  try {
+    await client.connect();
+  } catch (error) {
+    const { host, username, pathname } = new URL(url);
+    const reason = error instanceof AggregateError ? String(error.errors[0]?.message) : (error as Error).message;
+    throw new MigrateError(
+      `cannot connect to Postgres at ${host}${pathname} as ${username || 'the default user'}: ${reason}`,
+      {
+        cause: error,
+      },
+    );
+  }
+  return client;
+}
+
+async function prepare(client: Client): Promise<void> {
+  const { rows } = await client.query<{ version: number; ready: boolean }>(
+    `select current_setting('server_version_num')::int as version,
+            to_regclass('app.schema_functions') is not null as ready`,
+  );
+  if ((rows[0]?.version ?? 0) < OLDEST_POSTGRES) throw new MigrateError('Postgres 15 or newer is needed');
+  if (rows[0]?.ready) return;
+  await client.query(`
+    create schema if not exists app;
+    create table app.schema_migrations (
+      version int primary key,
+      name text not null,
+      sha256 text not null,
+      applied_at timestamptz not null default clock_timestamp()
+    );
+    create table app.schema_functions (
+      path text primary key,
+      sha256 text not null,
+      functions text[] not null
+    )`);
+}
+
+/**
+ * Brings the database to the state of the code: migrations, the job queue's schema, functions. Any number of processes
+ * may call it at once, one does the work. `url` must be a direct connection (the lock belongs to a session), of a
+ * superuser or of a login with CREATEROLE that owns the database.
+ * @throws MigrateError with one line for the person who runs it; what the failing file did is undone.
+ */
+export async function migrate(url: string, options: MigrateOptions = {}): Promise<Migrated> {
+  const { sqlFolder = SQL_FOLDER, log = () => {} } = options;
+  const [migrationFiles, functionFiles] = await Promise.all([
+    sqlFiles(sqlFolder, 'migrations'),
+    sqlFiles(sqlFolder, 'functions'),
+  ]);
+  const client = await connect(url);
+  try {
+    // A time-out set for the login or the database is meant for its users, not for a migration.
+    await client.query(`set statement_timeout = 0; set lock_timeout = 0; set client_min_messages = warning;
+      set idle_in_transaction_session_timeout = 0; set timezone = 'UTC'`);
+    // Goes with the session: a process that dies here leaves no lock.
+    await client.query(`select pg_advisory_lock(hashtextextended('business-runner:migrate', 0))`);
+    await prepare(client);
+    const migrations = await applyMigrations(client, migrationFiles, log);
+    await installJobQueue(client, url);
+    const functions = await applyFunctions(client, functionFiles, log);
+    return { migrations, functions };
+  } finally {
+    await client.end();
+  }
+}

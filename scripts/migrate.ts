@@ -1,0 +1,28 @@
+import { ConfigError, readConfig, settingsHelp } from '../engine/config.ts';
+import { MigrateError, migrate } from '../engine/db/migrate.ts';
+
+const USAGE = `npm run migrate: brings the database of DATABASE_URL to the state of this version.
+The login must be a superuser, or own the database and have CREATEROLE. npm start migrates by itself.
+`;
+
+async function main(): Promise<void> {
+  if (process.argv.includes('--help')) {
+    process.stdout.write(`${USAGE}\n${settingsHelp()}`);
+    return;
+  }
+  const config = readConfig();
+  // The direct connection where there is one: the lock of the migration belongs to a session.
+  const url = config.listenDatabaseUrl;
+  if (!url)
+    throw new ConfigError('DATABASE_URL: required by npm run migrate (the embedded database is migrated by npm start)');
+  const done = await migrate(url, { log: (line) => process.stdout.write(`${line}\n`) });
+  if (done.migrations.length === 0 && !done.functions) process.stdout.write('nothing to migrate\n');
+}
+
+try {
+  await main();
+} catch (error) {
+  if (!(error instanceof ConfigError) && !(error instanceof MigrateError)) throw error;
+  process.stderr.write(`${error.message}\n`);
+  process.exitCode = error instanceof ConfigError ? 78 : 1;
+}
