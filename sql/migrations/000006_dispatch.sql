@@ -113,6 +113,8 @@ reset role;
 -- A function's owner needs CREATE on its schema at the moment it becomes the owner.
 grant create on schema app to runner_scoped;
 alter function app.run_requests_count() owner to runner_scoped;
+-- The trigger is made by the table's owner, who needs EXECUTE for that moment alone.
+grant execute on function app.run_requests_count() to runner_owner;
 revoke create on schema app from runner_scoped;
 set local role runner_owner;
 create constraint trigger run_requests_count_insert after insert on app.run_requests
