@@ -1,6 +1,6 @@
 -- The first lock of every transition of a task: the roots of the given tasks and, where p_ending, the roots of
--- hierarchies that wait for something in them. In the order of their ids; found unlocked, then looked up again, because an
--- edge that was added meanwhile (it needs one of these locks) may lead to one more: then the whole call is tried again.
+-- hierarchies that their end may reach. In the order of their ids; found unlocked, then looked up again, because an edge
+-- that was added meanwhile (it needs one of these locks) may lead to one more: then the whole call is tried again.
 create or replace function app.task_roots_lock(p_organization_id uuid, p_task_ids uuid[], p_ending boolean)
   returns void
   language plpgsql
@@ -9,29 +9,17 @@ as $$
 declare
   v_own uuid[];
   v_roots uuid[];
-  v_again uuid[];
 begin
   select array_agg(distinct root_task_id) into v_own from app.tasks
     where organization_id = p_organization_id and id = any (p_task_ids);
   if v_own is null then
     return;
   end if;
-  v_roots := v_own;
-  if p_ending then
-    select v_own || array_agg(distinct d.root_task_id) into v_roots from app.task_dependencies d
-      where d.organization_id = p_organization_id and d.depends_on_root_task_id = any (v_own)
-        and d.root_task_id <> d.depends_on_root_task_id;
-    v_roots := coalesce(v_roots, v_own);
-  end if;
+  v_roots := case when p_ending then app.task_roots_reached(p_organization_id, v_own) else v_own end;
   perform 1 from app.tasks where organization_id = p_organization_id and id = any (v_roots)
     order by id for no key update;
-  if p_ending then
-    select array_agg(distinct d.root_task_id) into v_again from app.task_dependencies d
-      where d.organization_id = p_organization_id and d.depends_on_root_task_id = any (v_own)
-        and d.root_task_id <> d.depends_on_root_task_id;
-    if not coalesce(v_again, '{}') <@ v_roots then
-      raise exception using errcode = '40001', message = 'the hierarchies to lock changed meanwhile';
-    end if;
+  if p_ending and not app.task_roots_reached(p_organization_id, v_own) <@ v_roots then
+    raise exception using errcode = '40001', message = 'the hierarchies to lock changed meanwhile';
   end if;
 end
 $$;

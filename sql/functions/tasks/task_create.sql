@@ -1,0 +1,121 @@
+-- (none) → pending | blocked. Contract 4.12 and decisions 4 (agent-side create; the owner's does the same).
+-- p_task: {title, kind, parentId, ownerAgentProfileId | ownerProfileKey, priority, spec, dependsOn[], dedupeKey, scheduledAt,
+-- dueAt, sourceChatId, sourceMessageId}, already validated in shape.
+-- Locks: roots of the parent and the prerequisites → number → (commit) dispatch.
+-- Returns {task, created}: an open task with the same dedupeKey is returned, and none is made.
+-- Codes: 400 validation_failed, 401 agent_unauthorized, 404 organization_not_found | task_not_found, 409 state_conflict.
+create or replace function app.task_create(p_organization_id uuid, p_task jsonb, p_actor jsonb)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_id uuid := app.uuid_v7();
+  v_kind text := coalesce(p_task ->> 'kind', 'task');
+  v_dedupe_key text := coalesce(p_task ->> 'dedupeKey', v_id::text);
+  v_parent app.tasks;
+  v_profile app.agent_profiles;
+  v_limits jsonb;
+  v_actor jsonb;
+  v_ref text;
+  v_prerequisite uuid;
+  v_prerequisites uuid[] := '{}';
+  v_existing uuid;
+  v_number integer;
+begin
+  perform set_config('app.organization_id', p_organization_id::text, true);
+  for v_ref in select jsonb_array_elements_text(coalesce(p_task -> 'dependsOn', '[]')) loop
+    v_prerequisite := app.task_find(p_organization_id, v_ref);
+    if v_prerequisite is null then
+      perform app.actor_require(p_organization_id, p_actor, (p_task ->> 'parentId')::uuid);
+      perform app.fail(404, 'task_not_found', format('Prerequisite %s not found', v_ref),
+        app.issue('dependsOn', 'not_found', format('no task %s', v_ref)));
+    end if;
+    v_prerequisites := v_prerequisites || v_prerequisite;
+  end loop;
+  perform app.task_roots_lock(p_organization_id, v_prerequisites || (p_task ->> 'parentId')::uuid, false);
+  v_actor := app.actor_require(p_organization_id, p_actor, (p_task ->> 'parentId')::uuid);
+  select config -> 'limits' into v_limits from app.organizations where id = p_organization_id;
+
+  select id into v_existing from app.tasks
+    where organization_id = p_organization_id and dedupe_key = v_dedupe_key
+      and status in ('pending', 'blocked', 'running', 'waiting');
+  if found then
+    return jsonb_build_object('task', app.task_row(p_organization_id, v_existing), 'created', false);
+  end if;
+
+  if p_task ->> 'parentId' is not null then
+    select * into v_parent from app.tasks
+      where organization_id = p_organization_id and id = (p_task ->> 'parentId')::uuid;
+    if not found then
+      perform app.fail(404, 'task_not_found', 'Parent task not found', app.issue('parentId', 'not_found', 'no such task'));
+    end if;
+    if v_parent.kind <> 'initiative' or v_parent.phase = 'closed' then
+      perform app.fail(409, 'state_conflict', 'Only an open initiative takes tasks below it',
+        app.issue('parentId', 'not_an_open_initiative', format('the parent is a %s and %s', v_parent.kind, v_parent.status)));
+    end if;
+    if v_parent.depth + 1 > (v_limits ->> 'maxTaskDepth')::integer then
+      perform app.fail(409, 'state_conflict', format('Deeper than maxTaskDepth (%s)', v_limits ->> 'maxTaskDepth'),
+        app.issue('parentId', 'max_task_depth', 'the hierarchy is as deep as it may be'));
+    end if;
+    if (select count(*) from app.tasks where organization_id = p_organization_id
+          and root_task_id = v_parent.root_task_id) > (v_limits ->> 'maxInitiativeDescendants')::integer then
+      perform app.fail(409, 'state_conflict',
+        format('More tasks than maxInitiativeDescendants (%s)', v_limits ->> 'maxInitiativeDescendants'),
+        app.issue('parentId', 'max_initiative_descendants', 'the initiative has as many tasks as it may'));
+    end if;
+  end if;
+
+  select * into v_profile from app.agent_profiles p
+    where p.organization_id = p_organization_id and p.deleted_at is null
+      and case
+        when p_task ->> 'ownerAgentProfileId' is not null then p.id = (p_task ->> 'ownerAgentProfileId')::uuid
+        when p_task ->> 'ownerProfileKey' is not null then p.key = p_task ->> 'ownerProfileKey'
+        else p.id = (v_actor ->> 'agentProfileId')::uuid end;
+  if not found then
+    perform app.fail(400, 'validation_failed', 'The owner of the task is not a profile of this organization',
+      app.issue(case when p_task ? 'ownerProfileKey' then 'ownerProfileKey' else 'ownerAgentProfileId' end,
+        'unknown_profile', 'names no agent profile of this organization'));
+  end if;
+
+  update app.task_identifiers set last_number = last_number + 1
+    where organization_id = p_organization_id and scope = case v_kind when 'initiative' then 'I' else 'T' end
+    returning last_number into v_number;
+
+  insert into app.tasks (organization_id, id, identifier_scope, identifier_number, parent_id, root_task_id, depth,
+      owner_agent_profile_id, source_chat_id, source_message_id, kind, status, phase, title, priority, created_by_run_id,
+      spec, dedupe_key, scheduled_at, due_at)
+    values (p_organization_id, v_id, case v_kind when 'initiative' then 'I' else 'T' end, v_number, v_parent.id,
+      coalesce(v_parent.root_task_id, v_id), coalesce(v_parent.depth + 1, 0), v_profile.id,
+      (p_task ->> 'sourceChatId')::uuid, (p_task ->> 'sourceMessageId')::uuid, v_kind, 'pending', 'execute',
+      p_task ->> 'title', coalesce((p_task ->> 'priority')::integer, 0), (v_actor ->> 'runId')::uuid,
+      app.merge_patch(app.task_spec_defaults(v_kind), p_task -> 'spec'), v_dedupe_key,
+      (p_task ->> 'scheduledAt')::timestamptz, (p_task ->> 'dueAt')::timestamptz)
+    on conflict (organization_id, dedupe_key) where status in ('pending', 'blocked', 'running', 'waiting') do nothing;
+  if not found then
+    -- Another transaction made it between our look and our insert: its task is the answer.
+    select id into v_existing from app.tasks
+      where organization_id = p_organization_id and dedupe_key = v_dedupe_key
+        and status in ('pending', 'blocked', 'running', 'waiting');
+    if not found then
+      raise exception using errcode = '40001', message = 'the task with this dedupeKey ended meanwhile';
+    end if;
+    return jsonb_build_object('task', app.task_row(p_organization_id, v_existing), 'created', false);
+  end if;
+
+  foreach v_prerequisite in array v_prerequisites loop
+    perform app.task_dependency_add(p_organization_id, v_id, v_prerequisite, true);
+  end loop;
+  if v_parent.id is not null then
+    update app.tasks set graph_revision = graph_revision + 1
+      where organization_id = p_organization_id and id = v_parent.root_task_id;
+    perform app.task_settle(p_organization_id, v_parent.id);
+  end if;
+  perform app.task_settle(p_organization_id, v_id);
+  return jsonb_build_object('task', app.task_row(p_organization_id, v_id), 'created', true);
+end
+$$;
+
+alter function app.task_create owner to runner_scoped;
+revoke all on function app.task_create from public;
+grant execute on function app.task_create to runner_api;

@@ -1,0 +1,50 @@
+-- One edge, the roots of both tasks locked. Refuses what could never finish: a way back from the prerequisite to the task
+-- over edges and from an initiative to its children (so an ancestor is refused too). Returns the edge, new or old.
+create or replace function app.task_dependency_add(
+  p_organization_id uuid, p_task_id uuid, p_depends_on_task_id uuid, p_required boolean)
+  returns app.task_dependencies
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  d app.task_dependencies;
+begin
+  select * into d from app.task_dependencies
+    where organization_id = p_organization_id and task_id = p_task_id and depends_on_task_id = p_depends_on_task_id;
+  if found then
+    if d.required <> p_required then
+      perform app.fail(409, 'state_conflict', 'This dependency exists with another value of required');
+    end if;
+    return d;
+  end if;
+  if exists (
+    with recursive reached as (
+      select p_depends_on_task_id as id
+      union
+      select next.id from reached cross join lateral (
+        select e.depends_on_task_id as id from app.task_dependencies e
+          where e.organization_id = p_organization_id and e.task_id = reached.id
+        union all
+        select c.id from app.tasks c where c.organization_id = p_organization_id and c.parent_id = reached.id
+      ) next
+    )
+    select 1 from reached where id = p_task_id
+  ) then
+    perform app.fail(409, 'state_conflict', 'The dependency would close a circle, or points at an ancestor',
+      app.issue('dependsOn', 'circle', 'the prerequisite waits for this task itself'));
+  end if;
+  insert into app.task_dependencies
+      (organization_id, task_id, depends_on_task_id, root_task_id, depends_on_root_task_id, required)
+    select p_organization_id, t.id, p.id, t.root_task_id, p.root_task_id, p_required
+      from app.tasks t, app.tasks p
+      where t.organization_id = p_organization_id and t.id = p_task_id
+        and p.organization_id = p_organization_id and p.id = p_depends_on_task_id
+    returning * into d;
+  update app.tasks set graph_revision = graph_revision + 1
+    where organization_id = p_organization_id and id in (d.root_task_id, d.depends_on_root_task_id);
+  return d;
+end
+$$;
+
+alter function app.task_dependency_add owner to runner_scoped;
+revoke all on function app.task_dependency_add from public;

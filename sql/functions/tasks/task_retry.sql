@@ -1,0 +1,80 @@
+-- failed | cancelled by a failure → open again, together with all that the same failure touched (contract 3.6); blocked by
+-- a question about its contract or its needs → the question ends and the task goes on. Completed work, run history and
+-- consumed budgets stay. Locks: roots → run requests → (commit) dispatch.
+-- Codes: 401 agent_unauthorized, 404 organization_not_found | task_not_found, 409 state_conflict.
+create or replace function app.task_retry(p_organization_id uuid, p_task_ref text, p_actor jsonb)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_task_id uuid;
+  t app.tasks;
+  v_ids uuid[];
+  v_id uuid;
+begin
+  perform set_config('app.organization_id', p_organization_id::text, true);
+  v_task_id := app.task_find(p_organization_id, p_task_ref);
+  perform app.task_roots_lock(p_organization_id, array[v_task_id], true);
+  perform app.actor_require(p_organization_id, p_actor, v_task_id);
+  select * into t from app.tasks where organization_id = p_organization_id and id = v_task_id;
+  if not found then
+    perform app.fail(404, 'task_not_found', 'Task not found');
+  end if;
+
+  if t.status = 'blocked' and t.blockers @> '[{"kind": "human"}]' then
+    update app.human_inbox_items set status = 'cancelled', updated_at = clock_timestamp()
+      where organization_id = p_organization_id and task_id = t.id and status = 'open' and blocking
+        and purpose in ('repair', 'needs_input');
+    if not found then
+      perform app.fail(409, 'state_conflict', 'The task waits for an answer in the inbox');
+    end if;
+    update app.tasks set contract = null where organization_id = p_organization_id and id = t.id;
+    perform app.task_settle(p_organization_id, t.id);
+    return jsonb_build_object('task', app.task_row(p_organization_id, t.id));
+  end if;
+  if t.failure_origin_id is null then
+    perform app.fail(409, 'state_conflict', case when t.status = 'cancelled'
+      then 'The task was cancelled by a person, and is not brought back'
+      else format('Only failed work is retried, and the task is %s', t.status) end);
+  end if;
+
+  if exists (
+    with recursive up as (
+      select a.id, a.parent_id, a.status, a.failure_origin_id from app.tasks a
+        where a.organization_id = p_organization_id and a.id = t.failure_origin_id
+      union all
+      select a.id, a.parent_id, a.status, a.failure_origin_id from app.tasks a join up on a.id = up.parent_id
+        where a.organization_id = p_organization_id
+    )
+    select 1 from up where status = 'cancelled' and failure_origin_id is null
+  ) then
+    perform app.fail(409, 'state_conflict', 'A parent of the failed task was cancelled by a person');
+  end if;
+  begin
+    with reopened as (
+      update app.tasks
+        set status = 'pending', phase = 'execute', failure_origin_id = null, error = null, contract = null, result = null
+        where organization_id = p_organization_id and root_task_id = t.root_task_id
+          and failure_origin_id = t.failure_origin_id
+        returning id, depth)
+    -- Deepest first: whether an initiative still waits follows from its children.
+    select array_agg(id order by depth desc, id) into v_ids from reopened;
+  exception when unique_violation then
+    perform app.fail(409, 'state_conflict', 'Another open task has the dedupeKey of one of these');
+  end;
+  foreach v_id in array v_ids loop
+    perform app.task_settle(p_organization_id, v_id);
+  end loop;
+  -- What waited for one of them was told that it never completes; that notice is over.
+  update app.human_inbox_items i set status = 'cancelled', updated_at = clock_timestamp()
+    from app.task_dependencies d
+    where i.organization_id = p_organization_id and i.status = 'open' and i.purpose = 'prerequisite'
+      and d.organization_id = i.organization_id and d.task_id = i.task_id and d.depends_on_task_id = any (v_ids);
+  return jsonb_build_object('task', app.task_row(p_organization_id, t.id));
+end
+$$;
+
+alter function app.task_retry owner to runner_scoped;
+revoke all on function app.task_retry from public;
+grant execute on function app.task_retry to runner_api;

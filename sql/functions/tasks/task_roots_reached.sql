@@ -1,0 +1,22 @@
+-- The roots whose tasks may be moved when tasks under p_roots end: those of their dependents; and, where a dependent is an
+-- initiative (which may end by that in turn), those of its hierarchy's dependents too. Plain tasks only become ready.
+create or replace function app.task_roots_reached(p_organization_id uuid, p_roots uuid[])
+  returns uuid[]
+  language sql stable
+  set search_path = pg_catalog, pg_temp
+as $$
+  with recursive reached as (
+    select r as root_id, true as may_end from unnest(p_roots) r
+    union
+    select d.root_task_id, w.kind = 'initiative'
+    from reached
+    join app.task_dependencies d on d.organization_id = p_organization_id
+      and d.depends_on_root_task_id = reached.root_id and d.root_task_id <> d.depends_on_root_task_id
+    join app.tasks w on w.organization_id = d.organization_id and w.id = d.task_id
+    where reached.may_end
+  )
+  select array_agg(distinct root_id) from reached
+$$;
+
+alter function app.task_roots_reached owner to runner_scoped;
+revoke all on function app.task_roots_reached from public;

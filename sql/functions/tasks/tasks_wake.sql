@@ -1,0 +1,21 @@
+-- Settles tasks whose time has come (waiting until, scheduled at). Called by the dispatch job; harmless at any other time.
+create or replace function app.tasks_wake(p_organization_id uuid, p_task_ids uuid[])
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_id uuid;
+begin
+  perform set_config('app.organization_id', p_organization_id::text, true);
+  perform app.task_roots_lock(p_organization_id, p_task_ids, true);
+  foreach v_id in array p_task_ids loop
+    perform app.task_settle(p_organization_id, v_id);
+  end loop;
+  return jsonb_build_object('woken', cardinality(p_task_ids));
+end
+$$;
+
+alter function app.tasks_wake owner to runner_scoped;
+revoke all on function app.tasks_wake from public;
+grant execute on function app.tasks_wake to runner_jobs;
