@@ -33,7 +33,7 @@ async function templateUrl(): Promise<string> {
     // It must not keep the process alive, and goes when nothing else does.
     server.unref();
     process.once('beforeExit', () => void server.stop());
-    return server.templateUrl;
+    return server.url;
   });
   return ownServer;
 }

@@ -8,9 +8,9 @@ import { startPostgres, throwAway } from '../../engine/postgres/embedded.ts';
 
 export const TEMPLATE = 'runner_template';
 
-export type TestPostgres = Readonly<{
-  /** The migrated template database, as superuser. */
-  templateUrl: string;
+export type TestServer = Readonly<{
+  /** As superuser. */
+  url: string;
   version: string;
   stop: () => Promise<void>;
   unref: () => void;
@@ -34,10 +34,11 @@ export async function execute(url: string, text: string): Promise<void> {
   }
 }
 
-/** A Postgres that is thrown away, with a template database migrated once; `bin`: other binaries than the embedded 18. */
-export async function startTestPostgres(bin?: string): Promise<TestPostgres> {
+/** An empty Postgres that is thrown away: the embedded 18, or the binaries that TEST_POSTGRES_BIN names. */
+export async function startTestServer(bin = process.env['TEST_POSTGRES_BIN']): Promise<TestServer> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'runner-test-'));
   await chmod(folder, 0o711); // Postgres passes through it as another account
+  const remove = () => rm(folder, { recursive: true, force: true });
   try {
     const postgres = await startPostgres({
       cluster: path.join(folder, 'postgres'),
@@ -47,19 +48,25 @@ export async function startTestPostgres(bin?: string): Promise<TestPostgres> {
     });
     const stop = async () => {
       await postgres.stop();
-      await rm(folder, { recursive: true, force: true });
+      await remove();
     };
-    try {
-      await execute(postgres.url, `create database ${TEMPLATE}`);
-      const templateUrl = databaseUrl(postgres.url, TEMPLATE);
-      await migrate(templateUrl);
-      return { templateUrl, version: postgres.version, stop, unref: postgres.unref };
-    } catch (error) {
-      await stop();
-      throw error;
-    }
+    return { url: postgres.url, version: postgres.version, stop, unref: postgres.unref };
   } catch (error) {
-    await rm(folder, { recursive: true, force: true });
+    await remove();
+    throw error;
+  }
+}
+
+/** The same with a template database, migrated once; the URL is the template's. */
+export async function startTestPostgres(bin?: string): Promise<TestServer> {
+  const server = await startTestServer(bin);
+  try {
+    await execute(server.url, `create database ${TEMPLATE}`);
+    const url = databaseUrl(server.url, TEMPLATE);
+    await migrate(url);
+    return { ...server, url };
+  } catch (error) {
+    await server.stop();
     throw error;
   }
 }

@@ -1,0 +1,252 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { Logger, runOnce } from 'graphile-worker';
+import pg from 'pg';
+import t, { type Test } from 'tap';
+import { MigrateError, migrate } from '../../engine/db/migrate.ts';
+import { roleUrl } from '../../engine/db/pool.ts';
+import { createEmptyDatabase, createTestDatabase, type EmptyDatabase } from '../support/database.ts';
+import { databaseUrl, execute, startTestServer } from '../support/postgres.ts';
+
+const FIRST = 'create table app.things (id int primary key);\ninsert into app.things values (1);\n';
+const FUNCTION = `create or replace function app.thing_count(p_from int) returns int
+  language sql stable set search_path = pg_catalog, pg_temp
+  as $$ select count(*)::int from app.things where id >= p_from $$;
+revoke all on function app.thing_count from public;
+`;
+
+type Fixture = Readonly<{
+  database: EmptyDatabase;
+  migrate: () => ReturnType<typeof migrate>;
+  write: (file: string, text: string) => Promise<void>;
+  remove: (file: string) => Promise<void>;
+  functions: () => Promise<string[]>;
+}>;
+
+/** An empty database and a small sql folder of its own. */
+async function prepare(test: Test): Promise<Fixture> {
+  const database = await createEmptyDatabase(test);
+  const sqlFolder = test.testdir({
+    migrations: { '000001_things.sql': FIRST },
+    functions: { thing: { 'count.sql': FUNCTION } },
+  });
+  return {
+    database,
+    migrate: () => migrate(database.url, { sqlFolder }),
+    write: (file, text) => writeFile(path.join(sqlFolder, file), text),
+    remove: (file) => rm(path.join(sqlFolder, file)),
+    functions: async () => {
+      const { rows } = await database.owner.query<{ name: string }>(
+        `select oid::regprocedure::text as name from pg_proc where pronamespace = 'app'::regnamespace order by 1`,
+      );
+      return rows.map((row) => row.name);
+    },
+  };
+}
+
+async function refusal(test: Test, promise: Promise<unknown>, message: RegExp): Promise<void> {
+  const error = await promise.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  test.ok(error instanceof MigrateError, 'refused as a MigrateError');
+  test.match((error as Error).message, message);
+  test.notMatch((error as Error).message, /\n/, 'in one line');
+}
+
+t.test('ten processes at once migrate once', async (test) => {
+  const database = await createEmptyDatabase(test);
+  const script = path.resolve(import.meta.dirname, '../../scripts/migrate.ts');
+  const starts = Array.from({ length: 10 }, async () => {
+    const child = fork(script, [], { env: { ...process.env, DATABASE_URL: database.url }, stdio: 'pipe' });
+    let output = '';
+    child.stdout?.on('data', (chunk) => {
+      output += chunk;
+    });
+    child.stderr?.on('data', (chunk) => {
+      output += chunk;
+    });
+    const [code] = await once(child, 'close');
+    return { code, output };
+  });
+  const ends = await Promise.all(starts);
+  test.same(
+    ends.filter((end) => end.code !== 0),
+    [],
+    'all succeed',
+  );
+  test.equal(ends.filter((end) => end.output.includes('migrated 000001_roles')).length, 1, 'one did the work');
+  test.equal(ends.filter((end) => end.output.trim() === 'nothing to migrate').length, 9);
+});
+
+t.test('databases of one cluster migrate at the same time, though roles are shared', async (test) => {
+  const databases = await Promise.all(Array.from({ length: 4 }, () => createEmptyDatabase(test)));
+  const done = await Promise.all(databases.map((database) => migrate(database.url)));
+  for (const { migrations } of done) test.equal(migrations[0], '000001_roles');
+});
+
+t.test('a second run finds nothing to do', async (test) => {
+  const { migrate } = await prepare(test);
+  test.same(await migrate(), { migrations: ['000001_things'], functions: true });
+  test.same(await migrate(), { migrations: [], functions: false });
+});
+
+t.test('a migration that was changed after it was applied is refused', async (test) => {
+  const { migrate, write } = await prepare(test);
+  await migrate();
+  await write('migrations/000001_things.sql', `${FIRST}-- later\n`);
+  await refusal(test, migrate(), /^sql\/migrations\/000001_things\.sql was changed after it was applied/);
+});
+
+t.test('a database of a newer version is refused', async (test) => {
+  const { migrate, write, remove } = await prepare(test);
+  await write('migrations/000002_more.sql', 'create table app.more ();');
+  await migrate();
+  await remove('migrations/000002_more.sql');
+  await refusal(test, migrate(), /has migration 000002_more, which this version does not know/);
+});
+
+t.test('a migration numbered below one that is applied is refused', async (test) => {
+  const { migrate, write } = await prepare(test);
+  await write('migrations/000003_third.sql', 'create table app.third ();');
+  await migrate();
+  await write('migrations/000002_late.sql', 'create table app.late ();');
+  await refusal(test, migrate(), /000002_late\.sql is older than 000003_third/);
+});
+
+t.test('names without a number, numbers used twice and files that commit are refused', async (test) => {
+  const { migrate, write, remove } = await prepare(test);
+  await write('migrations/things.sql', 'select 1;');
+  await refusal(test, migrate(), /the name must be NNNNNN_name\.sql/);
+  await remove('migrations/things.sql');
+  await write('migrations/000001_zebra.sql', 'select 1;');
+  await refusal(test, migrate(), /000001_zebra\.sql: its number is that of 000001_things/);
+  await remove('migrations/000001_zebra.sql');
+  await write('migrations/000002_split.sql', 'create table app.half ();\ncommit;\n');
+  await refusal(test, migrate(), /a file is one transaction/);
+});
+
+t.test('a failing migration leaves nothing half-made and names its line', async (test) => {
+  const { database, migrate, write } = await prepare(test);
+  await write('migrations/000002_broken.sql', 'create table app.half (id int);\n\ncreate table app.half (id int);\n');
+  await refusal(test, migrate(), /^sql\/migrations\/000002_broken\.sql.*relation "half" already exists/);
+  const { rows } = await database.owner.query(
+    `select to_regclass('app.half') as half, array_agg(name) as applied from app.schema_migrations`,
+  );
+  test.same(rows, [{ half: null, applied: ['000001_things'] }], 'what was applied before it stays');
+  await write('migrations/000002_broken.sql', 'create table app.half (id int);\nselect nothing;\n');
+  await refusal(test, migrate(), /^sql\/migrations\/000002_broken\.sql:2: column "nothing" does not exist/);
+  await write('migrations/000002_broken.sql', 'create table app.half (id int);\n');
+  test.same((await migrate()).migrations, ['000002_broken'], 'once mended it is applied');
+});
+
+t.test('a changed argument list leaves no overload behind', async (test) => {
+  const { migrate, write, functions } = await prepare(test);
+  await migrate();
+  test.same(await functions(), ['app.thing_count(integer)']);
+  const changed = FUNCTION.replace('p_from int', 'p_from int, p_to int default 9');
+  await write('functions/thing/count.sql', changed);
+  test.same(await migrate(), { migrations: [], functions: true });
+  test.same(await functions(), ['app.thing_count(integer,integer)']);
+  // The same where each statement of the file names its argument list, so that the old one is not in its way.
+  await write('functions/thing/count.sql', FUNCTION.replace('app.thing_count from', 'app.thing_count(int) from'));
+  await migrate();
+  test.same(await functions(), ['app.thing_count(integer)']);
+});
+
+t.test('a changed return type or parameter name replaces the function', async (test) => {
+  const { database, migrate, write, functions } = await prepare(test);
+  await migrate();
+  await write('functions/thing/count.sql', FUNCTION.replace('returns int', 'returns bigint'));
+  await migrate();
+  test.same((await database.owner.query('select pg_typeof(app.thing_count(0))::text as type')).rows, [
+    { type: 'bigint' },
+  ]);
+  await write('functions/thing/count.sql', FUNCTION.replaceAll('p_from', 'p_first'));
+  await migrate();
+  test.same((await database.owner.query('select app.thing_count(p_first => 1) as count')).rows, [{ count: 1 }]);
+  test.same(await functions(), ['app.thing_count(integer)']);
+});
+
+t.test('the function of a removed file is dropped, that of a migration stays', async (test) => {
+  const { migrate, write, remove, functions } = await prepare(test);
+  await write('migrations/000002_kept.sql', "create function app.kept() returns int language sql as 'select 1';");
+  await write('functions/other.sql', FUNCTION.replaceAll('thing_count', 'thing_other'));
+  await migrate();
+  test.same(await functions(), ['app.kept()', 'app.thing_count(integer)', 'app.thing_other(integer)']);
+  await remove('functions/other.sql');
+  await migrate();
+  test.same(await functions(), ['app.kept()', 'app.thing_count(integer)']);
+});
+
+t.test('a failing function file leaves all functions as they were', async (test) => {
+  const { database, migrate, write } = await prepare(test);
+  await migrate();
+  await write('functions/a.sql', FUNCTION.replaceAll('thing_count', 'thing_new'));
+  await write('functions/thing/count.sql', 'create or replace function app.thing_count() returns nonsense as 1;');
+  await refusal(test, migrate(), /^sql\/functions\/thing\/count\.sql:1: /);
+  const { rows } = await database.owner.query(
+    `select app.thing_count(0) as count, to_regproc('app.thing_new') as fresh`,
+  );
+  test.same(rows, [{ count: 1, fresh: null }]);
+});
+
+t.test('a login that is no superuser but owns the database and has CREATEROLE can migrate', async (test) => {
+  // As on a managed server: a cluster of its own, on which this login makes the roles itself.
+  const server = await startTestServer();
+  test.teardown(server.stop);
+  await execute(server.url, `create role migrator login createrole password 'm'`);
+  await execute(server.url, 'create database managed owner migrator');
+  const url = new URL(databaseUrl(server.url, 'managed'));
+  url.username = 'migrator';
+  url.password = 'm';
+  test.match(await migrate(url.href), { functions: true });
+  // Text that differs: every function is replaced by a login that does not own it.
+  await execute(url.href, `update app.schema_functions set sha256 = 'other'`);
+  test.same(await migrate(url.href), { migrations: [], functions: true });
+  for (const role of ['runner_api', 'runner_jobs'] as const) {
+    const client = new pg.Client({ connectionString: roleUrl(url.href, { role }) });
+    await client.connect();
+    test.same((await client.query('select current_role::text as role')).rows, [{ role }], `it may become ${role}`);
+    await client.end();
+  }
+});
+
+t.test('the roles that own functions may create them during a migration alone', async (test) => {
+  const { owner } = await createTestDatabase(test);
+  const { rows } = await owner.query(
+    `select rolname as role, has_schema_privilege(rolname, 'app', 'create') as creates
+     from pg_roles where rolname in ('runner_api', 'runner_global', 'runner_report', 'runner_scoped') order by 1`,
+  );
+  test.same(rows, [
+    { role: 'runner_api', creates: false },
+    { role: 'runner_global', creates: false },
+    { role: 'runner_report', creates: false },
+    { role: 'runner_scoped', creates: false },
+  ]);
+});
+
+t.test('the job role works the queue, the API role does not see it', async (test) => {
+  const { url } = await createTestDatabase(test);
+  const pgPool = new pg.Pool({ connectionString: roleUrl(url, { role: 'runner_jobs' }), max: 3 });
+  // The queue warns about a pool that leaves errors of its connections to nobody.
+  pgPool.on('error', () => {});
+  pgPool.on('connect', (client) => client.on('error', () => {}));
+  await pgPool.query(`select graphile_worker.add_job('note', '{"n": 7}')`);
+  const seen: unknown[] = [];
+  await runOnce({
+    pgPool,
+    noHandleSignals: true,
+    logger: new Logger(() => () => {}),
+    taskList: { note: (payload) => void seen.push(payload) },
+  });
+  test.same(seen, [{ n: 7 }]);
+  test.same((await pgPool.query('select count(*)::int as n from graphile_worker.jobs')).rows, [{ n: 0 }]);
+  await pgPool.end();
+  const client = new pg.Client({ connectionString: roleUrl(url, { role: 'runner_api' }) });
+  await client.connect();
+  await test.rejects(client.query('select from graphile_worker.jobs'), { code: '42501' });
+  await client.end();
+});
