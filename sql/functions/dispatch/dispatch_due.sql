@@ -1,0 +1,56 @@
+-- What time has made due, over all organizations, at most p_limit of each sort: one row an organization and sort, for the
+-- dispatch job to move with the function that the sort names. Reads only.
+create or replace function app.dispatch_due(p_limit integer)
+  returns table (sort text, organization_id uuid, ids uuid[])
+  language sql stable security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+  select 'expire', r.organization_id, array_agg(r.id order by r.lease_expires_at)
+    from (select q.organization_id, q.id, q.lease_expires_at from app.run_requests q
+            where q.state in ('leased', 'started') and q.lease_expires_at <= clock_timestamp() limit p_limit) r
+    group by r.organization_id
+  union all
+  select 'publish', r.organization_id, array_agg(r.id order by r.due_at)
+    from (select q.organization_id, q.id, q.due_at from app.run_requests q
+            where q.state = 'queued' and not q.parked and q.due_at <= clock_timestamp()
+            order by q.due_at limit p_limit) r
+    group by r.organization_id
+  union all
+  -- Parked although dispatch is on: made by a transaction that had read "stopped" before the resume committed.
+  select 'publish', p.organization_id, array_agg(r.id order by r.due_at)
+    from (
+      with recursive parked as (
+        (select q.organization_id from app.run_requests q where q.state = 'queued' and q.parked
+           order by q.organization_id limit 1)
+        union all
+        select (select q.organization_id from app.run_requests q
+                  where q.state = 'queued' and q.parked and q.organization_id > parked.organization_id
+                  order by q.organization_id limit 1)
+          from parked where parked.organization_id is not null
+      )
+      select k.organization_id from parked k
+        join app.dispatch d on d.organization_id = k.organization_id and d.kind = 'task' and not d.stopped
+    ) p
+    cross join lateral (
+      select q.id, q.due_at from app.run_requests q
+        where q.organization_id = p.organization_id and q.state = 'queued' and q.parked
+          and q.due_at <= clock_timestamp()
+        order by q.due_at limit p_limit) r
+    group by p.organization_id
+  union all
+  select 'wake', t.organization_id, array_agg(t.id)
+    from (
+      (select k.organization_id, k.id from app.tasks k
+         where k.status = 'waiting' and k.waiting_until <= clock_timestamp() order by k.waiting_until limit p_limit)
+      union
+      (select k.organization_id, k.id from app.tasks k
+         where k.status = 'blocked' and k.scheduled_at is not null and k.scheduled_at <= clock_timestamp()
+           and k.blockers @> '[{"kind": "schedule"}]'
+         order by k.scheduled_at limit p_limit)
+    ) t
+    group by t.organization_id
+$$;
+
+alter function app.dispatch_due owner to runner_global;
+revoke all on function app.dispatch_due from public;
+grant execute on function app.dispatch_due to runner_jobs;

@@ -1,0 +1,15 @@
+-- Does this token hold the request's lease at this moment? Asked only with the row locked, by the clock, not by now():
+-- the transaction may have waited for the lock.
+create or replace function app.lease_holds(r app.run_requests, p_lease_token text)
+  returns boolean
+  language sql volatile
+  set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(r.state in ('leased', 'started')
+    and r.fence::text = split_part(p_lease_token, '.', 1)
+    and r.lease_secret_hash = sha256(convert_to(split_part(p_lease_token, '.', 2), 'UTF8'))
+    and r.lease_expires_at > clock_timestamp(), false)
+$$;
+
+alter function app.lease_holds owner to runner_scoped;
+revoke all on function app.lease_holds from public;

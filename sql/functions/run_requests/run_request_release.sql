@@ -1,0 +1,26 @@
+-- leased → published: gives back a claim that reached nobody. A stale token changes nothing. Returns {released}.
+create or replace function app.run_request_release(p_organization_id uuid, p_run_request_id uuid, p_lease_token text)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  r app.run_requests;
+begin
+  perform set_config('app.organization_id', p_organization_id::text, true);
+  perform set_config('synchronous_commit', 'off', true);
+  select * into r from app.run_requests
+    where organization_id = p_organization_id and id = p_run_request_id for no key update;
+  if not found or r.state <> 'leased' or not app.lease_holds(r, p_lease_token) then
+    return '{"released": false}';
+  end if;
+  update app.run_requests
+    set state = 'published', lease_secret_hash = null, lease_expires_at = null
+    where organization_id = p_organization_id and id = p_run_request_id;
+  return '{"released": true}';
+end
+$$;
+
+alter function app.run_request_release owner to runner_scoped;
+revoke all on function app.run_request_release from public;
+grant execute on function app.run_request_release to runner_api;

@@ -1,0 +1,30 @@
+-- queued and due → published; while work dispatch is stopped → parked. Called by the dispatch job. Returns {published}.
+create or replace function app.run_requests_publish(p_organization_id uuid, p_run_request_ids uuid[])
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_published integer;
+begin
+  perform set_config('app.organization_id', p_organization_id::text, true);
+  perform 1 from app.run_requests
+    where organization_id = p_organization_id and id = any (p_run_request_ids)
+    order by id for no key update skip locked;
+  with moved as (
+    update app.run_requests r
+      set state = case when d.stopped then 'queued' else 'published' end, parked = d.stopped,
+        published_at = case when d.stopped then r.published_at else clock_timestamp() end
+      from app.dispatch d
+      where r.organization_id = p_organization_id and r.id = any (p_run_request_ids)
+        and r.state = 'queued' and r.due_at <= clock_timestamp()
+        and d.organization_id = r.organization_id and d.kind = r.kind
+      returning r.state)
+  select count(*) filter (where state = 'published') into v_published from moved;
+  return jsonb_build_object('published', v_published);
+end
+$$;
+
+alter function app.run_requests_publish owner to runner_scoped;
+revoke all on function app.run_requests_publish from public;
+grant execute on function app.run_requests_publish to runner_jobs;

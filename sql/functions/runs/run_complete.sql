@@ -1,0 +1,133 @@
+-- Run starting | running → succeeded | failed (acceptance_failed); the task follows (contract 4.13, decisions 4).
+-- result.kind completed: closed when all checks pass; else once more pending with the failures, then a question (repair).
+-- waiting: the task waits until a time. needs_input: the task is blocked by a question.
+-- p_checks null: not evaluated. When the task has criteria to evaluate, nothing changes and the answer is
+-- {evaluate: {runId, criteria, outputs, artifacts}, judged}: the caller evaluates the stored bytes and calls again with the
+-- checks and `judged`, which stands for exactly that task spec and those bytes; if they changed meanwhile, it is asked again.
+-- p_report: {usage, receipts, harness, workspaceUri, logState}. After a cancel: report only, {status: cancelled}.
+-- Locks: roots → run request → run → (commit) dispatch.
+-- Codes: 400 validation_failed (an artifact that was never stored; the lease stays), 409 run_lease_expired.
+create or replace function app.run_complete(
+  p_organization_id uuid, p_run_id uuid, p_lease_token text, p_body_hash text, p_result jsonb, p_report jsonb,
+  p_checks jsonb, p_judged text)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  r app.run_requests;
+  t app.tasks;
+  v_answer jsonb;
+  v_artifacts jsonb;
+  v_missing jsonb;
+  v_outputs jsonb;
+  v_judged text;
+  v_passed boolean;
+  v_result jsonb;
+  v_error jsonb;
+begin
+  perform set_config('app.organization_id', p_organization_id::text, true);
+  perform app.task_roots_lock(p_organization_id, array(
+    select task_id from app.runs where organization_id = p_organization_id and id = p_run_id and task_id is not null), true);
+  r := app.run_request_of(p_organization_id, p_run_id);
+  v_answer := app.run_finish_open(r, p_run_id, p_lease_token, 'complete', p_body_hash, p_report);
+  if v_answer is not null then
+    return v_answer;
+  end if;
+  select * into t from app.tasks where organization_id = p_organization_id and id = r.task_id;
+
+  if p_result ->> 'kind' = 'waiting' then
+    perform app.run_finish_record(p_organization_id, p_run_id, 'succeeded', 'complete', p_body_hash,
+      jsonb_build_object('kind', 'task_result', 'result', p_result), null, p_report);
+    perform app.run_request_finish(p_organization_id, r.id);
+    update app.tasks
+      set status = 'waiting', active_run_id = null, waiting_until = (p_result ->> 'until')::timestamptz,
+        waiting_reason = p_result ->> 'reason'
+      where organization_id = p_organization_id and id = t.id;
+    perform app.task_settle(p_organization_id, t.id);
+    return '{"status": "succeeded"}';
+  end if;
+  if p_result ->> 'kind' = 'needs_input' then
+    perform app.run_finish_record(p_organization_id, p_run_id, 'succeeded', 'complete', p_body_hash,
+      jsonb_build_object('kind', 'task_result', 'result', p_result), null, p_report);
+    perform app.run_request_finish(p_organization_id, r.id);
+    insert into app.human_inbox_items (organization_id, kind, purpose, blocking, title, body, options, task_id, run_id)
+      values (p_organization_id, 'question', 'needs_input', true, left('Question about: ' || t.title, 500),
+        p_result ->> 'question', coalesce(p_result -> 'options', '[]'), t.id, p_run_id);
+    update app.tasks set status = 'pending', active_run_id = null where organization_id = p_organization_id and id = t.id;
+    perform app.task_settle(p_organization_id, t.id);
+    return '{"status": "succeeded"}';
+  end if;
+
+  -- What was stored decides size, digest and type; the worker only says which files are the result.
+  select coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
+        'kind', 'file', 'runId', p_run_id, 'path', o.path,
+        'name', a.item ->> 'name',
+        'uri', format('org://%s/runs/%s/outputs/%s', p_organization_id, p_run_id, o.path),
+        'size', o.size, 'sha256', o.sha256, 'mediaType', o.media_type)) order by a.place)
+      filter (where o.path is not null), '[]'),
+    coalesce(jsonb_agg(jsonb_build_object('path', format('output.result.artifacts.%s.path', a.place - 1),
+        'code', 'not_stored', 'message', 'no output with this path was stored for the run') order by a.place)
+      filter (where o.path is null), '[]'),
+    coalesce(jsonb_agg(jsonb_build_object('path', o.path, 'size', o.size, 'sha256', o.sha256,
+        'mediaType', o.media_type, 'storageKey', o.storage_key) order by a.place)
+      filter (where o.path is not null), '[]')
+    into v_artifacts, v_missing, v_outputs
+    from jsonb_array_elements(coalesce(p_result -> 'artifacts', '[]')) with ordinality a(item, place)
+    left join app.run_outputs o on o.organization_id = p_organization_id and o.run_id = p_run_id
+      and o.path = a.item ->> 'path';
+  if v_missing <> '[]' then
+    perform app.fail(400, 'validation_failed', 'An artifact was never stored', v_missing);
+  end if;
+
+  if t.spec -> 'acceptanceCriteria' @> '[{"kind": "output_file"}]' then
+    v_judged := encode(sha256(convert_to((t.spec -> 'acceptanceCriteria')::text || v_outputs::text, 'UTF8')), 'hex');
+    if p_checks is null or p_judged is distinct from v_judged then
+      return jsonb_build_object('judged', v_judged, 'evaluate', jsonb_build_object('runId', p_run_id,
+        'criteria', t.spec -> 'acceptanceCriteria', 'outputs', v_outputs));
+    end if;
+  end if;
+  v_passed := not coalesce(p_checks, '[]') @> '[{"status": "failed"}]';
+  v_result := jsonb_build_object('kind', 'completed', 'summary', coalesce(p_result ->> 'summary', ''),
+    'artifacts', v_artifacts, 'completion', jsonb_build_object(
+      'version', 1, 'taskVersion', t.version,
+      'taskGraphRevision', (select graph_revision from app.tasks
+                              where organization_id = p_organization_id and id = t.root_task_id),
+      'completionRevision', t.completion_revision + 1, 'runIds', jsonb_build_array(p_run_id),
+      'disposition', case when v_passed then 'passed' else 'failed' end, 'checks', coalesce(p_checks, '[]')));
+  if not v_passed then
+    v_error := jsonb_build_object('code', 'acceptance_failed',
+      'message', 'The output does not meet the acceptance criteria of the task', 'retryable', true);
+  end if;
+  perform app.run_finish_record(p_organization_id, p_run_id, case when v_passed then 'succeeded' else 'failed' end,
+    'complete', p_body_hash, jsonb_build_object('kind', 'task_result', 'result', v_result), v_error, p_report);
+  perform app.run_request_finish(p_organization_id, r.id);
+  if v_passed then
+    update app.tasks
+      set status = 'completed', phase = 'closed', active_run_id = null, completed_at = clock_timestamp(),
+        completion_revision = completion_revision + 1, contract = null, result = v_result
+      where organization_id = p_organization_id and id = t.id;
+    perform app.task_ended(p_organization_id, array[t.id]);
+    return '{"status": "succeeded"}';
+  end if;
+  update app.tasks
+    set status = 'pending', active_run_id = null, completion_revision = completion_revision + 1,
+      contract = jsonb_build_object('failures', coalesce((t.contract ->> 'failures')::integer, 0) + 1,
+        'runId', p_run_id, 'checks', jsonb_path_query_array(p_checks, '$[*] ? (@.status == "failed")'))
+    where organization_id = p_organization_id and id = t.id;
+  if coalesce((t.contract ->> 'failures')::integer, 0) >= 1 then
+    insert into app.human_inbox_items (organization_id, kind, purpose, blocking, title, body, options, task_id, run_id)
+      values (p_organization_id, 'question', 'repair', true, left('The result was refused twice: ' || t.title, 500),
+        (select string_agg(c ->> 'summary', E'\n') from jsonb_array_elements(p_checks) c where c ->> 'status' = 'failed'),
+        '["try_again", "accept", "cancel"]', t.id, p_run_id)
+      on conflict (organization_id, task_id, purpose)
+        where status = 'open' and purpose in ('repair', 'budget', 'prerequisite') do nothing;
+  end if;
+  perform app.task_settle(p_organization_id, t.id);
+  return '{"status": "failed"}';
+end
+$$;
+
+alter function app.run_complete owner to runner_scoped;
+revoke all on function app.run_complete from public;
+grant execute on function app.run_complete to runner_api;

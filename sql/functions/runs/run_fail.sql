@@ -1,0 +1,33 @@
+-- Run starting | running → failed; request → queued with a backoff, or finished and the task failed (contract 4.13).
+-- After a cancel: usage and logs only, {status: cancelled}. Sent again: the same answer.
+-- p_report: {usage, harness, logState}. Locks: roots → run request → run → (commit) dispatch.
+-- Codes: 409 run_lease_expired with lease_lost | differs.
+create or replace function app.run_fail(
+  p_organization_id uuid, p_run_id uuid, p_lease_token text, p_body_hash text, p_error jsonb, p_report jsonb,
+  p_max_attempts integer, p_backoff_seconds integer, p_backoff_max_seconds integer)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  r app.run_requests;
+  v_answer jsonb;
+begin
+  perform set_config('app.organization_id', p_organization_id::text, true);
+  perform app.task_roots_lock(p_organization_id, array(
+    select task_id from app.runs where organization_id = p_organization_id and id = p_run_id and task_id is not null), true);
+  r := app.run_request_of(p_organization_id, p_run_id);
+  v_answer := app.run_finish_open(r, p_run_id, p_lease_token, 'fail', p_body_hash, p_report);
+  if v_answer is not null then
+    return v_answer;
+  end if;
+  perform app.run_finish_record(p_organization_id, p_run_id, 'failed', 'fail', p_body_hash, null, p_error, p_report);
+  perform app.run_request_after_failure(p_organization_id, r, p_error, p_max_attempts, p_backoff_seconds,
+    p_backoff_max_seconds);
+  return '{"status": "failed"}';
+end
+$$;
+
+alter function app.run_fail owner to runner_scoped;
+revoke all on function app.run_fail from public;
+grant execute on function app.run_fail to runner_api;

@@ -1,0 +1,36 @@
+-- The head that complete and fail share, request locked: a repeat gets its first answer, a differing one is refused, a lost
+-- lease is refused, and after a cancel only the report is kept and the slot is freed. Null: the run may be finished.
+create or replace function app.run_finish_open(
+  r app.run_requests, p_run_id uuid, p_lease_token text, p_call text, p_body_hash text, p_report jsonb)
+  returns jsonb
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_run app.runs;
+begin
+  select * into v_run from app.runs where organization_id = r.organization_id and id = p_run_id;
+  if v_run.finish_call is not null
+     and v_run.fence::text = split_part(p_lease_token, '.', 1)
+     and v_run.lease_secret_hash = sha256(convert_to(split_part(p_lease_token, '.', 2), 'UTF8')) then
+    if v_run.finish_call <> p_call or v_run.finish_hash <> p_body_hash then
+      perform app.lease_refuse('differs');
+    end if;
+    return jsonb_build_object('status', v_run.status);
+  end if;
+  if r.run_id is distinct from p_run_id or r.state <> 'started' or not app.lease_holds(r, p_lease_token) then
+    perform app.lease_refuse('lease_lost');
+  end if;
+  if r.cancel_requested_at is null then
+    return null;
+  end if;
+  perform app.run_finish_record(r.organization_id, p_run_id, 'cancelled', p_call, p_body_hash, null, null, p_report);
+  update app.run_requests
+    set state = 'cancelled', finished_at = clock_timestamp(), lease_secret_hash = null, lease_expires_at = null
+    where organization_id = r.organization_id and id = r.id;
+  return '{"status": "cancelled"}';
+end
+$$;
+
+alter function app.run_finish_open owner to runner_scoped;
+revoke all on function app.run_finish_open from public;

@@ -1,0 +1,26 @@
+-- Writes the end of a run: its status and all that the last call carried. Request and run are locked by the caller.
+create or replace function app.run_finish_record(
+  p_organization_id uuid, p_run_id uuid, p_status text, p_call text, p_body_hash text, p_output jsonb, p_error jsonb,
+  p_report jsonb)
+  returns void
+  language sql
+  set search_path = pg_catalog, pg_temp
+as $$
+  update app.runs
+    set status = p_status,
+      finished_at = coalesce(finished_at, clock_timestamp()), updated_at = clock_timestamp(),
+      finish_call = p_call, finish_hash = p_body_hash, output = p_output, error = p_error,
+      receipts = p_report -> 'receipts',
+      harness = coalesce(p_report ->> 'harness', harness),
+      workspace_uri = coalesce(p_report ->> 'workspaceUri', workspace_uri),
+      log_state = case when log_state = 'truncated' then log_state else coalesce(p_report ->> 'logState', log_state) end,
+      input_tokens = coalesce((p_report #>> '{usage,inputTokens}')::bigint, 0),
+      output_tokens = coalesce((p_report #>> '{usage,outputTokens}')::bigint, 0),
+      tool_calls = coalesce((p_report #>> '{usage,toolCalls}')::bigint, 0),
+      cost_minor_units = coalesce((p_report #>> '{usage,costMinorUnits}')::bigint, 0),
+      cost_known = coalesce((p_report #>> '{usage,costKnown}')::boolean, p_report #> '{usage,costMinorUnits}' is not null)
+    where organization_id = p_organization_id and id = p_run_id
+$$;
+
+alter function app.run_finish_record owner to runner_scoped;
+revoke all on function app.run_finish_record from public;

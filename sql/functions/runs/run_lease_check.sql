@@ -1,0 +1,23 @@
+-- Does this token hold the run's lease? For reads of a holder (inputs). Codes: 409 run_lease_expired with lease_lost.
+create or replace function app.run_lease_check(p_organization_id uuid, p_run_id uuid, p_lease_token text)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  r app.run_requests;
+begin
+  perform set_config('app.organization_id', p_organization_id::text, true);
+  select q.* into r from app.run_requests q
+    where q.organization_id = p_organization_id
+      and q.id = (select u.run_request_id from app.runs u where u.organization_id = p_organization_id and u.id = p_run_id);
+  if r.run_id is distinct from p_run_id or r.state <> 'started' or not app.lease_holds(r, p_lease_token) then
+    perform app.lease_refuse('lease_lost');
+  end if;
+  return '{"held": true}';
+end
+$$;
+
+alter function app.run_lease_check owner to runner_scoped;
+revoke all on function app.run_lease_check from public;
+grant execute on function app.run_lease_check to runner_api;

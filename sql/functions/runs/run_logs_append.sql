@@ -1,0 +1,57 @@
+-- Keeps a batch of log entries (validated in shape). A sequence sent again with the same content is ignored, with other
+-- content the whole batch is refused. Beyond 10,000 entries a run the rest is dropped and the log is truncated.
+-- p_entries: [{sequence, category, status, label, detail, occurredAt}]. Locks: run request → run.
+-- Codes: 409 run_lease_expired with lease_lost | differs.
+create or replace function app.run_logs_append(p_organization_id uuid, p_run_id uuid, p_lease_token text, p_entries jsonb)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  r app.run_requests;
+  v_run app.runs;
+  v_inserted integer;
+  v_fresh integer;
+  v_room integer;
+begin
+  perform set_config('app.organization_id', p_organization_id::text, true);
+  r := app.run_request_of(p_organization_id, p_run_id);
+  if r.run_id is distinct from p_run_id or r.state <> 'started' or not app.lease_holds(r, p_lease_token) then
+    perform app.lease_refuse('lease_lost');
+  end if;
+  select * into v_run from app.runs where organization_id = p_organization_id and id = p_run_id;
+  if exists (
+    select 1 from jsonb_to_recordset(p_entries)
+        e(sequence bigint, category text, status text, label text, detail text, "occurredAt" timestamptz)
+      join app.run_logs l on l.organization_id = p_organization_id and l.run_id = p_run_id and l.sequence = e.sequence
+      where (l.category, l.status, l.label, l.detail, l.occurred_at)
+        is distinct from (e.category, e.status, e.label, coalesce(e.detail, ''), e."occurredAt")
+  ) then
+    perform app.lease_refuse('differs');
+  end if;
+  v_room := 10000 - v_run.log_count;
+  with fresh as (
+    select e.* from jsonb_to_recordset(p_entries)
+        e(sequence bigint, category text, status text, label text, detail text, "occurredAt" timestamptz)
+      where not exists (select 1 from app.run_logs l where l.organization_id = p_organization_id
+        and l.run_id = p_run_id and l.sequence = e.sequence)
+  ), inserted as (
+    insert into app.run_logs (organization_id, run_id, sequence, category, status, label, detail, occurred_at)
+      select p_organization_id, p_run_id, f.sequence, f.category, f.status, f.label, coalesce(f.detail, ''), f."occurredAt"
+        from fresh f order by f.sequence limit v_room
+      returning 1)
+  select (select count(*) from inserted), (select count(*) from fresh) into v_inserted, v_fresh;
+  if v_fresh > 0 then
+    update app.runs
+      set log_count = log_count + v_inserted, updated_at = clock_timestamp(),
+        log_state = case when v_inserted < v_fresh or log_state = 'truncated' then 'truncated' else 'recording' end
+      where organization_id = p_organization_id and id = p_run_id
+        and (v_inserted > 0 or log_state <> 'truncated');
+  end if;
+  return jsonb_build_object('status', case when r.cancel_requested_at is not null then 'cancelling' else v_run.status end);
+end
+$$;
+
+alter function app.run_logs_append owner to runner_scoped;
+revoke all on function app.run_logs_append from public;
+grant execute on function app.run_logs_append to runner_api;

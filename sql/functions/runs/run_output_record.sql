@@ -1,0 +1,43 @@
+-- Records one stored output file of a started run; p_storage_key null is the look before the upload. The same path again
+-- replaces it. Returns {output, replaced: storage key of the bytes that nothing names any more, or null}.
+-- Locks: run request. Codes: 409 run_lease_expired with lease_lost | differs (too many files).
+create or replace function app.run_output_record(
+  p_organization_id uuid, p_run_id uuid, p_lease_token text, p_path text, p_storage_key text, p_size bigint,
+  p_sha256 text, p_media_type text)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  r app.run_requests;
+  o app.run_outputs;
+  v_replaced text;
+begin
+  perform set_config('app.organization_id', p_organization_id::text, true);
+  r := app.run_request_of(p_organization_id, p_run_id);
+  if r.run_id is distinct from p_run_id or r.state <> 'started' or not app.lease_holds(r, p_lease_token) then
+    perform app.lease_refuse('lease_lost');
+  end if;
+  select storage_key into v_replaced from app.run_outputs
+    where organization_id = p_organization_id and run_id = p_run_id and path = p_path;
+  if not found and (select count(*) from app.run_outputs
+                    where organization_id = p_organization_id and run_id = p_run_id) >= 1000 then
+    perform app.fail(400, 'validation_failed', 'A run stores at most 1000 output files',
+      app.issue('path', 'too_many_files', 'the run has 1000 output files'));
+  end if;
+  if p_storage_key is null then
+    return jsonb_build_object('output', null, 'replaced', null);
+  end if;
+  insert into app.run_outputs (organization_id, run_id, path, storage_key, size, sha256, media_type)
+    values (p_organization_id, p_run_id, p_path, p_storage_key, p_size, p_sha256, p_media_type)
+    on conflict (organization_id, run_id, path) do update
+      set storage_key = excluded.storage_key, size = excluded.size, sha256 = excluded.sha256,
+        media_type = excluded.media_type, created_at = now()
+    returning * into o;
+  return jsonb_build_object('output', to_jsonb(o), 'replaced', v_replaced);
+end
+$$;
+
+alter function app.run_output_record owner to runner_scoped;
+revoke all on function app.run_output_record from public;
+grant execute on function app.run_output_record to runner_api;

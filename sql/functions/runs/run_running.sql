@@ -1,0 +1,38 @@
+-- Run starting → running, with what it runs on; sent again with the same content: the same answer (contract 4.13).
+-- Locks: run request → run. Codes: 409 run_lease_expired with lease_lost | differs.
+create or replace function app.run_running(
+  p_organization_id uuid, p_run_id uuid, p_lease_token text, p_harness text, p_model text, p_workspace_uri text)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  r app.run_requests;
+  v_run app.runs;
+begin
+  perform set_config('app.organization_id', p_organization_id::text, true);
+  r := app.run_request_of(p_organization_id, p_run_id);
+  if r.run_id is distinct from p_run_id or r.state <> 'started' or not app.lease_holds(r, p_lease_token) then
+    perform app.lease_refuse('lease_lost');
+  end if;
+  if r.cancel_requested_at is not null then
+    return '{"status": "cancelling"}';
+  end if;
+  select * into v_run from app.runs where organization_id = p_organization_id and id = p_run_id;
+  if v_run.status = 'running' then
+    if (v_run.harness, v_run.model, v_run.workspace_uri) is distinct from (p_harness, p_model, p_workspace_uri) then
+      perform app.lease_refuse('differs');
+    end if;
+    return '{"status": "running"}';
+  end if;
+  update app.runs
+    set status = 'running', harness = p_harness, model = p_model, workspace_uri = p_workspace_uri,
+      updated_at = clock_timestamp()
+    where organization_id = p_organization_id and id = p_run_id;
+  return '{"status": "running"}';
+end
+$$;
+
+alter function app.run_running owner to runner_scoped;
+revoke all on function app.run_running from public;
+grant execute on function app.run_running to runner_api;

@@ -1,0 +1,107 @@
+-- Run request leased → started; run (none) → starting; task pending → running. Contract 3.5 and 4.13, decisions 5.
+-- Sent again by the holder: the same answer, the execution token too (it is derived from run and secret).
+-- Over capacity (limits were lowered after the pull): published again, nothing counted, 409.
+-- Locks: root → run request → run → (capacity alone: dispatch) → (commit) dispatch.
+-- Codes: 409 run_lease_expired with lease_lost | capacity | task_not_ready | differs.
+create or replace function app.run_start(
+  p_organization_id uuid, p_run_request_id uuid, p_run_id uuid, p_lease_token text, p_worker_id text,
+  p_lease_seconds integer)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  r app.run_requests;
+  t app.tasks;
+  v_task_id uuid;
+  v_token text;
+  v_over boolean;
+begin
+  perform set_config('app.organization_id', p_organization_id::text, true);
+  select task_id into v_task_id from app.run_requests
+    where organization_id = p_organization_id and id = p_run_request_id;
+  perform 1 from app.tasks
+    where organization_id = p_organization_id
+      and id = (select k.root_task_id from app.tasks k where k.organization_id = p_organization_id and k.id = v_task_id)
+    for no key update;
+  select * into r from app.run_requests
+    where organization_id = p_organization_id and id = p_run_request_id for no key update;
+  if not found or not app.lease_holds(r, p_lease_token) then
+    perform app.lease_refuse('lease_lost');
+  end if;
+  v_token := encode(sha256(convert_to(
+    'execution:' || p_run_id::text || ':' || split_part(p_lease_token, '.', 2), 'UTF8')), 'hex');
+  if r.state = 'started' then
+    if r.run_id <> p_run_id then
+      perform app.lease_refuse('differs');
+    end if;
+    return app.run_start_answer(r, v_token);
+  end if;
+
+  -- Capacity was taken by the pull, so this is true only after limits were lowered.
+  select d.held > d.capacity or l.held > l.capacity into v_over
+    from app.dispatch d
+    join app.dispatch_lanes l on l.organization_id = d.organization_id and l.kind = d.kind
+    where d.organization_id = p_organization_id and d.kind = r.kind and l.agent_profile_id = r.agent_profile_id;
+  if v_over then
+    perform 1 from app.dispatch where organization_id = p_organization_id and kind = r.kind for no key update;
+    select d.held > d.capacity or l.held > l.capacity into v_over
+      from app.dispatch d
+      join app.dispatch_lanes l on l.organization_id = d.organization_id and l.kind = d.kind
+      where d.organization_id = p_organization_id and d.kind = r.kind and l.agent_profile_id = r.agent_profile_id;
+    if v_over then
+      update app.run_requests
+        set state = 'published', lease_secret_hash = null, lease_expires_at = null
+        where organization_id = p_organization_id and id = r.id;
+      return app.problem(409, 'run_lease_expired', 'The organization or the profile has no free capacity',
+        app.issue('runRequestId', 'capacity', 'published again, nothing was counted'));
+    end if;
+  end if;
+
+  select * into t from app.tasks where organization_id = p_organization_id and id = v_task_id;
+  if t.status <> 'pending' or t.parent_id is not null and app.task_budget_used(p_organization_id, t.id) then
+    -- A sibling's start may have used up a parent's budget after the pull: the task is blocked, its request ends.
+    perform app.task_settle(p_organization_id, t.id);
+    return app.problem(409, 'run_lease_expired', 'The task is not ready to run',
+      app.issue('runRequestId', 'task_not_ready', format('the task is %s', t.status)));
+  end if;
+
+  if exists (select 1 from app.runs where organization_id = p_organization_id and id = p_run_id) then
+    perform app.lease_refuse('differs');
+  end if;
+  update app.run_requests
+    set state = 'started', attempt = attempt + 1, run_id = p_run_id, worker_id = p_worker_id,
+      lease_expires_at = clock_timestamp() + make_interval(secs => p_lease_seconds)
+    where organization_id = p_organization_id and id = r.id
+    returning * into r;
+  insert into app.runs (organization_id, id, kind, task_id, run_request_id, agent_profile_id, attempt, mode, status,
+      fence, lease_secret_hash, worker_id)
+    values (p_organization_id, p_run_id, r.kind, r.task_id, r.id, r.agent_profile_id, r.attempt, r.mode, 'starting',
+      r.fence, r.lease_secret_hash, p_worker_id);
+  insert into app.capabilities (organization_id, token_hash, run_request_id, run_id, agent_profile_id, fence)
+    values (p_organization_id, encode(sha256(convert_to(v_token, 'UTF8')), 'hex'), r.id, p_run_id,
+      r.agent_profile_id, r.fence);
+  update app.tasks
+    set status = 'running', active_run_id = p_run_id, started_at = coalesce(started_at, clock_timestamp()),
+      agent_run_count = agent_run_count + 1, consumed_agent_run_count = consumed_agent_run_count + 1
+    where organization_id = p_organization_id and id = t.id;
+  if t.parent_id is not null then
+    with recursive up as (
+      select a.id, a.parent_id from app.tasks a where a.organization_id = p_organization_id and a.id = t.parent_id
+      union all
+      select a.id, a.parent_id from app.tasks a join up on a.id = up.parent_id
+        where a.organization_id = p_organization_id
+    )
+    update app.tasks a set consumed_agent_run_count = a.consumed_agent_run_count + 1
+      from up where a.organization_id = p_organization_id and a.id = up.id;
+  end if;
+  if t.spec -> 'inputs' <> '[]'::jsonb then
+    perform app.run_inputs_fix(p_organization_id, p_run_id, t);
+  end if;
+  return app.run_start_answer(r, v_token);
+end
+$$;
+
+alter function app.run_start owner to runner_scoped;
+revoke all on function app.run_start from public;
+grant execute on function app.run_start to runner_api;
