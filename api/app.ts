@@ -1,0 +1,38 @@
+import express, { type Express, type NextFunction, type Request, type Response } from 'express';
+import { createThrottle, logThrottled } from '../engine/log.ts';
+import type { Endpoint } from './http/endpoint.ts';
+import { registerEndpoints } from './http/register.ts';
+import { logRequests } from './http/request_log.ts';
+import { requestState, trackRequests } from './http/request_state.ts';
+import { createResponder } from './http/respond.ts';
+import { securityHeaders } from './http/security_headers.ts';
+import { systemEndpoints } from './routes/system.ts';
+import type { Services } from './services.ts';
+
+/** Every endpoint of the API, by audience and section of the contract. */
+export function apiEndpoints(): readonly Endpoint[] {
+  return [];
+}
+
+/** The API over its services; `endpoints` are those of the product unless a test brings its own. */
+export function createApp(services: Services, endpoints: readonly Endpoint[] = apiEndpoints()): Express {
+  const throttle = createThrottle();
+  const responder = createResponder({
+    validate: services.config.validateResponses,
+    report: (error, req) => logThrottled(requestState(req).log, throttle, 'a request failed', error),
+  });
+
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.enable('case sensitive routing');
+  app.enable('strict routing');
+  app.set('query parser', false);
+
+  app.use(trackRequests(services.log));
+  app.use(logRequests(services.log, services.metrics));
+  app.use(securityHeaders());
+  registerEndpoints(app, [...endpoints, ...systemEndpoints(endpoints)], services, responder);
+  app.use((error: unknown, req: Request, res: Response, _next: NextFunction) => responder.failure(req, res, error));
+  return app;
+}

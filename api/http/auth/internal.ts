@@ -1,0 +1,48 @@
+import type { Request } from 'express';
+import { z } from 'zod';
+import type { Config } from '../../../engine/config.ts';
+import { call, type Queries } from '../../../engine/db/call.ts';
+import { Problem } from '../../../engine/db/problem.ts';
+import { type AgentCaller, actorSchema, type ServiceCaller } from '../caller.ts';
+import { bearerToken, sha256Hex, tokenMatcher } from './bearer.ts';
+
+const unauthorized = (message: string) => new Problem(401, 'agent_unauthorized', message);
+
+const capabilityFormat = /^[0-9a-f]{64}$/;
+const organizationFormat = z.guid();
+
+export type InternalAuthentication = Readonly<{
+  worker(req: Request): ServiceCaller;
+  agent(req: Request, queries: Queries, organizationId: string | undefined): Promise<AgentCaller>;
+}>;
+
+/** Service tokens for workers; service tokens or execution capabilities for agents (contract 5). */
+export function internalAuthentication(config: Config): InternalAuthentication {
+  const isService = tokenMatcher(config.agentServiceTokens);
+
+  function worker(req: Request): ServiceCaller {
+    const token = bearerToken(req);
+    if (token === undefined) throw unauthorized('A bearer token is required.');
+    if (!isService(token)) throw unauthorized('The bearer token is not a service token.');
+    return { kind: 'service' };
+  }
+
+  async function agent(req: Request, queries: Queries, organizationId: string | undefined): Promise<AgentCaller> {
+    const token = bearerToken(req);
+    if (token === undefined) throw unauthorized('A bearer token is required.');
+    if (isService(token)) return { kind: 'service' };
+    // A capability lives in one organization: outside it, and for ids that none has, it is unknown.
+    const organization = organizationFormat.safeParse(organizationId);
+    if (!organization.success || !capabilityFormat.test(token)) throw unauthorized('The bearer token is not valid.');
+    const tokenHash = sha256Hex(token);
+    const { actor } = await call(
+      queries,
+      'capability_check',
+      { p_organization_id: organization.data, p_token_hash: tokenHash },
+      z.object({ actor: actorSchema }),
+    );
+    return { kind: 'capability', tokenHash, actor };
+  }
+
+  return { worker, agent };
+}

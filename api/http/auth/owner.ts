@@ -1,0 +1,130 @@
+import type { Request } from 'express';
+import { createRemoteJWKSet, errors, jwtVerify } from 'jose';
+import { sql } from 'slonik';
+import { z } from 'zod';
+import { type Config, isLoopback } from '../../../engine/config.ts';
+import type { Queries } from '../../../engine/db/call.ts';
+import { Problem } from '../../../engine/db/problem.ts';
+import { scoped } from '../../../engine/db/scope.ts';
+import type { OwnerCaller } from '../caller.ts';
+import { serviceUnavailable } from '../errors.ts';
+import { bearerToken, tokenMatcher } from './bearer.ts';
+
+type Authenticate = (req: Request) => OwnerCaller | Promise<OwnerCaller>;
+
+function unauthorized(message: string, error?: string): Problem {
+  const challenge = `Bearer realm="business-runner"${error ? `, error="${error}"` : ''}`;
+  return new Problem(401, 'owner_unauthorized', message, undefined, { 'WWW-Authenticate': challenge });
+}
+
+const forbidden = (message: string) => new Problem(403, 'forbidden', message);
+
+/** The host name of a `Host` header, without port. */
+function hostName(host: string): string {
+  return host.replace(/:\d+$/, '');
+}
+
+/**
+ * Open mode trusts whoever reaches the loopback address, and a browser reaches it for any web page: a page whose name
+ * was rebound to 127.0.0.1 shows in `Host`, one that posts across sites in `Origin`.
+ */
+function openOwner(req: Request): OwnerCaller {
+  const host = req.get('host') ?? '';
+  if (!isLoopback(hostName(host))) throw forbidden('Without owner authentication only a loopback Host is served.');
+  const origin = req.get('origin');
+  if (origin !== undefined && origin.toLowerCase() !== `http://${host.toLowerCase()}`) {
+    throw forbidden('Without owner authentication requests from other web sites are refused.');
+  }
+  return { kind: 'owner', mode: 'open', subject: null, platform: true };
+}
+
+function tokenOwner(tokens: readonly string[]): Authenticate {
+  const matches = tokenMatcher(tokens);
+  return (req) => {
+    const token = bearerToken(req);
+    if (token === undefined) throw unauthorized('A bearer token is required.');
+    if (!matches(token)) throw unauthorized('The bearer token is not valid.', 'invalid_token');
+    return { kind: 'owner', mode: 'token', subject: null, platform: true };
+  };
+}
+
+// Signatures by key pairs alone: with a shared secret the key set itself could sign.
+const algorithms = [
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
+  'ES256',
+  'ES384',
+  'ES512',
+  'EdDSA',
+  'Ed25519',
+];
+const subjectSchema = z
+  .string()
+  .min(1)
+  .max(255)
+  .regex(/^[^\0-\x1f\x7f]+$/);
+
+/** True for what says something about the token, not about the key set's server. */
+function tokenIsWrong(error: unknown): boolean {
+  if (error instanceof errors.JWKSTimeout || error instanceof errors.JWKSInvalid) return false;
+  if (error instanceof errors.JOSEError) return error.code !== 'ERR_JOSE_GENERIC';
+  return false;
+}
+
+function jwtOwner(auth: Extract<Config['ownerAuth'], { mode: 'jwt' }>): Authenticate {
+  const keys = createRemoteJWKSet(new URL(auth.jwksUrl), { timeoutDuration: 5_000, cooldownDuration: 10_000 });
+  return async (req) => {
+    const token = bearerToken(req);
+    if (token === undefined) throw unauthorized('A bearer token is required.');
+    const verified = await jwtVerify(token, keys, {
+      issuer: auth.issuer,
+      audience: auth.audience,
+      algorithms,
+      clockTolerance: 5,
+      requiredClaims: ['sub', 'exp'],
+    }).catch((error: unknown) => {
+      if (tokenIsWrong(error)) throw unauthorized('The bearer token is not valid.', 'invalid_token');
+      throw serviceUnavailable('The key set that owner tokens are checked with cannot be read. Try again.');
+    });
+    const subject = subjectSchema.safeParse(verified.payload.sub);
+    if (!subject.success) throw unauthorized('The bearer token has no usable subject.', 'invalid_token');
+    return { kind: 'owner', mode: 'jwt', subject: subject.data, platform: false };
+  };
+}
+
+/** The check of the configured mode (design/decisions.md, "Owner authentication"). */
+export function ownerAuthentication(config: Config): Authenticate {
+  const auth = config.ownerAuth;
+  if (auth.mode === 'open') return openOwner;
+  return auth.mode === 'token' ? tokenOwner(auth.tokens) : jwtOwner(auth);
+}
+
+/**
+ * Subjects of tokens reach only the organizations they are members of; platform operators all.
+ * @throws Problem 404 for others, as if it did not exist; 403 for a viewer who writes
+ */
+export async function checkMembership(
+  queries: Queries,
+  caller: OwnerCaller,
+  organizationId: string,
+  writes: boolean,
+): Promise<void> {
+  if (caller.platform) return;
+  const member = await queries.maybeOne(
+    scoped(
+      organizationId,
+      z.object({ role: z.string() }),
+      sql.fragment`
+        select m.role
+        from app.organization_members m
+        where m.organization_id = scope.organization_id
+          and m.subject = ${caller.subject}`,
+    ),
+  );
+  if (!member) throw new Problem(404, 'organization_not_found', 'There is no organization with this id.');
+  if (writes && member.role !== 'owner') throw forbidden('Viewers may read only.');
+}

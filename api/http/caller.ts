@@ -1,0 +1,50 @@
+import { z } from 'zod';
+
+/** Who may call an endpoint; it decides the credentials, the error codes and the log fields. */
+export type Audience = 'owner' | 'agent' | 'worker' | 'public';
+
+export type OwnerCaller = Readonly<{
+  kind: 'owner';
+  mode: 'open' | 'token' | 'jwt';
+  /** The `sub` of the token; null for platform operators. */
+  subject: string | null;
+  /** True for open and token mode: sees and changes every organization. */
+  platform: boolean;
+}>;
+
+export type ServiceCaller = Readonly<{ kind: 'service' }>;
+
+/** What `app.capability_check` answers about a valid execution capability. */
+export const actorSchema = z.object({
+  organizationId: z.string(),
+  agentProfileId: z.string(),
+  profileKind: z.string(),
+  runId: z.string().nullable(),
+  taskId: z.string().nullable(),
+  chatId: z.string().nullable(),
+  mode: z.string().nullable(),
+});
+export type Actor = z.output<typeof actorSchema>;
+
+export type CapabilityCaller = Readonly<{
+  kind: 'capability';
+  /** SHA-256 of the bearer token, in hex: transitions check it again under their locks. */
+  tokenHash: string;
+  actor: Actor;
+}>;
+
+export type AgentCaller = ServiceCaller | CapabilityCaller;
+export type PublicCaller = Readonly<{ kind: 'public' }>;
+export type Caller = OwnerCaller | AgentCaller | PublicCaller;
+
+export type CallerOf<A extends Audience> = {
+  owner: OwnerCaller;
+  agent: AgentCaller;
+  worker: ServiceCaller;
+  public: PublicCaller;
+}[A];
+
+/** The capability's token hash for a transition's `p_token_hash`; null for the service token, which no run binds. */
+export function tokenHashOf(caller: AgentCaller): string | null {
+  return caller.kind === 'capability' ? caller.tokenHash : null;
+}

@@ -1,0 +1,169 @@
+import type { Request, Response } from 'express';
+import type { Logger } from 'pino';
+import type { DatabaseTransactionConnection } from 'slonik';
+import { z } from 'zod';
+import type { Queries } from '../../engine/db/call.ts';
+import type { Services } from '../services.ts';
+import type { StreamedBody } from './body.ts';
+import type { Audience, CallerOf } from './caller.ts';
+import type { Pagination } from './pagination.ts';
+import type { Tag } from './tags.ts';
+
+export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
+export type Shape = Readonly<Record<string, z.ZodType>>;
+
+/** A body that is not JSON: the handler reads it as a stream by `openBody()`. */
+export type StreamBody = Readonly<{
+  stream: true;
+  /** Media types that are accepted; others are 415. */
+  mediaTypes: readonly string[];
+  /** Longest body in bytes; beyond it 413 with `tooLargeCode`. */
+  maxBytes: number;
+  tooLargeCode?: string;
+}>;
+
+export type JsonAnswer<D extends z.ZodType = z.ZodType> = Readonly<{
+  status?: 200 | 201 | 202;
+  data: D;
+  /** Paginated: the handler returns `{data, pagination}`. */
+  list?: boolean;
+  message?: string;
+  description?: string;
+}>;
+
+/** An answer that the handler writes by itself: bytes or events. */
+export type StreamAnswer = Readonly<{
+  stream: true;
+  mediaType: string;
+  description: string;
+  /** Also answers 206, 304 and 416 (api/http/bytes.ts). */
+  ranges?: boolean;
+}>;
+
+export type DeclaredError = Readonly<{ status: number; code: string; when: string }>;
+
+type Transaction = Queries | DatabaseTransactionConnection;
+type Parsed<S extends Shape> = { [K in keyof S]: z.output<S[K]> };
+
+export type Context<
+  A extends Audience = Audience,
+  P extends Shape = Shape,
+  Q extends Shape = Shape,
+  H extends Shape = Shape,
+  B = unknown,
+> = Readonly<{
+  params: Parsed<P>;
+  query: Parsed<Q>;
+  headers: Parsed<H>;
+  body: B;
+  caller: CallerOf<A>;
+  /** The pool, or the transaction of the call when it carries an `Idempotency-Key`. */
+  db: Transaction;
+  services: Services;
+  log: Logger;
+  req: Request;
+  res: Response;
+  /** Aborted when the client goes away. */
+  signal: AbortSignal;
+  /** Wakes listeners after the commit (never inside it, see design/postgres.md 1). */
+  notify(channel: string, payload?: string): void;
+  /** The streamed request body, of endpoints with a stream body; asks the client to go on where it waits for that. */
+  openBody(): StreamedBody;
+}>;
+
+type BodyOf<B> = B extends z.ZodType ? z.output<B> : undefined;
+
+export type Result<R> = R extends StreamAnswer
+  ? // biome-ignore lint/suspicious/noConfusingVoidType: the handler writes the answer itself and returns nothing
+    void
+  : R extends JsonAnswer<infer D>
+    ? R extends { list: true }
+      ? Readonly<{ data: z.output<D>; pagination: Pagination }>
+      : z.output<D>
+    : never;
+
+export type Definition<
+  A extends Audience,
+  P extends Shape,
+  Q extends Shape,
+  H extends Shape,
+  B extends z.ZodType | StreamBody | undefined,
+  R extends JsonAnswer | StreamAnswer,
+> = Readonly<{
+  method: Method;
+  /** OpenAPI style, `/organizations/{organizationId}/tasks/{taskRef}`; `{path*}` takes the rest, slashes included. */
+  path: `/${string}`;
+  audience: A;
+  tag: Tag;
+  operationId: string;
+  summary: string;
+  /** What the contract leaves open is said here. */
+  description?: string;
+  params?: P;
+  query?: Q;
+  /** Request headers that the endpoint reads, by lower-case name. */
+  headers?: H;
+  /** A strict zod schema, a stream, or nothing: then only an empty body or `{}` is accepted. */
+  body?: B;
+  response: R;
+  errors?: readonly DeclaredError[];
+  /** Codes that differ from the audience's, by status (contract 4.1 and 4.3). */
+  codes?: Readonly<Partial<Record<number, string>>>;
+  /** False: may be called by viewers too, and is not a write. Default: every method but GET writes. */
+  writes?: boolean;
+  /** `none`: subjects of JWTs need not be members of `{organizationId}` (it is only being made). */
+  membership?: 'none';
+  example?: Readonly<{ body?: unknown; data?: unknown }>;
+  handler(context: Context<A, P, Q, H, BodyOf<B>>): Promise<Result<R>> | Result<R>;
+}>;
+
+/** What the router and the OpenAPI document need of a definition; its handler's types are kept inside. */
+export type Endpoint = Readonly<
+  Omit<
+    Definition<Audience, Shape, Shape, Shape, z.ZodType | StreamBody | undefined, JsonAnswer | StreamAnswer>,
+    'handler' | 'params' | 'query' | 'headers'
+  > & {
+    params: z.ZodObject;
+    query: z.ZodObject;
+    headers: z.ZodObject;
+    writes: boolean;
+    handler(context: Context): Promise<unknown>;
+  }
+>;
+
+export function isStream<T extends StreamBody | StreamAnswer>(part: unknown): part is T {
+  return typeof part === 'object' && part !== null && 'stream' in part;
+}
+
+/** The names in a path template. */
+export function pathParameters(path: string): string[] {
+  return [...path.matchAll(/\{(\w+)\*?\}/g)].map((match) => match[1] ?? '');
+}
+
+/**
+ * One endpoint: who may call it, what goes in and out, and the handler. `registerEndpoints` makes the Express route of
+ * it and `openApi` its documentation, so that the two cannot disagree.
+ */
+export function endpoint<
+  const A extends Audience,
+  B extends z.ZodType | StreamBody | undefined = undefined,
+  P extends Shape = Record<never, never>,
+  Q extends Shape = Record<never, never>,
+  H extends Shape = Record<never, never>,
+  const R extends JsonAnswer | StreamAnswer = JsonAnswer | StreamAnswer,
+>(definition: Definition<A, P, Q, H, B, R>): Endpoint {
+  const params = definition.params ?? {};
+  const named = pathParameters(definition.path);
+  const missing = named.filter((name) => !(name in params));
+  const foreign = Object.keys(params).filter((name) => !named.includes(name));
+  if (missing.length + foreign.length > 0) {
+    throw new Error(`${definition.operationId}: path and params differ in ${[...missing, ...foreign].join(', ')}`);
+  }
+  return {
+    ...(definition as unknown as Omit<Endpoint, 'params' | 'query' | 'headers' | 'writes'>),
+    params: z.strictObject(params),
+    query: z.strictObject(definition.query ?? {}),
+    headers: z.object(definition.headers ?? {}),
+    writes: definition.writes ?? definition.method !== 'get',
+  };
+}

@@ -1,0 +1,63 @@
+import { STATUS_CODES } from 'node:http';
+import { z } from 'zod';
+import { issueSchema, type Problem } from '../../engine/db/problem.ts';
+import type { Pagination } from './pagination.ts';
+
+export const metaSchema = z
+  .object({
+    timestamp: z.iso.datetime(),
+    requestId: z.string().optional(),
+    traceId: z.string().optional(),
+  })
+  .meta({ id: 'Meta' });
+
+export const errorEnvelopeSchema = z
+  .object({
+    success: z.literal(false),
+    statusCode: z.int(),
+    message: z.string(),
+    error: z.object({
+      code: z.string(),
+      issues: z.array(issueSchema.meta({ id: 'Issue' })).optional(),
+    }),
+    meta: metaSchema,
+  })
+  .meta({ id: 'ErrorEnvelope', description: 'Every refusal has this shape; `error.code` is for machines.' });
+
+type Ids = Readonly<{ requestId: string; traceId: string | undefined }>;
+
+function meta(ids: Ids) {
+  return {
+    timestamp: new Date().toISOString(),
+    requestId: ids.requestId,
+    ...(ids.traceId ? { traceId: ids.traceId } : {}),
+  };
+}
+
+/** What an answer holds apart from its `meta`; idempotent retries keep it. */
+export type AnswerBody = Readonly<{
+  message: string;
+  data: unknown;
+  pagination?: Pagination | undefined;
+}>;
+
+export function successEnvelope(statusCode: number, body: AnswerBody, ids: Ids) {
+  return {
+    success: true as const,
+    statusCode,
+    message: body.message,
+    data: body.data,
+    meta: meta(ids),
+    ...(body.pagination ? { pagination: body.pagination } : {}),
+  };
+}
+
+export function errorEnvelope(problem: Problem, ids: Ids) {
+  return {
+    success: false as const,
+    statusCode: problem.status,
+    message: problem.message || (STATUS_CODES[problem.status] ?? 'Error'),
+    error: { code: problem.code, ...(problem.issues?.length ? { issues: problem.issues } : {}) },
+    meta: meta(ids),
+  };
+}

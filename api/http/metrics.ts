@@ -1,0 +1,48 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+
+export type Metrics = Readonly<{
+  registry: Registry;
+  httpDuration: Histogram<'method' | 'route' | 'status'>;
+  pullWaiters: Gauge;
+  pullClaims: Counter;
+  pullReleases: Counter;
+  notifications: Counter<'result'>;
+}>;
+
+/** All metrics of the process, in a registry of their own so that tests can have several. */
+export function createMetrics(options: { defaults: boolean }): Metrics {
+  const registry = new Registry();
+  if (options.defaults) collectDefaultMetrics({ register: registry });
+  const registers = [registry];
+  return {
+    registry,
+    httpDuration: new Histogram({
+      name: 'http_request_duration_seconds',
+      help: 'Time from the request line to the end of the answer, by route template.',
+      labelNames: ['method', 'route', 'status'],
+      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+      registers,
+    }),
+    pullWaiters: new Gauge({
+      name: 'runner_pull_waiters',
+      help: 'Workers that wait for a run request in this process.',
+      registers,
+    }),
+    pullClaims: new Counter({
+      name: 'runner_pull_claims_total',
+      help: 'Run requests handed to workers by this process.',
+      registers,
+    }),
+    pullReleases: new Counter({
+      name: 'runner_pull_releases_total',
+      help: 'Claims given back because their worker had gone.',
+      registers,
+    }),
+    notifications: new Counter({
+      name: 'runner_notifications_total',
+      help: 'Notification batches after commits.',
+      labelNames: ['result'],
+      registers,
+    }),
+  };
+}

@@ -1,0 +1,225 @@
+import { STATUS_CODES } from 'node:http';
+import type { z } from 'zod';
+import type { Audience } from './caller.ts';
+import { declaredErrors, takesIdempotencyKey } from './declared_errors.ts';
+import {
+  type DeclaredError,
+  type Endpoint,
+  isStream,
+  type JsonAnswer,
+  type StreamAnswer,
+  type StreamBody,
+} from './endpoint.ts';
+import { errorEnvelopeSchema } from './envelope.ts';
+import { type JsonSchema, type SchemaNames, toJsonSchema } from './json_schema.ts';
+import { successSchema } from './response_check.ts';
+import { tags } from './tags.ts';
+
+export const API_VERSION = '0.1.0';
+
+const securitySchemes = {
+  ownerToken: {
+    type: 'http',
+    scheme: 'bearer',
+    description:
+      'Owners: an operator token (OWNER_AUTH=token) or a JWT (OWNER_AUTH=jwt). With OWNER_AUTH=open, which is only possible on a loopback address, none is needed.',
+  },
+  agentServiceToken: { type: 'http', scheme: 'bearer', description: 'Trusted agent runtimes and workers.' },
+  agentExecutionCapability: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'The `executionToken` of a run: one organization, one profile, one run; it ends with the lease.',
+  },
+} as const;
+
+const securityOf: Record<Audience, readonly Record<string, readonly never[]>[]> = {
+  owner: [{ ownerToken: [] }, {}],
+  agent: [{ agentServiceToken: [] }, { agentExecutionCapability: [] }],
+  worker: [{ agentServiceToken: [] }],
+  public: [],
+};
+
+function parameters(schema: z.ZodObject, place: 'path' | 'query' | 'header', components: SchemaNames): JsonSchema[] {
+  const whole = toJsonSchema(schema, 'input', components) as {
+    properties?: Record<string, JsonSchema>;
+    required?: string[];
+  };
+  return Object.entries(whole.properties ?? {}).map(([name, property]) => {
+    const { description, ...rest } = property;
+    return {
+      name: place === 'header' ? headerName(name) : name,
+      in: place,
+      required: place === 'path' || (whole.required ?? []).includes(name),
+      ...(description ? { description } : {}),
+      schema: rest,
+    };
+  });
+}
+
+function headerName(name: string): string {
+  return name.replace(/(^|-)[a-z]/g, (letter) => letter.toUpperCase());
+}
+
+const idempotencyHeader = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: false,
+  description: 'The first success under a key is kept for 24 hours and answered again to the same caller and path.',
+  schema: { type: 'string', minLength: 1, maxLength: 200 },
+};
+
+function requestBody(endpoint: Endpoint, components: SchemaNames): JsonSchema {
+  if (endpoint.body === undefined) return {};
+  if (isStream<StreamBody>(endpoint.body)) {
+    const content = Object.fromEntries(
+      endpoint.body.mediaTypes.map((type) => [type, { schema: { type: 'string', contentMediaType: type } }]),
+    );
+    return {
+      requestBody: { required: true, description: `At most ${endpoint.body.maxBytes} bytes, streamed.`, content },
+    };
+  }
+  const example = endpoint.example?.body;
+  const media = {
+    schema: toJsonSchema(endpoint.body as z.ZodType, 'input', components),
+    ...(example === undefined ? {} : { example }),
+  };
+  return { requestBody: { required: true, content: { 'application/json': media } } };
+}
+
+function success(endpoint: Endpoint, components: SchemaNames): JsonSchema {
+  if (isStream<StreamAnswer>(endpoint.response)) return streamed(endpoint.response);
+  const answer = endpoint.response as JsonAnswer;
+  const status = answer.status ?? 200;
+  const data = endpoint.example?.data;
+  const message = answer.message ?? STATUS_CODES[status] ?? 'OK';
+  const meta = { timestamp: '2026-01-31T09:30:00.000Z', requestId: '6a1f0c9e-5b1b-4d0c-9a53-0f3c4f1f7a11' };
+  const page = {
+    cursor: null,
+    limit: 50,
+    nextCursor: null,
+    previousCursor: null,
+    hasNextPage: false,
+    hasPreviousPage: false,
+  };
+  const example =
+    data === undefined
+      ? {}
+      : {
+          example: {
+            success: true,
+            statusCode: status,
+            message,
+            data,
+            meta,
+            ...(answer.list ? { pagination: page } : {}),
+          },
+        };
+  return {
+    [status]: {
+      description: answer.description ?? message,
+      content: {
+        'application/json': { schema: toJsonSchema(successSchema(answer), 'output', components), ...example },
+      },
+    },
+  };
+}
+
+function streamed(answer: StreamAnswer): JsonSchema {
+  const content = { [answer.mediaType]: { schema: { type: 'string', contentMediaType: answer.mediaType } } };
+  const whole = { 200: { description: answer.description, content } };
+  if (!answer.ranges) return whole;
+  return {
+    ...whole,
+    206: { description: 'The range that was asked for.', content },
+    304: { description: 'Not modified: the `If-None-Match` still holds.' },
+  };
+}
+
+function failures(endpoint: Endpoint): JsonSchema {
+  const byStatus = Map.groupBy(declaredErrors(endpoint), (error) => error.status);
+  return Object.fromEntries(
+    [...byStatus].map(([status, errors]) => [
+      status,
+      {
+        description: errors.map((error) => `\`${error.code}\`: ${error.when}`).join('; '),
+        content: { 'application/json': { schema: errorRef, examples: errorExamples(errors) } },
+      },
+    ]),
+  );
+}
+
+const errorRef = { $ref: '#/components/schemas/ErrorEnvelope' };
+
+function errorExamples(errors: readonly DeclaredError[]): JsonSchema {
+  return Object.fromEntries(
+    errors.map(({ status, code, when }) => [
+      code,
+      {
+        summary: when,
+        value: {
+          success: false,
+          statusCode: status,
+          message: STATUS_CODES[status] ?? 'Error',
+          error: { code },
+          meta: { timestamp: '2026-01-31T09:30:00.000Z', requestId: '6a1f0c9e-5b1b-4d0c-9a53-0f3c4f1f7a11' },
+        },
+      },
+    ]),
+  );
+}
+
+function operation(endpoint: Endpoint, components: SchemaNames): JsonSchema {
+  const own = [
+    ...parameters(endpoint.params, 'path', components),
+    ...parameters(endpoint.query, 'query', components),
+    ...parameters(endpoint.headers, 'header', components),
+    ...(takesIdempotencyKey(endpoint) ? [idempotencyHeader] : []),
+  ];
+  return {
+    operationId: endpoint.operationId,
+    tags: [endpoint.tag],
+    summary: endpoint.summary,
+    ...(endpoint.description ? { description: endpoint.description } : {}),
+    security: securityOf[endpoint.audience],
+    ...(own.length > 0 ? { parameters: own } : {}),
+    ...requestBody(endpoint, components),
+    responses: { ...success(endpoint, components), ...failures(endpoint) },
+  };
+}
+
+/** The OpenAPI 3.1 document of all endpoints. */
+export function openApi(endpoints: readonly Endpoint[]): JsonSchema {
+  const components: SchemaNames = new Map();
+  toJsonSchema(errorEnvelopeSchema.clone(), 'output', components);
+  components.set('ErrorEnvelope', toJsonSchema(errorEnvelopeSchema, 'output', components));
+  const paths: Record<string, JsonSchema> = {};
+  for (const endpoint of endpoints) {
+    const path = endpoint.path.replaceAll('*}', '}');
+    const described = operation(endpoint, components);
+    paths[path] = { ...paths[path], [endpoint.method]: described };
+    if (endpoint.method === 'get' && isStream<StreamAnswer>(endpoint.response) && endpoint.response.ranges) {
+      const head = {
+        ...described,
+        operationId: `${endpoint.operationId}Head`,
+        summary: `${endpoint.summary} (headers)`,
+      };
+      paths[path] = { ...paths[path], head };
+    }
+  }
+  const used = new Set(endpoints.map((endpoint) => endpoint.tag));
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Business Runner',
+      version: API_VERSION,
+      description: 'Control plane on which organizations delegate business work to AI agents.',
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: '/' }],
+    tags: Object.entries(tags)
+      .filter(([name]) => used.has(name as Endpoint['tag']))
+      .map(([name, description]) => ({ name, description })),
+    paths,
+    components: { schemas: Object.fromEntries([...components].sort(([a], [b]) => (a < b ? -1 : 1))), securitySchemes },
+  };
+}

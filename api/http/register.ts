@@ -1,0 +1,185 @@
+import { STATUS_CODES } from 'node:http';
+import type { Express, Request, Response } from 'express';
+import { z } from 'zod';
+import { Problem } from '../../engine/db/problem.ts';
+import type { Services } from '../services.ts';
+import { type InternalAuthentication, internalAuthentication } from './auth/internal.ts';
+import { checkMembership, ownerAuthentication } from './auth/owner.ts';
+import { checkStreamType, openStreamedBody, readJson } from './body.ts';
+import type { Caller } from './caller.ts';
+import { takesIdempotencyKey } from './declared_errors.ts';
+import { type Context, type Endpoint, isStream, type JsonAnswer, type StreamBody } from './endpoint.ts';
+import { retryTransient, validationFailed } from './errors.ts';
+import { idempotencyKey, idempotently, type KeptAnswer } from './idempotency.ts';
+import type { Pagination } from './pagination.ts';
+import { parseQuery } from './query.ts';
+import { type RequestState, requestState } from './request_state.ts';
+import type { Responder } from './respond.ts';
+import { checkParts, storableIssue } from './validation.ts';
+
+type Authentication = InternalAuthentication & { owner: ReturnType<typeof ownerAuthentication> };
+
+/** `/a/{b}/{c*}` in Express's spelling. */
+export function expressPath(path: string): string {
+  return path.replace(/\{(\w+)\*\}/g, '*$1').replace(/\{(\w+)\}/g, ':$1');
+}
+
+function rawParams(req: Request): Record<string, string> {
+  const values: Record<string, string> = {};
+  for (const [name, value] of Object.entries(req.params)) {
+    values[name] = Array.isArray(value) ? value.join('/') : String(value);
+  }
+  return values;
+}
+
+/** Header values by name; one that was sent twice arrives joined, as HTTP says. */
+function rawHeaders(req: Request, schema: z.ZodObject): Record<string, string | undefined> {
+  return Object.fromEntries(Object.keys(schema.shape).map((name) => [name, req.get(name)]));
+}
+
+async function authenticate(
+  authentication: Authentication,
+  endpoint: Endpoint,
+  services: Services,
+  req: Request,
+  organizationId: string | undefined,
+): Promise<Caller> {
+  if (endpoint.audience === 'owner') return authentication.owner(req);
+  if (endpoint.audience === 'worker') return authentication.worker(req);
+  if (endpoint.audience === 'agent') return authentication.agent(req, services.db, organizationId);
+  return { kind: 'public' };
+}
+
+const emptyBody = z.union([z.undefined(), z.strictObject({})]);
+
+async function parsedBody(endpoint: Endpoint, req: Request, res: Response, state: RequestState): Promise<unknown> {
+  if (isStream<StreamBody>(endpoint.body)) {
+    checkStreamType(req, endpoint.body);
+    return undefined;
+  }
+  const value = await readJson(req, res, state);
+  if (endpoint.body === undefined) {
+    checkParts({ body: [emptyBody, value] });
+    return undefined;
+  }
+  // No body at all is checked as an empty object, so that each missing field is named.
+  return checkParts({ body: [endpoint.body as z.ZodType, value ?? {}] }).body;
+}
+
+function keptAnswer(endpoint: Endpoint, result: unknown): KeptAnswer {
+  const answer = endpoint.response as JsonAnswer;
+  const statusCode = answer.status ?? 200;
+  const message = answer.message ?? STATUS_CODES[statusCode] ?? 'OK';
+  if (!answer.list) return { statusCode, body: { message, data: result } };
+  const { data, pagination } = result as { data: unknown; pagination: Pagination };
+  return { statusCode, body: { message, data, pagination } };
+}
+
+function createHandler(endpoint: Endpoint, services: Services, authentication: Authentication, responder: Responder) {
+  return async function handle(req: Request, res: Response): Promise<void> {
+    const state = requestState(req);
+    state.endpoint = endpoint;
+    const pathValues = rawParams(req);
+    const organizationId = pathValues['organizationId'];
+
+    const caller = await authenticate(authentication, endpoint, services, req, organizationId);
+    const rawQuery = parseQuery(req.url);
+    const issue = storableIssue({ ...pathValues, ...rawQuery });
+    if (issue) throw validationFailed([issue]);
+    const { params, query, headers } = checkParts({
+      params: [endpoint.params, pathValues],
+      query: [endpoint.query, rawQuery],
+      headers: [endpoint.headers, rawHeaders(req, endpoint.headers)],
+    });
+    if (caller.kind === 'owner' && organizationId !== undefined && endpoint.membership !== 'none') {
+      await retryTransient(() => checkMembership(services.db, caller, organizationId, endpoint.writes));
+    }
+    const key = takesIdempotencyKey(endpoint) ? idempotencyKey(req) : undefined;
+    const body = await parsedBody(endpoint, req, res, state);
+
+    const marks: [string, string | undefined][] = [];
+    const context: Context = {
+      params,
+      query,
+      headers,
+      body,
+      caller,
+      db: services.db,
+      services,
+      log: state.log,
+      req,
+      res,
+      signal: state.signal,
+      notify: (channel, payload) => marks.push([channel, payload]),
+      openBody() {
+        if (!isStream<StreamBody>(endpoint.body)) throw new Error(`${endpoint.operationId} has no stream body`);
+        return openStreamedBody(req, res, state, endpoint.body);
+      },
+    };
+    const answer = async (db: Context['db']): Promise<KeptAnswer> =>
+      keptAnswer(endpoint, await endpoint.handler({ ...context, db }));
+
+    try {
+      if (isStream(endpoint.response)) {
+        await endpoint.handler(context);
+        if (!res.headersSent) throw new Error(`${endpoint.operationId} answered nothing`);
+      } else if (key !== undefined) {
+        const request = { req, caller, key, organizationId, body };
+        const kept = await retryTransient(() =>
+          services.db.transaction((db) => idempotently(db, request, () => answer(db))),
+        );
+        if (kept.replayed) res.setHeader('Idempotency-Replayed', 'true');
+        responder.success(req, res, kept.statusCode, kept.body);
+      } else {
+        // A streamed body is read once: nothing to repeat with.
+        const run = () => answer(services.db);
+        const { statusCode, body: sent } = await (isStream(endpoint.body) ? run() : retryTransient(run, state.signal));
+        responder.success(req, res, statusCode, sent);
+      }
+    } finally {
+      // After the commit; and after a refusal too, since a transition may change state and refuse.
+      for (const [channel, payload] of marks) services.notifier.mark(channel, payload);
+    }
+  };
+}
+
+/** Routes for all endpoints, then the answers for paths and methods that are not there. */
+export function registerEndpoints(
+  app: Express,
+  endpoints: readonly Endpoint[],
+  services: Services,
+  responder: Responder,
+): void {
+  const authentication = { ...internalAuthentication(services.config), owner: ownerAuthentication(services.config) };
+  for (const endpoint of endpoints) {
+    app[endpoint.method](expressPath(endpoint.path), createHandler(endpoint, services, authentication, responder));
+  }
+  app.use(notFound(endpoints));
+}
+
+function pathMatcher(path: string): RegExp {
+  const pattern = path
+    .split(/(\{\w+\*?\})/)
+    .map((part) =>
+      part.startsWith('{') ? (part.includes('*') ? '.+' : '[^/]+') : part.replace(/[.*+?^$()[\]\\|]/g, '\\$&'),
+    );
+  return new RegExp(`^${pattern.join('')}$`);
+}
+
+/** 404 for unknown paths, 405 with `Allow` for known ones. */
+function notFound(endpoints: readonly Endpoint[]) {
+  const known = endpoints.map((endpoint) => ({ method: endpoint.method, matches: pathMatcher(endpoint.path) }));
+  return (req: Request): never => {
+    // Throws for broken percent-encoding, which no route would have matched.
+    decodeURIComponent(req.path);
+    const methods = new Set<string>();
+    for (const { method, matches } of known) {
+      if (!matches.test(req.path)) continue;
+      methods.add(method.toUpperCase());
+      if (method === 'get') methods.add('HEAD');
+    }
+    if (methods.size === 0) throw new Problem(404, 'not_found', 'There is nothing at this path.');
+    const allow = [...methods].sort().join(', ');
+    throw new Problem(405, 'method_not_allowed', `This path takes ${allow}.`, undefined, { Allow: allow });
+  };
+}

@@ -1,0 +1,80 @@
+import type { Request, Response } from 'express';
+import { Problem } from '../../engine/db/problem.ts';
+import { drain, leavesConnection } from './body.ts';
+import { type AnswerBody, errorEnvelope, successEnvelope } from './envelope.ts';
+import { forAudience, toProblem } from './errors.ts';
+import { requestState } from './request_state.ts';
+import { checkAnswer } from './response_check.ts';
+
+export type Responder = Readonly<{
+  success(req: Request, res: Response, status: number, body: AnswerBody): void;
+  failure(req: Request, res: Response, error: unknown): void;
+}>;
+
+function send(req: Request, res: Response, status: number, envelope: unknown): void {
+  if (res.headersSent || res.destroyed) return;
+  const payload = Buffer.from(JSON.stringify(envelope));
+  res.statusCode = status;
+  res.setHeader('Content-Type', 'application/json; charset=utf-8');
+  res.setHeader('Content-Length', payload.length);
+  res.setHeader('Cache-Control', 'no-store');
+  const state = requestState(req);
+  if (!leavesConnection(req, state)) {
+    res.end(req.method === 'HEAD' ? undefined : payload);
+    return;
+  }
+  res.setHeader('Connection', 'close');
+  if (state.awaitsContinue) {
+    // Nothing was sent after the headers, and nothing will be.
+    res.end(payload);
+    return;
+  }
+  // The answer goes out now; the connection is closed when the client has stopped sending.
+  res.write(payload);
+  void drain(req).then(() => res.end());
+}
+
+/** Writes envelopes. With `validate`, answers that their own description does not allow become a logged 500. */
+export function createResponder(options: {
+  validate: boolean;
+  /** Called for what nobody foresaw, and for an unreachable database: bounded by the caller. */
+  report: (error: unknown, req: Request) => void;
+}): Responder {
+  function failure(req: Request, res: Response, error: unknown): void {
+    const state = requestState(req);
+    const { problem, unforeseen } = toProblem(error);
+    if (unforeseen && !state.signal.aborted) options.report(error, req);
+    if (res.headersSent) {
+      // Too late for an envelope: a cut connection tells the client that the answer is not complete.
+      res.destroy();
+      return;
+    }
+    const endpoint = state.endpoint;
+    let shown = endpoint ? forAudience(problem, endpoint.audience, endpoint.codes) : problem;
+    let envelope = errorEnvelope(shown, state);
+    const wrong = options.validate && endpoint ? checkAnswer(endpoint, shown.status, envelope) : undefined;
+    if (wrong) {
+      options.report(new Error(`${endpoint?.operationId}: ${wrong}`, { cause: error }), req);
+      shown = new Problem(500, 'internal_error', wrong);
+      envelope = errorEnvelope(shown, state);
+    }
+    for (const name of res.getHeaderNames()) {
+      // Left by a handler that meant to answer something else.
+      if (/^(content-(?!security)|etag|accept-ranges|last-modified)/.test(name) && shown.status !== 416) {
+        res.removeHeader(name);
+      }
+    }
+    for (const [name, value] of Object.entries(shown.headers ?? {})) res.setHeader(name, value);
+    send(req, res, shown.status, envelope);
+  }
+
+  function success(req: Request, res: Response, status: number, body: AnswerBody): void {
+    const state = requestState(req);
+    const envelope = successEnvelope(status, body, state);
+    const wrong = options.validate && state.endpoint ? checkAnswer(state.endpoint, status, envelope) : undefined;
+    if (wrong) failure(req, res, new Error(`${state.endpoint?.operationId}: ${wrong}`));
+    else send(req, res, status, envelope);
+  }
+
+  return { success, failure };
+}

@@ -1,0 +1,12 @@
+/** The sections of the API documentation, in the order shown. */
+export const tags = {
+  Organizations: 'Tenants: their settings, limits, constraints and the stop of work dispatch.',
+  'Agent profiles': 'The agents of an organization, and the catalog of templates that they are provisioned from.',
+  Tasks: 'Work to be done: hierarchy, dependencies, acceptance criteria and retry.',
+  Runs: 'Attempts at tasks: status, logs, usage, what they were given and what they made.',
+  'Agent tools': 'What agents call during a run, and runtimes on their behalf.',
+  Workers: 'Pulling run requests and holding their leases.',
+  System: 'Health, metrics and this description.',
+} as const;
+
+export type Tag = keyof typeof tags;

@@ -1,0 +1,92 @@
+import type { Logger } from 'pino';
+import { createThrottle, logThrottled } from '../log.ts';
+import { keepConnected } from './reconnect.ts';
+
+export type Notifier = Readonly<{
+  /** Sends the notification within a few milliseconds; equal ones are merged. Call it after the commit. */
+  mark(channel: string, payload?: string): void;
+  /** Sends what is left, where a connection exists. */
+  close(): Promise<void>;
+}>;
+
+const INTERVAL_MS = 5;
+const MAX_PENDING = 10_000;
+const MAX_PAYLOAD_BYTES = 7_999;
+
+/** Postgres flushes a commit that notifies under one lock: without a flush it holds nobody up (design/postgres.md 1). */
+function asynchronous(url: string): string {
+  const parsed = new URL(url);
+  const options = parsed.searchParams.get('options');
+  parsed.searchParams.set('options', [options, '-c synchronous_commit=off'].filter(Boolean).join(' '));
+  return parsed.href;
+}
+
+/**
+ * Notifications of a process, sent apart from the transactions that cause them. What cannot be sent waits for the
+ * next connection; a lost one costs latency alone, because waiters look again by themselves.
+ */
+export function openNotifier(options: {
+  url: string;
+  log: Logger;
+  onSent?: (result: 'sent' | 'failed') => void;
+}): Notifier {
+  const pending = new Map<string, readonly [string, string]>();
+  const throttle = createThrottle();
+  let timer: NodeJS.Timeout | undefined;
+  let sending: Promise<void> | undefined;
+  let closed = false;
+
+  const connection = keepConnected({
+    url: asynchronous(options.url),
+    async prepare() {
+      schedule();
+    },
+    onLost: (error) => logThrottled(options.log, throttle, 'the notifying connection is lost', error),
+  });
+
+  function schedule(): void {
+    if (timer || closed || pending.size === 0) return;
+    timer = setTimeout(() => {
+      timer = undefined;
+      sending = flush();
+    }, INTERVAL_MS);
+  }
+
+  async function flush(): Promise<void> {
+    const client = connection.client();
+    if (!client || pending.size === 0) return;
+    const batch = [...pending];
+    pending.clear();
+    const pairs = batch.map(([, pair]) => pair);
+    try {
+      await client.query(
+        'select pg_notify(channel, payload) from unnest($1::text[], $2::text[]) as n(channel, payload)',
+        [pairs.map(([channel]) => channel), pairs.map(([, payload]) => payload)],
+      );
+      options.onSent?.('sent');
+    } catch {
+      // The connection's own error handler reports it; the next connection sends what is pending.
+      options.onSent?.('failed');
+      for (const [key, pair] of batch) pending.set(key, pair);
+    }
+    schedule();
+  }
+
+  return {
+    mark(channel, payload = '') {
+      if (Buffer.byteLength(payload) > MAX_PAYLOAD_BYTES) throw new RangeError('a notification carries ids alone');
+      // Postgres is gone for long: the oldest are dropped, their waiters look again every 2 s.
+      if (pending.size >= MAX_PENDING) pending.delete(pending.keys().next().value ?? '');
+      pending.set(`${channel} ${payload}`, [channel, payload]);
+      schedule();
+    },
+    async close() {
+      closed = true;
+      clearTimeout(timer);
+      await sending;
+      const late = new Promise<void>((resolve) => setTimeout(resolve, 1_000).unref());
+      await Promise.race([flush(), late]);
+      await connection.close();
+    },
+  };
+}

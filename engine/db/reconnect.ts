@@ -1,0 +1,102 @@
+import pg from 'pg';
+
+const FIRST_DELAY_MS = 100;
+const LAST_DELAY_MS = 5_000;
+const PROBE_MS = 15_000;
+const PROBE_ANSWER_MS = 5_000;
+
+export type Connection = Readonly<{
+  /** The connection when there is one. */
+  client(): pg.Client | undefined;
+  close(): Promise<void>;
+}>;
+
+export type ConnectionOptions = Readonly<{
+  url: string;
+  /** Runs on each new connection before it counts as there; a failure means another try. */
+  prepare: (client: pg.Client) => Promise<void>;
+  /** Told about each lost or failed connection. */
+  onLost: (error: Error) => void;
+}>;
+
+/**
+ * One connection that is made again whenever it is lost: after 0.1 s, doubling to 5 s. `select 1` every 15 s finds a
+ * connection whose other end is gone without a word.
+ */
+export function keepConnected(options: ConnectionOptions): Connection {
+  let current: pg.Client | undefined;
+  let attempt: Promise<void> | undefined;
+  let retry: NodeJS.Timeout | undefined;
+  let probe: NodeJS.Timeout | undefined;
+  let delay = FIRST_DELAY_MS;
+  let closed = false;
+
+  async function probeOnce(client: pg.Client): Promise<void> {
+    const late = setTimeout(() => lost(client, new Error('the connection does not answer')), PROBE_ANSWER_MS);
+    await client.query('select 1').catch((error: Error) => lost(client, error));
+    clearTimeout(late);
+  }
+
+  function lost(client: pg.Client, error: Error): void {
+    if (client !== current) return;
+    current = undefined;
+    clearInterval(probe);
+    drop(client);
+    options.onLost(error);
+    again();
+  }
+
+  /** A dead peer never answers the good-bye of `end`: the socket is cut. */
+  function drop(client: pg.Client): void {
+    client.connection?.stream.destroy();
+  }
+
+  function again(): void {
+    if (closed || retry) return;
+    retry = setTimeout(() => {
+      retry = undefined;
+      attempt = connect();
+    }, delay);
+    delay = Math.min(delay * 2, LAST_DELAY_MS);
+  }
+
+  async function connect(): Promise<void> {
+    const client = new pg.Client({ connectionString: options.url, connectionTimeoutMillis: 5_000, keepAlive: true });
+    client.on('error', (error) => lost(client, error));
+    client.on('end', () => lost(client, new Error('the connection ended')));
+    try {
+      await client.connect();
+      current = client;
+      await options.prepare(client);
+      // Lost while it was being prepared: `lost` has seen to the next try.
+      if (current !== client) return;
+      if (closed) return;
+      delay = FIRST_DELAY_MS;
+      probe = setInterval(() => void probeOnce(client), PROBE_MS);
+    } catch (error) {
+      if (current === client) return lost(client, error as Error);
+      drop(client);
+      options.onLost(error as Error);
+      again();
+    }
+  }
+
+  attempt = connect();
+  return {
+    client: () => current,
+    async close() {
+      closed = true;
+      clearTimeout(retry);
+      clearInterval(probe);
+      await attempt;
+      clearInterval(probe);
+      const client = current;
+      current = undefined;
+      if (!client) return;
+      const end = client.end().catch(() => undefined);
+      const late = setTimeout(() => drop(client), 1_000);
+      await end;
+      clearTimeout(late);
+    },
+  };
+}

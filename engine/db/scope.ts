@@ -1,0 +1,40 @@
+import { type FragmentSqlToken, type QuerySqlToken, sql } from 'slonik';
+import { z } from 'zod';
+import type { Queries } from './call.ts';
+import { Problem } from './problem.ts';
+
+/**
+ * A tenant's read in one round trip: the tenant is set and read by the same statement, so that row security lets its
+ * rows through. `select` sees `scope.organization_id` and says `where t.organization_id = scope.organization_id`;
+ * a wrong order of evaluation would show no rows, never another tenant's.
+ */
+export function scoped<S extends z.ZodType>(
+  organizationId: string,
+  row: S,
+  select: FragmentSqlToken,
+): QuerySqlToken<S> {
+  return sql.type(row)`
+    with scope as materialized (
+      select set_config('app.organization_id', ${organizationId}, true)::uuid as organization_id
+    )
+    select t.* from scope cross join lateral (${select}) t`;
+}
+
+/**
+ * Tells an empty list from one of an organization that is not there (or is being deleted).
+ * @throws Problem 404 `organization_not_found`
+ */
+export async function requireOrganization(queries: Queries, organizationId: string): Promise<void> {
+  const found = await queries.maybeOne(
+    scoped(
+      organizationId,
+      z.object({ found: z.boolean() }),
+      sql.fragment`
+        select true as found
+        from app.organizations o
+        where o.id = scope.organization_id
+          and o.deleted_at is null`,
+    ),
+  );
+  if (!found) throw new Problem(404, 'organization_not_found', 'There is no organization with this id.');
+}

@@ -1,0 +1,62 @@
+import { type DestinationStream, type Logger, pino } from 'pino';
+import type { Config } from './config.ts';
+
+const REDACTED = '[redacted]';
+
+// Worked on the finished line, so that a secret is found at any depth, inside messages and stacks too.
+const secrets: readonly (readonly [RegExp, string])[] = [
+  [/(\b[a-z][a-z0-9+.-]*:\/\/[^\s:/@"\\]*:)[^\s@"\\]+@/gi, `$1${REDACTED}@`],
+  [/\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}/gi, `$1 ${REDACTED}`],
+  [
+    /("(?:authorization|cookie|set-cookie|x-lease-token|[a-z]*(?:password|secret|token)s?)"\s*:\s*)"(?:[^"\\]|\\.)*"/gi,
+    `$1"${REDACTED}"`,
+  ],
+];
+
+/** A log line without credentials: headers, lease and execution tokens, passwords in URLs. */
+export function redact(line: string): string {
+  return secrets.reduce((text, [pattern, replacement]) => text.replace(pattern, replacement), line);
+}
+
+/** JSON lines on stdout. */
+export function createLogger(level: Config['logLevel'], name: string, destination?: DestinationStream): Logger {
+  const options = {
+    level,
+    name,
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (label: string) => ({ level: label }) },
+    hooks: { streamWrite: redact },
+  };
+  return destination ? pino(options, destination) : pino(options);
+}
+
+const THROTTLE_MS = 10_000;
+const MAX_KINDS = 100;
+
+/**
+ * Decides whether an error of this kind is logged now: the first is, then one every ten seconds with the number of
+ * those left out. So a database that is down for an hour costs a few hundred lines, whatever the traffic.
+ */
+export function createThrottle(now: () => number = Date.now) {
+  const kinds = new Map<string, { since: number; leftOut: number }>();
+  return (kind: string): { log: boolean; leftOut: number } => {
+    const known = kinds.get(kind);
+    if (known && now() - known.since < THROTTLE_MS) {
+      known.leftOut += 1;
+      return { log: false, leftOut: known.leftOut };
+    }
+    // Kinds come from messages: a bound, so that ever new ones do not gather.
+    if (!known && kinds.size >= MAX_KINDS) kinds.clear();
+    kinds.set(kind, { since: now(), leftOut: 0 });
+    return { log: true, leftOut: known?.leftOut ?? 0 };
+  };
+}
+
+export type Throttle = ReturnType<typeof createThrottle>;
+
+/** Logs at most one error of a kind every ten seconds. */
+export function logThrottled(log: Logger, throttle: Throttle, message: string, error: unknown): void {
+  const text = error instanceof Error ? error.message : String(error);
+  const { log: now, leftOut } = throttle(`${message} ${text}`);
+  if (now) log.error({ err: error, ...(leftOut ? { leftOut } : {}) }, message);
+}
