@@ -1,0 +1,16 @@
+-- Publishes a template catalog under its revision (the SHA-256 of its canonical JSON); it becomes the current one. One that
+-- is already published stays what it is and where it is. Returns {revision, published}.
+create or replace function app.agent_catalog_publish(p_revision text, p_catalog jsonb)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  insert into app.agent_catalogs (revision, catalog) values (p_revision, p_catalog)
+    on conflict (revision) do nothing;
+  return jsonb_build_object('revision', p_revision, 'published', found);
+end
+$$;
+
+alter function app.agent_catalog_publish owner to runner_global;
+revoke all on function app.agent_catalog_publish from public;

@@ -1,0 +1,61 @@
+-- Writes a changed profile with all that follows. enabled → disabled: claims and capabilities end, its runs are cancelled, its open
+-- tasks are blocked by {kind: profile}; disabled → enabled lifts that. A changed status or tool policy raises the
+-- organization's authorizationEpoch. The organization is locked by the caller.
+-- Locks: (organization) → roots of the open tasks → run requests → runs → (commit) dispatch.
+create or replace function app.agent_profile_apply(o app.agent_profiles, n app.agent_profiles)
+  returns app.agent_profiles
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tasks uuid[];
+  v_id uuid;
+begin
+  if n is not distinct from o then
+    return o;
+  end if;
+  if n.status <> o.status then
+    select coalesce(array_agg(id), '{}') into v_tasks from app.tasks
+      where organization_id = o.organization_id and owner_agent_profile_id = o.id
+        and status in ('pending', 'blocked', 'running', 'waiting');
+    perform app.task_roots_lock(o.organization_id, v_tasks, true);
+  end if;
+  update app.agent_profiles
+    set key = n.key, name = n.name, kind = n.kind, department = n.department, status = n.status, root_uri = n.root_uri,
+      instructions_uri = n.instructions_uri, config = n.config, deleted_at = n.deleted_at, updated_at = clock_timestamp()
+    where organization_id = o.organization_id and id = o.id
+    returning * into n;
+  if n.status <> o.status or n.config -> 'toolPolicyKeys' <> o.config -> 'toolPolicyKeys' then
+    update app.organizations set authorization_epoch = authorization_epoch + 1, updated_at = clock_timestamp()
+      where id = o.organization_id;
+  end if;
+  if n.status <> o.status then
+    if n.status = 'disabled' then
+      perform app.task_requests_cancel(o.organization_id, v_tasks);
+      update app.tasks set status = 'pending', active_run_id = null
+        where organization_id = o.organization_id and id = any (v_tasks) and status = 'running';
+    end if;
+    foreach v_id in array v_tasks loop
+      perform app.task_settle(o.organization_id, v_id);
+    end loop;
+  end if;
+  if n.config -> 'maxConcurrentRuns' <> o.config -> 'maxConcurrentRuns' then
+    perform 1 from app.dispatch where organization_id = o.organization_id and kind = 'task' for no key update;
+    with before as (
+      select open from app.dispatch_lanes
+        where organization_id = o.organization_id and agent_profile_id = o.id and kind = 'task'
+    ), after as (
+      update app.dispatch_lanes set capacity = (n.config ->> 'maxConcurrentRuns')::integer
+        where organization_id = o.organization_id and agent_profile_id = o.id and kind = 'task'
+        returning open
+    )
+    update app.dispatch d set open_lanes = d.open_lanes + after.open::integer - before.open::integer
+      from before, after
+      where d.organization_id = o.organization_id and d.kind = 'task';
+  end if;
+  return n;
+end
+$$;
+
+alter function app.agent_profile_apply owner to runner_scoped;
+revoke all on function app.agent_profile_apply from public;

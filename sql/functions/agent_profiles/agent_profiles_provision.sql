@@ -1,0 +1,98 @@
+-- Makes the operator, chat and selected department profiles equal to one catalog revision (contract 4.3, decisions 3):
+-- touches only profiles that carry a catalogSource, keeps a name that was edited, never widens tool policies that were
+-- narrowed, disables department profiles of the catalog that are not selected. Safe to repeat.
+-- Locks: organization → profiles → … Returns {revision, agent_profiles[], disabled_profile_ids[]}.
+-- Codes: 404 request_failed (organization, revision), 409 state_conflict (a key held by a hand-made profile),
+-- 503 request_failed (no catalog published).
+create or replace function app.agent_profiles_provision(p_organization_id uuid, p_departments text[], p_revision text)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  c app.agent_catalogs;
+  v_template jsonb;
+  v_before jsonb;
+  v_config jsonb;
+  v_kept jsonb;
+  o app.agent_profiles;
+  n app.agent_profiles;
+  v_ids uuid[] := '{}';
+begin
+  perform set_config('app.organization_id', p_organization_id::text, true);
+  perform 1 from app.organizations where id = p_organization_id and deleted_at is null for no key update;
+  if not found then
+    perform app.fail(404, 'request_failed', 'Organization not found');
+  end if;
+  if p_revision is null then
+    select * into c from app.agent_catalogs order by ordinal desc limit 1;
+    if not found then
+      perform app.fail(503, 'request_failed', 'No template catalog is published');
+    end if;
+  else
+    select * into c from app.agent_catalogs where revision = p_revision;
+    if not found then
+      perform app.fail(404, 'request_failed', 'No template catalog has this revision',
+        app.issue('revision', 'not_found', 'names no published catalog'));
+    end if;
+  end if;
+
+  for v_template in select t from jsonb_array_elements(c.catalog -> 'profiles') t
+      where t ->> 'kind' in ('operator', 'chat') or t ->> 'department' = any (p_departments) loop
+    v_config := (v_template -> 'config') || jsonb_build_object(
+      'skillKeys', (c.catalog -> 'commonSkillKeys') || (v_template -> 'skillKeys'),
+      'mcpServerKeys', (c.catalog -> 'commonMcpServerKeys') || (v_template -> 'mcpServerKeys'),
+      'catalogSource', jsonb_build_object('templateKey', v_template ->> 'key', 'revision', c.revision));
+    select * into o from app.agent_profiles
+      where organization_id = p_organization_id and key = v_template ->> 'key' and deleted_at is null for no key update;
+    if not found then
+      o := app.agent_profile_insert(p_organization_id, jsonb_build_object('key', v_template ->> 'key',
+        'name', v_template ->> 'name', 'kind', v_template ->> 'kind', 'department', v_template ->> 'department',
+        'config', v_config));
+      update app.organizations set authorization_epoch = authorization_epoch + 1, updated_at = clock_timestamp()
+        where id = p_organization_id;
+    else
+      if o.config #>> '{catalogSource,templateKey}' is distinct from v_template ->> 'key' then
+        perform app.fail(409, 'state_conflict', format('The key %s is held by a profile that was made by hand', o.key),
+          app.issue('departments', 'key_held', format('rename or remove the profile %s first', o.key)));
+      end if;
+      -- What its old template said: only by it can an edit be told from an old default.
+      select t into v_before from app.agent_catalogs b, jsonb_array_elements(b.catalog -> 'profiles') t
+        where b.revision = o.config #>> '{catalogSource,revision}' and t ->> 'key' = o.key;
+      n := o;
+      if v_before is null or o.name = v_before ->> 'name' then
+        n.name := v_template ->> 'name';
+      end if;
+      n.status := 'enabled';
+      n.config := o.config || v_config;
+      if not (o.config -> 'toolPolicyKeys') @> coalesce(v_before #> '{config,toolPolicyKeys}', '[]') then
+        select coalesce(jsonb_agg(k), '[]') into v_kept
+          from jsonb_array_elements(v_config -> 'toolPolicyKeys') k
+          where (o.config -> 'toolPolicyKeys') @> k;
+        n.config := jsonb_set(n.config, '{toolPolicyKeys}', v_kept);
+      end if;
+      o := app.agent_profile_apply(o, n);
+    end if;
+    v_ids := v_ids || o.id;
+  end loop;
+
+  for o in select * from app.agent_profiles p
+      where p.organization_id = p_organization_id and p.deleted_at is null and p.kind = 'department'
+        and p.config ? 'catalogSource' and p.status = 'enabled' and not p.id = any (v_ids)
+      order by p.id for no key update loop
+    n := o;
+    n.status := 'disabled';
+    perform app.agent_profile_apply(o, n);
+  end loop;
+  return jsonb_build_object('revision', c.revision,
+    'agent_profiles', (select coalesce(jsonb_agg(to_jsonb(p) order by array_position(v_ids, p.id)), '[]')
+      from app.agent_profiles p where p.organization_id = p_organization_id and p.id = any (v_ids)),
+    'disabled_profile_ids', (select coalesce(jsonb_agg(p.id order by p.id), '[]') from app.agent_profiles p
+      where p.organization_id = p_organization_id and p.deleted_at is null and p.kind = 'department'
+        and p.config ? 'catalogSource' and p.status = 'disabled'));
+end
+$$;
+
+alter function app.agent_profiles_provision owner to runner_scoped;
+revoke all on function app.agent_profiles_provision from public;
+grant execute on function app.agent_profiles_provision to runner_api;

@@ -1,0 +1,18 @@
+-- Keeps the answer of the work, in its transaction.
+create or replace function app.idempotency_finish(
+  p_organization_id uuid, p_caller text, p_method text, p_path text, p_key text, p_status integer, p_body jsonb)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform set_config('app.organization_id', p_organization_id::text, true);
+  update app.idempotency_keys set status_code = p_status, answer = p_body
+    where organization_id = p_organization_id and caller = p_caller and method = p_method and path = p_path and key = p_key;
+  return jsonb_build_object('kept', found);
+end
+$$;
+
+alter function app.idempotency_finish owner to runner_scoped;
+revoke all on function app.idempotency_finish from public;
+grant execute on function app.idempotency_finish to runner_api;

@@ -1,0 +1,47 @@
+-- (none) → onboarding | active | suspended. The id is the client's. p_fields: {slug, name, status, onboardedAt, rootUri,
+-- authorizationEpoch, config, constraints}, validated in shape; config and constraints merge over the defaults.
+-- p_subject: the JWT subject that becomes its owner, or null for a platform operator.
+-- Codes: 409 state_conflict (id in use), 409 request_failed (slug in use).
+create or replace function app.organization_create(p_organization_id uuid, p_fields jsonb, p_subject text)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_defaults jsonb := app.organization_defaults(p_organization_id);
+  v_constraint text;
+  o app.organizations;
+begin
+  perform set_config('app.organization_id', p_organization_id::text, true);
+  begin
+    insert into app.organizations (id, slug, name, status, onboarded_at, root_uri, authorization_epoch, config, constraints)
+      values (p_organization_id, p_fields ->> 'slug', p_fields ->> 'name', coalesce(p_fields ->> 'status', 'active'),
+        (p_fields ->> 'onboardedAt')::timestamptz,
+        coalesce(p_fields ->> 'rootUri', format('org://%s', p_organization_id)),
+        coalesce((p_fields ->> 'authorizationEpoch')::integer, 1),
+        app.merge_patch(v_defaults -> 'config', p_fields -> 'config'),
+        app.merge_patch(v_defaults -> 'constraints', p_fields -> 'constraints'))
+      returning * into o;
+  exception when unique_violation then
+    get stacked diagnostics v_constraint = constraint_name;
+    if v_constraint = 'organizations_slug_idx' then
+      perform app.fail(409, 'request_failed', 'An organization with this slug exists',
+        app.issue('slug', 'in_use', 'is taken by another organization'));
+    end if;
+    perform app.fail(409, 'state_conflict', 'An organization with this id exists',
+      app.issue('organizationId', 'in_use', 'is taken'));
+  end;
+  insert into app.dispatch (organization_id, kind, capacity, suspended)
+    values (o.id, 'task', (o.config #>> '{limits,maxConcurrentRuns}')::integer, o.status = 'suspended'),
+           (o.id, 'chat', 20, o.status = 'suspended');
+  insert into app.task_identifiers (organization_id, scope) values (o.id, 'T'), (o.id, 'I');
+  if p_subject is not null then
+    insert into app.organization_members (organization_id, subject, role) values (o.id, p_subject, 'owner');
+  end if;
+  return jsonb_build_object('organization', to_jsonb(o));
+end
+$$;
+
+alter function app.organization_create owner to runner_scoped;
+revoke all on function app.organization_create from public;
+grant execute on function app.organization_create to runner_api;

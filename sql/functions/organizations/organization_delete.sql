@@ -1,0 +1,32 @@
+-- Hides the organization at once and ends its claims, leases and capabilities; a job removes rows and objects.
+-- Locks: organization → run requests → runs → dispatch. Codes: 404 organization_not_found (a repeat too).
+create or replace function app.organization_delete(p_organization_id uuid)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  o app.organizations;
+begin
+  perform set_config('app.organization_id', p_organization_id::text, true);
+  select * into o from app.organizations where id = p_organization_id and deleted_at is null for no key update;
+  if not found then
+    perform app.fail(404, 'organization_not_found', 'Organization not found');
+  end if;
+  update app.organizations set deleted_at = clock_timestamp() where id = o.id;
+  update app.run_requests
+    set state = 'cancelled', finished_at = clock_timestamp(), lease_secret_hash = null, lease_expires_at = null
+    where organization_id = o.id and state in ('leased', 'started');
+  update app.runs
+    set status = 'cancelled', finished_at = clock_timestamp(), updated_at = clock_timestamp()
+    where organization_id = o.id and status in ('starting', 'running');
+  update app.dispatch set suspended = true where organization_id = o.id;
+  perform app.enqueue('organizations__delete', jsonb_build_object('organizationId', o.id),
+    'organizations__delete:' || o.id);
+  return jsonb_build_object('organization', to_jsonb(o));
+end
+$$;
+
+alter function app.organization_delete owner to runner_scoped;
+revoke all on function app.organization_delete from public;
+grant execute on function app.organization_delete to runner_api;

@@ -1,0 +1,45 @@
+-- Removes up to p_limit rows of a deleted organization, children first, each call a transaction of its own. Called by the
+-- deletion job until it answers {done: true}; a crash between two calls loses nothing. An organization that is not
+-- deleted is not touched.
+create or replace function app.organization_purge(p_organization_id uuid, p_limit integer)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_table text;
+  v_removed integer;
+  v_id uuid;
+begin
+  perform set_config('app.organization_id', p_organization_id::text, true);
+  select id into v_id from app.organizations where id = p_organization_id;
+  if not found then
+    return '{"done": true}';
+  end if;
+  if not exists (select 1 from app.organizations where id = p_organization_id and deleted_at is not null) then
+    perform app.fail(409, 'state_conflict', 'The organization is not deleted');
+  end if;
+  foreach v_table in array array['capabilities', 'run_logs', 'run_outputs', 'run_inputs', 'runs', 'run_requests',
+      'human_inbox_items', 'task_dependencies', 'task_inputs', 'idempotency_keys'] loop
+    execute format('delete from app.%1$I where ctid = any (array(
+      select ctid from app.%1$I where organization_id = $1 limit $2))', v_table) using p_organization_id, p_limit;
+    get diagnostics v_removed = row_count;
+    if v_removed > 0 then
+      return jsonb_build_object('done', false, 'table', v_table, 'removed', v_removed);
+    end if;
+  end loop;
+  -- Deepest first: a task goes after those below it.
+  delete from app.tasks where organization_id = p_organization_id and id = any (array(
+    select id from app.tasks where organization_id = p_organization_id order by depth desc limit p_limit));
+  get diagnostics v_removed = row_count;
+  if v_removed > 0 then
+    return jsonb_build_object('done', false, 'table', 'tasks', 'removed', v_removed);
+  end if;
+  delete from app.organizations where id = p_organization_id;
+  return '{"done": true}';
+end
+$$;
+
+alter function app.organization_purge owner to runner_scoped;
+revoke all on function app.organization_purge from public;
+grant execute on function app.organization_purge to runner_jobs;

@@ -1,0 +1,73 @@
+-- A JSON merge patch of an organization. Changed constraints raise authorizationEpoch, and it only rises.
+-- active | onboarding → suspended: nothing is handed out any more, claims end; back: open again.
+-- Locks: organization → run requests → dispatch.
+-- Codes: 403 forbidden (a member sets or lifts suspended), 404 organization_not_found, 409 request_failed (slug in use),
+-- 409 state_conflict (epoch lowered).
+create or replace function app.organization_update(p_organization_id uuid, p_patch jsonb, p_platform boolean)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_defaults jsonb := app.organization_defaults(p_organization_id);
+  o app.organizations;
+  n app.organizations;
+begin
+  perform set_config('app.organization_id', p_organization_id::text, true);
+  select * into o from app.organizations where id = p_organization_id and deleted_at is null for no key update;
+  if not found then
+    perform app.fail(404, 'organization_not_found', 'Organization not found');
+  end if;
+  n := o;
+  if p_patch ? 'slug' then n.slug := p_patch ->> 'slug'; end if;
+  if p_patch ? 'name' then n.name := p_patch ->> 'name'; end if;
+  if p_patch ? 'status' then n.status := p_patch ->> 'status'; end if;
+  if p_patch ? 'onboardedAt' then n.onboarded_at := (p_patch ->> 'onboardedAt')::timestamptz; end if;
+  if p_patch ? 'rootUri' then
+    n.root_uri := coalesce(p_patch ->> 'rootUri', format('org://%s', p_organization_id));
+  end if;
+  n.config := app.merge_patch(v_defaults -> 'config', app.merge_patch(o.config, p_patch -> 'config'));
+  n.constraints := app.merge_patch(v_defaults -> 'constraints', app.merge_patch(o.constraints, p_patch -> 'constraints'));
+  if n.status <> o.status and 'suspended' in (n.status, o.status) and not p_platform then
+    perform app.fail(403, 'forbidden', 'Only platform operators suspend an organization or lift that');
+  end if;
+  if p_patch ? 'authorizationEpoch' then
+    n.authorization_epoch := (p_patch ->> 'authorizationEpoch')::integer;
+    if n.authorization_epoch < o.authorization_epoch then
+      perform app.fail(409, 'state_conflict', 'authorizationEpoch only rises',
+        app.issue('authorizationEpoch', 'lowered', format('is %s', o.authorization_epoch)));
+    end if;
+  end if;
+  if n.constraints <> o.constraints then
+    n.authorization_epoch := greatest(n.authorization_epoch, o.authorization_epoch + 1);
+  end if;
+  if n is not distinct from o then
+    return jsonb_build_object('organization', to_jsonb(o));
+  end if;
+  begin
+    update app.organizations
+      set slug = n.slug, name = n.name, status = n.status, onboarded_at = n.onboarded_at, root_uri = n.root_uri,
+        authorization_epoch = n.authorization_epoch, config = n.config, constraints = n.constraints,
+        updated_at = clock_timestamp()
+      where id = p_organization_id
+      returning * into n;
+  exception when unique_violation then
+    perform app.fail(409, 'request_failed', 'An organization with this slug exists',
+      app.issue('slug', 'in_use', 'is taken by another organization'));
+  end;
+  if n.status = 'suspended' and o.status <> 'suspended' then
+    update app.run_requests
+      set state = 'published', lease_secret_hash = null, lease_expires_at = null
+      where organization_id = p_organization_id and state = 'leased';
+  end if;
+  update app.dispatch
+    set suspended = n.status = 'suspended',
+      capacity = case kind when 'task' then (n.config #>> '{limits,maxConcurrentRuns}')::integer else capacity end
+    where organization_id = p_organization_id;
+  return jsonb_build_object('organization', to_jsonb(n));
+end
+$$;
+
+alter function app.organization_update owner to runner_scoped;
+revoke all on function app.organization_update from public;
+grant execute on function app.organization_update to runner_api;

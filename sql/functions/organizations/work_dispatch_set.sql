@@ -1,0 +1,49 @@
+-- dispatching ⇄ stopped (contract 3.1). Stopped: what is queued is parked, and nothing more is published; what is published
+-- or running goes on. Resumed: what is due is published at once, the rest waits for its time. A repeat changes nothing.
+-- Agents may stop, and only owners and the service token lift it. Chat turns are exempt.
+-- Locks: run request of a capability → organization → run requests → dispatch. Returns {organization, published_run_requests}.
+-- Codes: 401 agent_unauthorized, 404 organization_not_found, 409 state_conflict.
+create or replace function app.work_dispatch_set(p_organization_id uuid, p_stopped boolean, p_actor jsonb)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  o app.organizations;
+  v_published integer := 0;
+begin
+  perform set_config('app.organization_id', p_organization_id::text, true);
+  perform app.actor_require(p_organization_id, p_actor, null);
+  if not p_stopped and p_actor ->> 'kind' = 'capability' then
+    perform app.fail(401, 'agent_unauthorized', 'Only owners and the service token resume work dispatch');
+  end if;
+  select * into o from app.organizations where id = p_organization_id and deleted_at is null for no key update;
+  if not found then
+    perform app.fail(404, 'organization_not_found', 'Organization not found');
+  end if;
+  if p_stopped and o.work_dispatch_stopped_at is null then
+    update app.organizations set work_dispatch_stopped_at = clock_timestamp(), updated_at = clock_timestamp()
+      where id = o.id returning * into o;
+    update app.run_requests set parked = true
+      where organization_id = o.id and kind = 'task' and state = 'queued' and not parked;
+    update app.dispatch set stopped = true where organization_id = o.id and kind = 'task';
+  elsif not p_stopped and o.work_dispatch_stopped_at is not null then
+    update app.organizations set work_dispatch_stopped_at = null, updated_at = clock_timestamp()
+      where id = o.id returning * into o;
+    with moved as (
+      update app.run_requests
+        set parked = false,
+          state = case when due_at <= clock_timestamp() then 'published' else 'queued' end,
+          published_at = case when due_at <= clock_timestamp() then clock_timestamp() else published_at end
+        where organization_id = o.id and kind = 'task' and state = 'queued'
+        returning state)
+    select count(*) filter (where state = 'published') into v_published from moved;
+    update app.dispatch set stopped = false where organization_id = o.id and kind = 'task';
+  end if;
+  return jsonb_build_object('organization', to_jsonb(o), 'published_run_requests', v_published);
+end
+$$;
+
+alter function app.work_dispatch_set owner to runner_scoped;
+revoke all on function app.work_dispatch_set from public;
+grant execute on function app.work_dispatch_set to runner_api;
