@@ -24,6 +24,6 @@ create policy scoped_all on app.idempotency_keys to runner_scoped
   with check (organization_id = (select app.current_organization()));
 create policy global_all on app.idempotency_keys to runner_global using (true) with check (true);
 grant select, insert, update, delete on app.idempotency_keys to runner_scoped;
-grant select, delete on app.idempotency_keys to runner_global;
+grant select, update, delete on app.idempotency_keys to runner_global;
 
 reset role;
