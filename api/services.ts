@@ -1,13 +1,14 @@
 import type { Logger } from 'pino';
-import type { Config } from '../engine/config.ts';
-import type { Database } from '../engine/db/database.ts';
-import type { Listener } from '../engine/db/listen.ts';
-import type { Notifier } from '../engine/db/notify.ts';
-import type { Storage } from '../engine/storage/index.ts';
-import type { Metrics } from './http/metrics.ts';
-import type { PullBrokers } from './pull_broker.ts';
+import { type Config, ConfigError } from '../engine/config.ts';
+import { type Database, openDatabase } from '../engine/db/database.ts';
+import { type Listener, openListener } from '../engine/db/listen.ts';
+import { type Notifier, openNotifier } from '../engine/db/notify.ts';
+import { openPool, roleUrl } from '../engine/db/pool.ts';
+import { openStorage, type Storage } from '../engine/storage/index.ts';
+import { createMetrics, type Metrics } from './http/metrics.ts';
+import { createPullBrokers, type PullBrokers } from './pull_broker.ts';
 
-/** All that the API needs from outside a request: made once in main.ts, handed to every handler. */
+/** All that the API needs from outside a request: made once, handed to every handler. */
 export type Services = Readonly<{
   config: Config;
   db: Database;
@@ -18,3 +19,40 @@ export type Services = Readonly<{
   log: Logger;
   metrics: Metrics;
 }>;
+
+// Waiting statements a connection: beyond it a stalled Postgres would only fill the memory with requests.
+const WAITING_PER_CONNECTION = 64;
+// Above the statement time-out, which Postgres itself keeps.
+const ANSWER_TIMEOUT_MS = 40_000;
+
+/**
+ * Opens what the API needs. Nothing here waits for Postgres, which may come up later.
+ * @throws ConfigError without a database URL
+ */
+export function openServices(config: Config, log: Logger, options: { processMetrics: boolean }): Services {
+  const { databaseUrl, listenDatabaseUrl } = config;
+  if (databaseUrl === undefined) {
+    throw new ConfigError('DATABASE_URL: required by node api/main.ts (npm start brings a database of its own)');
+  }
+  const metrics = createMetrics({ defaults: options.processMetrics });
+  const role = { role: 'runner_api', applicationName: 'business-runner api' } as const;
+  const direct = roleUrl(listenDatabaseUrl ?? databaseUrl, role);
+  const db = openDatabase({
+    open: () => openPool(databaseUrl, { ...role, size: config.databasePoolSize }),
+    maxWaiting: WAITING_PER_CONNECTION * config.databasePoolSize,
+    answerTimeoutMs: ANSWER_TIMEOUT_MS,
+  });
+  const listener = openListener({ url: direct, log });
+  const notifier = openNotifier({ url: direct, log, onSent: (result) => metrics.notifications.inc({ result }) });
+  const storage = openStorage(config.storageUrl);
+  const brokers = createPullBrokers({ db, listener, notifier, metrics, log, claimSeconds: config.leaseClaimSeconds });
+  return { config, db, storage, listener, notifier, brokers, log, metrics };
+}
+
+/** Closes all of it; nothing may be using it any more, save for waits, which end. */
+export async function closeServices(services: Services): Promise<void> {
+  await services.brokers.close();
+  await services.notifier.close();
+  await services.listener.close();
+  await services.db.end();
+}

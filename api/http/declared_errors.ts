@@ -1,5 +1,5 @@
 import type { DeclaredError, Endpoint } from './endpoint.ts';
-import { isStream, type StreamBody } from './endpoint.ts';
+import { isStream, type StreamAnswer, type StreamBody } from './endpoint.ts';
 
 const agentErrors: readonly DeclaredError[] = [
   { status: 401, code: 'agent_unauthorized', when: 'the token is missing, unknown, over, or not allowed to do this' },
@@ -9,6 +9,11 @@ const agentErrors: readonly DeclaredError[] = [
 
 const workerErrors: readonly DeclaredError[] = [
   { status: 401, code: 'agent_unauthorized', when: 'the service token is missing or unknown' },
+  {
+    status: 409,
+    code: 'run_lease_expired',
+    when: 'the lease does not hold; `issues[0].code` says which: `lease_lost`, `capacity`, `task_not_ready`, `differs`',
+  },
 ];
 
 const ownerErrors: readonly DeclaredError[] = [
@@ -39,40 +44,39 @@ function ofBody(endpoint: Endpoint): readonly DeclaredError[] {
   ];
 }
 
+function ofAnswer(endpoint: Endpoint): readonly DeclaredError[] {
+  if (!isStream<StreamAnswer>(endpoint.response) || !endpoint.response.ranges) return [];
+  return [{ status: 416, code: 'range_not_satisfiable', when: 'the byte range cannot be served' }];
+}
+
 /** True where an `Idempotency-Key` counts (design/decisions.md 1). */
 export function takesIdempotencyKey(endpoint: Endpoint): boolean {
   if (endpoint.method !== 'post' || isStream(endpoint.body) || isStream(endpoint.response)) return false;
   return endpoint.audience === 'owner' || endpoint.audience === 'agent';
 }
 
+const always: readonly DeclaredError[] = [
+  { status: 400, code: 'validation_failed', when: 'the request is not valid; `issues` say where' },
+  { status: 500, code: 'internal_error', when: 'something went wrong on our side' },
+  { status: 503, code: 'service_unavailable', when: 'the database cannot be reached; see Retry-After' },
+];
+const reused: DeclaredError = {
+  status: 409,
+  code: 'idempotency_key_reused',
+  when: 'the Idempotency-Key came with another body before',
+};
+
 /** All refusals of an endpoint: its own, and those that follow from its audience and shape. */
 export function declaredErrors(endpoint: Endpoint): readonly DeclaredError[] {
-  const reused = {
-    status: 409,
-    code: 'idempotency_key_reused',
-    when: 'the Idempotency-Key came with another body before',
-  };
-  const all: DeclaredError[] = [
-    { status: 400, code: 'validation_failed', when: 'the request is not valid; `issues` say where' },
+  const own = endpoint.errors ?? [];
+  const implied = [
+    ...always,
     ...ofAudience(endpoint),
     ...ofBody(endpoint),
-    ...(endpoint.errors ?? []),
+    ...ofAnswer(endpoint),
     ...(takesIdempotencyKey(endpoint) ? [reused] : []),
-    { status: 500, code: 'internal_error', when: 'something went wrong on our side' },
-    { status: 503, code: 'service_unavailable', when: 'the database cannot be reached; see Retry-After' },
-  ];
-  const seen = new Set<string>();
-  return all
-    .map((error) => {
-      const own = endpoint.errors?.some((one) => one.status === error.status && one.code === error.code);
-      const code = endpoint.codes?.[error.status];
-      return code && !own ? { ...error, code } : error;
-    })
-    .filter((error) => {
-      const key = `${error.status} ${error.code} ${endpoint.errors?.includes(error) ? error.when : ''}`;
-      if (seen.has(key)) return false;
-      seen.add(key);
-      return true;
-    })
-    .sort((a, b) => a.status - b.status);
+  ].map((error) => ({ ...error, code: endpoint.codes?.[error.status] ?? error.code }));
+  // What the endpoint itself says about a code is nearer to the point.
+  const others = implied.filter((error) => !own.some((one) => one.status === error.status && one.code === error.code));
+  return [...own, ...others].sort((a, b) => a.status - b.status);
 }

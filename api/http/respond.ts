@@ -60,9 +60,7 @@ export function createResponder(options: {
     }
     for (const name of res.getHeaderNames()) {
       // Left by a handler that meant to answer something else.
-      if (/^(content-(?!security)|etag|accept-ranges|last-modified)/.test(name) && shown.status !== 416) {
-        res.removeHeader(name);
-      }
+      if (/^(content-(?!security)|etag|last-modified)/.test(name)) res.removeHeader(name);
     }
     for (const [name, value] of Object.entries(shown.headers ?? {})) res.setHeader(name, value);
     send(req, res, shown.status, envelope);

@@ -1,0 +1,70 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { createApp } from '../../api/app.ts';
+import type { Endpoint } from '../../api/http/endpoint.ts';
+import { closeServer, createHttpServer, listen } from '../../api/server.ts';
+import { closeServices, openServices, type Services } from '../../api/services.ts';
+import { type Config, readConfig } from '../../engine/config.ts';
+import { createLogger } from '../../engine/log.ts';
+import { createTestDatabase, type TearDown, type TestDatabase } from './database.ts';
+import { type Client, createClient } from './http.ts';
+
+export const SERVICE_TOKEN = 'service-token-of-the-tests-0123456789';
+export const OWNER_TOKEN = 'owner-token-of-the-tests-0123456789abc';
+
+export type TestApp = Readonly<{
+  url: string;
+  config: Config;
+  services: Services;
+  database: TestDatabase;
+  /** As the owner in open mode. */
+  owner: Client;
+  /** With the service token: workers and runtimes. */
+  service: Client;
+  /** What the process logged, a parsed line each. */
+  logged: Record<string, unknown>[];
+}>;
+
+export type TestAppOptions = Readonly<{
+  config?: Partial<Config>;
+  /** Endpoints of the test's own, in place of the product's. */
+  endpoints?: readonly Endpoint[];
+  /** A second process on the same database. */
+  database?: TestDatabase;
+}>;
+
+/** The settings of a test's app: everything checked, nothing shared with another test. */
+async function testConfig(t: TearDown, databaseUrl: string, overrides: Partial<Config>): Promise<Config> {
+  const folder = await mkdtemp(path.join(tmpdir(), 'runner-app-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const config = readConfig({
+    PORT: '0',
+    DATA_DIR: folder,
+    STORAGE_URL: pathToFileURL(path.join(folder, 'files')).href,
+    DATABASE_URL: databaseUrl,
+    DATABASE_POOL_SIZE: '8',
+    AGENT_SERVICE_TOKENS: SERVICE_TOKEN,
+    LOG_LEVEL: 'debug',
+    VALIDATE_RESPONSES: '1',
+  });
+  return { ...config, ...overrides };
+}
+
+/** The real app on a port of its own over a database of its own; every answer is checked against its description. */
+export async function startTestApp(t: TearDown, options: TestAppOptions = {}): Promise<TestApp> {
+  const database = options.database ?? (await createTestDatabase(t));
+  const config = await testConfig(t, database.url, options.config ?? {});
+  const logged: Record<string, unknown>[] = [];
+  const log = createLogger(config.logLevel, 'test', { write: (line) => void logged.push(JSON.parse(line)) });
+  const services = openServices(config, log, { processMetrics: false });
+  const server = createHttpServer(createApp(services, options.endpoints));
+  const url = await listen(server, config.host, config.port);
+  t.teardown(async () => {
+    await Promise.all([services.brokers.close(), closeServer(server, 1_000)]);
+    await closeServices(services);
+  });
+  const owner = createClient(url);
+  return { url, config, services, database, owner, service: owner.as(SERVICE_TOKEN), logged };
+}
