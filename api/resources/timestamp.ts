@@ -1,0 +1,9 @@
+import { z } from 'zod';
+
+/**
+ * A timestamptz as functions return it in a row (`2026-11-28T00:04:56.057648+00:00`) → how it goes out: ISO 8601 in
+ * UTC with milliseconds, the rest cut off, so that an answer never lies after what happened.
+ */
+export const timestamp = z.iso.datetime({ offset: true }).transform((text) => new Date(text).toISOString());
+
+export const nullableTimestamp = timestamp.nullable();
