@@ -221,6 +221,11 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
   };
 }
 
+/** The environment for a child process: ours, with these settings in place of our own. */
+export function environmentWith(values: { readonly [K in keyof Settings]?: string | undefined }): NodeJS.ProcessEnv {
+  return { ...process.env, ...values };
+}
+
 /** The settings as text for `--help`. */
 export function settingsHelp(): string {
   const rows = Object.entries(settings).map(([name, setting]) => {

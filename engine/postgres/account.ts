@@ -1,5 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
+import { PostgresError } from './error.ts';
 
 /** Whom Postgres runs as when we are root, which it refuses to be. */
 export type Account = Readonly<{ name: string; uid: number; gid: number }>;
@@ -26,7 +27,7 @@ export function serviceAccount(): Account {
     const account = known.find((row) => row.name === name && row.uid !== 0);
     if (account) return account;
   }
-  throw new Error(
+  throw new PostgresError(
     'Postgres does not run as root, and this machine has neither an account postgres nor nobody; start as another user',
   );
 }

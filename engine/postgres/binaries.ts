@@ -3,6 +3,7 @@ import { chmod, cp, lstat, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/p
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { PostgresError } from './error.ts';
 
 /** `bin`: the folder of initdb and postgres; `version` such as `18.4`. */
 export type Binaries = Readonly<{ bin: string; version: string; major: number }>;
@@ -11,7 +12,7 @@ export type Binaries = Readonly<{ bin: string; version: string; major: number }>
 export async function binariesIn(bin: string): Promise<Binaries> {
   const { stdout } = await promisify(execFile)(path.join(bin, 'postgres'), ['--version'], { cwd: '/' });
   const version = /\) (\d+)(?:\.\d+)?/.exec(stdout);
-  if (!version) throw new Error(`${bin} holds no Postgres that tells its version`);
+  if (!version) throw new PostgresError(`${bin} holds no Postgres that tells its version`);
   return { bin, version: version[0].slice(2), major: Number(version[1]) };
 }
 
@@ -22,7 +23,7 @@ export async function bundledBinaries(): Promise<Binaries> {
   try {
     entry = fileURLToPath(import.meta.resolve(name));
   } catch {
-    throw new Error(
+    throw new PostgresError(
       `no embedded Postgres for ${process.platform}-${process.arch} (package ${name}); set DATABASE_URL to a Postgres 15 or newer`,
     );
   }

@@ -1,10 +1,12 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { chown, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { type Account, isRoot } from './account.ts';
 import type { Binaries } from './binaries.ts';
+import { PostgresError } from './error.ts';
 
 /** Nothing of our environment reaches Postgres: no PG* variables, no locale of the person who starts it. */
 export const environment = {
@@ -28,7 +30,9 @@ export function clusterExists(cluster: string): boolean {
 export async function checkCluster(cluster: string, binaries: Binaries): Promise<void> {
   const major = Number(await readFile(path.join(cluster, 'PG_VERSION'), 'utf8'));
   if (major !== binaries.major) {
-    throw new Error(`the database in ${cluster} is of Postgres ${major}, and this is Postgres ${binaries.major}`);
+    throw new PostgresError(
+      `the database in ${cluster} is of Postgres ${major}, and this is Postgres ${binaries.major}`,
+    );
   }
 }
 
@@ -74,9 +78,34 @@ export async function makeCluster(options: NewCluster): Promise<void> {
     const detail = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : '';
     const lines = detail ? detail.split('\n').filter((line) => /error|fatal|detail|hint/i.test(line)) : [];
     const reason = lines.join(' ') || (error instanceof Error ? error.message : String(error));
-    throw new Error(`cannot make a database in ${cluster}: ${reason}`, { cause: error });
+    throw new PostgresError(`cannot make a database in ${cluster}: ${reason}`, { cause: error });
   } finally {
     await rm(passwordFile, { force: true });
     await rm(unfinished, { recursive: true, force: true });
+  }
+}
+
+/** Sets the superuser's password without knowing the old one. The cluster must be stopped, and its lock be held. */
+export async function setPassword(
+  binaries: Binaries,
+  cluster: string,
+  account: Account | undefined,
+  password: string,
+): Promise<void> {
+  const child = spawn(path.join(binaries.bin, 'postgres'), ['--single', '-D', cluster, 'postgres'], {
+    ...asAccount(account),
+    stdio: ['pipe', 'ignore', 'pipe'],
+  });
+  let output = '';
+  child.stderr.on('data', (chunk) => {
+    output = (output + chunk).slice(-4_000);
+  });
+  child.stdin.on('error', () => {}); // it ended before it read everything: the exit status tells
+  child.stdin.end(`alter role ${SUPERUSER} password '${password.replaceAll("'", "''")}'\n`);
+  const [code] = await once(child, 'close');
+  if (code !== 0 || /ERROR/.test(output)) {
+    throw new PostgresError(
+      `cannot set the password of the database in ${cluster}: ${output.trim().split('\n').at(-1)}`,
+    );
   }
 }

@@ -7,7 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { acquireLock } from '../process/lock.ts';
 import { type Account, isRoot, serviceAccount } from './account.ts';
 import { type Binaries, bundledBinaries } from './binaries.ts';
-import { asAccount, checkCluster, clusterExists, makeCluster, SUPERUSER } from './cluster.ts';
+import { asAccount, checkCluster, clusterExists, makeCluster, SUPERUSER, setPassword } from './cluster.ts';
+import { PostgresError } from './error.ts';
 import { stopOrphan } from './orphan.ts';
 
 /** Recovery after a crash may have much to read. */
@@ -49,6 +50,8 @@ export type PostgresOptions = Readonly<{
   cluster: string;
   /** The superuser's password, set when the cluster is made. */
   password: string;
+  /** Sets the password of an existing cluster too: the one it had is lost. */
+  resetPassword?: boolean;
   /** Default: those that npm installed. */
   binaries?: Binaries;
   /** Whom to run as when we are root; default: postgres, else nobody. */
@@ -70,8 +73,8 @@ export type RunningPostgres = Readonly<{
   version: string;
   /** Fulfilled when Postgres has ended, for whatever reason. */
   ended: Promise<void>;
-  /** Ends it: open transactions are rolled back, everything is flushed. Again: harmless. */
-  stop: () => Promise<void>;
+  /** Ends it: open transactions are rolled back, everything is flushed; after `graceMs` (8000) without. Again: harmless. */
+  stop: (graceMs?: number) => Promise<void>;
   /** Lets our process end while Postgres runs; it is stopped then. */
   unref: () => void;
 }>;
@@ -111,7 +114,7 @@ function guard(pid: number): ChildProcess {
   return child;
 }
 
-class LaunchError extends Error {
+class LaunchError extends PostgresError {
   override name = 'LaunchError';
 }
 
@@ -186,14 +189,14 @@ async function launchUntilReady(options: PostgresOptions, binaries: Binaries): P
   }
 }
 
-async function endChild(child: ChildProcess, ended: Promise<void>): Promise<void> {
+async function endChild(child: ChildProcess, ended: Promise<void>, graceMs: number): Promise<void> {
   // Fast shutdown, then without a checkpoint, then none at all: the next start recovers.
   for (const signal of ['SIGINT', 'SIGQUIT', 'SIGKILL'] as const) {
     child.kill(signal);
     const waiting = new AbortController();
     await Promise.race([
       ended,
-      sleep(signal === 'SIGINT' ? 8_000 : 2_000, undefined, { signal: waiting.signal }).catch(() => {}),
+      sleep(signal === 'SIGINT' ? graceMs : 2_000, undefined, { signal: waiting.signal }).catch(() => {}),
     ]);
     waiting.abort();
     if (child.exitCode !== null || child.signalCode !== null) return;
@@ -212,10 +215,12 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
   const release = acquireLock(`${cluster}.lock`);
   try {
     await stopOrphan(cluster);
-    if (!clusterExists(cluster)) {
+    const existed = clusterExists(cluster);
+    if (!existed) {
       await makeCluster({ binaries, cluster, password, account, durable: options.settings?.['fsync'] !== 'off' });
     }
     await checkCluster(cluster, binaries);
+    if (existed && options.resetPassword) await setPassword(binaries, cluster, account, password);
     const { child, ended, port } = await launchUntilReady({ ...options, account }, binaries);
     const released = ended.then(release);
     return {
@@ -224,8 +229,8 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
       pid: child.pid ?? 0,
       version: binaries.version,
       ended: released,
-      stop: async () => {
-        await endChild(child, released);
+      stop: async (graceMs = 8_000) => {
+        await endChild(child, released, graceMs);
         await released;
       },
       unref: () => {

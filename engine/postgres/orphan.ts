@@ -3,6 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { commandLine, identify, isAlive, workingFolder } from '../process/identity.ts';
+import { PostgresError } from './error.ts';
 
 const GRACE_MS = 10_000;
 
@@ -36,9 +37,12 @@ export async function stopOrphan(cluster: string): Promise<void> {
       process.kill(pid, signal);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ESRCH') return;
-      throw new Error(`a Postgres left from an earlier start runs as process ${pid} of another user; stop it first`, {
-        cause: error,
-      });
+      throw new PostgresError(
+        `a Postgres left from an earlier start runs as process ${pid} of another user; stop it first`,
+        {
+          cause: error,
+        },
+      );
     }
     const deadline = Date.now() + GRACE_MS;
     while (Date.now() < deadline) {
@@ -46,5 +50,5 @@ export async function stopOrphan(cluster: string): Promise<void> {
       await sleep(20);
     }
   }
-  throw new Error(`a Postgres left from an earlier start, process ${pid}, does not stop`);
+  throw new PostgresError(`a Postgres left from an earlier start, process ${pid}, does not stop`);
 }

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { type Account, canRead, closedFolder, isRoot, ownerOf, serviceAccount } from './account.ts';
 import { type Binaries, bundledBinaries, copyBinaries } from './binaries.ts';
 import { clusterExists } from './cluster.ts';
+import { PostgresError } from './error.ts';
 
 /** Where an account that cannot enter our folders finds its binaries and data. */
 const ELSEWHERE = '/var/lib/business-runner';
@@ -41,7 +42,7 @@ async function clusterOfRoot(dataDir: string, base: string): Promise<{ cluster: 
     if (existsSync(path.dirname(recorded))) {
       return { cluster: recorded, account: clusterExists(recorded) ? ownerOf(recorded) : serviceAccount() };
     }
-    throw new Error(
+    throw new PostgresError(
       `the database of ${dataDir} was in ${recorded}, which is gone; bring it back, or remove ${pointer} to begin with an empty one`,
     );
   }
@@ -50,7 +51,7 @@ async function clusterOfRoot(dataDir: string, base: string): Promise<{ cluster: 
     const account = ownerOf(inside);
     const closed = closedFolder(account, inside);
     if (closed === undefined) return { cluster: inside, account };
-    throw new Error(
+    throw new PostgresError(
       `the database in ${inside} belongs to ${account.name}, who cannot enter ${closed}; allow it with chmod o+x ${closed}`,
     );
   }
@@ -73,7 +74,7 @@ export async function findPlace(dataDir: string, base = ELSEWHERE): Promise<Plac
   if (!isRoot()) {
     const cluster = path.join(dataDir, 'postgres');
     if (clusterExists(cluster) && ownerOf(cluster).uid !== process.getuid?.()) {
-      throw new Error(
+      throw new PostgresError(
         `the database in ${cluster} belongs to ${ownerOf(cluster).name}; start as that account or as root`,
       );
     }

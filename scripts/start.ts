@@ -1,0 +1,165 @@
+import { randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { createServer } from 'node:net';
+import path from 'node:path';
+import { type Config, ConfigError, environmentWith, readConfig, settingsHelp } from '../engine/config.ts';
+import { MigrateError } from '../engine/db/migrate.ts';
+import { PostgresError } from '../engine/postgres/error.ts';
+import { LockedError } from '../engine/process/lock.ts';
+import { RunningError, takeDataFolder } from './start/data_folder.ts';
+import { startDatabase } from './start/database.ts';
+import { openLogFile } from './start/log_file.ts';
+import { screen } from './start/screen.ts';
+import { serviceToken } from './start/secrets.ts';
+import { type Service, ServiceError, startService } from './start/service.ts';
+
+const ROOT = path.resolve(import.meta.dirname, '..');
+const EX_CONFIG = 78;
+/** All of a stop, in ms; each part leaves the next its share, so that Postgres can still write everything down. */
+const STOP = { whole: 9_000, api: 5_500, postgres: 1_500 };
+
+const USAGE = `npm start: everything on this machine: an embedded Postgres (unless DATABASE_URL is set), the API and the jobs.
+
+`;
+
+function tell(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+/** A friendlier end than the API's own, and before anything was started. */
+async function checkPort(config: Config): Promise<void> {
+  const server = createServer();
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(config.port, config.host, resolve);
+    });
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === 'EADDRINUSE') {
+      throw new ConfigError(
+        `PORT: another program listens on ${config.host}:${config.port}; stop it or set another PORT`,
+      );
+    }
+    if (code === 'EACCES') throw new ConfigError(`PORT: this user may not listen on port ${config.port}`);
+    if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
+      throw new ConfigError(`HOST: ${config.host} is no address of this machine`);
+    }
+    throw new ConfigError(`HOST: cannot listen on ${config.host}: ${message}`);
+  } finally {
+    server.close();
+  }
+}
+
+function loadEnvironmentFile(): void {
+  const file = path.join(ROOT, '.env');
+  // What the environment says already wins.
+  if (existsSync(file)) process.loadEnvFile(file);
+}
+
+/** Aborted by the first signal; a second one, later than what npm passes on of the same Ctrl-C, gives up waiting. */
+function stopSignal(): AbortSignal {
+  const controller = new AbortController();
+  let firstAt = 0;
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(name, () => {
+      if (controller.signal.aborted) {
+        // Children follow by themselves: the API and the jobs lose their parent, Postgres its guard's pipe.
+        if (Date.now() - firstAt > 500) process.exit(130);
+        return;
+      }
+      firstAt = Date.now();
+      controller.abort(new Stopped());
+    });
+  }
+  return controller.signal;
+}
+
+class Stopped extends Error {
+  override name = 'Stopped';
+}
+
+async function ready(service: Service, signal: AbortSignal) {
+  const stopped = new Promise<never>((_, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
+  return Promise.race([service.ready, stopped]);
+}
+
+/** Runs until the signal is aborted; whatever was started is stopped, in the opposite order, also when a part fails. */
+async function run(config: Config, signal: AbortSignal): Promise<void> {
+  let deadline: number | undefined;
+  const left = () => {
+    deadline ??= Date.now() + STOP.whole;
+    return Math.max(0, deadline - Date.now());
+  };
+  await using parts = new AsyncDisposableStack();
+  const log = (name: string) => parts.adopt(openLogFile(config.dataDir, name), (file) => file.close());
+
+  parts.defer(await takeDataFolder(config.dataDir));
+  await checkPort(config);
+  const token = config.agentServiceTokens.length > 0 ? undefined : serviceToken(config.dataDir);
+  const database = await startDatabase(config, { log: log('postgres'), tell, signal });
+  parts.defer(() => database.stop(Math.max(500, Math.min(left(), STOP.postgres))));
+
+  const shared = { DATA_DIR: config.dataDir, ...(token ? { AGENT_SERVICE_TOKENS: token.token } : {}) };
+  const connection = (url: string | undefined) =>
+    url === undefined ? {} : { DATABASE_URL: url, LISTEN_DATABASE_URL: undefined };
+  const jobs = startService({
+    name: 'jobs',
+    script: path.join(ROOT, 'jobs', 'main.ts'),
+    environment: () => environmentWith({ ...shared, ...connection(database.urls?.jobs) }),
+    log: log('jobs'),
+    tell,
+  });
+  parts.defer(() => jobs.stop(Math.max(500, left() - STOP.postgres)));
+  const api = startService({
+    name: 'api',
+    script: path.join(ROOT, 'api', 'main.ts'),
+    environment: (first) =>
+      environmentWith({
+        ...shared,
+        ...connection(database.urls?.api),
+        // With PORT=0 the first one found a port, which is known to others now.
+        ...(first?.url ? { PORT: new URL(first.url).port } : {}),
+      }),
+    log: log('api'),
+    tell,
+  });
+  parts.defer(() => api.stop(Math.min(left(), STOP.api)));
+
+  const [{ url = '' }] = await Promise.all([ready(api, signal), ready(jobs, signal)]);
+  process.stdout.write(screen({ config, url, database, tokenFile: token?.file, organizationId: randomUUID() }));
+  await new Promise<void>((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
+
+async function main(): Promise<void> {
+  if (process.argv.includes('--help')) {
+    process.stdout.write(USAGE + settingsHelp());
+    return;
+  }
+  loadEnvironmentFile();
+  const signal = stopSignal();
+  signal.addEventListener('abort', () => tell('Stopping …'), { once: true });
+  // The terminal may be gone before we are.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
+  await run(readConfig(), signal);
+}
+
+try {
+  await main();
+  process.exitCode = 0;
+} catch (error) {
+  if (error instanceof Stopped) process.exitCode = 0;
+  else {
+    const known = [ConfigError, LockedError, MigrateError, PostgresError, RunningError, ServiceError].some(
+      (kind) => error instanceof kind,
+    );
+    process.stderr.write(`${error instanceof Error ? (known ? error.message : error.stack) : error}\n`);
+    process.exitCode = error instanceof ConfigError ? EX_CONFIG : 1;
+  }
+}

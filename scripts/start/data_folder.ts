@@ -1,0 +1,31 @@
+import { accessSync, constants } from 'node:fs';
+import path from 'node:path';
+import { ConfigError } from '../../engine/config.ts';
+import { makeDataFolder } from '../../engine/postgres/place.ts';
+import { acquireLock, LockedError } from '../../engine/process/lock.ts';
+
+/** Another start holds the data folder. */
+export class RunningError extends Error {
+  override name = 'RunningError';
+}
+
+/**
+ * Makes the data folder and takes it for this process; returns the release.
+ * @throws RunningError when another process has it, ConfigError when it cannot be used.
+ */
+export async function takeDataFolder(dataDir: string): Promise<() => void> {
+  try {
+    await makeDataFolder(dataDir);
+    accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (error) {
+    throw new ConfigError(`DATA_DIR: ${dataDir} cannot be used: ${(error as Error).message}`);
+  }
+  try {
+    return acquireLock(path.join(dataDir, 'start.lock'));
+  } catch (error) {
+    if (!(error instanceof LockedError)) throw error;
+    throw new RunningError(
+      `Business Runner already runs on ${dataDir}, as process ${error.pid}: stop that one, or choose another DATA_DIR (and PORT)`,
+    );
+  }
+}

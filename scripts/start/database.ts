@@ -1,0 +1,130 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import type { Config } from '../../engine/config.ts';
+import { migrate } from '../../engine/db/migrate.ts';
+import { type RunningPostgres, startPostgres } from '../../engine/postgres/embedded.ts';
+import { findPlace } from '../../engine/postgres/place.ts';
+import type { LogFile } from './log_file.ts';
+import { type DatabasePasswords, databasePasswords } from './secrets.ts';
+
+const NAME = 'business_runner';
+const LONGEST_BACKOFF_MS = 10_000;
+
+export type Database = Readonly<{
+  /** What the processes connect with; undefined when they inherit DATABASE_URL. */
+  urls: { api: string; jobs: string } | undefined;
+  /** One line for a person: what it is and where. */
+  summary: string;
+  notes: readonly string[];
+  stop: (graceMs: number) => Promise<void>;
+}>;
+
+export type DatabaseOptions = Readonly<{
+  log: LogFile;
+  tell: (line: string) => void;
+  signal: AbortSignal;
+}>;
+
+function urlOf(postgres: RunningPostgres, user: string, password: string): string {
+  return `postgres://${user}:${password}@127.0.0.1:${postgres.port}/${NAME}`;
+}
+
+async function query(url: string, ...statements: readonly string[]): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  client.on('error', () => {});
+  await client.connect();
+  try {
+    for (const statement of statements) await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}
+
+/** The database and, once its roles are there, the passwords of the logins. */
+async function prepare(postgres: RunningPostgres, passwords: DatabasePasswords, log: LogFile): Promise<void> {
+  await query(postgres.url, `create database ${NAME}`).catch((error) => {
+    if (error.code !== '42P04') throw error; // there already
+  });
+  await migrate(urlOf(postgres, 'postgres', passwords.superuser), { log: log.write });
+  await query(
+    postgres.url,
+    `alter role runner_api password '${passwords.runner_api}'`,
+    `alter role runner_jobs password '${passwords.runner_jobs}'`,
+  );
+}
+
+async function startEmbedded(config: Config, options: DatabaseOptions): Promise<Database> {
+  const { log, tell, signal } = options;
+  const place = await findPlace(config.dataDir);
+  const { passwords, fresh } = databasePasswords(config.dataDir);
+  const start = (port?: number) =>
+    startPostgres({
+      cluster: place.cluster,
+      binaries: place.binaries,
+      account: place.account,
+      password: passwords.superuser,
+      resetPassword: fresh && port === undefined,
+      log: log.write,
+      signal,
+      ...(port === undefined ? {} : { port }),
+    });
+  let postgres = await start();
+  let stopping = false;
+  /** One that ended by itself is started again, at the same port: the other processes know it and connect again. */
+  async function keepRunning(): Promise<void> {
+    for (;;) {
+      await postgres.ended;
+      for (let delay = 100; ; delay = Math.min(delay * 2, LONGEST_BACKOFF_MS)) {
+        if (stopping) return;
+        tell(`Postgres ended, starting it again (${log.path})`);
+        try {
+          postgres = await start(postgres.port);
+          tell('Postgres runs again');
+          break;
+        } catch (error) {
+          log.write(String(error));
+          await sleep(delay, undefined, { signal }).catch(() => {});
+        }
+      }
+      if (stopping) await postgres.stop();
+    }
+  }
+  try {
+    await prepare(postgres, passwords, log);
+  } catch (error) {
+    await postgres.stop();
+    throw error;
+  }
+  const running = keepRunning();
+  return {
+    urls: {
+      api: urlOf(postgres, 'runner_api', passwords.runner_api),
+      jobs: urlOf(postgres, 'runner_jobs', passwords.runner_jobs),
+    },
+    summary: `embedded Postgres ${postgres.version} on port ${postgres.port}, in ${place.cluster}`,
+    notes: place.notes,
+    stop: async (graceMs) => {
+      stopping = true;
+      await postgres.stop(graceMs);
+      await running;
+    },
+  };
+}
+
+async function useExisting(url: string, log: LogFile, signal: AbortSignal): Promise<Database> {
+  signal.throwIfAborted();
+  const aborted = new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
+  // It may wait long for another process that migrates: Ctrl-C ends the waiting.
+  await Promise.race([migrate(url, { log: log.write }), aborted]);
+  const { host, pathname } = new URL(url);
+  return { urls: undefined, summary: `${host}${pathname} (DATABASE_URL)`, notes: [], stop: async () => {} };
+}
+
+/** The migrated database of a start: that of DATABASE_URL, else an embedded one, which is kept running. */
+export function startDatabase(config: Config, options: DatabaseOptions): Promise<Database> {
+  // The direct connection: the lock of the migration belongs to a session.
+  const url = config.listenDatabaseUrl;
+  return url === undefined ? startEmbedded(config, options) : useExisting(url, options.log, options.signal);
+}

@@ -1,0 +1,59 @@
+import path from 'node:path';
+import type { Config } from '../../engine/config.ts';
+import type { Database } from './database.ts';
+
+const ownerAccess: Readonly<Record<Config['ownerAuth']['mode'], string>> = {
+  open: 'open: whoever is on this machine, without a token (OWNER_AUTH)',
+  token: 'with a token of OWNER_TOKENS',
+  jwt: 'with a JWT of OWNER_JWT_ISSUER',
+};
+
+/** A path as a person types it: relative where that is shorter. */
+function shown(file: string): string {
+  const relative = path.relative(process.cwd(), file);
+  return relative !== '' && relative.length < file.length ? relative : file;
+}
+
+export type Screen = Readonly<{
+  config: Config;
+  url: string;
+  database: Database;
+  /** Undefined when AGENT_SERVICE_TOKENS is set. */
+  tokenFile: string | undefined;
+  organizationId: string;
+}>;
+
+/** What a person sees when the start is ready. Secrets are named by their file alone. */
+export function screen({ config, url, database, tokenFile, organizationId }: Screen): string {
+  const mode = config.ownerAuth.mode;
+  const authorization = mode === 'open' ? '' : ` -H "Authorization: Bearer $${mode === 'token' ? 'TOKEN' : 'JWT'}"`;
+  const away = url === 'http://127.0.0.1:3000' ? '' : ` --url ${url}`;
+  const rows = [
+    ['API', url],
+    ['Documentation', `${url}/docs`],
+    ['Owners', ownerAccess[mode]],
+    ['Workers', tokenFile ? `with the token in ${shown(tokenFile)}` : 'with a token of AGENT_SERVICE_TOKENS'],
+    ['Data', config.dataDir],
+    ['Database', database.summary],
+    ['Logs', shown(path.join(config.dataDir, 'logs'))],
+    ...database.notes.map((note) => ['Note', note]),
+  ];
+  return `
+Business Runner is ready.
+
+${rows.map(([name = '', value]) => `  ${name.padEnd(14)} ${value}`).join('\n')}
+
+Try next, in another terminal:
+
+  npm run demo${away && ` --${away}`}
+      a demo organization, in which a worker finishes two tasks while you watch
+
+  npm run worker -- --exec './my-agent.sh'${away}
+      a worker that runs your command for every task
+
+  curl${authorization} -H 'Content-Type: application/json' ${url}/organizations/${organizationId} -d '{"slug": "acme", "name": "Acme"}'
+      creates an organization; ${url}/docs shows what it can do
+
+Ctrl-C stops everything.
+`;
+}

@@ -1,0 +1,129 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import type { LogFile } from './log_file.ts';
+
+const READY_WITHIN_MS = 60_000;
+const FIRST_BACKOFF_MS = 500;
+const LONGEST_BACKOFF_MS = 30_000;
+/** Who ran this long did not fail at its start: the backoff begins anew. */
+const HEALTHY_AFTER_MS = 60_000;
+
+const readyMessage = z.object({ type: z.literal('ready'), url: z.url().optional() });
+export type Ready = z.output<typeof readyMessage>;
+
+/** The service ended before it was ready for the first time: there is no use in starting it again. */
+export class ServiceError extends Error {
+  override name = 'ServiceError';
+}
+
+export type ServiceOptions = Readonly<{
+  name: string;
+  script: string;
+  /** `first`: what it told when it was ready for the first time; a new one must listen at the same place. */
+  environment: (first: Ready | undefined) => NodeJS.ProcessEnv;
+  log: LogFile;
+  /** Told what a person should know, a line each. */
+  tell: (line: string) => void;
+}>;
+
+export type Service = Readonly<{
+  /** Rejects with a ServiceError when it does not become ready. */
+  ready: Promise<Ready>;
+  /** SIGTERM, and SIGKILL to its whole process group after `graceMs`. */
+  stop: (graceMs: number) => Promise<void>;
+}>;
+
+function killGroup(child: ChildProcess): void {
+  try {
+    if (child.pid) process.kill(-child.pid, 'SIGKILL');
+  } catch {
+    // Nothing is left of the group.
+  }
+}
+
+/** What a log line says to a person: pino's JSON as its message. */
+function readable(line: string): string {
+  try {
+    const entry = z
+      .object({ msg: z.string(), err: z.object({ message: z.string() }).optional() })
+      .parse(JSON.parse(line));
+    return entry.err ? `${entry.msg}: ${entry.err.message}` : entry.msg;
+  } catch {
+    return line;
+  }
+}
+
+/** Runs a script as a child process and starts it again whenever it ends by itself. */
+export function startService(options: ServiceOptions): Service {
+  const { name, log, tell } = options;
+  const first = Promise.withResolvers<Ready>();
+  first.promise.catch(() => {}); // who stops before looking at it
+  let known: Ready | undefined;
+  let stopping = false;
+  let child: ChildProcess | undefined;
+  let backoff: NodeJS.Timeout | undefined;
+  let failures = 0;
+
+  function launch(): void {
+    const startedAt = Date.now();
+    // A process group of its own: Ctrl-C in the terminal must not reach it before its turn.
+    const current = fork(options.script, [], {
+      env: options.environment(known),
+      stdio: ['ignore', log.descriptor, log.descriptor, 'ipc'],
+      detached: true,
+    });
+    child = current;
+    const late = setTimeout(() => {
+      log.write(`${name} was not ready after ${READY_WITHIN_MS / 1000} s`);
+      killGroup(current);
+    }, READY_WITHIN_MS);
+    current.on('message', (message) => {
+      const { data } = readyMessage.safeParse(message);
+      if (!data) return;
+      clearTimeout(late);
+      if (known) tell(`${name} runs again`);
+      known ??= data;
+      first.resolve(known);
+    });
+    current.once('error', (error) => log.write(String(error)));
+    current.once('close', (code, signal) => {
+      clearTimeout(late);
+      killGroup(current);
+      const how = signal ? `was ended by ${signal}` : `ended with status ${code}`;
+      if (stopping) return;
+      if (!known) {
+        const lines = log.tail(5).map(readable);
+        first.reject(new ServiceError(`${name} ${how} before it was ready (${log.path}): ${lines.join(' | ')}`));
+        return;
+      }
+      failures = Date.now() - startedAt > HEALTHY_AFTER_MS ? 0 : failures + 1;
+      const delay = Math.min(FIRST_BACKOFF_MS * 2 ** Math.max(0, failures - 1), LONGEST_BACKOFF_MS);
+      tell(`${name} ${how}, starting it again in ${delay / 1000} s (${log.path})`);
+      backoff = setTimeout(launch, delay);
+    });
+  }
+
+  async function stop(graceMs: number): Promise<void> {
+    stopping = true;
+    clearTimeout(backoff);
+    const current = child;
+    if (!current || current.exitCode !== null || current.signalCode !== null) return;
+    const closed = once(current, 'close');
+    current.kill('SIGTERM');
+    const waiting = new AbortController();
+    const inTime = await Promise.race([
+      closed.then(() => true),
+      sleep(graceMs, false, { signal: waiting.signal }).catch(() => true),
+    ]);
+    waiting.abort();
+    if (inTime) return;
+    tell(`${name} did not stop within ${graceMs / 1000} s and is killed`);
+    killGroup(current);
+    await closed;
+  }
+
+  launch();
+  return { ready: first.promise, stop };
+}
