@@ -7,6 +7,7 @@ import type { Services } from '../services.ts';
 import type { StreamedBody } from './body.ts';
 import type { Audience, CallerOf } from './caller.ts';
 import type { Pagination } from './pagination.ts';
+import { requireStrict } from './strictness.ts';
 import type { Tag } from './tags.ts';
 
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
@@ -158,6 +159,9 @@ export function endpoint<
   const foreign = Object.keys(params).filter((name) => !named.includes(name));
   if (missing.length + foreign.length > 0) {
     throw new Error(`${definition.operationId}: path and params differ in ${[...missing, ...foreign].join(', ')}`);
+  }
+  if (definition.body !== undefined && !isStream<StreamBody>(definition.body)) {
+    requireStrict(definition.operationId, definition.body as z.ZodType);
   }
   return {
     ...(definition as unknown as Omit<Endpoint, 'params' | 'query' | 'headers' | 'writes'>),

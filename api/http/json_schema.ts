@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { documentedAs } from './query.ts';
 
@@ -44,22 +45,47 @@ export function toJsonSchema(schema: z.ZodType, io: 'input' | 'output', componen
     },
   }) as JsonSchema;
   const { $schema: _dialect, $defs: parts, ...own } = converted;
-  const names = new Map<string, string>();
-  for (const [name, part] of Object.entries((parts ?? {}) as Record<string, JsonSchema>)) {
-    names.set(name, componentName(name, part, io, components));
-  }
-  for (const [name, part] of Object.entries((parts ?? {}) as Record<string, JsonSchema>)) {
-    components.set(names.get(name) ?? name, relocate(part, names) as JsonSchema);
-  }
+  const names = nameParts((parts ?? {}) as Record<string, JsonSchema>, io, components);
   return relocate(own, names) as JsonSchema;
 }
 
-function componentName(name: string, part: JsonSchema, io: 'input' | 'output', components: SchemaNames): string {
-  // Recursive schemas without a name of their own get one from zod that is unique in one conversion alone.
-  const base = name.startsWith('__schema') ? (JSON.stringify(part).includes('"null"') ? 'AnyJson' : name) : name;
-  const known = components.get(base);
-  if (!known) return base;
-  const same = JSON.stringify(relocate(part, new Map([[name, base]]))) === JSON.stringify(known);
-  if (same) return base;
-  return io === 'input' ? `${base}Input` : `${base}Output`;
+/** zod names recursive schemas without an id `__schema0` and so on, which means something in one conversion alone. */
+function baseName(name: string, part: JsonSchema): string {
+  if (!name.startsWith('__schema')) return name;
+  const text = JSON.stringify(part, (_key, value) => (value === `#/$defs/${name}` ? '#self' : value));
+  return text === anyJson ? 'AnyJson' : `Recursive${createHash('sha256').update(text).digest('hex').slice(0, 8)}`;
+}
+
+const anyJson = (() => {
+  const parts = z.toJSONSchema(z.object({ json: z.json() })).$defs ?? {};
+  const [name, part] = Object.entries(parts)[0] ?? [];
+  return JSON.stringify(part, (_key, value) => (value === `#/$defs/${name}` ? '#self' : value));
+})();
+
+/**
+ * Puts the named parts into `components` and returns what each is called there. A part that is known in another form
+ * gets a name of its own, and so do those that refer to it, until no name stands for two things.
+ */
+function nameParts(
+  parts: Record<string, JsonSchema>,
+  io: 'input' | 'output',
+  components: SchemaNames,
+): ReadonlyMap<string, string> {
+  const names = new Map(Object.entries(parts).map(([name, part]) => [name, baseName(name, part)]));
+  for (let changed = true; changed; ) {
+    changed = false;
+    for (const [name, part] of Object.entries(parts)) {
+      const called = names.get(name) ?? name;
+      const known = components.get(called);
+      if (!known || JSON.stringify(relocate(part, names)) === JSON.stringify(known)) continue;
+      const suffix = io === 'input' ? 'Input' : 'Output';
+      if (called.endsWith(suffix)) throw new Error(`two different schemas have the id ${name}`);
+      names.set(name, `${called}${suffix}`);
+      changed = true;
+    }
+  }
+  for (const [name, part] of Object.entries(parts)) {
+    components.set(names.get(name) ?? name, relocate(part, names) as JsonSchema);
+  }
+  return names;
 }

@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { Audience } from './caller.ts';
 import { declaredErrors, takesIdempotencyKey } from './declared_errors.ts';
 import {
@@ -83,7 +83,8 @@ function requestBody(endpoint: Endpoint, components: SchemaNames): JsonSchema {
     schema: toJsonSchema(endpoint.body as z.ZodType, 'input', components),
     ...(example === undefined ? {} : { example }),
   };
-  return { requestBody: { required: true, content: { 'application/json': media } } };
+  const required = !(endpoint.body as z.ZodType).safeParse({}).success;
+  return { requestBody: { required, content: { 'application/json': media } } };
 }
 
 function success(endpoint: Endpoint, components: SchemaNames): JsonSchema {
@@ -168,7 +169,7 @@ function errorExamples(errors: readonly DeclaredError[]): JsonSchema {
   );
 }
 
-function operation(endpoint: Endpoint, components: SchemaNames): JsonSchema {
+function operation(endpoint: Endpoint, answer: JsonSchema, components: SchemaNames): JsonSchema {
   const own = [
     ...parameters(endpoint.params, 'path', components),
     ...parameters(endpoint.query, 'query', components),
@@ -183,19 +184,20 @@ function operation(endpoint: Endpoint, components: SchemaNames): JsonSchema {
     security: securityOf[endpoint.audience],
     ...(own.length > 0 ? { parameters: own } : {}),
     ...requestBody(endpoint, components),
-    responses: { ...success(endpoint, components), ...failures(endpoint) },
+    responses: { ...answer, ...failures(endpoint) },
   };
 }
 
 /** The OpenAPI 3.1 document of all endpoints. */
 export function openApi(endpoints: readonly Endpoint[]): JsonSchema {
   const components: SchemaNames = new Map();
-  toJsonSchema(errorEnvelopeSchema.clone(), 'output', components);
-  components.set('ErrorEnvelope', toJsonSchema(errorEnvelopeSchema, 'output', components));
+  toJsonSchema(z.object({ error: errorEnvelopeSchema }), 'output', components);
+  // Answers first: a schema that reads differently as input is the one that gets the longer name.
+  const answers = endpoints.map((endpoint) => success(endpoint, components));
   const paths: Record<string, JsonSchema> = {};
-  for (const endpoint of endpoints) {
+  for (const [index, endpoint] of endpoints.entries()) {
     const path = endpoint.path.replaceAll('*}', '}');
-    const described = operation(endpoint, components);
+    const described = operation(endpoint, answers[index] ?? {}, components);
     paths[path] = { ...paths[path], [endpoint.method]: described };
     if (endpoint.method === 'get' && isStream<StreamAnswer>(endpoint.response) && endpoint.response.ranges) {
       const head = {
