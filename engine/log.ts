@@ -18,6 +18,34 @@ export function redact(line: string): string {
   return secrets.reduce((text, [pattern, replacement]) => text.replace(pattern, replacement), line);
 }
 
+type LoggedError = { type: string; message: string; stack: string | undefined; [field: string]: unknown };
+
+// Of a database error; not its detail, nor the values and rows that slonik adds: they hold what users wrote.
+const errorFields = [
+  'code',
+  'constraint',
+  'table',
+  'column',
+  'routine',
+  'where',
+  'syscall',
+  'address',
+  'port',
+] as const;
+
+/** What is logged of an error: where and why, without the data at hand. */
+export function loggedError(error: unknown, depth = 0): LoggedError | unknown {
+  if (!(error instanceof Error)) return error;
+  const fields = Object.entries(error).filter(([name]) => errorFields.some((field) => field === name));
+  return {
+    type: error.constructor.name,
+    message: error.message,
+    stack: error.stack,
+    ...Object.fromEntries(fields),
+    ...(error.cause !== undefined && depth < 3 ? { cause: loggedError(error.cause, depth + 1) } : {}),
+  };
+}
+
 /** JSON lines on stdout. */
 export function createLogger(level: Config['logLevel'], name: string, destination?: DestinationStream): Logger {
   const options = {
@@ -25,6 +53,7 @@ export function createLogger(level: Config['logLevel'], name: string, destinatio
     name,
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
+    serializers: { err: (error: unknown) => loggedError(error) },
     hooks: { streamWrite: redact },
   };
   return destination ? pino(options, destination) : pino(options);

@@ -150,6 +150,9 @@ export function openStreamedBody(req: Request, res: Response, state: RequestStat
     else if (!stream.push(chunk)) req.pause();
   }
   function onEnd() {
+    clearTimeout(idle);
+    // The request closes by itself now, while our reader may still be busy with what was buffered.
+    req.off('close', onGone);
     stream.push(null);
   }
   function onGone() {

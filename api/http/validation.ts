@@ -52,24 +52,31 @@ export function checkParts<T extends Record<string, readonly [z.ZodType, unknown
   return values as { [K in keyof T]: z.output<T[K][0]> };
 }
 
-function textIssue(text: string, path: readonly PropertyKey[]): Issue | undefined {
-  if (text.includes('\0'))
-    return { path: pathText(path), message: 'must not hold a NUL character', code: 'invalid_text' };
-  if (!text.isWellFormed()) {
-    return { path: pathText(path), message: 'holds half of a surrogate pair', code: 'invalid_text' };
+/** A place in a JSON value: linked, so that a path is written out for an issue alone. */
+type Place = Readonly<{ value: object; key: string; depth: number; parent: Place | undefined }>;
+
+function issueAt(place: Place | undefined, key: string | undefined, message: string, code: string): Issue {
+  const path = key === undefined ? [] : [key];
+  for (let at = place; at?.parent; at = at.parent) path.unshift(at.key);
+  return { path: pathText(path.slice(0, MAX_PATH)), message, code };
+}
+
+/** Why a text or number cannot be stored. */
+function scalarFault(value: unknown): readonly [message: string, code: string] | undefined {
+  if (typeof value === 'string') {
+    if (value.includes('\0')) return ['must not hold a NUL character', 'invalid_text'];
+    if (!value.isWellFormed()) return ['holds half of a surrogate pair', 'invalid_text'];
   }
+  if (typeof value === 'number' && !Number.isFinite(value)) return ['is too large a number', 'too_big'];
   return undefined;
 }
 
-function valueIssue(value: unknown, path: readonly PropertyKey[]): Issue | undefined {
-  if (typeof value === 'string') return textIssue(value, path);
-  if (typeof value === 'number' && !Number.isFinite(value)) {
-    return { path: pathText(path), message: 'is too large a number', code: 'too_big' };
+function* entries(value: object): Generator<readonly [string, unknown]> {
+  if (Array.isArray(value)) {
+    for (let index = 0; index < value.length; index += 1) yield [String(index), value[index]];
+  } else {
+    for (const key of Object.keys(value)) yield [key, (value as Record<string, unknown>)[key]];
   }
-  if (path.length > MAX_DEPTH) {
-    return { path: pathText(path.slice(0, 8)), message: `is nested deeper than ${MAX_DEPTH} levels`, code: 'too_deep' };
-  }
-  return undefined;
 }
 
 /**
@@ -78,19 +85,23 @@ function valueIssue(value: unknown, path: readonly PropertyKey[]): Issue | undef
  * Walks without recursion. Returns the first issue.
  */
 export function storableIssue(root: unknown): Issue | undefined {
-  const pending: { value: unknown; path: readonly PropertyKey[] }[] = [{ value: root, path: [] }];
-  for (let entry = pending.pop(); entry; entry = pending.pop()) {
-    const { value, path } = entry;
-    const issue = valueIssue(value, path);
-    if (issue) return issue;
-    if (typeof value !== 'object' || value === null) continue;
-    for (const key of Object.keys(value)) {
-      const inner = [...path, key];
-      if (key === '__proto__')
-        return { path: pathText(inner), message: 'is not a known field', code: 'unrecognized_keys' };
-      const wrongKey = textIssue(key, path);
-      if (wrongKey) return wrongKey;
-      pending.push({ value: (value as Record<string, unknown>)[key], path: inner });
+  const fault = scalarFault(root);
+  if (fault) return issueAt(undefined, undefined, ...fault);
+  if (typeof root !== 'object' || root === null) return undefined;
+  const pending: Place[] = [{ value: root, key: '', depth: 0, parent: undefined }];
+  for (let place = pending.pop(); place; place = pending.pop()) {
+    if (place.depth > MAX_DEPTH) {
+      return issueAt(place, undefined, `is nested deeper than ${MAX_DEPTH} levels`, 'too_deep');
+    }
+    for (const [key, value] of entries(place.value)) {
+      if (key === '__proto__') return issueAt(place, key, 'is not a known field', 'unrecognized_keys');
+      const wrongKey = scalarFault(key);
+      if (wrongKey) return issueAt(place, undefined, ...wrongKey);
+      const wrong = scalarFault(value);
+      if (wrong) return issueAt(place, key, ...wrong);
+      if (typeof value === 'object' && value !== null) {
+        pending.push({ value, key, depth: place.depth + 1, parent: place });
+      }
     }
   }
   return undefined;
