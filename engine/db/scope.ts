@@ -5,8 +5,9 @@ import { Problem } from './problem.ts';
 
 /**
  * A tenant's read in one round trip: the tenant is set and read by the same statement, so that row security lets its
- * rows through. `select` sees `scope.organization_id` and says `where t.organization_id = scope.organization_id`;
- * a wrong order of evaluation would show no rows, never another tenant's.
+ * rows through. `select` sees `scope.organization_id` and says `where t.organization_id = scope.organization_id`.
+ * `offset 0` keeps the planner from turning the order round: rows looked at before the tenant is set would not show.
+ * A deleted organization shows nothing from the moment of its deletion, although its rows are removed later.
  */
 export function scoped<S extends z.ZodType>(
   organizationId: string,
@@ -17,7 +18,16 @@ export function scoped<S extends z.ZodType>(
     with scope as materialized (
       select set_config('app.organization_id', ${organizationId}, true)::uuid as organization_id
     )
-    select t.* from scope cross join lateral (${select}) t`;
+    select t.*
+    from scope
+    cross join lateral (
+      select
+      from app.organizations o
+      where o.id = scope.organization_id
+        and o.deleted_at is null
+      offset 0
+    ) alive
+    cross join lateral (select s.* from (${select}) s offset 0) t`;
 }
 
 /**
@@ -26,15 +36,7 @@ export function scoped<S extends z.ZodType>(
  */
 export async function requireOrganization(queries: Queries, organizationId: string): Promise<void> {
   const found = await queries.maybeOne(
-    scoped(
-      organizationId,
-      z.object({ found: z.boolean() }),
-      sql.fragment`
-        select true as found
-        from app.organizations o
-        where o.id = scope.organization_id
-          and o.deleted_at is null`,
-    ),
+    scoped(organizationId, z.object({ found: z.boolean() }), sql.fragment`select true as found`),
   );
   if (!found) throw new Problem(404, 'organization_not_found', 'There is no organization with this id.');
 }
