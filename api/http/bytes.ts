@@ -6,7 +6,8 @@ import { type Storage, StorageMissingError } from '../../engine/storage/index.ts
 import { ifRangeHolds, noneMatchHits, parseRange } from './ranges.ts';
 
 export type StoredBytes = Readonly<{
-  storage: Storage;
+  /** Where the bytes are read from. */
+  storage: Pick<Storage, 'get' | 'stat'>;
   key: string;
   /** As recorded when the bytes were stored. */
   size: number;

@@ -43,8 +43,3 @@ export type CallerOf<A extends Audience> = {
   worker: ServiceCaller;
   public: PublicCaller;
 }[A];
-
-/** The capability's token hash for a transition's `p_token_hash`; null for the service token, which no run binds. */
-export function tokenHashOf(caller: AgentCaller): string | null {
-  return caller.kind === 'capability' ? caller.tokenHash : null;
-}
