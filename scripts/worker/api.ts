@@ -1,0 +1,194 @@
+import { openAsBlob } from 'node:fs';
+import { z } from 'zod';
+
+const REQUEST_TIMEOUT_MS = 30_000;
+
+/** An answer that is not 2xx, with the machine code of the error envelope. */
+export class ApiError extends Error {
+  override name = 'ApiError';
+  readonly status: number;
+  readonly code: string;
+  /** What a 409 of the run lifecycle is about: lease_lost, capacity, task_not_ready, differs. */
+  readonly reason: string;
+
+  constructor(status: number, code: string, reason: string, message: string) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.reason = reason;
+  }
+}
+
+/** fetch throws a TypeError when there is no answer, and another when an answer breaks off in the middle. */
+function isNetworkError(error: unknown): boolean {
+  if (error instanceof DOMException) return error.name === 'TimeoutError';
+  return error instanceof TypeError && (error.message === 'fetch failed' || error.message === 'terminated');
+}
+
+/** Whether the answer was lost or never made: every call here may then be sent again as it is. */
+export function mayBeSentAgain(error: unknown): boolean {
+  if (!(error instanceof ApiError)) return isNetworkError(error);
+  return error.status >= 500 || error.status === 429 || error.status === 408;
+}
+
+const errorEnvelope = z.object({
+  error: z.object({
+    code: z.string(),
+    issues: z.array(z.object({ code: z.string(), message: z.string() })).optional(),
+  }),
+  message: z.string(),
+});
+const envelope = z.object({ data: z.unknown(), meta: z.object({ timestamp: z.iso.datetime() }) });
+
+export const taskSchema = z.looseObject({
+  id: z.string(),
+  identifier: z.string(),
+  title: z.string(),
+  spec: z.looseObject({ objective: z.string().optional(), acceptanceCriteria: z.array(z.unknown()).optional() }),
+  state: z.looseObject({}).optional(),
+});
+export type Task = z.output<typeof taskSchema>;
+
+const pullItemSchema = z.looseObject({
+  organizationId: z.string(),
+  runRequestId: z.string(),
+  leaseToken: z.string(),
+  attempt: z.int(),
+  mode: z.string(),
+  leaseExpiresAt: z.iso.datetime({ offset: true }),
+  agentProfile: z.looseObject({ key: z.string(), name: z.string() }),
+  task: taskSchema,
+});
+
+/** A run request that was handed to us, and for how long (counted from the server's own clock, not ours). */
+export type Claim = z.output<typeof pullItemSchema> & { claimMs: number };
+
+const startedSchema = z.looseObject({
+  runId: z.string(),
+  attempt: z.int(),
+  leaseExpiresAt: z.iso.datetime({ offset: true }),
+  heartbeatIntervalMs: z.number(),
+  executionToken: z.string(),
+});
+
+const inputSchema = z.looseObject({
+  path: z.string(),
+  mediaType: z.string(),
+  sizeBytes: z.number(),
+  sha256: z.string().nullish(),
+  available: z.boolean(),
+});
+export type Input = z.output<typeof inputSchema>;
+
+const statusSchema = z.looseObject({ status: z.string() });
+
+export type LogEntry = Readonly<{
+  sequence: number;
+  category: string;
+  status: string;
+  label: string;
+  detail: string;
+  occurredAt: string;
+}>;
+
+/** The run that a call is about, and the token that fences it. */
+export type Lease = Readonly<{ organizationId: string; runId: string; leaseToken: string }>;
+
+type Call = Readonly<{ signal: AbortSignal; timeoutMs?: number }>;
+
+function encodePath(text: string): string {
+  return text.split('/').map(encodeURIComponent).join('/');
+}
+
+async function refusal(response: Response): Promise<ApiError> {
+  const parsed = errorEnvelope.safeParse(await response.json().catch(() => null));
+  if (!parsed.success) return new ApiError(response.status, 'unknown', '', `HTTP ${response.status}`);
+  const { error, message } = parsed.data;
+  const issue = error.issues?.[0];
+  return new ApiError(
+    response.status,
+    error.code,
+    issue?.code ?? '',
+    issue ? `${message} (${issue.message})` : message,
+  );
+}
+
+/** The calls of contract 4.13 and decisions 5 that a worker makes. Each throws ApiError, or a network error. */
+export function workerApi(options: Readonly<{ url: string; token: string }>) {
+  async function send(path: string, init: RequestInit, call: Call): Promise<Response> {
+    const signal = AbortSignal.any([call.signal, AbortSignal.timeout(call.timeoutMs ?? REQUEST_TIMEOUT_MS)]);
+    const headers = { authorization: `Bearer ${options.token}`, ...init.headers };
+    const response = await fetch(`${options.url}${path}`, { ...init, headers, signal });
+    if (!response.ok) throw await refusal(response);
+    return response;
+  }
+
+  async function ask<S extends z.ZodType>(path: string, init: RequestInit, schema: S, call: Call) {
+    const response = await send(path, init, call);
+    const { data, meta } = envelope.parse(await response.json());
+    const answer: z.output<S> = schema.parse(data);
+    return { answer, serverTime: Date.parse(meta.timestamp) };
+  }
+
+  function post<S extends z.ZodType>(path: string, body: unknown, schema: S, call: Call) {
+    const headers = { 'content-type': 'application/json' };
+    return ask(path, { method: 'POST', headers, body: JSON.stringify(body) }, schema, call);
+  }
+
+  const ofRun = (lease: Lease, verb: string) => `/internal/runs/${lease.runId}/${verb}`;
+  const fenced = ({ organizationId, leaseToken }: Lease, rest: object = {}) => ({
+    organizationId,
+    leaseToken,
+    ...rest,
+  });
+  const fenceHeaders = ({ organizationId, leaseToken }: Lease) => ({
+    'x-organization-id': organizationId,
+    'x-lease-token': leaseToken,
+  });
+  const status = async (lease: Lease, verb: string, body: object, call: Call): Promise<string> =>
+    (await post(ofRun(lease, verb), fenced(lease, body), statusSchema, call)).answer.status;
+
+  return {
+    /** Waits up to `waitMs` for run requests of tasks. An item of a shape that we do not know is left to expire. */
+    async pull(body: { workerId: string; limit: number; waitMs: number; [filter: string]: unknown }, call: Call) {
+      const schema = z.object({ items: z.array(z.unknown()) });
+      const timeoutMs = body.waitMs + REQUEST_TIMEOUT_MS;
+      const { answer, serverTime } = await post('/internal/run-requests/pull', body, schema, { ...call, timeoutMs });
+      return answer.items.flatMap((item): Claim[] => {
+        const { data } = pullItemSchema.safeParse(item);
+        return data ? [{ ...data, claimMs: Date.parse(data.leaseExpiresAt) - serverTime }] : [];
+      });
+    },
+    async start(claim: Claim, runId: string, workerId: string, call: Call) {
+      const body = { organizationId: claim.organizationId, leaseToken: claim.leaseToken, runId, workerId };
+      const path = `/internal/run-requests/${claim.runRequestId}/start`;
+      const { answer, serverTime } = await post(path, body, startedSchema, call);
+      return { ...answer, leaseMs: Date.parse(answer.leaseExpiresAt) - serverTime };
+    },
+    running: (lease: Lease, body: { harness: string; model: string; workspaceUri: string }, call: Call) =>
+      status(lease, 'running', body, call),
+    heartbeat: (lease: Lease, call: Call) => status(lease, 'heartbeat', {}, call),
+    logs: (lease: Lease, entries: readonly LogEntry[], call: Call) => status(lease, 'logs', { entries }, call),
+    complete: (lease: Lease, body: object, call: Call) => status(lease, 'complete', body, call),
+    fail: (lease: Lease, body: object, call: Call) => status(lease, 'fail', body, call),
+    async inputs(lease: Lease, call: Call): Promise<Input[]> {
+      const schema = z.looseObject({ files: z.array(inputSchema) });
+      const { answer } = await ask(ofRun(lease, 'inputs'), { headers: fenceHeaders(lease) }, schema, call);
+      return answer.files;
+    },
+    async inputContent(lease: Lease, path: string, call: Call): Promise<ReadableStream<Uint8Array> | null> {
+      const query = new URLSearchParams({ path });
+      const init = { headers: fenceHeaders(lease) };
+      return (await send(`${ofRun(lease, 'inputs/content')}?${query}`, init, call)).body;
+    },
+    /** Streams a file from the disk; a blob of a file is read as it is sent, and can be sent again. */
+    async putOutput(lease: Lease, path: string, file: string, call: Call): Promise<void> {
+      const body = await openAsBlob(file, { type: 'application/octet-stream' });
+      const init = { method: 'PUT', headers: fenceHeaders(lease), body };
+      const response = await send(`${ofRun(lease, 'outputs')}/${encodePath(path)}`, init, call);
+      await response.body?.cancel();
+    },
+  };
+}
+
+export type WorkerApi = ReturnType<typeof workerApi>;

@@ -1,0 +1,89 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const GRACE_MS = 5_000;
+const LAST_LINES_MS = 1_000;
+
+/**
+ * Before the command, in its process group, a reader of a pipe that only the worker holds: when the worker dies, however
+ * it dies, the pipe ends and the group is killed. No command outlives the lease that it was run under.
+ */
+const LEASH = '( { cat <&3; kill -KILL 0; } >/dev/null 2>&1 & ); exec 3<&-; exec /bin/sh -c "$1"';
+
+export type CommandOptions = Readonly<{
+  command: string;
+  cwd: string;
+  environment: NodeJS.ProcessEnv;
+  timeoutMs: number;
+  /** Stops the whole process group: SIGTERM, five seconds later SIGKILL. */
+  signal: AbortSignal;
+  /** A line that the command wrote, for the terminal of whoever runs the worker; it is never sent anywhere. */
+  onLine: (line: string) => void;
+}>;
+
+export type CommandEnd = Readonly<{
+  exitCode: number | null;
+  signal: string | null;
+  timedOut: boolean;
+  elapsedMs: number;
+}>;
+
+function killGroup(leader: number | undefined, signal: NodeJS.Signals): void {
+  if (leader === undefined) return;
+  try {
+    process.kill(-leader, signal);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
+  }
+}
+
+function eachLine(stream: Readable | null, take: (line: string) => void): void {
+  if (!stream) return;
+  createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY }).on('line', (line) =>
+    take(line.slice(0, 2000)),
+  );
+}
+
+/**
+ * Runs a shell command in a process group of its own and waits for its end; what it left running in the group ends too.
+ * @throws when it cannot be started at all.
+ */
+export async function runCommand(options: CommandOptions): Promise<CommandEnd> {
+  options.signal.throwIfAborted();
+  const begun = performance.now();
+  const child = spawn('/bin/sh', ['-c', LEASH, 'sh', options.command], {
+    cwd: options.cwd,
+    env: options.environment,
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+  });
+  eachLine(child.stdout, options.onLine);
+  eachLine(child.stderr, options.onLine);
+  // The leash is never written to, and breaks when the group is killed.
+  child.stdio[3]?.on('error', () => {});
+  const closed = once(child, 'close').catch(() => {});
+  const timeout = AbortSignal.timeout(options.timeoutMs);
+  const over = new AbortController();
+  const stop = AbortSignal.any([options.signal, timeout]);
+  const stopGroup = async () => {
+    killGroup(child.pid, 'SIGTERM');
+    await sleep(GRACE_MS, undefined, { signal: over.signal });
+    killGroup(child.pid, 'SIGKILL');
+  };
+  const onStop = () => void stopGroup().catch(() => {});
+  stop.addEventListener('abort', onStop, { once: true });
+  try {
+    const [exitCode, signal] = await once(child, 'exit');
+    const elapsedMs = performance.now() - begun;
+    return { exitCode, signal, timedOut: timeout.aborted && !options.signal.aborted, elapsedMs };
+  } finally {
+    stop.removeEventListener('abort', onStop);
+    over.abort();
+    killGroup(child.pid, 'SIGKILL');
+    // The last lines; a process that left the group may hold the pipe open for longer than anyone waits.
+    await Promise.race([closed, sleep(LAST_LINES_MS, undefined, { ref: false })]);
+  }
+}

@@ -1,0 +1,75 @@
+import { open } from 'node:fs/promises';
+import { z } from 'zod';
+
+const MAX_BYTES = 256 * 1024;
+
+/** What the command wrote is not what can be read; the run fails with this message. */
+export class ResultError extends Error {
+  override name = 'ResultError';
+}
+
+const resultSchema = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('completed'), summary: z.string().optional() }),
+  z.strictObject({ kind: z.literal('waiting'), until: z.string(), reason: z.string(), summary: z.string().optional() }),
+  z.strictObject({
+    kind: z.literal('needs_input'),
+    question: z.string(),
+    options: z.array(z.string()).optional(),
+    summary: z.string().optional(),
+  }),
+  z.strictObject({ kind: z.literal('failed'), code: z.string(), message: z.string(), retryable: z.boolean() }),
+]);
+export type CommandResult = z.output<typeof resultSchema>;
+
+const count = z.int().min(0).optional();
+const usageSchema = z.strictObject({
+  inputTokens: count,
+  outputTokens: count,
+  toolCalls: count,
+  costMinorUnits: count,
+});
+export type Usage = Readonly<{ inputTokens: number; outputTokens: number; toolCalls: number; costMinorUnits?: number }>;
+
+/** The file as JSON, undefined when there is none. @throws ResultError */
+async function readJson(file: string, name: string): Promise<unknown> {
+  const handle = await open(file, 'r').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null;
+    throw new ResultError(`${name} cannot be read (${error.code})`);
+  });
+  if (!handle) return undefined;
+  try {
+    if ((await handle.stat()).size > MAX_BYTES) throw new ResultError(`${name} is larger than ${MAX_BYTES} bytes`);
+    return JSON.parse(await handle.readFile('utf8'));
+  } catch (error) {
+    if (error instanceof SyntaxError) throw new ResultError(`${name} is not valid JSON: ${error.message}`);
+    throw error;
+  } finally {
+    await handle.close();
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function check<S extends z.ZodType>(schema: S, value: unknown, name: string): z.output<S> {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  throw new ResultError(`${name}: ${issue?.path.join('.') || 'it'}: ${issue?.message ?? 'is not valid'}`);
+}
+
+/** How the command says that its run ends; without a file it is completed. @throws ResultError */
+export async function readResult(file: string): Promise<CommandResult> {
+  const value = await readJson(file, 'RESULT_FILE');
+  if (value === undefined) return { kind: 'completed' };
+  const withKind = isRecord(value) ? { kind: 'completed', ...value } : value;
+  return check(resultSchema, withKind, 'RESULT_FILE');
+}
+
+/** What the command says that it used. @throws ResultError */
+export async function readUsage(file: string): Promise<Usage> {
+  const given = check(usageSchema, (await readJson(file, 'USAGE_FILE')) ?? {}, 'USAGE_FILE');
+  const { inputTokens = 0, outputTokens = 0, toolCalls = 0, costMinorUnits } = given;
+  return { inputTokens, outputTokens, toolCalls, ...(costMinorUnits === undefined ? {} : { costMinorUnits }) };
+}

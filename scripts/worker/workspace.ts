@@ -1,0 +1,125 @@
+import { createHash } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import { lstat, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { ReadableStream } from 'node:stream/web';
+import type { Claim, Input } from './api.ts';
+import { taskText } from './task_text.ts';
+
+/** The folder of one run. All of it belongs to the run and is removed with it. */
+export type Workspace = Readonly<{
+  root: string;
+  inputs: string;
+  outputs: string;
+  progressFile: string;
+  resultFile: string;
+  usageFile: string;
+}>;
+
+/** Something about the files of a run that is not as it has to be. */
+export class WorkspaceError extends Error {
+  override name = 'WorkspaceError';
+}
+
+/**
+ * Where a path that came over the network lies below `root`.
+ * @throws WorkspaceError for one that would lie anywhere else.
+ */
+export function pathBelow(root: string, given: string): string {
+  const segments = given.split('/');
+  const plain = segments.every((segment) => segment !== '' && segment !== '.' && segment !== '..');
+  const joined = path.join(root, ...segments);
+  if (!plain || /[\\\p{Cc}]/u.test(given) || path.relative(root, joined) !== path.join(...segments)) {
+    throw new WorkspaceError(`not a path below the folder of the run: ${JSON.stringify(given.slice(0, 200))}`);
+  }
+  return joined;
+}
+
+/** Where the files of a run lie; nothing is made yet. @throws WorkspaceError */
+export function workspaceAt(scratch: string, runId: string): Workspace {
+  const root = pathBelow(scratch, runId);
+  const at = (name: string) => path.join(root, name);
+  return {
+    root,
+    inputs: at('inputs'),
+    outputs: at('outputs'),
+    progressFile: at('progress.log'),
+    resultFile: at('result.json'),
+    usageFile: at('usage.json'),
+  };
+}
+
+export async function makeFolders(workspace: Workspace): Promise<void> {
+  await mkdir(path.dirname(workspace.root), { recursive: true, mode: 0o700 });
+  // Not recursive: a folder that is there already was not made by this run.
+  await mkdir(workspace.root, { mode: 0o700 });
+  await mkdir(workspace.inputs);
+  await mkdir(workspace.outputs);
+  await writeFile(workspace.progressFile, '');
+}
+
+/** Writes what the task is, for people and for programs. */
+export async function describeTask(
+  workspace: Workspace,
+  claim: Claim,
+  runId: string,
+  inputs: readonly Input[],
+): Promise<void> {
+  const { organizationId, attempt, mode, agentProfile, task } = claim;
+  const json = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`;
+  await writeFile(path.join(workspace.root, 'task.json'), json(task));
+  await writeFile(
+    path.join(workspace.root, 'run.json'),
+    json({ organizationId, runId, attempt, mode, agentProfile, inputs }),
+  );
+  await writeFile(path.join(workspace.root, 'TASK.md'), taskText(claim, inputs));
+}
+
+/** Writes one input file, and checks that it is the one that was announced. @throws WorkspaceError */
+export async function writeInput(
+  workspace: Workspace,
+  input: Input,
+  content: ReadableStream<Uint8Array> | null,
+  signal: AbortSignal,
+): Promise<void> {
+  const file = pathBelow(workspace.inputs, input.path);
+  await mkdir(path.dirname(file), { recursive: true });
+  const hash = createHash('sha256');
+  let size = 0;
+  const hashing = async function* (chunks: AsyncIterable<Uint8Array>) {
+    for await (const chunk of chunks) {
+      hash.update(chunk);
+      size += chunk.byteLength;
+      yield chunk;
+    }
+  };
+  await pipeline(content ? Readable.fromWeb(content) : Readable.from([]), hashing, createWriteStream(file), { signal });
+  if (size !== input.sizeBytes || (input.sha256 && hash.digest('hex') !== input.sha256)) {
+    throw new WorkspaceError(`the input ${input.path} did not arrive whole`);
+  }
+}
+
+export type OutputFile = Readonly<{ path: string; file: string; size: number }>;
+
+/** Every regular file below the output folder, by path; links are passed over, wherever they lead. */
+export async function outputFiles(workspace: Workspace): Promise<OutputFile[]> {
+  const found: OutputFile[] = [];
+  const walk = async (folder: string, prefix: string): Promise<void> => {
+    const entries = await readdir(folder, { withFileTypes: true });
+    for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+      const file = path.join(folder, entry.name);
+      if (entry.isDirectory()) await walk(file, `${prefix}${entry.name}/`);
+      else if (entry.isFile()) found.push({ path: prefix + entry.name, file, size: (await lstat(file)).size });
+    }
+  };
+  // A command may have put a link in the place of the folder itself.
+  if (!(await lstat(workspace.outputs)).isDirectory()) throw new WorkspaceError('OUTPUT_DIR is no folder any more');
+  await walk(workspace.outputs, '');
+  return found;
+}
+
+export async function removeWorkspace(workspace: Workspace): Promise<void> {
+  await rm(workspace.root, { recursive: true, force: true });
+}

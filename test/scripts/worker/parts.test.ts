@@ -1,0 +1,403 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFile, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import t, { type Test } from 'tap';
+import { ApiError, type LogEntry, mayBeSentAgain } from '../../../scripts/worker/api.ts';
+import { runCommand } from '../../../scripts/worker/command.ts';
+import { OptionsError, readOptions } from '../../../scripts/worker/options.ts';
+import { followLines, logShipper, parseProgressLine } from '../../../scripts/worker/progress.ts';
+import { ResultError, readResult, readUsage } from '../../../scripts/worker/result.ts';
+import { backoffMs, retrying } from '../../../scripts/worker/retry.ts';
+import { taskText } from '../../../scripts/worker/task_text.ts';
+import { makeFolders, outputFiles, pathBelow, workspaceAt } from '../../../scripts/worker/workspace.ts';
+
+async function folder(t: Test): Promise<string> {
+  const made = await mkdtemp(path.join(tmpdir(), 'worker-test-'));
+  t.teardown(() => rm(made, { recursive: true, force: true }));
+  return made;
+}
+
+/** Waits for a condition, for ten seconds at most. */
+async function until(condition: () => boolean | Promise<boolean>): Promise<boolean> {
+  const deadline = Date.now() + 10_000;
+  while (Date.now() < deadline) {
+    if (await condition()) return true;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  return false;
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+t.test('the command line is read, and what is wrong with it is said in one line', async (t) => {
+  const directory = await folder(t);
+  const file = path.join(directory, 'token');
+  await writeFile(file, 'from-file\n');
+  const env = { BUSINESS_RUNNER_SERVICE_TOKEN: 'from-env', OWNER_TOKENS: 'secret', DATABASE_URL: 'secret', HOME: '/h' };
+  const options = readOptions(['--exec', 'true'], env);
+  t.match(options, { command: 'true', url: 'http://127.0.0.1:3000', token: 'from-env', concurrency: 1, once: false });
+  t.same(options?.environment, { HOME: '/h' }, 'commands do not see the secrets of the worker');
+  t.equal(readOptions(['--exec', 'true', '--token', 'given'], env)?.token, 'given');
+  t.equal(readOptions(['--exec', 'true', '--token-file', file], env)?.token, 'from-file');
+  await mkdir(path.join(directory, 'data'));
+  await writeFile(path.join(directory, 'data', 'agent-service-token'), 'made by start');
+  const dataDir = { DATA_DIR: path.join(directory, 'data') };
+  t.equal(readOptions(['--exec', 'true'], dataDir)?.token, 'made by start');
+  t.match(readOptions(['--exec', 'x', '--organization', 'a', '--organization', 'b', '--profile', 'p'], env), {
+    organizationIds: ['a', 'b'],
+    profileKeys: ['p'],
+  });
+  t.equal(readOptions(['--exec', 'x', '--url', 'https://host/base/'], env)?.url, 'https://host/base');
+  t.equal(readOptions(['--exec', 'x', '--once', '--concurrency', '9'], env)?.concurrency, 1);
+  t.equal(readOptions(['--help'], {}), null);
+  for (const [argv, message] of [
+    [[], /--exec/],
+    [['--exec', ' '], /--exec/],
+    [['--exec', 'x', '--url', 'ftp://x'], /--url/],
+    [['--exec', 'x', '--concurrency', '0'], /--concurrency/],
+    [['--exec', 'x', '--timeout', '1.5'], /--timeout/],
+    [['--exec', 'x', '--nonsense'], /nonsense/],
+    [['--exec', 'x', '--token-file', path.join(directory, 'none')], /no service token.*ENOENT/],
+  ] as const) {
+    t.throws(() => readOptions(argv, env), OptionsError);
+    t.throws(() => readOptions(argv, env), { message });
+  }
+});
+
+t.test('paths from the network stay below the folder of the run', async (t) => {
+  t.equal(pathBelow('/scratch/run', 'a/b c.txt'), '/scratch/run/a/b c.txt');
+  for (const bad of [
+    '',
+    '/etc/passwd',
+    '..',
+    '../x',
+    'a/../../x',
+    'a/..',
+    './a',
+    'a//b',
+    'a/',
+    'a\\b',
+    'a\0',
+    'a\nb',
+  ]) {
+    t.throws(() => pathBelow('/scratch/run', bad), { name: 'WorkspaceError' }, JSON.stringify(bad));
+  }
+});
+
+t.test('outputs are the regular files, and links lead nowhere', async (t) => {
+  const workspace = workspaceAt(await folder(t), 'run');
+  await makeFolders(workspace);
+  await t.rejects(makeFolders(workspace), { code: 'EEXIST' }, 'the folder of another run is never taken');
+  await mkdir(path.join(workspace.outputs, 'b', 'c'), { recursive: true });
+  await mkdir(path.join(workspace.outputs, 'empty'));
+  await writeFile(path.join(workspace.outputs, 'b', 'c', 'deep.txt'), 'deep');
+  await writeFile(path.join(workspace.outputs, 'a.txt'), '');
+  await symlink('/etc/passwd', path.join(workspace.outputs, 'link'));
+  await symlink('/etc', path.join(workspace.outputs, 'folder-link'));
+  t.same(
+    (await outputFiles(workspace)).map(({ path, size }) => [path, size]),
+    [
+      ['a.txt', 0],
+      ['b/c/deep.txt', 4],
+    ],
+  );
+  await rm(workspace.outputs, { recursive: true });
+  await symlink('/etc', workspace.outputs);
+  await t.rejects(outputFiles(workspace), { name: 'WorkspaceError' });
+});
+
+t.test('a command runs in its folder, with its environment, and its lines and status come back', async (t) => {
+  const cwd = await folder(t);
+  const lines: string[] = [];
+  const end = await runCommand({
+    command: 'pwd; echo "to stderr $GREETING" >&2; printf "no newline"; exit 7',
+    cwd,
+    environment: { PATH: process.env['PATH'], GREETING: 'hello' },
+    timeoutMs: 10_000,
+    signal: new AbortController().signal,
+    onLine: (line) => lines.push(line),
+  });
+  t.match(end, { exitCode: 7, signal: null, timedOut: false });
+  t.same(lines.sort(), [cwd, 'no newline', 'to stderr hello'].sort());
+});
+
+t.test(
+  'an abort ends the whole process group, also what ignores SIGTERM and what went to the background',
+  async (t) => {
+    const cwd = await folder(t);
+    const abort = new AbortController();
+    const pids: number[] = [];
+    const running = runCommand({
+      command: `sleep 300 & echo $!; sh -c 'trap "" TERM; echo $$; while :; do sleep 300; done' & wait`,
+      cwd,
+      environment: process.env,
+      timeoutMs: 60_000,
+      signal: abort.signal,
+      onLine: (line) => {
+        pids.push(Number(line));
+        if (pids.length === 2) abort.abort();
+      },
+    });
+    const end = await running;
+    t.equal(end.timedOut, false);
+    t.equal(pids.length, 2);
+    t.ok(await until(() => !pids.some(isAlive)), 'nothing of it is left');
+  },
+);
+
+t.test('what a finished command left in the background ends too', async (t) => {
+  const pids: number[] = [];
+  const end = await runCommand({
+    command: 'sleep 300 & echo $!',
+    cwd: await folder(t),
+    environment: process.env,
+    timeoutMs: 10_000,
+    signal: new AbortController().signal,
+    onLine: (line) => pids.push(Number(line)),
+  });
+  t.match(end, { exitCode: 0 });
+  t.ok(await until(() => pids.length === 1 && !pids.some(isAlive)));
+});
+
+t.test('a command that takes too long is stopped', async (t) => {
+  const end = await runCommand({
+    command: 'sleep 300',
+    cwd: await folder(t),
+    environment: process.env,
+    timeoutMs: 50,
+    signal: new AbortController().signal,
+    onLine: () => {},
+  });
+  t.match(end, { timedOut: true, signal: 'SIGTERM' });
+});
+
+t.test('no command outlives a worker that was killed', async (t) => {
+  const module = path.resolve(import.meta.dirname, '../../../scripts/worker/command.ts');
+  const worker = spawn(
+    process.execPath,
+    [
+      '--input-type=module',
+      '--eval',
+      `import { runCommand } from ${JSON.stringify(module)};
+       await runCommand({ command: 'echo $$; sleep 300', cwd: '/', environment: process.env, timeoutMs: 60000,
+         signal: new AbortController().signal, onLine: console.log });`,
+    ],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  );
+  const [line] = await once(createInterface({ input: worker.stdout }), 'line');
+  const pid = Number(line);
+  t.ok(isAlive(pid));
+  worker.kill('SIGKILL');
+  t.ok(await until(() => !isAlive(pid)), 'the leash ended it');
+});
+
+t.test('progress lines are text or JSON', async (t) => {
+  t.same(parseProgressLine('Reading sales.csv '), { label: 'Reading sales.csv' });
+  t.match(parseProgressLine('{"label":"Checked","detail":"3 rows","category":"verification","status":"completed"}'), {
+    label: 'Checked',
+    detail: '3 rows',
+    category: 'verification',
+    status: 'completed',
+  });
+  t.same(parseProgressLine('{not json'), { label: '{not json' });
+  t.equal(parseProgressLine('  '), null);
+  t.equal(parseProgressLine('{"detail":"no label"}'), null);
+});
+
+t.test('lines are followed while they are appended, cut anywhere', async (t) => {
+  const file = path.join(await folder(t), 'progress.log');
+  await writeFile(file, 'first\nsec');
+  const lines: string[] = [];
+  const over = new AbortController();
+  const take = (line: string) => void lines.push(line);
+  const followed = followLines(file, { take, tick: () => {}, everyMs: 5, signal: over.signal });
+  t.ok(await until(() => lines.length === 1));
+  const word = Buffer.from('ond\nGröße\n');
+  await appendFile(file, word.subarray(0, 7));
+  t.ok(await until(() => lines.length === 2));
+  await appendFile(file, word.subarray(7));
+  await appendFile(file, `${'x'.repeat(100_000)}\nlast`);
+  over.abort();
+  await followed;
+  t.same(lines.slice(0, 3), ['first', 'second', 'Größe']);
+  t.equal(lines[3]?.length, 4096, 'a line without end is cut');
+  t.equal(lines.at(-1), 'last');
+});
+
+t.test('log entries are clean, numbered, and sent in batches', async (t) => {
+  const batches: (readonly LogEntry[])[] = [];
+  const shipper = logShipper({ send: async (entries) => batches.push(entries), say: () => {} });
+  for (let index = 0; index < 150; index += 1) shipper.note({ label: `step ${index}` });
+  shipper.note({ label: ' a\u0007b\nc ', detail: 'd'.repeat(3000), category: 'nonsense', status: 'nonsense' });
+  shipper.note({ label: ' \n ' });
+  await shipper.flush();
+  t.same(
+    batches.map((batch) => batch.length),
+    [100, 51],
+  );
+  t.same(
+    batches.flat().map((entry) => entry.sequence),
+    Array.from({ length: 151 }, (_, index) => index + 1),
+  );
+  t.match(batches.flat().at(-1), { label: 'a b c', category: 'execution', status: 'running' });
+  t.equal(batches.flat().at(-1)?.detail.length, 2000);
+  t.equal(shipper.logState(), 'complete');
+});
+
+t.test('of a refused batch only the entry that is to blame is left out', async (t) => {
+  const sent: string[] = [];
+  const said: string[] = [];
+  const shipper = logShipper({
+    say: (line) => said.push(line),
+    async send(entries) {
+      if (entries.some((entry) => entry.label === 'Bearer abc'))
+        throw new ApiError(400, 'validation_failed', '', 'credential');
+      sent.push(...entries.map((entry) => entry.label));
+    },
+  });
+  for (const label of ['one', 'Bearer abc', 'three']) shipper.note({ label });
+  await shipper.flush();
+  t.same(sent, ['one', 'three']);
+  t.match(said, [/left out: credential/]);
+});
+
+t.test('a log that cannot be sent or grows too long is truncated, and nothing else', async (t) => {
+  const lost = logShipper({
+    send: async () => Promise.reject(new ApiError(409, 'run_lease_expired', '', '')),
+    say: () => {},
+  });
+  lost.note({ label: 'x' });
+  await lost.flush();
+  t.equal(lost.logState(), 'truncated');
+  let sent = 0;
+  const long = logShipper({
+    send: async (entries) => {
+      sent += entries.length;
+    },
+    say: () => {},
+  });
+  for (let index = 0; index < 10_001; index += 1) long.note({ label: 'x' });
+  await long.flush();
+  t.equal(sent, 10_000);
+  t.equal(long.logState(), 'truncated');
+});
+
+t.test('the command may say how its run ends', async (t) => {
+  const file = path.join(await folder(t), 'result.json');
+  t.same(await readResult(file), { kind: 'completed' });
+  for (const [text, expected] of [
+    ['{"summary":"12 rows"}', { kind: 'completed', summary: '12 rows' }],
+    ['{"kind":"waiting","until":"2030-01-01T00:00:00Z","reason":"rates"}', { kind: 'waiting', reason: 'rates' }],
+    ['{"kind":"needs_input","question":"Which?","options":["a"]}', { kind: 'needs_input', options: ['a'] }],
+    ['{"kind":"failed","code":"no_data","message":"m","retryable":false}', { kind: 'failed', retryable: false }],
+  ] as const) {
+    await writeFile(file, text);
+    t.match(await readResult(file), expected);
+  }
+  for (const text of [
+    '{',
+    '[]',
+    '"x"',
+    '{"kind":"other"}',
+    '{"kind":"waiting"}',
+    '{"extra":1}',
+    `"${'x'.repeat(300_000)}"`,
+  ]) {
+    await writeFile(file, text);
+    await t.rejects(readResult(file), ResultError, text.slice(0, 20));
+  }
+  await writeFile(file, '{"inputTokens": 5, "costMinorUnits": 0}');
+  t.same(await readUsage(file), { inputTokens: 5, outputTokens: 0, toolCalls: 0, costMinorUnits: 0 });
+  t.same(await readUsage(`${file}-none`), { inputTokens: 0, outputTokens: 0, toolCalls: 0 });
+  await writeFile(file, '{"inputTokens": -1}');
+  await t.rejects(readUsage(file), ResultError);
+});
+
+t.test('calls are sent again while it can help and there is time', async (t) => {
+  const signal = new AbortController().signal;
+  let calls = 0;
+  const third = async () => {
+    calls += 1;
+    if (calls < 3) throw new ApiError(503, 'service_unavailable', '', '');
+    return 'done';
+  };
+  const far = () => performance.now() + 60_000;
+  t.equal(await retrying(third, { again: mayBeSentAgain, deadline: far, signal }), 'done');
+  calls = 0;
+  await t.rejects(retrying(third, { again: mayBeSentAgain, deadline: () => performance.now(), signal }), {
+    name: 'ApiError',
+  });
+  t.equal(calls, 1, 'no time is left for another try');
+  const refused = async () => Promise.reject(new ApiError(409, 'run_lease_expired', '', ''));
+  await t.rejects(retrying(refused, { again: mayBeSentAgain, deadline: far, signal }), { name: 'ApiError' });
+  await t.rejects(retrying(third, { again: () => true, deadline: far, signal: AbortSignal.abort(new Error('over')) }), {
+    message: 'over',
+  });
+  t.ok(mayBeSentAgain(new TypeError('fetch failed')));
+  t.notOk(mayBeSentAgain(new TypeError('x is not a function')));
+  t.notOk(mayBeSentAgain(Object.assign(new Error('no space'), { code: 'ENOSPC' })));
+  for (let failures = 0; failures < 50; failures += 1) t.ok(backoffMs(failures) <= 5_000 && backoffMs(failures) >= 75);
+});
+
+t.test('TASK.md says what there is to do and why the last result was refused', async (t) => {
+  const claim = {
+    organizationId: 'o',
+    runRequestId: 'r',
+    leaseToken: 'l',
+    attempt: 2,
+    mode: 'execute',
+    leaseExpiresAt: '2030-01-01T00:00:00Z',
+    claimMs: 1,
+    agentProfile: { key: 'growth', name: 'Growth' },
+    task: {
+      id: 'i',
+      identifier: 'T-3',
+      title: 'Sales report',
+      spec: {
+        objective: 'Add up the sales.',
+        acceptanceCriteria: [
+          {
+            kind: 'output_file',
+            path: 'report.json',
+            checks: [
+              { kind: 'media_type', anyOf: ['application/json'] },
+              { kind: 'json_pointer', pointer: '/total', operator: 'eq', value: 12 },
+              { kind: 'json_pointer', pointer: '/rows', operator: 'exists' },
+            ],
+          },
+          { kind: 'taste', text: 'short' },
+        ],
+      },
+      state: { contract: { failures: 1, checks: [{ summary: 'expected /total to be 12' }] } },
+    },
+  };
+  const input = { path: 'sales.csv', mediaType: 'text/csv', sizeBytes: 9, available: true };
+  const lines = taskText(claim, [input, { ...input, path: 'late.csv', available: false }]).split('\n');
+  t.same(
+    lines.filter((line) => line !== ''),
+    [
+      '# T-3: Sales report',
+      'For Growth (growth), attempt 2.',
+      'Add up the sales.',
+      '## Input files',
+      '- `inputs/sales.csv` (text/csv, 9 bytes)',
+      '- `inputs/late.csv` (text/csv, 9 bytes, not available)',
+      '## It is done when',
+      '- `report.json` is handed in; media type application/json; /total eq 12; /rows exists',
+      '- taste: {"text":"short"}',
+      '## The last result was refused because',
+      '- expected /total to be 12',
+      'Everything below `outputs/` is handed in. `task.json` has all of the task.',
+    ],
+  );
+});

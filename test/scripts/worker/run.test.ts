@@ -1,0 +1,280 @@
+import { createHash } from 'node:crypto';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import t, { type Test } from 'tap';
+import { ApiError, workerApi } from '../../../scripts/worker/api.ts';
+import { workLoop } from '../../../scripts/worker/loop.ts';
+import { readOptions } from '../../../scripts/worker/options.ts';
+import { ORGANIZATION, type Script, standIn } from './stand_in.ts';
+
+async function setUp(t: Test, script: Script, command: string, argv: string[] = ['--once']) {
+  const server = await standIn(t, script);
+  const scratch = await mkdtemp(path.join(tmpdir(), 'worker-run-test-'));
+  t.teardown(() => rm(scratch, { recursive: true, force: true }));
+  const given = [
+    '--exec',
+    command,
+    '--url',
+    server.url,
+    '--token',
+    'service',
+    '--scratch',
+    scratch,
+    '--worker-id',
+    'me',
+  ];
+  const options = readOptions([...given, ...argv], { PATH: process.env['PATH'] });
+  if (!options) throw new Error('no options');
+  const said: string[] = [];
+  const drain = new AbortController();
+  const stop = new AbortController();
+  const work = () =>
+    workLoop({
+      api: workerApi(options),
+      options,
+      say: (line) => said.push(line),
+      drain: drain.signal,
+      stop: stop.signal,
+    });
+  return { ...server, said, drain, stop, work, scratch, command };
+}
+
+const runIdOf = (bodies: { runId: string }[]) => bodies[0]?.runId;
+
+t.test('a run goes from its start to its artifacts', async (t) => {
+  const command = [
+    'test "$BUSINESS_RUNNER_TOKEN" = execution-token && test -n "$BUSINESS_RUNNER_URL" || exit 9',
+    'echo "Counting" >> "$PROGRESS_FILE"',
+    `echo '{"label":"Counted","detail":"2 rows","category":"verification","status":"completed"}' >> "$PROGRESS_FILE"`,
+    'wc -l < "$INPUT_DIR/data/sales.csv" | tr -d " " > "$OUTPUT_DIR/rows.txt"',
+    'mkdir "$OUTPUT_DIR/Größe" && cp TASK.md "$OUTPUT_DIR/Größe/a b?.md"',
+    'ln -s /etc/passwd "$OUTPUT_DIR/leak"',
+    `echo '{"summary":"2 rows"}' > "$RESULT_FILE"`,
+    `echo '{"inputTokens":3,"toolCalls":1}' > "$USAGE_FILE"`,
+    'grep -q "T-1" task.json && grep -q "growth" run.json',
+  ].join('\n');
+  const { work, of, bodies, scratch, received } = await setUp(t, { inputs: { 'data/sales.csv': 'a\nb\n' } }, command);
+  t.equal(await work(), true);
+  t.ok(received.every((call) => call.headers.authorization === 'Bearer service'));
+  t.match(bodies('pull')[0], { workerId: 'me', limit: 1, waitMs: 20_000, kinds: ['task'] });
+  const runId = runIdOf(bodies('start'));
+  t.same(bodies('start'), [{ organizationId: ORGANIZATION, leaseToken: '1.secret', runId, workerId: 'me' }]);
+  const fence = { organizationId: ORGANIZATION, leaseToken: '1.secret' };
+  const workspaceUri = `org://${ORGANIZATION}/runs/${runId}/workspace`;
+  t.same(bodies('running'), [{ ...fence, harness: 'reference-worker', model: 'none', workspaceUri }]);
+  t.same(
+    of('output').map((call) => [call.method, decodeURIComponent(call.path), call.body.toString().slice(0, 6)]),
+    [
+      ['PUT', `/internal/runs/${runId}/outputs/Größe/a b?.md`, '# T-1:'],
+      ['PUT', `/internal/runs/${runId}/outputs/rows.txt`, '2\n'],
+    ],
+  );
+  t.match(of('output')[0]?.headers, {
+    'content-type': 'application/octet-stream',
+    'x-organization-id': ORGANIZATION,
+    'x-lease-token': '1.secret',
+  });
+  const commandHash = createHash('sha256').update(command).digest('hex');
+  t.match(bodies('complete'), [
+    {
+      ...fence,
+      output: {
+        kind: 'task_result',
+        result: { kind: 'completed', summary: '2 rows', artifacts: [{ path: 'Größe/a b?.md' }, { path: 'rows.txt' }] },
+      },
+      usage: { inputTokens: 3, outputTokens: 0, toolCalls: 1 },
+      receipts: [{ kind: 'command', commandHash, status: 'succeeded', exitCode: 0 }],
+      harness: 'reference-worker',
+      workspaceUri,
+      logState: 'complete',
+    },
+  ]);
+  const entries = bodies('logs').flatMap((body) => body.entries);
+  t.same(
+    entries.map((entry) => entry.sequence),
+    entries.map((_, index) => index + 1),
+  );
+  t.match(entries, [
+    { label: 'Workspace ready', category: 'planning', status: 'completed' },
+    { label: 'Command started', category: 'execution', status: 'running' },
+    { label: 'Counting', category: 'execution', status: 'running' },
+    { label: 'Counted', detail: '2 rows', category: 'verification', status: 'completed' },
+    { label: 'Command ended', category: 'execution', status: 'completed' },
+    { label: 'Stored Größe/a b?.md', category: 'sync' },
+    { label: 'Stored rows.txt', category: 'sync' },
+  ]);
+  t.same(await readdir(scratch), [], 'the folder of the run is gone');
+});
+
+t.test('what a command writes to its output is never sent', async (t) => {
+  const { work, received, said } = await setUp(t, {}, 'echo to-the-terminal; echo also-this >&2');
+  t.equal(await work(), true);
+  t.ok(said.some((line) => line.endsWith('| to-the-terminal')) && said.some((line) => line.endsWith('| also-this')));
+  t.notOk(received.some((call) => /to-the-terminal|also-this/.test(call.body.toString())));
+});
+
+t.test('a failing command fails its run', async (t) => {
+  const { work, bodies, of } = await setUp(t, {}, 'echo partial > "$OUTPUT_DIR/x"; exit 3');
+  t.equal(await work(), false);
+  t.match(bodies('fail'), [
+    {
+      error: { code: 'command_failed', message: 'The command ended with exit status 3', retryable: true },
+      logState: 'complete',
+    },
+  ]);
+  t.equal(of('complete').length + of('output').length, 0);
+});
+
+t.test('the command may choose another end', async (t) => {
+  const waiting = await setUp(
+    t,
+    {},
+    `echo '{"kind":"waiting","until":"2030-01-01T00:00:00Z","reason":"rates"}' > $RESULT_FILE`,
+  );
+  t.equal(await waiting.work(), true);
+  t.same(waiting.bodies('complete')[0].output.result, {
+    kind: 'waiting',
+    until: '2030-01-01T00:00:00Z',
+    reason: 'rates',
+  });
+  const failed = await setUp(
+    t,
+    {},
+    `echo '{"kind":"failed","code":"no_data","message":"Nothing to add","retryable":false}' > $RESULT_FILE; exit 1`,
+  );
+  t.equal(await failed.work(), false);
+  t.match(failed.bodies('fail')[0].error, { code: 'no_data', message: 'Nothing to add', retryable: false });
+  const broken = await setUp(t, {}, 'echo "{" > $RESULT_FILE');
+  t.equal(await broken.work(), false);
+  t.match(broken.bodies('fail')[0].error, { code: 'result_invalid', message: /RESULT_FILE is not valid JSON/ });
+});
+
+t.test('lost answers, 5xx and broken connections: the same call is sent again with the same body', async (t) => {
+  const script: Script = {
+    inputs: { 'a.txt': 'text' },
+    answer: (verb, nth) => (nth === 1 ? 'drop' : nth === 2 && verb !== 'content' ? [503, 'service_unavailable'] : null),
+  };
+  const { work, of, received } = await setUp(t, script, 'cp "$INPUT_DIR/a.txt" "$OUTPUT_DIR/b.txt"');
+  t.equal(await work(), true);
+  for (const verb of ['start', 'running', 'inputs', 'output', 'logs', 'complete']) {
+    const calls = of(verb).slice(0, 3);
+    t.equal(calls.length, 3, verb);
+    t.equal(new Set(calls.map((call) => call.body.toString())).size, 1, `${verb} is the same call`);
+  }
+  t.equal(of('fail').length, 0);
+  t.equal(received.filter((call) => call.path.includes('/content')).length, 2);
+});
+
+t.test('a cancelled run is stopped and reported', async (t) => {
+  const script: Script = { heartbeatIntervalMs: 50, heartbeat: (nth) => (nth >= 2 ? 'cancelling' : 'running') };
+  const { work, bodies, of } = await setUp(t, script, 'echo started >> $PROGRESS_FILE; sleep 300');
+  t.equal(await work(), false);
+  t.match(bodies('fail'), [{ error: { code: 'cancelled', retryable: false } }]);
+  t.equal(of('complete').length + of('output').length, 0);
+});
+
+t.test('a lost lease stops the command, and nothing is reported any more', async (t) => {
+  const script: Script = {
+    heartbeatIntervalMs: 50,
+    answer: (verb) => (verb === 'heartbeat' ? [409, 'run_lease_expired'] : null),
+  };
+  const { work, of, said } = await setUp(t, script, 'sleep 300');
+  t.equal(await work(), false);
+  t.equal(of('fail').length + of('complete').length, 0);
+  t.match(said.at(-1), /given up: lease_lost/);
+});
+
+t.test('an API that stays away for as long as the lease lasts ends the run', async (t) => {
+  const script: Script = {
+    heartbeatIntervalMs: 50,
+    leaseMs: 600,
+    answer: (verb) => (verb === 'heartbeat' ? 'drop' : null),
+  };
+  const { work, of, said } = await setUp(t, script, 'sleep 300');
+  t.equal(await work(), false);
+  t.ok(of('heartbeat').length > 1, 'heartbeats were tried again');
+  t.equal(of('fail').length + of('complete').length, 0);
+  t.match(said.at(-1), /given up/);
+});
+
+t.test('a heartbeat that failed once changes nothing', async (t) => {
+  const script: Script = {
+    heartbeatIntervalMs: 30,
+    leaseMs: 10_000,
+    answer: (verb, nth) => (verb === 'heartbeat' && nth === 1 ? 'drop' : null),
+  };
+  const { work, of } = await setUp(t, script, 'sleep 0.6');
+  t.equal(await work(), true);
+  t.ok(of('heartbeat').length > 2);
+});
+
+t.test('a start that is refused runs nothing', async (t) => {
+  const script: Script = { answer: (verb) => (verb === 'start' ? [409, 'run_lease_expired'] : null) };
+  const { work, of, said, scratch } = await setUp(t, script, 'true');
+  t.equal(await work(), false);
+  t.equal(of('start').length, 1);
+  t.equal(of('running').length, 0);
+  t.match(said.at(-1), /not started: lease_lost/);
+  t.same(await readdir(scratch), []);
+});
+
+t.test('a result that the API refuses becomes a failure, while the lease holds', async (t) => {
+  const script: Script = { answer: (verb) => (verb === 'complete' ? [400, 'validation_failed'] : null) };
+  const { work, bodies } = await setUp(t, script, 'true');
+  t.equal(await work(), false);
+  t.match(bodies('fail'), [{ error: { code: 'result_refused', message: /validation_failed/, retryable: true } }]);
+});
+
+t.test('an input that is not the announced one fails the run before the command', async (t) => {
+  const inputs = { 'a.txt': 'text' };
+  const script: Script = {
+    inputs,
+    answer(verb) {
+      if (verb === 'content') inputs['a.txt'] = 'other';
+      return null;
+    },
+  };
+  const { work, bodies } = await setUp(t, script, 'echo ran > "$OUTPUT_DIR/x"');
+  t.equal(await work(), false);
+  t.match(bodies('fail'), [{ error: { code: 'workspace_failed', message: /a\.txt did not arrive whole/ } }]);
+});
+
+t.test('an input path that leads out of the folder fails the run', async (t) => {
+  const { work, bodies } = await setUp(t, { inputs: { '../../evil': 'x' } }, 'true');
+  t.equal(await work(), false);
+  t.match(bodies('fail'), [{ error: { code: 'workspace_failed' } }]);
+});
+
+t.test('drain finishes what runs and takes nothing new; stop hands it back', async (t) => {
+  const draining = await setUp(t, { tasks: [{}, {}, {}] }, 'sleep 0.4', ['--concurrency', '2']);
+  const working = draining.work();
+  while (draining.of('running').length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+  draining.drain.abort();
+  t.equal(await working, true);
+  t.equal(draining.of('complete').length, 2);
+  t.equal(draining.of('start').length, 2);
+
+  const stopping = await setUp(t, {}, 'sleep 300', []);
+  const stopped = stopping.work();
+  while (stopping.of('running').length < 1) await new Promise((resolve) => setTimeout(resolve, 5));
+  stopping.drain.abort();
+  stopping.stop.abort();
+  await stopped;
+  t.match(stopping.bodies('fail'), [{ error: { code: 'worker_stopped', retryable: true } }]);
+});
+
+t.test('the worker waits for an API that is away, and ends where its token is wrong', async (t) => {
+  const away = await setUp(t, { answer: (verb, nth) => (verb === 'pull' && nth < 3 ? 'drop' : null) }, 'true');
+  t.equal(await away.work(), true);
+  t.ok(away.said.some((line) => /no answer from/.test(line)) && away.said.some((line) => /again/.test(line)));
+  const wrong = await setUp(t, { answer: (verb) => (verb === 'pull' ? [401, 'agent_unauthorized'] : null) }, 'true');
+  await t.rejects(wrong.work(), ApiError);
+});
+
+t.test('filters go along with the pull', async (t) => {
+  const argv = ['--once', '--organization', ORGANIZATION, '--profile', 'growth', '--profile', 'support'];
+  const { work, bodies } = await setUp(t, {}, 'true', argv);
+  await work();
+  t.match(bodies('pull')[0], { organizationIds: [ORGANIZATION], profileKeys: ['growth', 'support'] });
+});

@@ -1,0 +1,130 @@
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import type { Test } from 'tap';
+
+export type Received = { method: string; path: string; headers: IncomingMessage['headers']; body: Buffer };
+
+export type Script = {
+  /** Run requests that are handed out, one a pull. */
+  tasks?: object[];
+  inputs?: Record<string, string>;
+  heartbeatIntervalMs?: number;
+  leaseMs?: number;
+  /** Called before the usual answer: null goes on with it, 'drop' breaks the connection, else [status, code]. */
+  answer?: (verb: string, nth: number) => null | 'drop' | [number, string] | Promise<null>;
+  /** Status that heartbeats answer. */
+  heartbeat?: (nth: number) => string;
+};
+
+export const ORGANIZATION = '0193a1b2-0000-7000-8000-000000000001';
+
+/** The verb of a call, such as pull, start, complete; the path of an output or input with it. */
+export function verbOf(call: Received): string {
+  const path = call.path.split('?')[0] ?? '';
+  if (path.includes('/outputs/')) return 'output';
+  return path.split('/').at(-1) ?? '';
+}
+
+/** A server on loopback that speaks the run lifecycle of the contract: enough of it to see what a worker sends. */
+export async function standIn(t: Test, script: Script) {
+  const received: Received[] = [];
+  const counts = new Map<string, number>();
+  const later = (ms: number) => new Date(Date.now() + ms).toISOString();
+  const tasks = [...(script.tasks ?? [{}])];
+  const inputs = Object.entries(script.inputs ?? {});
+  const leaseMs = script.leaseMs ?? 60_000;
+
+  function data(call: Received): object {
+    switch (verbOf(call)) {
+      case 'pull': {
+        const task = tasks.shift();
+        if (!task) return { items: [] };
+        const base = { id: 'task-id', identifier: 'T-1', title: 'A task', spec: { objective: 'Do it' }, state: {} };
+        const item = {
+          organizationId: ORGANIZATION,
+          runRequestId: 'request-1',
+          leaseToken: '1.secret',
+          kind: 'task',
+          mode: 'execute',
+          attempt: 1,
+          priority: 0,
+          leaseExpiresAt: later(30_000),
+          agentProfile: { id: 'profile-id', key: 'growth', name: 'Growth' },
+          task: { ...base, ...task },
+        };
+        return { items: [item] };
+      }
+      case 'start': {
+        const { runId } = JSON.parse(call.body.toString());
+        const heartbeatIntervalMs = script.heartbeatIntervalMs ?? 20_000;
+        const executionToken = 'execution-token';
+        return { kind: 'run', runId, attempt: 1, leaseExpiresAt: later(leaseMs), heartbeatIntervalMs, executionToken };
+      }
+      case 'heartbeat':
+        return { status: script.heartbeat?.(counts.get('heartbeat') ?? 1) ?? 'running' };
+      case 'inputs': {
+        const files = inputs.map(([path, text]) => ({
+          path,
+          name: path,
+          role: 'input',
+          mediaType: 'text/plain',
+          sizeBytes: Buffer.byteLength(text),
+          sha256: createHash('sha256').update(text).digest('hex'),
+          available: true,
+        }));
+        return { version: 1, files };
+      }
+      case 'complete':
+        return { status: 'succeeded' };
+      case 'fail':
+        return { status: 'failed' };
+      default:
+        return { status: 'running' };
+    }
+  }
+
+  async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const call = { method: req.method ?? '', path: req.url ?? '', headers: req.headers, body: await buffer(req) };
+    const verb = verbOf(call);
+    received.push(call);
+    counts.set(verb, (counts.get(verb) ?? 0) + 1);
+    const special = await script.answer?.(verb, counts.get(verb) ?? 1);
+    if (special === 'drop') {
+      req.socket.destroy();
+      return;
+    }
+    const meta = { timestamp: new Date().toISOString() };
+    const send = (status: number, body: object) =>
+      res.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+    if (special) {
+      const [status, code] = special;
+      const error = { code, issues: [{ path: '', message: 'because', code: 'lease_lost' }] };
+      send(status, { success: false, statusCode: status, message: `Refused: ${code}`, error, meta });
+      return;
+    }
+    if (verb === 'content') {
+      const path = new URL(call.path, 'http://x').searchParams.get('path') ?? '';
+      res.writeHead(200).end(script.inputs?.[path]);
+      return;
+    }
+    // An empty pull waits a little, as the real one does.
+    if (verb === 'pull' && tasks.length === 0 && (counts.get('pull') ?? 0) > 1)
+      await new Promise((r) => setTimeout(r, 20));
+    send(200, { success: true, statusCode: 200, message: 'OK', data: data(call), meta });
+  }
+
+  const server = createServer((req, res) => void handle(req, res).catch(() => res.destroy()));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const of = (verb: string) => received.filter((call) => verbOf(call) === verb);
+  const bodies = (verb: string) => of(verb).map((call) => JSON.parse(call.body.toString()));
+  return { url: `http://127.0.0.1:${port}`, received, of, bodies };
+}
