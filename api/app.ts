@@ -6,12 +6,16 @@ import { logRequests } from './http/request_log.ts';
 import { requestState, trackRequests } from './http/request_state.ts';
 import { createResponder } from './http/respond.ts';
 import { securityHeaders } from './http/security_headers.ts';
+import { agentEndpoints } from './routes/agent/index.ts';
+import { runEndpoints } from './routes/runs.ts';
 import { systemEndpoints } from './routes/system.ts';
+import { taskEndpoints } from './routes/tasks.ts';
+import { workerEndpoints } from './routes/worker/index.ts';
 import type { Services } from './services.ts';
 
 /** Every endpoint of the API, by audience and section of the contract. */
 export function apiEndpoints(): readonly Endpoint[] {
-  return [];
+  return [...taskEndpoints(), ...runEndpoints(), ...agentEndpoints(), ...workerEndpoints()];
 }
 
 /** The API over its services; `endpoints` are those of the product unless a test brings its own. */

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { acceptanceEvaluator, type EvaluateAcceptance } from '../engine/acceptance/index.ts';
 import { type Config, ConfigError } from '../engine/config.ts';
 import { type Database, openDatabase } from '../engine/db/database.ts';
 import { type Listener, openListener } from '../engine/db/listen.ts';
@@ -13,6 +14,7 @@ export type Services = Readonly<{
   config: Config;
   db: Database;
   storage: Storage;
+  evaluateAcceptance: EvaluateAcceptance;
   listener: Listener;
   notifier: Notifier;
   brokers: PullBrokers;
@@ -46,7 +48,8 @@ export function openServices(config: Config, log: Logger, options: { processMetr
   const notifier = openNotifier({ url: direct, log, onSent: (result) => metrics.notifications.inc({ result }) });
   const storage = openStorage(config.storageUrl);
   const brokers = createPullBrokers({ db, listener, notifier, metrics, log, claimSeconds: config.leaseClaimSeconds });
-  return { config, db, storage, listener, notifier, brokers, log, metrics };
+  const evaluateAcceptance = acceptanceEvaluator({ storage });
+  return { config, db, storage, evaluateAcceptance, listener, notifier, brokers, log, metrics };
 }
 
 /** Closes all of it; nothing may be using it any more, save for waits, which end. */

@@ -1,0 +1,24 @@
+import { z } from 'zod';
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+/** A UUID of any version, as a path, query or body names it; upper case is taken too, and goes on in lower case. */
+export const uuid = z.string().regex(UUID, 'must be a UUID').toLowerCase().meta({ format: 'uuid' });
+
+/** `{organizationId}` of a path. */
+export const organizationId = uuid.describe('The organization.');
+
+/** `{taskRef}`: a task's UUID, or its organization-local identifier. */
+export const taskRef = z
+  .string()
+  .regex(
+    /^(?:[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[TI]-[1-9][0-9]{0,8})$/,
+    'must be a UUID or an identifier such as T-12',
+  )
+  .describe('UUID of a task, or its identifier in the organization, such as T-12 or I-3.')
+  .meta({ examples: ['T-12'] });
+
+/** True for a UUID; false for an identifier. */
+export function isUuid(text: string): boolean {
+  return UUID.test(text);
+}

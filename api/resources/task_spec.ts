@@ -1,0 +1,83 @@
+import { z } from 'zod';
+import { acceptanceCriterionSchema, isOutputPath } from '../../engine/acceptance/index.ts';
+import { uuid } from './ids.ts';
+
+/** A relative path with forward slashes, as inputs and outputs have. */
+export const filePath = z
+  .string()
+  .min(1)
+  .max(1000)
+  .refine(isOutputPath, 'must be a relative path without empty, . or .. parts, backslashes or control characters');
+
+const inlineInput = z.strictObject({
+  kind: z.literal('inline'),
+  path: filePath,
+  text: z.string().max(200_000).describe('The content itself, as UTF-8.'),
+  mediaType: z
+    .string()
+    .max(200)
+    .regex(/^[\w.+-]+\/[\w.+-]+$/, 'must be a media type such as text/csv')
+    .optional(),
+});
+const uploadInput = z.strictObject({ kind: z.literal('upload'), path: filePath });
+const artifactInput = z.strictObject({
+  kind: z.literal('artifact'),
+  runId: uuid,
+  artifactIndex: z.int().min(0).max(10_000),
+  path: filePath,
+});
+
+/** What a run of the task is given (decisions 4). */
+export const taskInputSchema = z.discriminatedUnion('kind', [inlineInput, uploadInput, artifactInput]);
+
+const count = (maximum: number) => z.int().min(1).max(maximum);
+
+export const taskBudgetSchema = z.strictObject({
+  maxAgentRuns: count(100_000).describe('Runs of the task, or of all tasks below an initiative. 10; initiatives 500.'),
+  maxAttemptsPerPhase: count(100).describe('Starts of one run request. 3.'),
+  maxReplans: z.int().min(0).max(100).describe('Replans of an initiative. 2.'),
+});
+
+const specFields = {
+  objective: z.string().max(20_000),
+  inputs: z.array(taskInputSchema).max(100),
+  acceptanceCriteria: z.array(acceptanceCriterionSchema).max(50),
+  verification: z
+    .literal('backend')
+    .describe('Who judges the result: the backend, by the acceptance criteria. Agents as verifiers come later.'),
+};
+
+/** `spec` of a task that is created: what is left out has the defaults. */
+export const newTaskSpecSchema = z.strictObject({
+  objective: specFields.objective.optional(),
+  inputs: specFields.inputs.optional(),
+  acceptanceCriteria: specFields.acceptanceCriteria.optional(),
+  verification: specFields.verification.optional(),
+  budget: taskBudgetSchema.partial().optional(),
+});
+
+/** `spec` in a merge patch: null brings a default back. */
+export const taskSpecPatchSchema = z.strictObject({
+  objective: specFields.objective.nullable().optional(),
+  inputs: specFields.inputs.nullable().optional(),
+  acceptanceCriteria: specFields.acceptanceCriteria.nullable().optional(),
+  verification: specFields.verification.nullable().optional(),
+  budget: z
+    .strictObject({
+      maxAgentRuns: taskBudgetSchema.shape.maxAgentRuns.nullable().optional(),
+      maxAttemptsPerPhase: taskBudgetSchema.shape.maxAttemptsPerPhase.nullable().optional(),
+      maxReplans: taskBudgetSchema.shape.maxReplans.nullable().optional(),
+    })
+    .nullable()
+    .optional(),
+});
+
+/** `spec` as it goes out. */
+export const taskSpecSchema = z
+  .looseObject({
+    objective: z.string(),
+    inputs: z.array(z.looseObject({ kind: z.string(), path: z.string() })),
+    acceptanceCriteria: z.array(z.looseObject({ kind: z.string() })),
+    budget: z.looseObject({ maxAgentRuns: z.int(), maxAttemptsPerPhase: z.int(), maxReplans: z.int() }),
+  })
+  .meta({ id: 'TaskSpec' });

@@ -1,0 +1,194 @@
+import { z } from 'zod';
+import { call, json } from '../../../engine/db/call.ts';
+import { type Endpoint, endpoint } from '../../http/endpoint.ts';
+import { PULL_CHANNEL } from '../../pull_broker.ts';
+import { uuid } from '../../resources/ids.ts';
+import {
+  bodyHash,
+  completeBody,
+  failBody,
+  heartbeatBody,
+  runId,
+  runningBody,
+  startBody,
+} from '../../resources/lease.ts';
+import { logsBody } from '../../resources/log_entries.ts';
+import { requireOwnUris } from '../../resources/logical_uri.ts';
+import { completeRun } from '../../resources/run_completion.ts';
+import { timestamp } from '../../resources/timestamp.ts';
+
+const statusSchema = z.object({ status: z.string() }).meta({ id: 'RunStatus' });
+
+const startAnswer = z
+  .object({
+    kind: z.literal('run'),
+    organizationId: z.string(),
+    agentProfileId: z.string(),
+    taskId: z.string(),
+    runRequestId: z.string(),
+    runId: z.string(),
+    attempt: z.int(),
+    leaseExpiresAt: z.iso.datetime(),
+    heartbeatIntervalMs: z.int(),
+    executionToken: z.string().describe('Execution capability of the agent that runs: bearer of the agent endpoints.'),
+  })
+  .meta({ id: 'RunStarted' });
+
+const startedRow = startAnswer.omit({ kind: true, heartbeatIntervalMs: true }).extend({ leaseExpiresAt: timestamp });
+
+/** Contract 4.13, but for complete. Each is safe to send again; each is one transition. */
+export function lifecycleEndpoints(): readonly Endpoint[] {
+  return [
+    endpoint({
+      method: 'post',
+      path: '/internal/run-requests/{runRequestId}/start',
+      audience: 'worker',
+      tag: 'Workers',
+      operationId: 'startRun',
+      summary: 'Start a run attempt',
+      description:
+        'Counts the attempt, fixes what the run is given and issues its execution token. Without free capacity (limits were lowered after the pull) nothing is counted and the request is published again.',
+      params: { runRequestId: uuid },
+      body: startBody,
+      response: { data: startAnswer },
+      async handler({ db, services, params, body, notify }) {
+        const { leaseSeconds } = services.config;
+        const args = {
+          p_organization_id: body.organizationId,
+          p_run_request_id: params.runRequestId,
+          p_run_id: body.runId,
+          p_lease_token: body.leaseToken,
+          p_worker_id: body.workerId,
+          p_lease_seconds: leaseSeconds,
+        };
+        const started = await call(db, 'run_start', args, startedRow).catch((error: unknown) => {
+          // Refused, the request may be published again for others.
+          notify(PULL_CHANNEL);
+          throw error;
+        });
+        return { kind: 'run' as const, ...started, heartbeatIntervalMs: Math.floor((leaseSeconds * 1000) / 3) };
+      },
+    }),
+    endpoint({
+      method: 'post',
+      path: '/internal/runs/{runId}/running',
+      audience: 'worker',
+      tag: 'Workers',
+      operationId: 'markRunRunning',
+      summary: 'Say that the run is running, and on what',
+      params: { runId },
+      body: runningBody,
+      response: { data: statusSchema },
+      handler({ db, params, body }) {
+        requireOwnUris(body.organizationId, { workspaceUri: body.workspaceUri });
+        const args = {
+          p_organization_id: body.organizationId,
+          p_run_id: params.runId,
+          p_lease_token: body.leaseToken,
+          p_harness: body.harness,
+          p_model: body.model,
+          p_workspace_uri: body.workspaceUri,
+        };
+        return call(db, 'run_running', args, statusSchema);
+      },
+    }),
+    endpoint({
+      method: 'post',
+      path: '/internal/runs/{runId}/heartbeat',
+      audience: 'worker',
+      tag: 'Workers',
+      operationId: 'heartbeat',
+      summary: 'Renew the lease',
+      description:
+        'By the duration that the backend is configured with. `cancelling` tells the worker to stop: the lease is not renewed any more, and the run ends with the last word of the worker or with its lease.',
+      params: { runId },
+      body: heartbeatBody,
+      response: { data: statusSchema },
+      handler: ({ db, services, params, body }) =>
+        call(
+          db,
+          'run_heartbeat',
+          {
+            p_organization_id: body.organizationId,
+            p_run_id: params.runId,
+            p_lease_token: body.leaseToken,
+            p_lease_seconds: services.config.leaseSeconds,
+          },
+          statusSchema,
+        ),
+    }),
+    endpoint({
+      method: 'post',
+      path: '/internal/runs/{runId}/logs',
+      audience: 'worker',
+      tag: 'Workers',
+      operationId: 'appendRunLogs',
+      summary: 'Keep a batch of log entries',
+      description:
+        'Safe technical metadata, one line each. A sequence sent again with the same content is ignored, with other content refused. Text that carries a credential is refused whole. Beyond 10,000 entries the log is truncated.',
+      params: { runId },
+      body: logsBody,
+      response: { data: statusSchema },
+      handler: ({ db, params, body }) =>
+        call(
+          db,
+          'run_logs_append',
+          {
+            p_organization_id: body.organizationId,
+            p_run_id: params.runId,
+            p_lease_token: body.leaseToken,
+            p_entries: json(body.entries),
+          },
+          statusSchema,
+        ),
+    }),
+    endpoint({
+      method: 'post',
+      path: '/internal/runs/{runId}/complete',
+      audience: 'worker',
+      tag: 'Workers',
+      operationId: 'completeRun',
+      summary: 'Finish the run with a result',
+      description:
+        'The backend evaluates the acceptance criteria on the bytes that it stored. All pass: the task is completed. One fails: the answer is `failed`, and the task is tried once more, then a person is asked. After a cancel only usage and logs are kept: `cancelled`. An artifact that was never stored is 400, and the lease stays.',
+      params: { runId },
+      body: completeBody,
+      response: { data: statusSchema },
+      async handler({ db, services, params, body, notify, signal }) {
+        requireOwnUris(body.organizationId, { workspaceUri: body.workspaceUri });
+        const answer = await completeRun({ db, services, signal }, params.runId, body, bodyHash(body));
+        notify(PULL_CHANNEL);
+        return answer;
+      },
+    }),
+    endpoint({
+      method: 'post',
+      path: '/internal/runs/{runId}/fail',
+      audience: 'worker',
+      tag: 'Workers',
+      operationId: 'failRun',
+      summary: 'Finish the run with a failure',
+      description: 'Retryable, with attempts left: tried again after a backoff. Else the task has failed.',
+      params: { runId },
+      body: failBody,
+      response: { data: statusSchema },
+      async handler({ db, services: { config }, params, body, notify }) {
+        const { organizationId, leaseToken, error, ...report } = body;
+        const args = {
+          p_organization_id: organizationId,
+          p_run_id: params.runId,
+          p_lease_token: leaseToken,
+          p_body_hash: bodyHash(body),
+          p_error: json(error),
+          p_report: json(report),
+          p_max_attempts: config.runRequestMaxAttempts,
+          p_backoff_seconds: config.retryBackoffSeconds,
+          p_backoff_max_seconds: config.retryBackoffMaxSeconds,
+        };
+        const answer = await call(db, 'run_fail', args, statusSchema);
+        notify(PULL_CHANNEL);
+        return answer;
+      },
+    }),
+  ];
+}
