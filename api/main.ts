@@ -1,11 +1,24 @@
+import { publishBuiltinCatalog } from '../engine/catalog/index.ts';
 import { ConfigError, readConfig, settingsHelp } from '../engine/config.ts';
 import { createLogger } from '../engine/log.ts';
 import { createApp } from './app.ts';
 import { closeServer, createHttpServer, listen } from './server.ts';
-import { closeServices, openServices } from './services.ts';
+import { closeServices, openServices, type Services } from './services.ts';
 
 const GRACE_MS = 5_000;
 const EX_CONFIG = 78;
+
+/**
+ * Publishes the shipped template catalog where none is: now, so that it is there when the API says that it is ready, and
+ * with every new connection, for Postgres may come up after us.
+ */
+async function keepCatalogPublished({ config, db, listener, log }: Services): Promise<void> {
+  if (config.agentCatalog === 'none') return;
+  const publish = () =>
+    publishBuiltinCatalog(db).catch((error: unknown) => log.warn({ err: error }, 'the catalog is not published yet'));
+  listener.onResync(() => void publish());
+  await publish();
+}
 
 /** Runs the API until SIGTERM, SIGINT, or the end of the process that started it. */
 async function main(): Promise<void> {
@@ -28,6 +41,7 @@ async function main(): Promise<void> {
   // The supervising parent died without a signal: nobody else would stop this process.
   process.on('disconnect', () => void stop('the parent process is gone'));
 
+  await keepCatalogPublished(services);
   const url = await listen(server, config.host, config.port);
   log.info({ url, ownerAuth: config.ownerAuth.mode }, 'the API listens');
   process.send?.({ type: 'ready', url });
