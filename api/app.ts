@@ -7,6 +7,9 @@ import { requestState, trackRequests } from './http/request_state.ts';
 import { createResponder } from './http/respond.ts';
 import { securityHeaders } from './http/security_headers.ts';
 import { agentEndpoints } from './routes/agent/index.ts';
+import { agentProfileEndpoints } from './routes/agent_profiles.ts';
+import { organizationMemberEndpoints } from './routes/organization_members.ts';
+import { organizationEndpoints } from './routes/organizations.ts';
 import { runEndpoints } from './routes/runs.ts';
 import { systemEndpoints } from './routes/system.ts';
 import { taskEndpoints } from './routes/tasks.ts';
@@ -15,7 +18,15 @@ import type { Services } from './services.ts';
 
 /** Every endpoint of the API, by audience and section of the contract. */
 export function apiEndpoints(): readonly Endpoint[] {
-  return [...taskEndpoints(), ...runEndpoints(), ...agentEndpoints(), ...workerEndpoints()];
+  return [
+    ...organizationEndpoints(),
+    ...organizationMemberEndpoints(),
+    ...agentProfileEndpoints(),
+    ...taskEndpoints(),
+    ...runEndpoints(),
+    ...agentEndpoints(),
+    ...workerEndpoints(),
+  ];
 }
 
 /** The API over its services; `endpoints` are those of the product unless a test brings its own. */

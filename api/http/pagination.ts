@@ -66,6 +66,10 @@ export type Keyset = Readonly<{
   where: FragmentSqlToken;
   /** `order by … limit …`, one row more than the page. */
   orderAndLimit: FragmentSqlToken;
+  /** The same for a list behind a SQL function, which seeks and limits by itself; undefined on the first page. */
+  position: Readonly<{ key: string; id: string; inclusive: boolean; backward: boolean }> | undefined;
+  /** The rows to read: one more than the page. */
+  take: number;
   /** Rows of the statement, as they came, to the page. */
   finish<R extends KeyRow, T>(rows: readonly R[], item: (row: R) => T): { data: T[]; pagination: Pagination };
 }>;
@@ -186,6 +190,8 @@ export function keyset(options: {
     columns: sql.fragment`${keyText(sort)} as cursor_key, ${id}::text as cursor_id`,
     where,
     orderAndLimit: sql.fragment`order by ${sort.key} ${direction}, ${id} ${direction} limit ${limit + 1}`,
+    position: from && { key: from.key, id: from.id, inclusive: from.inclusive, backward },
+    take: limit + 1,
     finish(rows, item) {
       const more = rows.length > limit;
       const kept = rows.slice(0, limit);

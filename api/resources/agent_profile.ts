@@ -2,11 +2,11 @@ import { z } from 'zod';
 import { keyColumns } from '../http/pagination.ts';
 import * as schemas from '../http/schemas.ts';
 import { DEPARTMENTS } from './organization.ts';
+import { RUN_MODES } from './run.ts';
 import { timestamp } from './timestamp.ts';
 
 export const PROFILE_KINDS = ['operator', 'chat', 'department'] as const;
 export const PROFILE_STATUSES = ['enabled', 'disabled'] as const;
-export const RUN_MODES = ['plan', 'execute', 'verify'] as const;
 
 const configSchema = z
   .object({

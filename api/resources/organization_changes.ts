@@ -7,7 +7,7 @@ import { ORGANIZATION_STATUSES, RISKS } from './organization.ts';
 import { timeZone } from './time_zone.ts';
 
 export const SLUG = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
-const WORDS = 'must be lower-case letters and digits, joined by single hyphens';
+export const WORDS = 'must be lower-case letters and digits, joined by single hyphens';
 // Room above it for the raises that changes bring, until the column's four bytes are full.
 const EPOCH_MAX = 2_000_000_000;
 
@@ -97,3 +97,8 @@ export function requireOrganizationUris(
 ): void {
   requireOwnUris(organizationId, { rootUri: body.rootUri, 'config.storageRootUri': body.config?.storageRootUri });
 }
+
+/** Body of both work-dispatch endpoints (contract 4.2 and 4.12). */
+export const workDispatchBody = z
+  .strictObject({ stopped: z.boolean().describe('True stops work dispatch, false resumes it.') })
+  .meta({ id: 'WorkDispatch' });

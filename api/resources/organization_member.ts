@@ -10,7 +10,6 @@ export const subject = z
   .string()
   .min(1)
   .max(255)
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it refuses
   .regex(/^[^\x00-\x1f\x7f]+$/, 'must not hold control characters')
   .describe('The `sub` of the member’s tokens.');
 

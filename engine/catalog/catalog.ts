@@ -6,6 +6,12 @@ const key = z
   .max(100)
   .regex(/^[a-z0-9]+(?:[.-][a-z0-9]+)*$/, 'must be lower-case words joined by - or .');
 
+// As app.agent_profiles takes them.
+const profileKey = z
+  .string()
+  .max(63)
+  .regex(/^[a-z0-9]+(?:-[a-z0-9]+)*$/, 'must be lower-case words joined by -');
+
 const keys = z
   .array(key)
   .max(200)
@@ -19,7 +25,7 @@ const config = z.strictObject({
 });
 
 const base = {
-  key,
+  key: profileKey,
   name: z.string().trim().min(1).max(200),
   summary: z.string().trim().min(1).max(2000),
   skillKeys: keys,

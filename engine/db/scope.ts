@@ -30,6 +30,11 @@ export function scoped<S extends z.ZodType>(
     cross join lateral (select s.* from (${select}) s offset 0) t`;
 }
 
+/** 404 for an organization that is not there, is being deleted, or is not the caller's. */
+export function organizationNotFound(): Problem {
+  return new Problem(404, 'organization_not_found', 'There is no organization with this id.');
+}
+
 /**
  * Tells an empty list from one of an organization that is not there (or is being deleted).
  * @throws Problem 404 `organization_not_found`
@@ -38,5 +43,5 @@ export async function requireOrganization(queries: Queries, organizationId: stri
   const found = await queries.maybeOne(
     scoped(organizationId, z.object({ found: z.boolean() }), sql.fragment`select true as found`),
   );
-  if (!found) throw new Problem(404, 'organization_not_found', 'There is no organization with this id.');
+  if (!found) throw organizationNotFound();
 }

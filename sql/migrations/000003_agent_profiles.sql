@@ -11,6 +11,9 @@ create table app.agent_profiles (
   root_uri text not null,
   instructions_uri text not null,
   config jsonb not null,
+  -- Provisioning found fewer tool policies than the template of that time named. It has to be remembered: a later
+  -- template may name no more than what was left, and one after it must still not bring back what a person took away.
+  tool_policy_narrowed boolean not null default false,
   deleted_at timestamptz,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),

@@ -1,5 +1,6 @@
 -- (none) → enabled | disabled. p_fields: {key, name, kind, department, status, rootUri, instructionsUri, config}, validated in
--- shape; config merges over the defaults. Locks: organization. Codes: 404 organization_not_found, 409 state_conflict (key).
+-- shape; config merges over the defaults. Locks: organization.
+-- Codes: 400 validation_failed (catalogSource), 404 organization_not_found, 409 state_conflict (key).
 create or replace function app.agent_profile_create(p_organization_id uuid, p_fields jsonb)
   returns jsonb
   language plpgsql security definer
@@ -11,6 +12,7 @@ begin
   if not found then
     perform app.fail(404, 'organization_not_found', 'Organization not found');
   end if;
+  perform app.agent_profile_source_check(p_fields #> '{config,catalogSource}');
   if exists (select 1 from app.agent_profiles
              where organization_id = p_organization_id and key = p_fields ->> 'key' and deleted_at is null) then
     perform app.fail(409, 'state_conflict', 'A profile with this key exists', app.issue('key', 'in_use', 'is taken'));

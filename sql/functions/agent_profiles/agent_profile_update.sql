@@ -1,5 +1,5 @@
 -- A JSON merge patch of a profile; see agent_profile_apply for what follows. Locks: organization → profile → …
--- Codes: 400 validation_failed (department of another kind), 404 organization_not_found | agent_profile_not_found,
+-- Codes: 400 validation_failed (department of another kind, catalogSource), 404 organization_not_found | agent_profile_not_found,
 -- 409 state_conflict (key in use).
 create or replace function app.agent_profile_update(p_organization_id uuid, p_agent_profile_id uuid, p_patch jsonb)
   returns jsonb
@@ -34,7 +34,13 @@ begin
       format('org://%s/profiles/%s/instructions.md', p_organization_id, n.key));
   end if;
   n.config := app.merge_patch(app.agent_profile_defaults(p_organization_id, n.key),
-    app.merge_patch(o.config, p_patch -> 'config'));
+    nullif(app.merge_patch(o.config, p_patch -> 'config'), 'null'));
+  if n.config -> 'catalogSource' is distinct from o.config -> 'catalogSource' then
+    perform app.agent_profile_source_check(n.config -> 'catalogSource');
+  end if;
+  if n.config -> 'toolPolicyKeys' <> o.config -> 'toolPolicyKeys' then
+    n.tool_policy_narrowed := false;
+  end if;
   if (n.kind = 'department') <> (n.department is not null) then
     perform app.fail(400, 'validation_failed', 'Department profiles have a department, and no others do',
       app.issue('department', 'department_of_kind', format('does not go with kind %s', n.kind)));

@@ -1,6 +1,6 @@
 -- Makes the operator, chat and selected department profiles equal to one catalog revision (contract 4.3, decisions 3):
--- touches only profiles that carry a catalogSource, keeps a name that was edited, never widens tool policies that were
--- narrowed, disables department profiles of the catalog that are not selected. Safe to repeat.
+-- touches only profiles that carry a catalogSource, whatever their key is by now, keeps a name that was edited, never
+-- widens tool policies that were narrowed, disables department profiles of the catalog that are not selected. Safe to repeat.
 -- Locks: organization → profiles → … Returns {revision, agent_profiles[], disabled_profile_ids[]}.
 -- Codes: 404 request_failed (organization, revision), 409 state_conflict (a key held by a hand-made profile),
 -- 503 request_failed (no catalog published).
@@ -40,32 +40,42 @@ begin
   for v_template in select t from jsonb_array_elements(c.catalog -> 'profiles') t
       where t ->> 'kind' in ('operator', 'chat') or t ->> 'department' = any (p_departments) loop
     v_config := (v_template -> 'config') || jsonb_build_object(
-      'skillKeys', (c.catalog -> 'commonSkillKeys') || (v_template -> 'skillKeys'),
-      'mcpServerKeys', (c.catalog -> 'commonMcpServerKeys') || (v_template -> 'mcpServerKeys'),
+      'skillKeys', (c.catalog -> 'commonSkillKeys')
+        || ((v_template -> 'skillKeys') - array(select jsonb_array_elements_text(c.catalog -> 'commonSkillKeys'))),
+      'mcpServerKeys', (c.catalog -> 'commonMcpServerKeys')
+        || ((v_template -> 'mcpServerKeys') - array(select jsonb_array_elements_text(c.catalog -> 'commonMcpServerKeys'))),
       'catalogSource', jsonb_build_object('templateKey', v_template ->> 'key', 'revision', c.revision));
     select * into o from app.agent_profiles
-      where organization_id = p_organization_id and key = v_template ->> 'key' and deleted_at is null for no key update;
+      where organization_id = p_organization_id and config #>> '{catalogSource,templateKey}' = v_template ->> 'key'
+        and deleted_at is null
+      order by created_at, id limit 1 for no key update;
     if not found then
+      if exists (select 1 from app.agent_profiles where organization_id = p_organization_id
+                   and key = v_template ->> 'key' and deleted_at is null) then
+        perform app.fail(409, 'state_conflict',
+          format('The key %s is held by a profile that is not this template''s', v_template ->> 'key'),
+          app.issue('departments', 'key_held', format('rename or remove the profile %s first', v_template ->> 'key')));
+      end if;
       o := app.agent_profile_insert(p_organization_id, jsonb_build_object('key', v_template ->> 'key',
         'name', v_template ->> 'name', 'kind', v_template ->> 'kind', 'department', v_template ->> 'department',
         'config', v_config));
       update app.organizations set authorization_epoch = authorization_epoch + 1, updated_at = clock_timestamp()
         where id = p_organization_id;
     else
-      if o.config #>> '{catalogSource,templateKey}' is distinct from v_template ->> 'key' then
-        perform app.fail(409, 'state_conflict', format('The key %s is held by a profile that was made by hand', o.key),
-          app.issue('departments', 'key_held', format('rename or remove the profile %s first', o.key)));
-      end if;
       -- What its old template said: only by it can an edit be told from an old default.
       select t into v_before from app.agent_catalogs b, jsonb_array_elements(b.catalog -> 'profiles') t
-        where b.revision = o.config #>> '{catalogSource,revision}' and t ->> 'key' = o.key;
+        where b.revision = o.config #>> '{catalogSource,revision}' and t ->> 'key' = v_template ->> 'key';
       n := o;
       if v_before is null or o.name = v_before ->> 'name' then
         n.name := v_template ->> 'name';
       end if;
+      n.kind := v_template ->> 'kind';
+      n.department := v_template ->> 'department';
       n.status := 'enabled';
       n.config := o.config || v_config;
-      if not (o.config -> 'toolPolicyKeys') @> coalesce(v_before #> '{config,toolPolicyKeys}', '[]') then
+      n.tool_policy_narrowed := o.tool_policy_narrowed
+        or not (o.config -> 'toolPolicyKeys') @> coalesce(v_before #> '{config,toolPolicyKeys}', '[]');
+      if n.tool_policy_narrowed then
         select coalesce(jsonb_agg(k), '[]') into v_kept
           from jsonb_array_elements(v_config -> 'toolPolicyKeys') k
           where (o.config -> 'toolPolicyKeys') @> k;

@@ -1,7 +1,7 @@
 -- (none) → onboarding | active | suspended. The id is the client's. p_fields: {slug, name, status, onboardedAt, rootUri,
 -- authorizationEpoch, config, constraints}, validated in shape; config and constraints merge over the defaults.
 -- p_subject: the JWT subject that becomes its owner, or null for a platform operator.
--- Codes: 409 state_conflict (id in use), 409 request_failed (slug in use).
+-- Codes: 403 forbidden (a subject makes a suspended one), 409 state_conflict (id in use), 409 request_failed (slug in use).
 create or replace function app.organization_create(p_organization_id uuid, p_fields jsonb, p_subject text)
   returns jsonb
   language plpgsql security definer
@@ -13,6 +13,9 @@ declare
   o app.organizations;
 begin
   perform set_config('app.organization_id', p_organization_id::text, true);
+  if p_subject is not null and p_fields ->> 'status' = 'suspended' then
+    perform app.fail(403, 'forbidden', 'Only platform operators suspend an organization or lift that');
+  end if;
   begin
     insert into app.organizations (id, slug, name, status, onboarded_at, root_uri, authorization_epoch, config, constraints)
       values (p_organization_id, p_fields ->> 'slug', p_fields ->> 'name', coalesce(p_fields ->> 'status', 'active'),

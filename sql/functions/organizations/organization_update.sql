@@ -26,8 +26,10 @@ begin
   if p_patch ? 'rootUri' then
     n.root_uri := coalesce(p_patch ->> 'rootUri', format('org://%s', p_organization_id));
   end if;
-  n.config := app.merge_patch(v_defaults -> 'config', app.merge_patch(o.config, p_patch -> 'config'));
-  n.constraints := app.merge_patch(v_defaults -> 'constraints', app.merge_patch(o.constraints, p_patch -> 'constraints'));
+  -- What the patch removes, whole objects too, has its default again.
+  n.config := app.merge_patch(v_defaults -> 'config', nullif(app.merge_patch(o.config, p_patch -> 'config'), 'null'));
+  n.constraints := app.merge_patch(v_defaults -> 'constraints',
+    nullif(app.merge_patch(o.constraints, p_patch -> 'constraints'), 'null'));
   if n.status <> o.status and 'suspended' in (n.status, o.status) and not p_platform then
     perform app.fail(403, 'forbidden', 'Only platform operators suspend an organization or lift that');
   end if;

@@ -1,39 +1,27 @@
 -- One page of organizations, newest first, across tenants: all of them (p_subject null: a platform operator), or those of
--- one member. p_key is the keyset of the row before the page, {createdAt: microseconds, id}; p_backwards reads the page
--- before it instead, nearest row first. At most p_limit rows: the caller asks for one more than it shows.
-create or replace function app.organizations_list(
-  p_subject text, p_status text, p_created_at_us bigint, p_id uuid, p_backwards boolean, p_limit integer)
+-- one member. (p_created_at_us, p_id) is the key that the page begins after (at, when p_inclusive), in microseconds since
+-- 1970; p_backward reads the page before it instead, nearest row first. At most p_limit rows: the caller asks for one
+-- more than it shows.
+create or replace function app.organizations_list(p_subject text, p_status text, p_created_at_us bigint, p_id uuid,
+  p_inclusive boolean, p_backward boolean, p_limit integer)
   returns setof app.organizations
   language plpgsql stable security definer
   set search_path = pg_catalog, pg_temp
 as $$
-declare
-  v_created_at timestamptz := timestamptz 'epoch' + p_created_at_us * interval '1 microsecond';
 begin
-  if p_backwards then
-    return query
-      select o.* from app.organizations o
-        where o.deleted_at is null and (p_status is null or o.status = p_status)
-          and (p_subject is null or exists (
-            select 1 from app.organization_members m where m.organization_id = o.id and m.subject = p_subject))
-          and (o.created_at, o.id) > (v_created_at, p_id)
-        order by o.created_at, o.id limit p_limit;
-  elsif p_id is null then
-    return query
-      select o.* from app.organizations o
-        where o.deleted_at is null and (p_status is null or o.status = p_status)
-          and (p_subject is null or exists (
-            select 1 from app.organization_members m where m.organization_id = o.id and m.subject = p_subject))
-        order by o.created_at desc, o.id desc limit p_limit;
-  else
-    return query
-      select o.* from app.organizations o
-        where o.deleted_at is null and (p_status is null or o.status = p_status)
-          and (p_subject is null or exists (
-            select 1 from app.organization_members m where m.organization_id = o.id and m.subject = p_subject))
-          and (o.created_at, o.id) < (v_created_at, p_id)
-        order by o.created_at desc, o.id desc limit p_limit;
-  end if;
+  -- Put together from constant parts, so that each combination has a plan of its own: a member's few organizations come
+  -- from the index of members, an operator's page from the index of the order.
+  return query execute
+    'select o.* from app.organizations o where o.deleted_at is null'
+      || case when p_subject is null then '' else
+           ' and o.id in (select m.organization_id from app.organization_members m where m.subject = $1)' end
+      || case when p_status is null then '' else ' and o.status = $2' end
+      || case when p_id is null then '' else
+           format(' and (o.created_at, o.id) %s ($3, $4) and ($5 or o.id <> $4)',
+             case when p_backward then '>=' else '<=' end) end
+      || case when p_backward then ' order by o.created_at, o.id' else ' order by o.created_at desc, o.id desc' end
+      || ' limit $6'
+    using p_subject, p_status, timestamptz 'epoch' + p_created_at_us * interval '1 microsecond', p_id, p_inclusive, p_limit;
 end
 $$;
 

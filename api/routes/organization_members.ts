@@ -1,0 +1,79 @@
+import { z } from 'zod';
+import { call } from '../../engine/db/call.ts';
+import { type Endpoint, endpoint } from '../http/endpoint.ts';
+import { pageQuery } from '../http/pagination.ts';
+import { organizationParams } from '../http/schemas.ts';
+import { MEMBER_ROLES, memberAnswer, memberExample, memberSchema, subject } from '../resources/organization_member.ts';
+import { getMember, listMembers } from '../resources/organization_member_list.ts';
+
+const params = { ...organizationParams, sub: subject };
+const notFound = { status: 404, code: 'not_found', when: 'the organization has no such member' } as const;
+const lastOwner = { status: 409, code: 'state_conflict', when: 'it is the last owner' } as const;
+
+/** [+] of design/decisions.md 1: who may do what in an organization when owners come with JWTs. */
+export function organizationMemberEndpoints(): readonly Endpoint[] {
+  return [
+    endpoint({
+      method: 'get',
+      path: '/organizations/{organizationId}/members',
+      audience: 'owner',
+      tag: 'Organizations',
+      operationId: 'listMembers',
+      summary: 'List the members of an organization',
+      description: 'By subject. Members count with OWNER_AUTH=jwt alone; operators need not be any.',
+      params: organizationParams,
+      query: pageQuery(),
+      response: { data: z.array(memberSchema), list: true },
+      example: { data: [memberExample] },
+      handler: ({ db, params, query }) => listMembers(db, params.organizationId, query),
+    }),
+    endpoint({
+      method: 'get',
+      path: '/organizations/{organizationId}/members/{sub}',
+      audience: 'owner',
+      tag: 'Organizations',
+      operationId: 'getMember',
+      summary: 'Get a member',
+      params,
+      response: { data: memberSchema },
+      errors: [notFound],
+      example: { data: memberExample },
+      handler: ({ db, params }) => getMember(db, params.organizationId, params.sub),
+    }),
+    endpoint({
+      method: 'put',
+      path: '/organizations/{organizationId}/members/{sub}',
+      audience: 'owner',
+      tag: 'Organizations',
+      operationId: 'putMember',
+      summary: 'Add a member or change its role',
+      description: 'The last owner stays one.',
+      params,
+      body: z.strictObject({ role: z.enum(MEMBER_ROLES) }).meta({ id: 'MemberRole' }),
+      response: { data: memberSchema },
+      errors: [lastOwner],
+      example: { body: { role: 'viewer' }, data: memberExample },
+      async handler({ db, params, body }) {
+        const args = { p_organization_id: params.organizationId, p_subject: params.sub, p_role: body.role };
+        return (await call(db, 'organization_member_put', args, memberAnswer)).member;
+      },
+    }),
+    endpoint({
+      method: 'delete',
+      path: '/organizations/{organizationId}/members/{sub}',
+      audience: 'owner',
+      tag: 'Organizations',
+      operationId: 'deleteMember',
+      summary: 'Remove a member',
+      description: 'Answers the member as it was. The last owner stays.',
+      params,
+      response: { data: memberSchema },
+      errors: [notFound, lastOwner],
+      example: { data: memberExample },
+      async handler({ db, params }) {
+        const args = { p_organization_id: params.organizationId, p_subject: params.sub };
+        return (await call(db, 'organization_member_delete', args, memberAnswer)).member;
+      },
+    }),
+  ];
+}

@@ -1,0 +1,145 @@
+import { z } from 'zod';
+import { call, json } from '../../engine/db/call.ts';
+import { type Endpoint, endpoint } from '../http/endpoint.ts';
+import { organizationParams } from '../http/schemas.ts';
+import { PULL_CHANNEL } from '../pull_broker.ts';
+import { actorOf } from '../resources/actor.ts';
+import {
+  organizationAnswer,
+  organizationExample,
+  organizationSchema,
+  workDispatchAnswer,
+  workDispatchSchema,
+} from '../resources/organization.ts';
+import {
+  newOrganizationSchema,
+  organizationPatchSchema,
+  requireOrganizationUris,
+} from '../resources/organization_changes.ts';
+import { getOrganization, listOrganizations, organizationListQuery } from '../resources/organization_list.ts';
+
+const slugInUse = { status: 409, code: 'request_failed', when: 'the slug is in use' } as const;
+const suspension = {
+  status: 403,
+  code: 'forbidden',
+  when: 'a viewer writes, or a member who is no platform operator sets or lifts suspended',
+} as const;
+
+/** Contract 4.2. Operators see all organizations, subjects of JWTs those they are members of. */
+export function organizationEndpoints(): readonly Endpoint[] {
+  return [
+    endpoint({
+      method: 'get',
+      path: '/organizations',
+      audience: 'owner',
+      tag: 'Organizations',
+      operationId: 'listOrganizations',
+      summary: 'List organizations',
+      description: 'Newest first. With JWTs: those that the caller is a member of.',
+      query: organizationListQuery,
+      response: { data: z.array(organizationSchema), list: true },
+      example: { data: [organizationExample] },
+      handler: ({ db, caller, query }) => listOrganizations(db, caller, query),
+    }),
+    endpoint({
+      method: 'get',
+      path: '/organizations/{organizationId}',
+      audience: 'owner',
+      tag: 'Organizations',
+      operationId: 'getOrganization',
+      summary: 'Get an organization',
+      params: organizationParams,
+      response: { data: organizationSchema },
+      example: { data: organizationExample },
+      handler: ({ db, params }) => getOrganization(db, params.organizationId),
+    }),
+    endpoint({
+      method: 'post',
+      path: '/organizations/{organizationId}',
+      audience: 'owner',
+      membership: 'none',
+      tag: 'Organizations',
+      operationId: 'createOrganization',
+      summary: 'Create an organization',
+      description:
+        'The id is the client’s. slug and name are required; status is active and config and constraints hold their defaults where the body says nothing. With JWTs the caller becomes its owner.',
+      params: organizationParams,
+      body: newOrganizationSchema,
+      response: { status: 201, data: organizationSchema },
+      errors: [suspension, slugInUse, { status: 409, code: 'state_conflict', when: 'the id is in use' }],
+      example: { body: { slug: 'north-light', name: 'North Light Ltd' }, data: organizationExample },
+      async handler({ db, params: { organizationId }, body, caller }) {
+        requireOrganizationUris(organizationId, body);
+        const args = { p_organization_id: organizationId, p_fields: json(body), p_subject: caller.subject };
+        return (await call(db, 'organization_create', args, organizationAnswer)).organization;
+      },
+    }),
+    endpoint({
+      method: 'patch',
+      path: '/organizations/{organizationId}',
+      audience: 'owner',
+      tag: 'Organizations',
+      operationId: 'updateOrganization',
+      summary: 'Change an organization',
+      description:
+        'A JSON merge patch. Changed constraints raise authorizationEpoch, which never sinks. Suspending hands out nothing more and takes back what no worker has started; started runs may finish.',
+      params: organizationParams,
+      body: organizationPatchSchema,
+      response: { data: organizationSchema },
+      errors: [suspension, slugInUse, { status: 409, code: 'state_conflict', when: 'authorizationEpoch is lowered' }],
+      example: { body: { config: { limits: { maxConcurrentRuns: 10 } } }, data: organizationExample },
+      async handler({ db, params: { organizationId }, body, caller, notify }) {
+        requireOrganizationUris(organizationId, body);
+        const args = { p_organization_id: organizationId, p_patch: json(body), p_platform: caller.platform };
+        const { organization } = await call(db, 'organization_update', args, organizationAnswer);
+        // A raised limit or a lifted suspension opens it for waiting workers.
+        notify(PULL_CHANNEL);
+        return organization;
+      },
+    }),
+    endpoint({
+      method: 'delete',
+      path: '/organizations/{organizationId}',
+      audience: 'owner',
+      tag: 'Organizations',
+      operationId: 'deleteOrganization',
+      summary: 'Delete an organization',
+      description:
+        'Hides it and ends its leases and capabilities at once; its rows and files are removed in the background. Answers the organization as it was; a repeat is 404.',
+      params: organizationParams,
+      response: { data: organizationSchema },
+      example: { data: organizationExample },
+      async handler({ db, params }) {
+        const args = { p_organization_id: params.organizationId };
+        return (await call(db, 'organization_delete', args, organizationAnswer)).organization;
+      },
+    }),
+    endpoint({
+      method: 'patch',
+      path: '/organizations/{organizationId}/work-dispatch',
+      audience: 'owner',
+      tag: 'Organizations',
+      operationId: 'setWorkDispatch',
+      summary: 'Stop or resume work dispatch',
+      description:
+        'Stopped: schedules, tasks and run requests are kept, and nothing more is published; what is published or running goes on. Resumed: due run requests are published. A repeat changes nothing.',
+      params: organizationParams,
+      body: z.strictObject({ stopped: z.boolean() }).meta({ id: 'WorkDispatch' }),
+      response: { data: workDispatchSchema },
+      example: {
+        body: { stopped: false },
+        data: { organization: organizationExample, publishedRunRequests: 3 },
+      },
+      async handler({ db, params, body, caller, notify }) {
+        const args = {
+          p_organization_id: params.organizationId,
+          p_stopped: body.stopped,
+          p_actor: actorOf(caller),
+        };
+        const answer = await call(db, 'work_dispatch_set', args, workDispatchAnswer);
+        if (answer.publishedRunRequests > 0) notify(PULL_CHANNEL);
+        return answer;
+      },
+    }),
+  ];
+}

@@ -1,0 +1,19 @@
+-- A catalogSource that a client sends must name a template of a published catalog: by it provisioning finds the profile
+-- and tells a person's edits from what the template said. Codes: 400 validation_failed.
+create or replace function app.agent_profile_source_check(p_source jsonb)
+  returns void
+  language plpgsql stable
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if p_source is not null and not exists (
+    select 1 from app.agent_catalogs c, jsonb_array_elements(c.catalog -> 'profiles') t
+      where c.revision = p_source ->> 'revision' and t ->> 'key' = p_source ->> 'templateKey') then
+    perform app.fail(400, 'validation_failed', 'The request is not valid.',
+      app.issue('config.catalogSource', 'unknown_template', 'names no template of a published catalog'));
+  end if;
+end
+$$;
+
+alter function app.agent_profile_source_check owner to runner_scoped;
+revoke all on function app.agent_profile_source_check from public;
