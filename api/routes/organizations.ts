@@ -15,6 +15,7 @@ import {
   newOrganizationSchema,
   organizationPatchSchema,
   requireOrganizationUris,
+  workDispatchBody,
 } from '../resources/organization_changes.ts';
 import { getOrganization, listOrganizations, organizationListQuery } from '../resources/organization_list.ts';
 
@@ -124,7 +125,7 @@ export function organizationEndpoints(): readonly Endpoint[] {
       description:
         'Stopped: schedules, tasks and run requests are kept, and nothing more is published; what is published or running goes on. Resumed: due run requests are published. A repeat changes nothing.',
       params: organizationParams,
-      body: z.strictObject({ stopped: z.boolean() }).meta({ id: 'WorkDispatch' }),
+      body: workDispatchBody,
       response: { data: workDispatchSchema },
       example: {
         body: { stopped: false },
