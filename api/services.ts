@@ -55,7 +55,6 @@ export function openServices(config: Config, log: Logger, options: { processMetr
 /** Closes all of it; nothing may be using it any more, save for waits, which end. */
 export async function closeServices(services: Services): Promise<void> {
   await services.brokers.close();
-  await services.notifier.close();
-  await services.listener.close();
+  await Promise.all([services.notifier.close(), services.listener.close()]);
   await services.db.end();
 }

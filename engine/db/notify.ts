@@ -83,9 +83,8 @@ export function openNotifier(options: {
     async close() {
       closed = true;
       clearTimeout(timer);
-      await sending;
       const late = new Promise<void>((resolve) => setTimeout(resolve, 1_000).unref());
-      await Promise.race([flush(), late]);
+      await Promise.race([sending?.then(flush) ?? flush(), late]);
       await connection.close();
     },
   };

@@ -25,6 +25,7 @@ export type ConnectionOptions = Readonly<{
  */
 export function keepConnected(options: ConnectionOptions): Connection {
   let current: pg.Client | undefined;
+  let connecting: pg.Client | undefined;
   let attempt: Promise<void> | undefined;
   let retry: NodeJS.Timeout | undefined;
   let probe: NodeJS.Timeout | undefined;
@@ -62,20 +63,21 @@ export function keepConnected(options: ConnectionOptions): Connection {
 
   async function connect(): Promise<void> {
     const client = new pg.Client({ connectionString: options.url, connectionTimeoutMillis: 5_000, keepAlive: true });
+    connecting = client;
     client.on('error', (error) => lost(client, error));
     client.on('end', () => lost(client, new Error('the connection ended')));
     try {
       await client.connect();
+      connecting = undefined;
       current = client;
+      probe = setInterval(() => void probeOnce(client), PROBE_MS);
       await options.prepare(client);
       // Lost while it was being prepared: `lost` has seen to the next try.
-      if (current !== client) return;
-      if (closed) return;
-      delay = FIRST_DELAY_MS;
-      probe = setInterval(() => void probeOnce(client), PROBE_MS);
+      if (current === client) delay = FIRST_DELAY_MS;
     } catch (error) {
       if (current === client) return lost(client, error as Error);
       drop(client);
+      if (closed) return;
       options.onLost(error as Error);
       again();
     }
@@ -87,7 +89,8 @@ export function keepConnected(options: ConnectionOptions): Connection {
     async close() {
       closed = true;
       clearTimeout(retry);
-      clearInterval(probe);
+      // A server that does not answer would hold the attempt, and so the end of the process, for seconds.
+      if (connecting) drop(connecting);
       await attempt;
       clearInterval(probe);
       const client = current;

@@ -10,17 +10,23 @@ export type StartedRun = Readonly<{
   executionToken: string;
 }>;
 
-/** An organization with an enabled department profile. */
+/** An organization with an enabled department profile, and room for a hundred runs. */
 export async function createOrganization(db: Queries, subject: string | null = null): Promise<string> {
   const organizationId = randomUUID();
-  const fields = { slug: `org-${organizationId}`, name: 'Acme' };
+  const fields = { slug: `org-${organizationId}`, name: 'Acme', config: { limits: { maxConcurrentRuns: 100 } } };
   await call(
     db,
     'organization_create',
     { p_organization_id: organizationId, p_fields: json(fields), p_subject: subject },
     z.unknown(),
   );
-  const profile = { key: 'growth', name: 'Growth', kind: 'department', department: 'growth' };
+  const profile = {
+    key: 'growth',
+    name: 'Growth',
+    kind: 'department',
+    department: 'growth',
+    config: { maxConcurrentRuns: 100 },
+  };
   await call(db, 'agent_profile_create', { p_organization_id: organizationId, p_fields: json(profile) }, z.unknown());
   return organizationId;
 }

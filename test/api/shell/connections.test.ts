@@ -1,0 +1,208 @@
+import { pino } from 'pino';
+import { sql } from 'slonik';
+import t, { type Test } from 'tap';
+import { z } from 'zod';
+import { openDatabase } from '../../../engine/db/database.ts';
+import { openListener } from '../../../engine/db/listen.ts';
+import { openNotifier } from '../../../engine/db/notify.ts';
+import { openPool, roleUrl } from '../../../engine/db/pool.ts';
+import { createTestDatabase } from '../../support/database.ts';
+import { startProxy } from '../../support/proxy.ts';
+import { until } from '../../support/wait.ts';
+
+const database = await createTestDatabase(t);
+const log = pino({ level: 'silent' });
+
+async function start(t: Test, applicationName: string) {
+  const proxy = await startProxy(t, database.url);
+  return { proxy, url: roleUrl(proxy.url, { role: 'runner_api', applicationName }) };
+}
+
+async function listen(t: Test) {
+  const { proxy, url } = await start(t, 'test listener');
+  const listener = openListener({ url, log });
+  t.teardown(() => listener.close());
+  const heard: string[] = [];
+  let resyncs = 0;
+  listener.onResync(() => {
+    resyncs += 1;
+  });
+  listener.subscribe('probe_one', (payload) => heard.push(payload));
+  await until('connected', () => listener.connected());
+  return { proxy, listener, heard, resyncs: () => resyncs };
+}
+
+const notify = (channel: string, payload: string) =>
+  database.owner.query('select pg_notify($1, $2)', [channel, payload]);
+
+t.test('notifications arrive, on channels subscribed before and after the connect', async (t) => {
+  const { listener, heard } = await listen(t);
+  await notify('probe_one', 'a');
+  const late: string[] = [];
+  const stop = listener.subscribe('probe_two', (payload) => late.push(payload));
+  await until('the late channel', async () => {
+    await notify('probe_two', 'b');
+    return late.length > 0;
+  });
+  await until('the first', () => heard.includes('a'));
+  stop();
+  const before = late.length;
+  await notify('probe_two', 'c');
+  await notify('probe_one', 'd');
+  await until('d', () => heard.includes('d'));
+  t.equal(late.length, before, 'nothing after unsubscribing');
+  t.throws(() => listener.subscribe('a; drop table x', () => {}), RangeError);
+});
+
+t.test('a callback that fails does not keep the others from theirs', async (t) => {
+  const { listener, heard } = await listen(t);
+  listener.subscribe('probe_three', () => {
+    throw new Error('a faulty subscriber');
+  });
+  listener.subscribe('probe_three', (payload) => heard.push(payload));
+  await until('the second one', async () => {
+    await notify('probe_three', 'x');
+    return heard.includes('x');
+  });
+  t.ok(listener.connected());
+});
+
+t.test('a lost connection is made again, with all channels, and asks for a resync each time', async (t) => {
+  const { proxy, listener, heard, resyncs } = await listen(t);
+  t.equal(resyncs(), 1);
+  for (const [round, lose] of [() => proxy.cut(), () => killed('test listener')].entries()) {
+    await lose();
+    await until('noticed', () => !listener.connected());
+    proxy.restore();
+    await until('connected again', () => listener.connected());
+    await until('resynced', () => resyncs() === round + 2);
+    await notify('probe_one', `round ${round}`);
+    await until('heard', () => heard.includes(`round ${round}`));
+  }
+});
+
+async function killed(applicationName: string): Promise<void> {
+  await database.owner.query(
+    'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = $1',
+    [applicationName],
+  );
+}
+
+t.test('a listener closes whatever state it is in', async (t) => {
+  const { proxy, url } = await start(t, 'closing listener');
+  const connected = openListener({ url, log });
+  await until('connected', () => connected.connected());
+  await connected.close();
+  proxy.cut();
+  const refused = openListener({ url, log });
+  await refused.close();
+  proxy.freeze();
+  const began = Date.now();
+  const hanging = openListener({ url, log });
+  await hanging.close();
+  t.ok(Date.now() - began < 2_000);
+});
+
+t.test('marks are merged and sent within milliseconds', async (t) => {
+  const { listener, heard } = await listen(t);
+  const { url } = await start(t, 'test notifier');
+  const results: string[] = [];
+  const notifier = openNotifier({ url, log, onSent: (result) => results.push(result) });
+  t.teardown(() => notifier.close());
+  for (let i = 0; i < 1_000; i += 1) notifier.mark('probe_one', 'same');
+  notifier.mark('probe_one', 'other');
+  await until('both', () => heard.includes('same') && heard.includes('other'));
+  t.equal(heard.length, 2);
+  t.same(results, ['sent'], 'one statement for all');
+  const began = performance.now();
+  notifier.mark('probe_one', 'fast');
+  await until('fast', () => heard.includes('fast'));
+  t.ok(performance.now() - began < 500);
+  t.ok(listener.connected());
+  t.throws(() => notifier.mark('probe_one', 'x'.repeat(8_000)), RangeError);
+});
+
+t.test('what is marked while Postgres is away is sent when it is back', async (t) => {
+  const { heard } = await listen(t);
+  const { proxy, url } = await start(t, 'cut notifier');
+  const notifier = openNotifier({ url, log });
+  t.teardown(() => notifier.close());
+  notifier.mark('probe_one', 'before');
+  await until('before', () => heard.includes('before'));
+  proxy.cut();
+  for (let i = 0; i < 20_000; i += 1) notifier.mark('probe_one', `lost ${i}`);
+  notifier.mark('probe_one', 'meanwhile');
+  proxy.restore();
+  await until('meanwhile', () => heard.includes('meanwhile'));
+  t.notOk(heard.includes('lost 0'), 'the oldest gave way: memory is bounded');
+});
+
+t.test('closing sends what is left', async (t) => {
+  const { heard } = await listen(t);
+  const { url } = await start(t, 'closing notifier');
+  const notifier = openNotifier({ url, log });
+  notifier.mark('probe_one', 'ready');
+  await until('ready', () => heard.includes('ready'));
+  notifier.mark('probe_one', 'last words');
+  await notifier.close();
+  await until('last words', () => heard.includes('last words'));
+});
+
+const one = sql.type(z.object({ one: z.int() }))`select 1 as one`;
+
+t.test('a database is opened by its first statement, and again after a failure', async (t) => {
+  const { proxy } = await start(t, 'x');
+  proxy.cut();
+  let opened = 0;
+  const db = openDatabase({
+    open: () => {
+      opened += 1;
+      return openPool(proxy.url, { role: 'runner_api', size: 2 });
+    },
+    maxWaiting: 3,
+    answerTimeoutMs: 300,
+  });
+  t.teardown(() => db.end());
+  t.equal(opened, 0);
+  await t.rejects(db.one(one));
+  proxy.restore();
+  t.same(await db.one(one), { one: 1 });
+  t.same(await Promise.all([db.one(one), db.one(one)]), [{ one: 1 }, { one: 1 }]);
+  t.equal(opened, 2, 'once for all of them');
+
+  const slow = Array.from({ length: 10 }, () => db.query(sql.unsafe`select pg_sleep(0.1)`).then(() => 'done', String));
+  const outcomes = await Promise.all(slow);
+  t.ok(
+    outcomes.some((outcome) => /too many statements wait/.test(outcome)),
+    'a bounded queue',
+  );
+  t.ok(outcomes.filter((outcome) => outcome === 'done').length >= 4);
+
+  proxy.freeze();
+  await t.rejects(db.one(one), { name: 'DatabaseUnavailableError', message: /no answer within 300 ms/ });
+  proxy.restore();
+  await until('works again', () =>
+    db.one(one).then(
+      () => true,
+      () => false,
+    ),
+  );
+});
+
+t.test('a transaction is one attempt: it commits whole or not at all', async (t) => {
+  const db = openDatabase({
+    open: () => openPool(database.url, { role: 'runner_api', size: 2 }),
+    maxWaiting: 10,
+    answerTimeoutMs: 5_000,
+  });
+  let runs = 0;
+  await t.rejects(
+    db.transaction(async (connection) => {
+      runs += 1;
+      await connection.query(sql.unsafe`do $$ begin raise exception 'again' using errcode = '40001'; end $$`);
+    }),
+  );
+  t.equal(runs, 1);
+  await db.end();
+  await t.rejects(db.one(one), { name: 'DatabaseUnavailableError' });
+});
