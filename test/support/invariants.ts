@@ -1,0 +1,130 @@
+import type { Test } from 'tap';
+import type { Sql } from './transitions.ts';
+
+/**
+ * What is true between transactions, whatever happened: one query each, which finds what breaks it. Deleted
+ * organizations are left out: their rows are on their way out.
+ */
+const invariants: Readonly<Record<string, string>> = {
+  'a lane counts what is ready and held': `
+    select l.organization_id, l.agent_profile_id, l.ready, l.held, n.ready as facts_ready, n.held as facts_held
+    from app.dispatch_lanes l
+    join app.organizations o on o.id = l.organization_id and o.deleted_at is null
+    cross join lateral (
+      select count(*) filter (where r.state = 'published')::int as ready,
+             count(*) filter (where r.state in ('leased', 'started'))::int as held
+      from app.run_requests r
+      where r.organization_id = l.organization_id and r.agent_profile_id = l.agent_profile_id and r.kind = l.kind) n
+    where (l.ready, l.held) <> (n.ready, n.held)`,
+  'an organization counts what is held and its open lanes': `
+    select d.organization_id, d.kind, d.held, d.open_lanes, n.held as facts_held, n.open_lanes as facts_open_lanes
+    from app.dispatch d
+    join app.organizations o on o.id = d.organization_id and o.deleted_at is null
+    cross join lateral (
+      select coalesce(sum(l.held), 0)::int as held, count(*) filter (where l.open)::int as open_lanes
+      from app.dispatch_lanes l where l.organization_id = d.organization_id and l.kind = d.kind) n
+    where (d.held, d.open_lanes) <> (n.held, n.open_lanes)`,
+  'the dispatch row says what the organization says': `
+    select d.organization_id from app.dispatch d
+    join app.organizations o on o.id = d.organization_id and o.deleted_at is null
+    where d.suspended <> (o.status = 'suspended')
+       or d.kind = 'task' and (d.stopped <> (o.work_dispatch_stopped_at is not null)
+                               or d.capacity <> (o.config #>> '{limits,maxConcurrentRuns}')::int)`,
+  'a ready task has one live request that is not started, a running one a started one, others none': `
+    select t.organization_id, t.id, t.status, n.live, n.waiting, n.started
+    from app.tasks t
+    join app.organizations o on o.id = t.organization_id and o.deleted_at is null
+    cross join lateral (
+      select count(*)::int as live, count(*) filter (where r.state <> 'started')::int as waiting,
+             count(*) filter (where r.state = 'started' and r.run_id = t.active_run_id)::int as started
+      from app.run_requests r
+      where r.organization_id = t.organization_id and r.task_id = t.id and r.cancel_requested_at is null
+        and r.state in ('queued', 'published', 'leased', 'started')) n
+    where (n.live, n.waiting, n.started) <> case t.status
+      when 'pending' then (1, 1, 0) when 'running' then (1, 0, 1) else (0, 0, 0) end`,
+  // A sibling's start may use up the budget of a parent: that shows at the next start, and so is no cause yet.
+  'a blocked task has exactly its causes as blockers, and a ready one has no cause': `
+    select t.organization_id, t.id, t.status, t.blockers, n.causes
+    from app.tasks t
+    join app.organizations o on o.id = t.organization_id and o.deleted_at is null
+    cross join lateral (select app.task_blockers(t.organization_id, t) as causes) n
+    where t.status in ('pending', 'blocked') and (
+      not t.blockers <@ n.causes
+      or not coalesce((select jsonb_agg(c) from jsonb_array_elements(n.causes) c where c ->> 'kind' <> 'budget'), '[]')
+        <@ t.blockers)
+      and not t.blockers @> '[{"kind": "schedule"}]'`,
+  'a task is blocked by questions that are open': `
+    select t.organization_id, t.id, b.blocker
+    from app.tasks t cross join lateral jsonb_array_elements(t.blockers) b(blocker)
+    left join app.human_inbox_items i on i.organization_id = t.organization_id and i.task_id = t.id
+      and i.id = (b.blocker ->> 'inboxItemId')::uuid and i.status = 'open' and i.blocking
+    where b.blocker ->> 'kind' = 'human' and i.id is null`,
+  'a task that is over has no open item': `
+    select t.organization_id, t.id, i.purpose from app.tasks t
+    join app.organizations o on o.id = t.organization_id and o.deleted_at is null
+    join app.human_inbox_items i on i.organization_id = t.organization_id and i.task_id = t.id and i.status = 'open'
+    where t.phase = 'closed'`,
+  'an active run is the one that a started request names, and its task too': `
+    select u.organization_id, u.id, u.status, r.state, t.status
+    from app.runs u
+    join app.organizations o on o.id = u.organization_id and o.deleted_at is null
+    join app.run_requests r on r.organization_id = u.organization_id and r.id = u.run_request_id
+    join app.tasks t on t.organization_id = u.organization_id and t.id = u.task_id
+    where (u.status in ('starting', 'running'))
+      <> (r.state = 'started' and r.run_id = u.id and r.cancel_requested_at is null
+          and t.status = 'running' and t.active_run_id = u.id)`,
+  'a request counts its starts': `
+    select r.organization_id, r.id, r.attempt, n.runs
+    from app.run_requests r
+    join app.organizations o on o.id = r.organization_id and o.deleted_at is null
+    cross join lateral (select count(*) as runs from app.runs u
+      where u.organization_id = r.organization_id and u.run_request_id = r.id) n
+    where r.attempt <> n.runs`,
+  'a task counts its runs': `
+    select t.organization_id, t.id, t.agent_run_count, n.runs
+    from app.tasks t
+    join app.organizations o on o.id = t.organization_id and o.deleted_at is null
+    cross join lateral (select count(*) as runs from app.runs u
+      where u.organization_id = t.organization_id and u.task_id = t.id) n
+    where t.agent_run_count <> n.runs`,
+  'a task has consumed its own runs and those below it': `
+    select t.organization_id, t.id, t.consumed_agent_run_count, n.consumed
+    from app.tasks t
+    join app.organizations o on o.id = t.organization_id and o.deleted_at is null
+    cross join lateral (select t.agent_run_count + coalesce(sum(c.consumed_agent_run_count), 0)::int as consumed
+      from app.tasks c where c.organization_id = t.organization_id and c.parent_id = t.id) n
+    where t.consumed_agent_run_count <> n.consumed`,
+  'a task has at most one successful run that closed it': `
+    select u.organization_id, u.task_id, count(*) from app.runs u
+    where u.status = 'succeeded' and u.output #>> '{result,kind}' = 'completed'
+    group by u.organization_id, u.task_id having count(*) > 1`,
+  'nothing open is below what is closed': `
+    select c.organization_id, c.id, c.status, p.status
+    from app.tasks c
+    join app.organizations o on o.id = c.organization_id and o.deleted_at is null
+    join app.tasks p on p.organization_id = c.organization_id and p.id = c.parent_id
+    where c.phase <> 'closed' and p.phase = 'closed'`,
+  'a failure is remembered with an origin that failed': `
+    select t.organization_id, t.id from app.tasks t
+    join app.tasks f on f.organization_id = t.organization_id and f.id = t.failure_origin_id
+    where f.status <> 'failed'`,
+};
+
+/** Every broken invariant of every organization in the database, by its name. */
+export async function brokenInvariants(sql: Pick<Sql, 'owner'>): Promise<Record<string, unknown[]>> {
+  const broken: Record<string, unknown[]> = {};
+  for (const [name, query] of Object.entries(invariants)) {
+    const { rows } = await sql.owner.query(query);
+    if (rows.length > 0) broken[name] = rows;
+  }
+  return broken;
+}
+
+/** Tests that end with a look at every invariant, over all that the file's tests have left in the database. */
+export function scenarios(t: Test, sql: Sql): (name: string, body: (test: Test) => Promise<void>) => void {
+  return (name, body) =>
+    void t.test(name, async (test) => {
+      await body(test);
+      test.same(await brokenInvariants(sql), {}, 'no invariant is broken');
+    });
+}

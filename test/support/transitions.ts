@@ -1,0 +1,138 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { findPostgresError, raisedProblem } from '../../engine/db/errors.ts';
+import { type PoolOptions, roleUrl } from '../../engine/db/pool.ts';
+import { type Issue, problemSchema } from '../../engine/db/problem.ts';
+import { createTestDatabase, type TearDown } from './database.ts';
+
+/** A database of its own, and connections with the rights of each role: transitions are tested without any process. */
+export type Sql = Readonly<{
+  url: string;
+  /** As superuser, above row security: to prepare and to inspect. */
+  owner: pg.Pool;
+  api: pg.Pool;
+  jobs: pg.Pool;
+}>;
+
+export type Connection = Readonly<{
+  query: (text: string, values: unknown[]) => Promise<{ rows: Record<string, unknown>[] }>;
+}>;
+
+export type Answer = Readonly<Record<string, unknown>>;
+
+/** What a transition refused, by app.fail (then it changed nothing) or by its answer (then it changed state). */
+export class Refusal extends Error {
+  override name = 'Refusal';
+  readonly status: number;
+  readonly code: string;
+  readonly reason: string | undefined;
+  readonly raised: boolean;
+
+  constructor(
+    problem: { status: number; code: string; message: string; issues?: readonly Issue[] | undefined },
+    raised: boolean,
+  ) {
+    super(problem.message);
+    this.status = problem.status;
+    this.code = problem.code;
+    this.reason = problem.issues?.[0]?.code;
+    this.raised = raised;
+  }
+}
+
+function rolePool(t: TearDown, url: string, role: PoolOptions['role'], max: number): pg.Pool {
+  const pool = new pg.Pool({ connectionString: roleUrl(url, { role }), max });
+  // A connection that the server ends at the drop is no failure of the test.
+  pool.on('error', () => {});
+  t.teardown(() => pool.end());
+  return pool;
+}
+
+/** A migrated database for one test file. */
+export async function openSql(t: TearDown): Promise<Sql> {
+  const { url, owner } = await createTestDatabase(t);
+  return { url, owner, api: rolePool(t, url, 'runner_api', 24), jobs: rolePool(t, url, 'runner_jobs', 4) };
+}
+
+function argument(value: unknown): unknown {
+  if (Array.isArray(value) && value.every((one) => typeof one === 'string')) return value;
+  return typeof value === 'object' && value !== null && !Buffer.isBuffer(value) ? JSON.stringify(value) : value;
+}
+
+/** `select app.<name>(…)`, as one statement: its answer, or a Refusal; other errors are Postgres's own. */
+export async function transition(
+  connection: Connection,
+  name: string,
+  args: Readonly<Record<string, unknown>>,
+): Promise<Answer> {
+  const list = Object.keys(args).map((key, index) => `${key} => $${index + 1}`);
+  try {
+    const { rows } = await connection.query(
+      `select app.${name}(${list.join(', ')}) as answer`,
+      Object.values(args).map(argument),
+    );
+    const answer = rows[0]?.['answer'] as Answer;
+    const problem = problemSchema.safeParse(answer['problem']);
+    if (problem.success) throw new Refusal(problem.data, false);
+    return answer;
+  } catch (error) {
+    const found = findPostgresError(error);
+    const problem = found && raisedProblem(found);
+    throw problem ? new Refusal(problem, true) : error;
+  }
+}
+
+/** The refusal of a transition that has to refuse. */
+export async function refusal(work: Promise<unknown>): Promise<Refusal> {
+  try {
+    await work;
+  } catch (error) {
+    if (error instanceof Refusal) return error;
+    throw error;
+  }
+  throw new Error('the transition was expected to refuse, and did not');
+}
+
+/** One connection whose transaction the test holds open, to decide the order of two at once. */
+export type Session = Connection &
+  Readonly<{
+    begin: () => Promise<void>;
+    commit: () => Promise<void>;
+    rollback: () => Promise<void>;
+    /** Resolves when its statement waits for a lock of another transaction. */
+    waits: () => Promise<void>;
+  }>;
+
+const WAIT_LIMIT_MS = 8_000;
+
+export async function openSession(
+  t: TearDown,
+  sql: Sql,
+  role: PoolOptions['role'] | 'owner' = 'runner_api',
+): Promise<Session> {
+  const url = role === 'owner' ? sql.url : roleUrl(sql.url, { role });
+  const client = new pg.Client({ connectionString: url, application_name: `session ${randomUUID()}` });
+  client.on('error', () => {});
+  await client.connect();
+  t.teardown(() => client.end());
+  const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
+  const pid = rows[0]?.pid;
+  const run = async (text: string) => void (await client.query(text));
+  return {
+    query: (text, values) => client.query(text, values),
+    begin: () => run('begin'),
+    commit: () => run('commit'),
+    rollback: () => run('rollback'),
+    async waits() {
+      const end = Date.now() + WAIT_LIMIT_MS;
+      while (Date.now() < end) {
+        const seen = await sql.owner.query<{ waits: boolean }>(
+          `select cardinality(pg_blocking_pids(pid)) > 0 as waits from pg_stat_activity where pid = $1`,
+          [pid],
+        );
+        if (seen.rows[0]?.waits) return;
+      }
+      throw new Error('the session does not wait for a lock');
+    },
+  };
+}
