@@ -1,6 +1,7 @@
 -- Run request leased → started; run (none) → starting; task pending → running. Contract 3.5 and 4.13, decisions 5.
 -- Sent again by the holder: the same answer, the execution token too (it is derived from run and secret).
--- Over capacity (limits were lowered after the pull): published again, nothing counted, 409.
+-- Over capacity (limits were lowered after the pull): published again, nothing counted, 409. The same where the pull and
+-- the suspension (or deletion) of the organization crossed; where it crossed with the end of the profile, the task is blocked.
 -- Locks: root → run request → run → (capacity alone: dispatch) → (commit) dispatch.
 -- Codes: 409 run_lease_expired with lease_lost | capacity | task_not_ready | differs.
 create or replace function app.run_start(
@@ -16,6 +17,8 @@ declare
   v_task_id uuid;
   v_token text;
   v_over boolean;
+  v_suspended boolean;
+  v_disabled boolean;
 begin
   perform set_config('app.organization_id', p_organization_id::text, true);
   select task_id into v_task_id from app.run_requests
@@ -38,11 +41,21 @@ begin
     return app.run_start_answer(r, v_token);
   end if;
 
-  -- Capacity was taken by the pull, so this is true only after limits were lowered.
-  select d.held > d.capacity or l.held > l.capacity into v_over
+  -- Capacity was taken by the pull, so "over" is true only after limits were lowered. Suspension and disabling end the
+  -- claims that they see: one that a pull had not yet committed is found here.
+  select d.held > d.capacity or l.held > l.capacity, d.suspended, p.status <> 'enabled'
+    into v_over, v_suspended, v_disabled
     from app.dispatch d
     join app.dispatch_lanes l on l.organization_id = d.organization_id and l.kind = d.kind
+    join app.agent_profiles p on p.organization_id = l.organization_id and p.id = l.agent_profile_id
     where d.organization_id = p_organization_id and d.kind = r.kind and l.agent_profile_id = r.agent_profile_id;
+  if v_suspended then
+    update app.run_requests
+      set state = 'published', lease_secret_hash = null, lease_expires_at = null
+      where organization_id = p_organization_id and id = r.id;
+    return app.problem(409, 'run_lease_expired', 'The organization hands out no work now',
+      app.issue('runRequestId', 'lease_lost', 'the claim was revoked, nothing was counted'));
+  end if;
   if v_over then
     perform 1 from app.dispatch where organization_id = p_organization_id and kind = r.kind for no key update;
     select d.held > d.capacity or l.held > l.capacity into v_over
@@ -59,16 +72,13 @@ begin
   end if;
 
   select * into t from app.tasks where organization_id = p_organization_id and id = v_task_id;
-  if t.status <> 'pending' or t.parent_id is not null and app.task_budget_used(p_organization_id, t.id) then
+  if t.status <> 'pending' or v_disabled or t.parent_id is not null and app.task_budget_used(p_organization_id, t.id) then
     -- A sibling's start may have used up a parent's budget after the pull: the task is blocked, its request ends.
     perform app.task_settle(p_organization_id, t.id);
     return app.problem(409, 'run_lease_expired', 'The task is not ready to run',
-      app.issue('runRequestId', 'task_not_ready', format('the task is %s', t.status)));
+      app.issue('runRequestId', 'task_not_ready', 'the task waits for something else'));
   end if;
 
-  if exists (select 1 from app.runs where organization_id = p_organization_id and id = p_run_id) then
-    perform app.lease_refuse('differs');
-  end if;
   update app.run_requests
     set state = 'started', attempt = attempt + 1, run_id = p_run_id, worker_id = p_worker_id,
       lease_expires_at = clock_timestamp() + make_interval(secs => p_lease_seconds)
@@ -77,7 +87,12 @@ begin
   insert into app.runs (organization_id, id, kind, task_id, run_request_id, agent_profile_id, attempt, mode, status,
       fence, lease_secret_hash, worker_id)
     values (p_organization_id, p_run_id, r.kind, r.task_id, r.id, r.agent_profile_id, r.attempt, r.mode, 'starting',
-      r.fence, r.lease_secret_hash, p_worker_id);
+      r.fence, r.lease_secret_hash, p_worker_id)
+    on conflict on constraint runs_pkey do nothing;
+  if not found then
+    -- Another request's run has this id.
+    perform app.lease_refuse('differs');
+  end if;
   insert into app.capabilities (organization_id, token_hash, run_request_id, run_id, agent_profile_id, fence)
     values (p_organization_id, encode(sha256(convert_to(v_token, 'UTF8')), 'hex'), r.id, p_run_id,
       r.agent_profile_id, r.fence);
