@@ -1,9 +1,10 @@
 import path from 'node:path';
 import { z } from 'zod';
+import { codeVersion } from '../../engine/db/schema/version.ts';
 import { docsFiles, docsFolder, docsPage, docsPolicy, docsScript } from '../http/docs.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { openApi } from '../http/openapi.ts';
-import { checkReady, codeVersion } from '../http/readiness.ts';
+import { checkReady } from '../http/readiness.ts';
 
 /** Health, metrics and the description of the `described` endpoints and of these. */
 export function systemEndpoints(described: readonly Endpoint[]): readonly Endpoint[] {

@@ -1,7 +1,8 @@
 -- Removes up to p_limit rows of a deleted organization, children first, each call a transaction of its own. Called by the
--- deletion job until it answers {done: true}; a crash between two calls loses nothing. An organization that is not
--- deleted is not touched.
-create or replace function app.organization_purge(p_organization_id uuid, p_limit integer)
+-- deletion job until it answers {done: true}; a crash between two calls loses nothing. Its own row stays until p_forget:
+-- while it is there nobody can take the id again, so what lies under the id is surely the deleted one's.
+-- {done: true, gone: true}: there is no such row (any more). Codes: 409 state_conflict (it is not deleted; untouched).
+create or replace function app.organization_purge(p_organization_id uuid, p_limit integer, p_forget boolean)
   returns jsonb
   language plpgsql security definer
   set search_path = pg_catalog, pg_temp
@@ -14,7 +15,7 @@ begin
   perform set_config('app.organization_id', p_organization_id::text, true);
   select id into v_id from app.organizations where id = p_organization_id;
   if not found then
-    return '{"done": true}';
+    return '{"done": true, "gone": true}';
   end if;
   if not exists (select 1 from app.organizations where id = p_organization_id and deleted_at is not null) then
     perform app.fail(409, 'state_conflict', 'The organization is not deleted');
@@ -35,8 +36,12 @@ begin
   if v_removed > 0 then
     return jsonb_build_object('done', false, 'table', 'tasks', 'removed', v_removed);
   end if;
-  delete from app.organizations where id = p_organization_id;
-  return '{"done": true}';
+  delete from app.agent_profiles where organization_id = p_organization_id;
+  delete from app.organization_members where organization_id = p_organization_id;
+  if p_forget then
+    delete from app.organizations where id = p_organization_id;
+  end if;
+  return jsonb_build_object('done', true, 'gone', p_forget);
 end
 $$;
 
