@@ -1,0 +1,110 @@
+import pg from 'pg';
+import { measureCommits } from './commits.ts';
+import { measureHttpLifecycles } from './http_lifecycle.ts';
+import { measureLists } from './lists.ts';
+import { measureQueue } from './queue.ts';
+import { seedOrganizations, seedTasks } from './seed.ts';
+import { startBenchApi, startBenchServer } from './server.ts';
+import { measureSqlLifecycles, STEPS } from './sql_lifecycle.ts';
+import { measureWake } from './wake.ts';
+
+const HELP = `npm run bench [-- --quick] [-- --only commits,sql,http,queue,wake,lists]
+
+Measures a Postgres of its own on this machine and prints a table; --quick takes seconds instead of minutes and says less.
+`;
+const WORKERS = [1, 8, 32] as const;
+const SECTIONS = ['sql', 'http', 'queue', 'wake', 'lists'] as const;
+
+function row(name: string, value: string, note = ''): void {
+  process.stdout.write(`${name.padEnd(46)} ${value.padStart(12)}  ${note}\n`);
+}
+
+const perSecond = (value: number) => `${Math.round(value)}/s`;
+const ratio = (value: number, base: number | undefined) => (base ? (value / base).toFixed(2) : '-');
+
+async function main(): Promise<void> {
+  const quick = process.argv.includes('--quick');
+  const only = process.argv[process.argv.indexOf('--only') + 1]?.split(',');
+  const wanted = (section: (typeof SECTIONS)[number]) => !process.argv.includes('--only') || only?.includes(section);
+  const seconds = quick ? 2 : 10;
+  const server = await startBenchServer();
+  const db = new pg.Pool({ connectionString: server.url });
+  try {
+    process.stdout.write(`Postgres ${server.version}, Node ${process.version}\n\n`);
+    const { organizationIds } = await seedOrganizations(db, 20);
+    const refill = async () => {
+      for (const id of organizationIds) await seedTasks(db, id, quick ? 500 : 2_000, 'pending');
+      await db.query('vacuum analyze');
+    };
+    const commits = await measureCommits(server.url, WORKERS, seconds);
+    for (const workers of WORKERS) {
+      row(`commits, ${commits.tool}, ${workers} clients`, perSecond(commits.byClients.get(workers) ?? 0));
+    }
+    if (wanted('sql')) {
+      for (const workers of WORKERS) {
+        await refill();
+        const lifecycles = await measureSqlLifecycles(server.url, workers, seconds);
+        const base = commits.byClients.get(workers);
+        row(
+          `lifecycles by SQL, ${workers} workers`,
+          perSecond(lifecycles),
+          `${perSecond(lifecycles * STEPS)} transactions, ${ratio(lifecycles * STEPS, base)} of the commits`,
+        );
+      }
+    }
+    if (wanted('http')) {
+      const api = await startBenchApi(server);
+      for (const workers of WORKERS) {
+        await refill();
+        const lifecycles = await measureHttpLifecycles(api.url, workers, seconds);
+        const base = commits.byClients.get(workers);
+        row(
+          `lifecycles over HTTP, ${workers} workers`,
+          perSecond(lifecycles),
+          `${perSecond(lifecycles * STEPS)} requests, ${ratio(lifecycles * STEPS, base)} of the commits`,
+        );
+      }
+      await api.stop();
+    }
+    if (wanted('queue'))
+      row('no-op jobs of the queue', perSecond(await measureQueue(server.url, quick ? 2_000 : 20_000)));
+    if (wanted('wake')) {
+      const [organizationId] = (await seedOrganizations(db, 1)).organizationIds;
+      for (const everyMs of [20, 5]) {
+        const tasks = quick ? 100 : 1_000;
+        const wake = await measureWake(server, organizationId ?? '', { processes: 4, waiting: 200, tasks, everyMs });
+        row(
+          `commit to a waiting worker, one every ~${everyMs} ms`,
+          `p50 ${wake.p50} ms`,
+          `p99 ${wake.p99} ms; ${wake.waiting} waiting over ${wake.processes} processes`,
+        );
+      }
+    }
+    if (wanted('lists')) {
+      const [small, large] = (await seedOrganizations(db, 2)).organizationIds;
+      const many = quick ? 100_000 : 1_000_000;
+      await seedTasks(db, small ?? '', 1_000, 'completed');
+      await seedTasks(db, large ?? '', many, 'completed');
+      await db.query('vacuum analyze');
+      const api = await startBenchApi(server);
+      await measureLists(api.url, large ?? '', 0.2);
+      const few = await measureLists(api.url, small ?? '', seconds / 2);
+      const lots = await measureLists(api.url, large ?? '', seconds / 2);
+      for (const [index, { query, perSecond: rate }] of few.entries()) {
+        const big = lots[index]?.perSecond ?? 0;
+        row(
+          `list by ${query}`,
+          perSecond(rate),
+          `${perSecond(big)} at ${many} tasks, ${ratio(rate, big)} times the cost`,
+        );
+      }
+      await api.stop();
+    }
+  } finally {
+    await db.end();
+    await server.stop();
+  }
+}
+
+if (process.argv.includes('--help')) process.stdout.write(HELP);
+else await main();

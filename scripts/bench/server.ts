@@ -1,0 +1,64 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { migrate } from '../../engine/db/migrate.ts';
+import { startPostgres } from '../../engine/postgres/embedded.ts';
+
+export const SERVICE_TOKEN = 'bench-token-of-at-least-32-characters';
+const apiScript = fileURLToPath(new URL('../../api/main.ts', import.meta.url));
+
+export type BenchServer = Readonly<{
+  /** As superuser. */
+  url: string;
+  version: string;
+  folder: string;
+  stop: () => Promise<void>;
+}>;
+
+/** A Postgres of its own with the settings of `npm start`: it flushes to the disk, as the product's does. */
+export async function startBenchServer(): Promise<BenchServer> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'runner-bench-'));
+  await chmod(folder, 0o711);
+  const postgres = await startPostgres({ cluster: path.join(folder, 'postgres'), password: 'bench' });
+  await migrate(postgres.url);
+  return {
+    url: postgres.url,
+    version: postgres.version,
+    folder,
+    async stop() {
+      await postgres.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+export type BenchApi = Readonly<{ url: string; stop: () => Promise<void> }>;
+
+/** An API process as the product runs it. */
+export async function startBenchApi(server: BenchServer, poolSize = 16): Promise<BenchApi> {
+  const child: ChildProcess = fork(apiScript, [], {
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    env: {
+      ...process.env,
+      DATABASE_URL: server.url,
+      LISTEN_DATABASE_URL: server.url,
+      DATABASE_POOL_SIZE: String(poolSize),
+      DATA_DIR: server.folder,
+      PORT: '0',
+      OWNER_AUTH: 'open',
+      AGENT_SERVICE_TOKENS: SERVICE_TOKEN,
+      LOG_LEVEL: 'warn',
+    },
+  });
+  const [message] = (await once(child, 'message')) as [{ url: string }];
+  return {
+    url: message.url,
+    async stop() {
+      child.kill('SIGTERM');
+      await once(child, 'exit');
+    },
+  };
+}
