@@ -19,6 +19,10 @@ begin
       where organization_id = o.organization_id and owner_agent_profile_id = o.id
         and status in ('pending', 'blocked', 'running', 'waiting');
     perform app.task_roots_lock(o.organization_id, v_tasks, true);
+    -- Meanwhile some have ended or found another owner. None was added: that takes a lock on the profile.
+    select coalesce(array_agg(id), '{}') into v_tasks from app.tasks
+      where organization_id = o.organization_id and owner_agent_profile_id = o.id and id = any (v_tasks)
+        and status in ('pending', 'blocked', 'running', 'waiting');
   end if;
   update app.agent_profiles
     set key = n.key, name = n.name, kind = n.kind, department = n.department, status = n.status, root_uri = n.root_uri,

@@ -1,7 +1,7 @@
 -- (none) → pending | blocked. Contract 4.12 and decisions 4 (agent-side create; the owner's does the same).
 -- p_task: {title, kind, parentId, ownerAgentProfileId | ownerProfileKey, priority, spec, dependsOn[], dedupeKey, scheduledAt,
 -- dueAt, sourceChatId, sourceMessageId}, already validated in shape.
--- Locks: roots of the parent and the prerequisites → number → (commit) dispatch.
+-- Locks: profile (shared) → roots of the parent and the prerequisites → number → edges → (commit) dispatch.
 -- Returns {task, created}: an open task with the same dedupeKey is returned, and none is made.
 -- Codes: 400 validation_failed, 401 agent_unauthorized, 404 organization_not_found | task_not_found, 409 state_conflict.
 create or replace function app.task_create(p_organization_id uuid, p_task jsonb, p_actor jsonb)
@@ -33,6 +33,16 @@ begin
     end if;
     v_prerequisites := v_prerequisites || v_prerequisite;
   end loop;
+  -- Shared among creations, and never together with a change of the profile's status: either that change finds this task
+  -- among the open ones, or this task is made knowing it.
+  select * into v_profile from app.agent_profiles p
+    where p.organization_id = p_organization_id and p.deleted_at is null
+      and case
+        when p_task ->> 'ownerAgentProfileId' is not null then p.id = (p_task ->> 'ownerAgentProfileId')::uuid
+        when p_task ->> 'ownerProfileKey' is not null then p.key = p_task ->> 'ownerProfileKey'
+        else p.id = (select c.agent_profile_id from app.capabilities c
+          where c.organization_id = p_organization_id and c.token_hash = p_actor ->> 'tokenHash') end
+    for share of p;
   perform app.task_roots_lock(p_organization_id, v_prerequisites || (p_task ->> 'parentId')::uuid, false);
   v_actor := app.actor_require(p_organization_id, p_actor, (p_task ->> 'parentId')::uuid);
   select config -> 'limits' into v_limits from app.organizations where id = p_organization_id;
@@ -66,13 +76,7 @@ begin
     end if;
   end if;
 
-  select * into v_profile from app.agent_profiles p
-    where p.organization_id = p_organization_id and p.deleted_at is null
-      and case
-        when p_task ->> 'ownerAgentProfileId' is not null then p.id = (p_task ->> 'ownerAgentProfileId')::uuid
-        when p_task ->> 'ownerProfileKey' is not null then p.key = p_task ->> 'ownerProfileKey'
-        else p.id = (v_actor ->> 'agentProfileId')::uuid end;
-  if not found then
+  if v_profile.id is null then
     perform app.fail(400, 'validation_failed', 'The owner of the task is not a profile of this organization',
       app.issue(case when p_task ? 'ownerProfileKey' then 'ownerProfileKey' else 'ownerAgentProfileId' end,
         'unknown_profile', 'names no agent profile of this organization'));

@@ -1,6 +1,6 @@
 -- failed | cancelled by a failure → open again, together with all that the same failure touched (contract 3.6); blocked by
 -- a question about its contract or its needs → the question ends and the task goes on. Completed work, run history and
--- consumed budgets stay. Locks: roots → run requests → (commit) dispatch.
+-- consumed budgets stay. Locks: roots → profiles (shared) → run requests → (commit) dispatch.
 -- Codes: 401 agent_unauthorized, 404 organization_not_found | task_not_found, 409 state_conflict.
 create or replace function app.task_retry(p_organization_id uuid, p_task_ref text, p_actor jsonb)
   returns jsonb
@@ -63,6 +63,11 @@ begin
   exception when unique_violation then
     perform app.fail(409, 'state_conflict', 'Another open task has the dedupeKey of one of these');
   end;
+  -- As at their creation: a change of a profile's status finds these tasks open, or they see it.
+  perform 1 from app.agent_profiles
+    where organization_id = p_organization_id
+      and id in (select owner_agent_profile_id from app.tasks where organization_id = p_organization_id and id = any (v_ids))
+    order by id for share;
   foreach v_id in array v_ids loop
     perform app.task_settle(p_organization_id, v_id);
   end loop;

@@ -1,7 +1,7 @@
 -- Changes an open task (a JSON merge patch). Spec, owner and scheduledAt of a running one: refused; of a claimed one: the
 -- claim ends and the request is published again, because its worker was handed the old ones.
 -- p_patch: {title, priority, spec, ownerAgentProfileId | ownerProfileKey, scheduledAt, dueAt}, validated in shape.
--- Locks: root → run request → (commit) dispatch.
+-- Locks: root → profile (shared, when it becomes the owner) → run request → (commit) dispatch.
 -- Codes: 400 validation_failed, 401 agent_unauthorized, 404 organization_not_found | task_not_found, 409 state_conflict.
 create or replace function app.task_update(
   p_organization_id uuid, p_task_ref text, p_expected_version integer, p_patch jsonb, p_actor jsonb)
@@ -40,7 +40,8 @@ begin
     select id into v_owner from app.agent_profiles p
       where p.organization_id = p_organization_id and p.deleted_at is null
         and case when p_patch ? 'ownerAgentProfileId' then p.id = (p_patch ->> 'ownerAgentProfileId')::uuid
-            else p.key = p_patch ->> 'ownerProfileKey' end;
+            else p.key = p_patch ->> 'ownerProfileKey' end
+      for share;
     if not found then
       perform app.fail(400, 'validation_failed', 'The owner of the task is not a profile of this organization',
         app.issue(case when p_patch ? 'ownerProfileKey' then 'ownerProfileKey' else 'ownerAgentProfileId' end,

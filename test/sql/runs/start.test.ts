@@ -248,35 +248,38 @@ scenario('a claim that was being handed out while the organization was deleted c
   test.match(await taskRow(sql, place, task.id), { agent_run_count: 0 });
 });
 
-scenario('a task that was made while its profile was disabled is blocked, and free when it is enabled', async (test) => {
-  const place = await createPlace(sql);
-  const [maker, operator] = [await openSession(test, sql), await openSession(test, sql)];
-  for (const status of ['disabled', 'enabled']) {
-    // Once the task is made first, once the profile is changed first.
-    await maker.begin();
-    const { rows } = await maker.query(`select app.task_create($1, $2, '{"kind": "owner"}') as answer`, [
-      place.organizationId,
-      JSON.stringify({ title: `before ${status}`, ownerAgentProfileId: place.profileId }),
-    ]);
-    test.ok(rows[0]);
-    const changed = updateProfile(operator, place, { status });
-    await operator.waits();
-    await maker.commit();
-    await changed;
-    await operator.begin();
-    await updateProfile(operator, place, { status: status === 'disabled' ? 'enabled' : 'disabled' });
-    const made = maker.query(`select app.task_create($1, $2, '{"kind": "owner"}') as answer`, [
-      place.organizationId,
-      JSON.stringify({ title: `after ${status}`, ownerAgentProfileId: place.profileId }),
-    ]);
-    await maker.waits();
-    await operator.commit();
-    await made;
-    test.same(await brokenInvariants(sql), {}, status);
-    await updateProfile(sql.api, place, { status });
-    test.same(await brokenInvariants(sql), {}, `${status} again`);
-  }
-});
+scenario(
+  'a task that was made while its profile was disabled is blocked, and free when it is enabled',
+  async (test) => {
+    const place = await createPlace(sql);
+    const [maker, operator] = [await openSession(test, sql), await openSession(test, sql)];
+    for (const status of ['disabled', 'enabled']) {
+      // Once the task is made first, once the profile is changed first.
+      await maker.begin();
+      const { rows } = await maker.query(`select app.task_create($1, $2, '{"kind": "owner"}') as answer`, [
+        place.organizationId,
+        JSON.stringify({ title: `before ${status}`, ownerAgentProfileId: place.profileId }),
+      ]);
+      test.ok(rows[0]);
+      const changed = updateProfile(operator, place, { status });
+      await operator.waits();
+      await maker.commit();
+      await changed;
+      await operator.begin();
+      await updateProfile(operator, place, { status: status === 'disabled' ? 'enabled' : 'disabled' });
+      const made = maker.query(`select app.task_create($1, $2, '{"kind": "owner"}') as answer`, [
+        place.organizationId,
+        JSON.stringify({ title: `after ${status}`, ownerAgentProfileId: place.profileId }),
+      ]);
+      await maker.waits();
+      await operator.commit();
+      await made;
+      test.same(await brokenInvariants(sql), {}, status);
+      await updateProfile(sql.api, place, { status });
+      test.same(await brokenInvariants(sql), {}, `${status} again`);
+    }
+  },
+);
 
 scenario('a start that a sibling left no budget for is refused, and the task asks for more', async (test) => {
   const place = await createPlace(sql);
