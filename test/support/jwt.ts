@@ -1,0 +1,36 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+import type { Config } from '../../engine/config.ts';
+import type { TearDown } from './database.ts';
+
+export type Issuer = Readonly<{
+  /** What an app needs to trust it. */
+  ownerAuth: Config['ownerAuth'];
+  /** A valid token of this person. */
+  token(subject: string): Promise<string>;
+}>;
+
+/** An identity provider on loopback: one key, served as a key set. */
+export async function startIssuer(t: TearDown): Promise<Issuer> {
+  const { publicKey, privateKey } = await generateKeyPair('ES256');
+  const keys = JSON.stringify({ keys: [{ ...(await exportJWK(publicKey)), kid: 'k1', alg: 'ES256' }] });
+  const server = createServer((_req, res) => void res.setHeader('content-type', 'application/json').end(keys));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  t.teardown(async () => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const issuer = 'https://issuer.example';
+  const audience = 'runner';
+  return {
+    ownerAuth: { mode: 'jwt', jwksUrl: `http://127.0.0.1:${port}/jwks`, issuer, audience },
+    token: (subject) =>
+      new SignJWT({ iss: issuer, aud: audience, sub: subject })
+        .setProtectedHeader({ alg: 'ES256', kid: 'k1' })
+        .setExpirationTime('10 minutes')
+        .sign(privateKey),
+  };
+}
