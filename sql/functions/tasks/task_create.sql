@@ -62,7 +62,7 @@ begin
     end if;
     if v_parent.kind <> 'initiative' or v_parent.phase = 'closed' then
       perform app.fail(409, 'state_conflict', 'Only an open initiative takes tasks below it',
-        app.issue('parentId', 'not_an_open_initiative', format('the parent is a %s and %s', v_parent.kind, v_parent.status)));
+        app.issue('parentId', 'not_an_open_initiative', format('the %s is %s', v_parent.kind, v_parent.status)));
     end if;
     if v_parent.depth + 1 > (v_limits ->> 'maxTaskDepth')::integer then
       perform app.fail(409, 'state_conflict', format('Deeper than maxTaskDepth (%s)', v_limits ->> 'maxTaskDepth'),
