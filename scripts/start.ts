@@ -147,15 +147,17 @@ async function main(): Promise<void> {
   signal.addEventListener('abort', () => tell('Stopping …'), { once: true });
   // The terminal may be gone before we are.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
-  await run(readConfig(), signal);
+  try {
+    await run(readConfig(), signal);
+  } finally {
+    if (signal.aborted) tell('Stopped.');
+  }
 }
 
 try {
   await main();
-  process.exitCode = 0;
 } catch (error) {
-  if (error instanceof Stopped) process.exitCode = 0;
-  else {
+  if (!(error instanceof Stopped)) {
     const known = [ConfigError, LockedError, MigrateError, PostgresError, RunningError, ServiceError].some(
       (kind) => error instanceof kind,
     );

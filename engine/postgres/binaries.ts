@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { chmod, cp, lstat, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { chmod, cp, lstat, mkdir, mkdtemp, readdir, realpath, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -47,7 +47,7 @@ export async function copyBinaries(binaries: Binaries, base: string): Promise<Bi
   await mkdir(base, { recursive: true, mode: 0o755 });
   const temporary = await mkdtemp(`${target}.`);
   try {
-    await cp(path.dirname(binaries.bin), temporary, { recursive: true, verbatimSymlinks: true });
+    await cp(await realpath(path.dirname(binaries.bin)), temporary, { recursive: true, verbatimSymlinks: true });
     await makeReadable(temporary);
     await rename(temporary, target);
   } catch (error) {

@@ -18,6 +18,13 @@ export type Place = Readonly<{
   notes: readonly string[];
 }>;
 
+export type PlaceOptions = Readonly<{
+  /** Where things go that cannot stay in our folders; default /var/lib/business-runner. */
+  base?: string;
+  /** Default: those that npm installed. */
+  binaries?: Binaries;
+}>;
+
 /** Makes the data folder; when we are root, so that the Postgres account can pass through it. */
 export async function makeDataFolder(dataDir: string): Promise<void> {
   if (existsSync(dataDir)) return;
@@ -68,9 +75,9 @@ async function clusterOfRoot(dataDir: string, base: string): Promise<{ cluster: 
  * Finds where the embedded Postgres of a data folder lives, whom it runs as and with which binaries. As an ordinary user
  * it is simply the data folder; root has to hand over to an account that may be unable to enter it.
  */
-export async function findPlace(dataDir: string, base = ELSEWHERE): Promise<Place> {
+export async function findPlace(dataDir: string, options: PlaceOptions = {}): Promise<Place> {
+  const { base = ELSEWHERE, binaries: bundled = await bundledBinaries() } = options;
   await makeDataFolder(dataDir);
-  const bundled = await bundledBinaries();
   if (!isRoot()) {
     const cluster = path.join(dataDir, 'postgres');
     if (clusterExists(cluster) && ownerOf(cluster).uid !== process.getuid?.()) {

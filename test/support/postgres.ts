@@ -23,15 +23,22 @@ export function databaseUrl(url: string, name: string): string {
   return parsed.href;
 }
 
-/** One statement or more as the URL's user, on a connection of its own. */
-export async function execute(url: string, text: string): Promise<void> {
+/** The rows of a statement as the URL's user, on a connection of its own. */
+export async function query(url: string, text: string): Promise<unknown[]> {
   const client = new Client({ connectionString: url });
+  // A server that ends the connection fails the statement at hand, not the process.
+  client.on('error', () => {});
   await client.connect();
   try {
-    await client.query(text);
+    return (await client.query(text)).rows;
   } finally {
     await client.end();
   }
+}
+
+/** One statement or more, for their effect. */
+export async function execute(url: string, text: string): Promise<void> {
+  await query(url, text);
 }
 
 /** An empty Postgres that is thrown away: the embedded 18, or the binaries that TEST_POSTGRES_BIN names. */
