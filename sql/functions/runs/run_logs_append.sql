@@ -21,6 +21,10 @@ begin
   end if;
   select * into v_run from app.runs where organization_id = p_organization_id and id = p_run_id;
   if exists (
+    select 1 from (select distinct e.* from jsonb_to_recordset(p_entries)
+        e(sequence bigint, category text, status text, label text, detail text, "occurredAt" timestamptz)) e
+      group by e.sequence having count(*) > 1
+  ) or exists (
     select 1 from jsonb_to_recordset(p_entries)
         e(sequence bigint, category text, status text, label text, detail text, "occurredAt" timestamptz)
       join app.run_logs l on l.organization_id = p_organization_id and l.run_id = p_run_id and l.sequence = e.sequence
@@ -31,7 +35,7 @@ begin
   end if;
   v_room := 10000 - v_run.log_count;
   with fresh as (
-    select e.* from jsonb_to_recordset(p_entries)
+    select distinct e.* from jsonb_to_recordset(p_entries)
         e(sequence bigint, category text, status text, label text, detail text, "occurredAt" timestamptz)
       where not exists (select 1 from app.run_logs l where l.organization_id = p_organization_id
         and l.run_id = p_run_id and l.sequence = e.sequence)
