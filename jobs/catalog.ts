@@ -1,0 +1,45 @@
+import { z } from 'zod';
+
+const nothing = z.strictObject({});
+
+/** Every task that a job may name, with its payload. SQL adds jobs by `app.enqueue`, the clock by `crontab.ts`. */
+export const catalog = {
+  dispatch: nothing,
+  /** `late`: the second pass, for what was being uploaded when the first went by. */
+  organizations__delete: z.strictObject({ organizationId: z.uuid(), late: z.boolean().default(false) }),
+  idempotency_keys__clean: nothing,
+  storage__clean: nothing,
+} as const satisfies Readonly<Record<string, z.ZodType>>;
+
+export type TaskName = keyof typeof catalog;
+export type Payload<N extends TaskName> = z.output<(typeof catalog)[N]>;
+
+/** What cannot be run: the job fails with this message. */
+export class JobError extends Error {
+  override name = 'JobError';
+}
+
+export function isTaskName(name: string): name is TaskName {
+  return Object.hasOwn(catalog, name);
+}
+
+/** The crontab adds when it was due; no task asks for it. */
+const fromClock = z.looseObject({ _cron: z.unknown() });
+
+function withoutClock(payload: unknown): unknown {
+  const { data } = fromClock.safeParse(payload);
+  if (!data) return payload;
+  const { _cron, ...rest } = data;
+  return rest;
+}
+
+/**
+ * The payload of a job, checked.
+ * @throws JobError that names the task and what is wrong
+ */
+export function parsePayload<N extends TaskName>(name: N, payload: unknown): Payload<N> {
+  if (!isTaskName(name)) throw new JobError(`there is no task ${JSON.stringify(name)}`);
+  const parsed = catalog[name].safeParse(withoutClock(payload ?? {}));
+  if (!parsed.success) throw new JobError(`wrong payload of ${name}: ${z.prettifyError(parsed.error)}`);
+  return parsed.data as Payload<N>;
+}

@@ -1,0 +1,17 @@
+import type { CronItem } from 'graphile-worker';
+import type { TaskName } from './catalog.ts';
+
+/** Before all others: whatever waits in the queue, due work is handed out in time. */
+export const DISPATCH = { key: 'dispatch', priority: -100 } as const;
+
+/** What the clock starts, in UTC; of any number of processes one adds the job. */
+export const crontab: readonly (CronItem & { readonly task: TaskName })[] = [
+  {
+    task: 'dispatch',
+    match: '* * * * *',
+    // One key: the run that waits is replaced, the one that runs is told by it to leave off.
+    options: { jobKey: DISPATCH.key, priority: DISPATCH.priority },
+  },
+  { task: 'idempotency_keys__clean', match: '7 * * * *', options: { jobKey: 'idempotency_keys__clean' } },
+  { task: 'storage__clean', match: '37 * * * *', options: { jobKey: 'storage__clean' } },
+];

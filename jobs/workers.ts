@@ -1,0 +1,113 @@
+import { EventEmitter } from 'node:events';
+import {
+  parseCronItems,
+  type TaskList as QueueTaskList,
+  type Runner,
+  run as runQueue,
+  type WorkerEvents,
+} from 'graphile-worker';
+import type pg from 'pg';
+import { catalog, isTaskName, parsePayload, type TaskName } from './catalog.ts';
+import { crontab, DISPATCH } from './crontab.ts';
+import { logJobs, queueLogger } from './queue_log.ts';
+import { type Lifeline, openLifeline } from './recovery.ts';
+import type { OpenServices } from './services.ts';
+import type { AddJob, Task } from './task.ts';
+import { dispatch } from './tasks/dispatch.ts';
+import { idempotencyKeysClean } from './tasks/idempotency_keys__clean.ts';
+import { organizationsDelete } from './tasks/organizations__delete.ts';
+import { storageClean } from './tasks/storage__clean.ts';
+
+const tasks: Readonly<{ [N in TaskName]: Task<N> }> = {
+  dispatch,
+  organizations__delete: organizationsDelete,
+  idempotency_keys__clean: idempotencyKeysClean,
+  storage__clean: storageClean,
+};
+
+/** Adds a job; one with the same key that waits is replaced, one that runs is left to end. */
+export function jobAdder(pool: pg.Pool): AddJob {
+  return (name, payload, { key, priority, runAt } = {}) =>
+    pool.query('select graphile_worker.add_job($1, payload => $2::json, job_key => $3, priority => $4, run_at => $5)', [
+      name,
+      JSON.stringify(payload),
+      key ?? null,
+      priority ?? null,
+      runAt ?? null,
+    ]);
+}
+
+/** The tasks as the queue calls them: payload checked, context added, what is unfinished added again. */
+function taskList(services: OpenServices, signal: AbortSignal): QueueTaskList {
+  const addJob = jobAdder(services.queuePool);
+  function register<N extends TaskName>(name: N): QueueTaskList[string] {
+    return async (given, { job }) => {
+      const payload = parsePayload(name, given);
+      const task: Task<N> = tasks[name];
+      const outcome = await task(payload, { ...services, jobId: String(job.id), addJob, signal });
+      if (outcome === 'unfinished') await addJob(name, payload, { key: job.key ?? undefined, priority: job.priority });
+    };
+  }
+  return Object.fromEntries(
+    Object.keys(catalog)
+      .filter(isTaskName)
+      .map((name) => [name, register(name)]),
+  );
+}
+
+export type Workers = Readonly<{
+  /** Fulfilled when they have ended, for whatever reason; what it was is in the log. */
+  ended: Promise<void>;
+  /** Takes no new jobs and lets the running ones leave off. */
+  stop(): Promise<void>;
+}>;
+
+/**
+ * Starts one pool of workers, and dispatch with it.
+ * @throws what keeps the queue from starting
+ */
+export async function startWorkers(services: OpenServices): Promise<Workers> {
+  const { queuePool, directUrl, log } = services;
+  const leaveOff = new AbortController();
+  const events: WorkerEvents = new EventEmitter();
+  let lifeline: Lifeline | undefined;
+  logJobs(events, log);
+  events.on('pool:create', ({ workerPool }) => {
+    lifeline = openLifeline({ url: directUrl, poolId: workerPool.id, log });
+  });
+  // Also when the queue gives up by itself: it waits for its jobs, and dispatch has no end of its own.
+  events.on('pool:gracefulShutdown', () => leaveOff.abort());
+
+  await jobAdder(queuePool)('dispatch', {}, DISPATCH);
+  const runner: Runner = await runQueue({
+    pgPool: queuePool,
+    // Each worker takes one job when it is free. A local queue would be faster with thousands of jobs a second, and
+    // would lock jobs for a busy process while another has nothing to do: dispatch could wait behind a deletion.
+    concurrency: queuePool.options.max,
+    noHandleSignals: true,
+    events,
+    logger: queueLogger(log),
+    taskList: taskList(services, leaveOff.signal),
+    parsedCronItems: parseCronItems([...crontab]),
+    // Batched, a completion is waited for at the stop, and its failure ends the pool instead of the process.
+    preset: { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0, gracefulShutdownAbortTimeout: 5_000 } },
+  });
+
+  let stopping: Promise<void> | undefined;
+  const ended = runner.promise.then(
+    () => undefined,
+    () => undefined,
+  );
+  return {
+    ended: ended.then(() => lifeline?.close()),
+    stop() {
+      leaveOff.abort();
+      // It refuses when it is ending by itself already.
+      stopping ??= runner.stop().then(
+        () => ended,
+        () => ended,
+      );
+      return stopping;
+    },
+  };
+}
