@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import type { Organization } from '../../api/resources/organization.ts';
 import { startTestApp } from '../support/app.ts';
+import { issuePaths } from '../support/http.ts';
 import { makeOrganization, makeProfile, makeTask, pull, start, started } from '../support/owner_api.ts';
 import { wakesPulls } from '../support/wakes.ts';
 
@@ -29,9 +30,6 @@ const defaults = (id: string) => ({
   },
   constraints: { allowedIntegrations: [], blockedDomains: [], approvalRequiredForRisk: ['external', 'high'] },
 });
-
-const issuesOf = (reply: { body: { error: { issues?: { path: string }[] | undefined } } }) =>
-  (reply.body.error.issues ?? []).map((issue) => issue.path).sort();
 
 t.test('a new organization has the id of its path and every default', async (t) => {
   const id = randomUUID();
@@ -115,7 +113,7 @@ t.test('a create names every wrong field at once', async (t) => {
     constraints: { allowedIntegrations: 'mail', blockedDomains: ['not a domain'], approvalRequiredForRisk: ['low'] },
   });
   t.match(wrong, { status: 400, code: 'validation_failed' });
-  t.strictSame(issuesOf(wrong), [
+  t.strictSame(issuePaths(wrong), [
     'authorizationEpoch',
     'config.colour',
     'config.departments.growth.enabled',
@@ -138,9 +136,9 @@ t.test('a create names every wrong field at once', async (t) => {
 
 t.test('a create without a body, or with nulls that a patch would take, is 400', async (t) => {
   const path = `/organizations/${randomUUID()}`;
-  t.strictSame(issuesOf(await owner.post(path)), ['name', 'slug']);
+  t.strictSame(issuePaths(await owner.post(path)), ['name', 'slug']);
   const nulls = { slug: 'nulls', name: 'Nulls', rootUri: null, config: { timezone: null }, constraints: null };
-  t.strictSame(issuesOf(await owner.post(path, nulls)), ['config.timezone', 'constraints', 'rootUri']);
+  t.strictSame(issuePaths(await owner.post(path, nulls)), ['config.timezone', 'constraints', 'rootUri']);
 });
 
 for (const [what, timezone] of [
@@ -152,7 +150,7 @@ for (const [what, timezone] of [
   t.test(`${what} is no time zone`, async (t) => {
     const reply = await owner.post(`/organizations/${randomUUID()}`, { slug: 'tz', name: 'TZ', config: { timezone } });
     t.equal(reply.status, 400);
-    t.strictSame(issuesOf(reply), ['config.timezone']);
+    t.strictSame(issuePaths(reply), ['config.timezone']);
   });
 }
 
@@ -160,7 +158,7 @@ for (const slug of ['-a', 'a-', 'a--b', 'a_b', 'Ä', '', 'a'.repeat(64)]) {
   t.test(`${slug || 'nothing'} is no slug`, async (t) => {
     const reply = await owner.post(`/organizations/${randomUUID()}`, { slug, name: 'Slug' });
     t.equal(reply.status, 400);
-    t.strictSame(issuesOf(reply), ['slug']);
+    t.strictSame(issuePaths(reply), ['slug']);
   });
 }
 
@@ -187,13 +185,13 @@ t.test('logical URIs stay inside their organization', async (t) => {
   ]) {
     const reply = await owner.patch(`/organizations/${id}`, { rootUri });
     t.match(reply, { status: 400, code: 'validation_failed' }, rootUri);
-    t.strictSame(issuesOf(reply), ['rootUri'], rootUri);
+    t.strictSame(issuePaths(reply), ['rootUri'], rootUri);
   }
   const both = { rootUri: `org://${other.id}`, config: { storageRootUri: `org://${other.id}/x` } };
-  t.strictSame(issuesOf(await owner.patch(`/organizations/${id}`, both)), ['config.storageRootUri', 'rootUri']);
+  t.strictSame(issuePaths(await owner.patch(`/organizations/${id}`, both)), ['config.storageRootUri', 'rootUri']);
   const fresh = { slug: 'uris', name: 'Uris', ...both };
   const created = await owner.post(`/organizations/${randomUUID()}`, fresh);
-  t.strictSame(issuesOf(created), ['config.storageRootUri', 'rootUri']);
+  t.strictSame(issuePaths(created), ['config.storageRootUri', 'rootUri']);
   const kept = await owner.patch<Organization>(`/organizations/${id}`, { rootUri: `org://${id}/a..b/c%20d/` });
   t.equal(kept.data.rootUri, `org://${id}/a..b/c%20d/`);
 });
@@ -204,7 +202,7 @@ t.test('a slug and an id are given once', async (t) => {
   const second = randomUUID();
   const refused = await owner.post(`/organizations/${second}`, { slug: 'taken', name: 'Second' });
   t.match(refused, slugInUse);
-  t.strictSame(issuesOf(refused), ['slug']);
+  t.strictSame(issuePaths(refused), ['slug']);
   t.match(await owner.get(`/organizations/${second}`), { status: 404 });
   t.match(await owner.post(`/organizations/${first.id}`, { slug: 'other-slug', name: 'Again' }), {
     status: 409,
@@ -303,7 +301,7 @@ t.test('a patch refuses unknown fields at every depth, and null for what cannot 
     constraints: { other: [] },
   });
   t.equal(wrong.status, 400);
-  t.strictSame(issuesOf(wrong), [
+  t.strictSame(issuePaths(wrong), [
     'authorizationEpoch',
     'config.departments.growth.size',
     'config.limits.other',
@@ -334,7 +332,7 @@ t.test('the epoch never sinks', async (t) => {
   const { id } = await makeOrganization(owner, { authorizationEpoch: 5 });
   const lowered = await owner.patch(`/organizations/${id}`, { authorizationEpoch: 4, name: 'Other' });
   t.match(lowered, { status: 409, code: 'state_conflict' });
-  t.strictSame(issuesOf(lowered), ['authorizationEpoch']);
+  t.strictSame(issuePaths(lowered), ['authorizationEpoch']);
   t.match(await owner.get(`/organizations/${id}`), { data: { authorizationEpoch: 5, name: 'Acme' } });
   t.match(await owner.patch(`/organizations/${id}`, { authorizationEpoch: 5 }), { status: 200 });
   // Beyond it a later raise would leave the range of the column.

@@ -103,3 +103,8 @@ export function createClient(baseUrl: string, defaults: Readonly<Record<string, 
 }
 
 export type Client = ReturnType<typeof createClient>;
+
+/** What a 400 complains about, sorted; empty where nothing is wrong. */
+export function issuePaths(reply: Reply<unknown>): string[] {
+  return (reply.body.error?.issues ?? []).map((issue) => issue.path).sort();
+}
