@@ -3,7 +3,9 @@
 -- capacity is not open and so never seen; capacity is taken here. Null filters mean all.
 -- The gate is the only wait, and holds nothing before it: two pulls at once would skip each other's organizations and both
 -- come back with less. Everything after it is "skip locked". Asynchronous commit is safe: a claim that a crash takes back
--- was never started, and its fence is handed out again only after the crash.
+-- was never started (a start flushes what came before it), and the secret of the next one is another.
+-- One small statement after another for each organization: in one large statement, most of a claim was spent on starting
+-- its plan.
 -- Each item: {organizationId, runRequestId, leaseToken, kind, mode, attempt, priority, leaseExpiresAt, agentProfile, task}
 -- with agentProfile and task as rows; attempt is the one that a start would make.
 create or replace function app.run_requests_pull(
@@ -15,17 +17,25 @@ create or replace function app.run_requests_pull(
 as $$
 declare
   v_limit integer := cardinality(p_worker_ids);
-  v_organizations uuid[];
-  v_kinds text[];
-  v_share integer;
-  v_items jsonb;
+  v_turns app.dispatch[];
+  v_turn app.dispatch;
+  v_dispatch app.dispatch;
+  v_left integer;
+  v_places integer;
+  v_lane record;
+  v_ids uuid[];
+  v_profiles uuid[];
+  v_closed integer;
+  v_item jsonb;
+  v_items jsonb := '[]';
+  v_secret text;
 begin
   perform set_config('synchronous_commit', 'off', true);
   perform 1 from app.pull_gate for no key update;
 
-  select array_agg(o.organization_id), array_agg(o.kind) into v_organizations, v_kinds
+  select array_agg(o.d) into v_turns
     from (
-      select d.organization_id, d.kind from app.dispatch d
+      select d from app.dispatch d
         where d.open
           and (p_kinds is null or d.kind = any (p_kinds))
           and (p_organization_ids is null or d.organization_id = any (p_organization_ids))
@@ -37,83 +47,76 @@ begin
         limit v_limit
         for no key update skip locked
     ) o;
-  if v_organizations is null then
-    return '{"items": []}';
-  end if;
-  v_share := ceil(v_limit::numeric / cardinality(v_organizations))::integer;
+  v_left := v_limit;
+  v_places := coalesce(cardinality(v_turns), 0);
 
-  -- A fresh snapshot: the counters are now those under our locks.
-  with turns as (
-    select t.organization_id, t.kind, t.place from unnest(v_organizations, v_kinds) with ordinality t(organization_id, kind, place)
-  ), heads as materialized (
-    select t.organization_id, t.kind, c.id, c.priority, c.published_at, t.place,
-        row_number() over (partition by t.place order by c.priority desc, c.published_at, c.id) as round
-      from turns t
-      join app.dispatch d on d.organization_id = t.organization_id and d.kind = t.kind
-      cross join lateral (
-        select h.id, h.priority, h.published_at
-          from app.dispatch_lanes l
-          cross join lateral (
-            select q.id, q.priority, q.published_at from app.run_requests q
-              where q.organization_id = l.organization_id and q.agent_profile_id = l.agent_profile_id
-                and q.kind = l.kind and q.state = 'published'
-              order by q.priority desc, q.published_at, q.id
-              limit least(l.capacity - l.held, v_share)
-              for no key update skip locked
-          ) h
-          where l.organization_id = t.organization_id and l.kind = t.kind and l.open
-            and (p_profile_keys is null or exists (
-              select 1 from app.agent_profiles p
-                where p.organization_id = l.organization_id and p.id = l.agent_profile_id and p.key = any (p_profile_keys)))
-          order by h.priority desc, h.published_at, h.id
-          limit least(d.capacity - d.held, v_share)
-      ) c
-      where d.open
-  ), chosen as materialized (
-    select h.*, row_number() over (order by h.round, h.place) as slot,
-        replace(gen_random_uuid()::text, '-', '') || replace(gen_random_uuid()::text, '-', '') as secret
-      from heads h
-      order by h.round, h.place
-      limit v_limit
-  ), claimed as (
-    update app.run_requests r
-      set state = 'leased', fence = r.fence + 1, lease_secret_hash = sha256(convert_to(c.secret, 'UTF8')),
-        lease_expires_at = clock_timestamp() + make_interval(secs => p_claim_seconds),
-        worker_id = p_worker_ids[c.slot]
-      from chosen c
-      where r.organization_id = c.organization_id and r.id = c.id
-      returning r.organization_id, r.id, r.kind, r.task_id, r.agent_profile_id, r.mode, r.attempt, r.priority, r.fence,
-        r.lease_expires_at, c.slot, c.secret
-  ), lanes as (
-    update app.dispatch_lanes l
-      set ready = l.ready - n.claims, held = l.held + n.claims
-      from (select organization_id, kind, agent_profile_id, count(*)::integer as claims from claimed
-              group by organization_id, kind, agent_profile_id) n
-      where l.organization_id = n.organization_id and l.kind = n.kind and l.agent_profile_id = n.agent_profile_id
-      returning l.organization_id, l.kind, n.claims, l.open
-  ), counted as (
+  foreach v_turn in array coalesce(v_turns, '{}') loop
+    -- Read again: the counters are those under our lock. What earlier organizations left over goes to the later ones.
+    select * into v_dispatch from app.dispatch d
+      where d.organization_id = v_turn.organization_id and d.kind = v_turn.kind;
+    v_ids := '{}';
+    v_profiles := '{}';
+    if v_dispatch.open then
+      -- The best of the heads of its lanes, each as far as the lane's own capacity goes.
+      select coalesce(array_agg(c.id), '{}'), coalesce(array_agg(c.agent_profile_id), '{}') into v_ids, v_profiles
+        from (
+          select h.id, l.agent_profile_id
+            from app.dispatch_lanes l
+            cross join lateral (
+              select q.id, q.priority, q.published_at from app.run_requests q
+                where q.organization_id = l.organization_id and q.agent_profile_id = l.agent_profile_id
+                  and q.kind = l.kind and q.state = 'published'
+                order by q.priority desc, q.published_at, q.id
+                limit least(l.capacity - l.held, ceil(v_left::numeric / v_places)::integer)
+                for no key update skip locked
+            ) h
+            where l.organization_id = v_turn.organization_id and l.kind = v_turn.kind and l.open
+              and (p_profile_keys is null or exists (
+                select 1 from app.agent_profiles p
+                  where p.organization_id = l.organization_id and p.id = l.agent_profile_id
+                    and p.key = any (p_profile_keys)))
+            order by h.priority desc, h.published_at, h.id
+            limit least(v_dispatch.capacity - v_dispatch.held, ceil(v_left::numeric / v_places)::integer)
+        ) c;
+    end if;
+    v_places := v_places - 1;
+    v_closed := 0;
+    for place in 1 .. cardinality(v_ids) loop
+      v_secret := replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', '');
+      with claimed as (
+        update app.run_requests r
+          set state = 'leased', fence = r.fence + 1, lease_secret_hash = sha256(convert_to(v_secret, 'UTF8')),
+            lease_expires_at = clock_timestamp() + make_interval(secs => p_claim_seconds),
+            worker_id = p_worker_ids[v_limit - v_left + 1]
+          where r.organization_id = v_turn.organization_id and r.id = v_ids[place]
+          returning r.*
+      )
+      select jsonb_build_object(
+          'organizationId', c.organization_id, 'runRequestId', c.id, 'leaseToken', c.fence || '.' || v_secret,
+          'kind', c.kind, 'mode', c.mode, 'attempt', c.attempt + 1, 'priority', c.priority,
+          'leaseExpiresAt', c.lease_expires_at, 'agentProfile', to_jsonb(p),
+          'task', to_jsonb(t) || jsonb_build_object('graph_revision', root.graph_revision))
+        into v_item
+        from claimed c
+        join app.agent_profiles p on p.organization_id = c.organization_id and p.id = c.agent_profile_id
+        left join app.tasks t on t.organization_id = c.organization_id and t.id = c.task_id
+        left join app.tasks root on root.organization_id = t.organization_id and root.id = t.root_task_id;
+      v_items := v_items || v_item;
+      v_left := v_left - 1;
+    end loop;
+    for v_lane in
+      select u.id, count(*)::integer as claims from unnest(v_profiles) u(id) group by u.id
+    loop
+      update app.dispatch_lanes l set ready = l.ready - v_lane.claims, held = l.held + v_lane.claims
+        where l.organization_id = v_turn.organization_id and l.kind = v_turn.kind and l.agent_profile_id = v_lane.id
+        returning v_closed + (not l.open)::integer into v_closed;
+    end loop;
     -- The turn is over also for one whose requests were all locked by others: it would stand in the way of the rest.
     update app.dispatch d
-      set turn = clock_timestamp(), held = d.held + coalesce(n.claims, 0), open_lanes = d.open_lanes - coalesce(n.closed, 0)
-      from turns t
-      left join (select organization_id, kind, sum(claims)::integer as claims,
-                        count(*) filter (where not open)::integer as closed
-                   from lanes group by organization_id, kind) n
-        on n.organization_id = t.organization_id and n.kind = t.kind
-      where d.organization_id = t.organization_id and d.kind = t.kind
-      returning 1
-  )
-  select jsonb_agg(jsonb_build_object(
-      'organizationId', c.organization_id, 'runRequestId', c.id, 'leaseToken', c.fence || '.' || c.secret,
-      'kind', c.kind, 'mode', c.mode, 'attempt', c.attempt + 1, 'priority', c.priority,
-      'leaseExpiresAt', c.lease_expires_at, 'agentProfile', to_jsonb(p),
-      'task', to_jsonb(t) || jsonb_build_object('graph_revision', root.graph_revision)) order by c.slot)
-    into v_items
-    from claimed c
-    join app.agent_profiles p on p.organization_id = c.organization_id and p.id = c.agent_profile_id
-    left join app.tasks t on t.organization_id = c.organization_id and t.id = c.task_id
-    left join app.tasks root on root.organization_id = t.organization_id and root.id = t.root_task_id;
-  return jsonb_build_object('items', coalesce(v_items, '[]'));
+      set turn = clock_timestamp(), held = d.held + cardinality(v_ids), open_lanes = d.open_lanes - v_closed
+      where d.organization_id = v_turn.organization_id and d.kind = v_turn.kind;
+  end loop;
+  return jsonb_build_object('items', v_items);
 end
 $$;
 

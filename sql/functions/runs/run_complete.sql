@@ -18,9 +18,9 @@ declare
   r app.run_requests;
   t app.tasks;
   v_answer jsonb;
-  v_artifacts jsonb;
-  v_missing jsonb;
-  v_outputs jsonb;
+  v_artifacts jsonb := '[]';
+  v_missing jsonb := '[]';
+  v_outputs jsonb := '[]';
   v_judged text;
   v_passed boolean;
   v_result jsonb;
@@ -59,25 +59,10 @@ begin
     return '{"status": "succeeded"}';
   end if;
 
-  -- What was stored decides size, digest and type; the worker only says which files are the result.
-  select coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
-        'kind', 'file', 'runId', p_run_id, 'path', o.path,
-        'name', a.item ->> 'name',
-        'uri', format('org://%s/runs/%s/outputs/%s', p_organization_id, p_run_id, app.uri_path(o.path)),
-        'size', o.size, 'sha256', o.sha256, 'mediaType', o.media_type)) order by a.place)
-      filter (where o.path is not null), '[]'),
-    coalesce(jsonb_agg(jsonb_build_object('path', format('output.result.artifacts.%s.path', a.place - 1),
-        'code', case when o.path is null then 'not_stored' else 'differs_from_stored' end,
-        'message', case when o.path is null then 'no output with this path was stored for the run'
-                        else format('%s bytes with SHA-256 %s are stored', o.size, o.sha256) end) order by a.place)
-      filter (where o.path is null or o.size <> (a.item ->> 'size')::bigint or o.sha256 <> a.item ->> 'sha256'), '[]'),
-    coalesce(jsonb_agg(jsonb_build_object('path', o.path, 'size', o.size, 'sha256', o.sha256,
-        'mediaType', o.media_type, 'storageKey', o.storage_key) order by a.place)
-      filter (where o.path is not null), '[]')
-    into v_artifacts, v_missing, v_outputs
-    from jsonb_array_elements(coalesce(p_result -> 'artifacts', '[]')) with ordinality a(item, place)
-    left join app.run_outputs o on o.organization_id = p_organization_id and o.run_id = p_run_id
-      and o.path = a.item ->> 'path';
+  if jsonb_array_length(p_result -> 'artifacts') > 0 then
+    select a.artifacts, a.missing, a.outputs into v_artifacts, v_missing, v_outputs
+      from app.run_artifacts(p_organization_id, p_run_id, p_result -> 'artifacts') a;
+  end if;
   if v_missing <> '[]' then
     perform app.fail(400, 'validation_failed', 'An artifact is not what was stored', v_missing);
   end if;

@@ -8,6 +8,15 @@ as $$
 declare
   v_id uuid;
 begin
+  update app.human_inbox_items i
+    set status = 'cancelled', updated_at = clock_timestamp()
+    where i.organization_id = p_organization_id and i.task_id = any (p_task_ids) and i.status = 'open';
+  if not exists (select 1 from app.task_dependencies d
+      where d.organization_id = p_organization_id and d.depends_on_task_id = any (p_task_ids) and d.required)
+     and not exists (select 1 from app.tasks t
+      where t.organization_id = p_organization_id and t.id = any (p_task_ids) and t.parent_id is not null) then
+    return;
+  end if;
   insert into app.human_inbox_items (organization_id, kind, purpose, title, body, task_id)
     select distinct on (d.task_id) p_organization_id, 'notification', 'prerequisite',
         left('Waits for a task that will not complete: ' || w.title, 500),
@@ -21,9 +30,6 @@ begin
         and t.status in ('failed', 'cancelled') and w.status in ('pending', 'blocked', 'running', 'waiting')
     on conflict (organization_id, task_id, purpose)
       where status = 'open' and purpose in ('repair', 'budget', 'prerequisite') do nothing;
-  update app.human_inbox_items i
-    set status = 'cancelled', updated_at = clock_timestamp()
-    where i.organization_id = p_organization_id and i.task_id = any (p_task_ids) and i.status = 'open';
   for v_id in
     select distinct d.task_id from app.task_dependencies d
       where d.organization_id = p_organization_id and d.depends_on_task_id = any (p_task_ids) and d.required
