@@ -66,11 +66,15 @@ export async function listen(server: Server, host: string, port: number): Promis
   return `http://${host.includes(':') ? `[${host.replace(/^\[|\]$/g, '')}]` : host}:${actual}`;
 }
 
+const LOOK_FOR_IDLE_MS = 50;
+
 /** Stops accepting, lets answers under way finish for `graceMs`, then cuts what is left. */
 export async function closeServer(server: Server, graceMs: number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  server.closeIdleConnections();
-  const timer = setTimeout(() => server.closeAllConnections(), graceMs);
+  // Connections that are kept alive after an answer that was still under way would otherwise stay to the end.
+  const idle = setInterval(() => server.closeIdleConnections(), LOOK_FOR_IDLE_MS);
+  const late = setTimeout(() => server.closeAllConnections(), graceMs);
   await closed;
-  clearTimeout(timer);
+  clearInterval(idle);
+  clearTimeout(late);
 }

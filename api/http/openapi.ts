@@ -11,6 +11,7 @@ import {
   type StreamBody,
 } from './endpoint.ts';
 import { errorEnvelopeSchema } from './envelope.ts';
+import { exampleOf } from './example.ts';
 import { type JsonSchema, type SchemaNames, toJsonSchema } from './json_schema.ts';
 import { successSchema } from './response_check.ts';
 import { tags } from './tags.ts';
@@ -78,11 +79,8 @@ function requestBody(endpoint: Endpoint, components: SchemaNames): JsonSchema {
       requestBody: { required: true, description: `At most ${endpoint.body.maxBytes} bytes, streamed.`, content },
     };
   }
-  const example = endpoint.example?.body;
-  const media = {
-    schema: toJsonSchema(endpoint.body as z.ZodType, 'input', components),
-    ...(example === undefined ? {} : { example }),
-  };
+  const schema = toJsonSchema(endpoint.body as z.ZodType, 'input', components);
+  const media = { schema, example: endpoint.example?.body ?? exampleOf(schema, components) };
   const required = !(endpoint.body as z.ZodType).safeParse({}).success;
   return { requestBody: { required, content: { 'application/json': media } } };
 }
@@ -91,39 +89,28 @@ function success(endpoint: Endpoint, components: SchemaNames): JsonSchema {
   if (isStream<StreamAnswer>(endpoint.response)) return streamed(endpoint.response);
   const answer = endpoint.response as JsonAnswer;
   const status = answer.status ?? 200;
-  const data = endpoint.example?.data;
   const message = answer.message ?? STATUS_CODES[status] ?? 'OK';
-  const meta = { timestamp: '2026-01-31T09:30:00.000Z', requestId: '6a1f0c9e-5b1b-4d0c-9a53-0f3c4f1f7a11' };
-  const page = {
-    cursor: null,
-    limit: 50,
-    nextCursor: null,
-    previousCursor: null,
-    hasNextPage: false,
-    hasPreviousPage: false,
-  };
-  const example =
-    data === undefined
-      ? {}
-      : {
-          example: {
-            success: true,
-            statusCode: status,
-            message,
-            data,
-            meta,
-            ...(answer.list ? { pagination: page } : {}),
-          },
-        };
+  const schema = toJsonSchema(successSchema(answer), 'output', components);
+  const { data: shape } = schema['properties'] as { data: JsonSchema };
+  const data = endpoint.example?.data ?? exampleOf(shape, components);
+  const example = { success: true, statusCode: status, message, data, meta, ...(answer.list ? { pagination } : {}) };
   return {
     [status]: {
       description: answer.description ?? message,
-      content: {
-        'application/json': { schema: toJsonSchema(successSchema(answer), 'output', components), ...example },
-      },
+      content: { 'application/json': { schema, example } },
     },
   };
 }
+
+const meta = { timestamp: '2026-01-31T09:30:00.000Z', requestId: '6a1f0c9e-5b1b-4d0c-9a53-0f3c4f1f7a11' };
+const pagination = {
+  cursor: null,
+  limit: 50,
+  nextCursor: null,
+  previousCursor: null,
+  hasNextPage: false,
+  hasPreviousPage: false,
+};
 
 function streamed(answer: StreamAnswer): JsonSchema {
   const content = { [answer.mediaType]: { schema: { type: 'string', contentMediaType: answer.mediaType } } };
@@ -162,7 +149,7 @@ function errorExamples(errors: readonly DeclaredError[]): JsonSchema {
           statusCode: status,
           message: STATUS_CODES[status] ?? 'Error',
           error: { code },
-          meta: { timestamp: '2026-01-31T09:30:00.000Z', requestId: '6a1f0c9e-5b1b-4d0c-9a53-0f3c4f1f7a11' },
+          meta,
         },
       },
     ]),

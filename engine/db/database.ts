@@ -26,6 +26,8 @@ export type DatabaseOptions = Readonly<{
   answerTimeoutMs: number;
 }>;
 
+const END_TIMEOUT_MS = 2_000;
+
 /** A pool that is opened by its first statement: the process starts, and recovers, while Postgres is down. */
 export function openDatabase(options: DatabaseOptions): Database {
   let opening: Promise<DatabasePool> | undefined;
@@ -72,8 +74,9 @@ export function openDatabase(options: DatabaseOptions): Database {
     transaction: (work) => run((opened) => opened.transaction(work, 0)),
     async end() {
       ended = true;
-      const opened = await opening?.catch(() => undefined);
-      await opened?.end();
+      // Connections that do not answer must not hold up the end of the process.
+      const late = new Promise<void>((resolve) => setTimeout(resolve, END_TIMEOUT_MS).unref());
+      await Promise.race([opening?.then((opened) => opened.end()).catch(() => undefined), late]);
     },
   };
 }

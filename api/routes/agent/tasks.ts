@@ -76,6 +76,9 @@ export function agentTaskEndpoints(): readonly Endpoint[] {
       params: { organizationId, taskRef },
       body: taskPatchSchema,
       response: { data: taskSchema },
+      example: {
+        body: { expectedVersion: 3, priority: 5, spec: { objective: 'Summarize the sales by region and month.' } },
+      },
       async handler({ db, params, body, caller, notify }) {
         const { expectedVersion, ...patch } = body;
         const args = {

@@ -1,0 +1,57 @@
+import { readdir, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import t from 'tap';
+
+const root = path.resolve(import.meta.dirname, '..');
+
+/** What each part may import of the others (design: the API and the jobs meet in the database alone). */
+const allowed: Readonly<Record<string, readonly string[]>> = {
+  engine: ['engine'],
+  api: ['api', 'engine'],
+  jobs: ['jobs', 'engine'],
+};
+
+const importFormat =
+  /(?:^|\n)\s*(?:import|export)\b[^'"`;]*?\bfrom\s*['"]([^'"]+)['"]|\bimport\s*\(\s*['"]([^'"]+)['"]|(?:^|\n)\s*import\s*['"]([^'"]+)['"]/g;
+
+async function sources(part: string): Promise<string[]> {
+  const names = await readdir(path.join(root, part), { recursive: true }).catch(() => []);
+  return names.filter((name) => /\.[mc]?[jt]s$/.test(name)).map((name) => path.join(part, name));
+}
+
+async function imports(file: string): Promise<string[]> {
+  const text = await readFile(path.join(root, file), 'utf8');
+  return [...text.matchAll(importFormat)].map((match) => match[1] ?? match[2] ?? match[3] ?? '');
+}
+
+t.test('the check finds every form of import', async (t) => {
+  const text = `import a from './a.ts';\nimport { b,\n c } from "./b.ts";\nexport * from './c.ts';\nimport './d.ts';\nawait import('./e.ts');\nimport type { F } from './f.ts';`;
+  const found = [...text.matchAll(importFormat)].map((match) => match[1] ?? match[2] ?? match[3]);
+  t.same(found.sort(), ['./a.ts', './b.ts', './c.ts', './d.ts', './e.ts', './f.ts']);
+});
+
+for (const [part, parts] of Object.entries(allowed)) {
+  t.test(`${part} imports nothing but ${parts.join(' and ')} and packages`, async (t) => {
+    const files = await sources(part);
+    t.ok(files.length > 0);
+    for (const file of files) {
+      for (const specifier of await imports(file)) {
+        if (!specifier.startsWith('.')) continue;
+        const target = path.normalize(path.join(path.dirname(file), specifier)).split(path.sep)[0] ?? '';
+        // package.json and its like stand above the parts.
+        const fine = parts.includes(target) || target.endsWith('.json');
+        t.ok(fine, `${file} imports ${specifier}`);
+      }
+    }
+  });
+}
+
+t.test('only the configuration reads the environment', async (t) => {
+  for (const part of Object.keys(allowed)) {
+    for (const file of await sources(part)) {
+      if (file === path.join('engine', 'config.ts')) continue;
+      const text = await readFile(path.join(root, file), 'utf8');
+      t.notMatch(text, /process\.env\b/, file);
+    }
+  }
+});
