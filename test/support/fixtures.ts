@@ -370,11 +370,11 @@ export type ExpireFields = Readonly<{ maxAttempts?: number; backoffSeconds?: num
 
 /** What the dispatch job does with a lease that has ended. */
 export async function expire(
-  sql: Sql,
+  jobs: Connection,
   held: Readonly<{ organizationId: string; runRequestId: string }>,
   fields: ExpireFields = {},
 ): Promise<unknown> {
-  const answer = await transition(sql.jobs, 'run_request_expire', {
+  const answer = await transition(jobs, 'run_request_expire', {
     p_organization_id: held.organizationId,
     p_run_request_id: held.runRequestId,
     p_max_attempts: fields.maxAttempts ?? 3,
@@ -411,7 +411,7 @@ export async function dispatchAll(sql: Sql): Promise<void> {
       if (sort === 'publish') await publish(sql.jobs, place, ids);
       else if (sort === 'wake') {
         await transition(sql.jobs, 'tasks_wake', { p_organization_id: organizationId, p_task_ids: ids });
-      } else for (const id of ids) await expire(sql, { organizationId, runRequestId: id });
+      } else for (const id of ids) await expire(sql.jobs, { organizationId, runRequestId: id });
     }
   }
   throw new Error('the dispatch never comes to an end');

@@ -80,7 +80,7 @@ scenario('an expired holder changes nothing by any call, whether the end was not
   const before = await everything(place.organizationId);
   for (const [name, send] of Object.entries(calls)) test.match(await refusal(send(run)), lost, name);
   test.same(await everything(place.organizationId), before, 'unnoticed');
-  test.equal(await expire(sql, run), 'expired');
+  test.equal(await expire(sql.jobs, run), 'expired');
   const after = await everything(place.organizationId);
   for (const [name, send] of Object.entries(calls)) test.match(await refusal(send(run)), lost, name);
   test.same(await everything(place.organizationId), after, 'noticed');
@@ -91,7 +91,7 @@ scenario('nor does it after the request went to the same worker again, claimed o
   await createTask(sql, place);
   const old = await startRun(sql.api, await claimNext(sql, place, 'w-1'), { workerId: 'w-1' });
   await endLease(sql, old);
-  await expire(sql, old);
+  await expire(sql.jobs, old);
   await publishNow(sql, place, old.taskId);
   const claim = await claimNext(sql, place, 'w-1');
   test.equal(claim.runRequestId, old.runRequestId);
@@ -202,7 +202,7 @@ scenario('a heartbeat renews the lease by what the backend says and answers the 
   );
   const left = Number(rows[0]?.left);
   test.ok(left > 110 && left <= 120);
-  test.equal(await expire(sql, run), 'kept', 'a sweep that comes too early changes nothing');
+  test.equal(await expire(sql.jobs, run), 'kept', 'a sweep that comes too early changes nothing');
 });
 
 scenario('after a cancel a heartbeat says cancelling and no longer renews', async (test) => {
