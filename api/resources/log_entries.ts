@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { carriesCredential } from '../../engine/credentials.ts';
 import { instant } from './instant.ts';
 import { leaseFields } from './lease.ts';
-import { LOG_CATEGORIES, LOG_STATUSES } from './run_logs.ts';
+import { LOG_CATEGORIES, LOG_STATUSES, MAX_SEQUENCE } from './run_logs.ts';
 
 const line = (minimum: number, maximum: number) =>
   z
@@ -13,7 +13,7 @@ const line = (minimum: number, maximum: number) =>
     .refine((text) => !carriesCredential(text), 'looks like it carries a credential');
 
 const entrySchema = z.strictObject({
-  sequence: z.int().min(0),
+  sequence: z.int().min(0).max(MAX_SEQUENCE),
   category: z.enum(LOG_CATEGORIES),
   status: z.enum(LOG_STATUSES),
   label: line(1, 200),

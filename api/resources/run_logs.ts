@@ -11,7 +11,10 @@ import { timestamp } from './timestamp.ts';
 export const LOG_CATEGORIES = ['planning', 'execution', 'tool', 'verification', 'sync', 'system'] as const;
 export const LOG_STATUSES = ['running', 'completed', 'failed', 'skipped'] as const;
 
-const sequence = integerText({ minimum: 0, maximum: 999_999_999_999_999, description: 'A sequence of the log.' });
+/** Largest sequence of an entry: what a query can name too. */
+export const MAX_SEQUENCE = 999_999_999_999_999;
+
+const sequence = integerText({ minimum: 0, maximum: MAX_SEQUENCE, description: 'A sequence of the log.' });
 
 /** Query of a log page (contract 4.7). */
 export const runLogsQuery = {
