@@ -5,7 +5,7 @@ import { z } from 'zod';
  * people agree on.
  */
 export const instant = z.iso
-  .datetime({ offset: true, message: 'must be an ISO 8601 date-time with Z or an offset' })
+  .datetime({ offset: true, abort: true, message: 'must be an ISO 8601 date-time with Z or an offset' })
   .refine((text) => {
     const year = new Date(text).getUTCFullYear();
     return year >= 1900 && year <= 9999;

@@ -1,6 +1,6 @@
 import { domainToASCII } from 'node:url';
 import { z } from 'zod';
-import { timestampInput } from '../http/schemas.ts';
+import { instant } from './instant.ts';
 import { logicalUri, requireOwnUris } from './logical_uri.ts';
 import { removable } from './merge_patch.ts';
 import { ORGANIZATION_STATUSES, RISKS } from './organization.ts';
@@ -43,7 +43,7 @@ const fields = {
   slug: z.string().max(63).regex(SLUG, WORDS),
   name: z.string().trim().min(1).max(200),
   status: z.enum(ORGANIZATION_STATUSES),
-  onboardedAt: timestampInput.nullable(),
+  onboardedAt: instant.nullable(),
   rootUri: logicalUri,
   authorizationEpoch: z.int().min(1).max(EPOCH_MAX),
 };

@@ -134,6 +134,14 @@ t.test('a create names every wrong field at once', async (t) => {
   ]);
 });
 
+for (const onboardedAt of ['0000-01-01T00:00:00Z', '9999-12-31T23:59:59-10:00', '2026-02-30T00:00:00Z', '2026-01-31']) {
+  t.test(`${onboardedAt} is no point in time`, async (t) => {
+    const reply = await owner.post(`/organizations/${randomUUID()}`, { slug: 'when', name: 'When', onboardedAt });
+    t.equal(reply.status, 400);
+    t.strictSame(issuePaths(reply), ['onboardedAt']);
+  });
+}
+
 t.test('a create without a body, or with nulls that a patch would take, is 400', async (t) => {
   const path = `/organizations/${randomUUID()}`;
   t.strictSame(issuePaths(await owner.post(path)), ['name', 'slug']);

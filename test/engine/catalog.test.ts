@@ -66,6 +66,10 @@ t.test('a catalog that could not be provisioned is refused, and the message says
     messages((c) => ({ ...c, profiles: c.profiles.map((p) => ({ ...p, department: 'growth' })) })),
     [/profiles\.0: Unrecognized key/, /profiles\.1: Unrecognized key/],
   );
+  t.same(
+    messages((c) => ({ ...c, profiles: c.profiles.map((p, n) => (n === 0 ? { ...p, key: 'a.b' } : p)) })),
+    ['profiles.0.key: must be lower-case words joined by -'],
+  );
   t.match(
     messages((c) => ({ ...c, commonSkillKeys: ['a', 'a'] })),
     [/commonSkillKeys: names a key twice/],
