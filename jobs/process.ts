@@ -72,17 +72,20 @@ export function startJobs(config: Config, log: Logger): Jobs {
   const failed = Promise.withResolvers<never>();
   running.catch(failed.reject);
   failed.promise.catch(() => undefined);
+  let stopped: Promise<void> | undefined;
+  async function stop(): Promise<void> {
+    stopping.abort();
+    const done = new AbortController();
+    const late = delay(GRACE_MS, undefined, { signal: done.signal }).catch(() => undefined);
+    const left = Promise.all([workers?.stop(), running]).catch(() => undefined);
+    await Promise.race([left, late]);
+    done.abort();
+    await services.close();
+  }
+
   return {
     ready: first.promise,
     failed: failed.promise,
-    async stop() {
-      stopping.abort();
-      const done = new AbortController();
-      const late = delay(GRACE_MS, 'late', { signal: done.signal }).catch(() => undefined);
-      const left = Promise.all([workers?.stop(), running]).catch(() => undefined);
-      await Promise.race([left, late]);
-      done.abort();
-      await services.close();
-    },
+    stop: () => (stopped ??= stop()),
   };
 }

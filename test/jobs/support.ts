@@ -1,0 +1,113 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import pg from 'pg';
+import { type Config, environmentWith, readConfig } from '../../engine/config.ts';
+import { createLogger } from '../../engine/log.ts';
+import { openStorage, type Storage } from '../../engine/storage/index.ts';
+import { type Jobs, startJobs } from '../../jobs/process.ts';
+import type { TearDown } from '../support/database.ts';
+import { openFolder } from '../support/folders.ts';
+import { until } from '../support/wait.ts';
+
+export type Logged = Record<string, unknown> & { readonly msg: string };
+
+export type TestJobs = Jobs & Readonly<{ logged: Logged[]; storage: Storage }>;
+
+/** Parsed lines of a log. */
+export function collectLog(): { readonly logged: Logged[]; write: (line: string) => void } {
+  const logged: Logged[] = [];
+  return { logged, write: (line) => void logged.push(JSON.parse(line)) };
+}
+
+export async function jobsConfig(t: TearDown, databaseUrl: string, settings: NodeJS.ProcessEnv = {}): Promise<Config> {
+  const folder = await openFolder(t);
+  return readConfig({
+    DATA_DIR: folder,
+    STORAGE_URL: pathToFileURL(path.join(folder, 'files')).href,
+    DATABASE_URL: databaseUrl,
+    DATABASE_POOL_SIZE: '8',
+    RETRY_BACKOFF_SECONDS: '1',
+    LOG_LEVEL: 'debug',
+    ...settings,
+  });
+}
+
+/** A job process's work inside the test's own process, stopped at its end. */
+export async function openJobs(t: TearDown, databaseUrl: string, settings: NodeJS.ProcessEnv = {}): Promise<TestJobs> {
+  const config = await jobsConfig(t, databaseUrl, settings);
+  const { logged, write } = collectLog();
+  const jobs = startJobs(config, createLogger('debug', 'jobs', { write }));
+  t.teardown(() => jobs.stop());
+  await Promise.race([jobs.ready, jobs.failed]);
+  return { ...jobs, logged, storage: openStorage(config.storageUrl) };
+}
+
+export type JobsProcess = Readonly<{
+  child: ChildProcess;
+  /** Everything that it wrote. */
+  output: () => string;
+  kill: (signal: NodeJS.Signals) => Promise<number | null>;
+}>;
+
+/** A real `node jobs/main.ts`, ready. */
+export async function spawnJobs(t: TearDown, databaseUrl: string): Promise<JobsProcess> {
+  const folder = await openFolder(t);
+  const child = fork(path.resolve(import.meta.dirname, '..', '..', 'jobs', 'main.ts'), [], {
+    env: environmentWith({ DATA_DIR: folder, DATABASE_URL: databaseUrl, DATABASE_POOL_SIZE: '8', LOG_LEVEL: 'debug' }),
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk) => (output += chunk));
+  const exit = once(child, 'exit');
+  const kill = async (signal: NodeJS.Signals): Promise<number | null> => {
+    child.kill(signal);
+    const [code] = await exit;
+    return code;
+  };
+  t.teardown(async () => void (await kill('SIGKILL')));
+  const [message] = await Promise.race([once(child, 'message'), exit]);
+  if (message?.type !== 'ready') throw new Error(`jobs/main.ts was not ready: ${output}`);
+  return { child, output: () => output, kill };
+}
+
+/** A connection that outlives nothing: for looking into the queue. */
+export async function openClient(t: TearDown, url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url });
+  client.on('error', () => {});
+  await client.connect();
+  t.teardown(() => client.end());
+  return client;
+}
+
+type Queries = Readonly<{ query: (text: string, values?: unknown[]) => Promise<{ rows: Record<string, unknown>[] }> }>;
+
+export type QueueRow = Readonly<{
+  id: string;
+  task_identifier: string;
+  key: string | null;
+  attempts: number;
+  max_attempts: number;
+  last_error: string | null;
+  locked_by: string | null;
+  run_at: Date;
+}>;
+
+/** The jobs of one task, oldest first. */
+export async function queued(db: Queries, task: string): Promise<QueueRow[]> {
+  const { rows } = await db.query('select * from graphile_worker.jobs where task_identifier = $1 order by id', [task]);
+  return rows as unknown as QueueRow[];
+}
+
+/** The pool whose dispatch has the key, once it runs. */
+export function dispatching(db: Queries, by: (pool: string) => boolean = () => true): Promise<string> {
+  return until('dispatch runs', async () => {
+    const owners = (await queued(db, 'dispatch')).filter((job) => job.key !== null).map((job) => job.locked_by);
+    return owners.find((owner): owner is string => owner !== null && by(owner));
+  });
+}
+
+export async function addJob(db: Queries, task: string, payload: unknown, key: string | null = null): Promise<void> {
+  await db.query('select graphile_worker.add_job($1, $2::json, job_key => $3)', [task, JSON.stringify(payload), key]);
+}
