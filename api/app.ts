@@ -34,7 +34,12 @@ export function createApp(services: Services, endpoints: readonly Endpoint[] = a
   const throttle = createThrottle();
   const responder = createResponder({
     validate: services.config.validateResponses,
-    report: (error, req) => logThrottled(requestState(req).log, throttle, 'a request failed', error),
+    report(error, req, status) {
+      const { log } = requestState(req);
+      // An outage fails all requests alike; anything else is logged each time, under the id that its client was given.
+      if (status === 503) logThrottled(log, throttle, 'a dependency is unavailable', error);
+      else log.error({ err: error }, 'a request failed');
+    },
   });
 
   const app = express();

@@ -6,7 +6,7 @@ import { type Listener, openListener } from '../engine/db/listen.ts';
 import { type Notifier, openNotifier } from '../engine/db/notify.ts';
 import { openPool, roleUrl } from '../engine/db/pool.ts';
 import { openStorage, type Storage } from '../engine/storage/index.ts';
-import { createMetrics, type Metrics } from './http/metrics.ts';
+import { createMetrics, type Metrics, watchDatabase } from './http/metrics.ts';
 import { createPullBrokers, type PullBrokers } from './pull_broker.ts';
 
 /** All that the API needs from outside a request: made once, handed to every handler. */
@@ -44,6 +44,7 @@ export function openServices(config: Config, log: Logger, options: { processMetr
     maxWaiting: WAITING_PER_CONNECTION * config.databasePoolSize,
     answerTimeoutMs: ANSWER_TIMEOUT_MS,
   });
+  watchDatabase(metrics, db);
   const listener = openListener({ url: direct, log });
   const notifier = openNotifier({ url: direct, log, onSent: (result) => metrics.notifications.inc({ result }) });
   const storage = openStorage(config.storageUrl);

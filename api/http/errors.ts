@@ -24,6 +24,11 @@ export function serviceUnavailable(message = 'The service cannot reach its datab
   return new Problem(503, 'service_unavailable', message, undefined, { 'Retry-After': RETRY_AFTER_SECONDS });
 }
 
+/** Something else than the database that a request needs cannot be reached; the message is for the client, the cause for the log. */
+export class UnavailableError extends Error {
+  override name = 'UnavailableError';
+}
+
 const internalError = () =>
   new Problem(500, 'internal_error', 'Something went wrong on our side. The request id names it in our logs.');
 
@@ -40,6 +45,7 @@ export function toProblem(error: unknown): { problem: Problem; unforeseen: boole
   const postgres = findPostgresError(error);
   const raised = postgres && raisedProblem(postgres);
   if (raised) return { problem: raised, unforeseen: false };
+  if (error instanceof UnavailableError) return { problem: serviceUnavailable(error.message), unforeseen: true };
   if (isUnavailable(error)) return { problem: serviceUnavailable(), unforeseen: true };
   if (isUntranslatable(error)) {
     return { problem: invalid('', 'holds a character that cannot be stored', 'invalid_text'), unforeseen: false };

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { Database } from '../../engine/db/database.ts';
 
 export type Metrics = Readonly<{
   registry: Registry;
@@ -8,6 +9,19 @@ export type Metrics = Readonly<{
   pullReleases: Counter;
   notifications: Counter<'result'>;
 }>;
+
+/** Shows how busy the database pool is; asked for when the metrics are. */
+export function watchDatabase(metrics: Metrics, db: Pick<Database, 'load'>): void {
+  const gauge: Gauge<'state'> = new Gauge({
+    name: 'runner_database_connections',
+    help: 'Connections of the pool by state; waiting counts the statements that wait for one.',
+    labelNames: ['state'],
+    registers: [metrics.registry],
+    async collect() {
+      for (const [state, count] of Object.entries((await db.load()) ?? {})) gauge.set({ state }, count);
+    },
+  });
+}
 
 /** All metrics of the process, in a registry of their own so that tests can have several. */
 export function createMetrics(options: { defaults: boolean }): Metrics {

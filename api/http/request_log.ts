@@ -30,7 +30,7 @@ export function logRequests(log: Logger, metrics: Metrics) {
     customLogLevel(req, res) {
       if (requestState(req).endpoint?.tag === 'System') return 'debug';
       if (res.statusCode < 500) return 'info';
-      return throttle(String(res.statusCode)).log ? 'error' : 'silent';
+      return res.statusCode !== 503 || throttle('503').log ? 'error' : 'silent';
     },
   });
 

@@ -19,13 +19,15 @@ function send(req: Request, res: Response, status: number, envelope: unknown): v
   res.setHeader('Content-Length', payload.length);
   res.setHeader('Cache-Control', 'no-store');
   const state = requestState(req);
-  if (!leavesConnection(req, state)) {
+  if (status !== 408 && !leavesConnection(req, state)) {
     res.end(req.method === 'HEAD' ? undefined : payload);
+    // The short rest of a body that was given up half-way: the next request comes after it.
+    req.resume();
     return;
   }
   res.setHeader('Connection', 'close');
-  if (state.awaitsContinue) {
-    // Nothing was sent after the headers, and nothing will be.
+  if (status === 408 || state.awaitsContinue) {
+    // Nothing was sent after the headers, or for too long, and nothing will be.
     res.end(payload);
     return;
   }
@@ -37,13 +39,13 @@ function send(req: Request, res: Response, status: number, envelope: unknown): v
 /** Writes envelopes. With `validate`, answers that their own description does not allow become a logged 500. */
 export function createResponder(options: {
   validate: boolean;
-  /** Called for what nobody foresaw, and for an unreachable database: bounded by the caller. */
-  report: (error: unknown, req: Request) => void;
+  /** Called for what nobody foresaw, and for an unreachable database. */
+  report: (error: unknown, req: Request, status: number) => void;
 }): Responder {
   function failure(req: Request, res: Response, error: unknown): void {
     const state = requestState(req);
     const { problem, unforeseen } = toProblem(error);
-    if (unforeseen && !state.signal.aborted) options.report(error, req);
+    if (unforeseen && !state.signal.aborted) options.report(error, req, problem.status);
     if (res.headersSent) {
       // Too late for an envelope: a cut connection tells the client that the answer is not complete.
       res.destroy();
@@ -54,7 +56,7 @@ export function createResponder(options: {
     let envelope = errorEnvelope(shown, state);
     const wrong = options.validate && endpoint ? checkAnswer(endpoint, shown.status, envelope) : undefined;
     if (wrong) {
-      options.report(new Error(`${endpoint?.operationId}: ${wrong}`, { cause: error }), req);
+      options.report(new Error(`${endpoint?.operationId}: ${wrong}`, { cause: error }), req, 500);
       shown = new Problem(500, 'internal_error', wrong);
       envelope = errorEnvelope(shown, state);
     }

@@ -6,8 +6,12 @@ export type Database = Queries &
   Readonly<{
     /** One attempt: repeating is decided by the caller, in one place. */
     transaction<T>(work: (connection: DatabaseTransactionConnection) => Promise<T>): Promise<T>;
+    /** Connections and who waits for one; null before the first statement. */
+    load(): Promise<DatabaseLoad | null>;
     end(): Promise<void>;
   }>;
+
+export type DatabaseLoad = Readonly<{ busy: number; idle: number; waiting: number }>;
 
 /** Postgres cannot take the call now; nothing was sent. */
 export class DatabaseUnavailableError extends Error {
@@ -71,6 +75,11 @@ export function openDatabase(options: DatabaseOptions): Database {
     any,
     many,
     query,
+    async load() {
+      const state = (await opening?.catch(() => undefined))?.state();
+      if (!state) return null;
+      return { busy: state.acquiredConnections, idle: state.idleConnections, waiting: state.waitingClients };
+    },
     transaction: (work) => run((opened) => opened.transaction(work, 0)),
     async end() {
       ended = true;

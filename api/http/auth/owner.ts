@@ -7,7 +7,7 @@ import type { Queries } from '../../../engine/db/call.ts';
 import { Problem } from '../../../engine/db/problem.ts';
 import { scoped } from '../../../engine/db/scope.ts';
 import type { OwnerCaller } from '../caller.ts';
-import { serviceUnavailable } from '../errors.ts';
+import { UnavailableError } from '../errors.ts';
 import { bearerToken, tokenMatcher } from './bearer.ts';
 
 type Authenticate = (req: Request) => OwnerCaller | Promise<OwnerCaller>;
@@ -88,7 +88,7 @@ function jwtOwner(auth: Extract<Config['ownerAuth'], { mode: 'jwt' }>): Authenti
       requiredClaims: ['sub', 'exp'],
     }).catch((error: unknown) => {
       if (tokenIsWrong(error)) throw unauthorized('The bearer token is not valid.', 'invalid_token');
-      throw serviceUnavailable('The key set that owner tokens are checked with cannot be read. Try again.');
+      throw new UnavailableError('The key set that owner tokens are checked with cannot be read.', { cause: error });
     });
     const subject = subjectSchema.safeParse(verified.payload.sub);
     if (!subject.success) throw unauthorized('The bearer token has no usable subject.', 'invalid_token');

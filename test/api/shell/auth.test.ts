@@ -218,6 +218,10 @@ t.test('jwt mode: members read, viewers do not write, others see nothing', async
     { status: 503, code: 'service_unavailable' },
     'a key set that cannot be read says nothing about the token',
   );
+  t.match(
+    later.logged.find((line) => line['level'] === 'error'),
+    { err: { type: 'UnavailableError', cause: {} } },
+  );
 });
 
 t.test('workers need the service token', async (t) => {

@@ -71,6 +71,22 @@ export function sampleEndpoints(): readonly Endpoint[] {
       },
     }),
     endpoint({
+      method: 'put',
+      path: '/refused/{how}',
+      audience: 'public',
+      tag: 'System',
+      operationId: 'refuseFile',
+      summary: 'Refuses its body before it, or after the first chunk',
+      params: { how: z.enum(['before', 'midway']) },
+      body: { stream: true, mediaTypes: ['application/octet-stream'], maxBytes: 4_000_000 },
+      errors: [{ status: 409, code: 'state_conflict', when: 'always' }],
+      response: { data: z.object({}) },
+      async handler({ params, openBody }) {
+        if (params.how === 'midway') for await (const _chunk of openBody()) break;
+        throw new Problem(409, 'state_conflict', 'Not now.');
+      },
+    }),
+    endpoint({
       method: 'get',
       path: '/stream',
       audience: 'public',

@@ -63,7 +63,6 @@ t.test('it says ready over IPC, serves, and ends on SIGTERM after what is under 
     );
     return rows.length > 0;
   });
-  const began = Date.now();
   api.child.kill('SIGTERM');
   await until('it stops accepting', () =>
     client.get('/healthz').then(
@@ -74,8 +73,9 @@ t.test('it says ready over IPC, serves, and ends on SIGTERM after what is under 
   await locker.query('rollback');
   locker.release();
   t.match(await underWay, { status: 200 });
+  const answered = Date.now();
   t.equal(await api.exit, 0);
-  t.ok(Date.now() - began < 5_000);
+  t.ok(Date.now() - answered < 4_000, 'the kept-alive connection does not hold it up');
   t.match(api.output(), /"msg":"the API listens"/);
 });
 
@@ -102,13 +102,15 @@ t.test('it starts while Postgres is down, and recovers', async (t) => {
 });
 
 t.test('a wrong setting, and a port in use, end it with one line', async (t) => {
-  const wrong = await start(t, { DATABASE_URL: database.url, LOG_LEVEL: 'loud' });
+  const [wrong, missing, first] = await Promise.all([
+    start(t, { DATABASE_URL: database.url, LOG_LEVEL: 'loud' }),
+    start(t, {}),
+    start(t, { DATABASE_URL: database.url }),
+  ]);
   t.equal(await wrong.exit, 78);
   t.match(wrong.output(), /^LOG_LEVEL: must be [^\n]*\n$/);
-  const missing = await start(t, {});
   t.equal(await missing.exit, 78);
   t.match(missing.output(), /^DATABASE_URL: [^\n]*\n$/);
-  const first = await start(t, { DATABASE_URL: database.url });
   const second = await start(t, { DATABASE_URL: database.url, PORT: new URL(first.url).port });
   t.equal(await second.exit, 1);
   t.match(second.output(), /EADDRINUSE/);

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { request } from 'node:http';
+import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
 import t from 'tap';
 import { startTestApp } from '../../support/app.ts';
@@ -304,6 +304,29 @@ t.test('uploads stream, with their media type and size checked', async (t) => {
   t.match(after, { status: 201, data: { size: 0 } });
 });
 
+t.test('a connection serves the next request after an upload that was refused', async (t) => {
+  const { hostname, port } = new URL(app.url);
+  for (const how of ['before', 'midway']) {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    t.teardown(() => agent.destroy());
+    for (const size of [1, 200_000, 900_000]) {
+      const outgoing = request({
+        ...{ hostname, port, agent, path: `/refused/${how}`, method: 'PUT' },
+        headers: { 'content-type': 'application/octet-stream', 'content-length': size },
+      });
+      outgoing.end(Buffer.alloc(size));
+      const [response] = await once(outgoing, 'response');
+      t.equal(response.statusCode, 409);
+      response.resume();
+      await once(response, 'end');
+    }
+    const after = request({ hostname, port, agent, path: '/healthz' }).end();
+    const [answer] = await once(after, 'response');
+    t.equal(answer.statusCode, 200);
+    answer.resume();
+  }
+});
+
 t.test('an upload that breaks off ends its handler', async (t) => {
   const before = app.logged.length;
   const socket = connect(Number(new URL(app.url).port), '127.0.0.1');
@@ -354,6 +377,7 @@ t.test('in tests, an answer that differs from its description is a logged 500', 
 });
 
 t.test('an unforeseen error shows nothing but the request id, which finds it in the log', async (t) => {
+  await app.owner.get('/crash');
   const reply = await app.owner.get('/crash');
   t.match(reply, { status: 500, code: 'internal_error' });
   t.notMatch(JSON.stringify(reply.body), /hunter2|TypeError/);
