@@ -1,7 +1,7 @@
 -- dispatching ⇄ stopped (contract 3.1). Stopped: what is queued is parked, and nothing more is published; what is published
 -- or running goes on. Resumed: what is due is published at once, the rest waits for its time. A repeat changes nothing.
 -- Agents may stop, and only owners and the service token lift it. Chat turns are exempt.
--- Locks: run request of a capability → organization → run requests → dispatch. Returns {organization, published_run_requests}.
+-- Locks: organization → run request of a capability → run requests → dispatch. Returns {organization, published_run_requests}.
 -- Codes: 401 agent_unauthorized, 404 organization_not_found, 409 state_conflict.
 create or replace function app.work_dispatch_set(p_organization_id uuid, p_stopped boolean, p_actor jsonb)
   returns jsonb
@@ -13,13 +13,14 @@ declare
   v_published integer := 0;
 begin
   perform set_config('app.organization_id', p_organization_id::text, true);
-  perform app.actor_require(p_organization_id, p_actor, null);
-  if not p_stopped and p_actor ->> 'kind' = 'capability' then
-    perform app.fail(401, 'agent_unauthorized', 'Only owners and the service token resume work dispatch');
-  end if;
+  -- Before the capability's request, as everywhere: a change of the agent's profile holds the organization and wants that.
   select * into o from app.organizations where id = p_organization_id and deleted_at is null for no key update;
   if not found then
     perform app.fail(404, 'organization_not_found', 'Organization not found');
+  end if;
+  perform app.actor_require(p_organization_id, p_actor, null);
+  if not p_stopped and p_actor ->> 'kind' = 'capability' then
+    perform app.fail(401, 'agent_unauthorized', 'Only owners and the service token resume work dispatch');
   end if;
   if p_stopped and o.work_dispatch_stopped_at is null then
     update app.organizations set work_dispatch_stopped_at = clock_timestamp(), updated_at = clock_timestamp()

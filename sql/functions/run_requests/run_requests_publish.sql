@@ -5,18 +5,21 @@ create or replace function app.run_requests_publish(p_organization_id uuid, p_ru
   set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_ids uuid[];
   v_published integer;
 begin
   perform set_config('app.organization_id', p_organization_id::text, true);
-  perform 1 from app.run_requests
-    where organization_id = p_organization_id and id = any (p_run_request_ids)
-    order by id for no key update skip locked;
+  -- What another transaction holds is left for the next round: it may be about to stop dispatch, or to end the task.
+  select array_agg(q.id) into v_ids
+    from (select id from app.run_requests
+            where organization_id = p_organization_id and id = any (p_run_request_ids)
+            order by id for no key update skip locked) q;
   with moved as (
     update app.run_requests r
       set state = case when d.stopped then 'queued' else 'published' end, parked = d.stopped,
         published_at = case when d.stopped then r.published_at else clock_timestamp() end
       from app.dispatch d
-      where r.organization_id = p_organization_id and r.id = any (p_run_request_ids)
+      where r.organization_id = p_organization_id and r.id = any (v_ids)
         and r.state = 'queued' and r.due_at <= clock_timestamp()
         and d.organization_id = r.organization_id and d.kind = r.kind
       returning r.state)

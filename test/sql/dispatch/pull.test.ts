@@ -1,0 +1,334 @@
+import t from 'tap';
+import {
+  type Claim,
+  cancelTask,
+  claimNext,
+  completeRun,
+  createOrganization,
+  createPlace,
+  createSecondProfile,
+  createTask,
+  failRun,
+  lastRequest,
+  type Place,
+  patchTask,
+  pull,
+  releaseClaim,
+  startRun,
+  taskCreate,
+  updateOrganization,
+  updateProfile,
+} from '../../support/fixtures.ts';
+import { brokenInvariants, scenarios } from '../../support/invariants.ts';
+import { openSession, openSql, type Sql } from '../../support/transitions.ts';
+
+const sql = await openSql(t);
+const scenario = scenarios(t, sql);
+
+/** Many ready tasks, fifty a statement. */
+async function createTasks(on: Sql, place: Place, count: number, priority = 0): Promise<void> {
+  for (let made = 0; made < count; made += 50) {
+    await on.api.query(
+      `select count(app.task_create($1, jsonb_build_object('title', 'task ' || n, 'ownerAgentProfileId', $2::text,
+         'priority', $4::int), '{"kind": "owner"}')) from generate_series(1, $3::int) n`,
+      [place.organizationId, place.profileId, Math.min(50, count - made), priority],
+    );
+  }
+}
+
+function titles(claims: readonly Claim[]): string[] {
+  return claims.map((claim) => claim.task.title);
+}
+
+const at = (...places: Pick<Place, 'organizationId'>[]) => ({
+  organizationIds: places.map((place) => place.organizationId),
+});
+
+scenario('a pull hands out what is needed to start, to the worker that asked', async (test) => {
+  const place = await createPlace(sql);
+  const task = await createTask(sql, place, { title: 'one', priority: 7, spec: { objective: 'Do it' } });
+  await createTask(sql, place, { title: 'two' });
+  const { rows } = await sql.api.query('select app.run_requests_pull($1, $2, null, null, 30) as answer', [
+    ['w-1', 'w-2', 'w-3'],
+    [place.organizationId],
+  ]);
+  const { items } = rows[0].answer;
+  test.equal(items.length, 2);
+  const request = await lastRequest(sql, place, task.id);
+  test.match(items[0], {
+    organizationId: place.organizationId,
+    runRequestId: request.id,
+    leaseToken: /^1\.[0-9a-f]{64}$/,
+    kind: 'task',
+    mode: 'execute',
+    attempt: 1,
+    priority: 7,
+    agentProfile: { id: place.profileId, key: place.profileKey, status: 'enabled' },
+    task: { id: task.id, title: 'one', graph_revision: 1, spec: { objective: 'Do it' } },
+  });
+  const left = (Date.parse(items[0].leaseExpiresAt) - Date.now()) / 1000;
+  test.ok(left > 20 && left < 40);
+  test.match(request, { state: 'leased', fence: 1, attempt: 0, worker_id: 'w-1' });
+  test.equal((await lastRequest(sql, place, items[1].task.id))['worker_id'], 'w-2');
+});
+
+scenario('nothing to do is an empty answer', async (test) => {
+  const place = await createPlace(sql);
+  test.same(await pull(sql.api, at(place)), []);
+  test.same(await pull(sql.api, { organizationIds: [] }), []);
+});
+
+scenario('within an organization the higher priority comes first, then the older, over all profiles', async (test) => {
+  const place = await createPlace(sql, { limits: { maxConcurrentRuns: 10 } });
+  const second = await createSecondProfile(sql, place);
+  await createTask(sql, place, { title: 'old' });
+  await createTask(sql, second, { title: 'high', priority: 5 });
+  await createTask(sql, second, { title: 'new' });
+  await createTask(sql, place, { title: 'low', priority: -1 });
+  await createTask(sql, place, { title: 'higher', priority: 6 });
+  test.same(titles(await pull(sql.api, { ...at(place), limit: 3 })), ['higher', 'high', 'old']);
+  test.same(titles(await pull(sql.api, { ...at(place), limit: 3 })), ['new', 'low']);
+});
+
+scenario('a changed priority counts for what waits already', async (test) => {
+  const place = await createPlace(sql);
+  await createTask(sql, place, { title: 'first' });
+  const second = await createTask(sql, place, { title: 'second' });
+  await patchTask(sql, place, second.id, { priority: 1 });
+  test.equal((await claimNext(sql, place)).task.id, second.id);
+});
+
+scenario('filters keep to organizations, profiles and kinds', async (test) => {
+  const place = await createPlace(sql);
+  const second = await createSecondProfile(sql, place);
+  const elsewhere = await createPlace(sql);
+  await createTask(sql, place, { title: 'here', priority: 9 });
+  await createTask(sql, second, { title: 'second' });
+  await createTask(sql, elsewhere, { title: 'elsewhere' });
+  const all = at(place, elsewhere);
+  test.same(await pull(sql.api, { ...all, kinds: ['chat'], limit: 9 }), []);
+  test.same(await pull(sql.api, { ...all, profileKeys: ['nobody'], limit: 9 }), []);
+  test.same(
+    titles(await pull(sql.api, { ...all, profileKeys: [second.profileKey, elsewhere.profileKey], limit: 9 })).sort(),
+    ['elsewhere', 'second'],
+  );
+  test.same(titles(await pull(sql.api, { ...at(elsewhere), limit: 9 })), []);
+  test.same(titles(await pull(sql.api, { ...all, kinds: ['task', 'chat'], limit: 9 })), ['here']);
+});
+
+scenario(
+  'capacity of the organization and of each profile is taken at the pull and given back at the end',
+  async (test) => {
+    const place = await createPlace(sql, { limits: { maxConcurrentRuns: 3 }, maxConcurrentRuns: 2 });
+    const second = await createSecondProfile(sql, place, { maxConcurrentRuns: 2 });
+    for (let n = 0; n < 4; n += 1) {
+      await createTask(sql, place, { title: `a${n}`, priority: 1 });
+      await createTask(sql, second, { title: `b${n}` });
+    }
+    const first = await pull(sql.api, { ...at(place), limit: 50 });
+    test.same(titles(first), ['a0', 'a1', 'b0'], 'two of the first profile, three together');
+    test.same(await pull(sql.api, at(place)), []);
+    const [one, two, three] = first;
+    if (!one || !two || !three) return;
+    const run = await startRun(sql.api, one);
+    test.same(await pull(sql.api, at(place)), [], 'a start takes nothing more');
+    await completeRun(sql.api, run);
+    test.same(titles(await pull(sql.api, { ...at(place), limit: 50 })), ['a2']);
+    await failRun(sql.api, await startRun(sql.api, two), { retryable: true });
+    test.same(titles(await pull(sql.api, { ...at(place), limit: 50 })), ['a3']);
+    await cancelTask(sql.api, place, three.task.id);
+    test.same(
+      titles(await pull(sql.api, { ...at(place), limit: 50 })),
+      ['b1'],
+      'a cancelled claim frees its place at once',
+    );
+  },
+);
+
+scenario('raised limits open what was closed', async (test) => {
+  const place = await createPlace(sql, { limits: { maxConcurrentRuns: 1 }, maxConcurrentRuns: 1 });
+  await createTasks(sql, place, 4);
+  test.equal((await pull(sql.api, { ...at(place), limit: 9 })).length, 1);
+  await updateOrganization(sql.api, place, { config: { limits: { maxConcurrentRuns: 3 } } });
+  test.equal((await pull(sql.api, { ...at(place), limit: 9 })).length, 0);
+  await updateProfile(sql.api, place, { config: { maxConcurrentRuns: 2 } });
+  test.equal((await pull(sql.api, { ...at(place), limit: 9 })).length, 1);
+  await updateProfile(sql.api, place, { config: { maxConcurrentRuns: 9 } });
+  test.equal((await pull(sql.api, { ...at(place), limit: 9 })).length, 1);
+});
+
+scenario('one organization with a thousand requests does not starve another', async (test) => {
+  // In a database of its own: the other tests would look at a thousand tasks too.
+  const own = await openSql(test);
+  const many = { limits: { maxConcurrentRuns: 1000 }, maxConcurrentRuns: 1000 };
+  const big = await createPlace(own, many);
+  const small = await createPlace(own, many);
+  await createTasks(own, big, 1000, 5);
+  await createTasks(own, small, 4);
+  const order: string[] = [];
+  for (let n = 0; n < 6; n += 1) {
+    const [claim] = await pull(own.api, at(big, small));
+    order.push(claim?.organizationId === small.organizationId ? 'small' : 'big');
+  }
+  test.equal(order.filter((who) => who === 'small').length, 3, `they take turns: ${order.join(' ')}`);
+  const shared = await pull(own.api, { ...at(big, small), limit: 10 });
+  test.equal(shared.filter((claim) => claim.organizationId === small.organizationId).length, 1, 'all that it has left');
+  test.ok(shared.length >= 6, 'and the other one its share');
+  test.same(await brokenInvariants(own), {});
+});
+
+scenario('a pull of many deals them out over the organizations', async (test) => {
+  const many = { limits: { maxConcurrentRuns: 1000 }, maxConcurrentRuns: 1000 };
+  const places = await Promise.all(Array.from({ length: 4 }, () => createPlace(sql, many)));
+  for (const place of places) await createTasks(sql, place, 10);
+  const claims = await pull(sql.api, { ...at(...places), limit: 8 });
+  for (const place of places) {
+    test.equal(claims.filter((claim) => claim.organizationId === place.organizationId).length, 2);
+  }
+});
+
+scenario('an organization at its capacity is passed over', async (test) => {
+  const full = await createPlace(sql, { limits: { maxConcurrentRuns: 1 } });
+  const free = await createPlace(sql);
+  await createTasks(sql, full, 3);
+  await createTasks(sql, free, 2);
+  const claims = await pull(sql.api, { ...at(full, free), limit: 3 });
+  test.equal(claims.length, 3);
+  await createTasks(sql, free, 1);
+  const [next] = await pull(sql.api, { ...at(full, free), limit: 3 });
+  test.equal(next?.organizationId, free.organizationId);
+});
+
+scenario('eight pullers at once never exceed a capacity, and hand out nothing twice', async (test) => {
+  const places = await Promise.all(
+    Array.from({ length: 5 }, () => createPlace(sql, { limits: { maxConcurrentRuns: 3 }, maxConcurrentRuns: 2 })),
+  );
+  const seconds = await Promise.all(places.map((place) => createSecondProfile(sql, place, { maxConcurrentRuns: 2 })));
+  for (const place of [...places, ...seconds]) await createTasks(sql, place, 12);
+  const running = new Map<string, number>();
+  const over: string[] = [];
+  const seen = new Set<string>();
+  const change = (key: string, by: number, limit: number) => {
+    const value = (running.get(key) ?? 0) + by;
+    running.set(key, value);
+    if (value > limit) over.push(`${key}: ${value}`);
+  };
+  await Promise.all(
+    Array.from({ length: 8 }, async (_, worker) => {
+      for (let idle = 0; idle < 40 && seen.size < 120; ) {
+        const claims = await pull(sql.api, { ...at(...places), limit: 1 + (worker % 4), workerId: `w-${worker}` });
+        idle = claims.length > 0 ? 0 : idle + 1;
+        for (const claim of claims) {
+          if (seen.has(claim.runRequestId)) over.push(`${claim.runRequestId} twice`);
+          seen.add(claim.runRequestId);
+          const profile = String(claim.task['owner_agent_profile_id']);
+          change(claim.organizationId, 1, 3);
+          change(profile, 1, 2);
+          const run = await startRun(sql.api, claim);
+          change(claim.organizationId, -1, 3);
+          change(profile, -1, 2);
+          await completeRun(sql.api, run);
+        }
+      }
+    }),
+  );
+  test.same(over, []);
+  test.equal(seen.size, 120, 'and all is done in the end');
+});
+
+scenario('a pull waits for no request and no organization that another transaction holds', async (test) => {
+  const place = await createPlace(sql);
+  const busy = await createPlace(sql);
+  const first = await createTask(sql, place, { title: 'held', priority: 9 });
+  await createTask(sql, place, { title: 'free' });
+  await createTask(sql, busy, { title: 'busy' });
+  const holder = await openSession(test, sql, 'owner');
+  await holder.begin();
+  await holder.query('select from app.run_requests where task_id = $1 for update', [first.id]);
+  await holder.query('select from app.dispatch where organization_id = $1 for update', [busy.organizationId]);
+  test.same(titles(await pull(sql.api, { ...at(place, busy), limit: 9 })), ['free']);
+  await holder.rollback();
+  test.same(titles(await pull(sql.api, { ...at(place, busy), limit: 9 })).sort(), ['busy', 'held']);
+});
+
+scenario(
+  'an organization whose requests are all held by others loses its turn, not the turns of others',
+  async (test) => {
+    const held = await createPlace(sql);
+    const other = await createPlace(sql);
+    const task = await createTask(sql, held);
+    const holder = await openSession(test, sql, 'owner');
+    await holder.begin();
+    await holder.query('select from app.run_requests where task_id = $1 for update', [task.id]);
+    await createTask(sql, other, { title: 'other' });
+    await pull(sql.api, at(held, other));
+    await createTask(sql, other, { title: 'other' });
+    const rest = await pull(sql.api, at(held, other));
+    test.same(titles(rest), ['other']);
+    await holder.rollback();
+    test.equal((await pull(sql.api, at(held, other)))[0]?.task.id, task.id);
+  },
+);
+
+scenario('a pull that crosses with a cancel hands out nothing that is cancelled', async (test) => {
+  const place = await createPlace(sql);
+  const task = await createTask(sql, place);
+  const [person, worker] = [await openSession(test, sql), await openSession(test, sql)];
+  await person.begin();
+  await cancelTask(person, place, task.id);
+  test.same(await pull(sql.api, at(place)), [], 'not yet committed: held by the cancel');
+  await person.commit();
+  test.same(await pull(sql.api, at(place)), []);
+  const second = await createTask(sql, place);
+  await worker.begin();
+  const [claim] = await pull(worker, at(place));
+  const cancelled = cancelTask(person, place, second.id);
+  await person.waits();
+  await worker.commit();
+  await cancelled;
+  test.equal(claim?.task.id, second.id);
+  test.match(await lastRequest(sql, place, second.id), { state: 'cancelled', lease_expires_at: null });
+});
+
+scenario('two pulls wait for each other, and then share', async (test) => {
+  const place = await createPlace(sql);
+  await createTasks(sql, place, 2);
+  const [one, two] = [await openSession(test, sql), await openSession(test, sql)];
+  await one.begin();
+  const first = await pull(one, at(place));
+  const second = pull(two, at(place));
+  await two.waits();
+  await one.commit();
+  const claimed = [...first, ...(await second)];
+  test.equal(new Set(claimed.map((claim) => claim.runRequestId)).size, 2);
+});
+
+scenario('a claim that is given back keeps its place in the line, and its token is worth nothing', async (test) => {
+  const place = await createPlace(sql);
+  await createTask(sql, place, { title: 'first' });
+  await createTask(sql, place, { title: 'second' });
+  const claim = await claimNext(sql, place);
+  test.same(await releaseClaim(sql.api, claim), { released: true });
+  test.same(await releaseClaim(sql.api, claim), { released: false }, 'a repeat');
+  const again = await claimNext(sql, place);
+  test.equal(again.task.title, 'first');
+  test.not(again.leaseToken, claim.leaseToken);
+  test.match(await lastRequest(sql, place, again.task.id), { fence: 2, attempt: 0 });
+  test.same(await releaseClaim(sql.api, { ...again, organizationId: await createOrganization(sql) }), {
+    released: false,
+  });
+});
+
+scenario('no counter can be led astray by a transaction that was rolled back', async (test) => {
+  const place = await createPlace(sql);
+  await createTasks(sql, place, 2);
+  const session = await openSession(test, sql);
+  await session.begin();
+  await pull(session, { ...at(place), limit: 2 });
+  await session.rollback();
+  test.equal((await pull(sql.api, { ...at(place), limit: 2 })).length, 2);
+  await session.begin();
+  await taskCreate(session, place);
+  await session.rollback();
+  test.same(await pull(sql.api, at(place)), []);
+});
