@@ -53,7 +53,6 @@ export function startJobs(config: Config, log: Logger): Jobs {
       logThrottled(log, throttle, 'jobs cannot be taken yet', error);
       return;
     }
-    log.info('jobs are taken');
     first.resolve();
     if (stopping.signal.aborted) await workers.stop();
     await workers.ended;

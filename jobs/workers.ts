@@ -74,6 +74,8 @@ export async function startWorkers(services: OpenServices): Promise<Workers> {
   logJobs(events, log);
   events.on('pool:create', ({ workerPool }) => {
     lifeline = openLifeline({ url: directUrl, poolId: workerPool.id, log });
+    // The name under which its jobs are locked.
+    log.info({ pool: workerPool.id }, 'jobs are taken');
   });
   // Also when the queue gives up by itself: it waits for its jobs, and dispatch has no end of its own.
   events.on('pool:gracefulShutdown', () => leaveOff.abort());

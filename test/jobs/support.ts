@@ -49,27 +49,39 @@ export type JobsProcess = Readonly<{
   /** Everything that it wrote. */
   output: () => string;
   kill: (signal: NodeJS.Signals) => Promise<number | null>;
+  /** Fulfilled with its exit status. */
+  ended: Promise<number | null>;
 }>;
 
 /** A real `node jobs/main.ts`, ready. */
-export async function spawnJobs(t: TearDown, databaseUrl: string): Promise<JobsProcess> {
+export async function spawnJobs(
+  t: TearDown,
+  databaseUrl: string,
+  settings: Parameters<typeof environmentWith>[0] = {},
+): Promise<JobsProcess> {
   const folder = await openFolder(t);
   const child = fork(path.resolve(import.meta.dirname, '..', '..', 'jobs', 'main.ts'), [], {
-    env: environmentWith({ DATA_DIR: folder, DATABASE_URL: databaseUrl, DATABASE_POOL_SIZE: '8', LOG_LEVEL: 'debug' }),
+    env: environmentWith({
+      DATA_DIR: folder,
+      DATABASE_URL: databaseUrl,
+      DATABASE_POOL_SIZE: '8',
+      LOG_LEVEL: 'debug',
+      ...settings,
+    }),
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk) => (output += chunk));
   const exit = once(child, 'exit');
-  const kill = async (signal: NodeJS.Signals): Promise<number | null> => {
+  const ended: Promise<number | null> = exit.then(([code]) => code);
+  const kill = (signal: NodeJS.Signals): Promise<number | null> => {
     child.kill(signal);
-    const [code] = await exit;
-    return code;
+    return ended;
   };
   t.teardown(async () => void (await kill('SIGKILL')));
   const [message] = await Promise.race([once(child, 'message'), exit]);
   if (message?.type !== 'ready') throw new Error(`jobs/main.ts was not ready: ${output}`);
-  return { child, output: () => output, kill };
+  return { child, output: () => output, kill, ended };
 }
 
 /** A connection that outlives nothing: for looking into the queue. */
