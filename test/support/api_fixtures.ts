@@ -146,9 +146,11 @@ export function workerOf(app: TestApp, run: Pick<HeldRun, 'organizationId' | 'ru
     service.post<Status>(`/internal/runs/${runId}/${call}`, { organizationId, leaseToken, ...fields });
   const headers = { 'x-organization-id': organizationId, 'x-lease-token': leaseToken };
   const outputPath = (path: string) => `/internal/runs/${runId}/outputs/${path}`;
+  const inputsPath = `/internal/runs/${runId}/inputs`;
   return {
     headers,
     outputPath,
+    inputsPath,
     post,
     running: (fields: Fields = {}) => post('running', { harness: 'h', model: 'm', ...fields }),
     heartbeat: () => post('heartbeat'),
@@ -166,9 +168,8 @@ export function workerOf(app: TestApp, run: Pick<HeldRun, 'organizationId' | 'ru
       service.put<{ path: string; mediaType: string; sizeBytes: number; sha256: string }>(outputPath(path), bytes, {
         headers: { ...headers, ...more },
       }),
-    inputs: () => service.get<{ version: number; files: Fields[] }>(`/internal/runs/${runId}/inputs`, { headers }),
-    input: (path: string) =>
-      service.fetch(`/internal/runs/${runId}/inputs/content?${new URLSearchParams({ path })}`, { headers }),
+    inputs: () => service.get<{ version: number; files: Fields[] }>(inputsPath, { headers }),
+    input: (path: string) => service.fetch(`${inputsPath}/content?${new URLSearchParams({ path })}`, { headers }),
   };
 }
 
