@@ -7,7 +7,7 @@ import { findPlace } from '../../engine/postgres/place.ts';
 import type { LogFile } from './log_file.ts';
 import { type DatabasePasswords, databasePasswords } from './secrets.ts';
 
-const NAME = 'business_runner';
+export const DATABASE_NAME = 'business_runner';
 const LONGEST_BACKOFF_MS = 10_000;
 
 export type Database = Readonly<{
@@ -26,7 +26,7 @@ export type DatabaseOptions = Readonly<{
 }>;
 
 function urlOf(postgres: RunningPostgres, user: string, password: string): string {
-  return `postgres://${user}:${password}@127.0.0.1:${postgres.port}/${NAME}`;
+  return `postgres://${user}:${password}@127.0.0.1:${postgres.port}/${DATABASE_NAME}`;
 }
 
 async function query(url: string, ...statements: readonly string[]): Promise<void> {
@@ -42,7 +42,7 @@ async function query(url: string, ...statements: readonly string[]): Promise<voi
 
 /** The database and, once its roles are there, the passwords of the logins. */
 async function prepare(postgres: RunningPostgres, passwords: DatabasePasswords, log: LogFile): Promise<void> {
-  await query(postgres.url, `create database ${NAME}`).catch((error) => {
+  await query(postgres.url, `create database ${DATABASE_NAME}`).catch((error) => {
     if (error.code !== '42P04') throw error; // there already
   });
   await migrate(urlOf(postgres, 'postgres', passwords.superuser), { log: log.write });

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ApiError, type Claim, mayBeSentAgain } from './api.ts';
+import { type Claim, mayBeSentAgain } from './api.ts';
 import { backoffMs } from './retry.ts';
 import { performRun } from './run.ts';
 import type { RunTools } from './steps.ts';
@@ -9,7 +9,7 @@ const PULL_WAIT_MS = 20_000;
 /**
  * Pulls and performs runs, up to `concurrency` at once, until `drain` aborts; then what runs is finished. With `once` it
  * ends after the first run. An API that is away is waited for. Answers whether the last run succeeded.
- * @throws ApiError where asking again cannot help: a wrong token, a filter that is refused.
+ * @throws where asking again cannot help: ApiError for a wrong token or a filter that is refused.
  */
 export async function workLoop(tools: RunTools & { drain: AbortSignal }): Promise<boolean> {
   const { api, options, say, drain } = tools;
@@ -27,7 +27,7 @@ export async function workLoop(tools: RunTools & { drain: AbortSignal }): Promis
       return claims;
     } catch (error) {
       if (drain.aborted) return [];
-      if (error instanceof ApiError && !mayBeSentAgain(error)) throw error;
+      if (!mayBeSentAgain(error)) throw error;
       if (failures === 0) say(`no answer from ${options.url}, trying again: ${reasonOf(error)}`);
       await sleep(backoffMs(failures), undefined, { signal: drain }).catch(() => {});
       failures += 1;

@@ -25,6 +25,8 @@ async function main(): Promise<number> {
       stop.abort();
     } else process.exit(1);
   };
+  // Whoever read our lines may go; the runs go on.
+  process.stdout.on('error', () => {});
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);
   say(`worker ${options.workerId} asks ${options.url} for tasks`);

@@ -60,6 +60,7 @@ export class OptionsError extends Error {
 
 const SECRETS = [
   'BUSINESS_RUNNER_SERVICE_TOKEN',
+  'BUSINESS_RUNNER_OWNER_TOKEN',
   'AGENT_SERVICE_TOKENS',
   'OWNER_TOKENS',
   'DATABASE_URL',
@@ -79,20 +80,25 @@ function wholeNumber(name: string, text: string | undefined, fallback: number, m
   return value;
 }
 
+function asToken(text: string, from: string): string {
+  if (/^[\x21-\x7e]+$/.test(text)) return text;
+  throw new OptionsError(`no service token: ${from} is empty or has characters that no token has`);
+}
+
 function serviceToken(given: { token?: string; file?: string }, environment: NodeJS.ProcessEnv): string {
   const direct = given.token ?? (given.file === undefined ? environment['BUSINESS_RUNNER_SERVICE_TOKEN'] : undefined);
-  if (direct) return direct;
+  if (direct) return asToken(direct, 'the service token');
   const file = given.file ?? path.resolve(environment['DATA_DIR'] || '.data', 'agent-service-token');
   try {
     const token = readFileSync(file, 'utf8').trim();
-    if (token !== '') return token;
+    return asToken(token, file);
   } catch (error) {
+    if (error instanceof OptionsError) throw error;
     const code = error instanceof Error && 'code' in error ? error.code : 'unreadable';
     throw new OptionsError(
       `no service token: ${file} is not there to be read (${code}). Run npm start first, or give --token-file or BUSINESS_RUNNER_SERVICE_TOKEN.`,
     );
   }
-  throw new OptionsError(`no service token: ${file} is empty`);
 }
 
 function parse(argv: readonly string[]) {
@@ -119,6 +125,11 @@ function parse(argv: readonly string[]) {
   } catch (error) {
     throw new OptionsError(error instanceof Error ? error.message : String(error));
   }
+}
+
+/** The bearer token of an owner, for scripts that act as one where OWNER_AUTH is not open. */
+export function ownerToken(environment: NodeJS.ProcessEnv = process.env): string | undefined {
+  return environment['BUSINESS_RUNNER_OWNER_TOKEN'] || undefined;
 }
 
 /**

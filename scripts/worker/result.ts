@@ -10,12 +10,11 @@ export class ResultError extends Error {
 
 const resultSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('completed'), summary: z.string().optional() }),
-  z.strictObject({ kind: z.literal('waiting'), until: z.string(), reason: z.string(), summary: z.string().optional() }),
+  z.strictObject({ kind: z.literal('waiting'), until: z.string(), reason: z.string() }),
   z.strictObject({
     kind: z.literal('needs_input'),
     question: z.string(),
     options: z.array(z.string()).optional(),
-    summary: z.string().optional(),
   }),
   z.strictObject({ kind: z.literal('failed'), code: z.string(), message: z.string(), retryable: z.boolean() }),
 ]);

@@ -65,7 +65,8 @@ async function perform(run: Run): Promise<boolean> {
   try {
     const { ending, command } = await work(run);
     const status = await report(run, ending, command);
-    const why = ending.kind === 'fail' ? `: ${ending.message}` : '';
+    const refused = status === 'failed' ? ': the result does not meet the acceptance criteria' : '';
+    const why = ending.kind === 'fail' ? `: ${ending.message}` : refused;
     tools.say(`${claim.task.identifier}  ${status}${why} (${seconds(performance.now() - begun)})`);
     return status === 'succeeded';
   } finally {

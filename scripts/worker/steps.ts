@@ -43,13 +43,9 @@ export async function fetchInputs(run: Run): Promise<void> {
     });
   }
   await describeTask(workspace, run.claim, held.lease.runId, inputs);
-  logs.note({
-    category: 'planning',
-    status: 'completed',
-    label: 'Workspace ready',
-    detail: `${available.length} input files`,
-  });
-  tools.say(`${run.claim.task.identifier}  workspace ready, ${available.length} input files`);
+  const detail = `${available.length} input ${available.length === 1 ? 'file' : 'files'}`;
+  logs.note({ category: 'planning', status: 'completed', label: 'Workspace ready', detail });
+  tools.say(`${run.claim.task.identifier}  workspace ready: ${detail}`);
 }
 
 /** Runs the command; what it writes to PROGRESS_FILE becomes the log of the run. */
@@ -62,7 +58,7 @@ export async function execute(run: Run): Promise<CommandEnd> {
       const note = parseProgressLine(line);
       if (!note) return;
       logs.note(note);
-      tools.say(`${identifier}  ${note.label}`);
+      tools.say(`${identifier}  ${note.label}${note.detail ? `: ${note.detail}` : ''}`);
     },
     tick: () => void logs.flush(),
     everyMs: PROGRESS_EVERY_MS,

@@ -14,6 +14,9 @@ import { backoffMs, retrying } from '../../../scripts/worker/retry.ts';
 import { taskText } from '../../../scripts/worker/task_text.ts';
 import { makeFolders, outputFiles, pathBelow, workspaceAt } from '../../../scripts/worker/workspace.ts';
 
+// Processes are started, and a machine that is busy takes its time.
+t.setTimeout(180_000);
+
 async function folder(t: Test): Promise<string> {
   const made = await mkdtemp(path.join(tmpdir(), 'worker-test-'));
   t.teardown(() => rm(made, { recursive: true, force: true }));
@@ -68,6 +71,7 @@ t.test('the command line is read, and what is wrong with it is said in one line'
     [['--exec', 'x', '--timeout', '1.5'], /--timeout/],
     [['--exec', 'x', '--nonsense'], /nonsense/],
     [['--exec', 'x', '--token-file', path.join(directory, 'none')], /no service token.*ENOENT/],
+    [['--exec', 'x', '--token', 'two words'], /no service token.*characters/],
   ] as const) {
     t.throws(() => readOptions(argv, env), OptionsError);
     t.throws(() => readOptions(argv, env), { message });

@@ -8,6 +8,9 @@ import { workLoop } from '../../../scripts/worker/loop.ts';
 import { readOptions } from '../../../scripts/worker/options.ts';
 import { ORGANIZATION, type Script, standIn } from './stand_in.ts';
 
+// Processes are started, and a machine that is busy takes its time.
+t.setTimeout(180_000);
+
 async function setUp(t: Test, script: Script, command: string, argv: string[] = ['--once']) {
   const server = await standIn(t, script);
   const scratch = await mkdtemp(path.join(tmpdir(), 'worker-run-test-'));

@@ -1,0 +1,121 @@
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { workerApi } from '../worker/api.ts';
+import { workLoop } from '../worker/loop.ts';
+import { OptionsError, ownerToken, readOptions } from '../worker/options.ts';
+import { demoOrganization } from './organization.ts';
+import { type DemoTask, type OwnerApi, OwnerApiError, ownerApi } from './owner_api.ts';
+import { DEMO_COMMAND, demoTasks } from './tasks.ts';
+import { DemoError, watchTask } from './watch.ts';
+
+const LONGEST_MS = 60_000;
+
+const USAGE = `npm run demo [-- options]
+
+Shows finished work within a minute, on a Business Runner that npm start runs in another terminal: a demo organization,
+two tasks with a sales file, and a worker that does them. It may be run again and again.
+
+  --url URL           the API (http://127.0.0.1:3000)
+  --token-file FILE   file with the service token (the one that npm start made, .data/agent-service-token)
+  --help
+
+BUSINESS_RUNNER_OWNER_TOKEN is the owner's bearer token, where the API asks for one (OWNER_AUTH).
+`;
+
+function say(line: string): void {
+  process.stdout.write(`${new Date().toTimeString().slice(0, 8)}  ${line}\n`);
+}
+
+function readArguments() {
+  try {
+    const options = { url: { type: 'string' }, 'token-file': { type: 'string' }, help: { type: 'boolean' } } as const;
+    return parseArgs({ options }).values;
+  } catch (error) {
+    throw new OptionsError(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** The reference worker, inside this process, for the demo organization alone. */
+function demoWorker(url: string, tokenFile: string | undefined, organizationId: string) {
+  const options = readOptions([
+    ...['--exec', DEMO_COMMAND, '--url', url, '--organization', organizationId, '--profile', 'growth'],
+    ...['--worker-id', 'demo-worker', '--scratch', path.join(tmpdir(), `business-runner-demo-${process.pid}`)],
+    ...(tokenFile === undefined ? [] : ['--token-file', tokenFile]),
+  ]);
+  if (!options) throw new OptionsError('no options');
+  const drain = new AbortController();
+  const tools = { api: workerApi(options), options, say, drain: drain.signal, stop: drain.signal };
+  return { work: () => workLoop(tools), end: () => drain.abort() };
+}
+
+async function show(api: OwnerApi, url: string, organizationId: string, tasks: readonly DemoTask[]): Promise<void> {
+  const out = (line = '') => process.stdout.write(`${line}\n`);
+  for (const task of tasks) {
+    const run = `/organizations/${organizationId}/runs/${task.result?.completion?.runIds.at(-1)}`;
+    out(`\n${task.identifier}  ${task.title}: ${task.result?.summary}`);
+    out(`  the run      ${url}${run}`);
+    out(`  its log      ${url}${run}/logs`);
+    for (const [index, { path }] of (task.result?.artifacts ?? []).entries()) {
+      out(`  ${path.padEnd(12)} ${url}${run}/artifacts/${index}/content`);
+      if (task === tasks.at(-1) && path.endsWith('.md')) {
+        out();
+        out((await api.text(`${run}/artifacts/${index}/content`)).trim().replace(/^/gm, '      '));
+        out();
+      }
+    }
+  }
+  out(`  all tasks    ${url}/organizations/${organizationId}/tasks`);
+  out(`  the API      ${url}/docs`);
+}
+
+async function demo(url: string, tokenFile: string | undefined): Promise<void> {
+  const begun = performance.now();
+  const api = ownerApi({ url, token: ownerToken() });
+  await api.ready().catch((error: unknown) => {
+    const why = error instanceof OwnerApiError ? 'is not ready yet' : 'does not answer';
+    throw new DemoError(
+      `Business Runner at ${url} ${why}. Run npm start in another terminal, then npm run demo again.`,
+    );
+  });
+  const organizationId = await demoOrganization(api, say);
+  const worker = demoWorker(url, tokenFile, organizationId);
+  const created: DemoTask[] = [];
+  for (const body of demoTasks()) {
+    const task = await api.createTask(organizationId, body);
+    say(`${task.identifier}  created: ${task.title}`);
+    created.push(task);
+  }
+  say('a worker starts, and asks for tasks');
+  const over = new AbortController();
+  const working = worker.work();
+  // A worker that cannot work, for instance with a wrong token, ends the watching at once.
+  const stopped = working.then(() => new Promise<never>(() => {}));
+  try {
+    const watched = { say, deadline: begun + LONGEST_MS, signal: over.signal };
+    const watching = created.map((task) => watchTask(api, organizationId, task, watched));
+    const finished = await Promise.race([Promise.all(watching), stopped]);
+    worker.end();
+    await working;
+    await show(api, url, organizationId, finished);
+    process.stdout.write(`\nDone in ${((performance.now() - begun) / 1000).toFixed(1)} s.\n`);
+  } finally {
+    over.abort();
+    worker.end();
+    await working.catch(() => {});
+  }
+}
+
+try {
+  const values = readArguments();
+  if (values.help) process.stdout.write(USAGE);
+  else await demo((values.url ?? 'http://127.0.0.1:3000').replace(/\/+$/, ''), values['token-file']);
+} catch (error) {
+  const known = error instanceof DemoError || error instanceof OptionsError || error instanceof OwnerApiError;
+  if (!known && !(error instanceof Error && error.name === 'ApiError')) throw error;
+  const unauthorized = (error as { status?: number }).status === 401;
+  const setting = error instanceof OwnerApiError ? 'set BUSINESS_RUNNER_OWNER_TOKEN' : 'give --token-file';
+  const hint = unauthorized ? ` (${setting})` : '';
+  process.stderr.write(`demo: ${(error as Error).message}${hint}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,83 @@
+import { z } from 'zod';
+
+const TIMEOUT_MS = 30_000;
+
+/** An answer that is not 2xx, in words for the person who runs the demo. */
+export class OwnerApiError extends Error {
+  override name = 'OwnerApiError';
+  readonly status: number;
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+const organizationSchema = z.looseObject({ id: z.string(), workDispatchStoppedAt: z.string().nullable() });
+
+const checkSchema = z.looseObject({ status: z.string(), summary: z.string() });
+const resultSchema = z.looseObject({
+  summary: z.string().optional(),
+  artifacts: z.array(z.looseObject({ path: z.string() })).optional(),
+  completion: z
+    .looseObject({ disposition: z.string(), runIds: z.array(z.string()), checks: z.array(checkSchema) })
+    .optional(),
+});
+const taskSchema = z.looseObject({
+  id: z.string(),
+  identifier: z.string(),
+  title: z.string(),
+  status: z.string(),
+  state: z.looseObject({ contract: z.looseObject({ checks: z.array(checkSchema) }).optional() }),
+  result: resultSchema.nullable(),
+});
+export type DemoTask = z.output<typeof taskSchema>;
+
+/** The few calls that the demo makes as the owner of an organization. */
+export function ownerApi(options: Readonly<{ url: string; token?: string | undefined }>) {
+  async function request(method: string, path: string, body?: unknown): Promise<Response> {
+    const response = await fetch(options.url + path, {
+      method,
+      headers: {
+        ...(options.token ? { authorization: `Bearer ${options.token}` } : {}),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    });
+    if (response.ok) return response;
+    const answer = z.looseObject({ message: z.string() }).safeParse(await response.json().catch(() => null));
+    throw new OwnerApiError(response.status, `${method} ${path}: ${answer.data?.message ?? `HTTP ${response.status}`}`);
+  }
+
+  async function ask<S extends z.ZodType>(
+    schema: S,
+    method: string,
+    path: string,
+    body?: unknown,
+  ): Promise<z.output<S>> {
+    const response = await request(method, path, body);
+    const { data } = z.object({ data: z.unknown() }).parse(await response.json());
+    return schema.parse(data);
+  }
+
+  const organization = (id: string) => `/organizations/${id}`;
+  return {
+    /** Throws what fetch throws when nothing answers there. */
+    ready: () => request('GET', '/readyz'),
+    getOrganization: (id: string) => ask(organizationSchema, 'GET', organization(id)),
+    createOrganization: (id: string, body: object) => ask(organizationSchema, 'POST', organization(id), body),
+    resumeDispatch: (id: string) => request('PATCH', `${organization(id)}/work-dispatch`, { stopped: false }),
+    provision: (id: string, departments: readonly string[]) =>
+      ask(
+        z.looseObject({ profiles: z.array(z.looseObject({ key: z.string(), name: z.string() })) }),
+        'POST',
+        `${organization(id)}/agent-profiles/provision`,
+        { departments },
+      ),
+    createTask: (id: string, body: object) => ask(taskSchema, 'POST', `${organization(id)}/tasks`, body),
+    getTask: (id: string, taskId: string) => ask(taskSchema, 'GET', `${organization(id)}/tasks/${taskId}`),
+    text: async (path: string) => (await request('GET', path)).text(),
+  };
+}
+
+export type OwnerApi = ReturnType<typeof ownerApi>;

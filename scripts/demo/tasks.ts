@@ -1,0 +1,64 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+
+const EXAMPLES = path.resolve(import.meta.dirname, '../../examples');
+
+/** What the shipped sales add up to, counted by hand and kept right by a test. */
+export const GROSS_TOTAL = 19643.33;
+export const NET_TOTAL = 18780.36;
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+/** What the demo's worker runs for each task, with the Node that the demo runs on. */
+export const DEMO_COMMAND = `${quoted(process.execPath)} ${quoted(path.join(EXAMPLES, 'sales_report.mjs'))}`;
+
+/** A task that hands over the shipped sales and wants their total; small files travel inside the task itself. */
+function reportTask(title: string, objective: string, total: number, basis: string) {
+  return {
+    title,
+    ownerProfileKey: 'growth',
+    spec: {
+      objective,
+      inputs: [
+        {
+          kind: 'inline',
+          path: 'sales.csv',
+          text: readFileSync(path.join(EXAMPLES, 'sales.csv'), 'utf8'),
+          mediaType: 'text/csv',
+        },
+      ],
+      acceptanceCriteria: [
+        {
+          kind: 'output_file',
+          path: 'report.json',
+          checks: [
+            { kind: 'media_type', anyOf: ['application/json'] },
+            { kind: 'json_pointer', pointer: '/total', operator: 'eq', value: total },
+            { kind: 'json_pointer', pointer: '/basis', operator: 'eq', value: basis },
+          ],
+        },
+        { kind: 'output_file', path: 'report.md', checks: [{ kind: 'media_type', anyOf: ['text/markdown'] }] },
+      ],
+    },
+  };
+}
+
+/** One task that is met at once, and one whose first result is refused: the script counts returns only when it has to. */
+export function demoTasks() {
+  return [
+    reportTask(
+      'Gross sales of the third quarter',
+      'Add up sales.csv by region and by product, returns left out. Hand in report.json for programs and report.md for people.',
+      GROSS_TOTAL,
+      'gross',
+    ),
+    reportTask(
+      'Net sales of the third quarter',
+      'Add up sales.csv by region and by product, returns deducted. Hand in report.json for programs and report.md for people.',
+      NET_TOTAL,
+      'net',
+    ),
+  ];
+}
