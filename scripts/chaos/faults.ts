@@ -1,0 +1,150 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isUnavailable } from '../../engine/db/errors.ts';
+import type { Random } from './random.ts';
+import type { Supervised } from './supervised.ts';
+import { LEASE_MS, type World } from './world.ts';
+
+const LOOK_MS = 20;
+/** Where work does not go on, the next fault does not wait for it longer than this. */
+const PATIENCE_MS = [1_200, 3_500] as const;
+
+export const faultNames = [
+  'worker killed',
+  'half of the workers killed',
+  'worker paused',
+  'api killed',
+  'every api killed',
+  'jobs killed',
+  'all jobs killed',
+  'connections cut',
+  'backend killed',
+  'postgres restarted, fast',
+  'postgres restarted, immediate',
+  'postgres restarted, killed',
+] as const;
+export type FaultName = (typeof faultNames)[number];
+/** How often each takes place. */
+export type Deck = Readonly<Partial<Record<FaultName, number>>>;
+
+type FaultOptions = Readonly<{ world: World; random: Random; signal: AbortSignal }>;
+
+/** One of them that is there now; waits when none is. */
+async function victim(
+  among: readonly Supervised[],
+  random: Random,
+  signal: AbortSignal,
+  preferred: () => Promise<ReadonlySet<string>> = async () => new Set(),
+): Promise<Supervised> {
+  for (;;) {
+    const alive = among.filter((one) => one.alive());
+    const names = await preferred();
+    const first = alive.filter((one) => names.has(one.name));
+    if (first.length > 0) return random.pick(first);
+    if (alive.length > 0) return random.pick(alive);
+    await sleep(LOOK_MS, undefined, { signal });
+  }
+}
+
+/** Workers that hold a run: a fault that hits an idle one proves little. */
+async function busyWorkers({ sql }: World): Promise<ReadonlySet<string>> {
+  try {
+    const { rows } = await sql.query<{ name: string }>(
+      `select distinct split_part(worker_id, '.', 1) as name from app.run_requests where state = 'started'`,
+    );
+    return new Set(rows.map(({ name }) => name));
+  } catch (error) {
+    if (!isUnavailable(error)) throw error;
+    return new Set();
+  }
+}
+
+function half(random: Random, among: readonly Supervised[]): Supervised[] {
+  return random.shuffle(among).slice(0, Math.ceil(among.length / 2));
+}
+
+function faults({ world, random, signal }: FaultOptions): Readonly<Record<FaultName, () => Promise<void>>> {
+  const { apis, jobs, workers, sql, postgres, log } = world;
+  const busy = () => busyWorkers(world);
+
+  function kill(...victims: readonly Supervised[]): void {
+    for (const one of victims) if (one.kill()) log(`killed ${one.name}, generation ${one.generation()}`);
+  }
+
+  async function overSql(text: string): Promise<void> {
+    try {
+      await sql.query(text);
+    } catch (error) {
+      // It may hit the connection that asks for it.
+      if (!isUnavailable(error)) throw error;
+    }
+  }
+
+  /** Others die while Postgres is away, and come back before or after it. */
+  async function restart(ending: Parameters<World['postgres']['restart']>[0]): Promise<void> {
+    const downMs = random.between(0, 800);
+    log(`Postgres is to end: ${ending}, away for ${downMs} ms`);
+    const meanwhile = random.shuffle([...apis, ...jobs, ...workers]).slice(0, random.between(1, 3));
+    const away = postgres.restart(ending, downMs);
+    for (const one of meanwhile) {
+      await Promise.race([away, sleep(random.between(0, 400), undefined, { signal })]);
+      kill(one);
+    }
+    await away;
+    log('Postgres is back');
+  }
+
+  return {
+    'worker killed': async () => kill(await victim(workers, random, signal, busy)),
+    'half of the workers killed': async () => kill(...half(random, workers)),
+    async 'worker paused'() {
+      const ms = LEASE_MS + random.between(200, 1_800);
+      const one = await victim(workers, random, signal, busy);
+      if (one.pause(ms)) log(`paused ${one.name} for ${ms} ms`);
+    },
+    'api killed': async () => kill(await victim(apis, random, signal)),
+    'every api killed': async () => kill(...apis),
+    'jobs killed': async () => kill(await victim(jobs, random, signal)),
+    'all jobs killed': async () => kill(...jobs),
+    async 'connections cut'() {
+      await overSql(`select pg_terminate_backend(pid) from pg_stat_activity
+        where usename in ('runner_api', 'runner_jobs') and pid <> pg_backend_pid()`);
+      log('cut the connections');
+    },
+    async 'backend killed'() {
+      // Postgres takes such an end for corrupted memory: it throws out everybody and recovers.
+      const { rows } = await sql.query<{ pid: number }>(
+        `select pid from pg_stat_activity where usename in ('runner_api', 'runner_jobs') order by backend_start`,
+      );
+      if (rows.length === 0) return;
+      const { pid } = random.pick(rows);
+      try {
+        process.kill(pid, 'SIGKILL');
+      } catch (error) {
+        if (!(error instanceof Error) || !('code' in error) || error.code !== 'ESRCH') throw error;
+      }
+      log(`killed the backend ${pid}`);
+    },
+    'postgres restarted, fast': () => restart('fast'),
+    'postgres restarted, immediate': () => restart('immediate'),
+    'postgres restarted, killed': () => restart('kill'),
+  };
+}
+
+/**
+ * Deals the deck in an order that the seed decides, spread over the work: fault after fault comes when its share of the
+ * tasks is completed, or when nothing goes on any more.
+ */
+export async function dealFaults(
+  options: FaultOptions & Readonly<{ deck: Deck; tasks: number; completed: () => number }>,
+): Promise<void> {
+  const { world, random, deck, tasks, completed, signal } = options;
+  const cards = random.shuffle(faultNames.flatMap((name) => Array.from({ length: deck[name] ?? 0 }, () => name)));
+  const play = faults(options);
+  for (const [index, name] of cards.entries()) {
+    const due = Math.floor(tasks * (0.04 + (0.84 * index) / cards.length));
+    const patience = performance.now() + random.between(...PATIENCE_MS);
+    while (completed() < due && performance.now() < patience) await sleep(LOOK_MS, undefined, { signal });
+    await play[name]();
+    world.recorder.count(name);
+  }
+}

@@ -1,0 +1,88 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import type { Recorder } from './facts.ts';
+import type { Random } from './random.ts';
+
+const TIMEOUT_MS = 10_000;
+
+const answered = z.looseObject({
+  message: z.string(),
+  data: z.unknown(),
+  error: z.object({ code: z.string() }).optional(),
+});
+const created = z.looseObject({ id: z.string() });
+
+/** The owner was refused what must not be refused. */
+export class RefusedError extends Error {
+  override name = 'RefusedError';
+}
+
+export type OwnerOptions = Readonly<{
+  urls: readonly string[];
+  random: Random;
+  recorder: Recorder;
+  signal: AbortSignal;
+}>;
+
+export type Owner = Readonly<{
+  /** POST with an Idempotency-Key, whose answer may be lost or thrown away: sent again until it is there. Returns the id. */
+  create: (path: string, key: string, body: object) => Promise<string>;
+  /** Sent until it is answered. */
+  patch: (path: string, body: object) => Promise<void>;
+}>;
+
+/** The owner of all organizations, who loses answers and does not trust them. */
+export function createOwner({ urls, random, recorder, signal }: OwnerOptions): Owner {
+  type Request = Readonly<{ method: string; path: string; body: object; key?: string }>;
+
+  /** Undefined: there was no answer, or the API cannot answer now. */
+  async function sendOnce({ method, path, body, key }: Request, patienceMs: number): Promise<unknown> {
+    let status: number;
+    let text: string;
+    try {
+      const response = await fetch(random.pick(urls) + path, {
+        method,
+        headers: { 'content-type': 'application/json', ...(key ? { 'idempotency-key': key } : {}) },
+        body: JSON.stringify(body),
+        signal: AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]),
+      });
+      status = response.status;
+      text = await response.text();
+    } catch {
+      signal.throwIfAborted();
+      return undefined;
+    }
+    if (status === 503) return undefined;
+    const answer = answered.parse(JSON.parse(text));
+    if (status >= 200 && status < 300) return answer.data;
+    throw new RefusedError(`${method} ${path}: ${status} ${answer.error?.code} ${answer.message}`);
+  }
+
+  async function send(request: Request): Promise<unknown> {
+    for (;;) {
+      const data = await sendOnce(request, TIMEOUT_MS);
+      if (data !== undefined) return data;
+      await sleep(random.between(20, 250), undefined, { signal });
+    }
+  }
+
+  return {
+    async create(path, key, body) {
+      const request = { method: 'POST', path, body, key };
+      if (random.chance(0.15)) {
+        await sendOnce(request, random.between(1, 40));
+        recorder.count('an answer thrown away');
+      }
+      const times = random.chance(0.1) ? 2 : 1;
+      const answers = await Promise.all(Array.from({ length: times }, () => send(request)));
+      const ids = answers.map((answer) => created.parse(answer).id);
+      if (times > 1) recorder.count('a creation sent twice');
+      const [id = ''] = ids;
+      if (new Set(ids).size > 1) recorder.violation('one key makes one task', { path, key, ids });
+      return id;
+    },
+    async patch(path, body) {
+      await send({ method: 'PATCH', path, body });
+    },
+  };
+}

@@ -1,0 +1,114 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isUnavailable } from '../../engine/db/errors.ts';
+import { brokenInvariants } from '../../test/support/invariants.ts';
+import { checkArtifacts } from './artifacts.ts';
+import { checkEnd, checkNow, type Violations } from './checks.ts';
+import { type Deck, dealFaults } from './faults.ts';
+import { createLoad } from './load.ts';
+import { createOwner } from './owner.ts';
+import type { World } from './world.ts';
+
+const LOOK_MS = 200;
+const INVARIANTS_EVERY_MS = 1_500;
+
+export type Progress = Readonly<{ created: number; completed: number; runs: number; expired: number }>;
+
+export type RoundOptions = Readonly<{
+  tasks: number;
+  deck: Deck;
+  /** After this it is over, done or not: what is still open then is a violation. */
+  withinMs: number;
+  signal: AbortSignal;
+  onProgress?: (progress: Progress) => void;
+}>;
+
+export type RoundReport = Readonly<{
+  violations: Violations;
+  counts: ReadonlyMap<string, number>;
+  progress: Progress;
+  seconds: number;
+}>;
+
+/** Looks at the database all the time, and keeps what it sees broken. */
+function watch(world: World, { tasks, onProgress, signal }: RoundOptions) {
+  const { sql, recorder } = world;
+  let progress: Progress = { created: 0, completed: 0, runs: 0, expired: 0 };
+  let invariantsAt = 0;
+
+  function keep(violations: Violations): void {
+    for (const [rule, rows] of Object.entries(violations)) for (const row of rows) recorder.violation(rule, row);
+  }
+
+  async function look(): Promise<void> {
+    const { rows } = await sql.query<Progress>(`select
+      (select count(*)::int from app.tasks) as created,
+      (select count(*)::int from app.tasks where status = 'completed') as completed,
+      (select count(*)::int from app.runs) as runs,
+      (select count(*)::int from app.runs where status = 'expired') as expired`);
+    if (rows[0]) progress = rows[0];
+    onProgress?.(progress);
+    keep(await checkNow(sql));
+    if (performance.now() - invariantsAt < INVARIANTS_EVERY_MS) return;
+    keep(await brokenInvariants({ owner: sql }));
+    invariantsAt = performance.now();
+  }
+
+  return {
+    progress: () => progress,
+    async until(over: () => boolean, deadline: number): Promise<void> {
+      while (!(over() && progress.completed >= tasks) && performance.now() < deadline) {
+        await look().catch((error: unknown) => {
+          if (!isUnavailable(error)) throw error;
+        });
+        await sleep(LOOK_MS, undefined, { signal });
+      }
+    },
+  };
+}
+
+/** All that has to be true when the work is done; the API has to be up. */
+export async function checkWorld({ sql, recorder, urls: [url = ''] }: World): Promise<Violations> {
+  const organizationIds = [...new Set(recorder.created.map((task) => task.organizationId))];
+  return {
+    ...(await checkEnd(sql, recorder)),
+    ...(await brokenInvariants({ owner: sql })),
+    ...(await checkArtifacts(url, organizationIds)),
+  };
+}
+
+/** Work and faults at the same time, until all work is done and all faults are dealt; then the checks. */
+export async function runRound(world: World, options: RoundOptions): Promise<RoundReport> {
+  const { tasks, deck, withinMs } = options;
+  const { random, recorder, urls, workers } = world;
+  const startedAt = performance.now();
+  const failed = new AbortController();
+  const signal = AbortSignal.any([options.signal, failed.signal]);
+  const watching = watch(world, { ...options, signal });
+  const completed = () => watching.progress().completed;
+  const owner = createOwner({ urls, random: random.fork('owner'), recorder, signal });
+  const load = { owner, random: random.fork('load'), recorder, tasks, completed, signal };
+  let busy = true;
+
+  const parts = [
+    createLoad({ ...load, backlog: Math.max(20, Math.ceil(tasks / 5)) }),
+    dealFaults({ world, random: random.fork('faults'), deck, tasks, completed, signal }),
+  ];
+  const working = Promise.all(parts).then(() => {
+    busy = false;
+  });
+  const deadline = startedAt + withinMs;
+  try {
+    await Promise.race([watching.until(() => !busy, deadline), working.then(() => new Promise<never>(() => {}))]);
+    if (busy) recorder.violation('the work is created and the faults are dealt in time', watching.progress());
+  } finally {
+    // Whichever part failed, the others end before anybody takes the world apart.
+    failed.abort();
+    await Promise.allSettled(parts);
+  }
+  options.signal.throwIfAborted();
+  const seconds = (performance.now() - startedAt) / 1000;
+  await Promise.all(workers.map((worker) => worker.end()));
+  const found = await checkWorld(world);
+  const violations = { ...Object.fromEntries(recorder.violations), ...found };
+  return { violations, counts: recorder.counts, progress: watching.progress(), seconds };
+}

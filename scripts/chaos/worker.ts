@@ -1,0 +1,79 @@
+import { writeSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ApiError, type Claim, mayBeSentAgain, workerApi } from '../worker/api.ts';
+import { workLoop } from '../worker/loop.ts';
+import { readOptions } from '../worker/options.ts';
+import { type Calls, createCalls } from './calls.ts';
+import { INPUT_PATH, OUTPUT_PATH, type Report, type WorkerSettings, workerSettings } from './protocol.ts';
+import { createRandom, type Random } from './random.ts';
+import { performRun } from './run.ts';
+
+const CONCURRENCY = 2;
+const STDOUT = 1;
+
+/** To the supervisor at once and whole: whoever kills us next cannot take it back. */
+const report: Report = (line) => void writeSync(STDOUT, `${JSON.stringify(line)}\n`);
+
+type PullTools = Readonly<{ settings: WorkerSettings; calls: Calls; random: Random }>;
+
+/** Claims, or none: the answer was empty, was lost, or was not waited for. */
+async function pull({ settings, calls, random }: PullTools, limit: number): Promise<Claim[]> {
+  // What an API claims for a client that has gone, it gives back.
+  const leaves = random.chance(0.1);
+  const signal = leaves ? AbortSignal.timeout(random.between(1, 300)) : undefined;
+  const body = { workerId: settings.workerId, limit, waitMs: random.between(500, 2_500), kinds: ['task'] };
+  try {
+    return await calls.once((api, call) => api.pull(body, call), signal);
+  } catch (error) {
+    if (signal?.aborted) report({ kind: 'did', what: 'a pull abandoned' });
+    else if (!mayBeSentAgain(error)) throw error;
+    else await sleep(random.between(50, 300));
+    return [];
+  }
+}
+
+async function workForEver(settings: WorkerSettings): Promise<never> {
+  const random = createRandom(settings.seed);
+  const calls = createCalls(settings, random, report);
+  const { workerId, scratch } = settings;
+  const running = new Set<Promise<void>>();
+  for (;;) {
+    const free = CONCURRENCY - running.size;
+    if (free === 0) await Promise.race(running);
+    else {
+      for (const claim of await pull({ settings, calls, random }, random.between(1, free))) {
+        const done = performRun(claim, { workerId, scratch, calls, random, report }).finally(() =>
+          running.delete(done),
+        );
+        running.add(done);
+      }
+    }
+  }
+}
+
+/** The reference worker as it is, with a command that passes its input on. */
+async function workByReference(settings: WorkerSettings): Promise<void> {
+  const [url = ''] = settings.urls;
+  const argv = [
+    ...['--exec', `sleep 0.2; cp "$INPUT_DIR/${INPUT_PATH}" "$OUTPUT_DIR/${OUTPUT_PATH}"`],
+    ...['--url', url, '--token', settings.token, '--worker-id', settings.workerId],
+    ...['--scratch', settings.scratch, '--concurrency', String(CONCURRENCY)],
+  ];
+  const options = readOptions(argv);
+  if (!options) throw new Error('the options of the reference worker ask for help');
+  const never = new AbortController().signal;
+  const say = (line: string) => void process.stderr.write(`${line}\n`);
+  await workLoop({ api: workerApi(options), options, say, drain: never, stop: never });
+}
+
+const settings = workerSettings.parse(JSON.parse(process.argv[2] ?? ''));
+// The supervisor died: nobody else would end us.
+process.stdin.once('end', () => process.exit(1)).resume();
+try {
+  await (settings.kind === 'reference' ? workByReference(settings) : workForEver(settings));
+} catch (error) {
+  const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  const status = error instanceof ApiError ? ` (HTTP ${error.status})` : '';
+  process.stderr.write(`${settings.workerId}: ${message}${status}\n`);
+  process.exit(1);
+}
