@@ -103,6 +103,8 @@ create function app.tasks_raise_version() returns trigger
   language plpgsql set search_path = pg_catalog, pg_temp
   as $$
 begin
+  -- A generated column is still null here, and would make every update a change; Postgres fills it in after this.
+  new.due_order := old.due_order;
   if new is distinct from old and not (old.version = 1 and old.created_at = now()) then
     new.version := old.version + 1;
     new.updated_at := greatest(clock_timestamp(), old.updated_at);

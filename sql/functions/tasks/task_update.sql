@@ -14,6 +14,7 @@ declare
   t app.tasks;
   n app.tasks;
   v_owner uuid;
+  v_below uuid;
   v_structural boolean := p_patch ?| array['spec', 'ownerAgentProfileId', 'ownerProfileKey', 'scheduledAt'];
 begin
   perform set_config('app.organization_id', p_organization_id::text, true);
@@ -63,6 +64,9 @@ begin
   if n.owner_agent_profile_id <> t.owner_agent_profile_id then
     perform app.task_requests_cancel(p_organization_id, array[t.id]);
   elsif (n.spec, n.scheduled_at) is distinct from (t.spec, t.scheduled_at) then
+    -- Locked before it is judged: a pull that is just handing it out is not committed yet.
+    perform 1 from app.run_requests
+      where organization_id = p_organization_id and task_id = t.id and state in ('published', 'leased') for no key update;
     update app.run_requests
       set state = 'published', published_at = clock_timestamp(), lease_secret_hash = null, lease_expires_at = null
       where organization_id = p_organization_id and task_id = t.id and state = 'leased';
@@ -73,6 +77,19 @@ begin
         and state in ('queued', 'published', 'leased', 'started');
   end if;
   perform app.task_settle(p_organization_id, t.id);
+  if t.kind = 'initiative' and n.spec -> 'budget' <> t.spec -> 'budget' then
+    -- The budget is also that of all below: what waited for it goes on.
+    for v_below in
+      with recursive down as (
+        select c.id from app.tasks c where c.organization_id = p_organization_id and c.parent_id = t.id
+        union all
+        select c.id from app.tasks c join down on c.parent_id = down.id where c.organization_id = p_organization_id
+      )
+      select id from down
+    loop
+      perform app.task_settle(p_organization_id, v_below);
+    end loop;
+  end if;
   return jsonb_build_object('task', app.task_row(p_organization_id, t.id));
 end
 $$;

@@ -1,0 +1,300 @@
+import { randomUUID } from 'node:crypto';
+import t from 'tap';
+import {
+  cancelTask,
+  claimNext,
+  createInitiative,
+  createPlace,
+  createSecondProfile,
+  createTask,
+  lastRequest,
+  openItems,
+  patchTask,
+  pull,
+  requestRows,
+  runNew,
+  runNext,
+  setWorkDispatch,
+  sha256,
+  startRun,
+  taskRow,
+  updateProfile,
+  updateTask,
+} from '../../support/fixtures.ts';
+import { scenarios } from '../../support/invariants.ts';
+import { type Connection, openSession, openSql, refusal, transition } from '../../support/transitions.ts';
+
+const sql = await openSql(t);
+const scenario = scenarios(t, sql);
+
+const lost = { status: 409, code: 'run_lease_expired', reason: 'lease_lost' };
+
+scenario('a patch changes what it names and raises the version once', async (test) => {
+  const place = await createPlace(sql);
+  const task = await createTask(sql, place, { spec: { objective: 'old' }, dueAt: '2030-01-01T00:00:00Z' });
+  const patched = await patchTask(sql, place, task.id, {
+    title: 'New',
+    priority: 9,
+    dueAt: null,
+    spec: { objective: 'new', extra: [1] },
+  });
+  test.match(patched, { version: 2, title: 'New', priority: 9, due_at: null, spec: { objective: 'new', extra: [1] } });
+  test.match(await lastRequest(sql, place, task.id), { state: 'published', priority: 9 });
+  const removed = await patchTask(sql, place, task.id, { spec: { objective: null, extra: null } });
+  test.match(removed, { version: 3, spec: { objective: '' } }, 'what is removed has its default again');
+  test.notOk('extra' in (removed['spec'] as object));
+});
+
+scenario('a patch that changes nothing leaves the version as it is', async (test) => {
+  const place = await createPlace(sql);
+  const task = await createTask(sql, place, { dueAt: '2030-01-01T00:00:00Z' });
+  for (const patch of [{}, { title: task['title'] }, { priority: 0, dueAt: '2030-01-01T00:00:00Z' }, { spec: {} }]) {
+    test.match(await patchTask(sql, place, task.id, patch), { version: 1 });
+  }
+  await patchTask(sql, place, task.id, { priority: 1 });
+  const before = await taskRow(sql, place, task.id);
+  test.same(await taskRow(sql, place, (await patchTask(sql, place, task.id, { priority: 1 })).id), before);
+});
+
+scenario('a task is found by its identifier too, in its own organization alone', async (test) => {
+  const place = await createPlace(sql);
+  const foreign = await createPlace(sql);
+  const task = await createTask(sql, place);
+  test.match(await updateTask(sql.api, place, 'T-1', 1, { title: 'By name' }), { task: { id: task.id, version: 2 } });
+  const missing = { status: 404, code: 'task_not_found' };
+  for (const ref of ['T-2', 'I-1', 'T-01', 'X-1', 'T-99999999999', randomUUID(), '']) {
+    test.match(await refusal(updateTask(sql.api, place, ref, 1, {})), missing, ref);
+  }
+  test.match(await refusal(updateTask(sql.api, foreign, task.id, 2, {})), missing);
+  const nowhere = { ...place, organizationId: randomUUID() };
+  test.match(await refusal(updateTask(sql.api, nowhere, task.id, 2, {})), {
+    status: 404,
+    code: 'organization_not_found',
+  });
+});
+
+scenario('a stale version is refused, also when two patch at once', async (test) => {
+  const place = await createPlace(sql);
+  const task = await createTask(sql, place);
+  const [one, two] = [await openSession(test, sql), await openSession(test, sql)];
+  await one.begin();
+  await updateTask(one, place, task.id, 1, { title: 'one' });
+  const late = refusal(updateTask(two, place, task.id, 1, { title: 'two' }));
+  await two.waits();
+  await one.commit();
+  test.match(await late, { status: 409, code: 'state_conflict', reason: 'stale' });
+  test.match(await taskRow(sql, place, task.id), { title: 'one', version: 2 });
+});
+
+scenario('a closed task takes no patch', async (test) => {
+  const place = await createPlace(sql);
+  const task = await createTask(sql, place);
+  await cancelTask(sql.api, place, task.id);
+  test.match(await refusal(patchTask(sql, place, task.id, { title: 'x' })), { status: 409, code: 'state_conflict' });
+});
+
+scenario(
+  'a running task keeps its spec, owner and schedule; its title, priority and due time may change',
+  async (test) => {
+    const place = await createPlace(sql);
+    const run = await runNew(sql, place);
+    for (const patch of [
+      { spec: { objective: 'x' } },
+      { ownerProfileKey: place.profileKey },
+      { ownerAgentProfileId: place.profileId },
+      { scheduledAt: null },
+      { title: 'x', spec: {} },
+    ]) {
+      test.match(await refusal(patchTask(sql, place, run.taskId, patch)), { status: 409, code: 'state_conflict' });
+    }
+    const patched = await patchTask(sql, place, run.taskId, {
+      title: 'Renamed',
+      priority: 4,
+      dueAt: '2031-01-01T00:00:00Z',
+    });
+    test.match(patched, { status: 'running', title: 'Renamed', priority: 4 });
+  },
+);
+
+scenario(
+  'a changed spec ends the claim of who was handed the old one; the request is published again',
+  async (test) => {
+    const place = await createPlace(sql);
+    const task = await createTask(sql, place);
+    const claim = await claimNext(sql, place);
+    await patchTask(sql, place, task.id, { title: 'Only the title', priority: 2 });
+    test.match(await lastRequest(sql, place, task.id), { state: 'leased', priority: 2 });
+    await patchTask(sql, place, task.id, { spec: { objective: 'new' } });
+    test.match(await refusal(startRun(sql.api, claim)), lost);
+    test.match(await requestRows(sql, place, task.id), [{ state: 'published', attempt: 0 }]);
+    test.match(await claimNext(sql, place), { task: { spec: { objective: 'new' } } });
+  },
+);
+
+scenario('a changed spec ends a claim that was just being handed out', async (test) => {
+  const place = await createPlace(sql);
+  const task = await createTask(sql, place);
+  const [puller, person] = [await openSession(test, sql), await openSession(test, sql)];
+  await puller.begin();
+  const [claim] = await pull(puller, { organizationIds: [place.organizationId] });
+  const patching = updateTask(person, place, task.id, 1, { spec: { objective: 'new' } });
+  await person.waits();
+  await puller.commit();
+  await patching;
+  if (!claim) throw new Error('nothing pulled');
+  test.match(await refusal(startRun(sql.api, claim)), lost);
+  test.match(await lastRequest(sql, place, task.id), { state: 'published' });
+});
+
+scenario('another owner gets a request in its own lane, and the claim of the old one ends', async (test) => {
+  const place = await createPlace(sql);
+  const second = await createSecondProfile(sql, place);
+  const task = await createTask(sql, place);
+  const claim = await claimNext(sql, place);
+  const patched = await patchTask(sql, place, task.id, { ownerProfileKey: second.profileKey });
+  test.match(patched, { owner_agent_profile_id: second.profileId, status: 'pending' });
+  test.match(await refusal(startRun(sql.api, claim)), lost);
+  test.match(await requestRows(sql, place, task.id), [
+    { state: 'cancelled', agent_profile_id: place.profileId },
+    { state: 'published', agent_profile_id: second.profileId },
+  ]);
+  const foreign = await createPlace(sql);
+  const unknown = { status: 400, code: 'validation_failed', reason: 'unknown_profile' };
+  test.match(await refusal(patchTask(sql, place, task.id, { ownerAgentProfileId: foreign.profileId })), unknown);
+  await updateProfile(sql.api, place, { status: 'disabled' });
+  test.match(await patchTask(sql, place, task.id, { ownerAgentProfileId: place.profileId }), {
+    status: 'blocked',
+    blockers: [{ kind: 'profile' }],
+  });
+});
+
+scenario('a schedule blocks a ready task, and a schedule that is taken away frees it', async (test) => {
+  const place = await createPlace(sql);
+  const task = await createTask(sql, place);
+  const claim = await claimNext(sql, place);
+  const later = await patchTask(sql, place, task.id, { scheduledAt: '2099-01-01T00:00:00.000Z' });
+  test.match(later, { status: 'blocked', blockers: [{ kind: 'schedule', until: '2099-01-01T00:00:00.000Z' }] });
+  test.match(await refusal(startRun(sql.api, claim)), lost);
+  test.match(await patchTask(sql, place, task.id, { scheduledAt: '2098-01-01T00:00:00.000Z' }), {
+    blockers: [{ until: '2098-01-01T00:00:00.000Z' }],
+  });
+  test.match(await patchTask(sql, place, task.id, { scheduledAt: null }), { status: 'pending', blockers: [] });
+});
+
+scenario('a patch of a task whose request is parked leaves it parked', async (test) => {
+  const place = await createPlace(sql);
+  await setWorkDispatch(sql.api, place, true);
+  const task = await createTask(sql, place);
+  await patchTask(sql, place, task.id, { spec: { objective: 'x' }, priority: 3 });
+  test.match(await requestRows(sql, place, task.id), [{ state: 'queued', parked: true, priority: 3 }]);
+});
+
+scenario('a budget lowered below what is used blocks the task with a question, once', async (test) => {
+  const place = await createPlace(sql);
+  const run = await runNew(sql, place);
+  await transition(sql.api, 'run_complete', {
+    p_organization_id: place.organizationId,
+    p_run_id: run.runId,
+    p_lease_token: run.leaseToken,
+    p_body_hash: 'a',
+    p_result: { kind: 'waiting', until: '2020-01-01T00:00:00Z', reason: '' },
+    p_report: {},
+    p_checks: null,
+    p_judged: null,
+  });
+  const lowered = await patchTask(sql, place, run.taskId, { spec: { budget: { maxAgentRuns: 1 } } });
+  test.match(lowered, { status: 'blocked', blockers: [{ kind: 'budget' }] });
+  await patchTask(sql, place, run.taskId, { spec: { budget: { maxAgentRuns: 0 } } });
+  test.equal((await openItems(sql, place, run.taskId)).length, 1);
+  test.match(await patchTask(sql, place, run.taskId, { spec: { budget: { maxAgentRuns: null } } }), {
+    status: 'pending',
+  });
+  test.same(await openItems(sql, place, run.taskId), []);
+});
+
+scenario('a raised budget of an initiative frees every task below that waited for it', async (test) => {
+  const place = await createPlace(sql);
+  const { root, one, two } = await createInitiative(sql, place, ['one', 'two'], {
+    spec: { budget: { maxAgentRuns: 1 } },
+  });
+  const middle = await createTask(sql, place, { kind: 'initiative', parentId: root });
+  const deep = await createTask(sql, place, { parentId: middle.id });
+  await runNext(sql, place);
+  for (let n = 0; n < 2; n += 1) {
+    test.match(await refusal(startRun(sql.api, await claimNext(sql, place))), { reason: 'task_not_ready' });
+  }
+  for (const id of [two, deep.id]) {
+    test.match(await taskRow(sql, place, id), { status: 'blocked', blockers: [{ kind: 'budget' }] });
+    test.equal((await openItems(sql, place, id)).length, 1);
+  }
+  await patchTask(sql, place, root, { spec: { budget: { maxAgentRuns: 3 } } });
+  for (const id of [two, deep.id]) {
+    test.match(await taskRow(sql, place, id), { status: 'pending', blockers: [] });
+    test.same(await openItems(sql, place, id), [], 'the questions are answered');
+  }
+  test.match(await taskRow(sql, place, one), { status: 'running' });
+  await runNext(sql, place);
+  await runNext(sql, place);
+  test.match(await taskRow(sql, place, root), { consumed_agent_run_count: 3 });
+});
+
+function putInput(
+  connection: Connection,
+  organizationId: string,
+  ref: string,
+  path: string,
+  storageKey: string | null,
+) {
+  return transition(connection, 'task_input_put', {
+    p_organization_id: organizationId,
+    p_task_ref: ref,
+    p_path: path,
+    p_storage_key: storageKey,
+    p_size: 5,
+    p_sha256: sha256('x'),
+    p_media_type: 'text/csv',
+    p_actor: { kind: 'owner' },
+  });
+}
+
+scenario('an upload is recorded under its path, and replaced by the next', async (test) => {
+  const place = await createPlace(sql);
+  const task = await createTask(sql, place);
+  test.same(
+    await putInput(sql.api, place.organizationId, 'T-1', 'a.csv', null),
+    { taskId: task.id },
+    'the look before',
+  );
+  await putInput(sql.api, place.organizationId, task.id, 'a.csv', 'key-1');
+  test.match(await putInput(sql.api, place.organizationId, task.id, 'a.csv', 'key-2'), {
+    input: { storage_key: 'key-2' },
+  });
+  const { rows } = await sql.owner.query('select path, storage_key from app.task_inputs where task_id = $1', [task.id]);
+  test.same(rows, [{ path: 'a.csv', storage_key: 'key-2' }]);
+});
+
+scenario('an upload needs an open task with room, in its own organization', async (test) => {
+  const place = await createPlace(sql);
+  const foreign = await createPlace(sql);
+  const task = await createTask(sql, place);
+  const missing = { status: 404, code: 'task_not_found' };
+  test.match(await refusal(putInput(sql.api, foreign.organizationId, task.id, 'a', 'k')), missing);
+  test.match(await refusal(putInput(sql.api, place.organizationId, 'T-7', 'a', null)), missing);
+  await sql.owner.query(
+    `insert into app.task_inputs (organization_id, task_id, path, storage_key, size, sha256, media_type)
+     select $1, $2, 'f' || n, 'k' || n, 1, $3, 'text/plain' from generate_series(1, 200) n`,
+    [place.organizationId, task.id, sha256('')],
+  );
+  test.match(await refusal(putInput(sql.api, place.organizationId, task.id, 'more', 'k')), {
+    status: 409,
+    code: 'state_conflict',
+  });
+  await putInput(sql.api, place.organizationId, task.id, 'f1', 'other');
+  await cancelTask(sql.api, place, task.id);
+  for (const key of [null, 'k']) {
+    test.match(await refusal(putInput(sql.api, place.organizationId, task.id, 'f1', key)), {
+      status: 409,
+      code: 'state_conflict',
+    });
+  }
+});
