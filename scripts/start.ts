@@ -20,6 +20,9 @@ const STOP = { whole: 9_000, api: 5_500, postgres: 1_500 };
 
 const USAGE = `npm start: everything on this machine: an embedded Postgres (unless DATABASE_URL is set), the API and the jobs.
 
+  -- --help         shows this
+  -- --no-env-file  does not read the settings in .env
+
 `;
 
 function tell(line: string): void {
@@ -142,7 +145,7 @@ async function main(): Promise<void> {
     process.stdout.write(USAGE + settingsHelp());
     return;
   }
-  loadEnvironmentFile();
+  if (!process.argv.includes('--no-env-file')) loadEnvironmentFile();
   const signal = stopSignal();
   signal.addEventListener('abort', () => tell('Stopping …'), { once: true });
   // The terminal may be gone before we are.

@@ -25,7 +25,11 @@ export type Migrated = Readonly<{
 }>;
 
 async function connect(url: string): Promise<Client> {
-  const client = new Client({ connectionString: url, application_name: 'business-runner migrate' });
+  const client = new Client({
+    connectionString: url,
+    application_name: 'business-runner migrate',
+    connectionTimeoutMillis: 10_000,
+  });
   // A connection that breaks fails the query at hand; without a listener it would end the process.
   client.on('error', () => {});
   try {

@@ -25,10 +25,19 @@ export type PlaceOptions = Readonly<{
   binaries?: Binaries;
 }>;
 
+/** Node's own `recursive` never returns where the system refuses a folder with ENOENT, as below /proc. */
+async function makeFolders(folder: string): Promise<void> {
+  if (existsSync(folder)) return;
+  await makeFolders(path.dirname(folder));
+  await mkdir(folder).catch((error) => {
+    if (error.code !== 'EEXIST') throw error;
+  });
+}
+
 /** Makes the data folder; when we are root, so that the Postgres account can pass through it. */
 export async function makeDataFolder(dataDir: string): Promise<void> {
   if (existsSync(dataDir)) return;
-  await mkdir(dataDir, { recursive: true });
+  await makeFolders(dataDir);
   await chmod(dataDir, isRoot() ? 0o711 : 0o700);
 }
 

@@ -43,16 +43,18 @@ function killGroup(child: ChildProcess): void {
   }
 }
 
-/** What a log line says to a person: pino's JSON as its message. */
-function readable(line: string): string {
-  try {
-    const entry = z
-      .object({ msg: z.string(), err: z.object({ message: z.string() }).optional() })
-      .parse(JSON.parse(line));
-    return entry.err ? `${entry.msg}: ${entry.err.message}` : entry.msg;
-  } catch {
-    return line;
-  }
+const logEntry = z.object({ msg: z.string() });
+
+/** The line of a log that says why a process ended: an error with its message, else what was said last. */
+function reasonIn(lines: readonly string[]): string {
+  const messages = lines.map((line) => {
+    try {
+      return logEntry.parse(JSON.parse(line)).msg;
+    } catch {
+      return line.trim();
+    }
+  });
+  return messages.findLast((line) => /^\w*Error\b.*: ./.test(line)) ?? messages.findLast((line) => line !== '') ?? '';
 }
 
 /** Runs a script as a child process and starts it again whenever it ends by itself. */
@@ -94,8 +96,9 @@ export function startService(options: ServiceOptions): Service {
       const how = signal ? `was ended by ${signal}` : `ended with status ${code}`;
       if (stopping) return;
       if (!known) {
-        const lines = log.tail(5).map(readable);
-        first.reject(new ServiceError(`${name} ${how} before it was ready (${log.path}): ${lines.join(' | ')}`));
+        first.reject(
+          new ServiceError(`${name} ${how} before it was ready: ${reasonIn(log.tail(40))} (more in ${log.path})`),
+        );
         return;
       }
       failures = Date.now() - startedAt > HEALTHY_AFTER_MS ? 0 : failures + 1;

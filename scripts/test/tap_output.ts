@@ -1,0 +1,48 @@
+/** What a test file said on its standard output, in TAP 14: its named tests are the points that are not indented. */
+export type TapResult = Readonly<{
+  passed: number;
+  skipped: number;
+  /** Each with what it printed: the checks that failed and why. */
+  failures: readonly Readonly<{ name: string; lines: readonly string[] }>[];
+  /** Said how many tests there are, and as many came: a file that ends early does not do so. */
+  complete: boolean;
+}>;
+
+const POINT = /^(not )?ok \d+(?: - (.*?))?\s*$/;
+const PLAN = /^1\.\.(\d+)/;
+const DIRECTIVE = /\s#\s*(skip|todo)\b/i;
+const TIME = / # time=[\d.]+m?s$/;
+const PASSED_BELOW = /^\s+ok \d+/;
+
+export function readTap(output: string): TapResult {
+  const failures: { name: string; lines: string[] }[] = [];
+  let [passed, skipped, points, planned] = [0, 0, 0, -1];
+  let block: string[] = [];
+  let inDiagnostics = false;
+  for (const line of output.split('\n')) {
+    const failure = failures.at(-1);
+    if (inDiagnostics) {
+      failure?.lines.push(line);
+      if (line === '  ...') inDiagnostics = false;
+      continue;
+    }
+    const point = POINT.exec(line);
+    if (point) {
+      points += 1;
+      const name = (point[2] ?? '').replace(TIME, '');
+      if (DIRECTIVE.test(name)) skipped += 1;
+      else if (point[1]) failures.push({ name, lines: block });
+      else passed += 1;
+      block = [];
+    } else if (line === '  ---' && failure && block.length === 0) {
+      // Diagnostics of the point itself; those inside a test come with its block.
+      inDiagnostics = true;
+      failure.lines.push(line);
+    } else if (PLAN.test(line)) {
+      planned = Number(PLAN.exec(line)?.[1]);
+    } else if (line !== '' && !PASSED_BELOW.test(line) && !/^(TAP version|# )/.test(line)) {
+      block.push(line);
+    }
+  }
+  return { passed, skipped, failures, complete: planned === points };
+}
