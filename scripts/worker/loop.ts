@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Claim, mayBeSentAgain } from './api.ts';
-import { backoffMs } from './retry.ts';
+import { backoffMs, reasonOf } from './retry.ts';
 import { performRun } from './run.ts';
 import type { RunTools } from './steps.ts';
 
@@ -58,10 +58,4 @@ export async function workLoop(tools: RunTools & { drain: AbortSignal }): Promis
     await Promise.all(running);
   }
   return options.once ? taken > 0 && succeeded : true;
-}
-
-/** fetch hides why it failed in the cause. */
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return error.cause instanceof Error && error.cause.message !== '' ? error.cause.message : error.message;
 }

@@ -15,6 +15,8 @@ Takes run requests of tasks from Business Runner and runs COMMAND (by /bin/sh) f
   RESULT_FILE         optional JSON {"summary": "…"}, or another end: {"kind": "waiting", "until": …, "reason": …},
                       {"kind": "needs_input", "question": …, "options": […]},
                       {"kind": "failed", "code": …, "message": …, "retryable": false}
+  WORKER_DIR          the folder in which the worker was started: --exec 'node "$WORKER_DIR/agent.mjs"';
+                      a COMMAND that begins with ./ or ../ is looked for there too
   USAGE_FILE          optional JSON {"inputTokens": 1, "outputTokens": 2, "toolCalls": 3, "costMinorUnits": 4}
 
 Exit status 0 completes the run with the files as its artifacts; any other fails it, and it is tried again.
@@ -52,6 +54,15 @@ export type WorkerOptions = Readonly<{
   /** What commands inherit: the environment without the secrets of this process. */
   environment: NodeJS.ProcessEnv;
 }>;
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+/** Commands run in the folder of their run; a program that is named by a relative path is the one that the person sees. */
+function resolveProgram(command: string, directory: string): string {
+  return command.replace(/^\s*(\.{1,2}\/\S+)/, (_match, program: string) => quoted(path.resolve(directory, program)));
+}
 
 /** What is wrong with the command line, in one line. */
 export class OptionsError extends Error {
@@ -147,8 +158,10 @@ export function readOptions(
   if (!/^https?:\/\//.test(url) || !URL.canParse(url))
     throw new OptionsError('--url: must be an http:// or https:// URL');
   const file = values['token-file'];
+  // npm runs its scripts in the folder of the project, and says where it was called.
+  const directory = environment['INIT_CWD'] || process.cwd();
   return {
-    command: values.exec,
+    command: resolveProgram(values.exec, directory),
     url: url.replace(/\/+$/, ''),
     token: serviceToken(
       { ...(values.token === undefined ? {} : { token: values.token }), ...(file === undefined ? {} : { file }) },
@@ -163,6 +176,6 @@ export function readOptions(
     scratch: path.resolve(values.scratch ?? path.join(tmpdir(), `business-runner-worker-${process.getuid?.() ?? 0}`)),
     keep: values.keep ?? false,
     once: values.once ?? false,
-    environment: withoutSecrets(environment),
+    environment: { ...withoutSecrets(environment), WORKER_DIR: directory },
   };
 }

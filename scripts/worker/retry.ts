@@ -33,3 +33,9 @@ export async function retrying<T>(work: () => Promise<T>, options: RetryOptions)
     }
   }
 }
+
+/** Why a call failed, for a person; fetch hides it in the cause. */
+export function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error && error.cause.message !== '' ? error.cause.message : error.message;
+}

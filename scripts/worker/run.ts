@@ -4,7 +4,7 @@ import type { CommandEnd } from './command.ts';
 import { type Ending, endingOf, endingOfError, HARNESS, NEVER, report, workspaceUriOf } from './ending.ts';
 import { type HeldLease, holdLease } from './lease.ts';
 import { logShipper } from './progress.ts';
-import { retrying } from './retry.ts';
+import { reasonOf, retrying } from './retry.ts';
 import { execute, fetchInputs, type Run, type RunTools, seconds } from './steps.ts';
 import { makeFolders, removeWorkspace, workspaceAt } from './workspace.ts';
 
@@ -21,7 +21,9 @@ function runOf(claim: Claim, held: HeldLease, executionToken: string, tools: Run
     retrying(() => call(held.signal), {
       ...again,
       signal: held.signal,
-      onRetry: (error) => tools.say(`${name}  trying again: ${error instanceof Error ? error.message : error}`),
+      onRetry: (error, failures) => {
+        if (failures === 0) tools.say(`${name}  trying again: ${reasonOf(error)}`);
+      },
     });
   return {
     claim,

@@ -49,13 +49,23 @@ t.test('the command line is read, and what is wrong with it is said in one line'
   const env = { BUSINESS_RUNNER_SERVICE_TOKEN: 'from-env', OWNER_TOKENS: 'secret', DATABASE_URL: 'secret', HOME: '/h' };
   const options = readOptions(['--exec', 'true'], env);
   t.match(options, { command: 'true', url: 'http://127.0.0.1:3000', token: 'from-env', concurrency: 1, once: false });
-  t.same(options?.environment, { HOME: '/h' }, 'commands do not see the secrets of the worker');
+  t.same(
+    options?.environment,
+    { HOME: '/h', WORKER_DIR: process.cwd() },
+    'commands do not see the secrets of the worker',
+  );
+  const called = { ...env, INIT_CWD: "/home/ann's" };
+  const commandOf = (command: string) => readOptions(['--exec', command], called)?.command;
+  t.equal(commandOf('./agent.sh --fast ./x'), String.raw`'/home/ann'\''s/agent.sh' --fast ./x`);
+  t.equal(commandOf('../agent.sh'), "'/home/agent.sh'");
+  t.equal(commandOf('node ./agent.mjs'), 'node ./agent.mjs');
+  t.equal(readOptions(['--exec', 'x'], called)?.environment['WORKER_DIR'], "/home/ann's");
   t.equal(readOptions(['--exec', 'true', '--token', 'given'], env)?.token, 'given');
   t.equal(readOptions(['--exec', 'true', '--token-file', file], env)?.token, 'from-file');
   await mkdir(path.join(directory, 'data'));
-  await writeFile(path.join(directory, 'data', 'agent-service-token'), 'made by start');
+  await writeFile(path.join(directory, 'data', 'agent-service-token'), 'made-by-start');
   const dataDir = { DATA_DIR: path.join(directory, 'data') };
-  t.equal(readOptions(['--exec', 'true'], dataDir)?.token, 'made by start');
+  t.equal(readOptions(['--exec', 'true'], dataDir)?.token, 'made-by-start');
   t.match(readOptions(['--exec', 'x', '--organization', 'a', '--organization', 'b', '--profile', 'p'], env), {
     organizationIds: ['a', 'b'],
     profileKeys: ['p'],
