@@ -7,7 +7,10 @@ export const filePath = z
   .string()
   .min(1)
   .max(1000)
-  .refine(isOutputPath, 'must be a relative path without empty, . or .. parts, backslashes or control characters');
+  .refine(
+    isOutputPath,
+    'must be a relative path of at most 1000 bytes without empty, . or .. parts, backslashes or control characters',
+  );
 
 const inlineInput = z.strictObject({
   kind: z.literal('inline'),

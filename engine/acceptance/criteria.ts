@@ -7,8 +7,12 @@ export type Operator = (typeof OPERATORS)[number];
 const MAX_VALUE_CHARACTERS = 10_000;
 const MAX_VALUE_DEPTH = 32;
 
-/** Relative, forward slashes, no empty, `.` or `..` segment, no control characters: as output paths are. */
+// Paths stand in unique indexes beside two UUIDs, and an index entry of Postgres has at most 2704 bytes.
+const MAX_PATH_BYTES = 1000;
+
+/** Relative, forward slashes, no empty, `.` or `..` segment, no control characters, 1000 bytes: as output paths are. */
 export function isOutputPath(text: string): boolean {
+  if (Buffer.byteLength(text) > MAX_PATH_BYTES) return false;
   if (/[\\\p{Cc}]/u.test(text) || !text.isWellFormed()) return false;
   return text.split('/').every((segment) => segment !== '' && segment !== '.' && segment !== '..');
 }
@@ -77,7 +81,11 @@ const outputCheckSchema = z.discriminatedUnion('kind', [mediaTypeCheckSchema, js
 /** A criterion that the backend evaluates on the stored bytes: the file is there, and each check holds. */
 export const outputFileCriterionSchema = z.strictObject({
   kind: z.literal('output_file'),
-  path: z.string().min(1).max(1000).refine(isOutputPath, 'must be a relative path without . or ..'),
+  path: z
+    .string()
+    .min(1)
+    .max(1000)
+    .refine(isOutputPath, 'must be a relative path without . or .., of at most 1000 bytes'),
   checks: z.array(outputCheckSchema).max(50).default([]),
 });
 
