@@ -1,5 +1,7 @@
 -- One edge, the roots of both tasks locked. Refuses what could never finish: a way back from the prerequisite to the task
 -- over edges and from an initiative to its children (so an ancestor is refused too). Returns the edge, new or old.
+-- Edges of one organization are added one after another: a circle may run over hierarchies of which no two new edges share
+-- one (a→b and c→d at once, where b→c and d→a are there), so the locks of the roots do not settle it.
 create or replace function app.task_dependency_add(
   p_organization_id uuid, p_task_id uuid, p_depends_on_task_id uuid, p_required boolean)
   returns app.task_dependencies
@@ -17,6 +19,7 @@ begin
     end if;
     return d;
   end if;
+  perform pg_advisory_xact_lock(hashtextextended('task_dependencies:' || p_organization_id, 0));
   if exists (
     with recursive reached as (
       select p_depends_on_task_id as id
