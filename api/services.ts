@@ -41,6 +41,7 @@ export function openServices(config: Config, log: Logger, options: { processMetr
   const direct = roleUrl(listenDatabaseUrl ?? databaseUrl, role);
   const db = openDatabase({
     open: () => openPool(databaseUrl, { ...role, size: config.databasePoolSize }),
+    size: config.databasePoolSize,
     maxWaiting: WAITING_PER_CONNECTION * config.databasePoolSize,
     answerTimeoutMs: ANSWER_TIMEOUT_MS,
   });

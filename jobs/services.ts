@@ -50,6 +50,7 @@ export function openServices(config: Config, log: Logger): OpenServices {
     const { answerTimeoutMs = ANSWER_TIMEOUT_MS, ...timeouts } = limits;
     return openDatabase({
       open: () => openPool(databaseUrl ?? '', { ...role, ...timeouts, size }),
+      size,
       maxWaiting: WAITING_PER_CONNECTION * size,
       answerTimeoutMs,
     });

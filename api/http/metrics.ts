@@ -13,12 +13,12 @@ export type Metrics = Readonly<{
 /** Shows how busy the database pool is; asked for when the metrics are. */
 export function watchDatabase(metrics: Metrics, db: Pick<Database, 'load'>): void {
   const gauge: Gauge<'state'> = new Gauge({
-    name: 'runner_database_connections',
-    help: 'Connections of the pool by state; waiting counts the statements that wait for one.',
+    name: 'runner_database_statements',
+    help: 'Statements and transactions that run, and that wait for a connection.',
     labelNames: ['state'],
     registers: [metrics.registry],
-    async collect() {
-      for (const [state, count] of Object.entries((await db.load()) ?? {})) gauge.set({ state }, count);
+    collect() {
+      for (const [state, count] of Object.entries(db.load())) gauge.set({ state }, count);
     },
   });
 }

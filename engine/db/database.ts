@@ -1,65 +1,100 @@
 import type { CommonQueryMethods, DatabasePool, DatabaseTransactionConnection } from 'slonik';
 import type { Queries } from './call.ts';
+import { createPermits, NoPermitError } from './permits.ts';
 
 /** What the API does with the database: statements, and transactions of several. */
 export type Database = Queries &
   Readonly<{
     /** One attempt: repeating is decided by the caller, in one place. */
     transaction<T>(work: (connection: DatabaseTransactionConnection) => Promise<T>): Promise<T>;
-    /** Connections and who waits for one; null before the first statement. */
-    load(): Promise<DatabaseLoad | null>;
+    /** How many statements or transactions run, and wait for a connection. */
+    load(): DatabaseLoad;
     end(): Promise<void>;
   }>;
 
-export type DatabaseLoad = Readonly<{ busy: number; idle: number; waiting: number }>;
+export type DatabaseLoad = Readonly<{ running: number; waiting: number }>;
 
-/** Postgres cannot take the call now; nothing was sent. */
+/** Postgres cannot take the call now. */
 export class DatabaseUnavailableError extends Error {
   override name = 'DatabaseUnavailableError';
 }
 
 export type DatabaseOptions = Readonly<{
-  /** Opens the pool; called again after a failure, at the next statement. */
+  /** Opens a pool of `size` connections; called again when one could not be opened or does not answer. */
   open: () => Promise<DatabasePool>;
-  /** Statements that may wait for a connection; further ones fail at once, so that a stalled Postgres cannot fill the memory. */
+  size: number;
+  /** Statements that may wait for a connection; further ones fail at once: a stalled Postgres must not fill the memory. */
   maxWaiting: number;
+  /** Longest wait for a connection; default 10 s. */
+  waitTimeoutMs?: number;
   /**
-   * Longest wait for an answer, in ms. Postgres itself ends long statements; this covers a connection whose other
-   * end is gone without a word.
+   * Longest wait for an answer. It lies above the statement time-out, which Postgres keeps by itself, so that it is
+   * reached only by connections whose other end is gone without a word.
    */
   answerTimeoutMs: number;
 }>;
 
+const WAIT_TIMEOUT_MS = 10_000;
 const END_TIMEOUT_MS = 2_000;
 
-/** A pool that is opened by its first statement: the process starts, and recovers, while Postgres is down. */
+/**
+ * A pool that is opened by its first statement and replaced when it does not answer: the process starts, and recovers,
+ * while Postgres is down. The line before the pool is our own, since slonik forgets those who wait for a connection
+ * when the connections that were being made for others fail.
+ */
 export function openDatabase(options: DatabaseOptions): Database {
+  const permits = createPermits({ waitTimeoutMs: WAIT_TIMEOUT_MS, ...options, count: options.size });
   let opening: Promise<DatabasePool> | undefined;
   let ended = false;
 
   function pool(): Promise<DatabasePool> {
     if (ended) return Promise.reject(new DatabaseUnavailableError('the database pool is closed'));
-    opening ??= options.open().catch((error: unknown) => {
-      opening = undefined;
-      throw error;
-    });
-    return opening;
+    const attempt: Promise<DatabasePool> = opening ?? options.open();
+    if (!opening) attempt.catch(() => forget(attempt));
+    opening = attempt;
+    return attempt;
+  }
+
+  function forget(attempt: Promise<DatabasePool>): void {
+    if (opening === attempt) opening = undefined;
+  }
+
+  /** Connections that hang would be handed out until TCP gives them up, a quarter of an hour later. */
+  function replace(attempt: Promise<DatabasePool>): void {
+    if (opening !== attempt) return;
+    forget(attempt);
+    void endPool(attempt);
+  }
+
+  async function endPool(attempt: Promise<DatabasePool>): Promise<void> {
+    // Nor must they hold up the end of the process.
+    const late = new Promise<void>((resolve) => setTimeout(resolve, END_TIMEOUT_MS).unref());
+    await Promise.race([attempt.then((opened) => opened.end()).catch(() => undefined), late]);
+  }
+
+  async function answered<T>(work: (pool: DatabasePool) => Promise<T>): Promise<T> {
+    const attempt = pool();
+    const late = Promise.withResolvers<never>();
+    const timer = setTimeout(() => {
+      replace(attempt);
+      late.reject(new DatabaseUnavailableError(`no answer within ${options.answerTimeoutMs} ms`));
+    }, options.answerTimeoutMs);
+    try {
+      return await Promise.race([attempt.then(work), late.promise]);
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   async function run<T>(work: (pool: DatabasePool) => Promise<T>): Promise<T> {
-    const opened = await pool();
-    if (opened.state().waitingClients >= options.maxWaiting) {
-      throw new DatabaseUnavailableError('too many statements wait for a connection');
-    }
-    const late = Promise.withResolvers<never>();
-    const timer = setTimeout(
-      () => late.reject(new DatabaseUnavailableError(`no answer within ${options.answerTimeoutMs} ms`)),
-      options.answerTimeoutMs,
-    );
+    const giveBack = await permits.take().catch((error: unknown) => {
+      if (error instanceof NoPermitError) throw new DatabaseUnavailableError(`for a connection ${error.message}`);
+      throw error;
+    });
     try {
-      return await Promise.race([work(opened), late.promise]);
+      return await answered(work);
     } finally {
-      clearTimeout(timer);
+      giveBack();
     }
   }
 
@@ -75,17 +110,11 @@ export function openDatabase(options: DatabaseOptions): Database {
     any,
     many,
     query,
-    async load() {
-      const state = (await opening?.catch(() => undefined))?.state();
-      if (!state) return null;
-      return { busy: state.acquiredConnections, idle: state.idleConnections, waiting: state.waitingClients };
-    },
     transaction: (work) => run((opened) => opened.transaction(work, 0)),
+    load: () => ({ running: permits.taken(), waiting: permits.waiting() }),
     async end() {
       ended = true;
-      // Connections that do not answer must not hold up the end of the process.
-      const late = new Promise<void>((resolve) => setTimeout(resolve, END_TIMEOUT_MS).unref());
-      await Promise.race([opening?.then((opened) => opened.end()).catch(() => undefined), late]);
+      if (opening) await endPool(opening);
     },
   };
 }

@@ -9,6 +9,8 @@ export type Proxy = Readonly<{
   cut(): void;
   /** Holds all bytes back without a word, like a network that lost its way. */
   freeze(): void;
+  /** The same for the connections there are; new ones work, like a server that moved. */
+  freezeExisting(): void;
   /** Everything as before; what was frozen is cut. */
   restore(): void;
 }>;
@@ -61,6 +63,9 @@ export async function startProxy(t: TearDown, target: string): Promise<Proxy> {
     },
     freeze() {
       state = 'frozen';
+      for (const pair of pairs) hold(pair);
+    },
+    freezeExisting() {
       for (const pair of pairs) hold(pair);
     },
     restore() {

@@ -154,47 +154,77 @@ t.test('a database is opened by its first statement, and again after a failure',
   const { proxy } = await start(t, 'x');
   proxy.cut();
   let opened = 0;
-  const db = openDatabase({
-    open: () => {
-      opened += 1;
-      return openPool(proxy.url, { role: 'runner_api', size: 2 });
-    },
-    maxWaiting: 3,
-    answerTimeoutMs: 300,
+  const db = open(t, proxy.url, () => {
+    opened += 1;
   });
-  t.teardown(() => db.end());
   t.equal(opened, 0);
   await t.rejects(db.one(one));
   proxy.restore();
   t.same(await db.one(one), { one: 1 });
   t.same(await Promise.all([db.one(one), db.one(one)]), [{ one: 1 }, { one: 1 }]);
   t.equal(opened, 2, 'once for all of them');
-
-  const slow = Array.from({ length: 10 }, () => db.query(sql.unsafe`select pg_sleep(0.1)`).then(() => 'done', String));
-  const outcomes = await Promise.all(slow);
-  t.ok(
-    outcomes.some((outcome) => /too many statements wait/.test(outcome)),
-    'a bounded queue',
-  );
-  t.ok(outcomes.filter((outcome) => outcome === 'done').length >= 4);
-
-  proxy.freeze();
-  await t.rejects(db.one(one), { name: 'DatabaseUnavailableError', message: /no answer within 300 ms/ });
-  proxy.restore();
-  await until('works again', () =>
-    db.one(one).then(
-      () => true,
-      () => false,
-    ),
-  );
 });
 
-t.test('a transaction is one attempt: it commits whole or not at all', async (t) => {
-  const db = openDatabase({
-    open: () => openPool(database.url, { role: 'runner_api', size: 2 }),
-    maxWaiting: 10,
-    answerTimeoutMs: 5_000,
+t.test('statements stand in a line that is bounded in length and time', async (t) => {
+  const db = open(t, database.url);
+  const sleep = (seconds: number) => db.query(sql.unsafe`select pg_sleep(${seconds})`).then(() => 'done', String);
+  const outcomes = await Promise.all(Array.from({ length: 10 }, () => sleep(0.1)));
+  t.equal(outcomes.filter((outcome) => outcome === 'done').length, 5, 'two run, three wait');
+  t.ok(outcomes.every((outcome) => outcome === 'done' || /too many wait already/.test(outcome)));
+  const long = await Promise.all([sleep(0.7), sleep(0.7), sleep(0)]);
+  t.match(long, ['done', 'done', /waited 500 ms in vain/]);
+  t.same(db.load(), { running: 0, waiting: 0 });
+});
+
+t.test('nobody is forgotten in the line when connections fail', async (t) => {
+  const { proxy } = await start(t, 'x');
+  const db = open(t, proxy.url);
+  for (let round = 0; round < 20; round += 1) {
+    await until('works', () =>
+      db.one(one).then(
+        () => true,
+        () => false,
+      ),
+    );
+    const early = Array.from({ length: round % 4 }, () => db.one(one));
+    proxy.cut();
+    const began = Date.now();
+    await Promise.allSettled([...early, ...Array.from({ length: 5 }, () => db.one(one))]);
+    t.ok(Date.now() - began < 900, 'refused at once, not by a time-out');
+    proxy.restore();
+  }
+});
+
+t.test('a connection that does not answer is given up, and new ones are made', async (t) => {
+  const { proxy } = await start(t, 'x');
+  let opened = 0;
+  const db = open(t, proxy.url, () => {
+    opened += 1;
   });
+  await db.one(one);
+  proxy.freezeExisting();
+  await t.rejects(db.one(one), { name: 'DatabaseUnavailableError', message: /no answer within 1000 ms/ });
+  t.same(await db.one(one), { one: 1 }, 'the next statement has a new connection');
+  t.equal(opened, 2);
+});
+
+function open(t: Test, url: string, onOpen: () => void = () => {}) {
+  const db = openDatabase({
+    open: () => {
+      onOpen();
+      return openPool(url, { role: 'runner_api', size: 2 });
+    },
+    size: 2,
+    maxWaiting: 3,
+    waitTimeoutMs: 500,
+    answerTimeoutMs: 1_000,
+  });
+  t.teardown(() => db.end());
+  return db;
+}
+
+t.test('a transaction is one attempt: it commits whole or not at all', async (t) => {
+  const db = open(t, database.url);
   let runs = 0;
   await t.rejects(
     db.transaction(async (connection) => {

@@ -20,7 +20,9 @@ async function start(t: Test) {
   const url = roleUrl(proxy.url, { role: 'runner_api' });
   const pool = openDatabase({
     open: () => openPool(proxy.url, { role: 'runner_api', size: 4 }),
+    size: 4,
     maxWaiting: 100,
+    waitTimeoutMs: 5_000,
     answerTimeoutMs: 5_000,
   });
   let statements = 0;

@@ -34,7 +34,7 @@ t.test('metrics count by route template, never by the path that was sent', async
   t.match(text, 'http_request_duration_seconds_count{method="GET",route="unmatched",status="404"} 1');
   t.notMatch(text, /018f3c1e|unknown/);
   t.match(text, /^runner_pull_waiters 0$/m);
-  t.match(text, /^runner_database_connections\{state="idle"\} \d+$/m);
+  t.match(text, /^runner_database_statements\{state="waiting"\} 0$/m);
 });
 
 t.test('every answer carries the security headers', async (t) => {
