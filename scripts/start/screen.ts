@@ -1,6 +1,7 @@
 import path from 'node:path';
 import type { Config } from '../../engine/config.ts';
 import type { Database } from './database.ts';
+import { TOKEN_FILE } from './secrets.ts';
 
 const ownerAccess: Readonly<Record<Config['ownerAuth']['mode'], string>> = {
   open: 'open: whoever is on this machine, without a token (OWNER_AUTH)',
@@ -26,8 +27,14 @@ export type Screen = Readonly<{
 /** What a person sees when the start is ready. Secrets are named by their file alone. */
 export function screen({ config, url, database, tokenFile, organizationId }: Screen): string {
   const mode = config.ownerAuth.mode;
-  const authorization = mode === 'open' ? '' : ` -H "Authorization: Bearer $${mode === 'token' ? 'TOKEN' : 'JWT'}"`;
-  const away = url === 'http://127.0.0.1:3000' ? '' : ` --url ${url}`;
+  const authorization = mode === 'open' ? '' : ' -H "Authorization: Bearer $BUSINESS_RUNNER_OWNER_TOKEN"';
+  const owner = mode === 'open' ? '' : 'BUSINESS_RUNNER_OWNER_TOKEN=… ';
+  const service = tokenFile ? '' : 'BUSINESS_RUNNER_SERVICE_TOKEN=… ';
+  const usual = tokenFile === undefined || tokenFile === path.resolve('.data', TOKEN_FILE);
+  const away = [
+    ...(url === 'http://127.0.0.1:3000' ? [] : [` --url ${url}`]),
+    ...(usual ? [] : [` --token-file ${shown(tokenFile)}`]),
+  ].join('');
   const rows = [
     ['API', url],
     ['Documentation', `${url}/docs`],
@@ -45,10 +52,10 @@ ${rows.map(([name = '', value]) => `  ${name.padEnd(14)} ${value}`).join('\n')}
 
 Try next, in another terminal:
 
-  npm run demo${away && ` --${away}`}
+  ${owner}${service}npm run demo${away && ` --${away}`}
       a demo organization, in which a worker finishes two tasks while you watch
 
-  npm run worker -- --exec './my-agent.sh'${away}
+  ${service}npm run worker -- --exec './my-agent.sh'${away}
       a worker that runs your command for every task
 
   curl${authorization} -H 'Content-Type: application/json' ${url}/organizations/${organizationId} -d '{"slug": "acme", "name": "Acme"}'
