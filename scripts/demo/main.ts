@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
@@ -37,10 +39,10 @@ function readArguments() {
 }
 
 /** The reference worker, inside this process, for the demo organization alone. */
-function demoWorker(url: string, tokenFile: string | undefined, organizationId: string) {
+function demoWorker(url: string, tokenFile: string | undefined, organizationId: string, scratch: string) {
   const options = readOptions([
     ...['--exec', DEMO_COMMAND, '--url', url, '--organization', organizationId, '--profile', 'growth'],
-    ...['--worker-id', 'demo-worker', '--scratch', path.join(tmpdir(), `business-runner-demo-${process.pid}`)],
+    ...['--worker-id', 'demo-worker', '--scratch', scratch],
     ...(tokenFile === undefined ? [] : ['--token-file', tokenFile]),
   ]);
   if (!options) throw new OptionsError('no options');
@@ -79,7 +81,8 @@ async function demo(url: string, tokenFile: string | undefined): Promise<void> {
     );
   });
   const organizationId = await demoOrganization(api, say);
-  const worker = demoWorker(url, tokenFile, organizationId);
+  const scratch = path.join(tmpdir(), `business-runner-demo-${randomUUID()}`);
+  const worker = demoWorker(url, tokenFile, organizationId, scratch);
   const created: DemoTask[] = [];
   for (const body of demoTasks()) {
     const task = await api.createTask(organizationId, body);
@@ -103,6 +106,7 @@ async function demo(url: string, tokenFile: string | undefined): Promise<void> {
     over.abort();
     worker.end();
     await working.catch(() => {});
+    await rm(scratch, { recursive: true, force: true });
   }
 }
 

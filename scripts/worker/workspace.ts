@@ -52,7 +52,13 @@ export function workspaceAt(scratch: string, runId: string): Workspace {
 }
 
 export async function makeFolders(workspace: Workspace): Promise<void> {
-  await mkdir(path.dirname(workspace.root), { recursive: true, mode: 0o700 });
+  const scratch = path.dirname(workspace.root);
+  await mkdir(scratch, { recursive: true, mode: 0o700 });
+  // The temporary folder is everybody's: what somebody else made there under our name, or a link, is not for our files.
+  const stats = await lstat(scratch);
+  if (!stats.isDirectory() || (process.getuid && stats.uid !== process.getuid())) {
+    throw new WorkspaceError('the scratch folder belongs to another user; give another one by --scratch');
+  }
   // Not recursive: a folder that is there already was not made by this run.
   await mkdir(workspace.root, { mode: 0o700 });
   await mkdir(workspace.inputs);

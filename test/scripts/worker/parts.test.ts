@@ -112,6 +112,13 @@ t.test('outputs are the regular files, and links lead nowhere', async (t) => {
   const workspace = workspaceAt(await folder(t), 'run');
   await makeFolders(workspace);
   await t.rejects(makeFolders(workspace), { code: 'EEXIST' }, 'the folder of another run is never taken');
+  const elsewhere = path.join(path.dirname(workspace.root), 'link');
+  await symlink('/tmp', elsewhere);
+  await t.rejects(
+    makeFolders(workspaceAt(elsewhere, 'run')),
+    { name: 'WorkspaceError' },
+    'nor is a linked scratch folder',
+  );
   await mkdir(path.join(workspace.outputs, 'b', 'c'), { recursive: true });
   await mkdir(path.join(workspace.outputs, 'empty'));
   await writeFile(path.join(workspace.outputs, 'b', 'c', 'deep.txt'), 'deep');
