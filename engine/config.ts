@@ -105,7 +105,6 @@ export const settings = {
     help: 'first backoff after a failed run; doubles each attempt',
   },
   RETRY_BACKOFF_MAX_SECONDS: { schema: integer(1, 86_400), default: '300', help: 'longest backoff after a failed run' },
-  CHAT_START_SECONDS: { schema: integer(1, 86_400), default: '300', help: 'how long a chat turn waits for a runtime' },
   LOG_LEVEL: {
     schema: z.enum(
       ['fatal', 'error', 'warn', 'info', 'debug', 'silent'],
@@ -143,7 +142,6 @@ export type Config = Readonly<{
   runRequestMaxAttempts: number;
   retryBackoffSeconds: number;
   retryBackoffMaxSeconds: number;
-  chatStartSeconds: number;
   logLevel: z.output<Settings['LOG_LEVEL']['schema']>;
   validateResponses: boolean;
 }>;
@@ -215,7 +213,6 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     runRequestMaxAttempts: values.RUN_REQUEST_MAX_ATTEMPTS,
     retryBackoffSeconds: values.RETRY_BACKOFF_SECONDS,
     retryBackoffMaxSeconds: values.RETRY_BACKOFF_MAX_SECONDS,
-    chatStartSeconds: values.CHAT_START_SECONDS,
     logLevel: values.LOG_LEVEL,
     validateResponses: values.VALIDATE_RESPONSES,
   };
