@@ -1,0 +1,135 @@
+import { randomUUID } from 'node:crypto';
+import t from 'tap';
+import { createOrganization, createPlace, taskCreate } from '../../support/fixtures.ts';
+import { scenarios } from '../../support/invariants.ts';
+import { type Connection, openSession, openSql, refusal, transition } from '../../support/transitions.ts';
+
+const sql = await openSql(t);
+const scenario = scenarios(t, sql);
+
+type Slot = Readonly<{ organizationId: string; caller?: string; method?: string; path?: string; key?: string }>;
+
+function slotArguments(slot: Slot) {
+  return {
+    p_organization_id: slot.organizationId,
+    p_caller: slot.caller ?? 'operator',
+    p_method: slot.method ?? 'POST',
+    p_path: slot.path ?? '/x',
+    p_key: slot.key ?? 'k',
+  };
+}
+
+function begin(connection: Connection, slot: Slot, bodyHash = 'h') {
+  return transition(connection, 'idempotency_begin', { ...slotArguments(slot), p_body_hash: bodyHash });
+}
+
+function finish(connection: Connection, slot: Slot, body: unknown = { made: 1 }) {
+  return transition(connection, 'idempotency_finish', { ...slotArguments(slot), p_status: 201, p_body: body });
+}
+
+scenario('the first answer of a key is given again to the same call', async (test) => {
+  const slot = { organizationId: await createOrganization(sql) };
+  test.same(await begin(sql.api, slot), { fresh: true });
+  test.same(await finish(sql.api, slot), { kept: true });
+  test.same(await begin(sql.api, slot), { replay: { statusCode: 201, body: { made: 1 } } });
+  test.match(await refusal(begin(sql.api, slot, 'other body')), {
+    status: 409,
+    code: 'idempotency_key_reused',
+    raised: true,
+  });
+});
+
+scenario('a key belongs to its organization, caller, method and path', async (test) => {
+  const slot = { organizationId: await createOrganization(sql) };
+  await begin(sql.api, slot);
+  for (const other of [
+    { organizationId: await createOrganization(sql) },
+    { ...slot, caller: 'owner:someone' },
+    { ...slot, method: 'PUT' },
+    { ...slot, path: '/y' },
+    { ...slot, key: 'k2' },
+  ]) {
+    test.same(await begin(sql.api, other, 'other body'), { fresh: true });
+  }
+});
+
+scenario('a second call waits for the first, and gets its answer without doing the work', async (test) => {
+  const place = await createPlace(sql);
+  const [one, two] = [await openSession(test, sql), await openSession(test, sql)];
+  await one.begin();
+  test.same(await begin(one, place), { fresh: true });
+  const late = begin(two, place);
+  await two.waits();
+  await taskCreate(one, place, { title: 'the work' });
+  await finish(one, place, { title: 'the work' });
+  await one.commit();
+  test.same(await late, { replay: { statusCode: 201, body: { title: 'the work' } } });
+});
+
+scenario('a second call with another body waits for the first too, and is refused', async (test) => {
+  const slot = { organizationId: await createOrganization(sql) };
+  const [one, two] = [await openSession(test, sql), await openSession(test, sql)];
+  await one.begin();
+  await begin(one, slot);
+  const late = refusal(begin(two, slot, 'other body'));
+  await two.waits();
+  await finish(one, slot);
+  await one.commit();
+  test.match(await late, { status: 409, code: 'idempotency_key_reused' });
+});
+
+scenario('when the first call is rolled back, the second does the work', async (test) => {
+  const place = await createPlace(sql);
+  const [one, two] = [await openSession(test, sql), await openSession(test, sql)];
+  await one.begin();
+  await begin(one, place);
+  await taskCreate(one, place);
+  await two.begin();
+  const late = begin(two, place, 'other body');
+  await two.waits();
+  await one.rollback();
+  test.same(await late, { fresh: true });
+  await finish(two, place);
+  await two.commit();
+  test.same(await begin(sql.api, place, 'other body'), { replay: { statusCode: 201, body: { made: 1 } } });
+});
+
+scenario('a key is kept for 24 hours, whether it was cleaned up or not', async (test) => {
+  const old = { organizationId: await createOrganization(sql) };
+  const young = { organizationId: await createOrganization(sql) };
+  for (const slot of [old, young]) {
+    await begin(sql.api, slot);
+    await finish(sql.api, slot);
+  }
+  const age = (organizationId: string, interval: string) =>
+    sql.owner.query(`update app.idempotency_keys set created_at = now() - $2::interval where organization_id = $1`, [
+      organizationId,
+      interval,
+    ]);
+  await age(old.organizationId, '24 hours 1 second');
+  await age(young.organizationId, '23 hours 59 minutes');
+  test.same(await begin(sql.api, old, 'other body'), { fresh: true });
+  test.match(await begin(sql.api, young), { replay: { statusCode: 201 } });
+  await age(old.organizationId, '25 hours');
+  test.same(await transition(sql.jobs, 'idempotency_keys_clean', { p_limit: 100 }), { removed: 1 });
+  test.same(await transition(sql.jobs, 'idempotency_keys_clean', { p_limit: 100 }), { removed: 0 });
+  test.match(await begin(sql.api, young), { replay: { statusCode: 201 } });
+});
+
+scenario('the clean-up takes at most what it was asked for, and waits for nobody', async (test) => {
+  const slots = Array.from({ length: 5 }, () => ({ organizationId: randomUUID() }));
+  for (const slot of slots) await begin(sql.api, slot);
+  await sql.owner.query(
+    `update app.idempotency_keys set created_at = now() - interval '2 days' where organization_id = any ($1)`,
+    [slots.map((slot) => slot.organizationId)],
+  );
+  const holder = await openSession(test, sql, 'owner');
+  await holder.begin();
+  await holder.query('select from app.idempotency_keys where organization_id = $1 for update', [
+    slots[0]?.organizationId,
+  ]);
+  test.same(await transition(sql.jobs, 'idempotency_keys_clean', { p_limit: 3 }), { removed: 3 });
+  test.same(await transition(sql.jobs, 'idempotency_keys_clean', { p_limit: 3 }), { removed: 1 });
+  await holder.rollback();
+  test.same(await transition(sql.jobs, 'idempotency_keys_clean', { p_limit: 3 }), { removed: 1 });
+});
