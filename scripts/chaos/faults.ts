@@ -5,8 +5,8 @@ import type { Supervised } from './supervised.ts';
 import { LEASE_MS, type World } from './world.ts';
 
 const LOOK_MS = 20;
-/** Where work does not go on, the next fault does not wait for it longer than this. */
-const PATIENCE_MS = [1_200, 3_500] as const;
+/** Where work stands still for so long, the next fault does not wait for it: faults that meet are worth more. */
+const PATIENCE_MS = [1_500, 4_000] as const;
 
 export const faultNames = [
   'worker killed',
@@ -130,20 +130,36 @@ function faults({ world, random, signal }: FaultOptions): Readonly<Record<FaultN
   };
 }
 
+/** How far the work has come. */
+export type Stage = Readonly<{ completed: number; runs: number }>;
+
 /**
  * Deals the deck in an order that the seed decides, spread over the work: fault after fault comes when its share of the
- * tasks is completed, or when nothing goes on any more.
+ * tasks is completed, or when nothing has gone on for a while.
  */
 export async function dealFaults(
-  options: FaultOptions & Readonly<{ deck: Deck; tasks: number; completed: () => number }>,
+  options: FaultOptions & Readonly<{ deck: Deck; tasks: number; stage: () => Stage }>,
 ): Promise<void> {
-  const { world, random, deck, tasks, completed, signal } = options;
+  const { world, random, deck, tasks, stage, signal } = options;
   const cards = random.shuffle(faultNames.flatMap((name) => Array.from({ length: deck[name] ?? 0 }, () => name)));
   const play = faults(options);
+
+  async function untilDue(completed: number): Promise<void> {
+    const patienceMs = random.between(...PATIENCE_MS);
+    let last = stage();
+    let movedAt = performance.now();
+    while (last.completed < completed) {
+      await sleep(LOOK_MS, undefined, { signal });
+      const now = stage();
+      if (now.completed !== last.completed || now.runs !== last.runs) movedAt = performance.now();
+      last = now;
+      // Before the first run there is nothing to disturb.
+      if (now.runs > 0 && performance.now() - movedAt > patienceMs) return;
+    }
+  }
+
   for (const [index, name] of cards.entries()) {
-    const due = Math.floor(tasks * (0.04 + (0.84 * index) / cards.length));
-    const patience = performance.now() + random.between(...PATIENCE_MS);
-    while (completed() < due && performance.now() < patience) await sleep(LOOK_MS, undefined, { signal });
+    await untilDue(Math.max(1, Math.floor(tasks * (0.04 + (0.84 * index) / cards.length))));
     await play[name]();
     world.recorder.count(name);
   }

@@ -8,8 +8,8 @@ import { createLoad } from './load.ts';
 import { createOwner } from './owner.ts';
 import type { World } from './world.ts';
 
-const LOOK_MS = 200;
-const INVARIANTS_EVERY_MS = 1_500;
+const LOOK_MS = 250;
+const INVARIANTS_EVERY_MS = 2_000;
 
 export type Progress = Readonly<{ created: number; completed: number; runs: number; expired: number }>;
 
@@ -91,7 +91,7 @@ export async function runRound(world: World, options: RoundOptions): Promise<Rou
 
   const parts = [
     createLoad({ ...load, backlog: Math.max(20, Math.ceil(tasks / 5)) }),
-    dealFaults({ world, random: random.fork('faults'), deck, tasks, completed, signal }),
+    dealFaults({ world, random: random.fork('faults'), deck, tasks, stage: watching.progress, signal }),
   ];
   const working = Promise.all(parts).then(() => {
     busy = false;
