@@ -27,6 +27,9 @@ export function logRequests(log: Logger, metrics: Metrics) {
       return { ...(traceId ? { traceId } : {}), ...(endpoint ? { operation: endpoint.operationId } : {}) };
     },
     customAttributeKeys: { reqId: 'requestId' },
+    // The error itself is logged where it is mapped, with its cause.
+    customErrorMessage: () => 'request completed',
+    customErrorObject: (_req, _res, _error, { err: _made, ...line }) => line,
     customLogLevel(req, res) {
       if (requestState(req).endpoint?.tag === 'System') return 'debug';
       if (res.statusCode < 500) return 'info';
