@@ -1,9 +1,7 @@
 import { z } from 'zod';
+import { uuid } from '../http/schemas.ts';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-
-/** A UUID of any version, as a path, query or body names it; upper case is taken too, and goes on in lower case. */
-export const uuid = z.string().regex(UUID, 'must be a UUID').toLowerCase().meta({ format: 'uuid' });
 
 /** `{organizationId}` of a path. */
 export const organizationId = uuid.describe('The organization.');

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import { z } from 'zod';
-import { uuid } from './ids.ts';
+import { uuid } from '../http/schemas.ts';
 import { instant } from './instant.ts';
 import { logicalUri } from './logical_uri.ts';
 import { LOG_STATES } from './run.ts';

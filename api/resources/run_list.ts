@@ -4,8 +4,8 @@ import type { Queries } from '../../engine/db/call.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { requireOrganization, scoped } from '../../engine/db/scope.ts';
 import { keyset, type Pagination, pageQuery } from '../http/pagination.ts';
+import { uuid } from '../http/schemas.ts';
 import { conditions } from './conditions.ts';
-import { uuid } from './ids.ts';
 import { RUN_MODES, RUN_STATUSES, type Run, runPageRow, runRow, runSelect } from './run.ts';
 
 /** Query of the run list (contract 4.7). */

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { taskRef, uuid } from './ids.ts';
+import { uuid } from '../http/schemas.ts';
+import { taskRef } from './ids.ts';
 import { instant } from './instant.ts';
 import { TASK_KINDS } from './task.ts';
 import { newTaskSpecSchema, taskSpecPatchSchema } from './task_spec.ts';

@@ -4,8 +4,9 @@ import type { Queries } from '../../engine/db/call.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { requireOrganization, scoped } from '../../engine/db/scope.ts';
 import { keyset, type Pagination, pageQuery, type Sort } from '../http/pagination.ts';
+import { uuid } from '../http/schemas.ts';
 import { conditions } from './conditions.ts';
-import { isUuid, uuid } from './ids.ts';
+import { isUuid } from './ids.ts';
 import { TASK_KINDS, TASK_PHASES, TASK_STATUSES, type Task, taskPageRow, taskRow, taskSelect } from './task.ts';
 
 const sorts = {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { acceptanceCriterionSchema, isOutputPath } from '../../engine/acceptance/index.ts';
-import { uuid } from './ids.ts';
+import { uuid } from '../http/schemas.ts';
 
 /** A relative path with forward slashes, as inputs and outputs have. */
 export const filePath = z

@@ -5,7 +5,7 @@ import { runOutputKey } from '../../../engine/storage/index.ts';
 import { sendBytes } from '../../http/bytes.ts';
 import { type Endpoint, endpoint } from '../../http/endpoint.ts';
 import { invalid } from '../../http/errors.ts';
-import { uuid } from '../../resources/ids.ts';
+import { uuid } from '../../http/schemas.ts';
 import { leaseFields, runId } from '../../resources/lease.ts';
 import { getInputBytes, getInputManifest, inputManifestSchema } from '../../resources/run_files.ts';
 import {

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { call, json } from '../../../engine/db/call.ts';
 import { type Endpoint, endpoint } from '../../http/endpoint.ts';
+import { uuid } from '../../http/schemas.ts';
 import { PULL_CHANNEL } from '../../pull_broker.ts';
-import { uuid } from '../../resources/ids.ts';
 import {
   bodyHash,
   completeBody,

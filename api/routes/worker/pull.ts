@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type Endpoint, endpoint } from '../../http/endpoint.ts';
+import { uuid } from '../../http/schemas.ts';
 import { agentProfileRow, agentProfileSchema } from '../../resources/agent_profile.ts';
-import { uuid } from '../../resources/ids.ts';
 import { RUN_MODES } from '../../resources/run.ts';
 import { taskRow, taskSchema } from '../../resources/task.ts';
 import { timestamp } from '../../resources/timestamp.ts';
