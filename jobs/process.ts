@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Config } from '../engine/config.ts';
-import { isUnavailable } from '../engine/db/errors.ts';
+import { findPostgresError, isUnavailable } from '../engine/db/errors.ts';
 import { codeVersion, databaseVersion } from '../engine/db/schema/version.ts';
 import { createThrottle, logThrottled } from '../engine/log.ts';
 import { type OpenServices, openServices } from './services.ts';
@@ -24,13 +24,18 @@ class NotMigratedError extends Error {
   override name = 'NotMigratedError';
 }
 
+// insufficient_privilege, undefined_table, undefined_function, invalid_schema_name, and a role that is not there.
+const missing = new Set(['42501', '42P01', '42883', '3F000', '22023']);
+
+/** Does not take an unfinished migration for a fault: its last steps are the queue's rights, and the functions. */
+function isMissing(error: unknown): boolean {
+  return missing.has(findPostgresError(error)?.code ?? '');
+}
+
 async function requireMigrated(services: OpenServices, needed: number): Promise<void> {
-  const version = await databaseVersion(services.db).catch((error: unknown) => {
-    if (isUnavailable(error)) throw error;
-    throw new NotMigratedError('the database was never migrated: run npm run migrate', { cause: error });
-  });
+  const version = await databaseVersion(services.db);
   if (version >= needed) return;
-  throw new NotMigratedError(`the database is at migration ${version}, and ${needed} is needed: run npm run migrate`);
+  throw new NotMigratedError(`the database is at migration ${version}, and ${needed} is needed`);
 }
 
 /**
@@ -49,8 +54,10 @@ export function startJobs(config: Config, log: Logger): Jobs {
       await requireMigrated(services, needed);
       workers = await startWorkers(services);
     } catch (error) {
-      if (!isUnavailable(error) && !(error instanceof NotMigratedError)) throw error;
-      logThrottled(log, throttle, 'jobs cannot be taken yet', error);
+      const migrated = !isMissing(error) && !(error instanceof NotMigratedError);
+      if (migrated && !isUnavailable(error)) throw error;
+      const reason = migrated ? 'the database is away' : 'the database is not migrated (npm run migrate)';
+      logThrottled(log, throttle, `jobs cannot be taken yet: ${reason}`, error);
       return;
     }
     first.resolve();

@@ -20,8 +20,11 @@ export function createQuarantine(now: () => number = Date.now): Quarantine {
   return {
     add(id) {
       const known = items.get(id);
+      items.delete(id);
+      // The order of a Map is that of insertion: those that failed longest ago come first.
       for (const [other, { until }] of items) {
-        if (until + FORGOTTEN_AFTER_MS < now() || items.size >= MAX_ITEMS) items.delete(other);
+        if (until + FORGOTTEN_AFTER_MS >= now() && items.size < MAX_ITEMS) break;
+        items.delete(other);
       }
       const delay = known ? Math.min(known.delay * 2, LONGEST_MS) : FIRST_MS;
       items.set(id, { until: now() + delay, delay });

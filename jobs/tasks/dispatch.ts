@@ -38,7 +38,7 @@ function createLanes(services: JobServices, signal: AbortSignal) {
     try {
       moved += await mover.move(dues, signal);
     } catch (error) {
-      logThrottled(services.log, throttle, 'dispatch cannot reach the database', error);
+      logThrottled(services.log, throttle, 'dispatch cannot move what is due', error);
     } finally {
       lanes.delete(organizationId);
       if (full && moved > 0) wake.resolve();
@@ -95,7 +95,7 @@ export const dispatch: Task<'dispatch'> = async (_payload, context) => {
         if (await isSuperseded(dispatchDb, jobId)) return 'done';
         await lanes.round();
       } catch (error) {
-        logThrottled(log, throttle, 'dispatch cannot reach the database', error);
+        logThrottled(log, throttle, 'dispatch cannot read what is due', error);
       }
       await pause(lanes.more(), signal);
     }

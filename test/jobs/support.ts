@@ -13,7 +13,7 @@ import { until } from '../support/wait.ts';
 
 export type Logged = Record<string, unknown> & { readonly msg: string };
 
-export type TestJobs = Jobs & Readonly<{ logged: Logged[]; storage: Storage }>;
+export type TestJobs = Jobs & Readonly<{ logged: Logged[]; storage: Storage; storageUrl: string }>;
 
 /** Parsed lines of a log. */
 export function collectLog(): { readonly logged: Logged[]; write: (line: string) => void } {
@@ -41,7 +41,7 @@ export async function openJobs(t: TearDown, databaseUrl: string, settings: NodeJ
   const jobs = startJobs(config, createLogger('debug', 'jobs', { write }));
   t.teardown(() => jobs.stop());
   await Promise.race([jobs.ready, jobs.failed]);
-  return { ...jobs, logged, storage: openStorage(config.storageUrl) };
+  return { ...jobs, logged, storage: openStorage(config.storageUrl), storageUrl: config.storageUrl };
 }
 
 export type JobsProcess = Readonly<{

@@ -1,0 +1,50 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, utimes, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t from 'tap';
+import { openSql } from '../support/transitions.ts';
+import { until } from '../support/wait.ts';
+import { addJob, openJobs, queued } from './support.ts';
+
+const sql = await openSql(t);
+const jobs = await openJobs(t, sql.url);
+
+async function run(task: string, payload: unknown = {}): Promise<void> {
+  await addJob(sql.owner, task, payload, task);
+  await until(`${task} has run`, async () => (await queued(sql.owner, task)).every((job) => job.last_error !== null));
+}
+
+t.test('idempotency keys go after a day, all of them, and no other', async (t) => {
+  await sql.owner.query(
+    `insert into app.idempotency_keys (organization_id, caller, method, path, key, body_hash, created_at)
+     select $1, 'test', 'POST', '/tasks', 'key ' || n, 'hash', now() - case when n <= 2100 then interval '25 hours' else interval '23 hours' end
+     from generate_series(1, 2103) n`,
+    [randomUUID()],
+  );
+  await run('idempotency_keys__clean');
+  const { rows } = await sql.owner.query('select key from app.idempotency_keys order by key');
+  t.same(rows, [{ key: 'key 2101' }, { key: 'key 2102' }, { key: 'key 2103' }]);
+});
+
+t.test('uploads that nobody will finish go after a day', async (t) => {
+  await jobs.storage.put('a/b', (async function* () {})());
+  const incoming = path.join(fileURLToPath(jobs.storageUrl), '.incoming');
+  await mkdir(incoming, { recursive: true });
+  const yesterday = new Date(Date.now() - 25 * 3_600_000);
+  for (const name of ['old', 'new']) await writeFile(path.join(incoming, name), 'half');
+  await utimes(path.join(incoming, 'old'), yesterday, yesterday);
+  await run('storage__clean');
+  t.ok(jobs.logged.some(({ msg, removed }) => msg === 'abandoned uploads are removed' && removed === 1));
+  t.same(await jobs.storage.stat('a/b'), { size: 0 });
+});
+
+t.test('a job with a wrong payload fails with its id in the log, and is kept', async (t) => {
+  await run('organizations__delete', { organizationId: 'none' });
+  const [job] = await queued(sql.owner, 'organizations__delete');
+  t.match(job?.last_error, /^wrong payload of organizations__delete: /);
+  t.match(
+    jobs.logged.find((line) => line['jobId'] === job?.id),
+    { level: 'error', msg: 'a job failed and will run again', task: 'organizations__delete', attempt: 1 },
+  );
+});
