@@ -9,6 +9,7 @@ export const catalog = {
   organizations__delete: z.strictObject({ organizationId: z.uuid(), late: z.boolean().default(false) }),
   idempotency_keys__clean: nothing,
   storage__clean: nothing,
+  jobs__check: nothing,
 } as const satisfies Readonly<Record<string, z.ZodType>>;
 
 export type TaskName = keyof typeof catalog;

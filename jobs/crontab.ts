@@ -14,4 +14,5 @@ export const crontab: readonly (CronItem & { readonly task: TaskName })[] = [
   },
   { task: 'idempotency_keys__clean', match: '7 * * * *', options: { jobKey: 'idempotency_keys__clean' } },
   { task: 'storage__clean', match: '37 * * * *', options: { jobKey: 'storage__clean' } },
+  { task: 'jobs__check', match: '52 * * * *', options: { jobKey: 'jobs__check' } },
 ];

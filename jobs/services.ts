@@ -56,7 +56,7 @@ export function openServices(config: Config, log: Logger): OpenServices {
     });
   }
 
-  // A half for the queue (one of them listens), and the rest for the work.
+  // Beside those of dispatch: a half for the queue (one of them listens), a quarter for the work of the jobs.
   const dispatchDb = database(DISPATCH_LANES + 1, DISPATCH);
   const db = database(Math.max(1, Math.floor(databasePoolSize / 4)), {});
   const queuePool = openQueuePool(directUrl, Math.max(2, Math.floor(databasePoolSize / 2)), log);

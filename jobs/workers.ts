@@ -15,6 +15,7 @@ import type { OpenServices } from './services.ts';
 import type { AddJob, Task } from './task.ts';
 import { dispatch } from './tasks/dispatch.ts';
 import { idempotencyKeysClean } from './tasks/idempotency_keys__clean.ts';
+import { jobsCheck } from './tasks/jobs__check.ts';
 import { organizationsDelete } from './tasks/organizations__delete.ts';
 import { storageClean } from './tasks/storage__clean.ts';
 
@@ -23,6 +24,7 @@ const tasks: Readonly<{ [N in TaskName]: Task<N> }> = {
   organizations__delete: organizationsDelete,
   idempotency_keys__clean: idempotencyKeysClean,
   storage__clean: storageClean,
+  jobs__check: jobsCheck,
 };
 
 /** Adds a job; one with the same key that waits is replaced, one that runs is left to end. */

@@ -48,3 +48,22 @@ t.test('a job with a wrong payload fails with its id in the log, and is kept', a
     { level: 'error', msg: 'a job failed and will run again', task: 'organizations__delete', attempt: 1 },
   );
 });
+
+t.test('jobs that nobody will run are told', async (t) => {
+  await sql.owner.query(`select graphile_worker.add_job('mistyped', run_at => now() - interval '1 hour')`);
+  await sql.owner.query(`select graphile_worker.add_job('mistyped_now')`);
+  await sql.owner.query(
+    `update graphile_worker._private_jobs set attempts = max_attempts where last_error is not null`,
+  );
+  await run('jobs__check');
+  const told = jobs.logged.filter(({ msg }) => msg.startsWith('jobs w'));
+  t.equal(told.length, 2);
+  t.match(
+    told.find(({ task }) => task === 'mistyped'),
+    { level: 'error', jobs: 1, msg: 'jobs wait whose task this version does not have' },
+  );
+  t.match(
+    told.find(({ task }) => task === 'organizations__delete'),
+    { level: 'error', jobs: 1, msg: /^jobs were given up/ },
+  );
+});
