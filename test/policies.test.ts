@@ -1,0 +1,213 @@
+import { randomUUID } from 'node:crypto';
+import type { ClientBase } from 'pg';
+import t from 'tap';
+import {
+  appendLogs,
+  completeRun,
+  createPlace,
+  createTask,
+  logEntry,
+  OWNER,
+  type Place,
+  recordOutput,
+  runNext,
+  sha256,
+} from './support/fixtures.ts';
+import { openSql, transition } from './support/transitions.ts';
+
+const sql = await openSql(t);
+
+const ROLES = ['runner_api', 'runner_jobs', 'runner_admin', 'runner_report', 'runner_scoped', 'runner_global'] as const;
+const VERBS = ['select', 'insert', 'update', 'delete'] as const;
+const TENANTS = ['own', 'other', 'none'] as const;
+
+type Role = (typeof ROLES)[number];
+type Verb = (typeof VERBS)[number];
+type Tenant = (typeof TENANTS)[number];
+/** `reached`: the verb works on the row. `hidden`: it runs, and finds no row. `refused`: permission denied. */
+type Outcome = 'reached' | 'hidden' | 'refused';
+
+/**
+ * The rules: the tenant's transition functions (runner_scoped) do everything to rows of the tenant that is set; the API
+ * reads them; nobody else touches them. Exceptions are named here, by table.
+ */
+const NOT_READ_BY_API = ['task_identifiers', 'capabilities', 'idempotency_keys'];
+const READ_BY_JOBS = ['organizations', 'agent_profiles', 'tasks', 'run_requests', 'runs', 'dispatch', 'dispatch_lanes'];
+/** What the named cross-tenant functions (runner_global) do to rows of every tenant. */
+const GLOBAL: Readonly<Record<string, readonly Verb[]>> = {
+  organizations: ['select'],
+  organization_members: ['select'],
+  agent_profiles: ['select'],
+  tasks: ['select'],
+  run_requests: ['select', 'update'],
+  dispatch: ['select', 'update'],
+  dispatch_lanes: ['select', 'update'],
+  idempotency_keys: ['select', 'update', 'delete'],
+};
+/** Tables that belong to no tenant: who does what. */
+const SHARED: Readonly<Record<string, Partial<Record<Role, readonly Verb[]>>>> = {
+  agent_catalogs: { runner_global: ['select', 'insert'], runner_scoped: ['select'], runner_api: ['select'] },
+  pull_gate: { runner_global: ['select', 'update'] },
+  schema_migrations: { runner_api: ['select'], runner_jobs: ['select'], runner_admin: ['select'] },
+  schema_functions: {},
+};
+
+function expected(table: string, role: Role, tenant: Tenant, verb: Verb): Outcome {
+  const shared = SHARED[table];
+  if (shared) return shared[role]?.includes(verb) ? 'reached' : 'refused';
+  if (role === 'runner_global') return GLOBAL[table]?.includes(verb) ? 'reached' : 'refused';
+  const visible = tenant === 'own' ? 'reached' : 'hidden';
+  // A row of another tenant is not there to be changed, and may not be put there.
+  if (role === 'runner_scoped') return verb === 'insert' && tenant !== 'own' ? 'refused' : visible;
+  const reads =
+    (role === 'runner_api' && !NOT_READ_BY_API.includes(table)) ||
+    (role === 'runner_jobs' && READ_BY_JOBS.includes(table));
+  return reads && verb === 'select' ? visible : 'refused';
+}
+
+type Table = Readonly<{ name: string; tenantColumn: string | null; columns: readonly string[] }>;
+
+async function tables(): Promise<Table[]> {
+  const { rows } = await sql.owner.query<{ name: string; columns: string[] }>(
+    `select c.relname as name, array_agg(a.attname::text order by a.attnum) filter (where a.attgenerated = '' and a.attidentity = '') as columns
+     from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+     where c.relnamespace = 'app'::regnamespace and c.relkind in ('r', 'p', 'm', 'v', 'f') group by c.relname order by 1`,
+  );
+  return rows.map(({ name, columns }) => {
+    const tenantColumn =
+      name === 'organizations' ? 'id' : columns.includes('organization_id') ? 'organization_id' : null;
+    return { name, columns, tenantColumn };
+  });
+}
+
+/** A tenant with at least one row in every table. */
+async function createTenant(): Promise<Place> {
+  const place = await createPlace(sql);
+  const { organizationId } = place;
+  const first = await createTask(sql, place, { spec: { inputs: [{ kind: 'inline', path: 'a', text: 'b' }] } });
+  const run = await runNext(sql, place);
+  await appendLogs(sql.api, run, [logEntry(1)]);
+  await recordOutput(sql.api, run, 'out.txt');
+  await createTask(sql, place, { dependsOn: [first.id] });
+  await createTask(sql, place);
+  const asking = await runNext(sql, place);
+  await completeRun(sql.api, asking, { result: { kind: 'needs_input', question: '?' } });
+  await transition(sql.api, 'task_input_put', {
+    p_organization_id: organizationId,
+    p_task_ref: first.id,
+    p_path: 'in.csv',
+    p_storage_key: 'k',
+    p_size: 1,
+    p_sha256: sha256(''),
+    p_media_type: 'text/csv',
+    p_actor: OWNER,
+  });
+  const member = { p_organization_id: organizationId, p_subject: 'me', p_role: 'owner' };
+  await transition(sql.api, 'organization_member_put', member);
+  await sql.api.query(`select app.idempotency_begin($1, 'c', 'POST', '/x', 'k', 'h')`, [organizationId]);
+  return place;
+}
+
+function statement(table: Table, verb: Verb, where: string): string {
+  const target = `app.${table.name}`;
+  const column = table.tenantColumn ?? table.columns[0];
+  if (verb === 'select') return `select ${column} from ${target} ${where}`;
+  if (verb === 'delete') return `delete from ${target} ${where}`;
+  if (verb === 'update') return `update ${target} set ${column} = ${column} ${where}`;
+  const list = table.columns.join(', ');
+  return `insert into ${target} (${list}) select ${list} from jsonb_populate_record(null::${target}, $1)`;
+}
+
+/** Refused before the row is looked at; anything that constraints or triggers say comes after the permission. */
+const AFTER_PERMISSION = ['23505', '23503', 'P0001', '23001'];
+
+async function attempt(client: ClientBase, table: Table, verb: Verb, target: string, row: unknown): Promise<Outcome> {
+  const where = table.tenantColumn ? `where ${table.tenantColumn} = '${target}'` : '';
+  await client.query('savepoint attempt');
+  try {
+    const { rowCount } = await client.query(statement(table, verb, where), verb === 'insert' ? [row] : []);
+    return (rowCount ?? 0) > 0 ? 'reached' : 'hidden';
+  } catch (error) {
+    const code = String((error as { code?: string }).code);
+    if (code === '42501') return 'refused';
+    if (AFTER_PERMISSION.includes(code)) return 'reached';
+    throw error;
+  } finally {
+    await client.query('rollback to savepoint attempt');
+  }
+}
+
+const own = await createTenant();
+const other = await createTenant();
+await sql.owner.query(`insert into app.agent_catalogs (revision, catalog) values ($1, '{}')`, ['0'.repeat(64)]);
+
+t.test('every table of a tenant has rows of both tenants, or the matrix would say nothing about it', async (test) => {
+  for (const table of await tables()) {
+    for (const place of [own, other]) {
+      const where = table.tenantColumn ? `where ${table.tenantColumn} = '${place.organizationId}'` : '';
+      const { rows } = await sql.owner.query(`select count(*)::int as n from app.${table.name} ${where}`);
+      test.ok(rows[0].n > 0, table.name);
+    }
+    test.ok(table.tenantColumn !== null || table.name in SHARED, `${table.name} is a tenant's, or named as shared`);
+  }
+});
+
+for (const table of await tables()) {
+  t.test(`${table.name}: who reads and writes which tenant's rows`, async (test) => {
+    const client = await sql.owner.connect();
+    await client.query('begin');
+    try {
+      const outcomes: Record<string, Outcome> = {};
+      const expectations: Record<string, Outcome> = {};
+      for (const tenant of TENANTS) {
+        const target = tenant === 'other' ? other.organizationId : own.organizationId;
+        const where = table.tenantColumn ? `where ${table.tenantColumn} = '${target}'` : '';
+        const { rows } = await client.query(`select to_jsonb(r) as row from app.${table.name} r ${where} limit 1`);
+        for (const role of ROLES) {
+          await client.query('savepoint role');
+          await client.query(`set local role ${role}`);
+          await client.query(`select set_config('app.organization_id', $1, true)`, [
+            tenant === 'none' ? '' : own.organizationId,
+          ]);
+          for (const verb of VERBS) {
+            const key = `${role} ${verb}, ${tenant}`;
+            outcomes[key] = await attempt(client, table, verb, target, rows[0].row);
+            expectations[key] = expected(table.name, role, tenant, verb);
+          }
+          await client.query('rollback to savepoint role');
+        }
+      }
+      test.same(outcomes, expectations);
+    } finally {
+      await client.query('rollback');
+      client.release();
+    }
+  });
+}
+
+t.test('a tenant that was set in one transaction is not there in the next', async (test) => {
+  const client = await sql.api.connect();
+  try {
+    await client.query('begin');
+    await client.query(`select set_config('app.organization_id', $1, true)`, [own.organizationId]);
+    test.ok((await client.query('select id from app.tasks')).rowCount);
+    await client.query('commit');
+    test.equal((await client.query('select id from app.tasks')).rowCount, 0);
+    await client.query(`select app.task_create($1, $2, '{"kind": "owner"}')`, [
+      own.organizationId,
+      { title: 'x', ownerAgentProfileId: own.profileId, dedupeKey: randomUUID() },
+    ]);
+    test.equal((await client.query('select id from app.tasks')).rowCount, 0, 'nor after a transition');
+  } finally {
+    client.release();
+  }
+});
+
+t.test('secrets of leases and of calls are nobody’s to read, not even by name', async (test) => {
+  for (const pool of [sql.api, sql.jobs]) {
+    await test.rejects(pool.query('select lease_secret_hash from app.run_requests'), { code: '42501' });
+    await test.rejects(pool.query('select lease_secret_hash from app.runs'), { code: '42501' });
+    await test.rejects(pool.query('select * from app.runs'), { code: '42501' });
+    await test.rejects(pool.query('select token_hash from app.capabilities'), { code: '42501' });
+  }
+});
