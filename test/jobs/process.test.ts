@@ -97,6 +97,7 @@ t.test('a database that is not migrated yet is waited for', async (t) => {
   await until('it says so', () => logged.some(({ msg }) => waits.test(msg)));
   await migrate(url);
   await ready;
+  t.ok(logged.some(({ msg }) => msg === 'jobs are taken'));
 });
 
 t.test('wrong settings are told in one line', async (t) => {
