@@ -5,6 +5,9 @@ import { instant } from './instant.ts';
 import { TASK_KINDS } from './task.ts';
 import { newTaskSpecSchema, taskSpecPatchSchema } from './task_spec.ts';
 
+// An integer of Postgres.
+const MAX_VERSION = 2_147_483_647;
+
 const title = z.string().trim().min(1).max(200);
 const priority = z.int().min(-1000).max(1000);
 const profileKey = z
@@ -45,7 +48,11 @@ export const newTaskSchema = z
 /** Body of a task's PATCH: a JSON merge patch with the version it was made from. */
 export const taskPatchSchema = z
   .strictObject({
-    expectedVersion: z.int().min(1).describe('`version` of the task that this change was made from; stale: 409.'),
+    expectedVersion: z
+      .int()
+      .min(1)
+      .max(MAX_VERSION)
+      .describe('`version` of the task that this change was made from; stale: 409.'),
     title: title.optional(),
     priority: priority.nullable().optional(),
     spec: taskSpecPatchSchema.optional(),

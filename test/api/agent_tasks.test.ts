@@ -202,6 +202,7 @@ t.test('a priority that changes also moves the request that waits', async (t) =>
 const wrongPatches: Readonly<Record<string, readonly [Fields, string]>> = {
   'no version': [{ title: 'x' }, 'expectedVersion'],
   'version 0': [{ expectedVersion: 0 }, 'expectedVersion'],
+  'a version beyond all': [{ expectedVersion: 2_147_483_648 }, 'expectedVersion'],
   'a version as text': [{ expectedVersion: '1' }, 'expectedVersion'],
   'a null title': [{ expectedVersion: 1, title: null }, 'title'],
   'another kind': [{ expectedVersion: 1, kind: 'initiative' }, 'kind'],
