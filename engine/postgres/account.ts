@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync, realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { PostgresError } from './error.ts';
 
@@ -45,13 +45,20 @@ function allows(account: Account, file: string, bits: number): boolean {
   return ((mode >> shift) & bits) === bits;
 }
 
-/** The topmost folder on the way to `target` (itself included) that the account cannot enter. */
+/** The topmost folder on the way to `target` (itself included) that the account cannot enter; links are followed. */
 export function closedFolder(account: Account, target: string): string | undefined {
   const parts = path.resolve(target).split(path.sep).filter(Boolean);
   const folders = ['/', ...parts.map((_, index) => `/${parts.slice(0, index + 1).join('/')}`)];
-  return folders.find((folder) => !allows(account, folder, 1));
+  const closed = folders.find((folder) => !allows(account, folder, 1));
+  const real = realpathSync(target);
+  return closed ?? (real === path.resolve(target) ? undefined : closedFolder(account, real));
 }
 
 export function canRead(account: Account, file: string): boolean {
-  return closedFolder(account, path.dirname(file)) === undefined && allows(account, file, 4);
+  const real = realpathSync(file);
+  return (
+    closedFolder(account, path.dirname(file)) === undefined &&
+    closedFolder(account, path.dirname(real)) === undefined &&
+    allows(account, real, 4)
+  );
 }

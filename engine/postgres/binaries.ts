@@ -1,9 +1,14 @@
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { chmod, cp, lstat, mkdir, mkdtemp, readdir, realpath, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { type Account, canRead } from './account.ts';
 import { PostgresError } from './error.ts';
+
+/** Where an account that cannot enter our folders finds its binaries and data. */
+export const ELSEWHERE = '/var/lib/business-runner';
 
 /** `bin`: the folder of initdb and postgres; `version` such as `18.4`. */
 export type Binaries = Readonly<{ bin: string; version: string; major: number }>;
@@ -39,7 +44,7 @@ async function makeReadable(entry: string): Promise<void> {
 }
 
 /** A copy of the binaries below `base` that every account may run; one per version, made once. */
-export async function copyBinaries(binaries: Binaries, base: string): Promise<Binaries> {
+async function copyBinaries(binaries: Binaries, base: string): Promise<Binaries> {
   const target = path.join(base, `postgres-${binaries.version}-${process.platform}-${process.arch}`);
   const copy = { ...binaries, bin: path.join(target, 'bin') };
   const existing = await binariesIn(copy.bin).catch(() => undefined);
@@ -56,4 +61,17 @@ export async function copyBinaries(binaries: Binaries, base: string): Promise<Bi
     if ((await binariesIn(copy.bin).catch(() => undefined))?.version !== binaries.version) throw error;
   }
   return copy;
+}
+
+/** The binaries, or a copy where the account cannot run those: packages below /root, say. */
+export async function binariesFor(
+  account: Account | undefined,
+  binaries: Binaries,
+  base = ELSEWHERE,
+): Promise<Binaries> {
+  const folder = path.dirname(binaries.bin);
+  // The program, and a file that only initdb and Postgres themselves find.
+  const files = [path.join(binaries.bin, 'postgres'), path.join(folder, 'share', 'postgresql', 'postgres.bki')];
+  if (!account || files.every((file) => !existsSync(file) || canRead(account, file))) return binaries;
+  return copyBinaries(binaries, base);
 }

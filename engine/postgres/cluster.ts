@@ -75,8 +75,8 @@ export async function makeCluster(options: NewCluster): Promise<void> {
     );
     await rename(unfinished, cluster);
   } catch (error) {
-    const detail = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : '';
-    const lines = detail ? detail.split('\n').filter((line) => /error|fatal|detail|hint/i.test(line)) : [];
+    const output = error instanceof Error && 'stderr' in error ? String(error.stderr) : '';
+    const lines = output.split('\n').filter((line) => line !== '' && !line.includes('contents of data directory'));
     const reason = lines.join(' ') || (error instanceof Error ? error.message : String(error));
     throw new PostgresError(`cannot make a database in ${cluster}: ${reason}`, { cause: error });
   } finally {

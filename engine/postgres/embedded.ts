@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { acquireLock } from '../process/lock.ts';
 import { type Account, isRoot, serviceAccount } from './account.ts';
-import { type Binaries, bundledBinaries } from './binaries.ts';
+import { type Binaries, binariesFor, bundledBinaries } from './binaries.ts';
 import { asAccount, checkCluster, clusterExists, makeCluster, SUPERUSER, setPassword } from './cluster.ts';
 import { PostgresError } from './error.ts';
 import { stopOrphan } from './orphan.ts';
@@ -211,7 +211,7 @@ async function endChild(child: ChildProcess, ended: Promise<void>, graceMs: numb
 export async function startPostgres(options: PostgresOptions): Promise<RunningPostgres> {
   const { cluster, password } = options;
   const account = options.account ?? (isRoot() ? serviceAccount() : undefined);
-  const binaries = options.binaries ?? (await bundledBinaries());
+  const binaries = options.binaries ?? (await binariesFor(account, await bundledBinaries()));
   const release = acquireLock(`${cluster}.lock`);
   try {
     await stopOrphan(cluster);

@@ -2,13 +2,10 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { type Account, canRead, closedFolder, isRoot, ownerOf, serviceAccount } from './account.ts';
-import { type Binaries, bundledBinaries, copyBinaries } from './binaries.ts';
+import { type Account, closedFolder, isRoot, ownerOf, serviceAccount } from './account.ts';
+import { type Binaries, binariesFor, bundledBinaries, ELSEWHERE } from './binaries.ts';
 import { clusterExists } from './cluster.ts';
 import { PostgresError } from './error.ts';
-
-/** Where an account that cannot enter our folders finds its binaries and data. */
-const ELSEWHERE = '/var/lib/business-runner';
 
 export type Place = Readonly<{
   cluster: string;
@@ -102,11 +99,9 @@ export async function findPlace(dataDir: string, options: PlaceOptions = {}): Pr
     const closed = closedFolder(account, dataDir) ?? dataDir;
     notes.push(`the database lies in ${cluster}: it runs as ${account.name}, who cannot enter ${closed}`);
   }
-  const readable = ['bin/postgres', 'share/postgresql/postgres.bki'].every((file) =>
-    canRead(account, path.join(path.dirname(bundled.bin), file)),
-  );
-  if (readable) return { cluster, binaries: bundled, account, notes };
-  const binaries = await copyBinaries(bundled, base);
-  notes.push(`the Postgres binaries are copied to ${path.dirname(binaries.bin)} for the account ${account.name}`);
+  const binaries = await binariesFor(account, bundled, base);
+  if (binaries !== bundled) {
+    notes.push(`the Postgres binaries are copied to ${path.dirname(binaries.bin)} for the account ${account.name}`);
+  }
   return { cluster, binaries, account, notes };
 }

@@ -1,8 +1,8 @@
 import { chmod, mkdir, rm, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import t from 'tap';
-import { isRoot } from '../../../engine/postgres/account.ts';
-import { bundledBinaries } from '../../../engine/postgres/binaries.ts';
+import { isRoot, serviceAccount } from '../../../engine/postgres/account.ts';
+import { binariesFor, bundledBinaries } from '../../../engine/postgres/binaries.ts';
 import { startPostgres, throwAway } from '../../../engine/postgres/embedded.ts';
 import { findPlace } from '../../../engine/postgres/place.ts';
 import { openFolder } from '../../support/folders.ts';
@@ -46,7 +46,9 @@ t.test('root with a data folder and packages that the Postgres account cannot en
 
 t.test('root with a data folder that can be entered', { skip }, async (test) => {
   const dataDir = path.join(await openFolder(test), '.data');
-  const place = await findPlace(dataDir);
+  // The clone itself may lie where that account cannot enter.
+  const binaries = await binariesFor(serviceAccount(), await bundledBinaries());
+  const place = await findPlace(dataDir, { binaries });
   test.equal(place.cluster, path.join(dataDir, 'postgres'));
   test.same(place.notes, []);
 });
