@@ -1,6 +1,6 @@
 -- Records one stored output file of a started run; p_storage_key null is the look before the upload. The same path again
 -- replaces it. Returns {output, replaced: storage key of the bytes that nothing names any more, or null}.
--- Locks: run request. Codes: 409 run_lease_expired with lease_lost | differs (too many files).
+-- Locks: run request. Codes: 400 validation_failed (too many files), 409 run_lease_expired with lease_lost.
 create or replace function app.run_output_record(
   p_organization_id uuid, p_run_id uuid, p_lease_token text, p_path text, p_storage_key text, p_size bigint,
   p_sha256 text, p_media_type text)
