@@ -6,6 +6,7 @@ import { startWorld } from './chaos/world.ts';
 
 const EX_USAGE = 64;
 const DEFAULT_ROUNDS = 3;
+const STALL_MS = 180_000;
 
 const USAGE = `npm run chaos [-- options]: the fault test, long form.
 
@@ -113,8 +114,7 @@ async function round(tasks: number, seed: string, signal: AbortSignal): Promise<
   let fine = false;
   try {
     const told = teller(tasks);
-    const withinMs = 120_000 + tasks * 1_000;
-    const report = await runRound(world, { tasks, deck: deckFor(tasks), withinMs, signal, onProgress: told });
+    const report = await runRound(world, { tasks, deck: deckFor(tasks), stallMs: STALL_MS, signal, onProgress: told });
     told(report.progress, true);
     fine = tell(report, seed);
   } finally {

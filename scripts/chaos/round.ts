@@ -16,8 +16,8 @@ export type Progress = Readonly<{ created: number; completed: number; runs: numb
 export type RoundOptions = Readonly<{
   tasks: number;
   deck: Deck;
-  /** After this it is over, done or not: what is still open then is a violation. */
-  withinMs: number;
+  /** When nothing is created and completed for so long it is over: what is still open then is a violation. */
+  stallMs: number;
   signal: AbortSignal;
   onProgress?: (progress: Progress) => void;
 }>;
@@ -30,9 +30,10 @@ export type RoundReport = Readonly<{
 }>;
 
 /** Looks at the database all the time, and keeps what it sees broken. */
-function watch(world: World, { tasks, onProgress, signal }: RoundOptions) {
+function watch(world: World, { tasks, stallMs, onProgress, signal }: RoundOptions) {
   const { sql, recorder } = world;
   let progress: Progress = { created: 0, completed: 0, runs: 0, expired: 0 };
+  let movedAt = performance.now();
   let invariantsAt = 0;
 
   function keep(violations: Violations): void {
@@ -45,7 +46,9 @@ function watch(world: World, { tasks, onProgress, signal }: RoundOptions) {
       (select count(*)::int from app.tasks where status = 'completed') as completed,
       (select count(*)::int from app.runs) as runs,
       (select count(*)::int from app.runs where status = 'expired') as expired`);
-    if (rows[0]) progress = rows[0];
+    const now = rows[0] ?? progress;
+    if (now.created !== progress.created || now.completed !== progress.completed) movedAt = performance.now();
+    progress = now;
     onProgress?.(progress);
     keep(await checkNow(sql));
     if (performance.now() - invariantsAt < INVARIANTS_EVERY_MS) return;
@@ -55,8 +58,9 @@ function watch(world: World, { tasks, onProgress, signal }: RoundOptions) {
 
   return {
     progress: () => progress,
-    async until(over: () => boolean, deadline: number): Promise<void> {
-      while (!(over() && progress.completed >= tasks) && performance.now() < deadline) {
+    /** Until all tasks are completed and nothing is `busy` any more, or all stands still. */
+    async untilDone(busy: () => boolean): Promise<void> {
+      while ((busy() || progress.completed < tasks) && performance.now() - movedAt < stallMs) {
         await look().catch((error: unknown) => {
           if (!isUnavailable(error)) throw error;
         });
@@ -66,8 +70,9 @@ function watch(world: World, { tasks, onProgress, signal }: RoundOptions) {
   };
 }
 
-/** All that has to be true when the work is done; the API has to be up. */
-export async function checkWorld({ sql, recorder, urls: [url = ''] }: World): Promise<Violations> {
+/** All that has to be true when the work is done. */
+export async function checkWorld({ sql, recorder, urls: [url = ''], ready }: World): Promise<Violations> {
+  await ready();
   const organizationIds = [...new Set(recorder.created.map((task) => task.organizationId))];
   return {
     ...(await checkEnd(sql, recorder)),
@@ -78,7 +83,7 @@ export async function checkWorld({ sql, recorder, urls: [url = ''] }: World): Pr
 
 /** Work and faults at the same time, until all work is done and all faults are dealt; then the checks. */
 export async function runRound(world: World, options: RoundOptions): Promise<RoundReport> {
-  const { tasks, deck, withinMs } = options;
+  const { tasks, deck } = options;
   const { random, recorder, urls, workers } = world;
   const startedAt = performance.now();
   const failed = new AbortController();
@@ -96,10 +101,9 @@ export async function runRound(world: World, options: RoundOptions): Promise<Rou
   const working = Promise.all(parts).then(() => {
     busy = false;
   });
-  const deadline = startedAt + withinMs;
   try {
-    await Promise.race([watching.until(() => !busy, deadline), working.then(() => new Promise<never>(() => {}))]);
-    if (busy) recorder.violation('the work is created and the faults are dealt in time', watching.progress());
+    await Promise.race([watching.untilDone(() => busy), working.then(() => new Promise<never>(() => {}))]);
+    if (busy) recorder.violation('the work never stands still', watching.progress());
   } finally {
     // Whichever part failed, the others end before anybody takes the world apart.
     failed.abort();

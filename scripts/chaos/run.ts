@@ -8,6 +8,9 @@ import { createLeaseClock, type LeaseClock } from './lease_clock.ts';
 import { INPUT_PATH, OUTPUT_PATH, outputContent, type Report } from './protocol.ts';
 import type { Random } from './random.ts';
 
+/** A heartbeat that was not answered. */
+const AGAIN_MS = 100;
+
 export type RunTools = Readonly<{ workerId: string; scratch: string; calls: Calls; random: Random; report: Report }>;
 
 type Run = RunTools &
@@ -70,19 +73,21 @@ async function start(claim: Claim, tools: RunTools): Promise<Run> {
 function keepLease(run: Run): () => Promise<void> {
   const { calls, clock, lease, heartbeatIntervalMs } = run;
   const over = new AbortController();
-  async function beat(): Promise<void> {
+  /** Returns the time until the next one, in ms. */
+  async function beat(): Promise<number> {
     try {
       await clock.renew(() => calls.once((api, call) => api.heartbeat(lease, call)));
     } catch (error) {
-      if (!(error instanceof ApiError) || error.status >= 500 || error.reason === 'lease_lost') return;
+      if (!(error instanceof ApiError) || error.status >= 500) return AGAIN_MS;
+      if (error.reason === 'lease_lost') return heartbeatIntervalMs;
       violated(run, 'a holder is refused for a lost lease alone', { verb: 'heartbeat', message: error.message });
     }
+    return heartbeatIntervalMs;
   }
   async function beats(): Promise<void> {
-    for (;;) {
-      await sleep(heartbeatIntervalMs, undefined, { signal: over.signal }).catch(() => {});
+    for (let wait = heartbeatIntervalMs; ; wait = await beat()) {
+      await sleep(wait, undefined, { signal: over.signal }).catch(() => {});
       if (over.signal.aborted) return;
-      await beat();
     }
   }
   const beating = beats();

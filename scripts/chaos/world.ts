@@ -41,6 +41,8 @@ export type World = Readonly<{
   apis: readonly Supervised[];
   jobs: readonly Supervised[];
   workers: readonly Supervised[];
+  /** Resolves when every API answers that it is ready. */
+  ready: () => Promise<void>;
   /** A line of the round's own log: what was done when. */
   log: (line: string) => void;
   /** Ends every process. The folder, with the logs, is removed unless it shall be kept. */
@@ -170,7 +172,8 @@ export async function startWorld(options: WorldOptions): Promise<World> {
     const jobs = Array.from({ length: options.jobs }, (_, index) =>
       service(`jobs-${index + 1}`, 'jobs/main.ts', postgres.jobsUrl),
     );
-    await Promise.all(urls.map((url) => untilReady(url, signal)));
+    const ready = async () => void (await Promise.all(urls.map((url) => untilReady(url, signal))));
+    await ready();
 
     async function worker(kind: WorkerSettings['kind'], index: number): Promise<Supervised> {
       const name = `${kind}-${index + 1}`;
@@ -195,7 +198,7 @@ export async function startWorld(options: WorldOptions): Promise<World> {
       for (let index = 0; index < options.workers[kind]; index += 1) workers.push(await worker(kind, index));
     }
     return {
-      ...{ folder, random, recorder, postgres, sql, urls, apis, jobs, workers, log },
+      ...{ folder, random, recorder, postgres, sql, urls, apis, jobs, workers, ready, log },
       async stop({ keep } = { keep: false }) {
         keepFolder = keep;
         await parts.disposeAsync();

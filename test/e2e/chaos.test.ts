@@ -9,8 +9,8 @@ import { startWorld } from '../../scripts/chaos/world.ts';
 import { brokenInvariants } from '../support/invariants.ts';
 
 const TASKS = 30;
-/** Where the machine has much else to do. */
-const WITHIN_MS = 480_000;
+const STALL_MS = 120_000;
+// Where the machine has much else to do, leases of two seconds are lost by the dozen.
 t.setTimeout(600_000);
 
 const deck: Deck = {
@@ -101,7 +101,7 @@ t.test('work survives kills, pauses and restarts of every part', async (t) => {
   const { violations, counts, progress, seconds } = await runRound(world, {
     tasks: TASKS,
     deck,
-    withinMs: WITHIN_MS,
+    stallMs: STALL_MS,
     signal,
   });
   t.comment(`${progress.runs} runs, of them ${progress.expired} expired, in ${seconds.toFixed(1)} s`);
