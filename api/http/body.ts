@@ -50,8 +50,11 @@ function collect(req: Request, limit: number): Promise<Buffer> {
     if (size > limit) reject(tooLarge(limit));
     else chunks.push(chunk);
   };
-  const onEnd = () => resolve(Buffer.concat(chunks, size));
   const onGone = () => reject(new ClientGoneError('the client went away while it sent its body'));
+  const onEnd = () => {
+    req.off('close', onGone);
+    resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, size));
+  };
   const timer = setTimeout(
     () => reject(new Problem(408, 'request_timeout', 'The body did not arrive in time.')),
     JSON_TIMEOUT_MS,

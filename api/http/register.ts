@@ -75,38 +75,85 @@ function keptAnswer(endpoint: Endpoint, result: unknown): KeptAnswer {
   return { statusCode, body: { message, data, pagination } };
 }
 
+/** Who calls, and what: the request after every check. @throws Problem 400, 401, 403, 404, 408, 413, 415 */
+async function admit(
+  endpoint: Endpoint,
+  services: Services,
+  authentication: Authentication,
+  req: Request,
+  res: Response,
+) {
+  const state = requestState(req);
+  const pathValues = rawParams(req);
+  const organizationId = pathValues['organizationId'];
+  const caller = await authenticate(authentication, endpoint, services, req, organizationId);
+
+  const rawQuery = parseQuery(req.url);
+  const issue = storableIssue({ ...pathValues, ...rawQuery });
+  if (issue) throw validationFailed([issue]);
+  const parts = checkParts({
+    params: [endpoint.params, pathValues],
+    query: [endpoint.query, rawQuery],
+    headers: [endpoint.headers, rawHeaders(req, endpoint.headers)],
+  });
+  if (caller.kind === 'owner' && organizationId !== undefined && endpoint.membership !== 'none') {
+    await retryTransient(() => checkMembership(services.db, caller, organizationId, endpoint.writes));
+  }
+  const key = takesIdempotencyKey(endpoint) ? idempotencyKey(req) : undefined;
+  const body = await parsedBody(endpoint, req, res, state);
+  return { ...parts, caller, organizationId, key, body };
+}
+
+type Admitted = Awaited<ReturnType<typeof admit>>;
+
+/** Runs the handler and answers: streamed, under an idempotency key, or plainly. */
+async function answer(endpoint: Endpoint, services: Services, responder: Responder, admitted: Admitted, base: Context) {
+  const { req, res } = base;
+  const { key, caller, organizationId, body } = admitted;
+  const handle = async (db: Context['db']): Promise<KeptAnswer> =>
+    keptAnswer(endpoint, await endpoint.handler(db === base.db ? base : withDatabase(base, db)));
+
+  if (isStream(endpoint.response)) {
+    await endpoint.handler(base);
+    if (!res.headersSent) throw new Error(`${endpoint.operationId} answered nothing`);
+    return;
+  }
+  if (key !== undefined) {
+    const request = { req, caller, key, organizationId, body };
+    const kept = await retryTransient(() =>
+      services.db.transaction((db) => idempotently(db, request, () => handle(db))),
+    );
+    if (kept.replayed) res.setHeader('Idempotency-Replayed', 'true');
+    responder.success(req, res, kept.statusCode, kept.body);
+    return;
+  }
+  // A streamed body is read once: there is nothing to repeat with.
+  const run = () => handle(services.db);
+  const { statusCode, body: sent } = await (isStream(endpoint.body) ? run() : retryTransient(run, base.signal));
+  responder.success(req, res, statusCode, sent);
+}
+
+function withDatabase(base: Context, db: Context['db']): Context {
+  return Object.create(base, { db: { value: db, enumerable: true } }) as Context;
+}
+
 function createHandler(endpoint: Endpoint, services: Services, authentication: Authentication, responder: Responder) {
   return async function handle(req: Request, res: Response): Promise<void> {
     const state = requestState(req);
     state.endpoint = endpoint;
-    const pathValues = rawParams(req);
-    const organizationId = pathValues['organizationId'];
-
-    const caller = await authenticate(authentication, endpoint, services, req, organizationId);
-    const rawQuery = parseQuery(req.url);
-    const issue = storableIssue({ ...pathValues, ...rawQuery });
-    if (issue) throw validationFailed([issue]);
-    const { params, query, headers } = checkParts({
-      params: [endpoint.params, pathValues],
-      query: [endpoint.query, rawQuery],
-      headers: [endpoint.headers, rawHeaders(req, endpoint.headers)],
-    });
-    if (caller.kind === 'owner' && organizationId !== undefined && endpoint.membership !== 'none') {
-      await retryTransient(() => checkMembership(services.db, caller, organizationId, endpoint.writes));
-    }
-    const key = takesIdempotencyKey(endpoint) ? idempotencyKey(req) : undefined;
-    const body = await parsedBody(endpoint, req, res, state);
-
+    const admitted = await admit(endpoint, services, authentication, req, res);
     const marks: [string, string | undefined][] = [];
     const context: Context = {
-      params,
-      query,
-      headers,
-      body,
-      caller,
+      params: admitted.params,
+      query: admitted.query,
+      headers: admitted.headers,
+      body: admitted.body,
+      caller: admitted.caller,
       db: services.db,
       services,
-      log: state.log,
+      get log() {
+        return state.log;
+      },
       req,
       res,
       signal: state.signal,
@@ -116,26 +163,8 @@ function createHandler(endpoint: Endpoint, services: Services, authentication: A
         return openStreamedBody(req, res, state, endpoint.body);
       },
     };
-    const answer = async (db: Context['db']): Promise<KeptAnswer> =>
-      keptAnswer(endpoint, await endpoint.handler({ ...context, db }));
-
     try {
-      if (isStream(endpoint.response)) {
-        await endpoint.handler(context);
-        if (!res.headersSent) throw new Error(`${endpoint.operationId} answered nothing`);
-      } else if (key !== undefined) {
-        const request = { req, caller, key, organizationId, body };
-        const kept = await retryTransient(() =>
-          services.db.transaction((db) => idempotently(db, request, () => answer(db))),
-        );
-        if (kept.replayed) res.setHeader('Idempotency-Replayed', 'true');
-        responder.success(req, res, kept.statusCode, kept.body);
-      } else {
-        // A streamed body is read once: nothing to repeat with.
-        const run = () => answer(services.db);
-        const { statusCode, body: sent } = await (isStream(endpoint.body) ? run() : retryTransient(run, state.signal));
-        responder.success(req, res, statusCode, sent);
-      }
+      await answer(endpoint, services, responder, admitted, context);
     } finally {
       // After the commit; and after a refusal too, since a transition may change state and refuse.
       for (const [channel, payload] of marks) services.notifier.mark(channel, payload);

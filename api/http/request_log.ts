@@ -1,50 +1,50 @@
-import type { IncomingMessage } from 'node:http';
 import type { NextFunction, Request, Response } from 'express';
 import type { Logger } from 'pino';
-import { pinoHttp } from 'pino-http';
 import { createThrottle } from '../../engine/log.ts';
 import type { Metrics } from './metrics.ts';
-import { requestState } from './request_state.ts';
+import { type RequestState, requestState } from './request_state.ts';
 
-function pathOnly(url: string | undefined): string {
-  return (url ?? '').split('?')[0] ?? '';
+/** The path without its query, which may hold what should not be kept. */
+function pathOnly(url: string): string {
+  const end = url.indexOf('?');
+  return end === -1 ? url : url.slice(0, end);
 }
 
 /** One line a request, without bodies and query strings, and its time for the metrics. */
 export function logRequests(log: Logger, metrics: Metrics) {
   // While Postgres is down every request fails alike: one line every ten seconds says so.
   const throttle = createThrottle();
-  const lines = pinoHttp<Request, Response>({
-    logger: log,
-    quietReqLogger: true,
-    genReqId: (req) => requestState(req).requestId,
-    serializers: {
-      req: (req: { raw: IncomingMessage }) => ({ method: req.raw.method, path: pathOnly(req.raw.url) }),
-      res: (res: { statusCode: number }) => ({ statusCode: res.statusCode }),
-    },
-    customProps: (req) => {
-      const { traceId, endpoint } = requestState(req);
-      return { ...(traceId ? { traceId } : {}), ...(endpoint ? { operation: endpoint.operationId } : {}) };
-    },
-    customAttributeKeys: { reqId: 'requestId' },
-    // The error itself is logged where it is mapped, with its cause.
-    customErrorMessage: () => 'request completed',
-    customErrorObject: (_req, _res, _error, { err: _made, ...line }) => line,
-    customLogLevel(req, res) {
-      if (requestState(req).endpoint?.tag === 'System') return 'debug';
-      if (res.statusCode < 500) return 'info';
-      return res.statusCode !== 503 || throttle('503').log ? 'error' : 'silent';
-    },
-  });
+
+  function level({ endpoint }: RequestState, status: number): 'debug' | 'info' | 'error' | undefined {
+    if (endpoint?.tag === 'System') return 'debug';
+    if (status < 500) return 'info';
+    return status !== 503 || throttle('503').log ? 'error' : undefined;
+  }
+
+  function finished(req: Request, res: Response): void {
+    const state = requestState(req);
+    const { endpoint, requestId, traceId } = state;
+    const milliseconds = Number(process.hrtime.bigint() - state.startedAt) / 1e6;
+    const route = endpoint?.path ?? 'unmatched';
+    metrics.httpDuration.observe({ method: req.method, route, status: String(res.statusCode) }, milliseconds / 1e3);
+    const chosen = level(state, res.statusCode);
+    if (!chosen || !log.isLevelEnabled(chosen)) return;
+    const line = {
+      requestId,
+      traceId,
+      method: req.method,
+      path: pathOnly(req.originalUrl),
+      operation: endpoint?.operationId,
+      status: res.statusCode,
+      ms: Math.round(milliseconds),
+      // The client did not wait for the end of the answer.
+      aborted: res.writableFinished ? undefined : true,
+    };
+    log[chosen](line, 'request');
+  }
 
   return (req: Request, res: Response, next: NextFunction): void => {
-    res.once('close', () => {
-      const { endpoint, startedAt } = requestState(req);
-      const seconds = Number(process.hrtime.bigint() - startedAt) / 1e9;
-      const route = endpoint?.path ?? 'unmatched';
-      metrics.httpDuration.observe({ method: req.method, route, status: String(res.statusCode) }, seconds);
-    });
-    lines(req, res);
+    res.once('close', () => finished(req, res));
     next();
   };
 }

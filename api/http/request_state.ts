@@ -8,6 +8,7 @@ export type RequestState = {
   readonly requestId: string;
   readonly traceId: string | undefined;
   readonly startedAt: bigint;
+  /** With the ids of the request; made when it is first used, as most requests log one line alone. */
   readonly log: Logger;
   readonly signal: AbortSignal;
   /** Set when a route matched: the template for metrics, logs and error codes. */
@@ -49,11 +50,15 @@ export function trackRequests(log: Logger) {
     res.once('close', () => {
       if (!res.writableFinished) gone.abort(new Error('the client went away'));
     });
+    let child: Logger | undefined;
     states.set(req, {
       requestId,
       traceId,
       startedAt: process.hrtime.bigint(),
-      log: log.child(traceId ? { requestId, traceId } : { requestId }),
+      get log() {
+        child ??= log.child(traceId ? { requestId, traceId } : { requestId });
+        return child;
+      },
       signal: gone.signal,
       endpoint: undefined,
       // Node leaves the field undefined for servers without checkContinue; main.ts has one.

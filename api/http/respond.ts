@@ -13,10 +13,11 @@ export type Responder = Readonly<{
 
 function send(req: Request, res: Response, status: number, envelope: unknown): void {
   if (res.headersSent || res.destroyed) return;
-  const payload = Buffer.from(JSON.stringify(envelope));
+  // A string goes out in one piece with the headers; a buffer would be a second write.
+  const payload = JSON.stringify(envelope);
   res.statusCode = status;
   res.setHeader('Content-Type', 'application/json; charset=utf-8');
-  res.setHeader('Content-Length', payload.length);
+  res.setHeader('Content-Length', Buffer.byteLength(payload));
   res.setHeader('Cache-Control', 'no-store');
   const state = requestState(req);
   if (status !== 408 && !leavesConnection(req, state)) {

@@ -7,6 +7,12 @@ import helmet from 'helmet';
 export function securityHeaders() {
   return helmet({
     strictTransportSecurity: false,
+    // For browsers of the past, or plug-ins; nothing here needs them.
+    originAgentCluster: false,
+    xDnsPrefetchControl: false,
+    xDownloadOptions: false,
+    xPermittedCrossDomainPolicies: false,
+    xXssProtection: false,
     contentSecurityPolicy: {
       useDefaults: false,
       directives: {
