@@ -1,0 +1,446 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { Agent, request } from 'node:http';
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import fc from 'fast-check';
+import t from 'tap';
+import { errorEnvelopeSchema } from '../../api/http/envelope.ts';
+import { publishBuiltinCatalog } from '../../engine/catalog/index.ts';
+import { runOutputKey } from '../../engine/storage/index.ts';
+import { expectSuccess, runTask, sqlOf, workerOf } from '../support/api_fixtures.ts';
+import { SERVICE_TOKEN, startTestApp } from '../support/app.ts';
+import { claimNext, completeRun, createPlace, createTask, failRun, recordOutput, runNew } from '../support/fixtures.ts';
+import { type Operation, type Parameter, readOpenApi } from '../support/openapi.ts';
+import {
+  type Hints,
+  type JsonSchema,
+  parameterArbitrary,
+  schemaArbitrary,
+  someOf,
+} from '../support/schema_arbitrary.ts';
+import { transition } from '../support/transitions.ts';
+
+// The same requests in every run. To dig: node test/api/openapi_fuzz.test.ts 500 7 (rounds of each operation, seed).
+const [rounds, seed] = process.argv.slice(2).map(Number);
+const ROUNDS = rounds ?? 25;
+const SEED = seed ?? 20_261_128;
+/** Fresh organizations for an operation that ends what it acts on. */
+const WORLDS = 6;
+const SEED = 20_261_128;
+
+const app = await startTestApp(t, { config: { logLevel: 'error', retryBackoffSeconds: 1 } });
+const sql = sqlOf(app);
+await publishBuiltinCatalog(app.services.db);
+const { operations, components } = await readOpenApi(app.owner);
+
+/** What exists, under the names that generated requests carry in its place. */
+type World = Readonly<Record<string, string>>;
+
+/** An organization with a run that holds its lease, a claim, a failed task, an initiative, and files of each sort. */
+async function makeWorld(): Promise<World> {
+  const place = await createPlace(sql, { key: 'growth', kind: 'department', maxConcurrentRuns: 9 });
+  const failed = await runNew(sql, place);
+  await failRun(sql.api, failed);
+  const done = await runNew(sql, place);
+  const key = runOutputKey(place.organizationId, done.runId);
+  await app.services.storage.put(key, Readable.from([Buffer.from('abc')]));
+  await recordOutput(sql.api, done, 'a.txt', key);
+  await completeRun(sql.api, done, { result: { kind: 'completed', summary: 's', artifacts: [{ path: 'a.txt' }] } });
+  const initiative = await createTask(sql, place, { kind: 'initiative' });
+  const run = await runNew(sql, place, { spec: { inputs: [{ kind: 'inline', path: 'a.txt', text: 'abc' }] } });
+  await recordOutput(sql.api, run, 'a.txt');
+  const claimed = await createTask(sql, place);
+  const claim = await claimNext(sql, place);
+  const ready = await createTask(sql, place);
+  await transition(sql.api, 'organization_member_put', {
+    p_organization_id: place.organizationId,
+    p_subject: 'anna',
+    p_role: 'viewer',
+  });
+  return {
+    organizationId: place.organizationId,
+    profileId: place.profileId,
+    failedId: failed.taskId,
+    doneRunId: done.runId,
+    initiativeId: initiative.id,
+    runningId: run.taskId,
+    runId: run.runId,
+    runLease: run.leaseToken,
+    claimedId: claimed.id,
+    requestId: claim.runRequestId,
+    claimLease: claim.leaseToken,
+    readyId: ready.id,
+    freshId: randomUUID(),
+  };
+}
+
+const placeholder = (...names: string[]) => fc.constantFrom(...names.map((name) => `@${name}@`));
+const filled = (text: string, world: World) => text.replace(/@(\w+)@/g, (whole, name) => world[name] ?? whole);
+
+/** What a value of this name should mostly be, in calls of this path. */
+function hintsOf({ path, operationId }: Operation): Hints {
+  const taskRef = placeholder('readyId', 'readyId', 'readyId', 'failedId', 'runningId', 'claimedId', 'initiativeId');
+  const lease = placeholder(path.includes('run-requests') ? 'claimLease' : 'runLease');
+  return {
+    organizationId: placeholder(operationId === 'createOrganization' ? 'freshId' : 'organizationId'),
+    slug: fc.constant('s-@freshId@'),
+    organizationIds: fc.array(placeholder('organizationId'), { minLength: 1, maxLength: 2 }),
+    taskRef,
+    taskId: taskRef,
+    dependsOn: fc.oneof(taskRef, fc.array(taskRef, { maxLength: 2 })),
+    parentId: placeholder('initiativeId'),
+    runRequestId: placeholder('requestId'),
+    runId: path.includes('run-requests') ? placeholder('freshId') : placeholder('runId', 'runId', 'doneRunId'),
+    id: path.includes('agent-profiles') ? placeholder('profileId') : placeholder('doneRunId', 'runId'),
+    ownerAgentProfileId: placeholder('profileId'),
+    agentProfileId: placeholder('profileId'),
+    ownerProfileKey: fc.constant('growth'),
+    leaseToken: lease,
+    'X-Lease-Token': lease,
+    'X-Organization-Id': placeholder('organizationId'),
+    artifactIndex: fc.constant('0'),
+    artifacts: fc.constantFrom([], [{ path: 'a.txt' }]),
+    path: fc.constantFrom('a.txt', 'a.txt', 'dir/ä b.txt'),
+    file: fc.constantFrom('swagger-ui.css', 'index.css'),
+    expectedVersion: fc.constantFrom(1, 1, 1, 2),
+    sub: fc.constant('anna'),
+    timezone: fc.constantFrom('Europe/Berlin', 'UTC'),
+    ...Object.fromEntries(
+      ['rootUri', 'instructionsUri', 'memoryRootUri', 'storageRootUri', 'workspaceUri'].map((name) => [
+        name,
+        fc.constant('org://@organizationId@/a/b'),
+      ]),
+    ),
+    // Nobody waits for a generator.
+    waitMs: fc.integer({ min: 0, max: 5 }),
+  };
+}
+
+const nastyTexts = [
+  ...['', ' ', '\0', 'a\0b', '\u001b[0m', '\ud800', '\udfff\ud800', '\uffff', '\u202e', 'ﷺ', '٣', '１', 'é', 'İ'],
+  ...['..', '../../etc/passwd', '/', '\\', 'a/../b', '.', '%', '%00', '%2e%2e%2f', '%zz', '%c3%28'],
+  ...["'; drop table app.tasks; --", '" or 1=1', '$1', '{{7*7}}', '<script>', '`id`', '*', '\\x00'],
+  ...['null', 'undefined', 'true', 'NaN', '-1', '0', '1e309', '0x10', '99999999999999999999', '-0', '1.5', '1 '],
+  ...['T-0', 'T-999999999', 'I-999999999', 'T-99999999999999999999', 't-1', '00000000-0000-0000-0000-000000000000'],
+  ...[
+    '__proto__',
+    'constructor',
+    'toString',
+    '2026-02-30T00:00:00Z',
+    '0000-01-01T00:00:00Z',
+    '+275760-09-13T00:00:00Z',
+  ],
+  ...['x'.repeat(201), 'x'.repeat(2001), '字'.repeat(1000), '🚀'.repeat(400)],
+];
+const nastyText = fc.oneof(
+  fc.constantFrom(...nastyTexts),
+  fc.string({ unit: 'binary', maxLength: 30 }),
+  fc.string({ unit: 'grapheme-composite', maxLength: 30 }),
+);
+const nested = (depth: number) => Array.from({ length: depth }).reduce<unknown>((inner) => [inner], 1);
+const nasty = fc.oneof(
+  nastyText,
+  fc.constantFrom<unknown>(
+    null,
+    true,
+    false,
+    0,
+    -1,
+    0.5,
+    1e21,
+    -1e300,
+    5e-324,
+    2 ** 31,
+    -(2 ** 31) - 1,
+    2 ** 53,
+    2 ** 63,
+  ),
+  fc.constantFrom<unknown>(
+    [],
+    {},
+    [null],
+    [[[[]]]],
+    { a: { b: {} } },
+    { '\0': 1 },
+    { '\ud800': 1 },
+    nested(70),
+    nested(500),
+    'y'.repeat(300_000),
+  ),
+  fc.jsonValue({ maxDepth: 3 }),
+);
+
+/** The value with one thing wrong somewhere in it: replaced, taken away, wrapped or added. */
+function spoil(value: unknown, picks: readonly number[], other: unknown): unknown {
+  const [pick = 0, ...deeper] = picks;
+  const entries = typeof value === 'object' && value !== null ? Object.entries(value) : [];
+  if (entries.length === 0 || picks.length === 0) return pick % 3 === 2 ? [value] : other;
+  const [key, inner] = entries[pick % entries.length] as [string, unknown];
+  const copy: unknown[] | Record<string, unknown> = Array.isArray(value) ? [...value] : { ...(value as object) };
+  const at = copy as Record<string, unknown>;
+  const way = pick % 5;
+  if (way === 0) delete at[key];
+  else if (way === 1) at[Array.isArray(copy) ? copy.length : 'foreign'] = other;
+  else at[key] = spoil(inner, deeper, other);
+  return Array.isArray(copy) ? copy.filter((item) => item !== undefined) : copy;
+}
+
+const brokenBodies = [
+  ...[
+    '',
+    ' ',
+    '{',
+    '}',
+    '[',
+    '{"a":}',
+    '{a:1}',
+    "{'a':1}",
+    '{"a":1,}',
+    '{"a":1}{"b":2}',
+    'null',
+    '"text"',
+    '17',
+    'true',
+    '[]',
+  ],
+  ...[
+    '{"a":01}',
+    '{"a":1e999}',
+    '{"a":-1e999}',
+    '{"a":NaN}',
+    '{"__proto__":{"x":1}}',
+    '{"constructor":{"prototype":{}}}',
+  ],
+  ...['\ufeff{}', '{"title":"\\ud800"}', '{"title":"\\u0000"}', '{"title":"\u0000"}', '{"a":1,"a":2}', '// {}'],
+  `${'['.repeat(100_000)}`,
+  `${'{"a":'.repeat(50_000)}1${'}'.repeat(50_000)}`,
+  `{"title":"${'z'.repeat(1_100_000)}"}`,
+  `[${'0,'.repeat(50_000)}0]`,
+];
+
+type Body = Readonly<{ kind: 'json'; value: unknown }> | Readonly<{ kind: 'raw'; bytes: Buffer }> | undefined;
+type Request = Readonly<{
+  params: Readonly<Record<string, unknown>>;
+  query: readonly (readonly [string, unknown])[];
+  headers: Readonly<Record<string, unknown>>;
+  body: Body;
+  mediaType: string | undefined;
+  token: string | undefined;
+}>;
+
+function bodyArbitrary(operation: Operation, hints: Hints): fc.Arbitrary<Body> {
+  const raw = fc
+    .oneof(
+      fc.constantFrom(...brokenBodies).map((text) => Buffer.from(text)),
+      fc.uint8Array({ maxLength: 60 }).map((bytes) => Buffer.from(bytes)),
+    )
+    .map((bytes): Body => ({ kind: 'raw', bytes }));
+  const none = fc.constant<Body>(undefined);
+  if (operation.method === 'GET' || operation.method === 'HEAD') return none;
+  if (!operation.body) {
+    const empty = fc.constantFrom<Body>(undefined, { kind: 'json', value: {} });
+    return fc.oneof(
+      { weight: 6, arbitrary: empty },
+      { weight: 1, arbitrary: raw },
+      { weight: 1, arbitrary: nasty.map((value): Body => ({ kind: 'json', value })) },
+    );
+  }
+  if (operation.body.mediaType !== 'application/json')
+    return fc.oneof({ weight: 5, arbitrary: raw }, { weight: 1, arbitrary: none });
+  const fits = schemaArbitrary(operation.body.schema, components, hints);
+  const spoilt = fc.tuple(fits, fc.array(fc.nat(1000), { minLength: 1, maxLength: 6 }), nasty);
+  return fc.oneof(
+    { weight: 8, arbitrary: fits.map((value): Body => ({ kind: 'json', value })) },
+    {
+      weight: 8,
+      arbitrary: spoilt.map(([value, picks, other]): Body => ({ kind: 'json', value: spoil(value, picks, other) })),
+    },
+    { weight: 2, arbitrary: raw },
+    { weight: 1, arbitrary: none },
+  );
+}
+
+function requestArbitrary(operation: Operation): fc.Arbitrary<Request> {
+  const hints = hintsOf(operation);
+  const among = (place: Parameter['in']) => operation.parameters.filter((parameter) => parameter.in === place);
+  const values = (parameters: readonly Parameter[], wrong: number) =>
+    Object.fromEntries(
+      parameters.map(({ name, schema }) => [
+        name,
+        fc.oneof(
+          { weight: 12, arbitrary: parameterArbitrary(name, schema, components, hints) },
+          { weight: wrong, arbitrary: nastyText },
+        ),
+      ]),
+    );
+  const requiredOf = (parameters: readonly Parameter[]) =>
+    parameters.filter((parameter) => parameter.required).map((parameter) => parameter.name);
+  const query = someOf(values(among('query'), 2), requiredOf(among('query')));
+  const headers = someOf(values(among('header'), 1), requiredOf(among('header')));
+  const foreign = fc.oneof(
+    { weight: 8, arbitrary: fc.constant([]) },
+    { weight: 1, arbitrary: fc.array(fc.tuple(nastyText, nastyText), { maxLength: 2 }) },
+  );
+  const right = operation.path.startsWith('/internal/') ? SERVICE_TOKEN : undefined;
+  const mediaType = operation.body?.mediaType ?? 'application/json';
+  const types = [
+    'text/plain',
+    'application/xml',
+    'application/json; charset=utf-16',
+    'multipart/form-data',
+    'x',
+    '',
+    'application/merge-patch+json',
+  ];
+  return fc.record({
+    params: fc.record(values(among('path'), 1)),
+    query: fc.tuple(query, foreign).map(([known, more]) => [...Object.entries(known), ...more]),
+    headers,
+    body: bodyArbitrary(operation, hints),
+    mediaType: fc.oneof(
+      { weight: 15, arbitrary: fc.constant(mediaType) },
+      { weight: 1, arbitrary: fc.constantFrom(undefined, ...types) },
+    ),
+    token: fc.oneof(
+      { weight: 20, arbitrary: fc.constant(right) },
+      { weight: 1, arbitrary: fc.constantFrom('x', '0'.repeat(64), 'é') },
+    ),
+  });
+}
+
+const agent = new Agent({ keepAlive: true });
+t.teardown(async () => agent.destroy());
+
+type Answer = Readonly<{ status: number; type: string; body: Buffer }>;
+
+const asText = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
+/** Header values hold Latin-1 without controls; the client itself would refuse others. */
+const headerText = (value: unknown) =>
+  asText(value)
+    .replace(/[^\t\x20-\x7e\xa0-\xff]/g, '?')
+    .slice(0, 3000);
+
+/** A path segment: encoded, but for percent signs that are there to be broken. */
+function segment(value: string): string {
+  return /^%(?:zz|c3%28|00|)$/.test(value) ? value : encodeURIComponent(value.toWellFormed());
+}
+
+function pathOf(operation: Operation, given: Request, world: World): string {
+  const path = operation.path.replace(/\{(\w+)\}/g, (_whole, name) => {
+    const value = filled(asText(given.params[name]), world);
+    return name === 'path' ? value.split('/').map(segment).join('/') : segment(value);
+  });
+  const pairs = given.query.map(([name, value]) =>
+    [name, filled(asText(value), world)].map((text) => encodeURIComponent(text.toWellFormed())).join('='),
+  );
+  return (pairs.length === 0 ? path : `${path}?${pairs.join('&')}`).slice(0, 8000);
+}
+
+async function send(operation: Operation, given: Request, world: World): Promise<Answer> {
+  const { hostname, port } = new URL(app.url);
+  const body =
+    given.body &&
+    (given.body.kind === 'raw'
+      ? given.body.bytes
+      : Buffer.from(filled(JSON.stringify(given.body.value) ?? 'null', world)));
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(given.headers)) headers[name] = headerText(filled(asText(value), world));
+  if (given.mediaType !== undefined && body) headers['content-type'] = given.mediaType;
+  if (given.token !== undefined) headers['authorization'] = `Bearer ${given.token}`;
+  if (body) headers['content-length'] = String(body.length);
+  const outgoing = request({
+    agent,
+    hostname,
+    port,
+    method: operation.method,
+    path: pathOf(operation, given, world),
+    headers,
+  });
+  const answered = once(outgoing, 'response');
+  outgoing.end(body);
+  const [response] = await answered;
+  return { status: response.statusCode, type: String(response.headers['content-type']), body: await buffer(response) };
+}
+
+function isEnvelope(schema: JsonSchema | undefined): boolean {
+  return typeof schema?.['properties'] === 'object' && 'success' in (schema['properties'] ?? {});
+}
+
+/** Why an answer is not one that the document allows; undefined when all is well. */
+function fault(operation: Operation, answer: Answer): string | undefined {
+  const { status, type, body } = answer;
+  if (status >= 500) return `status ${status}`;
+  const declared = operation.responses[status];
+  // Broken paths are refused before it is known whose they are.
+  if (!declared && ![400, 404, 405].includes(status)) return `status ${status} is not declared`;
+  if (operation.method === 'HEAD' || status === 304) return body.length === 0 ? undefined : 'a body where none may be';
+  // What is not an envelope by its description: bytes, metrics, the document itself.
+  if (status < 400 && !isEnvelope(declared?.content?.['application/json']?.schema)) return undefined;
+  if (type !== 'application/json; charset=utf-8') return `content type ${type}`;
+  const envelope = JSON.parse(body.toString('utf8'));
+  if (status < 400)
+    return envelope.success === true && envelope.statusCode === status ? undefined : 'no success envelope';
+  const { success, data } = errorEnvelopeSchema.strict().safeParse(envelope);
+  if (!success || data.statusCode !== status) return 'no error envelope';
+  if (status === 400 && (data.error.issues ?? []).length === 0) return 'a 400 without issues';
+  if (status === 400 && data.error.code !== 'validation_failed') return `400 ${data.error.code}`;
+  if (declared && status !== 404 && !declared.description.includes(`\`${data.error.code}\``))
+    return `${data.error.code} is not declared`;
+  return undefined;
+}
+
+/** After these succeed, what they acted on is over, and the rest of the round would see nothing but that. */
+const ending =
+  /^(startRun|markRunRunning|completeRun|failRun|cancelTask|retryTask|(create|update|delete)Organization|deleteMember|(update|delete)AgentProfile|updateTask)/;
+
+async function fuzz(operation: Operation): Promise<Map<number, number>> {
+  const statuses = new Map<number, number>();
+  let worlds = 1;
+  let world = await makeWorld();
+  const answers = fc.asyncProperty(requestArbitrary(operation), async (given) => {
+    const answer = await send(operation, given, world);
+    statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1);
+    const wrong = fault(operation, answer);
+    if (wrong)
+      throw new Error(
+        `${wrong}: ${operation.method} ${pathOf(operation, given, world)} → ${answer.body.toString('utf8').slice(0, 500)}`,
+      );
+    if (answer.status < 300 && ending.test(operation.operationId) && worlds < WORLDS) {
+      worlds += 1;
+      world = await makeWorld();
+    }
+  });
+  await fc.assert(answers, { seed: SEED, numRuns: ROUNDS });
+  return statuses;
+}
+
+t.test('no input makes a 5xx, and every answer is one that the document describes', async (t) => {
+  t.ok(operations.length > 40);
+  for (const operation of operations) {
+    await t.test(`${operation.method} ${operation.path}`, async (t) => {
+      const statuses = await fuzz(operation);
+      const seen = JSON.stringify(Object.fromEntries(statuses));
+      t.ok(
+        [...statuses.keys()].some((status) => status < 400),
+        `some of it was good: ${seen}`,
+      );
+      if (operation.parameters.length > 0 || operation.body) {
+        t.ok(
+          [...statuses.keys()].some((status) => status >= 400),
+          `and some of it bad: ${seen}`,
+        );
+      }
+    });
+  }
+});
+
+t.test('the app still works after all of it', async (t) => {
+  const place = await createPlace(sql);
+  const run = await runTask(app, place);
+  t.same(expectSuccess(await workerOf(app, run).complete()), { status: 'succeeded' });
+  t.same(
+    app.logged.filter((line) => Number(line['level']) >= 50),
+    [],
+  );
+});
