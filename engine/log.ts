@@ -47,7 +47,10 @@ export function loggedError(error: unknown, depth = 0): LoggedError | unknown {
   };
 }
 
-/** JSON lines on stdout. */
+/**
+ * JSON lines on stdout. Lines that come while one is being written go out together: under load a write is shared by many.
+ * What is left is written when the process exits.
+ */
 export function createLogger(level: Config['logLevel'], name: string, destination?: DestinationStream): Logger {
   const options = {
     level,
@@ -57,7 +60,7 @@ export function createLogger(level: Config['logLevel'], name: string, destinatio
     serializers: { err: (error: unknown) => loggedError(error) },
     hooks: { streamWrite: redact },
   };
-  return destination ? pino(options, destination) : pino(options);
+  return pino(options, destination ?? pino.destination({ dest: 1, sync: false }));
 }
 
 const THROTTLE_MS = 10_000;

@@ -23,7 +23,8 @@ export function openListener(options: { url: string; log: Logger }): Listener {
   const subscribers = new Map<string, Set<(payload: string) => void>>();
   const resyncs = new Set<() => void>();
   const throttle = createThrottle();
-  let ready: pg.Client | undefined;
+  let listening: pg.Client | undefined;
+  let synced: pg.Client | undefined;
 
   function guarded(work: () => void): void {
     try {
@@ -41,13 +42,15 @@ export function openListener(options: { url: string; log: Logger }): Listener {
         for (const callback of subscribers.get(channel) ?? []) guarded(() => callback(payload ?? ''));
       });
       for (const channel of subscribers.keys()) await client.query(`listen ${channel}`);
-      ready = client;
+      listening = client;
       // Subscribed while the loop above waited: listening twice is harmless.
       for (const channel of subscribers.keys()) await client.query(`listen ${channel}`);
       for (const callback of resyncs) guarded(callback);
+      synced = client;
     },
     onLost(error) {
-      ready = undefined;
+      listening = undefined;
+      synced = undefined;
       logThrottled(options.log, throttle, 'the LISTEN connection is lost', error);
     },
   });
@@ -60,7 +63,7 @@ export function openListener(options: { url: string; log: Logger }): Listener {
       subscribers.set(channel, callbacks);
       callbacks.add(callback);
       // A failure shows as a lost connection, after which every channel is listened to again.
-      if (!known) ready?.query(`listen ${channel}`).catch(() => undefined);
+      if (!known) listening?.query(`listen ${channel}`).catch(() => undefined);
       return () => {
         callbacks.delete(callback);
       };
@@ -71,7 +74,7 @@ export function openListener(options: { url: string; log: Logger }): Listener {
         resyncs.delete(callback);
       };
     },
-    connected: () => ready !== undefined && connection.client() === ready,
+    connected: () => synced !== undefined && connection.client() === synced,
     close: () => connection.close(),
   };
 }

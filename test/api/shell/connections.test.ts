@@ -103,7 +103,7 @@ t.test('a listener closes whatever state it is in', async (t) => {
   t.ok(Date.now() - began < 2_000);
 });
 
-t.test('marks are merged and sent within milliseconds', async (t) => {
+t.test('marks are merged and sent at once', async (t) => {
   const { listener, heard } = await listen(t);
   const { url } = await start(t, 'test notifier');
   const results: string[] = [];
@@ -113,11 +113,12 @@ t.test('marks are merged and sent within milliseconds', async (t) => {
   notifier.mark('probe_one', 'other');
   await until('both', () => heard.includes('same') && heard.includes('other'));
   t.equal(heard.length, 2);
+  await until('the answer to the statement', () => results.length > 0);
   t.same(results, ['sent'], 'one statement for all');
   const began = performance.now();
   notifier.mark('probe_one', 'fast');
   await until('fast', () => heard.includes('fast'));
-  t.ok(performance.now() - began < 500);
+  t.ok(performance.now() - began < 1_500);
   t.ok(listener.connected());
   t.throws(() => notifier.mark('probe_one', 'x'.repeat(8_000)), RangeError);
 });
@@ -154,9 +155,10 @@ t.test('a database is opened by its first statement, and again after a failure',
   const { proxy } = await start(t, 'x');
   proxy.cut();
   let opened = 0;
-  const db = open(t, proxy.url, () => {
+  const onOpen = () => {
     opened += 1;
-  });
+  };
+  const db = open(t, proxy.url, { onOpen });
   t.equal(opened, 0);
   await t.rejects(db.one(one));
   proxy.restore();
@@ -171,8 +173,13 @@ t.test('statements stand in a line that is bounded in length and time', async (t
   const outcomes = await Promise.all(Array.from({ length: 10 }, () => sleep(0.1)));
   t.equal(outcomes.filter((outcome) => outcome === 'done').length, 5, 'two run, three wait');
   t.ok(outcomes.every((outcome) => outcome === 'done' || /too many wait already/.test(outcome)));
-  const long = await Promise.all([sleep(0.7), sleep(0.7), sleep(0)]);
-  t.match(long, ['done', 'done', /waited 500 ms in vain/]);
+  const impatient = open(t, database.url, { waitTimeoutMs: 200 });
+  await Promise.all([impatient.one(one), impatient.one(one)]);
+  const slow = impatient.query(sql.unsafe`select pg_sleep(1)`);
+  const slower = impatient.query(sql.unsafe`select pg_sleep(1)`);
+  await t.rejects(impatient.one(one), { name: 'DatabaseUnavailableError', message: /waited 200 ms in vain/ });
+  await Promise.all([slow, slower]);
+  t.same(impatient.load(), { running: 0, waiting: 0 });
   t.same(db.load(), { running: 0, waiting: 0 });
 });
 
@@ -190,7 +197,7 @@ t.test('nobody is forgotten in the line when connections fail', async (t) => {
     proxy.cut();
     const began = Date.now();
     await Promise.allSettled([...early, ...Array.from({ length: 5 }, () => db.one(one))]);
-    t.ok(Date.now() - began < 900, 'refused at once, not by a time-out');
+    t.ok(Date.now() - began < 5_000, 'refused at once, not by a time-out');
     proxy.restore();
   }
 });
@@ -198,9 +205,10 @@ t.test('nobody is forgotten in the line when connections fail', async (t) => {
 t.test('a connection that does not answer is given up, and new ones are made', async (t) => {
   const { proxy } = await start(t, 'x');
   let opened = 0;
-  const db = open(t, proxy.url, () => {
+  const onOpen = () => {
     opened += 1;
-  });
+  };
+  const db = open(t, proxy.url, { onOpen, answerTimeoutMs: 1_000 });
   await db.one(one);
   proxy.freezeExisting();
   await t.rejects(db.one(one), { name: 'DatabaseUnavailableError', message: /no answer within 1000 ms/ });
@@ -208,7 +216,9 @@ t.test('a connection that does not answer is given up, and new ones are made', a
   t.equal(opened, 2);
 });
 
-function open(t: Test, url: string, onOpen: () => void = () => {}) {
+type Options = { onOpen?: () => void; waitTimeoutMs?: number; answerTimeoutMs?: number };
+
+function open(t: Test, url: string, { onOpen = () => {}, ...limits }: Options = {}) {
   const db = openDatabase({
     open: () => {
       onOpen();
@@ -216,8 +226,8 @@ function open(t: Test, url: string, onOpen: () => void = () => {}) {
     },
     size: 2,
     maxWaiting: 3,
-    waitTimeoutMs: 500,
-    answerTimeoutMs: 1_000,
+    answerTimeoutMs: 20_000,
+    ...limits,
   });
   t.teardown(() => db.end());
   return db;
