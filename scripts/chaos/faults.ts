@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isUnavailable } from '../../engine/db/errors.ts';
 import type { Random } from './random.ts';
 import type { Supervised } from './supervised.ts';
-import { LEASE_MS, type World } from './world.ts';
+import type { World } from './world.ts';
 
 const LOOK_MS = 20;
 /** Where work stands still for so long, the next fault does not wait for it: faults that meet are worth more. */
@@ -97,7 +97,7 @@ function faults({ world, random, signal }: FaultOptions): Readonly<Record<FaultN
     'worker killed': async () => kill(await victim(workers, random, signal, busy)),
     'half of the workers killed': async () => kill(...half(random, workers)),
     async 'worker paused'() {
-      const ms = LEASE_MS + random.between(200, 1_800);
+      const ms = world.leaseMs + random.between(200, 1_800);
       const one = await victim(workers, random, signal, busy);
       if (one.pause(ms)) log(`paused ${one.name} for ${ms} ms`);
     },
@@ -144,17 +144,22 @@ export async function dealFaults(
   const cards = random.shuffle(faultNames.flatMap((name) => Array.from({ length: deck[name] ?? 0 }, () => name)));
   const play = faults(options);
 
+  // How far the work was when patience ended for the last time: it has to go on before that happens again.
+  let spentAt = '';
+
   async function untilDue(completed: number): Promise<void> {
     const patienceMs = random.between(...PATIENCE_MS);
-    let last = stage();
+    let last = '';
     let movedAt = performance.now();
-    while (last.completed < completed) {
+    while (stage().completed < completed) {
       await sleep(LOOK_MS, undefined, { signal });
-      const now = stage();
-      if (now.completed !== last.completed || now.runs !== last.runs) movedAt = performance.now();
+      const now = JSON.stringify(stage());
+      if (now !== last) movedAt = performance.now();
       last = now;
       // Before the first run there is nothing to disturb.
-      if (now.runs > 0 && performance.now() - movedAt > patienceMs) return;
+      if (stage().runs === 0 || now === spentAt || performance.now() - movedAt < patienceMs) continue;
+      spentAt = now;
+      return;
     }
   }
 

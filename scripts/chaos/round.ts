@@ -16,7 +16,7 @@ export type Progress = Readonly<{ created: number; completed: number; runs: numb
 export type RoundOptions = Readonly<{
   tasks: number;
   deck: Deck;
-  /** When nothing is created and completed for so long it is over: what is still open then is a violation. */
+  /** When nothing goes on for so long it is over: what is still open then is a violation. */
   stallMs: number;
   signal: AbortSignal;
   onProgress?: (progress: Progress) => void;
@@ -47,7 +47,9 @@ function watch(world: World, { tasks, stallMs, onProgress, signal }: RoundOption
       (select count(*)::int from app.runs) as runs,
       (select count(*)::int from app.runs where status = 'expired') as expired`);
     const now = rows[0] ?? progress;
-    if (now.created !== progress.created || now.completed !== progress.completed) movedAt = performance.now();
+    if (now.created + now.completed + now.runs > progress.created + progress.completed + progress.runs) {
+      movedAt = performance.now();
+    }
     progress = now;
     onProgress?.(progress);
     keep(await checkNow(sql));
@@ -58,6 +60,7 @@ function watch(world: World, { tasks, stallMs, onProgress, signal }: RoundOption
 
   return {
     progress: () => progress,
+    stage: () => ({ completed: progress.completed, runs: progress.runs }),
     /** Until all tasks are completed and nothing is `busy` any more, or all stands still. */
     async untilDone(busy: () => boolean): Promise<void> {
       while ((busy() || progress.completed < tasks) && performance.now() - movedAt < stallMs) {
@@ -96,7 +99,7 @@ export async function runRound(world: World, options: RoundOptions): Promise<Rou
 
   const parts = [
     createLoad({ ...load, backlog: Math.max(20, Math.ceil(tasks / 5)) }),
-    dealFaults({ world, random: random.fork('faults'), deck, tasks, stage: watching.progress, signal }),
+    dealFaults({ world, random: random.fork('faults'), deck, tasks, stage: watching.stage, signal }),
   ];
   const working = Promise.all(parts).then(() => {
     busy = false;

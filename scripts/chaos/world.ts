@@ -1,4 +1,4 @@
-import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, fork, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { createWriteStream, openSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
@@ -7,6 +7,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import pg from 'pg';
 import { environmentWith } from '../../engine/config.ts';
 import { createRecorder, type Recorder } from './facts.ts';
@@ -35,6 +36,7 @@ export type World = Readonly<{
   random: Random;
   recorder: Recorder;
   postgres: ChaosPostgres;
+  leaseMs: number;
   /** As superuser, above row security; connects again by itself. */
   sql: pg.Pool;
   urls: readonly string[];
@@ -62,10 +64,8 @@ async function freePort(random: Random): Promise<number> {
   }
 }
 
-/** Leases short enough that a lost one is noticed while one watches, attempts enough that no task ever fails. */
+/** Attempts enough that no task ever fails. */
 const settings = {
-  LEASE_SECONDS: '2',
-  LEASE_CLAIM_SECONDS: '2',
   RETRY_BACKOFF_SECONDS: '1',
   RETRY_BACKOFF_MAX_SECONDS: '2',
   RUN_REQUEST_MAX_ATTEMPTS: '100',
@@ -77,7 +77,19 @@ const settings = {
   LOG_LEVEL: 'warn',
   STORAGE_URL: undefined,
 } as const;
-export const LEASE_MS = Number(settings.LEASE_SECONDS) * 1000;
+const LEASE_SECONDS = { shortest: 2, longest: 8 } as const;
+
+/**
+ * How long leases last here: short, so that lost ones come back while one watches, but not shorter than an API takes to
+ * start on this machine at this moment, or hardly any run would live through its restart. This start also fills the
+ * compile cache, from which processes that are killed take and never give.
+ */
+async function leaseSeconds(environment: NodeJS.ProcessEnv): Promise<number> {
+  const startedAt = performance.now();
+  await promisify(execFile)(process.execPath, ['api/main.ts', '--help'], { cwd: ROOT, env: environment });
+  const seconds = Math.ceil((performance.now() - startedAt) / 1000);
+  return Math.max(LEASE_SECONDS.shortest, Math.min(seconds, LEASE_SECONDS.longest));
+}
 
 function listen(child: ChildProcess, recorder: Recorder): void {
   if (!child.stdout) return;
@@ -139,17 +151,21 @@ export async function startWorld(options: WorldOptions): Promise<World> {
 
     const token = randomBytes(24).toString('hex');
     const downtime = random.fork('downtime');
-    const environment = { ...settings, DATA_DIR: path.join(folder, 'data'), AGENT_SERVICE_TOKENS: token };
+    const cache = { NODE_COMPILE_CACHE: path.join(folder, 'compile-cache') };
+    const lease = String(await leaseSeconds({ ...environmentWith(settings), ...cache }));
+    const environment = {
+      ...settings,
+      ...{ LEASE_SECONDS: lease, LEASE_CLAIM_SECONDS: lease, DATA_DIR: path.join(folder, 'data') },
+      AGENT_SERVICE_TOKENS: token,
+    };
+    log(`leases of ${lease} s`);
     const descriptorOf = (name: string) => openSync(path.join(folder, `${name}.log`), 'a');
 
     function service(name: string, script: string, databaseUrl: string, port?: number): Supervised {
       const descriptor = descriptorOf(name);
-      const env = environmentWith({
-        ...environment,
-        DATABASE_URL: databaseUrl,
-        LISTEN_DATABASE_URL: undefined,
-        ...(port === undefined ? {} : { PORT: String(port) }),
-      });
+      const PORT = port === undefined ? undefined : String(port);
+      const urls = { DATABASE_URL: databaseUrl, LISTEN_DATABASE_URL: undefined };
+      const env = { ...environmentWith({ ...environment, ...urls, PORT }), ...cache };
       const launch = () =>
         fork(path.join(ROOT, script), [], { env, stdio: ['ignore', descriptor, descriptor, 'ipc'], cwd: ROOT });
       return adopt(supervise({ name, launch, downMs: () => downtime.between(20, 600), onCrash }));
@@ -186,7 +202,8 @@ export async function startWorld(options: WorldOptions): Promise<World> {
         const known = kind === 'reference' ? urls.slice(index % urls.length).slice(0, 1) : urls;
         const given: WorkerSettings = { kind, workerId, urls: [...known], token, scratch, seed: `${seed}/${workerId}` };
         const argv = [path.join(import.meta.dirname, 'worker.ts'), JSON.stringify(given)];
-        const child = spawn(process.execPath, argv, { stdio: ['pipe', 'pipe', descriptor], cwd: ROOT });
+        const env = { ...environmentWith({}), ...cache };
+        const child = spawn(process.execPath, argv, { env, stdio: ['pipe', 'pipe', descriptor], cwd: ROOT });
         child.stdin?.on('error', () => {}); // it is gone
         listen(child, recorder);
         return child;
@@ -198,7 +215,20 @@ export async function startWorld(options: WorldOptions): Promise<World> {
       for (let index = 0; index < options.workers[kind]; index += 1) workers.push(await worker(kind, index));
     }
     return {
-      ...{ folder, random, recorder, postgres, sql, urls, apis, jobs, workers, ready, log },
+      ...{
+        folder,
+        random,
+        recorder,
+        postgres,
+        leaseMs: Number(lease) * 1000,
+        sql,
+        urls,
+        apis,
+        jobs,
+        workers,
+        ready,
+        log,
+      },
       async stop({ keep } = { keep: false }) {
         keepFolder = keep;
         await parts.disposeAsync();
