@@ -67,7 +67,7 @@ function stopSignal(): AbortSignal {
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(name, () => {
       if (controller.signal.aborted) {
-        // Children follow by themselves: the API and the jobs lose their parent, Postgres its guard's pipe.
+        // The API and the jobs are killed at our exit; Postgres stops by itself, because its guard sees that we are gone.
         if (Date.now() - firstAt > 500) process.exit(130);
         return;
       }

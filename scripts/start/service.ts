@@ -35,6 +35,10 @@ export type Service = Readonly<{
   stop: (graceMs: number) => Promise<void>;
 }>;
 
+function hasEnded(child: ChildProcess): boolean {
+  return child.exitCode !== null || child.signalCode !== null;
+}
+
 function killGroup(child: ChildProcess): void {
   try {
     if (child.pid) process.kill(-child.pid, 'SIGKILL');
@@ -112,7 +116,7 @@ export function startService(options: ServiceOptions): Service {
     stopping = true;
     clearTimeout(backoff);
     const current = child;
-    if (!current || current.exitCode !== null || current.signalCode !== null) return;
+    if (!current || hasEnded(current)) return;
     const closed = once(current, 'close');
     current.kill('SIGTERM');
     const waiting = new AbortController();
@@ -127,6 +131,10 @@ export function startService(options: ServiceOptions): Service {
     await closed;
   }
 
+  // Ours ends without a stop when a person does not wait for it, or by a mistake of ours.
+  process.once('exit', () => {
+    if (child && !hasEnded(child)) killGroup(child);
+  });
   launch();
   return { ready: first.promise, stop };
 }

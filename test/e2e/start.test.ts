@@ -3,6 +3,7 @@ import { createServer } from 'node:net';
 import path from 'node:path';
 import t, { type Test } from 'tap';
 import { commandLine, identify, isAlive, type ProcessIdentity } from '../../engine/process/identity.ts';
+import { createEmptyDatabase } from '../support/database.ts';
 import { openFolder } from '../support/folders.ts';
 import { treeOf, until } from '../support/processes.ts';
 import { type Started, start } from '../support/start.ts';
@@ -114,6 +115,32 @@ t.test('it starts, refuses a second start, and whatever is killed, runs again', 
   const fourth = start(settings);
   await fourth.ready();
   await stop(test, fourth);
+});
+
+t.test('with DATABASE_URL it brings no Postgres, and a second Ctrl-C does not wait', async (test) => {
+  const { url: databaseUrl } = await createEmptyDatabase(test);
+  const started = start({
+    DATA_DIR: path.join(await openFolder(test), '.data'),
+    PORT: '0',
+    DATABASE_URL: databaseUrl,
+  });
+  const url = await started.ready();
+  test.equal((await fetch(`${url}/readyz`)).status, 200);
+  test.match(started.stdout(), new RegExp(`^ +Database +${new URL(databaseUrl).host}/\\w+ \\(DATABASE_URL\\)$`, 'm'));
+  const processes = await started.tree();
+  test.equal(processes.length, 3, 'start, jobs, API');
+  const rest = identities(processes);
+
+  // Jobs that cannot end now: a stop would wait for them.
+  process.kill(await processOf(started, 'jobs/main.ts'), 'SIGSTOP');
+  started.child.kill('SIGINT');
+  await until('the API to end', async () => (await started.tree()).length < 3);
+  await until('the second Ctrl-C to be another one', () => {
+    started.child.kill('SIGINT');
+    return started.child.exitCode !== null;
+  });
+  test.equal(await started.ended, 130);
+  await until('all to end', () => !rest.some(isAlive));
 });
 
 t.test('a wrong setting ends the start with one line that names it', async (test) => {
