@@ -361,7 +361,7 @@ export async function endLease(
 ): Promise<void> {
   await sql.owner.query(
     `update app.run_requests set lease_expires_at = clock_timestamp() - interval '1 millisecond'
-     where organization_id = $1 and id = $2`,
+     where organization_id = $1 and id = $2 and state in ('leased', 'started')`,
     [held.organizationId, held.runRequestId],
   );
 }
