@@ -250,6 +250,17 @@ t.test('a pull is checked, and the service token alone opens it', async (t) => {
   t.equal(refusalOf(await capability.post(PULL, { workerId: 'w' })), '401 agent_unauthorized');
 });
 
+t.test('an Idempotency-Key does not count here: each pull claims anew', async (t) => {
+  const place = await createPlace(sql, { maxConcurrentRuns: 5 });
+  const made = [(await makeTask(app, place)).id, (await makeTask(app, place)).id];
+  const headers = { 'idempotency-key': 'k' };
+  const got = [1, 2].map(() =>
+    app.service.post<{ items: PulledItem[] }>(PULL, { workerId: 'w', ...of(place) }, { headers }),
+  );
+  const ids = (await Promise.all(got)).flatMap((reply) => expectSuccess(reply).items.map((item) => item.task.id));
+  t.same(new Set(ids), new Set(made));
+});
+
 t.test('a stopped or suspended organization: what is published can be taken, or nothing at all', async (t) => {
   const place = await createPlace(sql, { maxConcurrentRuns: 5 });
   const published = await makeTask(app, place);
