@@ -402,7 +402,7 @@ scenario('the backoff doubles, is jittered between its half and all, and is capp
   const place = await createPlace(sql);
   for (const attempt of [1, 2, 3, 6, 40]) {
     const delays: number[] = [];
-    for (let time = 0; time < 6; time += 1) {
+    for (let time = 0; time < 8; time += 1) {
       const run = await runNew(sql, place, { spec: { budget: { maxAttemptsPerPhase: 100 } } });
       // The attempts before it, without living through them; put back so that it counts its one run again.
       await sql.owner.query('update app.run_requests set attempt = $2 where id = $1', [run.runRequestId, attempt]);
@@ -418,7 +418,7 @@ scenario('the backoff doubles, is jittered between its half and all, and is capp
     const full = Math.min(10 * 2 ** (attempt - 1), 100);
     for (const delay of delays)
       test.ok(delay >= full / 2 && delay <= full + 1, `${delay} of ${full}, attempt ${attempt}`);
-    test.equal(new Set(delays).size, delays.length, 'jittered');
+    test.ok(Math.max(...delays) - Math.min(...delays) > full / 50, 'jittered');
   }
 });
 
