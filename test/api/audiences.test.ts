@@ -1,4 +1,5 @@
 import t from 'tap';
+import { apiEndpoints } from '../../api/app.ts';
 import { agentCalls, type Calls } from '../support/agent_calls.ts';
 import {
   agentPath,
@@ -76,6 +77,23 @@ t.test('owner routes, agent routes and worker routes each want their own token',
   }
   t.equal(await fingerprint(app), before, 'and nothing was changed by any of it');
   expectSuccess(await workerOf(app, held).complete());
+});
+
+t.test('members of an organization alone reach it: no owner path leaves out the check', async (t) => {
+  const paths = apiEndpoints().filter((one) => one.audience === 'owner' && one.path.includes('{organizationId}'));
+  t.ok(paths.length > 20);
+  const open = paths.filter((one) => one.membership === 'none').map((one) => one.operationId);
+  t.same(open, ['createOrganization']);
+  const unchecked = paths.filter((one) => !one.writes && one.method !== 'get').map((one) => one.operationId);
+  t.same(unchecked, [], 'and no viewer writes');
+});
+
+t.test('every path says by its beginning whom it is for', async (t) => {
+  for (const one of apiEndpoints()) {
+    const agent = one.path.startsWith('/internal/agent/');
+    const worker = /^\/internal\/(?:runs|run-requests)\//.test(one.path);
+    t.equal(one.audience, agent ? 'agent' : worker ? 'worker' : 'owner', `${one.method} ${one.path}`);
+  }
 });
 
 t.test('no token ever shows in what is logged', async (t) => {

@@ -206,3 +206,18 @@ t.test('a claim is no run yet', async (t) => {
     [run.runId],
   );
 });
+
+t.test('the runs of a deleted organization are gone at once', async (t) => {
+  const gone = await createPlace(sql, { maxConcurrentRuns: 5 });
+  const run = await runTask(app, gone);
+  expectSuccess(await workerOf(app, run).put('a.txt', 'a'), 201);
+  expectSuccess(await workerOf(app, run).completeWith('a.txt'));
+  const open = await runTask(app, gone);
+  await transition(sql.api, 'organization_delete', { p_organization_id: gone.organizationId });
+  t.equal(refusalOf(await list({}, gone)), '404 organization_not_found');
+  for (const rest of ['', '/context', '/logs', '/artifacts/0/content', '/context/files/content?path=a']) {
+    t.equal(refusalOf(await app.owner.get(ownerPath(gone, `/runs/${run.runId}${rest}`))), '404 run_not_found', rest);
+  }
+  t.equal(refusalOf(await workerOf(app, open).heartbeat()), '409 run_lease_expired lease_lost');
+  t.equal(refusalOf(await workerOf(app, open).complete()), '409 run_lease_expired lease_lost');
+});

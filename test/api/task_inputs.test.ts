@@ -183,6 +183,18 @@ t.test('an input answers to its exact path, with ranges, and to the holder alone
   t.equal(refusalOf(await worker.inputs()), '409 run_lease_expired lease_lost', 'not after the end');
 });
 
+t.test('an input whose bytes were lost is not available, and the lease is not to blame', async (t) => {
+  const task = await gatedTask([{ kind: 'upload', path: 'u.txt' }]);
+  const before = await storedKeys(app, place);
+  expectSuccess(await put(task.id, 'u.txt', 'abc'), 201);
+  const run = await task.open();
+  for (const key of await storedKeys(app, place)) if (!before.includes(key)) await app.services.storage.delete(key);
+  const { headers, inputsPath } = workerOf(app, run);
+  const answer = await app.service.get(`${inputsPath}/content?path=u.txt`, { headers });
+  t.match(refusalOf(answer), /^400 validation_failed/);
+  expectSuccess(await workerOf(app, run).fail());
+});
+
 t.test('uploads are refused for what does not exist or is over, and store nothing then', async (t) => {
   const done = await runTask(app, place);
   expectSuccess(await workerOf(app, done).complete());

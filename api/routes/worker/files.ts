@@ -21,7 +21,10 @@ const headers = { 'x-organization-id': uuid, 'x-lease-token': leaseFields.leaseT
 const recorded = z.object({ output: storedFileRow.nullable(), replaced: z.string().nullable() });
 const held = z.object({ held: z.literal(true) });
 
-/** These routes have no 404 (decisions 1): a path that the manifest does not list is a mistake in the request. */
+/**
+ * These routes have no 404 (decisions 1): a path that the manifest does not list is a mistake in the request, and a lease
+ * is not to blame for bytes that were lost.
+ */
 function noSuchInput(error: unknown): never {
   if (error instanceof Problem && error.status === 404) throw invalid('path', 'is not an available input of the run');
   throw error;
@@ -108,10 +111,9 @@ export function runFileEndpoints(): readonly Endpoint[] {
         const organizationId = lease['x-organization-id'];
         const args = { p_organization_id: organizationId, p_run_id: params.runId };
         await call(db, 'run_lease_check', { ...args, p_lease_token: lease['x-lease-token'] }, held);
-        const file = await getInputBytes(db, services.storage, organizationId, params.runId, query.path).catch(
-          noSuchInput,
-        );
-        await sendBytes(req, res, { ...file, signal });
+        await getInputBytes(db, services.storage, organizationId, params.runId, query.path)
+          .then((file) => sendBytes(req, res, { ...file, signal }))
+          .catch(noSuchInput);
       },
     }),
   ];
