@@ -146,6 +146,9 @@ export function openStreamedBody(req: Request, res: Response, state: RequestStat
       done(error);
     },
   });
+  // It may fail before its reader listens, or when no one ever will: an error that nobody hears ends the process. The
+  // reader gets it all the same.
+  stream.on('error', () => {});
   function onData(chunk: Buffer) {
     size += chunk.length;
     idle?.refresh();

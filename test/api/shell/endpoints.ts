@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { type Endpoint, endpoint } from '../../../api/http/endpoint.ts';
@@ -84,6 +85,28 @@ export function sampleEndpoints(): readonly Endpoint[] {
       async handler({ params, openBody }) {
         if (params.how === 'midway') for await (const _chunk of openBody()) break;
         throw new Problem(409, 'state_conflict', 'Not now.');
+      },
+    }),
+    endpoint({
+      method: 'put',
+      path: '/read-late',
+      audience: 'public',
+      tag: 'System',
+      operationId: 'readFileLate',
+      summary: 'Opens its body, and reads it when the client has gone',
+      body: { stream: true, mediaTypes: ['application/octet-stream'], maxBytes: 4_000_000 },
+      response: { data: z.object({}) },
+      async handler({ openBody, signal, log }) {
+        const body = openBody();
+        if (!signal.aborted) await once(signal, 'abort');
+        try {
+          for await (const _chunk of body);
+        } catch (error) {
+          log.info({ err: error }, 'read late');
+          throw error;
+        }
+        log.error('a body that broke off was read as a whole one');
+        return {};
       },
     }),
     endpoint({

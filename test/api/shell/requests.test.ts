@@ -3,6 +3,7 @@ import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
 import t from 'tap';
 import { startTestApp } from '../../support/app.ts';
+import { until } from '../../support/wait.ts';
 import { sampleEndpoints } from './endpoints.ts';
 
 const app = await startTestApp(t, { endpoints: sampleEndpoints() });
@@ -338,6 +339,22 @@ t.test('an upload that breaks off ends its handler', async (t) => {
   const done = () => app.logged.slice(before).some((line) => JSON.stringify(line).includes('/files/broken'));
   while (!done()) await new Promise((resolve) => setTimeout(resolve, 10));
   t.notMatch(app.logged.slice(before), [{ level: 'error' }], 'a client that goes away is no error of ours');
+});
+
+t.test('an upload that breaks off before anybody reads it fails for the reader, and ends no process', async (t) => {
+  const before = app.logged.length;
+  const socket = connect(Number(new URL(app.url).port), '127.0.0.1');
+  socket.write(
+    'PUT /read-late HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/octet-stream\r\ncontent-length: 100\r\nexpect: 100-continue\r\n\r\n',
+  );
+  // The handler has opened the body.
+  await once(socket, 'data');
+  socket.write('abc');
+  socket.destroy();
+  const lines = () => app.logged.slice(before);
+  const line = await until('the handler reads', () => lines().find(({ msg }) => msg === 'read late'));
+  t.match(line, { err: { message: 'the client went away while it sent its body' } });
+  t.equal((await app.owner.fetch('/healthz')).status, 200);
 });
 
 t.test('streamed answers go out as they are made; a broken one is cut, not ended', async (t) => {
