@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type pg from 'pg';
 import { isUnavailable } from '../../engine/db/errors.ts';
 import type { Random } from './random.ts';
 import type { Supervised } from './supervised.ts';
@@ -45,16 +46,15 @@ async function victim(
   }
 }
 
-/** Workers that hold a run: a fault that hits an idle one proves little. */
-async function busyWorkers({ sql }: World): Promise<ReadonlySet<string>> {
-  try {
-    const { rows } = await sql.query<{ name: string }>(
-      `select distinct split_part(worker_id, '.', 1) as name from app.run_requests where state = 'started'`,
-    );
-    return new Set(rows.map(({ name }) => name));
-  } catch (error) {
-    if (!isUnavailable(error)) throw error;
-    return new Set();
+/** Asked again while Postgres is away. */
+async function query<R extends pg.QueryResultRow>(sql: pg.Pool, text: string, signal: AbortSignal): Promise<R[]> {
+  for (;;) {
+    try {
+      return (await sql.query<R>(text)).rows;
+    } catch (error) {
+      if (!isUnavailable(error)) throw error;
+    }
+    await sleep(LOOK_MS, undefined, { signal });
   }
 }
 
@@ -62,21 +62,33 @@ function half(random: Random, among: readonly Supervised[]): Supervised[] {
   return random.shuffle(among).slice(0, Math.ceil(among.length / 2));
 }
 
+/** False when it has ended already. */
+function killProcess(pid: number): boolean {
+  try {
+    return process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ESRCH') return false;
+    throw error;
+  }
+}
+
 function faults({ world, random, signal }: FaultOptions): Readonly<Record<FaultName, () => Promise<void>>> {
   const { apis, jobs, workers, sql, postgres, log } = world;
-  const busy = () => busyWorkers(world);
+
+  /** Workers that hold a run: a fault that hits an idle one proves little. */
+  async function busy(): Promise<ReadonlySet<string>> {
+    const held = `select distinct split_part(worker_id, '.', 1) as name from app.run_requests where state = 'started'`;
+    const rows = await query<{ name: string }>(sql, held, signal);
+    return new Set(rows.map(({ name }) => name));
+  }
 
   function kill(...victims: readonly Supervised[]): void {
     for (const one of victims) if (one.kill()) log(`killed ${one.name}, generation ${one.generation()}`);
   }
 
-  async function overSql(text: string): Promise<void> {
-    try {
-      await sql.query(text);
-    } catch (error) {
-      // It may hit the connection that asks for it.
-      if (!isUnavailable(error)) throw error;
-    }
+  async function killAll(among: readonly Supervised[]): Promise<void> {
+    await victim(among, random, signal);
+    kill(...among);
   }
 
   /** Others die while Postgres is away, and come back before or after it. */
@@ -102,27 +114,22 @@ function faults({ world, random, signal }: FaultOptions): Readonly<Record<FaultN
       if (one.pause(ms)) log(`paused ${one.name} for ${ms} ms`);
     },
     'api killed': async () => kill(await victim(apis, random, signal)),
-    'every api killed': async () => kill(...apis),
+    'every api killed': () => killAll(apis),
     'jobs killed': async () => kill(await victim(jobs, random, signal)),
-    'all jobs killed': async () => kill(...jobs),
+    'all jobs killed': () => killAll(jobs),
     async 'connections cut'() {
-      await overSql(`select pg_terminate_backend(pid) from pg_stat_activity
-        where usename in ('runner_api', 'runner_jobs') and pid <> pg_backend_pid()`);
-      log('cut the connections');
+      const cut = `select pg_terminate_backend(pid) from pg_stat_activity where usename in ('runner_api', 'runner_jobs')`;
+      log(`cut ${(await query(sql, cut, signal)).length} connections`);
     },
     async 'backend killed'() {
       // Postgres takes such an end for corrupted memory: it throws out everybody and recovers.
-      const { rows } = await sql.query<{ pid: number }>(
-        `select pid from pg_stat_activity where usename in ('runner_api', 'runner_jobs') order by backend_start`,
-      );
-      if (rows.length === 0) return;
-      const { pid } = random.pick(rows);
-      try {
-        process.kill(pid, 'SIGKILL');
-      } catch (error) {
-        if (!(error instanceof Error) || !('code' in error) || error.code !== 'ESRCH') throw error;
+      const open = `select pid from pg_stat_activity where usename in ('runner_api', 'runner_jobs') order by pid`;
+      for (;;) {
+        const rows = await query<{ pid: number }>(sql, open, signal);
+        if (rows.length > 0 && killProcess(random.pick(rows).pid)) break;
+        await sleep(LOOK_MS, undefined, { signal });
       }
-      log(`killed the backend ${pid}`);
+      log('killed a backend');
     },
     'postgres restarted, fast': () => restart('fast'),
     'postgres restarted, immediate': () => restart('immediate'),

@@ -5,7 +5,7 @@ import { checkArtifacts } from './artifacts.ts';
 import { checkEnd, checkNow, type Violations } from './checks.ts';
 import { type Deck, dealFaults } from './faults.ts';
 import { createLoad } from './load.ts';
-import { createOwner } from './owner.ts';
+import { createOwner, RefusedError } from './owner.ts';
 import type { World } from './world.ts';
 
 const LOOK_MS = 250;
@@ -75,13 +75,14 @@ function watch(world: World, { tasks, stallMs, onProgress, signal }: RoundOption
 
 /** All that has to be true when the work is done. */
 export async function checkWorld({ sql, recorder, urls: [url = ''], ready }: World): Promise<Violations> {
-  await ready();
   const organizationIds = [...new Set(recorder.created.map((task) => task.organizationId))];
-  return {
-    ...(await checkEnd(sql, recorder)),
-    ...(await brokenInvariants({ owner: sql })),
-    ...(await checkArtifacts(url, organizationIds)),
-  };
+  const rows = { ...(await checkEnd(sql, recorder)), ...(await brokenInvariants({ owner: sql })) };
+  try {
+    await ready();
+    return { ...rows, ...(await checkArtifacts(url, organizationIds)) };
+  } catch (error) {
+    return { ...rows, 'the API serves what was made': [String(error)] };
+  }
 }
 
 /** Work and faults at the same time, until all work is done and all faults are dealt; then the checks. */
@@ -107,6 +108,9 @@ export async function runRound(world: World, options: RoundOptions): Promise<Rou
   try {
     await Promise.race([watching.untilDone(() => busy), working.then(() => new Promise<never>(() => {}))]);
     if (busy) recorder.violation('the work never stands still', watching.progress());
+  } catch (error) {
+    if (!(error instanceof RefusedError)) throw error;
+    recorder.violation('the owner is not refused what is right', error.message);
   } finally {
     // Whichever part failed, the others end before anybody takes the world apart.
     failed.abort();
@@ -116,6 +120,7 @@ export async function runRound(world: World, options: RoundOptions): Promise<Rou
   const seconds = (performance.now() - startedAt) / 1000;
   await Promise.all(workers.map((worker) => worker.end()));
   const found = await checkWorld(world);
+  options.signal.throwIfAborted();
   const violations = { ...Object.fromEntries(recorder.violations), ...found };
   return { violations, counts: recorder.counts, progress: watching.progress(), seconds };
 }

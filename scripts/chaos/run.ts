@@ -116,7 +116,9 @@ async function checkInput(run: Run): Promise<void> {
   if (data?.title !== run.claim.task.title) violated(run, 'a run is given the inputs of its task', { body });
 }
 
-async function upload(run: Run): Promise<{ sha256: string; size: number }> {
+type Artifact = Readonly<{ path: string; sha256: string; size: number }>;
+
+async function upload(run: Run): Promise<Artifact> {
   const title = run.wrong ? 'wrong' : run.claim.task.title;
   const bytes = Buffer.from(JSON.stringify({ title, runId: run.lease.runId }));
   const file = path.join(run.scratch, `${run.lease.runId}.json`);
@@ -131,7 +133,8 @@ async function upload(run: Run): Promise<{ sha256: string; size: number }> {
   } finally {
     await rm(file, { force: true });
   }
-  return { sha256: createHash('sha256').update(bytes).digest('hex'), size: bytes.byteLength };
+  const sha256 = createHash('sha256').update(bytes).digest('hex');
+  return { path: OUTPUT_PATH, sha256, size: bytes.byteLength };
 }
 
 async function sendLogs(run: Run): Promise<void> {
@@ -143,17 +146,15 @@ async function sendLogs(run: Run): Promise<void> {
     detail: '',
     occurredAt: new Date().toISOString(),
   }));
-  if (run.random.chance(0.3))
-    same(run, 'logs', await run.calls.twice((api, call) => api.logs(run.lease, entries, call)));
-  else await run.calls.call((api, call) => api.logs(run.lease, entries, call));
+  const send: Parameters<Calls['call']>[0] = (api, call) => api.logs(run.lease, entries, call);
+  if (run.random.chance(0.3)) same(run, 'logs', await run.calls.twice(send));
+  else await run.calls.call(send);
 }
 
 /** The last word on a run: sent, perhaps twice, judged against what the lease allows, and reported. */
-async function finish(run: Run): Promise<void> {
+async function finish(run: Run, artifact: Artifact): Promise<void> {
   const { calls, random, lease, clock, report } = run;
   const fails = random.chance(0.05);
-  const artifact = { path: OUTPUT_PATH, ...(await upload(run)) };
-  await sendLogs(run);
   const result = { kind: 'completed', summary: 'Copied', artifacts: [artifact] };
   const body = { output: { kind: 'task_result', result }, usage: { toolCalls: 1 }, logState: 'complete' };
   const error = { code: 'chaos', message: 'The worker did not like it', retryable: true };
@@ -208,8 +209,11 @@ export async function performRun(claim: Claim, tools: RunTools): Promise<void> {
     const running = await tools.calls.call((api, call) => api.running(run.lease, body, call));
     if (running !== 'running') violated(run, 'a run that is marked as running runs', { status: running });
     await checkInput(run);
+    const artifact = await upload(run);
+    await sendLogs(run);
+    // Last, so that the word which comes too late is the one that counts.
     await work(run);
-    await finish(run);
+    await finish(run, artifact);
   } catch (error) {
     if (error instanceof ApiError && error.status === 409) {
       if (error.reason === 'lease_lost') report({ kind: 'did', what: 'a lease lost' });
