@@ -48,6 +48,8 @@ export async function openPool(url: string, options: PoolOptions): Promise<Datab
     maximumPoolSize: options.size,
     connectionTimeout: 5_000,
     connectionRetryLimit: 0,
+    // Repeating is decided in one place, where it is known what may be repeated.
+    queryRetryLimit: 0,
     resetConnection: async () => {},
     statementTimeout: 'DISABLE_TIMEOUT',
     idleInTransactionSessionTimeout: 'DISABLE_TIMEOUT',
