@@ -45,7 +45,8 @@ t.test('of many that find a stale lock at once one gets it', async (test) => {
     'take.ts': `
       import { acquireLock } from '${path.resolve(import.meta.dirname, '../../../engine/process/lock.ts')}';
       process.send('here');
-      process.once('message', (file) => {
+      // "on": who no longer listens to its parent ends, and with it would end the lock that it took.
+      process.on('message', (file) => {
         try { acquireLock(file); process.send('taken'); } catch (error) { process.send(error.name); }
       });`,
   });
