@@ -69,8 +69,8 @@ export function requestArbitrary(
     );
   const requiredOf = (parameters: readonly Parameter[]) =>
     parameters.filter((parameter) => parameter.required).map((parameter) => parameter.name);
-  const query = someOf(values(among('query'), 2), requiredOf(among('query')));
-  const headers = someOf(values(among('header'), 1), requiredOf(among('header')));
+  const query = someOf(values(among('query'), 2), requiredOf(among('query')), hints);
+  const headers = someOf(values(among('header'), 1), requiredOf(among('header')), hints);
   const foreign = fc.oneof(
     { weight: 8, arbitrary: fc.constant([]) },
     { weight: 1, arbitrary: fc.array(fc.tuple(nastyText, nastyText), { maxLength: 2 }) },

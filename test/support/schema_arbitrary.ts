@@ -61,21 +61,30 @@ function objectOf(schema: JsonSchema, scope: Scope): fc.Arbitrary<unknown> {
     Object.entries(properties).map(([name, property]) => [name, propertyOf(name, property, scope)]),
   );
   const { additionalProperties: more } = schema;
-  if (more === false || more === undefined || Object.keys(inner).length > 0) return someOf(inner, required);
+  if (more === false || more === undefined || Object.keys(inner).length > 0)
+    return someOf(inner, required, scope.hints);
   const values = more === true ? anyJson : arbitrary(more as JsonSchema, scope);
   return fc.dictionary(fc.string({ unit: 'grapheme', minLength: 1, maxLength: 8 }), values, { maxKeys: SHORT_LIST });
 }
 
-/** Records with all required keys and a few others: with half of all keys, hardly one would have no fault at all. */
+/**
+ * Records with all required keys and a few others: with half of all keys, hardly one would have no fault at all. Keys
+ * that have a hint are there in every second one.
+ */
 export function someOf(
   values: Readonly<Record<string, fc.Arbitrary<unknown>>>,
   required: readonly string[],
+  hints: Hints,
 ): fc.Arbitrary<Record<string, unknown>> {
   const optional = Object.keys(values).filter((name) => !required.includes(name));
-  return fc.subarray(optional, { maxLength: Math.min(optional.length, FEW_KEYS) }).chain((chosen) => {
-    const kept = Object.entries(values).filter(([name]) => required.includes(name) || chosen.includes(name));
-    return fc.record(Object.fromEntries(kept));
-  });
+  const hinted = optional.filter((name) => name in hints);
+  const others = optional.filter((name) => !(name in hints));
+  return fc
+    .tuple(fc.subarray(hinted), fc.subarray(others, { maxLength: Math.min(others.length, FEW_KEYS) }))
+    .chain((chosen) => {
+      const names = new Set([...required, ...chosen.flat()]);
+      return fc.record(Object.fromEntries(Object.entries(values).filter(([name]) => names.has(name))));
+    });
 }
 
 function propertyOf(name: string, schema: JsonSchema, scope: Scope): fc.Arbitrary<unknown> {
