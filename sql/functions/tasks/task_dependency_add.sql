@@ -45,6 +45,7 @@ begin
     returning * into d;
   update app.tasks set graph_revision = graph_revision + 1
     where organization_id = p_organization_id and id in (d.root_task_id, d.depends_on_root_task_id);
+  perform app.prerequisite_notify(p_organization_id, array[p_depends_on_task_id], p_task_id);
   return d;
 end
 $$;

@@ -17,19 +17,7 @@ begin
       where t.organization_id = p_organization_id and t.id = any (p_task_ids) and t.parent_id is not null) then
     return;
   end if;
-  insert into app.human_inbox_items (organization_id, kind, purpose, title, body, task_id)
-    select distinct on (d.task_id) p_organization_id, 'notification', 'prerequisite',
-        left('Waits for a task that will not complete: ' || w.title, 500),
-        format('%s needs %s, which is %s. Retry that task, or remove the need for it.',
-          w.identifier_scope || '-' || w.identifier_number, t.identifier_scope || '-' || t.identifier_number, t.status),
-        d.task_id
-      from app.task_dependencies d
-      join app.tasks t on t.organization_id = d.organization_id and t.id = d.depends_on_task_id
-      join app.tasks w on w.organization_id = d.organization_id and w.id = d.task_id
-      where d.organization_id = p_organization_id and d.depends_on_task_id = any (p_task_ids) and d.required
-        and t.status in ('failed', 'cancelled') and w.status in ('pending', 'blocked', 'running', 'waiting')
-    on conflict (organization_id, task_id, purpose)
-      where status = 'open' and purpose in ('repair', 'budget', 'prerequisite') do nothing;
+  perform app.prerequisite_notify(p_organization_id, p_task_ids);
   for v_id in
     select distinct d.task_id from app.task_dependencies d
       where d.organization_id = p_organization_id and d.depends_on_task_id = any (p_task_ids) and d.required

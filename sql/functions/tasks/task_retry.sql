@@ -71,11 +71,16 @@ begin
   foreach v_id in array v_ids loop
     perform app.task_settle(p_organization_id, v_id);
   end loop;
-  -- What waited for one of them was told that it never completes; that notice is over.
+  -- What waited for one of them was told that it never completes; that notice is over, unless another one is over too.
   update app.human_inbox_items i set status = 'cancelled', updated_at = clock_timestamp()
     from app.task_dependencies d
     where i.organization_id = p_organization_id and i.status = 'open' and i.purpose = 'prerequisite'
-      and d.organization_id = i.organization_id and d.task_id = i.task_id and d.depends_on_task_id = any (v_ids);
+      and d.organization_id = i.organization_id and d.task_id = i.task_id and d.depends_on_task_id = any (v_ids)
+      and not exists (
+        select 1 from app.task_dependencies o
+          join app.tasks p on p.organization_id = o.organization_id and p.id = o.depends_on_task_id
+          where o.organization_id = i.organization_id and o.task_id = i.task_id and o.required
+            and p.status in ('failed', 'cancelled'));
   return jsonb_build_object('task', app.task_row(p_organization_id, t.id));
 end
 $$;

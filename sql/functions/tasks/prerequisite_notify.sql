@@ -1,0 +1,26 @@
+-- Tells a person, once, that an open task waits for one that will not complete. For all that need the given tasks, or
+-- for one of them alone (a new edge). Those of the given tasks that may still complete cause nothing.
+create or replace function app.prerequisite_notify(
+  p_organization_id uuid, p_prerequisite_ids uuid[], p_task_id uuid default null)
+  returns void
+  language sql
+  set search_path = pg_catalog, pg_temp
+as $$
+  insert into app.human_inbox_items (organization_id, kind, purpose, title, body, task_id)
+    select distinct on (d.task_id) p_organization_id, 'notification', 'prerequisite',
+        left('Waits for a task that will not complete: ' || w.title, 500),
+        format('%s needs %s, which is %s. Retry that task, or remove the need for it.',
+          w.identifier_scope || '-' || w.identifier_number, t.identifier_scope || '-' || t.identifier_number, t.status),
+        d.task_id
+      from app.task_dependencies d
+      join app.tasks t on t.organization_id = d.organization_id and t.id = d.depends_on_task_id
+      join app.tasks w on w.organization_id = d.organization_id and w.id = d.task_id
+      where d.organization_id = p_organization_id and d.depends_on_task_id = any (p_prerequisite_ids) and d.required
+        and (p_task_id is null or d.task_id = p_task_id)
+        and t.status in ('failed', 'cancelled') and w.status in ('pending', 'blocked', 'running', 'waiting')
+    on conflict (organization_id, task_id, purpose)
+      where status = 'open' and purpose in ('repair', 'budget', 'prerequisite') do nothing
+$$;
+
+alter function app.prerequisite_notify owner to runner_scoped;
+revoke all on function app.prerequisite_notify from public;
