@@ -24,6 +24,7 @@ type Run = RunTools &
     wrong: boolean;
     /** Sends no heartbeats, and comes late. */
     forgets: boolean;
+    sinceStartMs: () => number;
   }>;
 
 function violated(run: Pick<Run, 'report' | 'workerId' | 'claim'>, rule: string, what: object): void {
@@ -55,6 +56,7 @@ async function start(claim: Claim, tools: RunTools): Promise<Run> {
     return first;
   };
   const { attempt, heartbeatIntervalMs, executionToken } = await send();
+  const startedAt = performance.now();
   report({ kind: 'started', organizationId: claim.organizationId, runId, attempt });
   return {
     ...tools,
@@ -65,7 +67,8 @@ async function start(claim: Claim, tools: RunTools): Promise<Run> {
     heartbeatIntervalMs,
     executionToken,
     wrong: claim.task.state?.['contract'] === undefined && random.chance(0.05),
-    forgets: random.chance(0.05),
+    forgets: random.chance(0.12),
+    sinceStartMs: () => performance.now() - startedAt,
   };
 }
 
@@ -98,10 +101,12 @@ function keepLease(run: Run): () => Promise<void> {
 }
 
 /** Some time passes, mostly little. A worker that forgets its lease comes back when that is over. */
-async function work({ random, report, heartbeatIntervalMs, forgets }: Run): Promise<void> {
+async function work({ random, report, heartbeatIntervalMs, forgets, sinceStartMs }: Run): Promise<void> {
   if (forgets) {
     report({ kind: 'did', what: 'a lease slept through' });
-    await sleep(heartbeatIntervalMs * 3 + random.between(150, 1_500));
+    // Often just before the sweep finds it: then the clock alone stands against the late one.
+    const late = random.chance(0.6) ? random.between(60, 200) : random.between(200, 1_500);
+    await sleep((heartbeatIntervalMs + 1) * 3 - sinceStartMs() + late);
   } else {
     await sleep(random.chance(0.2) ? random.between(500, 2_500) : random.between(20, 400));
   }
