@@ -67,9 +67,13 @@ async function lifecycle(post: Post, worker: number): Promise<number> {
   return 1;
 }
 
+const WARM_UP_SECONDS = 2;
+
 /** Whole lifecycles a second over HTTP; the client's own work is part of it, on the same two cores. */
 export async function measureHttpLifecycles(url: string, workers: number, seconds: number): Promise<number> {
   const { post, close } = client(url, workers);
+  // Long enough for the connections of the pool to have compiled and planned each function.
+  await rate(workers, WARM_UP_SECONDS, (worker) => lifecycle(post, worker));
   const result = await rate(workers, seconds, (worker) => lifecycle(post, worker));
   close();
   return result;

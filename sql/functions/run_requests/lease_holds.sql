@@ -2,13 +2,15 @@
 -- the transaction may have waited for the lock.
 create or replace function app.lease_holds(r app.run_requests, p_lease_token text)
   returns boolean
-  language sql volatile
+  language plpgsql
   set search_path = pg_catalog, pg_temp
 as $$
-  select coalesce(r.state in ('leased', 'started')
+begin
+  return coalesce(r.state in ('leased', 'started')
     and r.fence::text = split_part(p_lease_token, '.', 1)
     and r.lease_secret_hash = sha256(convert_to(split_part(p_lease_token, '.', 2), 'UTF8'))
-    and r.lease_expires_at > clock_timestamp(), false)
+    and r.lease_expires_at > clock_timestamp(), false);
+end
 $$;
 
 alter function app.lease_holds owner to runner_scoped;

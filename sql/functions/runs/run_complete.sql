@@ -13,6 +13,7 @@ create or replace function app.run_complete(
   returns jsonb
   language plpgsql security definer
   set search_path = pg_catalog, pg_temp
+  set plan_cache_mode = force_generic_plan
 as $$
 declare
   r app.run_requests;

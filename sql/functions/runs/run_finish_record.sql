@@ -3,9 +3,10 @@ create or replace function app.run_finish_record(
   p_organization_id uuid, p_run_id uuid, p_status text, p_call text, p_body_hash text, p_output jsonb, p_error jsonb,
   p_report jsonb)
   returns void
-  language sql
+  language plpgsql
   set search_path = pg_catalog, pg_temp
 as $$
+begin
   update app.runs
     set status = p_status,
       finished_at = coalesce(finished_at, clock_timestamp()), updated_at = clock_timestamp(),
@@ -19,7 +20,8 @@ as $$
       tool_calls = coalesce((p_report #>> '{usage,toolCalls}')::bigint, 0),
       cost_minor_units = coalesce((p_report #>> '{usage,costMinorUnits}')::bigint, 0),
       cost_known = coalesce((p_report #>> '{usage,costKnown}')::boolean, p_report #> '{usage,costMinorUnits}' is not null)
-    where organization_id = p_organization_id and id = p_run_id
+    where organization_id = p_organization_id and id = p_run_id;
+end
 $$;
 
 alter function app.run_finish_record owner to runner_scoped;

@@ -6,6 +6,7 @@ create or replace function app.run_heartbeat(
   returns jsonb
   language plpgsql security definer
   set search_path = pg_catalog, pg_temp
+  set plan_cache_mode = force_generic_plan
 as $$
 declare
   r app.run_requests;

@@ -1,12 +1,14 @@
 -- What a start answers, first and repeated.
 create or replace function app.run_start_answer(r app.run_requests, p_execution_token text)
   returns jsonb
-  language sql stable
+  language plpgsql stable
   set search_path = pg_catalog, pg_temp
 as $$
-  select jsonb_build_object('organizationId', r.organization_id, 'agentProfileId', r.agent_profile_id,
+begin
+  return jsonb_build_object('organizationId', r.organization_id, 'agentProfileId', r.agent_profile_id,
     'taskId', r.task_id, 'runRequestId', r.id, 'runId', r.run_id, 'attempt', r.attempt,
-    'leaseExpiresAt', r.lease_expires_at, 'executionToken', p_execution_token)
+    'leaseExpiresAt', r.lease_expires_at, 'executionToken', p_execution_token);
+end
 $$;
 
 alter function app.run_start_answer owner to runner_scoped;
