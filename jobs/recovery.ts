@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { keepConnected } from '../engine/db/reconnect.ts';
+import { keepConnected, send } from '../engine/db/reconnect.ts';
 import { createThrottle, logThrottled } from '../engine/log.ts';
 
 const LOOK_MS = 1_000;
@@ -27,7 +27,8 @@ function createWatch(client: pg.Client, poolId: string, settledAt: number, log: 
 
   async function free(): Promise<string[]> {
     // Tried and given back at once; a live owner that takes its lock in this moment waits a millisecond.
-    const { rows } = await client.query<{ owner: string }>(
+    const { rows } = await send<{ owner: string }>(
+      client,
       `select owner from (select distinct locked_by as owner from graphile_worker.jobs where locked_by is not null) l
        where owner <> $1 and pg_try_advisory_xact_lock(hashtextextended(owner, ${LOCK_SEED}))`,
       [poolId],
@@ -37,7 +38,8 @@ function createWatch(client: pg.Client, poolId: string, settledAt: number, log: 
 
   async function unlock(owners: readonly string[]): Promise<void> {
     // Under the owners' locks: one that has come back meanwhile keeps its jobs.
-    const { rows } = await client.query<{ owners: string[] }>(
+    const { rows } = await send<{ owners: string[] }>(
+      client,
       `with dead as materialized (
          select owner from unnest($1::text[]) owner where pg_try_advisory_xact_lock(hashtextextended(owner, ${LOCK_SEED})))
        select array_agg(owner) as owners, graphile_worker.force_unlock_workers(array_agg(owner))
@@ -48,11 +50,12 @@ function createWatch(client: pg.Client, poolId: string, settledAt: number, log: 
     for (const owner of rows[0].owners) freeSince.delete(owner);
     log.warn({ pools: rows[0].owners }, 'the jobs of a process that died run again');
     // A dispatch run that a newer one replaced while it was locked would stay behind as a failed job.
-    await client.query(
+    await send(
+      client,
       `select graphile_worker.complete_jobs(array_agg(id)) from graphile_worker.jobs
        where task_identifier = 'dispatch' and locked_at is null and attempts >= max_attempts having count(*) > 0`,
     );
-    await client.query(`select pg_notify('jobs:insert', '{"count": 8}')`);
+    await send(client, `select pg_notify('jobs:insert', '{"count": 8}')`);
   }
 
   return {
@@ -85,8 +88,9 @@ export function openLifeline(options: { url: string; poolId: string; log: Logger
     url: options.url,
     async prepare(client) {
       connects += 1;
-      await client.query(`select pg_advisory_lock(hashtextextended($1, ${LOCK_SEED}))`, [poolId]);
-      const { rows } = await client.query<{ uptimeMs: number }>(
+      await send(client, `select pg_advisory_lock(hashtextextended($1, ${LOCK_SEED}))`, [poolId]);
+      const { rows } = await send<{ uptimeMs: number }>(
+        client,
         `select extract(epoch from clock_timestamp() - pg_postmaster_start_time())::float8 * 1000 as "uptimeMs"`,
       );
       // The first connection of a process proves no outage; a young Postgres does.

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { createThrottle, logThrottled } from '../log.ts';
-import { keepConnected } from './reconnect.ts';
+import { keepConnected, send } from './reconnect.ts';
 
 export type Listener = Readonly<{
   /** Calls back with the payload of each notification. @returns the way to stop */
@@ -41,10 +41,10 @@ export function openListener(options: { url: string; log: Logger }): Listener {
       client.on('notification', ({ channel, payload }) => {
         for (const callback of subscribers.get(channel) ?? []) guarded(() => callback(payload ?? ''));
       });
-      for (const channel of subscribers.keys()) await client.query(`listen ${channel}`);
+      for (const channel of subscribers.keys()) await send(client, `listen ${channel}`);
       listening = client;
       // Subscribed while the loop above waited: listening twice is harmless.
-      for (const channel of subscribers.keys()) await client.query(`listen ${channel}`);
+      for (const channel of subscribers.keys()) await send(client, `listen ${channel}`);
       for (const callback of resyncs) guarded(callback);
       synced = client;
     },
@@ -63,7 +63,7 @@ export function openListener(options: { url: string; log: Logger }): Listener {
       subscribers.set(channel, callbacks);
       callbacks.add(callback);
       // A failure shows as a lost connection, after which every channel is listened to again.
-      if (!known) listening?.query(`listen ${channel}`).catch(() => undefined);
+      if (!known && listening) send(listening, `listen ${channel}`).catch(() => undefined);
       return () => {
         callbacks.delete(callback);
       };

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { createThrottle, logThrottled } from '../log.ts';
-import { keepConnected } from './reconnect.ts';
+import { keepConnected, send } from './reconnect.ts';
 
 export type Notifier = Readonly<{
   /** Sends the notification within a few milliseconds; equal ones are merged. Call it after the commit. */
@@ -59,7 +59,8 @@ export function openNotifier(options: {
     pending.clear();
     const pairs = batch.map(([, pair]) => pair);
     try {
-      await client.query(
+      await send(
+        client,
         'select pg_notify(channel, payload) from unnest($1::text[], $2::text[]) as n(channel, payload)',
         [pairs.map(([channel]) => channel), pairs.map(([, payload]) => payload)],
       );

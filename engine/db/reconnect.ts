@@ -19,6 +19,20 @@ export type ConnectionOptions = Readonly<{
   onLost: (error: Error) => void;
 }>;
 
+const lines = new WeakMap<pg.Client, Promise<unknown>>();
+
+/** A statement on a connection that several use: they go one after the other, for pg queues them no longer by itself. */
+export function send<R extends pg.QueryResultRow = pg.QueryResultRow>(
+  client: pg.Client,
+  text: string,
+  values: readonly unknown[] = [],
+): Promise<pg.QueryResult<R>> {
+  const before = lines.get(client) ?? Promise.resolve();
+  const answer = before.catch(() => undefined).then(() => client.query<R>(text, [...values]));
+  lines.set(client, answer);
+  return answer;
+}
+
 /**
  * One connection that is made again whenever it is lost: after 0.1 s, doubling to 5 s. `select 1` every 15 s finds a
  * connection whose other end is gone without a word.
@@ -34,7 +48,7 @@ export function keepConnected(options: ConnectionOptions): Connection {
 
   async function probeOnce(client: pg.Client): Promise<void> {
     const late = setTimeout(() => lost(client, new Error('the connection does not answer')), PROBE_ANSWER_MS);
-    await client.query('select 1').catch((error: Error) => lost(client, error));
+    await send(client, 'select 1').catch((error: Error) => lost(client, error));
     clearTimeout(late);
   }
 
