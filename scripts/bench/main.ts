@@ -8,7 +8,7 @@ import { startBenchApi, startBenchServer } from './server.ts';
 import { measureSqlLifecycles, STEPS } from './sql_lifecycle.ts';
 import { measureWake } from './wake.ts';
 
-const HELP = `npm run bench [-- --quick] [-- --only commits,sql,http,queue,wake,lists]
+const HELP = `npm run bench [-- --quick] [-- --only sql,http,queue,wake,lists]
 
 Measures a Postgres of its own on this machine and prints a table; --quick takes seconds instead of minutes and says less.
 `;
@@ -36,15 +36,19 @@ async function main(): Promise<void> {
       for (const id of organizationIds) await seedTasks(db, id, quick ? 500 : 2_000, 'pending');
       await db.query('vacuum analyze');
     };
-    const commits = await measureCommits(server.url, WORKERS, seconds);
-    for (const workers of WORKERS) {
-      row(`commits, ${commits.tool}, ${workers} clients`, perSecond(commits.byClients.get(workers) ?? 0));
+    const limit = new Map<number, number>();
+    if (wanted('sql') || wanted('http')) {
+      const { tool, byClients } = await measureCommits(server.url, WORKERS, seconds);
+      for (const [clients, rate] of byClients) {
+        limit.set(clients, rate);
+        row(`commits, ${tool}, ${clients} clients`, perSecond(rate));
+      }
     }
     if (wanted('sql')) {
       for (const workers of WORKERS) {
         await refill();
         const lifecycles = await measureSqlLifecycles(server.url, workers, seconds);
-        const base = commits.byClients.get(workers);
+        const base = limit.get(workers);
         row(
           `lifecycles by SQL, ${workers} workers`,
           perSecond(lifecycles),
@@ -57,7 +61,7 @@ async function main(): Promise<void> {
       for (const workers of WORKERS) {
         await refill();
         const lifecycles = await measureHttpLifecycles(api.url, workers, seconds);
-        const base = commits.byClients.get(workers);
+        const base = limit.get(workers);
         row(
           `lifecycles over HTTP, ${workers} workers`,
           perSecond(lifecycles),

@@ -42,7 +42,7 @@ export async function seedTasks(
           case $3::text when 'pending' then 'execute' else 'closed' end, 'Task ' || t.n, t.n % 7,
           app.task_spec_defaults('task'), t.id::text,
           case when t.n % 3 = 0 then now() + t.n * interval '1 second' end,
-          now() - ($2::integer - t.n) * interval '1 second', now() - (t.n * 7919 % $2::integer) * interval '1 second',
+          now() - ($2::integer - t.n) * interval '1 second', now() - (t.n::bigint * 7919 % $2::integer) * interval '1 second',
           case $3::text when 'completed' then now() end
         from (select n, app.uuid_v7() as id from generate_series(1, $2::integer) n) t,
           (select array_agg(id) as ids from app.agent_profiles where organization_id = $1) p,

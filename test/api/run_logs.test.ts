@@ -210,6 +210,7 @@ t.test('only six fields, of one line each, within bounds', async (t) => {
   const widest = { ...logEntry(1), label: '字'.repeat(200), detail: '字'.repeat(2000) };
   expectSuccess(await worker.logs([widest]));
   expectSuccess(await worker.complete());
+  t.equal((await read(run.runId)).data.logState, 'complete', 'a log ends with its run, also when nobody says so');
 });
 
 t.test('after 10,000 entries the rest is dropped, and the log says so', async (t) => {

@@ -14,7 +14,9 @@ begin
       receipts = p_report -> 'receipts',
       harness = coalesce(p_report ->> 'harness', harness),
       workspace_uri = coalesce(p_report ->> 'workspaceUri', workspace_uri),
-      log_state = case when log_state = 'truncated' then log_state else coalesce(p_report ->> 'logState', log_state) end,
+      -- A log that was being written ends with its run, whether the worker says so or not.
+      log_state = case when log_state = 'truncated' then log_state
+        else coalesce(p_report ->> 'logState', case log_state when 'recording' then 'complete' else log_state end) end,
       input_tokens = coalesce((p_report #>> '{usage,inputTokens}')::bigint, 0),
       output_tokens = coalesce((p_report #>> '{usage,outputTokens}')::bigint, 0),
       tool_calls = coalesce((p_report #>> '{usage,toolCalls}')::bigint, 0),
