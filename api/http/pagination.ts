@@ -83,7 +83,8 @@ type Position = Readonly<{
 }>;
 
 const keyFormats: Record<KeyType, RegExp> = {
-  timestamptz: /^-?\d{1,18}$/,
+  // Microseconds that Postgres has a date for: from 1199 BC to the year 33658.
+  timestamptz: /^(\d{1,18}|-\d{1,17})$/,
   bigint: /^-?\d{1,18}$/,
   integer: /^-?\d{1,10}$/,
   text: /^[^\0]*$/,

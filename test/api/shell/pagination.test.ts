@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { sql } from 'slonik';
 import t from 'tap';
 import { z } from 'zod';
@@ -175,6 +176,26 @@ t.test('a cursor of another sort, filter or tenant, or an edited one, is 400', a
   }
   const elsewhere = await app.owner.get(`/organizations/${other}/items`, { query: { cursor, kind: 'a' } });
   t.match(elsewhere, { status: 400 });
+});
+
+t.test('a cursor that somebody made to fit, far outside of all time, is no failure of ours', async (t) => {
+  const context = JSON.stringify([`items ${organizationId}`, 'createdAt', 'desc', []]);
+  const forged = (key: string) => {
+    const parts = ['n', 0, key, organizationId];
+    const digest = createHash('sha256')
+      .update(JSON.stringify([context, ...parts]))
+      .digest('base64url');
+    return Buffer.from(JSON.stringify([...parts, digest.slice(0, 16)])).toString('base64url');
+  };
+  t.match(await get({ cursor: forged('0') }), { status: 200 }, 'it is made as the real ones are');
+  for (const key of ['-99999999999999999', '999999999999999999']) {
+    t.match(await get({ cursor: forged(key) }), { status: 200 }, key);
+  }
+  for (const key of ['-999999999999999999', '-100000000000000000', '1000000000000000000', '1e9', '']) {
+    const reply = await get({ cursor: forged(key) });
+    t.match(reply, { status: 400, code: 'validation_failed' }, key);
+    t.match(reply.body.error.issues, [{ path: 'cursor', code: 'invalid_cursor' }]);
+  }
 });
 
 t.test('limits outside 1 to 200 are 400', async (t) => {
