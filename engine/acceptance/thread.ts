@@ -3,8 +3,11 @@ import { Worker } from 'node:worker_threads';
 import type { JsonPointerCheck } from './criteria.ts';
 import { type Judgement, judgeJson } from './judge.ts';
 
-/** Up to here the event loop is held for some milliseconds at most; beyond it a thread pays. */
-const INLINE_BYTES = 256 * 1024;
+/**
+ * Bytes times checks, since each check walks the document: up to here the event loop is held for some milliseconds at
+ * most; beyond it a thread pays.
+ */
+const INLINE_WORK = 64 * 1024;
 const THREAD_MEMORY_MB = 512;
 const THREAD_TIMEOUT_MS = 20_000;
 
@@ -50,11 +53,13 @@ async function judgeInThread(bytes: Uint8Array, checks: readonly JsonPointerChec
 export type JudgeJson = (bytes: Uint8Array, checks: readonly JsonPointerCheck[]) => Promise<Judgement>;
 
 /**
- * `judgeJson` that never holds up the process: what a large document costs in time and memory is spent in a thread with
- * limits, at most `threads` of them at once.
+ * `judgeJson` that never holds up the process: what a large document or many checks cost in time and memory is spent in
+ * a thread with limits, at most `threads` of them at once.
  */
 export function jsonJudge(threads: number): JudgeJson {
   const limited = limiter(threads);
   return async (bytes, checks) =>
-    bytes.byteLength <= INLINE_BYTES ? judgeJson(bytes, checks) : limited(() => judgeInThread(bytes, checks));
+    bytes.byteLength * checks.length <= INLINE_WORK
+      ? judgeJson(bytes, checks)
+      : limited(() => judgeInThread(bytes, checks));
 }

@@ -6,6 +6,7 @@ import { Readable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
 import t, { type Test } from 'tap';
 import { acceptanceEvaluator, outputUri, type RecordedOutput } from '../../../engine/acceptance/index.ts';
+import { jsonJudge } from '../../../engine/acceptance/thread.ts';
 import { openStorage, receiveFile, runOutputKey } from '../../../engine/storage/index.ts';
 
 const organizationId = randomUUID();
@@ -242,6 +243,27 @@ t.test('large documents are evaluated in a thread, up to 16 MiB', async (t) => {
     all.every((result) => result?.status === 'passed'),
     'more at once than there are threads',
   );
+});
+
+t.test('many checks of a document that is not large hold nobody up either', async (t) => {
+  const bytes = Buffer.from(`[${'1,'.repeat(20_000)}7]`);
+  const check = { kind: 'json_pointer', pointer: '/20000', operator: 'eq', value: 7 } as const;
+  const judgeJson = jsonJudge(1);
+  const othersRan = async (checks: number) => {
+    let ran = false;
+    const timer = setImmediate(() => {
+      ran = true;
+    });
+    const judgement = await judgeJson(
+      bytes,
+      Array.from({ length: checks }, () => check),
+    );
+    clearImmediate(timer);
+    t.same(judgement, { results: Array.from({ length: checks }, () => null) });
+    return ran;
+  };
+  t.equal(await othersRan(1), false, 'one check is quick, and needs no thread');
+  t.equal(await othersRan(50), true, 'fifty are not');
 });
 
 t.test('bytes that changed or went since they were recorded fail', async (t) => {
