@@ -1,4 +1,5 @@
 import { createPool, type DatabasePool, type Interceptor, type QueryResultRow, SchemaValidationError } from 'slonik';
+import { pgDriver } from './driver.ts';
 
 /** Every row is checked and converted by the zod schema of its query; slonik alone would not do it. */
 const validateRows: Interceptor = {
@@ -10,12 +11,6 @@ const validateRows: Interceptor = {
     return result.value as QueryResultRow;
   },
 };
-
-function safeInteger(text: string): number {
-  const value = Number(text);
-  if (!Number.isSafeInteger(value)) throw new RangeError('an int8 beyond the safe integers');
-  return value;
-}
 
 export type PoolOptions = Readonly<{
   /** The login role whose rights the connections have; the URL's user must be it or be allowed to become it. */
@@ -55,12 +50,6 @@ export async function openPool(url: string, options: PoolOptions): Promise<Datab
     idleInTransactionSessionTimeout: 'DISABLE_TIMEOUT',
     idleTimeout: 60_000,
     captureStackTrace: false,
-    typeParsers: [
-      { name: 'numeric', parse: (text) => text },
-      { name: 'int8', parse: safeInteger },
-      { name: 'timestamptz', parse: (text) => new Date(text).toISOString() },
-      { name: 'timestamp', parse: (text) => text },
-      { name: 'date', parse: (text) => text },
-    ],
+    driverFactory: pgDriver,
   });
 }

@@ -1,8 +1,11 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { pino } from 'pino';
 import { sql } from 'slonik';
 import t, { type Test } from 'tap';
 import { z } from 'zod';
 import { openDatabase } from '../../../engine/db/database.ts';
+import { isUnavailable } from '../../../engine/db/errors.ts';
 import { openListener } from '../../../engine/db/listen.ts';
 import { openNotifier } from '../../../engine/db/notify.ts';
 import { openPool, roleUrl } from '../../../engine/db/pool.ts';
@@ -151,7 +154,7 @@ t.test('closing sends what is left', async (t) => {
 
 const one = sql.type(z.object({ one: z.int() }))`select 1 as one`;
 
-t.test('a database is opened by its first statement, and again after a failure', async (t) => {
+t.test('a database is opened by its first statement, whether Postgres is there or not', async (t) => {
   const { proxy } = await start(t, 'x');
   proxy.cut();
   let opened = 0;
@@ -164,7 +167,43 @@ t.test('a database is opened by its first statement, and again after a failure',
   proxy.restore();
   t.same(await db.one(one), { one: 1 });
   t.same(await Promise.all([db.one(one), db.one(one)]), [{ one: 1 }, { one: 1 }]);
-  t.equal(opened, 2, 'once for all of them');
+  t.equal(opened, 1, 'once for all of them');
+});
+
+t.test('a server that breaks off at any moment of a connection ends no process', async (t) => {
+  const { hostname, port } = new URL(database.url);
+  // Cuts the connection at its nth packet: while it connects, asks for the first time, or says good-bye.
+  let packets = 0;
+  const server = createServer((socket) => {
+    const upstream = connect(Number(port), hostname);
+    let left = packets;
+    socket.on('data', (chunk) => {
+      if (left === 0) return void socket.resetAndDestroy();
+      left -= 1;
+      upstream.write(chunk);
+    });
+    upstream.pipe(socket);
+    for (const one of [socket, upstream]) {
+      one.on('error', () => {});
+      one.on('close', () => {
+        socket.destroy();
+        upstream.destroy();
+      });
+    }
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  t.teardown(() => server.close());
+  const url = new URL(database.url);
+  url.host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  let served = 0;
+  for (packets = 0; packets < 8; packets += 1) {
+    const db = open(t, url.href);
+    const outcome = await db.one(one).catch((error: unknown) => error);
+    if (!(outcome instanceof Error)) served += 1;
+    else t.ok(isUnavailable(outcome), `${packets} packets: ${outcome.message}`);
+    await db.end();
+  }
+  t.ok(served > 0 && served < packets, 'cut before the answer and after it');
 });
 
 t.test('statements stand in a line that is bounded in length and time', async (t) => {

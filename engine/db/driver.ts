@@ -1,0 +1,104 @@
+import pg from 'pg';
+import {
+  BackendTerminatedError,
+  BackendTerminatedUnexpectedlyError,
+  createDriverFactory,
+  type DriverFactory,
+  type DriverQueryResult,
+} from 'slonik';
+
+function safeInteger(text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value)) throw new RangeError('an int8 beyond the safe integers');
+  return value;
+}
+
+type Parse = (text: string) => unknown;
+const { INT8, NUMERIC, TIMESTAMPTZ, TIMESTAMP, DATE } = pg.types.builtins;
+// The driver's types know no arrays.
+const TEXT_ARRAY: number = 1009;
+const asText: Parse = (text) => text;
+const asIsoTime: Parse = (text) => new Date(text).toISOString();
+
+/** By the type's number, which is the same in every Postgres: the number of the type, of its array, how it is read. */
+const types: readonly (readonly [number, number, Parse])[] = [
+  [INT8, 1016, safeInteger],
+  [NUMERIC, 1231, asText],
+  [TIMESTAMPTZ, 1185, asIsoTime],
+  [TIMESTAMP, 1115, asText],
+  [DATE, 1182, asText],
+];
+
+function arrayOf(parse: Parse): Parse {
+  const texts: Parse = pg.types.getTypeParser(TEXT_ARRAY);
+  const each = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(each);
+    return typeof value === 'string' ? parse(value) : value;
+  };
+  return (text) => each(texts(text));
+}
+
+const parsers = new Map(
+  types.flatMap(([type, array, parse]): [number, Parse][] => [
+    [type, parse],
+    [array, arrayOf(parse)],
+  ]),
+);
+
+/** In the words of slonik, which asks no more of a connection that is gone. */
+function translated(error: Error): Error {
+  if (/connection terminated unexpectedly/i.test(error.message)) return new BackendTerminatedUnexpectedlyError(error);
+  const terminated = 'code' in error && error.code === '57P01';
+  return terminated || /connection terminated/i.test(error.message) ? new BackendTerminatedError(error) : error;
+}
+
+/** The protocol that refuses several statements in one, also where there are no parameters. */
+const extended = { queryMode: 'extended' };
+
+/**
+ * slonik's connections, in place of its own driver, which asks each Postgres for the numbers of the types over a
+ * connection to whose errors nobody listens: a Postgres that breaks off in that moment would end our process. Here each
+ * connection is listened to from its first moment to its last.
+ */
+export const pgDriver: DriverFactory = createDriverFactory(async ({ driverConfiguration }) => {
+  const { connectionUri, connectionTimeout } = driverConfiguration;
+  const config = {
+    connectionString: connectionUri,
+    ...(typeof connectionTimeout === 'number' ? { connectionTimeoutMillis: connectionTimeout } : {}),
+    types: { getTypeParser: (type: number): Parse => parsers.get(type) ?? pg.types.getTypeParser(type) },
+  };
+  return {
+    async createPoolClient({ clientEventEmitter }) {
+      const client = new pg.Client(config);
+      client.on('error', (error) => {
+        // Nobody listens any more to one that was given up.
+        if (clientEventEmitter.listenerCount('error') > 0) clientEventEmitter.emit('error', translated(error));
+      });
+      client.on('notice', ({ message }) => {
+        if (message) clientEventEmitter.emit('notice', { message });
+      });
+      return {
+        async connect() {
+          await client.connect();
+        },
+        end: () => client.end(),
+        async query(text, values, options) {
+          const named = options?.name === undefined ? {} : { name: options.name };
+          const query = { text, values: values ?? [], ...extended, ...named };
+          const result = await client.query(query).catch((error: Error) => {
+            throw translated(error);
+          });
+          return {
+            command: result.command as DriverQueryResult['command'],
+            fields: result.fields.map((field) => ({ dataTypeId: field.dataTypeID, name: field.name })),
+            rowCount: result.rowCount,
+            rows: result.rows,
+          };
+        },
+        stream() {
+          throw new Error('rows are not streamed here');
+        },
+      };
+    },
+  };
+});
