@@ -7,7 +7,7 @@ create or replace function app.lease_holds(r app.run_requests, p_lease_token tex
 as $$
 begin
   return coalesce(r.state in ('leased', 'started')
-    and r.fence::text = split_part(p_lease_token, '.', 1)
+    and p_lease_token = r.fence::text || '.' || split_part(p_lease_token, '.', 2)
     and r.lease_secret_hash = sha256(convert_to(split_part(p_lease_token, '.', 2), 'UTF8'))
     and r.lease_expires_at > clock_timestamp(), false);
 end

@@ -11,7 +11,7 @@ declare
 begin
   select * into v_run from app.runs where organization_id = r.organization_id and id = p_run_id;
   if v_run.finish_call is not null
-     and v_run.fence::text = split_part(p_lease_token, '.', 1)
+     and p_lease_token = v_run.fence::text || '.' || split_part(p_lease_token, '.', 2)
      and v_run.lease_secret_hash = sha256(convert_to(split_part(p_lease_token, '.', 2), 'UTF8')) then
     if v_run.finish_call <> p_call or v_run.finish_hash <> p_body_hash then
       perform app.lease_refuse('differs');

@@ -121,6 +121,7 @@ scenario('a run of another organization, an unknown run and an unstarted claim t
   await createTask(sql, place);
   const claim = await claimNext(sql, place);
   for (const wrong of [
+    { ...run, leaseToken: `${run.leaseToken}.more` },
     { ...run, organizationId: foreign.organizationId },
     { ...run, runId: randomUUID() },
     { ...run, leaseToken: 'nonsense' },
