@@ -14,6 +14,7 @@ import { serviceToken } from './start/secrets.ts';
 import { type Service, ServiceError, startService } from './start/service.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '..');
+const EX_USAGE = 64;
 const EX_CONFIG = 78;
 /** All of a stop, in ms; each part leaves the next its share, so that Postgres can still write everything down. */
 const STOP = { whole: 9_000, api: 5_500, postgres: 1_500 };
@@ -147,6 +148,13 @@ async function run(config: Config, signal: AbortSignal): Promise<void> {
 async function main(): Promise<void> {
   if (process.argv.includes('--help')) {
     process.stdout.write(USAGE + settingsHelp());
+    return;
+  }
+  const unknown = process.argv.slice(2).find((argument) => argument !== '--no-env-file');
+  if (unknown !== undefined) {
+    // A misspelt option must not start something else than was meant.
+    process.stderr.write(`npm start knows no ${unknown}; see npm start -- --help\n`);
+    process.exitCode = EX_USAGE;
     return;
   }
   if (!process.argv.includes('--no-env-file')) loadEnvironmentFile();

@@ -164,6 +164,9 @@ t.test('a wrong setting ends the start with one line that names it', async (test
       test.equal(started.stdout(), '');
     }),
   );
+  const misspelt = start({ DATA_DIR: dataDir }, ['--prot']);
+  test.equal(await misspelt.ended, 64);
+  test.equal(misspelt.stderr(), 'npm start knows no --prot; see npm start -- --help\n');
   await new Promise((resolve) => server.close(resolve));
   const unreachable = start({
     DATA_DIR: dataDir,

@@ -17,8 +17,8 @@ export type Started = Readonly<{
 }>;
 
 /** Runs scripts/start.ts as `npm start` does, with these settings and none of ours. */
-export function start(settings: Readonly<Record<string, string>>): Started {
-  const child = spawn(process.execPath, ['scripts/start.ts', '--no-env-file'], {
+export function start(settings: Readonly<Record<string, string>>, options: readonly string[] = []): Started {
+  const child = spawn(process.execPath, ['scripts/start.ts', '--no-env-file', ...options], {
     cwd: ROOT,
     env: { PATH: process.env['PATH'] ?? '', ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
