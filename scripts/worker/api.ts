@@ -44,6 +44,7 @@ export const taskSchema = z.looseObject({
   id: z.string(),
   identifier: z.string(),
   title: z.string(),
+  agentRunCount: z.int().optional(),
   spec: z.looseObject({ objective: z.string().optional(), acceptanceCriteria: z.array(z.unknown()).optional() }),
   state: z.looseObject({}).optional(),
 });

@@ -96,9 +96,10 @@ export async function performRun(claim: Claim, tools: RunTools): Promise<boolean
       signal: tools.stop,
     });
     began = true;
-    const { leaseMs, heartbeatIntervalMs, executionToken, attempt } = started;
+    const { leaseMs, heartbeatIntervalMs, executionToken } = started;
     const held = holdLease({ api, lease: { organizationId, leaseToken, runId }, leaseMs, heartbeatIntervalMs });
-    say(`${task.identifier}  started (attempt ${attempt}): ${task.title}`);
+    // Attempts count the starts of one request; a person counts the runs of the task.
+    say(`${task.identifier}  started (run ${(task.agentRunCount ?? 0) + 1}): ${task.title}`);
     return await perform(runOf(claim, held, executionToken, tools));
   } catch (error) {
     const reason = error instanceof ApiError && error.status === 409 ? `${error.reason || error.code}, ` : '';
