@@ -50,11 +50,21 @@ export async function startChaosPostgres(options: ChaosPostgresOptions): Promise
   };
   let running: RunningPostgres = await startPostgres(settings);
   let expected = false;
+  let recovered: Promise<void> = Promise.resolve();
 
+  /** One that ends by itself is a failure, and comes back nevertheless: what it left has to be judged. */
   function watch(postgres: RunningPostgres): void {
     void postgres.ended.then(() => {
-      if (!expected) onCrash('Postgres ended by itself');
+      if (expected) return;
+      onCrash('Postgres ended by itself');
+      recovered = begin().catch((error: unknown) => onCrash(`Postgres does not come back: ${error}`));
     });
+  }
+
+  async function begin(): Promise<void> {
+    running = await again();
+    expected = false;
+    watch(running);
   }
 
   function urlOf(user: string): string {
@@ -87,15 +97,15 @@ export async function startChaosPostgres(options: ChaosPostgresOptions): Promise
     apiUrl: urlOf('runner_api'),
     jobsUrl: urlOf('runner_jobs'),
     async restart(ending, downMs) {
+      await recovered;
       expected = true;
       process.kill(running.pid, signals[ending]);
       await running.ended;
       await sleep(downMs, undefined, { signal });
-      running = await again();
-      expected = false;
-      watch(running);
+      await begin();
     },
     async stop() {
+      await recovered;
       expected = true;
       await running.stop(2_000);
     },
