@@ -140,9 +140,10 @@ async function attempt(client: ClientBase, table: Table, verb: Verb, target: str
 const own = await createTenant();
 const other = await createTenant();
 await sql.owner.query(`insert into app.agent_catalogs (revision, catalog) values ($1, '{}')`, ['0'.repeat(64)]);
+const every = await tables();
 
 t.test('every table of a tenant has rows of both tenants, or the matrix would say nothing about it', async (test) => {
-  for (const table of await tables()) {
+  for (const table of every) {
     for (const place of [own, other]) {
       const where = table.tenantColumn ? `where ${table.tenantColumn} = '${place.organizationId}'` : '';
       const { rows } = await sql.owner.query(`select count(*)::int as n from app.${table.name} ${where}`);
@@ -152,7 +153,7 @@ t.test('every table of a tenant has rows of both tenants, or the matrix would sa
   }
 });
 
-for (const table of await tables()) {
+for (const table of every) {
   t.test(`${table.name}: who reads and writes which tenant's rows`, async (test) => {
     const client = await sql.owner.connect();
     await client.query('begin');

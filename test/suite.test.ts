@@ -1,0 +1,21 @@
+import { globSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import t from 'tap';
+
+const FOLDER = import.meta.dirname;
+
+t.test('no test file waits at its top level after its first test: the suite may have ended by then', (test) => {
+  const files = globSync('**/*.test.ts', { cwd: FOLDER });
+  test.ok(files.length > 50);
+  for (const file of files) {
+    const lines = readFileSync(path.join(FOLDER, file), 'utf8').split('\n');
+    const first = lines.findIndex((line) => line.startsWith('t.test('));
+    const late = lines.filter((line, index) => first >= 0 && index > first && /^\S.*\bawait\b/.test(line));
+    test.same(
+      late.filter((line) => !line.startsWith('await t.test(')),
+      [],
+      file,
+    );
+  }
+  test.end();
+});
