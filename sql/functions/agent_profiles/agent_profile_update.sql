@@ -7,10 +7,10 @@ create or replace function app.agent_profile_update(p_organization_id uuid, p_ag
   set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   o app.agent_profiles;
   n app.agent_profiles;
 begin
-  perform set_config('app.organization_id', p_organization_id::text, true);
   perform 1 from app.organizations where id = p_organization_id and deleted_at is null for no key update;
   if not found then
     perform app.fail(404, 'organization_not_found', 'Organization not found');

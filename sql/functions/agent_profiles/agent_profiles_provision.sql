@@ -10,6 +10,7 @@ create or replace function app.agent_profiles_provision(p_organization_id uuid, 
   set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   c app.agent_catalogs;
   v_template jsonb;
   v_before jsonb;
@@ -19,7 +20,6 @@ declare
   n app.agent_profiles;
   v_ids uuid[] := '{}';
 begin
-  perform set_config('app.organization_id', p_organization_id::text, true);
   perform 1 from app.organizations where id = p_organization_id and deleted_at is null for no key update;
   if not found then
     perform app.fail(404, 'request_failed', 'Organization not found');

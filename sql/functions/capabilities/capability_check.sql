@@ -6,9 +6,9 @@ create or replace function app.capability_check(p_organization_id uuid, p_token_
   set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   v_actor jsonb;
 begin
-  perform set_config('app.organization_id', p_organization_id::text, true);
   v_actor := app.capability_actor(p_organization_id, p_token_hash, false);
   if v_actor is null or not exists (
     select 1 from app.organizations where id = p_organization_id and deleted_at is null) then

@@ -8,9 +8,9 @@ create or replace function app.idempotency_begin(
   set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   k app.idempotency_keys;
 begin
-  perform set_config('app.organization_id', p_organization_id::text, true);
   -- One that has had its day is as good as none, also before the clean-up.
   delete from app.idempotency_keys
     where organization_id = p_organization_id and caller = p_caller and method = p_method and path = p_path and key = p_key

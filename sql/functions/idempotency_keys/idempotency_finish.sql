@@ -5,8 +5,9 @@ create or replace function app.idempotency_finish(
   language plpgsql security definer
   set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
 begin
-  perform set_config('app.organization_id', p_organization_id::text, true);
   update app.idempotency_keys set status_code = p_status, answer = p_body
     where organization_id = p_organization_id and caller = p_caller and method = p_method and path = p_path and key = p_key;
   return jsonb_build_object('kept', found);

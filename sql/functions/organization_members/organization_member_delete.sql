@@ -5,9 +5,9 @@ create or replace function app.organization_member_delete(p_organization_id uuid
   set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   m app.organization_members;
 begin
-  perform set_config('app.organization_id', p_organization_id::text, true);
   perform 1 from app.organizations where id = p_organization_id and deleted_at is null for no key update;
   if not found then
     perform app.fail(404, 'organization_not_found', 'Organization not found');

@@ -8,11 +8,11 @@ create or replace function app.organization_create(p_organization_id uuid, p_fie
   set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   v_defaults jsonb := app.organization_defaults(p_organization_id);
   v_constraint text;
   o app.organizations;
 begin
-  perform set_config('app.organization_id', p_organization_id::text, true);
   if p_subject is not null and p_fields ->> 'status' = 'suspended' then
     perform app.fail(403, 'forbidden', 'Only platform operators suspend an organization or lift that');
   end if;

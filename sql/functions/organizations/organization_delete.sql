@@ -6,9 +6,9 @@ create or replace function app.organization_delete(p_organization_id uuid)
   set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   o app.organizations;
 begin
-  perform set_config('app.organization_id', p_organization_id::text, true);
   select * into o from app.organizations where id = p_organization_id and deleted_at is null for no key update;
   if not found then
     perform app.fail(404, 'organization_not_found', 'Organization not found');

@@ -8,11 +8,11 @@ create or replace function app.organization_purge(p_organization_id uuid, p_limi
   set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   v_table text;
   v_removed integer;
   v_id uuid;
 begin
-  perform set_config('app.organization_id', p_organization_id::text, true);
   select id into v_id from app.organizations where id = p_organization_id;
   if not found then
     return '{"done": true, "gone": true}';

@@ -9,11 +9,11 @@ create or replace function app.organization_update(p_organization_id uuid, p_pat
   set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   v_defaults jsonb := app.organization_defaults(p_organization_id);
   o app.organizations;
   n app.organizations;
 begin
-  perform set_config('app.organization_id', p_organization_id::text, true);
   select * into o from app.organizations where id = p_organization_id and deleted_at is null for no key update;
   if not found then
     perform app.fail(404, 'organization_not_found', 'Organization not found');

@@ -9,10 +9,10 @@ create or replace function app.work_dispatch_set(p_organization_id uuid, p_stopp
   set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   o app.organizations;
   v_published integer := 0;
 begin
-  perform set_config('app.organization_id', p_organization_id::text, true);
   -- Before the capability's request, as everywhere: a change of the agent's profile holds the organization and wants that.
   select * into o from app.organizations where id = p_organization_id and deleted_at is null for no key update;
   if not found then

@@ -10,10 +10,10 @@ create or replace function app.run_request_expire(
   set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   r app.run_requests;
   v_task_id uuid;
 begin
-  perform set_config('app.organization_id', p_organization_id::text, true);
   select task_id into v_task_id from app.run_requests
     where organization_id = p_organization_id and id = p_run_request_id;
   if v_task_id is not null then

@@ -5,9 +5,9 @@ create or replace function app.run_request_release(p_organization_id uuid, p_run
   set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   r app.run_requests;
 begin
-  perform set_config('app.organization_id', p_organization_id::text, true);
   perform set_config('synchronous_commit', 'off', true);
   select * into r from app.run_requests
     where organization_id = p_organization_id and id = p_run_request_id for no key update;

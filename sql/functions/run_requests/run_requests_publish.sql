@@ -5,10 +5,10 @@ create or replace function app.run_requests_publish(p_organization_id uuid, p_ru
   set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   v_ids uuid[];
   v_published integer;
 begin
-  perform set_config('app.organization_id', p_organization_id::text, true);
   -- What another transaction holds is left for the next round: it may be about to stop dispatch, or to end the task.
   select array_agg(q.id) into v_ids
     from (select id from app.run_requests

@@ -16,6 +16,7 @@ create or replace function app.run_complete(
   set plan_cache_mode = force_generic_plan
 as $$
 declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   r app.run_requests;
   t app.tasks;
   v_answer jsonb;
@@ -27,7 +28,6 @@ declare
   v_result jsonb;
   v_error jsonb;
 begin
-  perform set_config('app.organization_id', p_organization_id::text, true);
   perform app.task_roots_lock(p_organization_id, array(
     select task_id from app.runs where organization_id = p_organization_id and id = p_run_id and task_id is not null), true);
   r := app.run_request_of(p_organization_id, p_run_id);

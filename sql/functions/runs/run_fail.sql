@@ -11,10 +11,10 @@ create or replace function app.run_fail(
   set plan_cache_mode = force_generic_plan
 as $$
 declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   r app.run_requests;
   v_answer jsonb;
 begin
-  perform set_config('app.organization_id', p_organization_id::text, true);
   perform app.task_roots_lock(p_organization_id, array(
     select task_id from app.runs where organization_id = p_organization_id and id = p_run_id and task_id is not null), true);
   r := app.run_request_of(p_organization_id, p_run_id);

@@ -9,9 +9,9 @@ create or replace function app.run_heartbeat(
   set plan_cache_mode = force_generic_plan
 as $$
 declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   r app.run_requests;
 begin
-  perform set_config('app.organization_id', p_organization_id::text, true);
   perform set_config('synchronous_commit', 'off', true);
   r := app.run_request_of(p_organization_id, p_run_id);
   if r.run_id is distinct from p_run_id or r.state <> 'started' or not app.lease_holds(r, p_lease_token) then

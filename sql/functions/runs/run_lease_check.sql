@@ -5,9 +5,9 @@ create or replace function app.run_lease_check(p_organization_id uuid, p_run_id 
   set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   r app.run_requests;
 begin
-  perform set_config('app.organization_id', p_organization_id::text, true);
   select q.* into r from app.run_requests q
     where q.organization_id = p_organization_id
       and q.id = (select u.run_request_id from app.runs u where u.organization_id = p_organization_id and u.id = p_run_id);

@@ -9,11 +9,11 @@ create or replace function app.run_output_record(
   set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   r app.run_requests;
   o app.run_outputs;
   v_replaced text;
 begin
-  perform set_config('app.organization_id', p_organization_id::text, true);
   r := app.run_request_of(p_organization_id, p_run_id);
   if r.run_id is distinct from p_run_id or r.state <> 'started' or not app.lease_holds(r, p_lease_token) then
     perform app.lease_refuse('lease_lost');

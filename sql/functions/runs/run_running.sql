@@ -8,10 +8,10 @@ create or replace function app.run_running(
   set plan_cache_mode = force_generic_plan
 as $$
 declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   r app.run_requests;
   v_run app.runs;
 begin
-  perform set_config('app.organization_id', p_organization_id::text, true);
   r := app.run_request_of(p_organization_id, p_run_id);
   if r.run_id is distinct from p_run_id or r.state <> 'started' or not app.lease_holds(r, p_lease_token) then
     perform app.lease_refuse('lease_lost');

@@ -13,6 +13,7 @@ create or replace function app.run_start(
   set plan_cache_mode = force_generic_plan
 as $$
 declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   r app.run_requests;
   t app.tasks;
   v_task_id uuid;
@@ -21,7 +22,6 @@ declare
   v_suspended boolean;
   v_disabled boolean;
 begin
-  perform set_config('app.organization_id', p_organization_id::text, true);
   select task_id into v_task_id from app.run_requests
     where organization_id = p_organization_id and id = p_run_request_id;
   perform 1 from app.tasks

@@ -10,6 +10,7 @@ create or replace function app.task_create(p_organization_id uuid, p_task jsonb,
   set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   v_id uuid := app.uuid_v7();
   v_kind text := coalesce(p_task ->> 'kind', 'task');
   v_dedupe_key text := coalesce(p_task ->> 'dedupeKey', v_id::text);
@@ -23,7 +24,6 @@ declare
   v_existing uuid;
   v_number integer;
 begin
-  perform set_config('app.organization_id', p_organization_id::text, true);
   for v_ref in select jsonb_array_elements_text(coalesce(p_task -> 'dependsOn', '[]')) loop
     v_prerequisite := app.task_find(p_organization_id, v_ref);
     if v_prerequisite is null then

@@ -8,12 +8,12 @@ create or replace function app.task_dependency_create(
   set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   v_task_id uuid;
   v_depends_on uuid;
   t app.tasks;
   d app.task_dependencies;
 begin
-  perform set_config('app.organization_id', p_organization_id::text, true);
   v_task_id := app.task_find(p_organization_id, p_task_ref);
   v_depends_on := app.task_find(p_organization_id, p_depends_on);
   perform app.task_roots_lock(p_organization_id, array[v_task_id, v_depends_on], false);

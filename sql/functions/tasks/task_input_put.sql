@@ -8,11 +8,11 @@ create or replace function app.task_input_put(
   set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   v_task_id uuid;
   t app.tasks;
   i app.task_inputs;
 begin
-  perform set_config('app.organization_id', p_organization_id::text, true);
   v_task_id := app.task_find(p_organization_id, p_task_ref);
   perform app.task_roots_lock(p_organization_id, array[v_task_id], false);
   perform app.actor_require(p_organization_id, p_actor, v_task_id);

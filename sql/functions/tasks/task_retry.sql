@@ -8,12 +8,12 @@ create or replace function app.task_retry(p_organization_id uuid, p_task_ref tex
   set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   v_task_id uuid;
   t app.tasks;
   v_ids uuid[];
   v_id uuid;
 begin
-  perform set_config('app.organization_id', p_organization_id::text, true);
   v_task_id := app.task_find(p_organization_id, p_task_ref);
   perform app.task_roots_lock(p_organization_id, array[v_task_id], true);
   perform app.actor_require(p_organization_id, p_actor, v_task_id);

@@ -5,9 +5,9 @@ create or replace function app.tasks_wake(p_organization_id uuid, p_task_ids uui
   set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   v_id uuid;
 begin
-  perform set_config('app.organization_id', p_organization_id::text, true);
   perform app.task_roots_lock(p_organization_id, p_task_ids, true);
   foreach v_id in array p_task_ids loop
     perform app.task_settle(p_organization_id, v_id);
