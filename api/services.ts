@@ -48,7 +48,7 @@ export function openServices(config: Config, log: Logger, options: { processMetr
   watchDatabase(metrics, db);
   const listener = openListener({ url: direct, log });
   const notifier = openNotifier({ url: direct, log, onSent: (result) => metrics.notifications.inc({ result }) });
-  const storage = openStorage(config.storageUrl);
+  const storage = openStorage(config.storageUrl, config.aws);
   const brokers = createPullBrokers({ db, listener, notifier, metrics, log, claimSeconds: config.leaseClaimSeconds });
   const evaluateAcceptance = acceptanceEvaluator({ storage });
   return { config, db, storage, evaluateAcceptance, listener, notifier, brokers, log, metrics };

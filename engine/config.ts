@@ -1,6 +1,8 @@
 import { isIP } from 'node:net';
 import path from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
+import { type S3Settings, s3Location } from './storage/s3_location.ts';
 
 /** Where a setting is wrong: one line that names it. The process prints `message` and exits with 78 (EX_CONFIG). */
 export class ConfigError extends Error {
@@ -34,7 +36,8 @@ const postgresUrl = z
 
 const storageUrl = z
   .string()
-  .refine((text) => /^file:/.test(text) && URL.canParse(text), 'must be a file: URL of an absolute path');
+  .refine((text) => URL.canParse(text) && /^(file:|s3:\/\/)/.test(text), 'must be a file: or s3: URL')
+  .refine((text) => !/^file:/.test(text) || /^file:\/\/\/[^?#]*$/.test(text), 'must be file:///path, an absolute path');
 
 /** One row a setting: `--help`, `.env.example` and the README's table follow from it. */
 export const settings = {
@@ -55,7 +58,33 @@ export const settings = {
   STORAGE_URL: {
     schema: storageUrl.optional(),
     default: undefined,
-    help: 'where files are kept; file:///path (default: the folder files in DATA_DIR)',
+    help: 'where files are kept: file:///path or s3://bucket/prefix (default: the folder files in DATA_DIR)',
+  },
+  AWS_REGION: {
+    schema: z.string().min(1).optional(),
+    default: undefined,
+    help: 'region of an s3 STORAGE_URL; not needed with an endpoint',
+  },
+  AWS_ENDPOINT_URL_S3: {
+    schema: z.url().optional(),
+    default: undefined,
+    help: 'where an s3 STORAGE_URL is served, if not by AWS; else AWS_ENDPOINT_URL',
+  },
+  AWS_ENDPOINT_URL: { schema: z.url().optional(), default: undefined, help: 'the same, for all services' },
+  AWS_ACCESS_KEY_ID: {
+    schema: z.string().min(1).optional(),
+    default: undefined,
+    help: 'credentials of an s3 STORAGE_URL; without them those of the AWS profile, the container or the machine',
+  },
+  AWS_SECRET_ACCESS_KEY: {
+    schema: z.string().min(1).optional(),
+    default: undefined,
+    help: 'the secret that belongs to AWS_ACCESS_KEY_ID',
+  },
+  AWS_SESSION_TOKEN: {
+    schema: z.string().min(1).optional(),
+    default: undefined,
+    help: 'the token of temporary credentials',
   },
   OWNER_AUTH: {
     schema: z.enum(['open', 'token', 'jwt'], 'must be open, token or jwt').optional(),
@@ -131,6 +160,8 @@ export type Config = Readonly<{
   listenDatabaseUrl: string | undefined;
   databasePoolSize: number;
   storageUrl: string;
+  /** For a storage in S3. */
+  aws: S3Settings;
   ownerAuth:
     | { mode: 'open' }
     | { mode: 'token'; tokens: readonly string[] }
@@ -190,6 +221,41 @@ function ownerAuth(values: Parsed): Config['ownerAuth'] {
   };
 }
 
+function awsSettings(values: Parsed): S3Settings {
+  const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey } = values;
+  const credentials = accessKeyId &&
+    secretAccessKey && { accessKeyId, secretAccessKey, sessionToken: values.AWS_SESSION_TOKEN };
+  return {
+    region: values.AWS_REGION,
+    endpoint: values.AWS_ENDPOINT_URL_S3 ?? values.AWS_ENDPOINT_URL,
+    credentials: credentials || undefined,
+  };
+}
+
+/** Where files lie, with what it takes to reach them. The settings of AWS count, and are judged, for S3 alone. */
+function storage(values: Parsed, dataDir: string): Pick<Config, 'storageUrl' | 'aws'> {
+  const storageUrl = values.STORAGE_URL ?? defaultStorageUrl(dataDir);
+  if (!storageUrl.startsWith('s3:')) return { storageUrl, aws: {} };
+  for (const [name, other] of [
+    ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY'],
+    ['AWS_SECRET_ACCESS_KEY', 'AWS_ACCESS_KEY_ID'],
+  ] as const) {
+    if (values[other] && !values[name]) throw new ConfigError(`${name}: required by ${other}`);
+  }
+  const aws = awsSettings(values);
+  try {
+    s3Location(storageUrl, aws);
+  } catch (error) {
+    throw new ConfigError((error as Error).message);
+  }
+  return { storageUrl, aws };
+}
+
+/** Where files lie when STORAGE_URL does not say. */
+export function defaultStorageUrl(dataDir: string): string {
+  return pathToFileURL(path.join(dataDir, 'files')).href;
+}
+
 /**
  * Reads the settings from the environment (the only place that does).
  * @throws ConfigError with one line that names the wrong setting.
@@ -204,7 +270,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     databaseUrl: values.DATABASE_URL,
     listenDatabaseUrl: values.LISTEN_DATABASE_URL ?? values.DATABASE_URL,
     databasePoolSize: values.DATABASE_POOL_SIZE,
-    storageUrl: values.STORAGE_URL ?? new URL(`file://${path.join(dataDir, 'files')}`).href,
+    ...storage(values, dataDir),
     ownerAuth: ownerAuth(values),
     agentServiceTokens: values.AGENT_SERVICE_TOKENS ?? [],
     agentCatalog: values.AGENT_CATALOG,

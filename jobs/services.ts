@@ -65,7 +65,7 @@ export function openServices(config: Config, log: Logger): OpenServices {
     config,
     db,
     dispatchDb,
-    storage: openStorage(config.storageUrl),
+    storage: openStorage(config.storageUrl, config.aws),
     notifier,
     log,
     queuePool,

@@ -6,6 +6,7 @@ import { type Config, ConfigError, environmentWith, readConfig, settingsHelp } f
 import { MigrateError } from '../engine/db/migrate.ts';
 import { PostgresError } from '../engine/postgres/error.ts';
 import { LockedError } from '../engine/process/lock.ts';
+import { openStorage } from '../engine/storage/index.ts';
 import { RunningError, takeDataFolder } from './start/data_folder.ts';
 import { startDatabase } from './start/database.ts';
 import { openLogFile } from './start/log_file.ts';
@@ -83,6 +84,16 @@ class Stopped extends Error {
   override name = 'Stopped';
 }
 
+/** Why files cannot be stored, if they cannot: it may change while all runs, so it ends nothing. */
+async function storageProblem(config: Config): Promise<string | undefined> {
+  try {
+    await openStorage(config.storageUrl, config.aws).check();
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
 async function ready(service: Service, signal: AbortSignal) {
   const stopped = new Promise<never>((_, reject) => {
     if (signal.aborted) reject(signal.reason);
@@ -137,8 +148,15 @@ async function run(config: Config, signal: AbortSignal): Promise<void> {
   });
   parts.defer(() => api.stop(Math.min(left(), STOP.api)));
 
-  const [{ url = '' }] = await Promise.all([ready(api, signal), ready(jobs, signal)]);
-  process.stdout.write(screen({ config, url, database, tokenFile: token?.file, organizationId: randomUUID() }));
+  const [{ url = '' }, , problem] = await Promise.all([
+    ready(api, signal),
+    ready(jobs, signal),
+    storageProblem(config),
+  ]);
+  const organizationId = randomUUID();
+  process.stdout.write(
+    screen({ config, url, database, tokenFile: token?.file, organizationId, storageProblem: problem }),
+  );
   await new Promise<void>((resolve) => {
     if (signal.aborted) resolve();
     signal.addEventListener('abort', () => resolve(), { once: true });

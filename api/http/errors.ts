@@ -6,6 +6,7 @@ import {
   raisedProblem,
 } from '../../engine/db/errors.ts';
 import { type Issue, Problem } from '../../engine/db/problem.ts';
+import { StorageUnavailableError } from '../../engine/storage/index.ts';
 import type { Audience } from './caller.ts';
 
 const RETRY_AFTER_SECONDS = '2';
@@ -46,6 +47,10 @@ export function toProblem(error: unknown): { problem: Problem; unforeseen: boole
   const raised = postgres && raisedProblem(postgres);
   if (raised) return { problem: raised, unforeseen: false };
   if (error instanceof UnavailableError) return { problem: serviceUnavailable(error.message), unforeseen: true };
+  // What it says names hosts and buckets: for the log alone.
+  if (error instanceof StorageUnavailableError) {
+    return { problem: serviceUnavailable('The service cannot reach its files. Try again.'), unforeseen: true };
+  }
   if (isUnavailable(error)) return { problem: serviceUnavailable(), unforeseen: true };
   if (isUntranslatable(error)) {
     return { problem: invalid('', 'holds a character that cannot be stored', 'invalid_text'), unforeseen: false };

@@ -1,24 +1,42 @@
 import { Problem } from '../../engine/db/problem.ts';
 import { databaseVersion } from '../../engine/db/schema/version.ts';
+import { createThrottle, logThrottled } from '../../engine/log.ts';
 import type { Services } from '../services.ts';
+
+export type Readiness = Readonly<{ schemaVersion: number; storage: 'reachable' | 'unreachable' }>;
 
 function notReady(message: string): Problem {
   return new Problem(503, 'service_unavailable', message, undefined, { 'Retry-After': '2' });
 }
 
 /**
- * Whether this process can do its work: the database answers, is migrated to what the code needs (a newer one is fine,
- * since old processes run on while a release rolls out), and notifications arrive.
- * @throws Problem 503 that says what is missing
+ * Whether this process can do its work: the database answers, is migrated to what the code needs (`needed`; a newer one
+ * is fine, since old processes run on while a release rolls out), notifications arrive, and the storage has answered
+ * once. So a wrong setting ends a release before it is live; an outage of the storage later is told and takes no process
+ * away, because it would take all of them, and what needs no files goes on: heartbeats above all.
+ * The check throws Problem 503 that says what is missing.
  */
-export async function checkReady(services: Services, needed: number): Promise<{ schemaVersion: number }> {
-  const version = await databaseVersion(services.db).catch((error: unknown) => {
-    services.log.debug({ err: error }, 'not ready');
-    throw notReady('The database cannot be reached, or was never migrated.');
-  });
-  if (version < needed) {
-    throw notReady(`The database is at migration ${version}, and ${needed} is needed: run npm run migrate.`);
-  }
-  if (!services.listener.connected()) throw notReady('The connection for notifications is not there yet.');
-  return { schemaVersion: version };
+export function createReadiness(): (services: Services, needed: number) => Promise<Readiness> {
+  const throttle = createThrottle();
+  let stored = false;
+  return async ({ db, listener, storage, log }, needed) => {
+    const version = await databaseVersion(db).catch((error: unknown) => {
+      log.debug({ err: error }, 'not ready');
+      throw notReady('The database cannot be reached, or was never migrated.');
+    });
+    if (version < needed) {
+      throw notReady(`The database is at migration ${version}, and ${needed} is needed: run npm run migrate.`);
+    }
+    if (!listener.connected()) throw notReady('The connection for notifications is not there yet.');
+    const reachable = await storage.check().then(
+      () => true,
+      (error: unknown) => {
+        logThrottled(log, throttle, 'the storage of files cannot be reached', error);
+        return false;
+      },
+    );
+    stored ||= reachable;
+    if (!stored) throw notReady('The storage of files cannot be reached: the log says why.');
+    return { schemaVersion: version, storage: reachable ? 'reachable' : 'unreachable' };
+  };
 }

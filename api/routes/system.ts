@@ -4,12 +4,13 @@ import { codeVersion } from '../../engine/db/schema/version.ts';
 import { docsFiles, docsFolder, docsPage, docsPolicy, docsScript } from '../http/docs.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { openApi } from '../http/openapi.ts';
-import { checkReady } from '../http/readiness.ts';
+import { createReadiness } from '../http/readiness.ts';
 
 /** Health, metrics and the description of the `described` endpoints and of these. */
 export function systemEndpoints(described: readonly Endpoint[]): readonly Endpoint[] {
   let document: string | undefined;
   let needed: number | undefined;
+  const checkReady = createReadiness();
 
   const system = [
     endpoint({
@@ -30,9 +31,16 @@ export function systemEndpoints(described: readonly Endpoint[]): readonly Endpoi
       tag: 'System',
       operationId: 'getReadiness',
       summary: 'Whether the process can do its work',
-      description: 'The database answers and is migrated to what this code needs, and notifications arrive.',
-      response: { data: z.object({ status: z.literal('ready'), schemaVersion: z.int() }) },
-      example: { data: { status: 'ready', schemaVersion: 8 } },
+      description:
+        'The database answers and is migrated to what this code needs, notifications arrive, and the storage of files has answered since the start. Is it away later, storage says so, and the process stays ready.',
+      response: {
+        data: z.object({
+          status: z.literal('ready'),
+          schemaVersion: z.int(),
+          storage: z.enum(['reachable', 'unreachable']),
+        }),
+      },
+      example: { data: { status: 'ready', schemaVersion: 8, storage: 'reachable' } },
       async handler({ services }) {
         needed ??= await codeVersion();
         return { status: 'ready' as const, ...(await checkReady(services, needed)) };

@@ -12,6 +12,7 @@ import {
   type Storage,
   StorageMissingError,
   StorageTooLargeError,
+  StorageUnavailableError,
 } from './storage.ts';
 
 const DIRECTORY_MODE = 0o700;
@@ -20,6 +21,15 @@ const INCOMING = '.incoming';
 
 function hasCode(error: unknown, ...codes: string[]): boolean {
   return error instanceof Error && 'code' in error && codes.includes(String(error.code));
+}
+
+// The disk is full, broken, read-only or not ours; the process has too many files open.
+const DISK_FAILURES = ['ENOSPC', 'EDQUOT', 'EIO', 'EROFS', 'EACCES', 'EPERM', 'EMFILE', 'ENFILE'];
+
+/** What an error means when nothing but the machine can be at fault. */
+function diskError(error: unknown): unknown {
+  if (!(error instanceof Error) || !hasCode(error, ...DISK_FAILURES)) return error;
+  return new StorageUnavailableError(`files cannot be used: ${error.message}`, { cause: error });
 }
 
 async function syncDirectory(directory: string): Promise<void> {
@@ -73,12 +83,24 @@ export function openFileStorage(root: string): Storage {
       handle = await open(path.join(folder, parts.at(-1) ?? ''), constants.O_RDONLY | constants.O_NOFOLLOW);
     } catch (error) {
       if (hasCode(error, 'ENOENT', 'ENOTDIR')) throw new StorageMissingError(key);
-      throw error;
+      throw diskError(error);
     }
     const stats = await handle.stat();
     if (stats.isFile()) return { handle, stats };
     await handle.close();
     throw new StorageMissingError(key);
+  }
+
+  /** Opens a new file in `.incoming`, which it makes where it is missing. */
+  async function openIncoming(temporary: string): Promise<FileHandle> {
+    try {
+      await makeDirectory(incoming);
+      return await open(temporary, 'wx', FILE_MODE);
+    } catch (error) {
+      throw new StorageUnavailableError(`no file can be made in ${absolute}: ${(error as Error).message}`, {
+        cause: error,
+      });
+    }
   }
 
   async function moveIntoPlace(temporary: string, parts: readonly string[]): Promise<void> {
@@ -99,9 +121,8 @@ export function openFileStorage(root: string): Storage {
 
   async function put(key: string, source: Readable | AsyncIterable<Uint8Array>, options: PutOptions = {}) {
     const parts = keySegments(key);
-    await makeDirectory(incoming);
     const temporary = path.join(incoming, randomUUID());
-    const handle = await open(temporary, 'wx', FILE_MODE);
+    const handle = await openIncoming(temporary);
     try {
       const hash = createHash('sha256');
       let size = 0;
@@ -124,18 +145,19 @@ export function openFileStorage(root: string): Storage {
       return { size, sha256: hash.digest('hex') };
     } catch (error) {
       await unlink(temporary).catch(() => {});
-      throw error;
+      throw diskError(error);
     } finally {
       await handle.close();
     }
   }
 
   async function get(key: string, options: GetOptions = {}): Promise<Readable> {
-    options.signal?.throwIfAborted();
+    const { start = 0, end, signal } = options;
+    if (end !== undefined && end < start) throw new RangeError(`a range that ends before it starts: ${start}-${end}`);
+    signal?.throwIfAborted();
     const { handle } = await openObject(key);
-    const { start, end, signal } = options;
     return handle.createReadStream({
-      ...(start === undefined ? {} : { start }),
+      start,
       ...(end === undefined ? {} : { end }),
       ...(signal === undefined ? {} : { signal }),
     });
@@ -211,5 +233,12 @@ export function openFileStorage(root: string): Storage {
     return removed;
   }
 
-  return { put, get, stat, delete: remove, deletePrefix, list, removeAbandoned };
+  /** A disk that is read-only or not mounted for us is found by writing. */
+  async function check(): Promise<void> {
+    const temporary = path.join(incoming, randomUUID());
+    await (await openIncoming(temporary)).close();
+    await unlink(temporary).catch(() => {});
+  }
+
+  return { put, get, stat, delete: remove, deletePrefix, list, removeAbandoned, check };
 }

@@ -42,3 +42,8 @@ export function taskInputKey(organizationId: string, taskId: string): string {
 export function runContextKey(organizationId: string, runId: string): string {
   return `${organizationPrefix(organizationId)}runs/${runId}/context/${randomUUID()}`;
 }
+
+/** A fresh key for an attachment of a chat. */
+export function chatAttachmentKey(organizationId: string, chatId: string): string {
+  return `${organizationPrefix(organizationId)}chats/${chatId}/attachments/${randomUUID()}`;
+}

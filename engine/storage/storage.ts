@@ -21,19 +21,20 @@ export type GetOptions = Readonly<{
 
 /**
  * Where bytes lie. Objects are whole or absent: a put that fails or is aborted leaves nothing behind, one that returned
- * survives a power cut. Keys are made by us (`keys.ts`), never taken from a request. An object store fits behind this
- * interface as it is: put is a multipart upload, list pages as its listing does, prefixes end with a slash.
+ * survives a power cut. Keys are made by us (`keys.ts`), never taken from a request. Every method throws
+ * StorageUnavailableError where the disk or the object store does not do its part.
  */
 export type Storage = Readonly<{
   /**
-   * Streams `source` to `key`, replacing what was there in one step. The source is read at the pace of the disk and is
-   * not destroyed when the put fails, so that a handler can still answer the request that it came from.
+   * Streams `source` to `key`, replacing what was there in one step. The source is read at the pace of the storage and
+   * is not destroyed when the put fails, so that a handler can still answer the request that it came from.
    * @throws StorageTooLargeError, the signal's reason, or the error of the source.
    */
   put(key: string, source: Readable | AsyncIterable<Uint8Array>, options?: PutOptions): Promise<StoredObject>;
   /**
-   * Opens the object before it returns: what is missing is known before a response has begun.
-   * @throws StorageMissingError
+   * Opens the object before it returns: what is missing is known before a response has begun. A range beyond the end
+   * is empty.
+   * @throws StorageMissingError, RangeError when `end` lies before `start`
    */
   get(key: string, options?: GetOptions): Promise<Readable>;
   /** The size in bytes, or null when there is no such object. */
@@ -42,7 +43,7 @@ export type Storage = Readonly<{
   delete(key: string): Promise<void>;
   /**
    * Deletes at most `batch` objects below `prefix` (default 200). Call it again until `done`; a process that died
-   * between two calls has lost nothing.
+   * between two calls has lost nothing. Two at once may both count an object.
    */
   deletePrefix(
     prefix: string,
@@ -55,6 +56,8 @@ export type Storage = Readonly<{
   ): Promise<{ objects: ListedObject[]; next: string | null }>;
   /** Removes what puts left that a crash cut off, when it is older than `olderThanMs`. Answers how many. */
   removeAbandoned(olderThanMs: number): Promise<number>;
+  /** Whether objects can be reached now, answered within a few seconds. @throws StorageUnavailableError that says why not */
+  check(): Promise<void>;
 }>;
 
 export class StorageMissingError extends Error {
@@ -73,4 +76,9 @@ export class StorageTooLargeError extends Error {
     super(`more than ${maxBytes} bytes`);
     this.maxBytes = maxBytes;
   }
+}
+
+/** The storage cannot do its work now; the message is for whoever runs it, not for clients: it names hosts and buckets. */
+export class StorageUnavailableError extends Error {
+  override name = 'StorageUnavailableError';
 }

@@ -1,5 +1,6 @@
 import path from 'node:path';
-import type { Config } from '../../engine/config.ts';
+import { type Config, defaultStorageUrl } from '../../engine/config.ts';
+import { storagePlace } from '../../engine/storage/index.ts';
 import type { Database } from './database.ts';
 import { TOKEN_FILE } from './secrets.ts';
 
@@ -22,10 +23,18 @@ export type Screen = Readonly<{
   /** Undefined when AGENT_SERVICE_TOKENS is set. */
   tokenFile: string | undefined;
   organizationId: string;
+  /** Why files cannot be stored now, where that is so. */
+  storageProblem: string | undefined;
 }>;
 
+/** Where files lie, if not where they usually do. */
+function filesRow({ storageUrl, aws, dataDir }: Config): [string, string][] {
+  if (storageUrl === defaultStorageUrl(dataDir)) return [];
+  return [['Files', `${storagePlace(storageUrl, aws)} (STORAGE_URL)`]];
+}
+
 /** What a person sees when the start is ready. Secrets are named by their file alone. */
-export function screen({ config, url, database, tokenFile, organizationId }: Screen): string {
+export function screen({ config, url, database, tokenFile, organizationId, storageProblem }: Screen): string {
   const mode = config.ownerAuth.mode;
   const authorization = mode === 'open' ? '' : ' -H "Authorization: Bearer $BUSINESS_RUNNER_OWNER_TOKEN"';
   const owner = mode === 'open' ? '' : 'BUSINESS_RUNNER_OWNER_TOKEN=… ';
@@ -42,8 +51,10 @@ export function screen({ config, url, database, tokenFile, organizationId }: Scr
     ['Workers', tokenFile ? `with the token in ${shown(tokenFile)}` : 'with a token of AGENT_SERVICE_TOKENS'],
     ['Data', config.dataDir],
     ['Database', database.summary],
+    ...filesRow(config),
     ['Logs', shown(path.join(config.dataDir, 'logs'))],
     ...database.notes.map((note) => ['Note', note]),
+    ...(storageProblem === undefined ? [] : [['Note', `files cannot be stored now: ${storageProblem}`]]),
   ];
   return `
 Business Runner is ready.

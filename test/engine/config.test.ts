@@ -12,7 +12,7 @@ t.test('.env.example is what the settings say', async (test) => {
 
 t.test('the table of the README is what the settings say', async (test) => {
   const readme = await readFile(path.join(ROOT, 'README.md'), 'utf8');
-  const rows = readme.split('\n').filter((line) => /^\| `[A-Z_]+` \|/.test(line));
+  const rows = readme.split('\n').filter((line) => /^\| `[A-Z0-9_]+` \|/.test(line));
   const wanted = Object.entries(settings).map(
     ([name, { default: value, help }]) => `| \`${name}\` | ${value === undefined ? '' : `\`${value}\``} | ${help} |`,
   );
@@ -36,6 +36,26 @@ t.test('the LISTEN connection is that of the database unless it has its own', as
   test.equal(readConfig({ DATABASE_URL: pooled, LISTEN_DATABASE_URL: direct }).listenDatabaseUrl, direct);
 });
 
+t.test('the settings of AWS are taken for a storage in S3, and by nothing else', async (test) => {
+  const aws = {
+    AWS_REGION: 'eu-north-1',
+    AWS_ENDPOINT_URL: 'http://127.0.0.1:1',
+    AWS_ACCESS_KEY_ID: 'id',
+    AWS_SECRET_ACCESS_KEY: 'secret',
+  };
+  const credentials = { accessKeyId: 'id', secretAccessKey: 'secret', sessionToken: undefined };
+  test.same(readConfig({ ...aws, STORAGE_URL: 's3://files/here' }).aws, {
+    region: 'eu-north-1',
+    endpoint: 'http://127.0.0.1:1',
+    credentials,
+  });
+  const own = readConfig({ ...aws, STORAGE_URL: 's3://files', AWS_ENDPOINT_URL_S3: 'http://127.0.0.1:2' }).aws;
+  test.equal(own.endpoint, 'http://127.0.0.1:2', 'the one of S3 comes first');
+  test.equal(readConfig({ STORAGE_URL: 's3://files', AWS_REGION: 'x' }).aws.credentials, undefined);
+  test.same(readConfig(aws).aws, {});
+  test.same(readConfig({ AWS_ACCESS_KEY_ID: 'id' }).aws, {}, 'not even judged');
+});
+
 t.test('owner tokens choose the mode token', async (test) => {
   const tokens = [TOKEN, 'y'.repeat(40)];
   test.same(readConfig({ OWNER_TOKENS: tokens.join(', ') }).ownerAuth, { mode: 'token', tokens });
@@ -47,6 +67,13 @@ t.test('a wrong value is one line that names its setting', async (test) => {
     ['PORT', { PORT: '3e3' }],
     ['DATABASE_URL', { DATABASE_URL: 'mysql://localhost' }],
     ['STORAGE_URL', { STORAGE_URL: 'ftp://x' }],
+    ['STORAGE_URL', { STORAGE_URL: 'file:files' }],
+    ['STORAGE_URL', { STORAGE_URL: 's3://' }],
+    ['STORAGE_URL', { STORAGE_URL: 's3://files?pathstyle=1', AWS_REGION: 'eu-north-1' }],
+    ['AWS_REGION', { STORAGE_URL: 's3://files' }],
+    ['AWS_SECRET_ACCESS_KEY', { STORAGE_URL: 's3://files?region=x', AWS_ACCESS_KEY_ID: 'x' }],
+    ['AWS_ACCESS_KEY_ID', { STORAGE_URL: 's3://files?region=x', AWS_SECRET_ACCESS_KEY: 'x' }],
+    ['AWS_ENDPOINT_URL_S3', { STORAGE_URL: 's3://files', AWS_ENDPOINT_URL_S3: 'localhost' }],
     ['OWNER_AUTH', { OWNER_AUTH: 'none' }],
     ['OWNER_AUTH', { HOST: '0.0.0.0' }],
     ['OWNER_AUTH', { HOST: '0.0.0.0', OWNER_AUTH: 'open', OWNER_TOKENS: TOKEN }],
