@@ -31,7 +31,7 @@ type Outcome = 'reached' | 'hidden' | 'refused';
  * The rules: the tenant's transition functions (runner_scoped) do everything to rows of the tenant that is set; the API
  * reads them; nobody else touches them. Exceptions are named here, by table.
  */
-const NOT_READ_BY_API = ['task_identifiers', 'capabilities', 'idempotency_keys'];
+const NOT_READ_BY_API = ['task_identifiers', 'idempotency_keys'];
 const READ_BY_JOBS = ['organizations', 'agent_profiles', 'tasks', 'run_requests', 'runs', 'dispatch', 'dispatch_lanes'];
 /** What the named cross-tenant functions (runner_global) do to rows of every tenant. */
 const GLOBAL: Readonly<Record<string, readonly Verb[]>> = {
@@ -209,6 +209,6 @@ t.test('secrets of leases and of calls are nobody’s to read, not even by name'
     await test.rejects(pool.query('select lease_secret_hash from app.run_requests'), { code: '42501' });
     await test.rejects(pool.query('select lease_secret_hash from app.runs'), { code: '42501' });
     await test.rejects(pool.query('select * from app.runs'), { code: '42501' });
-    await test.rejects(pool.query('select token_hash from app.capabilities'), { code: '42501' });
+    await test.rejects(pool.query('select execution_token_hash from app.run_requests'), { code: '42501' });
   }
 });

@@ -18,6 +18,9 @@ create table app.run_requests (
   lease_expires_at timestamptz,
   worker_id text,
   run_id uuid,
+  -- Of the capability of the last start. It is valid while the request is started and the lease runs, so that every ending
+  -- of the lease ends it.
+  execution_token_hash text,
   -- When a queued request may be published.
   due_at timestamptz not null default now(),
   -- Queued because work dispatch was stopped: left out of the sweep until it is resumed.
@@ -39,7 +42,8 @@ create table app.run_requests (
   constraint run_requests_lease_when_held_check check (
     (state in ('leased', 'started')) = (lease_expires_at is not null)
     and (lease_expires_at is null) = (lease_secret_hash is null)),
-  constraint run_requests_run_when_started_check check (state <> 'started' or run_id is not null),
+  constraint run_requests_run_when_started_check
+    check (state <> 'started' or run_id is not null and execution_token_hash is not null),
   constraint run_requests_published_at_check check (state <> 'published' or published_at is not null),
   constraint run_requests_finished_at_when_over_check
     check ((state in ('finished', 'cancelled')) = (finished_at is not null)),
@@ -60,6 +64,8 @@ create index run_requests_ready_idx on app.run_requests
 -- Claims and leases; read by the sweep too. lease_expires_at stays out of it, so that heartbeats stay HOT.
 create index run_requests_held_idx on app.run_requests (organization_id, agent_profile_id)
   where state in ('leased', 'started');
+create unique index run_requests_execution_token_hash_idx on app.run_requests (organization_id, execution_token_hash)
+  where state = 'started';
 create index run_requests_due_idx on app.run_requests (due_at) where state = 'queued' and not parked;
 create index run_requests_parked_idx on app.run_requests (organization_id, due_at) where state = 'queued' and parked;
 create index run_requests_agent_profile_id_idx on app.run_requests (organization_id, agent_profile_id);
@@ -238,29 +244,5 @@ create policy tenant_read on app.run_inputs for select to runner_api
   using (organization_id = (select app.current_organization()));
 grant select, insert, update, delete on app.run_inputs to runner_scoped;
 grant select on app.run_inputs to runner_api;
-
--- Hash of an execution token → the lease it stands for. Rows never change: a capability is valid while that fence
--- is current, started and unexpired, so that every ending of the lease ends it.
-create table app.capabilities (
-  organization_id uuid not null,
-  token_hash text not null,
-  run_request_id uuid not null,
-  run_id uuid not null,
-  agent_profile_id uuid not null,
-  fence bigint not null,
-  created_at timestamptz not null default now(),
-  constraint capabilities_pkey primary key (organization_id, token_hash),
-  constraint capabilities_run_id_fkey foreign key (organization_id, run_id)
-    references app.runs (organization_id, id) on delete cascade,
-  constraint capabilities_token_hash_check check (token_hash ~ '^[0-9a-f]{64}$')
-);
-create index capabilities_run_id_idx on app.capabilities (organization_id, run_id);
-alter table app.capabilities enable row level security;
-alter table app.capabilities force row level security;
-create policy owner_all on app.capabilities to runner_owner using (true) with check (true);
-create policy scoped_all on app.capabilities to runner_scoped
-  using (organization_id = (select app.current_organization()))
-  with check (organization_id = (select app.current_organization()));
-grant select, insert, update, delete on app.capabilities to runner_scoped;
 
 reset role;

@@ -88,21 +88,25 @@ begin
     v_held := v_held - (old.state in ('leased', 'started'))::integer;
   end if;
   perform set_config('app.organization_id', new.organization_id::text, true);
-  perform 1 from app.dispatch
-    where organization_id = new.organization_id and kind = new.kind
-    for no key update;
-  select open into v_was_open from app.dispatch_lanes
-    where organization_id = new.organization_id and kind = new.kind and agent_profile_id = new.agent_profile_id;
+  -- The dispatch row's lock guards its lanes.
+  if v_held = 0 then
+    perform 1 from app.dispatch
+      where organization_id = new.organization_id and kind = new.kind
+      for no key update;
+  else
+    update app.dispatch set held = held + v_held
+      where organization_id = new.organization_id and kind = new.kind;
+  end if;
   update app.dispatch_lanes
     set ready = ready + v_ready, held = held + v_held
     where organization_id = new.organization_id and kind = new.kind and agent_profile_id = new.agent_profile_id
-    returning open into v_is_open;
+    returning open, ready - v_ready > 0 and held - v_held < capacity into v_is_open, v_was_open;
   if not found then
     raise exception 'no dispatch lane of kind % for profile %', new.kind, new.agent_profile_id;
   end if;
-  if v_held <> 0 or v_was_open <> v_is_open then
+  if v_was_open <> v_is_open then
     update app.dispatch
-      set held = held + v_held, open_lanes = open_lanes + v_is_open::integer - v_was_open::integer
+      set open_lanes = open_lanes + v_is_open::integer - v_was_open::integer
       where organization_id = new.organization_id and kind = new.kind;
   end if;
   return null;

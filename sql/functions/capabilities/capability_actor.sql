@@ -5,30 +5,26 @@ create or replace function app.capability_actor(p_organization_id uuid, p_token_
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  c app.capabilities;
   r app.run_requests;
   p app.agent_profiles;
 begin
-  select * into c from app.capabilities where organization_id = p_organization_id and token_hash = p_token_hash;
-  if not found then
-    return null;
-  end if;
   if p_lock then
     select * into r from app.run_requests
-      where organization_id = p_organization_id and id = c.run_request_id for no key update;
+      where organization_id = p_organization_id and execution_token_hash = p_token_hash and state = 'started'
+      for no key update;
   else
-    select * into r from app.run_requests where organization_id = p_organization_id and id = c.run_request_id;
+    select * into r from app.run_requests
+      where organization_id = p_organization_id and execution_token_hash = p_token_hash and state = 'started';
   end if;
-  if not found or r.state <> 'started' or r.fence <> c.fence or r.run_id <> c.run_id
-     or r.cancel_requested_at is not null or r.lease_expires_at <= clock_timestamp() then
+  if not found or r.cancel_requested_at is not null or r.lease_expires_at <= clock_timestamp() then
     return null;
   end if;
-  select * into p from app.agent_profiles where organization_id = p_organization_id and id = c.agent_profile_id;
+  select * into p from app.agent_profiles where organization_id = p_organization_id and id = r.agent_profile_id;
   if p.status <> 'enabled' then
     return null;
   end if;
   return jsonb_build_object('organizationId', p_organization_id, 'agentProfileId', p.id, 'profileKind', p.kind,
-    'runId', c.run_id, 'taskId', r.task_id, 'chatId', null, 'mode', r.mode);
+    'runId', r.run_id, 'taskId', r.task_id, 'chatId', null, 'mode', r.mode);
 end
 $$;
 

@@ -16,17 +16,16 @@ declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   r app.run_requests;
   t app.tasks;
-  v_task_id uuid;
   v_token text;
   v_over boolean;
   v_suspended boolean;
   v_disabled boolean;
 begin
-  select task_id into v_task_id from app.run_requests
-    where organization_id = p_organization_id and id = p_run_request_id;
   perform 1 from app.tasks
     where organization_id = p_organization_id
-      and id = (select k.root_task_id from app.tasks k where k.organization_id = p_organization_id and k.id = v_task_id)
+      and id = (select k.root_task_id from app.run_requests q
+        join app.tasks k on k.organization_id = q.organization_id and k.id = q.task_id
+        where q.organization_id = p_organization_id and q.id = p_run_request_id)
     for no key update;
   select * into r from app.run_requests
     where organization_id = p_organization_id and id = p_run_request_id for no key update;
@@ -72,7 +71,7 @@ begin
     end if;
   end if;
 
-  select * into t from app.tasks where organization_id = p_organization_id and id = v_task_id;
+  select * into t from app.tasks where organization_id = p_organization_id and id = r.task_id;
   if t.status <> 'pending' or v_disabled or t.parent_id is not null and app.task_budget_used(p_organization_id, t.id) then
     -- A sibling's start may have used up a parent's budget after the pull: the task is blocked, its request ends.
     perform app.task_settle(p_organization_id, t.id);
@@ -82,6 +81,7 @@ begin
 
   update app.run_requests
     set state = 'started', attempt = attempt + 1, run_id = p_run_id, worker_id = p_worker_id,
+      execution_token_hash = encode(sha256(convert_to(v_token, 'UTF8')), 'hex'),
       lease_expires_at = clock_timestamp() + make_interval(secs => p_lease_seconds)
     where organization_id = p_organization_id and id = r.id
     returning * into r;
@@ -94,9 +94,6 @@ begin
     -- Another request's run has this id.
     perform app.lease_refuse('differs');
   end if;
-  insert into app.capabilities (organization_id, token_hash, run_request_id, run_id, agent_profile_id, fence)
-    values (p_organization_id, encode(sha256(convert_to(v_token, 'UTF8')), 'hex'), r.id, p_run_id,
-      r.agent_profile_id, r.fence);
   update app.tasks
     set status = 'running', active_run_id = p_run_id, started_at = coalesce(started_at, clock_timestamp()),
       agent_run_count = agent_run_count + 1, consumed_agent_run_count = consumed_agent_run_count + 1

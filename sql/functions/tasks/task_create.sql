@@ -40,8 +40,9 @@ begin
       and case
         when p_task ->> 'ownerAgentProfileId' is not null then p.id = (p_task ->> 'ownerAgentProfileId')::uuid
         when p_task ->> 'ownerProfileKey' is not null then p.key = p_task ->> 'ownerProfileKey'
-        else p.id = (select c.agent_profile_id from app.capabilities c
-          where c.organization_id = p_organization_id and c.token_hash = p_actor ->> 'tokenHash') end
+        else p.id = (select r.agent_profile_id from app.run_requests r
+          where r.organization_id = p_organization_id and r.execution_token_hash = p_actor ->> 'tokenHash'
+            and r.state = 'started') end
     for share of p;
   perform app.task_roots_lock(p_organization_id, v_prerequisites || (p_task ->> 'parentId')::uuid, false);
   v_actor := app.actor_require(p_organization_id, p_actor, (p_task ->> 'parentId')::uuid);

@@ -8,15 +8,18 @@ as $$
 declare
   v_id uuid;
 begin
-  update app.human_inbox_items i
-    set status = 'cancelled', updated_at = clock_timestamp()
-    where i.organization_id = p_organization_id and i.task_id = any (p_task_ids) and i.status = 'open';
-  if not exists (select 1 from app.task_dependencies d
+  -- For most tasks none of it: one statement says so.
+  if not exists (select 1 from app.human_inbox_items i
+      where i.organization_id = p_organization_id and i.task_id = any (p_task_ids) and i.status = 'open')
+     and not exists (select 1 from app.task_dependencies d
       where d.organization_id = p_organization_id and d.depends_on_task_id = any (p_task_ids) and d.required)
      and not exists (select 1 from app.tasks t
       where t.organization_id = p_organization_id and t.id = any (p_task_ids) and t.parent_id is not null) then
     return;
   end if;
+  update app.human_inbox_items i
+    set status = 'cancelled', updated_at = clock_timestamp()
+    where i.organization_id = p_organization_id and i.task_id = any (p_task_ids) and i.status = 'open';
   perform app.prerequisite_notify(p_organization_id, p_task_ids);
   for v_id in
     select distinct d.task_id from app.task_dependencies d

@@ -9,23 +9,19 @@ as $$
 declare
   v_own uuid[];
   v_roots uuid[];
-  v_leaves boolean := false;
+  v_leaves boolean;
 begin
-  select array_agg(distinct root_task_id) into v_own from app.tasks
-    where organization_id = p_organization_id and id = any (p_task_ids);
+  -- Most hierarchies have no edge that leaves them: one look at an index says so.
+  select array_agg(t.root_task_id), bool_or(p_ending and exists (select 1 from app.task_dependencies d
+      where d.organization_id = p_organization_id and d.depends_on_root_task_id = t.root_task_id
+        and d.root_task_id <> d.depends_on_root_task_id))
+    into v_own, v_leaves
+    from app.tasks t
+    where t.organization_id = p_organization_id and t.id = any (p_task_ids);
   if v_own is null then
     return;
   end if;
-  v_roots := v_own;
-  if p_ending then
-    -- Most hierarchies have no edge that leaves them: one look at an index says so.
-    v_leaves := exists (select 1 from app.task_dependencies d
-      where d.organization_id = p_organization_id and d.depends_on_root_task_id = any (v_own)
-        and d.root_task_id <> d.depends_on_root_task_id);
-    if v_leaves then
-      v_roots := app.task_roots_reached(p_organization_id, v_own);
-    end if;
-  end if;
+  v_roots := case when v_leaves then app.task_roots_reached(p_organization_id, v_own) else v_own end;
   perform 1 from app.tasks where organization_id = p_organization_id and id = any (v_roots)
     order by id for no key update;
   if not p_ending then

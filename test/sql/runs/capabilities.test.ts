@@ -86,9 +86,10 @@ scenario('a token stands for its run while the lease is current', async (test) =
   );
   test.match(await refusal(check(randomUUID(), run.executionToken)), unauthorized);
   test.match(await refusal(check(place.organizationId, run.leaseToken)), unauthorized, 'a lease token is none');
-  const { rows } = await sql.owner.query('select count(*)::int as n from app.capabilities where token_hash = $1', [
-    run.executionToken,
-  ]);
+  const { rows } = await sql.owner.query(
+    'select count(*)::int as n from app.run_requests where execution_token_hash = $1',
+    [run.executionToken],
+  );
   test.same(rows, [{ n: 0 }], 'the token itself is stored nowhere');
 });
 

@@ -56,7 +56,6 @@ async function everything(organizationId: string): Promise<unknown> {
     'runs',
     'run_logs',
     'run_outputs',
-    'capabilities',
     'human_inbox_items',
     'dispatch',
     'dispatch_lanes',
