@@ -213,7 +213,7 @@ t.test('functions belong to the roles that limit them', async (test) => {
   );
   test.same(
     rows.filter((row) => row.owner === 'runner_owner').map((row) => row.name),
-    ['agent_catalogs_keep', 'current_organization', 'tasks_raise_version', 'uuid_v7'],
+    ['agent_catalogs_keep', 'current_organization', 'messages_keep_revision', 'tasks_raise_version', 'uuid_v7'],
     'the owner of the tables owns no function that runs with its rights',
   );
   test.same(
@@ -237,7 +237,11 @@ t.test('a tenant’s transition sets its tenant before anything else', async (te
   test.ok(rows.length > 25);
   for (const { name, body, arguments: list } of rows) {
     test.match(list, /^p_organization_id uuid/, name);
-    test.match(body, /\bbegin\s+perform set_config\('app\.organization_id', p_organization_id::text, true\);/, name);
+    test.match(
+      body,
+      /^\s*declare\s+v_tenant constant text := set_config\('app\.organization_id', p_organization_id::text, true\);/,
+      name,
+    );
   }
 });
 
@@ -381,7 +385,8 @@ t.test('every transition says at its head which codes it raises', async (test) =
 /** app.fail(409, 'state_conflict', …) and app.problem(…). */
 const RAISED = /app\.(?:fail|problem)\(\s*(\d{3}),\s*'(\w+)'/g;
 /** app.issue(…, 'stale', …), app.lease_refuse('differs'); and the issues that one query makes of many artifacts. */
-const REASONS = /app\.(?:issue\((?:case[^;]*?end|'[\w.]+'),|lease_refuse\()\s*'(\w+)'/g;
+const REASONS =
+  /app\.(?:issue\((?:case[^;]*?end|'[\w.]+'|format\([^;]*?\)|[pv]_path(?: \|\| '[\w.]+')?),|lease_refuse\()\s*'(\w+)'/g;
 const ISSUES_OF_ARTIFACTS = /'code', case when [^']+'(\w+)' else '(\w+)' end/g;
 
 /** The first two columns of the tables under a heading of sql/README.md, without backticks. */

@@ -1,0 +1,34 @@
+-- The cancel of a pending answer, its request locked by the caller. Not started: message pending → cancelling → cancelled,
+-- request → cancelled. Started: message → cancelling, run → cancelled, and the slot stays taken until the runtime reports
+-- or the lease ends. Returns the message's row in the revision that says cancelling.
+create or replace function app.chat_turn_cancel(r app.run_requests)
+  returns jsonb
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  m app.messages;
+begin
+  update app.messages
+    set status = 'cancelling', revision = revision + 1, write_hash = null,
+      updated_at = greatest(clock_timestamp(), updated_at)
+    where organization_id = r.organization_id and id = r.message_id
+    returning * into m;
+  if r.state = 'started' then
+    update app.run_requests set cancel_requested_at = clock_timestamp()
+      where organization_id = r.organization_id and id = r.id;
+    update app.runs
+      set status = 'cancelled', finished_at = clock_timestamp(), updated_at = clock_timestamp()
+      where organization_id = r.organization_id and id = r.run_id;
+    return app.message_row(m);
+  end if;
+  update app.run_requests
+    set state = 'cancelled', finished_at = clock_timestamp(), lease_secret_hash = null, lease_expires_at = null
+    where organization_id = r.organization_id and id = r.id;
+  perform app.message_end(r.organization_id, r.message_id, 'cancelled', null);
+  return app.message_row(m);
+end
+$$;
+
+alter function app.chat_turn_cancel owner to runner_scoped;
+revoke all on function app.chat_turn_cancel from public;

@@ -1,0 +1,35 @@
+-- Run → succeeded, message pending → complete, with what the chat remembers of it. Called by run_complete with the request
+-- locked and the lease checked. p_output: {kind: chat_message, parts, summary?, harnessSessionId?}.
+-- Locks: (run request) → run → chat → message. Returns {status, chatId, messageId, revision}.
+-- Codes: 400 validation_failed (the output of a task for a chat turn or the other way round; parts).
+create or replace function app.chat_turn_complete(
+  r app.run_requests, p_run_id uuid, p_body_hash text, p_output jsonb, p_report jsonb)
+  returns jsonb
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  m app.messages;
+begin
+  if r.kind <> 'chat' or p_output ->> 'kind' is distinct from 'chat_message' then
+    perform app.fail(400, 'validation_failed', 'The output does not go with the run',
+      app.issue('output.kind', 'output_of_kind', 'is task_result for tasks and chat_message for chat turns'));
+  end if;
+  perform app.run_finish_record(r.organization_id, p_run_id, 'succeeded', 'complete', p_body_hash,
+    jsonb_build_object('kind', 'chat_message', 'messageId', r.message_id), null, p_report);
+  perform app.run_request_finish(r.organization_id, r.id);
+  update app.chats
+    set summary = coalesce(p_output ->> 'summary', summary),
+      harness_session_id = coalesce(p_output ->> 'harnessSessionId', harness_session_id),
+      last_message_at = greatest(clock_timestamp(), last_message_at),
+      updated_at = greatest(clock_timestamp(), updated_at)
+    where organization_id = r.organization_id and id = r.chat_id;
+  select * into m from app.messages where organization_id = r.organization_id and id = r.message_id;
+  m := app.message_end(r.organization_id, r.message_id, 'complete', null,
+    app.message_parts('output.parts', m.parts, coalesce(p_output -> 'parts', m.parts)));
+  return jsonb_build_object('status', 'succeeded', 'chatId', m.chat_id, 'messageId', m.id, 'revision', m.revision);
+end
+$$;
+
+alter function app.chat_turn_complete owner to runner_scoped;
+revoke all on function app.chat_turn_complete from public;

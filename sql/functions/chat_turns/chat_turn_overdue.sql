@@ -1,0 +1,27 @@
+-- A turn that nobody has started p_start_seconds after its message: request → cancelled (a claim dies with it), message →
+-- failed with runtime_unavailable. Called by the dispatch job; judged again under the lock, so calling it early or twice
+-- changes nothing. Locks: run request → message → (commit) dispatch. Returns {outcome: kept | failed, chatId}.
+create or replace function app.chat_turn_overdue(
+  p_organization_id uuid, p_run_request_id uuid, p_start_seconds integer)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
+  r app.run_requests;
+begin
+  select * into r from app.run_requests
+    where organization_id = p_organization_id and id = p_run_request_id for no key update;
+  if not found or r.kind <> 'chat' or r.state not in ('published', 'leased')
+     or r.created_at > clock_timestamp() - make_interval(secs => p_start_seconds) then
+    return '{"outcome": "kept"}';
+  end if;
+  perform app.chat_turn_unavailable(r);
+  return jsonb_build_object('outcome', 'failed', 'chatId', r.chat_id);
+end
+$$;
+
+alter function app.chat_turn_overdue owner to runner_scoped;
+revoke all on function app.chat_turn_overdue from public;
+grant execute on function app.chat_turn_overdue to runner_jobs;

@@ -1,0 +1,31 @@
+-- Run request of a chat turn leased → started; run (none) → starting. Called by run_start with the request locked, the
+-- token checked and the capacity there. What disables the profile ends its turns under this lock: it is enabled.
+-- Codes: 409 run_lease_expired with differs.
+create or replace function app.chat_turn_start(
+  r app.run_requests, p_run_id uuid, p_worker_id text, p_lease_seconds integer, p_execution_token text)
+  returns jsonb
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update app.run_requests
+    set state = 'started', attempt = attempt + 1, run_id = p_run_id, worker_id = p_worker_id,
+      execution_token_hash = encode(sha256(convert_to(p_execution_token, 'UTF8')), 'hex'),
+      lease_expires_at = clock_timestamp() + make_interval(secs => p_lease_seconds)
+    where organization_id = r.organization_id and id = r.id
+    returning * into r;
+  insert into app.runs (organization_id, id, kind, chat_id, message_id, run_request_id, agent_profile_id, attempt, mode,
+      status, fence, lease_secret_hash, worker_id)
+    values (r.organization_id, p_run_id, 'chat', r.chat_id, r.message_id, r.id, r.agent_profile_id, r.attempt, r.mode,
+      'starting', r.fence, r.lease_secret_hash, p_worker_id)
+    on conflict on constraint runs_pkey do nothing;
+  if not found then
+    -- Another request's run has this id.
+    perform app.lease_refuse('differs');
+  end if;
+  return app.run_start_answer(r, p_execution_token);
+end
+$$;
+
+alter function app.chat_turn_start owner to runner_scoped;
+revoke all on function app.chat_turn_start from public;

@@ -1,0 +1,27 @@
+-- Ends a turn that no runtime will finish, its request locked by the caller: message pending → failed with
+-- runtime_unavailable. Not started: request → cancelled. Started: run → cancelled, and the slot stays taken until the
+-- runtime reports or the lease ends.
+create or replace function app.chat_turn_unavailable(r app.run_requests)
+  returns void
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if r.state = 'started' then
+    update app.run_requests set cancel_requested_at = coalesce(cancel_requested_at, clock_timestamp())
+      where organization_id = r.organization_id and id = r.id;
+    update app.runs
+      set status = 'cancelled', finished_at = clock_timestamp(), updated_at = clock_timestamp()
+      where organization_id = r.organization_id and id = r.run_id and status in ('starting', 'running');
+  else
+    update app.run_requests
+      set state = 'cancelled', finished_at = clock_timestamp(), lease_secret_hash = null, lease_expires_at = null
+      where organization_id = r.organization_id and id = r.id;
+  end if;
+  perform app.message_end(r.organization_id, r.message_id, 'failed', jsonb_build_object(
+    'code', 'runtime_unavailable', 'message', 'No runtime could answer', 'retryable', true));
+end
+$$;
+
+alter function app.chat_turn_unavailable owner to runner_scoped;
+revoke all on function app.chat_turn_unavailable from public;

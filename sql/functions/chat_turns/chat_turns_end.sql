@@ -1,0 +1,23 @@
+-- Ends all turns of a profile that is being disabled (its row is locked: no new one is made). Locks: run requests → runs →
+-- messages. A pull that has claimed one and not committed is waited for.
+create or replace function app.chat_turns_end(p_organization_id uuid, p_agent_profile_id uuid)
+  returns void
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  r app.run_requests;
+begin
+  for r in
+    select * from app.run_requests
+      where organization_id = p_organization_id and agent_profile_id = p_agent_profile_id and kind = 'chat'
+        and state in ('published', 'leased', 'started')
+      order by id for no key update
+  loop
+    perform app.chat_turn_unavailable(r);
+  end loop;
+end
+$$;
+
+alter function app.chat_turns_end owner to runner_scoped;
+revoke all on function app.chat_turns_end from public;

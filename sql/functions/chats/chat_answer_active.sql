@@ -1,0 +1,15 @@
+-- The id of the answer that is under way in a chat, or null. With the chat locked no new one can appear.
+create or replace function app.chat_answer_active(p_organization_id uuid, p_chat_id uuid)
+  returns uuid
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return (select id from app.messages
+    where organization_id = p_organization_id and chat_id = p_chat_id and role = 'assistant'
+      and status in ('pending', 'cancelling'));
+end
+$$;
+
+alter function app.chat_answer_active owner to runner_scoped;
+revoke all on function app.chat_answer_active from public;

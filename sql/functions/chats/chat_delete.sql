@@ -1,0 +1,49 @@
+-- open → archived; an answer that nobody has started is cancelled with it (contract 3.3). Archived: the chat as it is.
+-- Locks: run request → chat → message. Returns {chat, messageId}: the message that was cancelled, or null.
+-- Codes: 404 organization_not_found | chat_not_found, 409 onboarding_chat_immutable | chat_response_active (started).
+create or replace function app.chat_delete(p_organization_id uuid, p_chat_id uuid, p_actor jsonb)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
+  c app.chats;
+  r app.run_requests;
+  v_message_id uuid;
+begin
+  perform app.actor_require(p_organization_id, p_actor);
+  -- Requests are locked before chats: found without a lock, compared below with what the locked chat says.
+  v_message_id := app.chat_answer_active(p_organization_id, p_chat_id);
+  if v_message_id is not null then
+    select * into r from app.run_requests
+      where organization_id = p_organization_id and message_id = v_message_id for no key update;
+  end if;
+  c := app.chat_lock(p_organization_id, p_chat_id);
+  if c.is_onboarding then
+    perform app.fail(409, 'onboarding_chat_immutable', 'The onboarding chat is not deleted');
+  end if;
+  if c.status = 'archived' then
+    return jsonb_build_object('chat', to_jsonb(c), 'messageId', null);
+  end if;
+  v_message_id := app.chat_answer_active(p_organization_id, p_chat_id);
+  if v_message_id is not null then
+    if r.message_id is distinct from v_message_id then
+      raise exception using errcode = '40001', message = 'another answer began meanwhile';
+    end if;
+    if r.state not in ('published', 'leased') then
+      perform app.fail(409, 'chat_response_active', 'An answer is under way in this chat');
+    end if;
+    perform app.chat_turn_cancel(r);
+  end if;
+  update app.chats
+    set status = 'archived', archived_at = clock_timestamp(), updated_at = greatest(clock_timestamp(), updated_at)
+    where organization_id = p_organization_id and id = c.id
+    returning * into c;
+  return jsonb_build_object('chat', to_jsonb(c), 'messageId', v_message_id);
+end
+$$;
+
+alter function app.chat_delete owner to runner_scoped;
+revoke all on function app.chat_delete from public;
+grant execute on function app.chat_delete to runner_api;

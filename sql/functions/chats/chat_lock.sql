@@ -1,0 +1,19 @@
+-- The chat, locked. One whose removal has begun is not there any more. Codes: 404 chat_not_found.
+create or replace function app.chat_lock(p_organization_id uuid, p_chat_id uuid)
+  returns app.chats
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  c app.chats;
+begin
+  select * into c from app.chats where organization_id = p_organization_id and id = p_chat_id for no key update;
+  if not found or c.removed_at is not null then
+    perform app.fail(404, 'chat_not_found', 'Chat not found');
+  end if;
+  return c;
+end
+$$;
+
+alter function app.chat_lock owner to runner_scoped;
+revoke all on function app.chat_lock from public;

@@ -1,0 +1,26 @@
+-- pending → p_status; cancelling → cancelled, whatever else it would have become. A final message is left as it is.
+-- p_parts null: what was last written stays. Its request is locked by the caller. Returns the message, or null.
+create or replace function app.message_end(
+  p_organization_id uuid, p_message_id uuid, p_status text, p_error jsonb, p_parts jsonb default null)
+  returns app.messages
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  m app.messages;
+  v_now timestamptz := clock_timestamp();
+begin
+  update app.messages
+    set status = case status when 'cancelling' then 'cancelled' else p_status end,
+      error = case when status <> 'cancelling' and p_status = 'failed' then p_error end,
+      parts = coalesce(p_parts, parts), search_text = app.parts_text(coalesce(p_parts, parts)),
+      revision = revision + 1, write_hash = null,
+      completed_at = greatest(v_now, updated_at), updated_at = greatest(v_now, updated_at)
+    where organization_id = p_organization_id and id = p_message_id and completed_at is null
+    returning * into m;
+  return m;
+end
+$$;
+
+alter function app.message_end owner to runner_scoped;
+revoke all on function app.message_end from public;

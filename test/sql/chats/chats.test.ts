@@ -1,0 +1,163 @@
+import { randomUUID } from 'node:crypto';
+import t from 'tap';
+import {
+  chatRow,
+  createChat,
+  createChatPlace,
+  createOnboardingChat,
+  deleteChat,
+  messageRow,
+  putAttachment,
+  send,
+  turnRequest,
+  updateChat,
+} from '../../support/chat_fixtures.ts';
+import { createTask } from '../../support/fixtures.ts';
+import { scenarios } from '../../support/invariants.ts';
+import { openSession, openSql, refusal, transition } from '../../support/transitions.ts';
+
+const sql = await openSql(t);
+const scenario = scenarios(t, sql);
+
+scenario('a chat is made open, with its defaults', async (test) => {
+  const place = await createChatPlace(sql);
+  const chat = await createChat(sql, place, { title: 'Hello' });
+  test.match(chat, {
+    title: 'Hello',
+    status: 'open',
+    summary: null,
+    settings: { pinnedTaskIds: [] },
+    archived_at: null,
+  });
+  test.equal(chat.last_message_at, chat['created_at']);
+  const nowhere = { ...place, organizationId: randomUUID() };
+  test.match(await refusal(createChat(sql, nowhere)), { status: 404, code: 'organization_not_found' });
+});
+
+scenario('title and pinned tasks are patched, and pinned tasks are the organization’s own', async (test) => {
+  const place = await createChatPlace(sql);
+  const chat = await createChat(sql, place);
+  const task = await createTask(sql, place);
+  const patched = await updateChat(sql.api, place, chat.id, { title: 'New', settings: { pinnedTaskIds: [task.id] } });
+  test.match(patched, { title: 'New', settings: { pinnedTaskIds: [task.id] } });
+  test.same(await updateChat(sql.api, place, chat.id, { title: 'New' }), patched, 'a repeat changes nothing');
+  const foreign = await createTask(sql, await createChatPlace(sql));
+  const refused = await refusal(
+    updateChat(sql.api, place, chat.id, { settings: { pinnedTaskIds: [task.id, foreign.id] } }),
+  );
+  test.match(refused, { status: 400, code: 'validation_failed', reason: 'unknown_task' });
+  test.match(await refusal(createChat(sql, place, { settings: { pinnedTaskIds: [randomUUID()] } })), { status: 400 });
+  const cleared = await updateChat(sql.api, place, chat.id, { settings: null });
+  test.same(cleared.settings, { pinnedTaskIds: [] });
+});
+
+scenario('a chat is archived, and opened again', async (test) => {
+  const place = await createChatPlace(sql);
+  const chat = await createChat(sql, place);
+  const archived = await updateChat(sql.api, place, chat.id, { status: 'archived' });
+  test.equal(archived.status, 'archived');
+  test.ok(archived.archived_at);
+  test.same(await updateChat(sql.api, place, chat.id, { status: 'archived' }), archived);
+  test.match(await updateChat(sql.api, place, chat.id, { status: 'open' }), { status: 'open', archived_at: null });
+});
+
+scenario('a chat is not archived while an answer is under way', async (test) => {
+  const place = await createChatPlace(sql);
+  const chat = await createChat(sql, place);
+  await send(sql.api, place, chat.id);
+  const active = { status: 409, code: 'chat_response_active' };
+  test.match(await refusal(updateChat(sql.api, place, chat.id, { status: 'archived' })), active);
+  test.match(await updateChat(sql.api, place, chat.id, { title: 'Named' }), { title: 'Named', status: 'open' });
+});
+
+scenario('a deletion archives, and cancels an answer that nobody has started', async (test) => {
+  const place = await createChatPlace(sql);
+  const chat = await createChat(sql, place);
+  const { assistantMessage } = await send(sql.api, place, chat.id);
+  const deleted = await deleteChat(sql.api, place, chat.id);
+  test.equal(deleted.status, 'archived');
+  test.match(await messageRow(sql, place, assistantMessage.id), { status: 'cancelled', revision: 3 });
+  test.match(await turnRequest(sql, place, assistantMessage.id), { state: 'cancelled' });
+  test.same(await deleteChat(sql.api, place, chat.id), deleted, 'a repeat answers the chat');
+});
+
+scenario('the onboarding chat is neither changed nor deleted', async (test) => {
+  const place = await createChatPlace(sql);
+  const chat = await createOnboardingChat(sql, place);
+  const immutable = { status: 409, code: 'onboarding_chat_immutable' };
+  test.match(await refusal(updateChat(sql.api, place, chat.id, { title: 'x' })), immutable);
+  test.match(await refusal(deleteChat(sql.api, place, chat.id)), immutable);
+  await test.rejects(createOnboardingChat(sql, place), { code: '23505' }, 'there is one at most');
+});
+
+scenario('another organization’s chat is not there', async (test) => {
+  const place = await createChatPlace(sql);
+  const chat = await createChat(sql, place);
+  const other = await createChatPlace(sql);
+  const missing = { status: 404, code: 'chat_not_found' };
+  test.match(await refusal(updateChat(sql.api, other, chat.id, { title: 'x' })), missing);
+  test.match(await refusal(deleteChat(sql.api, other, chat.id)), missing);
+  test.match(await refusal(send(sql.api, other, chat.id)), missing);
+  test.match(await refusal(putAttachment(sql.api, other, chat.id)), missing);
+  test.equal((await chatRow(sql, place, chat.id))?.status, 'open');
+});
+
+scenario('an archiving waits for a message, and then refuses; a message waits for it, and is refused', async (test) => {
+  const place = await createChatPlace(sql);
+  const [first, second] = [await createChat(sql, place), await createChat(sql, place)];
+  const session = await openSession(test, sql);
+  const rival = await openSession(test, sql);
+
+  await session.begin();
+  await send(session, place, first.id);
+  const archiving = refusal(updateChat(rival, place, first.id, { status: 'archived' }));
+  await rival.waits();
+  await session.commit();
+  test.match(await archiving, { code: 'chat_response_active' });
+
+  await session.begin();
+  await updateChat(session, place, second.id, { status: 'archived' });
+  const sending = refusal(send(rival, place, second.id));
+  await rival.waits();
+  await session.commit();
+  test.match(await sending, { status: 409, code: 'state_conflict' });
+});
+
+scenario('a deletion that finds another answer than the one it locked is tried again', async (test) => {
+  const place = await createChatPlace(sql);
+  const chat = await createChat(sql, place);
+  const session = await openSession(test, sql);
+  const rival = await openSession(test, sql);
+  await session.begin();
+  const { assistantMessage } = await send(session, place, chat.id);
+  const deleting = test.rejects(deleteChat(rival, place, chat.id), { code: '40001' });
+  await rival.waits();
+  await session.commit();
+  await deleting;
+  test.equal((await deleteChat(sql.api, place, chat.id)).status, 'archived');
+  test.equal((await messageRow(sql, place, assistantMessage.id)).status, 'cancelled');
+});
+
+scenario('heads are the latest answers of the chats that are there', async (test) => {
+  const place = await createChatPlace(sql);
+  const [quiet, busy] = [await createChat(sql, place), await createChat(sql, place)];
+  const { assistantMessage } = await send(sql.api, place, busy.id);
+  const foreign = await createChat(sql, await createChatPlace(sql));
+  const heads = () =>
+    transition(sql.api, 'chat_heads', {
+      p_organization_id: place.organizationId,
+      p_chat_ids: [quiet.id, busy.id, foreign.id, randomUUID()],
+    });
+  const found = (await heads()) as unknown as { chatId: string }[];
+  test.equal(found.length, 2);
+  test.match(
+    found.find(({ chatId }) => chatId === quiet.id),
+    { status: 'open', message: null },
+  );
+  test.match(
+    found.find(({ chatId }) => chatId === busy.id),
+    { status: 'open', message: { id: assistantMessage.id, status: 'pending', revision: 1 } },
+  );
+  await transition(sql.api, 'organization_delete', { p_organization_id: place.organizationId });
+  test.same(await heads(), []);
+});

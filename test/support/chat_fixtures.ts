@@ -1,0 +1,261 @@
+// Chats as tests work with them, made through the transitions with the rights of the API and the jobs.
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import { createPlace, OWNER, type Place, pull, sha256 } from './fixtures.ts';
+import { type Answer, type Connection, type Sql, transition } from './transitions.ts';
+
+const chatSchema = z.looseObject({
+  id: z.string(),
+  title: z.string(),
+  status: z.string(),
+  summary: z.string().nullable(),
+  settings: z.object({ pinnedTaskIds: z.array(z.string()) }),
+  archived_at: z.string().nullable(),
+  last_message_at: z.string(),
+});
+export type Chat = z.output<typeof chatSchema>;
+const chatAnswer = z.looseObject({ chat: chatSchema });
+
+const partSchema = z.looseObject({ id: z.string(), kind: z.string() });
+const messageSchema = z.looseObject({
+  id: z.string(),
+  chat_id: z.string(),
+  reply_to_message_id: z.string().nullable(),
+  role: z.string(),
+  status: z.string(),
+  revision: z.number(),
+  parts: z.array(partSchema),
+  error: z.looseObject({ code: z.string(), retryable: z.boolean() }).nullable(),
+  completed_at: z.string().nullable(),
+  created_at: z.string(),
+});
+export type Message = z.output<typeof messageSchema>;
+const sentSchema = z.object({ userMessage: messageSchema, assistantMessage: messageSchema });
+export type Sent = z.output<typeof sentSchema>;
+
+/** An organization with an enabled profile of kind chat. */
+export function createChatPlace(sql: Sql, fields: Parameters<typeof createPlace>[1] = {}): Promise<Place> {
+  return createPlace(sql, { kind: 'chat', ...fields });
+}
+
+export async function createChat(sql: Sql, place: Place, body: Answer = {}): Promise<Chat> {
+  const answer = await transition(sql.api, 'chat_create', {
+    p_organization_id: place.organizationId,
+    p_body: { title: 'A chat', ...body },
+    p_actor: OWNER,
+  });
+  return chatAnswer.parse(answer).chat;
+}
+
+/** The onboarding chat of an organization, which no transition of chats makes. */
+export async function createOnboardingChat(sql: Sql, place: Place): Promise<Chat> {
+  const chat = await createChat(sql, place);
+  await sql.owner.query('update app.chats set is_onboarding = true where organization_id = $1 and id = $2', [
+    place.organizationId,
+    chat.id,
+  ]);
+  return chat;
+}
+
+export async function updateChat(connection: Connection, place: Place, chatId: string, patch: Answer): Promise<Chat> {
+  const answer = await transition(connection, 'chat_update', {
+    p_organization_id: place.organizationId,
+    p_chat_id: chatId,
+    p_patch: patch,
+    p_actor: OWNER,
+  });
+  return chatAnswer.parse(answer).chat;
+}
+
+export async function deleteChat(connection: Connection, place: Place, chatId: string): Promise<Chat> {
+  const answer = await transition(connection, 'chat_delete', {
+    p_organization_id: place.organizationId,
+    p_chat_id: chatId,
+    p_actor: OWNER,
+  });
+  return chatAnswer.parse(answer).chat;
+}
+
+export function text(words: string) {
+  return { kind: 'text', text: words } as const;
+}
+
+/** A user message with its pending answer. */
+export async function send(
+  connection: Connection,
+  place: Place,
+  chatId: string,
+  body: Answer = { parts: [text('Hello')] },
+): Promise<Sent> {
+  const answer = await transition(connection, 'message_create', {
+    p_organization_id: place.organizationId,
+    p_chat_id: chatId,
+    p_body: { author: { kind: 'human', displayName: 'Ada' }, ...body },
+    p_actor: OWNER,
+  });
+  return sentSchema.parse(answer);
+}
+
+export async function cancelMessage(
+  connection: Connection,
+  place: Place,
+  message: Pick<Message, 'id' | 'chat_id'>,
+): Promise<Message> {
+  const answer = await transition(connection, 'message_cancel', {
+    p_organization_id: place.organizationId,
+    p_chat_id: message.chat_id,
+    p_message_id: message.id,
+    p_actor: OWNER,
+  });
+  return z.object({ message: messageSchema }).parse(answer).message;
+}
+
+export type AttachmentFields = Readonly<{ id?: string; fileName?: string; bytes?: string; storageKey?: string | null }>;
+
+export function putAttachment(
+  connection: Connection,
+  place: Place,
+  chatId: string,
+  fields: AttachmentFields = {},
+): Promise<Answer> {
+  const bytes = fields.bytes ?? 'bytes';
+  return transition(connection, 'chat_attachment_put', {
+    p_organization_id: place.organizationId,
+    p_chat_id: chatId,
+    p_attachment_id: fields.id ?? randomUUID(),
+    p_file_name: fields.fileName ?? 'notes.txt',
+    p_media_type: 'text/plain',
+    p_size_bytes: bytes.length,
+    p_sha256: sha256(bytes),
+    p_storage_key: fields.storageKey === undefined ? `key/${randomUUID()}` : fields.storageKey,
+    p_actor: OWNER,
+  });
+}
+
+const turnSchema = z.object({
+  kind: z.literal('chat_turn'),
+  organizationId: z.string(),
+  agentProfileId: z.string(),
+  chatId: z.string(),
+  messageId: z.string(),
+  runRequestId: z.string(),
+  runId: z.string(),
+  attempt: z.number(),
+  leaseExpiresAt: z.string(),
+  executionToken: z.string(),
+});
+export type Turn = z.output<typeof turnSchema> & Readonly<{ leaseToken: string }>;
+
+const claimSchema = z.looseObject({
+  organizationId: z.string(),
+  runRequestId: z.string(),
+  leaseToken: z.string(),
+  kind: z.literal('chat'),
+  chat: z.looseObject({ id: z.string(), message_id: z.string() }),
+});
+export type ChatClaim = z.output<typeof claimSchema>;
+
+/** The next chat turn of the organization, which has to have one. */
+export async function claimTurn(sql: Sql, place: Place): Promise<ChatClaim> {
+  const [claim] = await pull(sql.api, { organizationIds: [place.organizationId], kinds: ['chat'] });
+  if (!claim) throw new Error('no chat turn to pull');
+  return claimSchema.parse(claim);
+}
+
+export async function startTurn(
+  connection: Connection,
+  claim: Pick<ChatClaim, 'organizationId' | 'runRequestId' | 'leaseToken'>,
+  runId: string = randomUUID(),
+): Promise<Turn> {
+  const answer = await transition(connection, 'run_start', {
+    p_organization_id: claim.organizationId,
+    p_run_request_id: claim.runRequestId,
+    p_run_id: runId,
+    p_lease_token: claim.leaseToken,
+    p_worker_id: 'runtime',
+    p_lease_seconds: 60,
+  });
+  return { ...turnSchema.parse(answer), leaseToken: claim.leaseToken };
+}
+
+/** A message in a new chat, claimed and started. */
+export async function startedTurn(sql: Sql, place: Place): Promise<Turn & { sent: Sent }> {
+  const chat = await createChat(sql, place);
+  const sent = await send(sql.api, place, chat.id);
+  return { ...(await startTurn(sql.api, await claimTurn(sql, place))), sent };
+}
+
+type Held = Pick<Turn, 'organizationId' | 'runId' | 'leaseToken'>;
+
+function held(turn: Held) {
+  return { p_organization_id: turn.organizationId, p_run_id: turn.runId, p_lease_token: turn.leaseToken };
+}
+
+/** One revision: parts in place of the old ones, or text behind the last. */
+export function write(
+  connection: Connection,
+  turn: Held,
+  baseRevision: number,
+  content: { parts: readonly Answer[] } | { append: string },
+): Promise<Answer> {
+  return transition(connection, 'run_message_write', {
+    ...held(turn),
+    p_base_revision: baseRevision,
+    p_parts: 'parts' in content ? JSON.stringify(content.parts) : null,
+    p_append: 'append' in content ? content.append : null,
+  });
+}
+
+export function completeTurn(
+  connection: Connection,
+  turn: Held,
+  output: Answer = { parts: [text('Done')] },
+  bodyHash = 'a',
+): Promise<Answer> {
+  return transition(connection, 'run_complete', {
+    ...held(turn),
+    p_body_hash: bodyHash,
+    p_result: { kind: 'chat_message', ...output },
+    p_report: {},
+    p_checks: null,
+    p_judged: null,
+  });
+}
+
+/** A message in the chat and a complete answer with these parts. */
+export async function exchange(
+  sql: Sql,
+  place: Place,
+  chatId: string,
+  parts: readonly Answer[],
+  body?: Answer,
+): Promise<Message> {
+  const { assistantMessage } = await send(sql.api, place, chatId, body);
+  await completeTurn(sql.api, await startTurn(sql.api, await claimTurn(sql, place)), { parts });
+  return messageRow(sql, place, assistantMessage.id);
+}
+
+export async function messageRow(sql: Sql, place: Place, id: string): Promise<Message> {
+  const { rows } = await sql.owner.query(
+    'select to_jsonb(m) as message from app.messages m where organization_id = $1 and id = $2',
+    [place.organizationId, id],
+  );
+  return messageSchema.parse(rows[0]?.message);
+}
+
+export async function chatRow(sql: Sql, place: Place, id: string): Promise<Chat | undefined> {
+  const { rows } = await sql.owner.query(
+    'select to_jsonb(c) as chat from app.chats c where organization_id = $1 and id = $2',
+    [place.organizationId, id],
+  );
+  return rows[0] && chatSchema.parse(rows[0].chat);
+}
+
+/** The one request that answers a message. */
+export async function turnRequest(sql: Sql, place: Place, messageId: string) {
+  const { rows } = await sql.owner.query(
+    'select * from app.run_requests where organization_id = $1 and message_id = $2',
+    [place.organizationId, messageId],
+  );
+  return z.looseObject({ id: z.string(), state: z.string(), attempt: z.number() }).parse(rows[0]);
+}
