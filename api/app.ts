@@ -8,6 +8,9 @@ import { createResponder } from './http/respond.ts';
 import { securityHeaders } from './http/security_headers.ts';
 import { agentEndpoints } from './routes/agent/index.ts';
 import { agentProfileEndpoints } from './routes/agent_profiles.ts';
+import { chatAttachmentEndpoints } from './routes/chat_attachments.ts';
+import { chatEndpoints } from './routes/chats.ts';
+import { messageEndpoints } from './routes/messages.ts';
 import { organizationMemberEndpoints } from './routes/organization_members.ts';
 import { organizationEndpoints } from './routes/organizations.ts';
 import { runEndpoints } from './routes/runs.ts';
@@ -24,6 +27,9 @@ export function apiEndpoints(): readonly Endpoint[] {
     ...agentProfileEndpoints(),
     ...taskEndpoints(),
     ...runEndpoints(),
+    ...chatEndpoints(),
+    ...messageEndpoints(),
+    ...chatAttachmentEndpoints(),
     ...agentEndpoints(),
     ...workerEndpoints(),
   ];

@@ -3,7 +3,7 @@ import { ConfigError, readConfig, settingsHelp } from '../engine/config.ts';
 import { createLogger } from '../engine/log.ts';
 import { createApp } from './app.ts';
 import { closeServer, createHttpServer, listen } from './server.ts';
-import { closeServices, openServices, type Services } from './services.ts';
+import { closeServices, endWaits, openServices, type Services } from './services.ts';
 
 const GRACE_MS = 5_000;
 const EX_CONFIG = 78;
@@ -33,7 +33,7 @@ async function main(): Promise<void> {
     stopping = true;
     log.info({ reason }, 'stopping');
     // Waits end at once, so that their connections do not hold up the others.
-    await Promise.all([services.brokers.close(), closeServer(server, GRACE_MS)]);
+    await Promise.all([endWaits(services), closeServer(server, GRACE_MS)]);
     await closeServices(services);
     process.exit(0);
   }

@@ -6,6 +6,7 @@ import { type Listener, openListener } from '../engine/db/listen.ts';
 import { type Notifier, openNotifier } from '../engine/db/notify.ts';
 import { openPool, roleUrl } from '../engine/db/pool.ts';
 import { openStorage, type Storage } from '../engine/storage/index.ts';
+import { type ChatStreams, createChatStreams } from './chat_streams/hub.ts';
 import { createMetrics, type Metrics, watchDatabase } from './http/metrics.ts';
 import { createPullBrokers, type PullBrokers } from './pull_broker.ts';
 
@@ -18,6 +19,7 @@ export type Services = Readonly<{
   listener: Listener;
   notifier: Notifier;
   brokers: PullBrokers;
+  chatStreams: ChatStreams;
   log: Logger;
   metrics: Metrics;
 }>;
@@ -50,13 +52,19 @@ export function openServices(config: Config, log: Logger, options: { processMetr
   const notifier = openNotifier({ url: direct, log, onSent: (result) => metrics.notifications.inc({ result }) });
   const storage = openStorage(config.storageUrl, config.aws);
   const brokers = createPullBrokers({ db, listener, notifier, metrics, log, claimSeconds: config.leaseClaimSeconds });
+  const chatStreams = createChatStreams({ db, listener, metrics, log });
   const evaluateAcceptance = acceptanceEvaluator({ storage });
-  return { config, db, storage, evaluateAcceptance, listener, notifier, brokers, log, metrics };
+  return { config, db, storage, evaluateAcceptance, listener, notifier, brokers, chatStreams, log, metrics };
+}
+
+/** Ends what would stay open by itself: waits and event streams. Their clients go elsewhere. */
+export async function endWaits(services: Services): Promise<void> {
+  await Promise.all([services.brokers.close(), services.chatStreams.close()]);
 }
 
 /** Closes all of it; nothing may be using it any more, save for waits, which end. */
 export async function closeServices(services: Services): Promise<void> {
-  await services.brokers.close();
+  await endWaits(services);
   await Promise.all([services.notifier.close(), services.listener.close()]);
   await services.db.end();
 }

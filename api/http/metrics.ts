@@ -8,6 +8,9 @@ export type Metrics = Readonly<{
   pullClaims: Counter;
   pullReleases: Counter;
   notifications: Counter<'result'>;
+  chatStreams: Gauge;
+  chatRevisions: Counter<'result'>;
+  chatStreamsCut: Counter;
 }>;
 
 /** Shows how busy the database pool is; asked for when the metrics are. */
@@ -56,6 +59,22 @@ export function createMetrics(options: { defaults: boolean }): Metrics {
       name: 'runner_notifications_total',
       help: 'Notification batches after commits.',
       labelNames: ['result'],
+      registers,
+    }),
+    chatStreams: new Gauge({
+      name: 'runner_chat_streams',
+      help: 'Open event streams of chats in this process.',
+      registers,
+    }),
+    chatRevisions: new Counter({
+      name: 'runner_chat_stream_revisions_total',
+      help: 'Revisions sent to event streams, and skipped because a later one stood in for them.',
+      labelNames: ['result'],
+      registers,
+    }),
+    chatStreamsCut: new Counter({
+      name: 'runner_chat_streams_cut_total',
+      help: 'Event streams cut off because their client did not read.',
       registers,
     }),
   };

@@ -25,14 +25,22 @@ export type ReceivedFile = Readonly<{ key: string; size: number; sha256: string;
  */
 export async function storeAndRecord<T>(
   storage: Storage,
-  upload: Readonly<{ key: string; path: string; source: Readable; signal: AbortSignal }>,
+  upload: Readonly<{
+    key: string;
+    path: string;
+    source: Readable;
+    signal: AbortSignal;
+    /** Default `UPLOAD_MAX_BYTES`, and `payload_too_large` beyond. */
+    maxBytes?: number;
+    tooLargeCode?: string;
+  }>,
   record: (file: ReceivedFile) => Promise<T>,
 ): Promise<T> {
-  const { key, path, source, signal } = upload;
-  const limits = { fileName: path, maxBytes: UPLOAD_MAX_BYTES, signal };
+  const { key, path, source, signal, maxBytes = UPLOAD_MAX_BYTES, tooLargeCode = 'payload_too_large' } = upload;
+  const limits = { fileName: path, maxBytes, signal };
   const file = await receiveFile(storage, key, source, limits).catch((error: unknown) => {
     if (!(error instanceof StorageTooLargeError)) throw error;
-    throw new Problem(413, 'payload_too_large', `A file has at most ${UPLOAD_MAX_BYTES} bytes.`);
+    throw new Problem(413, tooLargeCode, `A file has at most ${maxBytes} bytes.`);
   });
   try {
     return await record({ key, ...file });

@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { createApp } from '../../api/app.ts';
 import type { Endpoint } from '../../api/http/endpoint.ts';
 import { closeServer, createHttpServer, listen } from '../../api/server.ts';
-import { closeServices, openServices, type Services } from '../../api/services.ts';
+import { closeServices, endWaits, openServices, type Services } from '../../api/services.ts';
 import { type Config, readConfig } from '../../engine/config.ts';
 import { createLogger } from '../../engine/log.ts';
 import { createTestDatabase, type TearDown, type TestDatabase } from './database.ts';
@@ -62,7 +62,7 @@ export async function startTestApp(t: TearDown, options: TestAppOptions = {}): P
   const server = createHttpServer(createApp(services, options.endpoints));
   const url = await listen(server, config.host, config.port);
   t.teardown(async () => {
-    await Promise.all([services.brokers.close(), closeServer(server, 1_000)]);
+    await Promise.all([endWaits(services), closeServer(server, 1_000)]);
     await closeServices(services);
   });
   const owner = createClient(url);
