@@ -1,5 +1,6 @@
 -- leased, past its deadline → published (nothing is counted: nobody started it).
 -- started, past its deadline → the run is expired, and the request goes on as after a retryable failure; a cancelled one ends.
+-- A started chat turn is not run again: see chat_turn_expire.
 -- Called by the dispatch job; judged again under the lock, so calling it early or twice changes nothing.
 -- Locks: roots → run request → run → (commit) dispatch. Returns {outcome: kept | republished | expired | cancelled}.
 create or replace function app.run_request_expire(
@@ -29,6 +30,9 @@ begin
       set state = 'published', lease_secret_hash = null, lease_expires_at = null
       where organization_id = p_organization_id and id = r.id;
     return '{"outcome": "republished"}';
+  end if;
+  if r.kind = 'chat' then
+    return app.chat_turn_expire(r);
   end if;
   if r.cancel_requested_at is not null then
     update app.run_requests

@@ -6,14 +6,16 @@
 -- was never started (a start flushes what came before it), and the secret of the next one is another.
 -- One small statement after another for each organization: in one large statement, most of a claim was spent on starting
 -- its plan.
--- Each item: {organizationId, runRequestId, leaseToken, kind, mode, attempt, priority, leaseExpiresAt, agentProfile, task}
--- with agentProfile and task as rows; attempt is the one that a start would make.
+-- Each item: {organizationId, runRequestId, leaseToken, kind, mode, attempt, priority, leaseExpiresAt, agentProfile, task,
+-- chat} with agentProfile, task and chat as rows, chat with the message_id of the answer; of task and chat one is null.
+-- attempt is the one that a start would make.
 create or replace function app.run_requests_pull(
   p_worker_ids text[], p_organization_ids uuid[], p_profile_keys text[], p_kinds text[], p_claim_seconds integer)
   returns jsonb
   language plpgsql security definer
   set search_path = pg_catalog, pg_temp
   set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off
 as $$
 declare
   v_limit integer := cardinality(p_worker_ids);
@@ -95,12 +97,14 @@ begin
           'organizationId', c.organization_id, 'runRequestId', c.id, 'leaseToken', c.fence || '.' || v_secret,
           'kind', c.kind, 'mode', c.mode, 'attempt', c.attempt + 1, 'priority', c.priority,
           'leaseExpiresAt', c.lease_expires_at, 'agentProfile', to_jsonb(p),
-          'task', to_jsonb(t) || jsonb_build_object('graph_revision', root.graph_revision))
+          'task', to_jsonb(t) || jsonb_build_object('graph_revision', root.graph_revision),
+          'chat', to_jsonb(h) || jsonb_build_object('message_id', c.message_id))
         into v_item
         from claimed c
         join app.agent_profiles p on p.organization_id = c.organization_id and p.id = c.agent_profile_id
         left join app.tasks t on t.organization_id = c.organization_id and t.id = c.task_id
-        left join app.tasks root on root.organization_id = t.organization_id and root.id = t.root_task_id;
+        left join app.tasks root on root.organization_id = t.organization_id and root.id = t.root_task_id
+        left join app.chats h on h.organization_id = c.organization_id and h.id = c.chat_id;
       v_items := v_items || v_item;
       v_left := v_left - 1;
     end loop;

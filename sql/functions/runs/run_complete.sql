@@ -6,6 +6,7 @@
 -- checks and `judged`, which stands for exactly that task spec and those bytes; if they changed meanwhile, it is asked again.
 -- p_report: {usage, receipts, harness, workspaceUri, logState}. After a cancel: report only, {status: cancelled}.
 -- Locks: roots → run request → run → (commit) dispatch.
+-- A chat turn's p_result is its whole output: see chat_turn_complete.
 -- Codes: 400 validation_failed (an artifact that was never stored; the lease stays), 409 run_lease_expired.
 create or replace function app.run_complete(
   p_organization_id uuid, p_run_id uuid, p_lease_token text, p_body_hash text, p_result jsonb, p_report jsonb,
@@ -14,6 +15,7 @@ create or replace function app.run_complete(
   language plpgsql security definer
   set search_path = pg_catalog, pg_temp
   set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -34,6 +36,9 @@ begin
   v_answer := app.run_finish_open(r, p_run_id, p_lease_token, 'complete', p_body_hash, p_report);
   if v_answer is not null then
     return v_answer;
+  end if;
+  if r.kind = 'chat' or p_result ->> 'kind' = 'chat_message' then
+    return app.chat_turn_complete(r, p_run_id, p_body_hash, p_result, p_report);
   end if;
   select * into t from app.tasks where organization_id = p_organization_id and id = r.task_id;
 

@@ -9,6 +9,7 @@ create or replace function app.run_fail(
   language plpgsql security definer
   set search_path = pg_catalog, pg_temp
   set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -21,6 +22,9 @@ begin
   v_answer := app.run_finish_open(r, p_run_id, p_lease_token, 'fail', p_body_hash, p_report);
   if v_answer is not null then
     return v_answer;
+  end if;
+  if r.kind = 'chat' then
+    return app.chat_turn_fail(r, p_run_id, p_body_hash, p_error, p_report);
   end if;
   perform app.run_finish_record(p_organization_id, p_run_id, 'failed', 'fail', p_body_hash, null, p_error, p_report);
   perform app.run_request_after_failure(p_organization_id, r, p_error, p_max_attempts, p_backoff_seconds,

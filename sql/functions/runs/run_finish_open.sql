@@ -28,6 +28,10 @@ begin
   update app.run_requests
     set state = 'cancelled', finished_at = clock_timestamp(), lease_secret_hash = null, lease_expires_at = null
     where organization_id = r.organization_id and id = r.id;
+  if r.kind = 'chat' then
+    perform app.message_end(r.organization_id, r.message_id, 'cancelled', null);
+    return jsonb_build_object('status', 'cancelled', 'chatId', r.chat_id, 'messageId', r.message_id);
+  end if;
   return '{"status": "cancelled"}';
 end
 $$;

@@ -7,6 +7,7 @@ create or replace function app.run_heartbeat(
   language plpgsql security definer
   set search_path = pg_catalog, pg_temp
   set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);

@@ -11,6 +11,7 @@ create or replace function app.run_start(
   language plpgsql security definer
   set search_path = pg_catalog, pg_temp
   set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -71,6 +72,9 @@ begin
     end if;
   end if;
 
+  if r.kind = 'chat' then
+    return app.chat_turn_start(r, p_run_id, p_worker_id, p_lease_seconds, v_token);
+  end if;
   select * into t from app.tasks where organization_id = p_organization_id and id = r.task_id;
   if t.status <> 'pending' or v_disabled or t.parent_id is not null and app.task_budget_used(p_organization_id, t.id) then
     -- A sibling's start may have used up a parent's budget after the pull: the task is blocked, its request ends.

@@ -5,6 +5,12 @@ create or replace function app.run_start_answer(r app.run_requests, p_execution_
   set search_path = pg_catalog, pg_temp
 as $$
 begin
+  if r.kind = 'chat' then
+    return jsonb_build_object('kind', 'chat_turn', 'organizationId', r.organization_id,
+      'agentProfileId', r.agent_profile_id, 'chatId', r.chat_id, 'messageId', r.message_id, 'runRequestId', r.id,
+      'runId', r.run_id, 'attempt', r.attempt, 'leaseExpiresAt', r.lease_expires_at,
+      'executionToken', p_execution_token);
+  end if;
   return jsonb_build_object('organizationId', r.organization_id, 'agentProfileId', r.agent_profile_id,
     'taskId', r.task_id, 'runRequestId', r.id, 'runId', r.run_id, 'attempt', r.attempt,
     'leaseExpiresAt', r.lease_expires_at, 'executionToken', p_execution_token);
