@@ -8,6 +8,8 @@ import type { JobServices } from './task.ts';
 
 /** Each API process listens to it, and lets its pulls look again. */
 const PULL_CHANNEL = 'runner_pull';
+/** Each API process listens to it, and shows its streams of the chat what is new. */
+const CHAT_CHANNEL = 'runner_chat';
 const WAKE_BATCH = 50;
 
 // The sort is text: during a release the database may know more sorts than this process.
@@ -21,23 +23,48 @@ type Sort = Readonly<{
   /** The most ids that go together. */
   batch: number;
   /** @returns true when a waiting pull may find something now */
-  move(services: Pick<JobServices, 'dispatchDb' | 'config'>, unit: Unit): Promise<boolean>;
+  move(services: Pick<JobServices, 'dispatchDb' | 'config' | 'notifier'>, unit: Unit): Promise<boolean>;
 }>;
+
+/** What became of one request; of a chat's, which chat has a message in another state now. */
+const outcomeSchema = z.object({ outcome: z.string(), chatId: z.uuid().optional() });
+
+/** After the commit. @returns true when something was moved */
+function tell(
+  { notifier }: Pick<JobServices, 'notifier'>,
+  unit: Unit,
+  answer: z.output<typeof outcomeSchema>,
+): boolean {
+  if (answer.chatId) notifier.mark(CHAT_CHANNEL, `${unit.organizationId} ${answer.chatId}`);
+  return answer.outcome !== 'kept';
+}
 
 const sorts: Readonly<Record<string, Sort>> = {
   expire: {
     batch: 1,
-    async move({ dispatchDb, config }, { organizationId, ids: [id = ''] }) {
+    async move(services, unit) {
+      const { config } = services;
       const args = {
-        p_organization_id: organizationId,
-        p_run_request_id: id,
+        p_organization_id: unit.organizationId,
+        p_run_request_id: unit.ids[0],
         p_max_attempts: config.runRequestMaxAttempts,
         p_backoff_seconds: config.retryBackoffSeconds,
         p_backoff_max_seconds: config.retryBackoffMaxSeconds,
       };
-      const { outcome } = await call(dispatchDb, 'run_request_expire', args, z.object({ outcome: z.string() }));
       // Expired and cancelled ones free a slot, republished ones can be taken.
-      return outcome !== 'kept';
+      return tell(services, unit, await call(services.dispatchDb, 'run_request_expire', args, outcomeSchema));
+    },
+  },
+  chat_overdue: {
+    batch: 1,
+    async move(services, unit) {
+      const args = {
+        p_organization_id: unit.organizationId,
+        p_run_request_id: unit.ids[0],
+        p_start_seconds: services.config.chatStartSeconds,
+      };
+      // A claim that died with it frees a slot.
+      return tell(services, unit, await call(services.dispatchDb, 'chat_turn_overdue', args, outcomeSchema));
     },
   },
   publish: {
@@ -60,8 +87,10 @@ const sorts: Readonly<Record<string, Sort>> = {
 };
 
 /** What is due over all organizations, at most `limit` of a sort, by organization. */
-export async function readDue(db: Queries, limit: number): Promise<Map<string, Due[]>> {
-  const rows = await db.any(sql.type(dueSchema)`select sort, organization_id, ids from app.dispatch_due(${limit})`);
+export async function readDue(db: Queries, limit: number, chatStartSeconds: number): Promise<Map<string, Due[]>> {
+  const rows = await db.any(
+    sql.type(dueSchema)`select sort, organization_id, ids from app.dispatch_due(${limit}, ${chatStartSeconds})`,
+  );
   return Map.groupBy(rows, (row) => row.organization_id);
 }
 
@@ -90,7 +119,7 @@ export type Mover = Readonly<{
  * Moves due items with the function of their sort, a transaction a unit. No item stops another: one that fails is put
  * aside, one whose rows are locked is left to the next round.
  */
-export function createMover(services: JobServices): Mover {
+function createMover(services: JobServices): Mover {
   const quarantine = createQuarantine();
   const throttle = createThrottle();
 
@@ -133,4 +162,13 @@ export function createMover(services: JobServices): Mover {
       return moved;
     },
   };
+}
+
+const movers = new WeakMap<JobServices['dispatchDb'], Mover>();
+
+/** The one of the process: what fails stays aside, and is not told anew, when the task's next run takes over. */
+export function moverOf(services: JobServices): Mover {
+  const mover = movers.get(services.dispatchDb) ?? createMover(services);
+  movers.set(services.dispatchDb, mover);
+  return mover;
 }

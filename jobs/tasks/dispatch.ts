@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Queries } from '../../engine/db/call.ts';
 import { createThrottle, logThrottled } from '../../engine/log.ts';
 import { DISPATCH } from '../crontab.ts';
-import { createMover, type Due, readDue } from '../due.ts';
+import { type Due, moverOf, readDue } from '../due.ts';
 import type { JobServices, Task } from '../task.ts';
 
 const INTERVAL_MS = 250;
@@ -27,7 +27,7 @@ async function isSuperseded(db: Queries, jobId: string): Promise<boolean> {
 
 /** Serves organizations side by side, each by one lane at a time: a slow one holds up nobody else. */
 function createLanes(services: JobServices, signal: AbortSignal) {
-  const mover = createMover(services);
+  const mover = moverOf(services);
   const throttle = createThrottle();
   const lanes = new Map<string, Promise<void>>();
   let moved = 0;
@@ -52,7 +52,7 @@ function createLanes(services: JobServices, signal: AbortSignal) {
       full = false;
       wake = Promise.withResolvers();
       const limit = BATCH + mover.failing();
-      const due = await readDue(services.dispatchDb, limit);
+      const due = await readDue(services.dispatchDb, limit, services.config.chatStartSeconds);
       for (const [organizationId, dues] of due) {
         full ||= dues.some((one) => one.ids.length >= limit);
         if (lanes.has(organizationId)) continue;
