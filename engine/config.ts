@@ -123,6 +123,11 @@ export const settings = {
     default: '30',
     help: 'how long a pulled request waits for its start',
   },
+  CHAT_START_SECONDS: {
+    schema: integer(1, 86_400),
+    default: '300',
+    help: 'how long a chat message waits for a runtime before its answer fails',
+  },
   RUN_REQUEST_MAX_ATTEMPTS: {
     schema: integer(1, 100),
     default: '3',
@@ -170,6 +175,7 @@ export type Config = Readonly<{
   agentCatalog: 'builtin' | 'none';
   leaseSeconds: number;
   leaseClaimSeconds: number;
+  chatStartSeconds: number;
   runRequestMaxAttempts: number;
   retryBackoffSeconds: number;
   retryBackoffMaxSeconds: number;
@@ -276,6 +282,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     agentCatalog: values.AGENT_CATALOG,
     leaseSeconds: values.LEASE_SECONDS,
     leaseClaimSeconds: values.LEASE_CLAIM_SECONDS,
+    chatStartSeconds: values.CHAT_START_SECONDS,
     runRequestMaxAttempts: values.RUN_REQUEST_MAX_ATTEMPTS,
     retryBackoffSeconds: values.RETRY_BACKOFF_SECONDS,
     retryBackoffMaxSeconds: values.RETRY_BACKOFF_MAX_SECONDS,

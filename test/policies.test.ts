@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { ClientBase } from 'pg';
 import t from 'tap';
+import { createChat, createChatPlace, putAttachment, send } from './support/chat_fixtures.ts';
 import {
   appendLogs,
   completeRun,
-  createPlace,
   createTask,
   logEntry,
   OWNER,
@@ -39,6 +39,8 @@ const GLOBAL: Readonly<Record<string, readonly Verb[]>> = {
   organization_members: ['select'],
   agent_profiles: ['select'],
   tasks: ['select'],
+  chats: ['select'],
+  messages: ['select'],
   run_requests: ['select', 'update'],
   dispatch: ['select', 'update'],
   dispatch_lanes: ['select', 'update'],
@@ -82,7 +84,7 @@ async function tables(): Promise<Table[]> {
 
 /** A tenant with at least one row in every table. */
 async function createTenant(): Promise<Place> {
-  const place = await createPlace(sql);
+  const place = await createChatPlace(sql);
   const { organizationId } = place;
   const first = await createTask(sql, place, { spec: { inputs: [{ kind: 'inline', path: 'a', text: 'b' }] } });
   const run = await runNext(sql, place);
@@ -102,6 +104,9 @@ async function createTenant(): Promise<Place> {
     p_media_type: 'text/csv',
     p_actor: OWNER,
   });
+  const chat = await createChat(sql, place);
+  await putAttachment(sql.api, place, chat.id);
+  await send(sql.api, place, chat.id);
   const member = { p_organization_id: organizationId, p_subject: 'me', p_role: 'owner' };
   await transition(sql.api, 'organization_member_put', member);
   await sql.api.query(`select app.idempotency_begin($1, 'c', 'POST', '/x', 'k', 'h')`, [organizationId]);

@@ -1,7 +1,7 @@
 // Chats as tests work with them, made through the transitions with the rights of the API and the jobs.
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { createPlace, OWNER, type Place, pull, sha256 } from './fixtures.ts';
+import { createPlace, OWNER, type Place, sha256 } from './fixtures.ts';
 import { type Answer, type Connection, type Sql, transition } from './transitions.ts';
 
 const chatSchema = z.looseObject({
@@ -155,11 +155,23 @@ const claimSchema = z.looseObject({
 });
 export type ChatClaim = z.output<typeof claimSchema>;
 
+/** Up to `limit` chat turns of the organization. */
+export async function pullTurns(connection: Connection, place: Place, limit = 1): Promise<ChatClaim[]> {
+  const answer = await transition(connection, 'run_requests_pull', {
+    p_worker_ids: Array.from({ length: limit }, () => 'runtime'),
+    p_organization_ids: [place.organizationId],
+    p_profile_keys: null,
+    p_kinds: ['chat'],
+    p_claim_seconds: 30,
+  });
+  return z.object({ items: z.array(claimSchema) }).parse(answer).items;
+}
+
 /** The next chat turn of the organization, which has to have one. */
 export async function claimTurn(sql: Sql, place: Place): Promise<ChatClaim> {
-  const [claim] = await pull(sql.api, { organizationIds: [place.organizationId], kinds: ['chat'] });
+  const [claim] = await pullTurns(sql.api, place);
   if (!claim) throw new Error('no chat turn to pull');
-  return claimSchema.parse(claim);
+  return claim;
 }
 
 export async function startTurn(

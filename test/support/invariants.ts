@@ -108,6 +108,42 @@ const invariants: Readonly<Record<string, string>> = {
     select t.organization_id, t.id from app.tasks t
     join app.tasks f on f.organization_id = t.organization_id and f.id = t.failure_origin_id
     where f.status <> 'failed'`,
+  'a chat has at most one answer under way, and it is the last message': `
+    select m.organization_id, m.chat_id, m.id, m.status
+    from app.messages m
+    join app.organizations o on o.id = m.organization_id and o.deleted_at is null
+    where m.status in ('pending', 'cancelling') and exists (
+      select 1 from app.messages n where n.organization_id = m.organization_id and n.chat_id = m.chat_id
+        and n.id <> m.id and (n.status in ('pending', 'cancelling') or n.created_at >= m.created_at))`,
+  'an answer under way has a live request, a cancelled one that is being ended a held one, a final one neither': `
+    select m.organization_id, m.id, m.status, r.state, r.cancel_requested_at
+    from app.messages m
+    join app.organizations o on o.id = m.organization_id and o.deleted_at is null
+    left join app.run_requests r on r.organization_id = m.organization_id and r.message_id = m.id
+    where m.role = 'assistant' and r.id is null
+       or m.role = 'user' and r.id is not null
+       or m.role = 'assistant' and not case m.status
+         when 'pending' then r.state in ('published', 'leased', 'started') and r.cancel_requested_at is null
+         when 'cancelling' then r.state = 'started' and r.cancel_requested_at is not null
+         else r.state in ('finished', 'cancelled') or r.state = 'started' and r.cancel_requested_at is not null end`,
+  'an active run of a chat turn is the one that its started request names, and its answer is pending': `
+    select u.organization_id, u.id, u.status, r.state, m.status
+    from app.runs u
+    join app.organizations o on o.id = u.organization_id and o.deleted_at is null
+    join app.run_requests r on r.organization_id = u.organization_id and r.id = u.run_request_id
+    join app.messages m on m.organization_id = u.organization_id and m.id = u.message_id
+    where u.kind = 'chat' and ((u.status in ('starting', 'running'))
+      <> (r.state = 'started' and r.run_id = u.id and r.cancel_requested_at is null and m.status = 'pending')
+      or r.message_id <> u.message_id or r.chat_id <> m.chat_id or u.chat_id <> m.chat_id)`,
+  'every answer follows the message that it answers': `
+    select m.organization_id, m.id from app.messages m
+    join app.messages u on u.organization_id = m.organization_id and u.id = m.reply_to_message_id
+    where u.role <> 'user' or u.chat_id <> m.chat_id or u.created_at >= m.created_at`,
+  'what is archived has no answer under way': `
+    select c.organization_id, c.id from app.chats c
+    join app.organizations o on o.id = c.organization_id and o.deleted_at is null
+    join app.messages m on m.organization_id = c.organization_id and m.chat_id = c.id and m.status in ('pending', 'cancelling')
+    where c.status = 'archived'`,
 };
 
 /** Every broken invariant of every organization in the database, by its name. */

@@ -1,7 +1,7 @@
 -- Writes a changed profile with all that follows. enabled → disabled: claims and capabilities end, its runs are cancelled, its open
--- tasks are blocked by {kind: profile}; disabled → enabled lifts that. A changed status or tool policy raises the
+-- tasks are blocked by {kind: profile}, its chat turns fail; disabled → enabled lifts the block. A changed status or tool policy raises the
 -- organization's authorizationEpoch. The organization is locked by the caller.
--- Locks: (organization) → roots of the open tasks → run requests → runs → (commit) dispatch.
+-- Locks: (organization) → roots of the open tasks → run requests → runs → messages → (commit) dispatch.
 create or replace function app.agent_profile_apply(o app.agent_profiles, n app.agent_profiles)
   returns app.agent_profiles
   language plpgsql
@@ -35,6 +35,7 @@ begin
   end if;
   if n.status <> o.status then
     if n.status = 'disabled' then
+      perform app.chat_turns_end(o.organization_id, o.id);
       perform app.task_requests_cancel(o.organization_id, v_tasks);
       update app.tasks set status = 'pending', active_run_id = null
         where organization_id = o.organization_id and id = any (v_tasks) and status = 'running';

@@ -24,7 +24,7 @@ begin
     return null;
   end if;
   return jsonb_build_object('organizationId', p_organization_id, 'agentProfileId', p.id, 'profileKind', p.kind,
-    'runId', r.run_id, 'taskId', r.task_id, 'chatId', null, 'mode', r.mode);
+    'runId', r.run_id, 'taskId', r.task_id, 'chatId', r.chat_id, 'messageId', r.message_id, 'mode', r.mode);
 end
 $$;
 

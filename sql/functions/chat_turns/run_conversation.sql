@@ -26,15 +26,14 @@ begin
     join app.messages q on q.organization_id = a.organization_id and q.id = a.reply_to_message_id
     where a.organization_id = p_organization_id and a.id = r.message_id;
   with latest as (
-    select m, m.created_at, row_number() over w as place,
-        sum(octet_length(m.parts::text)) over w as bytes
-      from (select * from app.messages k
-              where k.organization_id = p_organization_id and k.chat_id = r.chat_id
-                and (k.created_at, k.id) <= (u.created_at, u.id)
-              order by k.created_at desc, k.id desc limit p_limit + 1) m
-      window w as (order by m.created_at desc, m.id desc)
+    select k.row, (k.row).created_at, row_number() over w as place, sum(octet_length((k.row).parts::text)) over w as bytes
+      from (select m as row from app.messages m
+              where m.organization_id = p_organization_id and m.chat_id = r.chat_id
+                and (m.created_at, m.id) <= (u.created_at, u.id)
+              order by m.created_at desc, m.id desc limit p_limit + 1) k
+      window w as (order by (k.row).created_at desc, (k.row).id desc)
   )
-  select jsonb_agg(app.message_row(l.m) order by l.created_at)
+  select jsonb_agg(app.message_row(l.row) order by l.created_at)
       filter (where l.place = 1 or l.place <= p_limit and l.bytes <= p_max_bytes),
     count(*) filter (where l.place = 1 or l.place <= p_limit and l.bytes <= p_max_bytes), count(*)
     into v_messages, v_count, v_last from latest l;

@@ -1,6 +1,6 @@
 -- What time has made due, over all organizations, at most p_limit of each sort: one row an organization and sort, for the
 -- dispatch job to move with the function that the sort names. Reads only.
-create or replace function app.dispatch_due(p_limit integer)
+create or replace function app.dispatch_due(p_limit integer, p_chat_start_seconds integer default 300)
   returns table (sort text, organization_id uuid, ids uuid[])
   language sql stable security definer
   set search_path = pg_catalog, pg_temp
@@ -49,6 +49,14 @@ as $$
          order by k.scheduled_at limit p_limit)
     ) t
     group by t.organization_id
+  union all
+  -- Started by nobody for too long, whether one holds a claim or not.
+  select 'chat_overdue', r.organization_id, array_agg(r.id order by r.created_at)
+    from (select q.organization_id, q.id, q.created_at from app.run_requests q
+            where q.kind = 'chat' and q.state in ('published', 'leased')
+              and q.created_at <= clock_timestamp() - make_interval(secs => p_chat_start_seconds)
+            order by q.created_at limit p_limit) r
+    group by r.organization_id
 $$;
 
 alter function app.dispatch_due owner to runner_global;

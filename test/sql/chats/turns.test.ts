@@ -1,0 +1,446 @@
+import { randomUUID } from 'node:crypto';
+import t from 'tap';
+import {
+  cancelMessage,
+  chatRow,
+  claimTurn,
+  completeTurn,
+  createChat,
+  createChatPlace,
+  exchange,
+  messageRow,
+  pullTurns,
+  putAttachment,
+  send,
+  startedTurn,
+  startTurn,
+  text,
+  turnRequest,
+  write,
+} from '../../support/chat_fixtures.ts';
+import {
+  appendLogs,
+  capability,
+  checkLease,
+  completeRun,
+  createOrganization,
+  createTask,
+  endLease,
+  expire,
+  failRun,
+  heartbeat,
+  logEntry,
+  markRunning,
+  releaseClaim,
+  runNext,
+  taskCreate,
+  updateOrganization,
+  updateProfile,
+} from '../../support/fixtures.ts';
+import { scenarios } from '../../support/invariants.ts';
+import { openSession, openSql, refusal, transition } from '../../support/transitions.ts';
+
+const sql = await openSql(t);
+const scenario = scenarios(t, sql);
+
+const lost = { status: 409, code: 'run_lease_expired', reason: 'lease_lost' };
+const differs = { status: 409, code: 'run_lease_expired', reason: 'differs' };
+
+function overdue(claim: { organizationId: string; runRequestId: string }, seconds: number) {
+  return transition(sql.jobs, 'chat_turn_overdue', {
+    p_organization_id: claim.organizationId,
+    p_run_request_id: claim.runRequestId,
+    p_start_seconds: seconds,
+  });
+}
+
+scenario('a turn is pulled with its chat, started, written and completed', async (test) => {
+  const place = await createChatPlace(sql);
+  const chat = await createChat(sql, place, { title: 'Numbers' });
+  const { assistantMessage } = await send(sql.api, place, chat.id);
+  const claim = await claimTurn(sql, place);
+  test.match(claim, { kind: 'chat', mode: 'execute', attempt: 1, task: null, agentProfile: { id: place.profileId } });
+  test.match(claim.chat, { id: chat.id, message_id: assistantMessage.id, title: 'Numbers', summary: null });
+
+  const turn = await startTurn(sql.api, claim);
+  test.match(turn, { chatId: chat.id, messageId: assistantMessage.id, agentProfileId: place.profileId, attempt: 1 });
+  test.same(await startTurn(sql.api, claim, turn.runId), turn, 'a start sent again answers the same');
+  test.match(await refusal(startTurn(sql.api, claim)), differs);
+  test.same(await markRunning(sql.api, turn), { status: 'running' });
+  test.same(await heartbeat(sql.api, turn), { status: 'running' });
+  await appendLogs(sql.api, turn, [logEntry(1)]);
+
+  test.match(await write(sql.api, turn, 1, { append: 'One' }), { revision: 2, status: 'pending', chatId: chat.id });
+  test.match(await write(sql.api, turn, 2, { append: ', two' }), { revision: 3 });
+  const written = await messageRow(sql, place, assistantMessage.id);
+  test.match(written, { status: 'pending', parts: [{ kind: 'text', text: 'One, two' }] });
+
+  const output = { parts: [text('One, two, three')], summary: 'Counting', harnessSessionId: 's-1' };
+  const done = await completeTurn(sql.api, turn, output);
+  test.match(done, { status: 'succeeded', chatId: chat.id, messageId: assistantMessage.id, revision: 4 });
+  const message = await messageRow(sql, place, assistantMessage.id);
+  test.match(message, { status: 'complete', revision: 4, parts: [{ text: 'One, two, three' }], error: null });
+  test.equal(message.parts[0]?.id, written.parts[0]?.id, 'the part kept its id');
+  const after = await chatRow(sql, place, chat.id);
+  test.match(after, { summary: 'Counting', harness_session_id: 's-1' });
+  test.ok((after?.last_message_at ?? '') > chat.last_message_at);
+  test.same(await completeTurn(sql.api, turn, output), { status: 'succeeded' }, 'a repeat changes nothing');
+  test.match(await refusal(completeTurn(sql.api, turn, output, 'b')), differs);
+  test.match(await refusal(write(sql.api, turn, 4, { append: '!' })), lost);
+  test.equal((await messageRow(sql, place, assistantMessage.id)).revision, 4);
+});
+
+scenario('a revision sent again is the same one; one with a stale base is refused', async (test) => {
+  const place = await createChatPlace(sql);
+  const turn = await startedTurn(sql, place);
+  const parts = [{ id: 'a', ...text('x') }];
+  test.match(await write(sql.api, turn, 1, { parts }), { revision: 2 });
+  test.match(await write(sql.api, turn, 1, { parts }), { revision: 2 });
+  test.match(await refusal(write(sql.api, turn, 1, { parts: [{ id: 'a', ...text('y') }] })), differs);
+  test.match(await refusal(write(sql.api, turn, 3, { parts })), differs);
+  test.match(await write(sql.api, turn, 2, { append: 'y' }), { revision: 3 });
+  test.match(await write(sql.api, turn, 2, { append: 'y' }), { revision: 3 }, 'an append is not made twice');
+  test.match(await write(sql.api, turn, 3, { append: 'y' }), { revision: 4 }, 'and is made again on the new base');
+  test.match((await messageRow(sql, place, turn.messageId)).parts, [{ id: 'a', text: 'xyy' }]);
+  const doubled = await refusal(write(sql.api, turn, 4, { parts: [...parts, ...parts] }));
+  test.match(doubled, { status: 400, reason: 'duplicate_id' });
+  const large = await refusal(write(sql.api, turn, 4, { append: 'x'.repeat(1_100_000) }));
+  test.match(large, { status: 400, code: 'validation_failed', reason: 'too_large' });
+});
+
+scenario(
+  'parts without an id keep that of the part in their place; an append after another part begins a text',
+  async (test) => {
+    const place = await createChatPlace(sql);
+    const turn = await startedTurn(sql, place);
+    await write(sql.api, turn, 1, { parts: [text('a'), { kind: 'question', question: '?', options: [] }] });
+    const before = (await messageRow(sql, place, turn.messageId)).parts;
+    await write(sql.api, turn, 2, { parts: [text('b'), { kind: 'question', question: '??', options: [] }] });
+    const after = (await messageRow(sql, place, turn.messageId)).parts;
+    test.same(
+      after.map(({ id }) => id),
+      before.map(({ id }) => id),
+    );
+    await write(sql.api, turn, 3, { append: 'c' });
+    test.match((await messageRow(sql, place, turn.messageId)).parts, [
+      { text: 'b' },
+      { kind: 'question' },
+      { text: 'c' },
+    ]);
+  },
+);
+
+scenario('two writes with one base: one is kept, the other refused', async (test) => {
+  const place = await createChatPlace(sql);
+  const turn = await startedTurn(sql, place);
+  const session = await openSession(test, sql);
+  const rival = await openSession(test, sql);
+  await session.begin();
+  await write(session, turn, 1, { append: 'first' });
+  const second = refusal(write(rival, turn, 1, { append: 'second' }));
+  await rival.waits();
+  await session.commit();
+  test.match(await second, differs);
+  test.match((await messageRow(sql, place, turn.messageId)).parts, [{ text: 'first' }]);
+});
+
+scenario('a failed turn leaves its error, and is not run again; the chat goes on', async (test) => {
+  const place = await createChatPlace(sql);
+  const turn = await startedTurn(sql, place);
+  await write(sql.api, turn, 1, { append: 'half' });
+  test.match(await failRun(sql.api, turn, { retryable: true }), { status: 'failed', chatId: turn.chatId });
+  test.same(await failRun(sql.api, turn, { retryable: true }), { status: 'failed' });
+  test.match(await refusal(failRun(sql.api, turn, { bodyHash: 'other' })), differs);
+  test.match(await messageRow(sql, place, turn.messageId), {
+    status: 'failed',
+    error: { code: 'broken', message: 'It broke', retryable: true },
+    parts: [{ text: 'half' }],
+  });
+  test.match(await turnRequest(sql, place, turn.messageId), { state: 'finished' });
+  test.same(await pullTurns(sql.api, place), []);
+  test.equal((await send(sql.api, place, turn.chatId)).assistantMessage.status, 'pending');
+});
+
+scenario('a claim whose lease ends is handed out again; a started turn whose lease ends has failed', async (test) => {
+  const place = await createChatPlace(sql);
+  const chat = await createChat(sql, place);
+  const { assistantMessage } = await send(sql.api, place, chat.id);
+  const first = await claimTurn(sql, place);
+  test.equal(await expire(sql.jobs, first), 'kept');
+  await endLease(sql, first);
+  test.equal(await expire(sql.jobs, first), 'republished');
+  const turn = await startTurn(sql.api, await claimTurn(sql, place));
+  test.match(await refusal(startTurn(sql.api, first)), lost);
+  await write(sql.api, turn, 1, { append: 'half' });
+  await endLease(sql, turn);
+  test.equal(await expire(sql.jobs, turn), 'expired');
+  test.equal(await expire(sql.jobs, turn), 'kept');
+  test.match(await messageRow(sql, place, assistantMessage.id), {
+    status: 'failed',
+    revision: 3,
+    error: { code: 'run_lease_expired', retryable: true },
+  });
+  for (const late of [write(sql.api, turn, 2, { append: '!' }), completeTurn(sql.api, turn), failRun(sql.api, turn)]) {
+    test.match(await refusal(late), lost);
+  }
+  test.match(await messageRow(sql, place, assistantMessage.id), { status: 'failed', revision: 3 });
+  await send(sql.api, place, chat.id);
+});
+
+scenario('a turn that nobody starts in time fails, with its claim', async (test) => {
+  const place = await createChatPlace(sql);
+  const chat = await createChat(sql, place);
+  const sent = await send(sql.api, place, chat.id);
+  const claim = await claimTurn(sql, place);
+  test.same(await overdue(claim, 300), { outcome: 'kept' });
+  test.same(await overdue(claim, 0), { outcome: 'failed', chatId: chat.id });
+  test.same(await overdue(claim, 0), { outcome: 'kept' });
+  test.match(await messageRow(sql, place, sent.assistantMessage.id), {
+    status: 'failed',
+    revision: 2,
+    error: { code: 'runtime_unavailable', retryable: true },
+  });
+  test.match(await refusal(startTurn(sql.api, claim)), lost);
+  const turn = await startedTurn(sql, place);
+  test.same(await overdue(turn, 0), { outcome: 'kept' }, 'a started one is not judged by it');
+});
+
+scenario('a start and the deadline at once: the first decides', async (test) => {
+  const place = await createChatPlace(sql);
+  const chat = await createChat(sql, place);
+  await send(sql.api, place, chat.id);
+  const claim = await claimTurn(sql, place);
+  const session = await openSession(test, sql);
+  const rival = await openSession(test, sql, 'runner_jobs');
+  await session.begin();
+  const turn = await startTurn(session, claim);
+  const judged = transition(rival, 'chat_turn_overdue', {
+    p_organization_id: place.organizationId,
+    p_run_request_id: claim.runRequestId,
+    p_start_seconds: 0,
+  });
+  await rival.waits();
+  await session.commit();
+  test.same(await judged, { outcome: 'kept' });
+  test.match(await completeTurn(sql.api, turn), { status: 'succeeded' });
+});
+
+scenario('the sweep finds what nobody has started, over all organizations', async (test) => {
+  const place = await createChatPlace(sql);
+  const chat = await createChat(sql, place);
+  await send(sql.api, place, chat.id);
+  const due = async (seconds: number) => {
+    const { rows } = await sql.jobs.query(
+      `select ids from app.dispatch_due(1000, $2) where organization_id = $1 and sort = 'chat_overdue'`,
+      [place.organizationId, seconds],
+    );
+    return rows.flatMap(({ ids }) => ids);
+  };
+  test.same(await due(300), []);
+  test.equal((await due(0)).length, 1);
+  const claim = await claimTurn(sql, place);
+  test.same(await due(0), [claim.runRequestId]);
+  await startTurn(sql.api, claim);
+  test.same(await due(0), []);
+});
+
+scenario('a disabled profile ends its turns at once, and no chat is stuck', async (test) => {
+  const place = await createChatPlace(sql);
+  const started = await startedTurn(sql, place);
+  const yielding = await startedTurn(sql, place);
+  await cancelMessage(sql.api, place, yielding.sent.assistantMessage);
+  const claimedChat = await createChat(sql, place);
+  const claimed = await send(sql.api, place, claimedChat.id);
+  const claim = await claimTurn(sql, place);
+  const waitingChat = await createChat(sql, place);
+  const waiting = await send(sql.api, place, waitingChat.id);
+  await updateProfile(sql.api, place, { status: 'disabled' });
+
+  for (const id of [started.messageId, claimed.assistantMessage.id, waiting.assistantMessage.id]) {
+    test.match(await messageRow(sql, place, id), { status: 'failed', error: { code: 'runtime_unavailable' } });
+  }
+  test.equal((await messageRow(sql, place, yielding.messageId)).status, 'cancelled');
+  test.match(await refusal(startTurn(sql.api, claim)), lost);
+  test.same(await heartbeat(sql.api, started), { status: 'cancelling' });
+  test.match(await completeTurn(sql.api, started), { status: 'cancelled' });
+  test.match(await messageRow(sql, place, started.messageId), { status: 'failed' }, 'what is final stays');
+  await endLease(sql, yielding);
+  test.equal(await expire(sql.jobs, yielding), 'cancelled');
+  test.match(await refusal(send(sql.api, place, waitingChat.id)), { status: 409, code: 'state_conflict' });
+  await updateProfile(sql.api, place, { status: 'enabled' });
+  await send(sql.api, place, waitingChat.id);
+});
+
+scenario('a profile that is disabled waits for a message that is being made, and ends its turn', async (test) => {
+  const place = await createChatPlace(sql);
+  const chat = await createChat(sql, place);
+  const session = await openSession(test, sql);
+  const rival = await openSession(test, sql);
+  await session.begin();
+  const { assistantMessage } = await send(session, place, chat.id);
+  const disabling = updateProfile(rival, place, { status: 'disabled' });
+  await rival.waits();
+  await session.commit();
+  await disabling;
+  test.match(await messageRow(sql, place, assistantMessage.id), { status: 'failed' });
+
+  await updateProfile(sql.api, place, { status: 'enabled' });
+  await session.begin();
+  await updateProfile(session, place, { status: 'disabled' });
+  const sending = refusal(send(rival, place, chat.id));
+  await rival.waits();
+  await session.commit();
+  test.match(await sending, { status: 409, code: 'state_conflict' });
+});
+
+scenario('a suspended organization’s turns are not handed out, and are overdue in the end', async (test) => {
+  const place = await createChatPlace(sql);
+  const turn = await startedTurn(sql, place);
+  const chat = await createChat(sql, place);
+  const { assistantMessage } = await send(sql.api, place, chat.id);
+  const claim = await claimTurn(sql, place);
+  await updateOrganization(sql.api, place, { status: 'suspended' });
+  test.match(await refusal(startTurn(sql.api, claim)), lost);
+  test.same(await pullTurns(sql.api, place), []);
+  const request = await turnRequest(sql, place, assistantMessage.id);
+  test.equal(request.state, 'published');
+  test.match(await completeTurn(sql.api, turn), { status: 'succeeded' }, 'what runs may finish');
+  await overdue({ organizationId: place.organizationId, runRequestId: request.id }, 0);
+  test.match(await messageRow(sql, place, assistantMessage.id), { status: 'failed' });
+});
+
+scenario('chat turns go on while work dispatch is stopped, and beside tasks at their capacity', async (test) => {
+  const place = await createChatPlace(sql, { limits: { maxConcurrentRuns: 1 }, maxConcurrentRuns: 1 });
+  await createTask(sql, place);
+  await runNext(sql, place);
+  const stop = { p_organization_id: place.organizationId, p_stopped: true, p_actor: { kind: 'owner' } };
+  await transition(sql.api, 'work_dispatch_set', stop);
+  const turn = await startedTurn(sql, place);
+  test.match(await completeTurn(sql.api, turn), { status: 'succeeded' });
+});
+
+scenario('a claim that reached nobody is given back', async (test) => {
+  const place = await createChatPlace(sql);
+  const chat = await createChat(sql, place);
+  await send(sql.api, place, chat.id);
+  test.same(await releaseClaim(sql.api, await claimTurn(sql, place)), { released: true });
+  await startTurn(sql.api, await claimTurn(sql, place));
+});
+
+scenario('the output has to be that of the run', async (test) => {
+  const place = await createChatPlace(sql);
+  const turn = await startedTurn(sql, place);
+  const refused = { status: 400, code: 'validation_failed', reason: 'output_of_kind' };
+  test.match(await refusal(completeRun(sql.api, turn)), refused);
+  test.equal((await messageRow(sql, place, turn.messageId)).status, 'pending', 'the lease stays');
+  await completeTurn(sql.api, turn);
+  await createTask(sql, place);
+  const run = await runNext(sql, place);
+  test.match(await refusal(completeTurn(sql.api, run)), refused);
+  await completeRun(sql.api, run);
+});
+
+scenario('the capability of a turn is bound to it, and ends with it', async (test) => {
+  const place = await createChatPlace(sql);
+  const turn = await startedTurn(sql, place);
+  const check = (organizationId: string) =>
+    transition(sql.api, 'capability_check', {
+      p_organization_id: organizationId,
+      p_token_hash: capability(turn.executionToken).tokenHash,
+    });
+  test.match(await check(place.organizationId), {
+    actor: { profileKind: 'chat', runId: turn.runId, chatId: turn.chatId, messageId: turn.messageId, taskId: null },
+  });
+  test.match(await refusal(check(await createOrganization(sql))), { status: 401 });
+  await taskCreate(sql.api, place, { title: 'From the chat' }, capability(turn.executionToken));
+  await completeTurn(sql.api, turn);
+  test.match(await refusal(check(place.organizationId)), { status: 401, code: 'agent_unauthorized' });
+  const late = taskCreate(sql.api, place, { title: 'Late' }, capability(turn.executionToken));
+  test.match(await refusal(late), { status: 401 });
+});
+
+scenario('the conversation is the latest messages up to the one that is answered, oldest first', async (test) => {
+  const place = await createChatPlace(sql);
+  const chat = await createChat(sql, place);
+  const attachmentId = randomUUID();
+  await putAttachment(sql.api, place, chat.id, { id: attachmentId });
+  await exchange(sql, place, chat.id, [text('one')], { parts: [text('1')], attachmentIds: [attachmentId] });
+  await exchange(sql, place, chat.id, [text('two')], { parts: [text('2')] });
+  await send(sql.api, place, chat.id, { parts: [text('3')] });
+  const turn = await startTurn(sql.api, await claimTurn(sql, place));
+  const read = (limit: number, bytes: number, organizationId = turn.organizationId) =>
+    transition(sql.api, 'run_conversation', {
+      p_organization_id: organizationId,
+      p_run_id: turn.runId,
+      p_lease_token: turn.leaseToken,
+      p_limit: limit,
+      p_max_bytes: bytes,
+    });
+  const texts = (answer: Record<string, unknown>) =>
+    (answer['messages'] as { parts: { text: string }[] }[]).map(({ parts }) => parts[0]?.text);
+  const all = await read(100, 1_000_000);
+  test.same(texts(all), ['1', 'one', '2', 'two', '3']);
+  test.match(all, { chat: { id: chat.id }, messageId: turn.messageId, earlier: false });
+  const some = await read(2, 1_000_000);
+  test.same(texts(some), ['two', '3']);
+  test.equal(some['earlier'], true);
+  test.same(texts(await read(100, 1)), ['3'], 'the one that is answered is always there');
+  test.match(await refusal(read(1, 1, randomUUID())), lost);
+
+  const attachment = (id: string) =>
+    transition(sql.api, 'run_attachment', {
+      p_organization_id: turn.organizationId,
+      p_run_id: turn.runId,
+      p_lease_token: turn.leaseToken,
+      p_attachment_id: id,
+    });
+  test.match(await attachment(attachmentId), { attachment: { id: attachmentId, file_name: 'notes.txt' } });
+  test.match(await refusal(attachment(randomUUID())), { status: 404, code: 'attachment_not_found' });
+  await completeTurn(sql.api, turn);
+  test.match(await refusal(read(100, 1000)), lost);
+  test.match(await refusal(attachment(attachmentId)), lost);
+});
+
+scenario('calls of another organization, another run or another token change nothing', async (test) => {
+  const place = await createChatPlace(sql);
+  const other = await createChatPlace(sql);
+  const turn = await startedTurn(sql, place);
+  const strangers = [
+    { ...turn, organizationId: other.organizationId },
+    { ...turn, runId: randomUUID() },
+    { ...turn, leaseToken: `1.${'0'.repeat(64)}` },
+    { ...turn, leaseToken: (await startedTurn(sql, place)).leaseToken },
+  ];
+  for (const stranger of strangers) {
+    test.match(await refusal(write(sql.api, stranger, 1, { append: 'x' })), lost);
+    test.match(await refusal(completeTurn(sql.api, stranger)), lost);
+    test.match(await refusal(failRun(sql.api, stranger)), lost);
+    test.match(await refusal(checkLease(sql.api, stranger)), lost);
+  }
+  await createTask(sql, place);
+  const run = await runNext(sql, place);
+  test.match(await refusal(write(sql.api, run, 1, { append: 'x' })), lost, 'a task’s run has no message');
+  test.match(await messageRow(sql, place, turn.messageId), { status: 'pending', revision: 1 });
+});
+
+scenario('a completion and an expiry at once: the first decides', async (test) => {
+  const place = await createChatPlace(sql);
+  const turn = await startedTurn(sql, place);
+  const session = await openSession(test, sql);
+  const rival = await openSession(test, sql, 'runner_jobs');
+  await session.begin();
+  await completeTurn(session, turn);
+  const expiring = expire(rival, turn);
+  await rival.waits();
+  await session.commit();
+  test.equal(await expiring, 'kept');
+  test.equal((await messageRow(sql, place, turn.messageId)).status, 'complete');
+});
+
+scenario('one runtime claims a turn once', async (test) => {
+  const place = await createChatPlace(sql);
+  const chat = await createChat(sql, place);
+  await send(sql.api, place, chat.id);
+  const pulls = await Promise.all([1, 2, 3].map(() => pullTurns(sql.api, place)));
+  test.equal(pulls.flat().length, 1);
+});
