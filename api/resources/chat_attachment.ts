@@ -133,7 +133,7 @@ export function checkFoundType(found: string, expected: string): void {
   throw invalid('body', text ? 'is not UTF-8 text' : `does not have the signature of ${expected}`, 'content_differs');
 }
 
-const bytesRow = z
+export const attachmentBytesRow = z
   .object({
     file_name: z.string(),
     media_type: z.string(),
@@ -160,7 +160,7 @@ export async function getAttachmentBytes(db: Queries, organizationId: string, ch
   const found = await db.maybeOne(
     scoped(
       organizationId,
-      bytesRow,
+      attachmentBytesRow,
       sql.fragment`
         select a.file_name, a.media_type, a.size_bytes, a.sha256, a.storage_key
         from app.chats c

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { uuid } from '../http/schemas.ts';
 import { instant } from './instant.ts';
 import { logicalUri } from './logical_uri.ts';
+import { TEXT_MAX, writtenParts } from './message_parts.ts';
 import { LOG_STATES } from './run.ts';
 
 /** What every body of 4.13 carries. A token of any shape: one that does not fit is a lost lease, not a malformed request. */
@@ -89,12 +90,33 @@ export const heartbeatBody = z.strictObject(leaseFields).meta({ id: 'RunHeartbea
 export const completeBody = z
   .strictObject({
     ...leaseFields,
-    output: z.strictObject({ kind: z.literal('task_result'), result: resultSchema }),
+    output: z.discriminatedUnion('kind', [
+      z.strictObject({ kind: z.literal('task_result'), result: resultSchema }),
+      z.strictObject({
+        kind: z.literal('chat_message'),
+        parts: writtenParts.optional().describe('The whole answer. Left out: what was written last.'),
+        summary: text(20_000).optional().describe('What the chat is about so far.'),
+        harnessSessionId: text(500).optional().describe('The session that the next turn goes on with.'),
+      }),
+    ]),
     ...reportFields,
     receipts: z.array(receiptSchema).max(1000).optional(),
     workspaceUri: logicalUri.optional(),
   })
   .meta({ id: 'RunComplete' });
+
+export const messageBody = z
+  .strictObject({
+    ...leaseFields,
+    baseRevision: z.int().min(1).max(2_147_483_647).describe('The revision that this one follows.'),
+    parts: writtenParts.optional().describe('The answer as it is now, in place of what was there.'),
+    append: text(TEXT_MAX).optional().describe('Instead: text behind the last text part.'),
+  })
+  .refine((body) => (body.parts === undefined) !== (body.append === undefined), {
+    path: ['parts'],
+    message: 'give either parts or append',
+  })
+  .meta({ id: 'RunMessage' });
 
 export const failBody = z
   .strictObject({

@@ -4,7 +4,9 @@ import { serviceUnavailable } from '../http/errors.ts';
 import type { Services } from '../services.ts';
 import type { completeBody } from './lease.ts';
 
-const ended = z.object({ status: z.string() });
+/** Of a chat turn, `chatId` says whose message has changed. */
+export const endedSchema = z.object({ status: z.string(), chatId: z.string().optional() });
+export type Ended = z.output<typeof endedSchema>;
 
 /** What has to be judged before the run can end, and a digest that stands for exactly that. */
 const toEvaluate = z.object({
@@ -35,14 +37,14 @@ export async function completeRun(
   runId: string,
   body: z.output<typeof completeBody>,
   hash: string,
-): Promise<{ status: string }> {
+): Promise<Ended> {
   const { organizationId, leaseToken, output, ...report } = body;
   const args = {
     p_organization_id: organizationId,
     p_run_id: runId,
     p_lease_token: leaseToken,
     p_body_hash: hash,
-    p_result: json(output.result),
+    p_result: json(output.kind === 'task_result' ? output.result : output),
     p_report: json(report),
   };
   let verdict: { checks: unknown; judged: string } | undefined;
@@ -51,7 +53,7 @@ export async function completeRun(
       context.db,
       'run_complete',
       { ...args, p_checks: json(verdict?.checks), p_judged: verdict?.judged },
-      z.union([ended, toEvaluate]),
+      z.union([endedSchema, toEvaluate]),
     );
     if ('status' in answer) return answer;
     const { criteria, outputs } = answer.evaluate;

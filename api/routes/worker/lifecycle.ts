@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { call, json } from '../../../engine/db/call.ts';
-import { type Endpoint, endpoint } from '../../http/endpoint.ts';
+import { CHAT_CHANNEL, chatPayload } from '../../chat_streams/hub.ts';
+import { type Context, type Endpoint, endpoint } from '../../http/endpoint.ts';
 import { uuid } from '../../http/schemas.ts';
 import { PULL_CHANNEL } from '../../pull_broker.ts';
 import {
@@ -14,27 +15,42 @@ import {
 } from '../../resources/lease.ts';
 import { logsBody } from '../../resources/log_entries.ts';
 import { requireOwnUris } from '../../resources/logical_uri.ts';
-import { completeRun } from '../../resources/run_completion.ts';
+import { completeRun, type Ended, endedSchema } from '../../resources/run_completion.ts';
 import { timestamp } from '../../resources/timestamp.ts';
 
 const statusSchema = z.object({ status: z.string() }).meta({ id: 'RunStatus' });
 
+const startedFields = {
+  organizationId: z.string(),
+  agentProfileId: z.string(),
+  runRequestId: z.string(),
+  runId: z.string(),
+  attempt: z.int(),
+  executionToken: z.string().describe('Execution capability of the agent that runs: bearer of the agent endpoints.'),
+};
+const answeredFields = { ...startedFields, leaseExpiresAt: z.iso.datetime(), heartbeatIntervalMs: z.int() };
+const turnFields = { kind: z.literal('chat_turn'), chatId: z.string(), messageId: z.string() };
+
 const startAnswer = z
-  .object({
-    kind: z.literal('run'),
-    organizationId: z.string(),
-    agentProfileId: z.string(),
-    taskId: z.string(),
-    runRequestId: z.string(),
-    runId: z.string(),
-    attempt: z.int(),
-    leaseExpiresAt: z.iso.datetime(),
-    heartbeatIntervalMs: z.int(),
-    executionToken: z.string().describe('Execution capability of the agent that runs: bearer of the agent endpoints.'),
-  })
+  .discriminatedUnion('kind', [
+    z.object({ kind: z.literal('run'), taskId: z.string(), ...answeredFields }),
+    z.object({ ...turnFields, ...answeredFields }),
+  ])
   .meta({ id: 'RunStarted' });
 
-const startedRow = startAnswer.omit({ kind: true, heartbeatIntervalMs: true }).extend({ leaseExpiresAt: timestamp });
+const startedRow = z.union([
+  z.object({ ...turnFields, ...startedFields, leaseExpiresAt: timestamp }),
+  z
+    .object({ taskId: z.string(), ...startedFields, leaseExpiresAt: timestamp })
+    .transform((run) => ({ kind: 'run' as const, ...run })),
+]);
+
+/** The end of a run, told to pulls that wait for its slot and to those who follow its chat. */
+function told(notify: Context['notify'], organizationId: string, { status, chatId }: Ended): { status: string } {
+  notify(PULL_CHANNEL);
+  if (chatId !== undefined) notify(CHAT_CHANNEL, chatPayload(organizationId, chatId));
+  return { status };
+}
 
 /** Contract 4.13, but for complete. Each is safe to send again; each is one transition. */
 export function lifecycleEndpoints(): readonly Endpoint[] {
@@ -47,7 +63,7 @@ export function lifecycleEndpoints(): readonly Endpoint[] {
       operationId: 'startRun',
       summary: 'Start a run attempt',
       description:
-        'Counts the attempt, fixes what the run is given and issues its execution token. Without free capacity (limits were lowered after the pull) nothing is counted and the request is published again.',
+        'Counts the attempt, fixes what the run is given and issues its execution token. A chat turn answers `chat_turn`, with the message that it is to write. Without free capacity (limits were lowered after the pull) nothing is counted and the request is published again.',
       params: { runRequestId: uuid },
       body: startBody,
       response: { data: startAnswer },
@@ -66,7 +82,7 @@ export function lifecycleEndpoints(): readonly Endpoint[] {
           notify(PULL_CHANNEL);
           throw error;
         });
-        return { kind: 'run' as const, ...started, heartbeatIntervalMs: Math.floor((leaseSeconds * 1000) / 3) };
+        return { ...started, heartbeatIntervalMs: Math.floor((leaseSeconds * 1000) / 3) };
       },
     }),
     endpoint({
@@ -150,15 +166,14 @@ export function lifecycleEndpoints(): readonly Endpoint[] {
       operationId: 'completeRun',
       summary: 'Finish the run with a result',
       description:
-        'The backend evaluates the acceptance criteria on the bytes that it stored. All pass: the task is completed. One fails: the answer is `failed`, and the task is tried once more, then a person is asked. After a cancel only usage and logs are kept: `cancelled`. An artifact that was never stored is 400, and the lease stays.',
+        'The backend evaluates the acceptance criteria on the bytes that it stored. All pass: the task is completed. One fails: the answer is `failed`, and the task is tried once more, then a person is asked. After a cancel only usage and logs are kept: `cancelled`. An artifact that was never stored is 400, and the lease stays. A chat turn is completed by `chat_message`, with which its answer is complete.',
       params: { runId },
       body: completeBody,
       response: { data: statusSchema },
       async handler({ db, services, params, body, notify, signal }) {
         requireOwnUris(body.organizationId, { workspaceUri: body.workspaceUri });
-        const answer = await completeRun({ db, services, signal }, params.runId, body, bodyHash(body));
-        notify(PULL_CHANNEL);
-        return answer;
+        const ended = await completeRun({ db, services, signal }, params.runId, body, bodyHash(body));
+        return told(notify, body.organizationId, ended);
       },
     }),
     endpoint({
@@ -168,7 +183,8 @@ export function lifecycleEndpoints(): readonly Endpoint[] {
       tag: 'Workers',
       operationId: 'failRun',
       summary: 'Finish the run with a failure',
-      description: 'Retryable, with attempts left: tried again after a backoff. Else the task has failed.',
+      description:
+        'Retryable, with attempts left: tried again after a backoff. Else the task has failed. A chat turn is never run again: its answer has failed.',
       params: { runId },
       body: failBody,
       response: { data: statusSchema },
@@ -185,9 +201,7 @@ export function lifecycleEndpoints(): readonly Endpoint[] {
           p_backoff_seconds: config.retryBackoffSeconds,
           p_backoff_max_seconds: config.retryBackoffMaxSeconds,
         };
-        const answer = await call(db, 'run_fail', args, statusSchema);
-        notify(PULL_CHANNEL);
-        return answer;
+        return told(notify, organizationId, await call(db, 'run_fail', args, endedSchema));
       },
     }),
   ];

@@ -25,27 +25,62 @@ const itemFields = {
   organizationId: z.string(),
   runRequestId: z.string(),
   leaseToken: z.string().describe('"<fence>.<secret>": the start and every call of the run carries it.'),
-  kind: z.enum(['task', 'chat']),
   mode: z.enum(RUN_MODES),
   attempt: z.int().describe('The attempt that a start makes.'),
   priority: z.int(),
 };
 
+const answeredFields = {
+  ...itemFields,
+  leaseExpiresAt: z.iso.datetime().describe('Start it before.'),
+  agentProfile: agentProfileSchema,
+};
+
+const turnSchema = z
+  .object({
+    chatId: z.string(),
+    messageId: z.string().describe('The pending answer that the turn writes.'),
+    title: z.string(),
+    summary: z.string().nullable(),
+    harnessSessionId: z.string().nullable(),
+    isOnboardingChat: z.boolean(),
+  })
+  .meta({ id: 'PulledChat' });
+
 const pullAnswer = z
   .object({
     items: z.array(
-      z.object({
-        ...itemFields,
-        leaseExpiresAt: z.iso.datetime().describe('Start it before.'),
-        agentProfile: agentProfileSchema,
-        task: taskSchema,
-      }),
+      z.discriminatedUnion('kind', [
+        z.object({ kind: z.literal('task'), ...answeredFields, task: taskSchema }),
+        z.object({ kind: z.literal('chat'), ...answeredFields, chat: turnSchema }),
+      ]),
     ),
   })
   .meta({ id: 'Pulled' });
 
 /** What `app.run_requests_pull` hands out → an item. */
-const claimRow = z.object({ ...itemFields, leaseExpiresAt: timestamp, agentProfile: agentProfileRow, task: taskRow });
+const claimFields = { ...itemFields, leaseExpiresAt: timestamp, agentProfile: agentProfileRow };
+const turnRow = z
+  .object({
+    id: z.string(),
+    message_id: z.string(),
+    title: z.string(),
+    summary: z.string().nullable(),
+    harness_session_id: z.string().nullable(),
+    is_onboarding: z.boolean(),
+  })
+  .transform((row) => ({
+    chatId: row.id,
+    messageId: row.message_id,
+    title: row.title,
+    summary: row.summary,
+    harnessSessionId: row.harness_session_id,
+    isOnboardingChat: row.is_onboarding,
+  }));
+const claimRow = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('task'), ...claimFields, task: taskRow }),
+  z.object({ kind: z.literal('chat'), ...claimFields, chat: turnRow }),
+]);
 
 /** `POST /internal/run-requests/pull` [+] of decisions 5. */
 export function pullEndpoint(): Endpoint {
@@ -57,7 +92,7 @@ export function pullEndpoint(): Endpoint {
     operationId: 'pullRunRequests',
     summary: 'Pull run requests, waiting for some if there are none',
     description:
-      'Organizations take turns; within one, priority and then age decide. One at its capacity is passed over. Each item is claimed for this worker until leaseExpiresAt, and handed out again when it is not started by then. An empty list at the end of the wait.',
+      'Organizations take turns; within one, priority and then age decide. One at its capacity is passed over. Each item is claimed for this worker until leaseExpiresAt, and handed out again when it is not started by then. Chat turns have a capacity of their own. An empty list at the end of the wait.',
     body: pullBody,
     response: { data: pullAnswer },
     example: { body: { workerId: 'worker-1', limit: 1, waitMs: 20_000 } },
