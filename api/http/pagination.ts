@@ -39,7 +39,7 @@ export function pageQuery(options: { defaultLimit?: number; maxLimit?: number } 
       minimum: 1,
       maximum: options.maxLimit ?? 200,
       default: options.defaultLimit ?? 50,
-      description: 'Items of a page.',
+      description: 'Items of a page at most; one of large items ends earlier.',
     }),
   };
 }
@@ -56,8 +56,18 @@ export type Sort = Readonly<{
 }>;
 
 /** The columns that `Keyset.columns` adds to a row. */
-export const keyColumns = { cursor_key: z.string(), cursor_id: z.string() };
-type KeyRow = Readonly<{ cursor_key: string; cursor_id: string }>;
+export const keyColumns = { cursor_key: z.string(), cursor_id: z.string(), cursor_rows: z.int().optional() };
+/** `cursor_rows`: how many rows there were before `Keyset.bounded` cut them. */
+type KeyRow = Readonly<{ cursor_key: string; cursor_id: string; cursor_rows?: number | undefined }>;
+
+/** A page ends early once its large columns make up so many bytes; it always has an item. */
+const PAGE_BYTES = 4_194_304;
+
+/** About the bytes of a text or jsonb column as text, without unpacking what is stored as it is. */
+export function columnBytes(column: FragmentSqlToken): FragmentSqlToken {
+  return sql.fragment`case when pg_column_compression(${column}) is null then coalesce(pg_column_size(${column}), 0)
+    else octet_length(${column}::text) end`;
+}
 
 export type Keyset = Readonly<{
   /** `…, cursor_key, cursor_id` for the select list. */
@@ -66,6 +76,8 @@ export type Keyset = Readonly<{
   where: FragmentSqlToken;
   /** `order by … limit …`, one row more than the page. */
   orderAndLimit: FragmentSqlToken;
+  /** The whole select (with `columns` and `orderAndLimit`), cut where its rows become too large for one answer. */
+  bounded: (select: FragmentSqlToken) => FragmentSqlToken;
   /** The same for a list behind a SQL function, which seeks and limits by itself; undefined on the first page. */
   position: Readonly<{ key: string; id: string; inclusive: boolean; backward: boolean }> | undefined;
   /** The rows to read: one more than the page. */
@@ -165,8 +177,10 @@ export function keyset(options: {
   filters: Readonly<Record<string, unknown>>;
   cursor: string | undefined;
   limit: number;
+  /** For `bounded`: the bytes of a row, of which only what can be large counts. */
+  bytes?: FragmentSqlToken;
 }): Keyset {
-  const { sort, id, cursor, limit } = options;
+  const { sort, id, cursor, limit, bytes } = options;
   const filters = Object.entries(options.filters)
     .filter(([, value]) => value !== undefined)
     .sort(([a], [b]) => (a < b ? -1 : 1));
@@ -188,14 +202,21 @@ export function keyset(options: {
   }
 
   return {
-    columns: sql.fragment`${keyText(sort)} as cursor_key, ${id}::text as cursor_id`,
+    columns: sql.fragment`${keyText(sort)} as cursor_key, ${id}::text as cursor_id${bytes ? sql.fragment`, ${bytes} as cursor_bytes` : sql.fragment``}`,
     where,
     orderAndLimit: sql.fragment`order by ${sort.key} ${direction}, ${id} ${direction} limit ${limit + 1}`,
+    bounded: (select) => sql.fragment`
+      select * from (
+        select page.*, sum(page.cursor_bytes) over (rows unbounded preceding) - page.cursor_bytes as bytes_before,
+          (count(*) over ())::integer as cursor_rows
+        from (${select}) page
+      ) cut
+      where bytes_before < ${PAGE_BYTES}`,
     position: from && { key: from.key, id: from.id, inclusive: from.inclusive, backward },
     take: limit + 1,
     finish(rows, item) {
-      const more = rows.length > limit;
       const kept = rows.slice(0, limit);
+      const more = (kept[0]?.cursor_rows ?? rows.length) > kept.length;
       if (backward) kept.reverse();
       const hasNextPage = backward || more;
       const hasPreviousPage = backward ? more : from !== undefined;

@@ -105,6 +105,7 @@ export const runRow = runColumns.transform(toRun);
 export const runPageRow = runColumns.extend(keyColumns).transform((row) => ({
   cursor_key: row.cursor_key,
   cursor_id: row.cursor_id,
+  cursor_rows: row.cursor_rows,
   run: toRun(row),
 }));
 

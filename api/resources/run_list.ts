@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Queries } from '../../engine/db/call.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { requireOrganization, scoped } from '../../engine/db/scope.ts';
-import { keyset, type Pagination, pageQuery } from '../http/pagination.ts';
+import { columnBytes, keyset, type Pagination, pageQuery } from '../http/pagination.ts';
 import { uuid } from '../http/schemas.ts';
 import { conditions } from './conditions.ts';
 import { RUN_MODES, RUN_STATUSES, type Run, runPageRow, runRow, runSelect } from './run.ts';
@@ -40,19 +40,20 @@ export async function listRuns(
     filters,
     cursor: query.cursor,
     limit: query.limit,
+    bytes: sql.fragment`${columnBytes(sql.fragment`u.output`)} + ${columnBytes(sql.fragment`u.receipts`)} + ${columnBytes(sql.fragment`u.error`)}`,
   });
   const rows = await db.any(
     scoped(
       organizationId,
       runPageRow,
-      sql.fragment`
+      page.bounded(sql.fragment`
         select ${runSelect}, ${page.columns}
         from app.runs u
         join app.organizations o on o.id = u.organization_id
         join app.agent_profiles p on p.organization_id = u.organization_id and p.id = u.agent_profile_id
         where u.organization_id = scope.organization_id and u.kind = 'task' and ${conditions('u', filters)}
           and ${page.where}
-        ${page.orderAndLimit}`,
+        ${page.orderAndLimit}`),
     ),
   );
   if (rows.length === 0) await requireOrganization(db, organizationId);

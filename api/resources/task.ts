@@ -214,6 +214,7 @@ export const taskRow = taskColumns.transform(toTask);
 export const taskPageRow = taskColumns.extend(keyColumns).transform((row) => ({
   cursor_key: row.cursor_key,
   cursor_id: row.cursor_id,
+  cursor_rows: row.cursor_rows,
   task: toTask(row),
 }));
 

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Queries } from '../../engine/db/call.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { requireOrganization, scoped } from '../../engine/db/scope.ts';
-import { keyset, type Pagination, pageQuery, type Sort } from '../http/pagination.ts';
+import { columnBytes, keyset, type Pagination, pageQuery, type Sort } from '../http/pagination.ts';
 import { uuid } from '../http/schemas.ts';
 import { conditions } from './conditions.ts';
 import { isUuid } from './ids.ts';
@@ -57,18 +57,19 @@ export async function listTasks(
     filters,
     cursor: query.cursor,
     limit: query.limit,
+    bytes: sql.fragment`${columnBytes(sql.fragment`t.spec`)} + ${columnBytes(sql.fragment`t.result`)} + ${columnBytes(sql.fragment`t.contract`)}`,
   });
   const rows = await db.any(
     scoped(
       organizationId,
       taskPageRow,
-      sql.fragment`
+      page.bounded(sql.fragment`
         select ${taskSelect}, ${page.columns}
         from app.tasks t
         join app.organizations o on o.id = t.organization_id
         join app.tasks r on r.organization_id = t.organization_id and r.id = t.root_task_id
         where t.organization_id = scope.organization_id and ${conditions('t', filters)} and ${page.where}
-        ${page.orderAndLimit}`,
+        ${page.orderAndLimit}`),
     ),
   );
   if (rows.length === 0) await requireOrganization(db, organizationId);
