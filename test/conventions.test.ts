@@ -205,6 +205,7 @@ t.test('functions belong to the roles that limit them', async (test) => {
       'agent_catalog_publish',
       'agent_catalog_publish_if_none',
       'dispatch_due',
+      'dispatch_totals',
       'idempotency_keys_clean',
       'organizations_list',
       'run_requests_pull',

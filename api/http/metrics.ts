@@ -1,4 +1,7 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { z } from 'zod';
+import { call } from '../../engine/db/call.ts';
 import type { Database } from '../../engine/db/database.ts';
 
 export type Metrics = Readonly<{
@@ -13,8 +16,29 @@ export type Metrics = Readonly<{
   chatStreamsCut: Counter;
 }>;
 
-/** Shows how busy the database pool is; asked for when the metrics are. */
-export function watchDatabase(metrics: Metrics, db: Pick<Database, 'load'>): void {
+const totalsSchema = z.record(z.string(), z.object({ ready: z.int(), held: z.int() }));
+/** A scrape does not wait for a stalled database. */
+const TOTALS_TIMEOUT_MS = 2_000;
+
+/** Shows how busy the database pool is, and how much work waits and is held; asked for when the metrics are. */
+export function watchDatabase(metrics: Metrics, db: Database): void {
+  const requests: Gauge<'kind' | 'state'> = new Gauge({
+    name: 'runner_run_requests',
+    help: 'Run requests that wait to be pulled (ready) and are leased by workers (held), over all organizations.',
+    labelNames: ['kind', 'state'],
+    registers: [metrics.registry],
+    async collect() {
+      requests.reset();
+      const totals = await Promise.race([
+        call(db, 'dispatch_totals', {}, totalsSchema).catch(() => ({})),
+        delay(TOTALS_TIMEOUT_MS, {}, { ref: false }),
+      ]);
+      for (const [kind, { ready, held }] of Object.entries(totals)) {
+        requests.set({ kind, state: 'ready' }, ready);
+        requests.set({ kind, state: 'held' }, held);
+      }
+    },
+  });
   const gauge: Gauge<'state'> = new Gauge({
     name: 'runner_database_statements',
     help: 'Statements and transactions that run, and that wait for a connection.',

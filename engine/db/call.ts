@@ -40,7 +40,7 @@ export async function call<S extends z.ZodType>(
   const row = await queries.one(
     sql.type(
       z.object({ result: z.unknown() }),
-    )`select ${sql.identifier(['app', name])}(${sql.join(list, sql.fragment`, `)}) as result`,
+    )`select ${sql.identifier(['app', name])}(${list.length > 0 ? sql.join(list, sql.fragment`, `) : sql.fragment``}) as result`,
   );
   const refused = refusal.safeParse(row.result);
   if (refused.success) {

@@ -34,6 +34,7 @@ t.test('metrics count by route template, never by the path that was sent', async
   t.match(text, 'http_request_duration_seconds_count{method="GET",route="unmatched",status="404"} 1');
   t.notMatch(text, /018f3c1e|unknown/);
   t.match(text, /^runner_pull_waiters 0$/m);
+  t.match(text, /^runner_run_requests\{kind="task",state="ready"\} 0$/m);
   t.match(text, /^runner_database_statements\{state="waiting"\} 0$/m);
 });
 

@@ -44,6 +44,17 @@ const at = (...places: Pick<Place, 'organizationId'>[]) => ({
   organizationIds: places.map((place) => place.organizationId),
 });
 
+scenario('the totals for metrics are those of every organization', async (test) => {
+  const totals = async () => (await sql.api.query('select app.dispatch_totals() as totals')).rows[0].totals.task;
+  const before = await totals();
+  for (const place of [await createPlace(sql), await createPlace(sql)]) {
+    for (let made = 0; made < 3; made += 1) await createTask(sql, place);
+    await startRun(sql.api, await claimNext(sql, place));
+  }
+  test.same(await totals(), { ready: before.ready + 4, held: before.held + 2 });
+  await test.rejects(sql.jobs.query('select app.dispatch_totals()'), { code: '42501' });
+});
+
 scenario('a pull hands out what is needed to start, to the worker that asked', async (test) => {
   const place = await createPlace(sql);
   const task = await createTask(sql, place, { title: 'one', priority: 7, spec: { objective: 'Do it' } });
