@@ -26,6 +26,7 @@ export class Refusal extends Error {
   readonly status: number;
   readonly code: string;
   readonly reason: string | undefined;
+  readonly issues: readonly Issue[];
   readonly raised: boolean;
 
   constructor(
@@ -35,7 +36,8 @@ export class Refusal extends Error {
     super(problem.message);
     this.status = problem.status;
     this.code = problem.code;
-    this.reason = problem.issues?.[0]?.code;
+    this.issues = problem.issues ?? [];
+    this.reason = this.issues[0]?.code;
     this.raised = raised;
   }
 }

@@ -222,7 +222,10 @@ scenario('one round takes at most what it was asked for, of every sort', async (
     await createTask(sql, place);
     await endLease(sql, await claimNext(sql, place));
   }
-  const { rows } = await sql.jobs.query('select sort, cardinality(ids) as count from app.dispatch_due(2)');
-  test.same(rows, [{ sort: 'expire', count: 2 }]);
+  // What other tests left may become due meanwhile, of other sorts.
+  const { rows } = await sql.jobs.query(
+    `select cardinality(ids) as count from app.dispatch_due(2) where sort = 'expire'`,
+  );
+  test.same(rows, [{ count: 2 }]);
   await dispatchAll(sql);
 });
