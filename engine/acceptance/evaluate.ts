@@ -7,7 +7,7 @@ import {
   outputFileCriterionSchema,
 } from './criteria.ts';
 import { oneLine } from './judge.ts';
-import { type JudgeJson, jsonJudge } from './thread.ts';
+import { type JudgeBudget, type JudgeJson, jsonJudge, judgeBudget } from './thread.ts';
 
 const MAX_JSON_BYTES = 16 * 1024 * 1024;
 const MAX_SUMMARY = 500;
@@ -102,6 +102,7 @@ async function failuresOf(
   output: RecordedOutput,
   bytes: Uint8Array | null,
   judgeJson: JudgeJson,
+  budget: JudgeBudget,
 ): Promise<string[]> {
   const failures: string[] = [];
   for (const check of checks) {
@@ -113,7 +114,7 @@ async function failuresOf(
   if (bytes === null) {
     return [...failures, `it has ${output.size} bytes, and JSON is evaluated up to ${MAX_JSON_BYTES}`];
   }
-  const judged = await judgeJson(bytes, pointers);
+  const judged = await judgeJson(bytes, pointers, budget);
   if ('problem' in judged) return [...failures, judged.problem];
   return [...failures, ...judged.results.filter((result) => result !== null)];
 }
@@ -151,7 +152,12 @@ function checkOf(
 export function acceptanceEvaluator(options: Readonly<{ storage: Storage; threads?: number }>): EvaluateAcceptance {
   const judgeJson = jsonJudge(options.threads ?? 2);
 
-  async function evaluateOne(input: AcceptanceInput, criterion: OutputFileCriterion, sound: Set<string>) {
+  async function evaluateOne(
+    input: AcceptanceInput,
+    criterion: OutputFileCriterion,
+    sound: Set<string>,
+    budget: JudgeBudget,
+  ) {
     const output = input.outputs.find((candidate) => candidate.path === criterion.path);
     if (!output) return { failures: [`no such output; ${describeOutputs(input.outputs)}`], evidence: [] };
     const { path, size, sha256, mediaType } = output;
@@ -163,12 +169,13 @@ export function acceptanceEvaluator(options: Readonly<{ storage: Storage; thread
     const read = !keep && sound.has(path) ? known : await readBack(options.storage, output, keep, input.signal);
     if (read.problem !== null) return { failures: [read.problem], evidence };
     sound.add(path);
-    return { failures: await failuresOf(criterion.checks, output, read.bytes, judgeJson), evidence };
+    return { failures: await failuresOf(criterion.checks, output, read.bytes, judgeJson, budget), evidence };
   }
 
   return async (input) => {
     const checks: AcceptanceCheck[] = [];
     const sound = new Set<string>();
+    const budget = judgeBudget(input.organizationId);
     // One after the other: at most one document of a call is in memory.
     for (const [criterionIndex, given] of input.criteria.entries()) {
       if ((given as { kind?: unknown } | null)?.kind !== 'output_file') continue;
@@ -178,7 +185,7 @@ export function acceptanceEvaluator(options: Readonly<{ storage: Storage; thread
         checks.push(checkOf(criterionIndex, 'output file', ['this criterion is malformed'], [], 0));
         continue;
       }
-      const { failures, evidence } = await evaluateOne(input, data, sound);
+      const { failures, evidence } = await evaluateOne(input, data, sound, budget);
       checks.push(checkOf(criterionIndex, data.path, failures, evidence, data.checks.length));
     }
     return checks;

@@ -6,7 +6,7 @@ import { Readable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
 import t, { type Test } from 'tap';
 import { acceptanceEvaluator, outputUri, type RecordedOutput } from '../../../engine/acceptance/index.ts';
-import { jsonJudge } from '../../../engine/acceptance/thread.ts';
+import { jsonJudge, judgeBudget } from '../../../engine/acceptance/thread.ts';
 import { openStorage, receiveFile, runOutputKey } from '../../../engine/storage/index.ts';
 
 const organizationId = randomUUID();
@@ -257,6 +257,7 @@ t.test('many checks of a document that is not large hold nobody up either', asyn
     const judgement = await judgeJson(
       bytes,
       Array.from({ length: checks }, () => check),
+      judgeBudget('a'),
     );
     clearImmediate(timer);
     t.same(judgement, { results: Array.from({ length: checks }, () => null) });
@@ -264,6 +265,32 @@ t.test('many checks of a document that is not large hold nobody up either', asyn
   };
   t.equal(await othersRan(1), false, 'one check is quick, and needs no thread');
   t.equal(await othersRan(50), true, 'fifty are not');
+});
+
+t.test('an evaluation has a budget, and owners take turns', async (t) => {
+  const bytes = Buffer.from(`[${'1,'.repeat(20_000)}7]`);
+  const checks = Array.from({ length: 50 }, () => ({
+    kind: 'json_pointer' as const,
+    pointer: '/20000',
+    operator: 'eq' as const,
+    value: 7,
+  }));
+  const judgeJson = jsonJudge(2);
+  const spent = { owner: 'a', leftMs: 0 };
+  t.same(await judgeJson(bytes, checks, spent), { problem: 'the criteria took longer than 40 s to evaluate' });
+  const budget = judgeBudget('a');
+  const order: string[] = [];
+  const judge = async (name: string, owner: string) => {
+    await judgeJson(bytes, checks, owner === 'a' ? budget : judgeBudget(owner));
+    order.push(name);
+  };
+  await Promise.all([judge('a1', 'a'), judge('a2', 'a'), judge('a3', 'a'), judge('b1', 'b')]);
+  t.ok(order.indexOf('b1') < order.indexOf('a3'), 'another owner does not wait for all of the first');
+  t.same(
+    order.filter((name) => name.startsWith('a')),
+    ['a1', 'a2', 'a3'],
+  );
+  t.ok(budget.leftMs < judgeBudget('a').leftMs, 'what was spent is gone');
 });
 
 t.test('bytes that changed or went since they were recorded fail', async (t) => {
