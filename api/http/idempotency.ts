@@ -34,6 +34,9 @@ function callerName(caller: Caller): string {
   return caller.kind;
 }
 
+/** The same resource, however its id is spelled. */
+const UUIDS = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/gi;
+
 /**
  * The first 2xx answer of a key is kept for 24 hours and given again. Runs inside the caller's transaction: the key, the
  * change and the kept answer commit together, and a refusal leaves nothing. Two at once wait for each other on the key.
@@ -48,7 +51,7 @@ export async function idempotently(
     p_organization_id: request.organizationId ?? NO_ORGANIZATION,
     p_caller: callerName(request.caller),
     p_method: request.req.method,
-    p_path: path ?? '',
+    p_path: (path ?? '').replace(UUIDS, (id) => id.toLowerCase()),
     p_key: request.key,
   };
   const hash = sha256Hex(canonicalize([query ?? '', request.body ?? null]) ?? '');

@@ -98,6 +98,12 @@ t.test('the first success is answered again, and the work is done once', async (
   t.match(again, { status: 201, data: { count: 1, name }, body: { message: 'Counted.' } });
   t.equal(again.headers.get('idempotency-replayed'), 'true');
   t.not(again.body.meta.requestId, first.body.meta.requestId, 'the ids are those of this request');
+  const shouted = await app.owner.post(
+    path.replace(organizationId, organizationId.toUpperCase()),
+    { name },
+    keyed(`k ${name}`),
+  );
+  t.equal(shouted.headers.get('idempotency-replayed'), 'true', 'an id in upper case is the same one');
   t.equal(await count(name), 1);
   await app.owner.post(path, { name });
   t.equal(await count(name), 2, 'without a key each call counts');
