@@ -7,6 +7,7 @@ export const catalog = {
   dispatch: nothing,
   /** `late`: the second pass, for what was being uploaded when the first went by. */
   organizations__delete: z.strictObject({ organizationId: z.uuid(), late: z.boolean().default(false) }),
+  chats__clean: nothing,
   idempotency_keys__clean: nothing,
   storage__clean: nothing,
   jobs__check: nothing,

@@ -13,6 +13,7 @@ import { logJobs, queueLogger } from './queue_log.ts';
 import { type Lifeline, openLifeline } from './recovery.ts';
 import type { OpenServices } from './services.ts';
 import type { AddJob, Task } from './task.ts';
+import { chatsClean } from './tasks/chats__clean.ts';
 import { dispatch } from './tasks/dispatch.ts';
 import { idempotencyKeysClean } from './tasks/idempotency_keys__clean.ts';
 import { jobsCheck } from './tasks/jobs__check.ts';
@@ -22,6 +23,7 @@ import { storageClean } from './tasks/storage__clean.ts';
 const tasks: Readonly<{ [N in TaskName]: Task<N> }> = {
   dispatch,
   organizations__delete: organizationsDelete,
+  chats__clean: chatsClean,
   idempotency_keys__clean: idempotencyKeysClean,
   storage__clean: storageClean,
   jobs__check: jobsCheck,

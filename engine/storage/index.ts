@@ -3,7 +3,14 @@ import { openFileStorage } from './file_driver.ts';
 import { type S3Location, type S3Settings, s3Location } from './s3_location.ts';
 import type { Storage } from './storage.ts';
 
-export { chatAttachmentKey, organizationPrefix, runContextKey, runOutputKey, taskInputKey } from './keys.ts';
+export {
+  chatAttachmentKey,
+  chatPrefix,
+  organizationPrefix,
+  runContextKey,
+  runOutputKey,
+  taskInputKey,
+} from './keys.ts';
 export { receiveFile } from './receive.ts';
 export type { S3Settings } from './s3_location.ts';
 export {

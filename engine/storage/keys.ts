@@ -43,7 +43,12 @@ export function runContextKey(organizationId: string, runId: string): string {
   return `${organizationPrefix(organizationId)}runs/${runId}/context/${randomUUID()}`;
 }
 
+/** All files of a chat lie below this prefix, so that they go with it. */
+export function chatPrefix(organizationId: string, chatId: string): string {
+  return `${organizationPrefix(organizationId)}chats/${chatId}/`;
+}
+
 /** A fresh key for an attachment of a chat. */
 export function chatAttachmentKey(organizationId: string, chatId: string): string {
-  return `${organizationPrefix(organizationId)}chats/${chatId}/attachments/${randomUUID()}`;
+  return `${chatPrefix(organizationId, chatId)}attachments/${randomUUID()}`;
 }

@@ -8,6 +8,7 @@ import { openStorage, organizationPrefix, runOutputKey, type Storage } from '../
 import { openServices } from '../../jobs/services.ts';
 import type { AddJob, TaskContext } from '../../jobs/task.ts';
 import { organizationsDelete } from '../../jobs/tasks/organizations__delete.ts';
+import { createChatPlace, putAttachment, startedTurn } from '../support/chat_fixtures.ts';
 import { createPlace, runNew } from '../support/fixtures.ts';
 import { openFolder } from '../support/folders.ts';
 import { openSession, openSql, refusal, transition } from '../support/transitions.ts';
@@ -66,8 +67,10 @@ async function openContext(t: Test): Promise<Started> {
 
 /** A deleted organization with work and files. */
 async function deletedOrganization(storage: Storage, files = 1): Promise<string> {
-  const place = await createPlace(sql);
+  const place = await createChatPlace(sql);
   const run = await runNew(sql, place);
+  const turn = await startedTurn(sql, place);
+  await putAttachment(sql.api, place, turn.chatId);
   for (let stored = 0; stored < files; stored += 1) await store(storage, place.organizationId, run.runId);
   await transition(sql.api, 'organization_delete', { p_organization_id: place.organizationId });
   return place.organizationId;

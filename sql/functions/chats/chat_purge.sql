@@ -1,0 +1,50 @@
+-- Removes up to p_limit rows of a chat that was archived 30 days ago, each call a transaction of its own: the chat is gone
+-- for everybody with the first one. Called by the clean-up until it answers {done: true}; a crash between two calls loses
+-- nothing. The chat's own row stays until p_forget, when its objects are gone: it is what the clean-up finds.
+-- {done: true, gone: true}: there is nothing to remove (any more), or it is not due. Locks: chat.
+create or replace function app.chat_purge(p_organization_id uuid, p_chat_id uuid, p_limit integer, p_forget boolean)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
+  v_table text;
+  v_removed integer;
+  c app.chats;
+begin
+  select * into c from app.chats where organization_id = p_organization_id and id = p_chat_id for no key update;
+  if not found then
+    return '{"done": true, "gone": true}';
+  end if;
+  if c.removed_at is null then
+    -- A turn that holds a slot is counted: its lease ends first.
+    if c.status <> 'archived' or c.archived_at > clock_timestamp() - interval '30 days' or exists (
+        select 1 from app.messages m
+          join app.run_requests r on r.organization_id = m.organization_id and r.message_id = m.id
+          where m.organization_id = p_organization_id and m.chat_id = c.id
+            and r.state in ('published', 'leased', 'started')) then
+      return '{"done": true, "gone": true}';
+    end if;
+    update app.chats set removed_at = clock_timestamp(), updated_at = clock_timestamp()
+      where organization_id = p_organization_id and id = c.id;
+  end if;
+  foreach v_table in array array['chat_attachments', 'messages'] loop
+    execute format('delete from app.%1$I where ctid = any (array(
+      select ctid from app.%1$I where organization_id = $1 and chat_id = $2 limit $3))', v_table)
+      using p_organization_id, c.id, p_limit;
+    get diagnostics v_removed = row_count;
+    if v_removed > 0 then
+      return jsonb_build_object('done', false, 'gone', false);
+    end if;
+  end loop;
+  if p_forget then
+    delete from app.chats where organization_id = p_organization_id and id = c.id;
+  end if;
+  return jsonb_build_object('done', true, 'gone', p_forget);
+end
+$$;
+
+alter function app.chat_purge owner to runner_scoped;
+revoke all on function app.chat_purge from public;
+grant execute on function app.chat_purge to runner_jobs;
