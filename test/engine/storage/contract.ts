@@ -45,6 +45,21 @@ export async function allKeys(storage: Storage, prefix: string, limit = 200): Pr
   return pages;
 }
 
+/** Every method of a storage, called once. */
+export function everyCall(storage: Storage): Record<string, () => Promise<unknown>> {
+  return {
+    put: () => storage.put('a/b', from('x')),
+    large: () => storage.put('a/b', mebibytes(6)),
+    get: () => storage.get('a/b'),
+    stat: () => storage.stat('a/b'),
+    delete: () => storage.delete('a/b'),
+    deletePrefix: () => storage.deletePrefix('a/'),
+    list: () => storage.list('a/'),
+    removeAbandoned: () => storage.removeAbandoned(0),
+    check: () => storage.check(),
+  };
+}
+
 function wholeObjects(t: Test, open: OpenPlace): void {
   t.test('what is put comes back whole and hashed, whatever its size', async (t) => {
     const { storage, unfinished } = await open(t);

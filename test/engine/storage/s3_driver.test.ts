@@ -4,11 +4,11 @@ import { PassThrough } from 'node:stream';
 import { buffer, text } from 'node:stream/consumers';
 import { CreateMultipartUploadCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import t from 'tap';
-import { openStorage, type Storage, StorageUnavailableError, storagePlace } from '../../../engine/storage/index.ts';
+import { openStorage, StorageUnavailableError, storagePlace } from '../../../engine/storage/index.ts';
 import { startProxy } from '../../support/proxy.ts';
 import { s3Url, startS3 } from '../../support/s3.ts';
 import { until } from '../../support/wait.ts';
-import { from, MiB, mebibytes, storageContract } from './contract.ts';
+import { everyCall, from, MiB, mebibytes, storageContract } from './contract.ts';
 import { oddPrefix, openS3Place, s3Client } from './s3_place.ts';
 
 // The machine's own credentials and role must not reach the tests.
@@ -17,21 +17,6 @@ process.env['AWS_EC2_METADATA_DISABLED'] = 'true';
 
 const s3 = await startS3(t);
 const fresh = () => openS3Place(s3.storageUrl(oddPrefix()), s3.settings);
-
-/** Every method of a storage, called once. */
-function everyCall(storage: Storage): Record<string, () => Promise<unknown>> {
-  return {
-    put: () => storage.put('a/b', from('x')),
-    large: () => storage.put('a/b', mebibytes(6)),
-    get: () => storage.get('a/b'),
-    stat: () => storage.stat('a/b'),
-    delete: () => storage.delete('a/b'),
-    deletePrefix: () => storage.deletePrefix('a/'),
-    list: () => storage.list('a/'),
-    removeAbandoned: () => storage.removeAbandoned(0),
-    check: () => storage.check(),
-  };
-}
 
 storageContract(t, async () => fresh());
 
