@@ -7,10 +7,21 @@ import fc from 'fast-check';
 import t from 'tap';
 import { errorEnvelopeSchema } from '../../api/http/envelope.ts';
 import { publishBuiltinCatalog } from '../../engine/catalog/index.ts';
-import { runOutputKey } from '../../engine/storage/index.ts';
+import { chatAttachmentKey, runOutputKey } from '../../engine/storage/index.ts';
 import { expectSuccess, runTask, sqlOf, workerOf } from '../support/api_fixtures.ts';
 import { SERVICE_TOKEN, startTestApp } from '../support/app.ts';
-import { claimNext, completeRun, createPlace, createTask, failRun, recordOutput, runNew } from '../support/fixtures.ts';
+import { createChat, exchange, putAttachment, send as say, startedTurn, text } from '../support/chat_fixtures.ts';
+import {
+  claimNext,
+  completeRun,
+  createPlace,
+  createSecondProfile,
+  createTask,
+  failRun,
+  type Place,
+  recordOutput,
+  runNew,
+} from '../support/fixtures.ts';
 import { type Operation, readOpenApi } from '../support/openapi.ts';
 import { type GeneratedRequest, requestArbitrary } from '../support/request_arbitrary.ts';
 import type { Hints, JsonSchema } from '../support/schema_arbitrary.ts';
@@ -65,17 +76,50 @@ async function makeWorld(): Promise<World> {
     requestId: claim.runRequestId,
     claimLease: claim.leaseToken,
     readyId: ready.id,
+    ...(await makeChats(place)),
     freshId: randomUUID(),
+  };
+}
+
+/** A chat that waits for a message, one whose answer waits for a runtime, one that is being answered; an attachment. */
+async function makeChats(place: Place): Promise<World> {
+  await createSecondProfile(sql, place, { kind: 'chat', key: 'talk' });
+  const chat = await createChat(sql, place);
+  const answer = await exchange(sql, place, chat.id, [text('Yes')]);
+  const attachmentId = randomUUID();
+  const key = chatAttachmentKey(place.organizationId, chat.id);
+  await putAttachment(sql.api, place, chat.id, { id: attachmentId, bytes: 'abc', storageKey: key });
+  await app.services.storage.put(key, Readable.from([Buffer.from('abc')]));
+  const turn = await startedTurn(sql, place);
+  await putAttachment(sql.api, place, turn.chatId, { id: attachmentId, bytes: 'abc', storageKey: key });
+  const waiting = await createChat(sql, place);
+  const { assistantMessage } = await say(sql.api, place, waiting.id);
+  return {
+    chatId: chat.id,
+    messageId: answer.id,
+    attachmentId,
+    turnRunId: turn.runId,
+    turnLease: turn.leaseToken,
+    waitingChatId: waiting.id,
+    waitingMessageId: assistantMessage.id,
   };
 }
 
 const placeholder = (...names: string[]) => fc.constantFrom(...names.map((name) => `@${name}@`));
 const filled = (text: string, world: World) => text.replace(/@(\w+)@/g, (whole, name) => world[name] ?? whole);
 
+function idOf(path: string): fc.Arbitrary<string> {
+  if (path.includes('/agent-profiles')) return placeholder('profileId');
+  if (path.includes('/chats')) return placeholder('chatId');
+  return path.includes('/messages') ? placeholder('messageId') : placeholder('doneRunId', 'runId');
+}
+
 /** What a value of this name should mostly be, in calls of this path. */
 function hintsOf({ path, operationId }: Operation): Hints {
   const taskRef = placeholder('readyId', 'readyId', 'readyId', 'failedId', 'runningId', 'claimedId', 'initiativeId');
-  const lease = placeholder(path.includes('run-requests') ? 'claimLease' : 'runLease');
+  const ofTurn = /\/(message|conversation)$|^\/internal\/runs\/.*\/attachments\//.test(path);
+  const lease = placeholder(path.includes('run-requests') ? 'claimLease' : ofTurn ? 'turnLease' : 'runLease');
+  const ofRun = ofTurn ? placeholder('turnRunId') : placeholder('runId', 'runId', 'doneRunId');
   return {
     organizationId: placeholder(operationId === 'createOrganization' ? 'freshId' : 'organizationId'),
     slug: fc.constant('s-@freshId@'),
@@ -85,8 +129,18 @@ function hintsOf({ path, operationId }: Operation): Hints {
     dependsOn: path.endsWith('/dependencies') ? taskRef : fc.array(taskRef, { maxLength: 2 }),
     parentId: placeholder('initiativeId'),
     runRequestId: placeholder('requestId'),
-    runId: path.includes('run-requests') ? placeholder('freshId') : placeholder('runId', 'runId', 'doneRunId'),
-    id: path.includes('agent-profiles') ? placeholder('profileId') : placeholder('doneRunId', 'runId'),
+    runId: path.includes('run-requests') ? placeholder('freshId') : ofRun,
+    id: idOf(path),
+    chatId: path.endsWith('/cancel') ? placeholder('waitingChatId') : placeholder('chatId'),
+    messageId: path.endsWith('/cancel') ? placeholder('waitingMessageId') : placeholder('messageId'),
+    attachmentId: operationId === 'putChatAttachment' ? placeholder('freshId') : placeholder('attachmentId'),
+    attachmentIds: fc.constantFrom([], ['@attachmentId@']),
+    pinnedTaskIds: fc.constantFrom([], ['@readyId@']),
+    answers: fc.constant([]),
+    parts: fc.constant([{ kind: 'text', text: 'Hello' }]),
+    baseRevision: fc.constant(1),
+    fileName: fc.constantFrom('a.txt', 'ä "b".TXT'),
+    mediaType: fc.constant('text/plain'),
     agentProfileId: placeholder('profileId'),
     ownerProfileKey: fc.constant('growth'),
     leaseToken: lease,
@@ -94,6 +148,10 @@ function hintsOf({ path, operationId }: Operation): Hints {
     'X-Organization-Id': placeholder('organizationId'),
     artifactIndex: fc.constant('0'),
     artifacts: fc.constantFrom([], [{ path: 'a.txt' }]),
+    output: fc.constant({
+      kind: 'task_result',
+      result: { kind: 'completed', summary: 's', artifacts: [{ path: 'a.txt' }] },
+    }),
     path: fc.constantFrom('a.txt', 'a.txt', 'dir/ä b.txt'),
     file: fc.constantFrom('swagger-ui.css', 'index.css'),
     expectedVersion: fc.constantFrom(1, 1, 1, 2),
@@ -161,6 +219,11 @@ async function send(operation: Operation, given: GeneratedRequest, world: World)
   const answered = once(outgoing, 'response');
   outgoing.end(body);
   const [response] = await answered;
+  if (response.headers['content-type'] === 'text/event-stream' && operation.method === 'GET') {
+    // It has no end.
+    response.destroy();
+    return { status: response.statusCode, type: 'text/event-stream', body: Buffer.alloc(0) };
+  }
   return { status: response.statusCode, type: String(response.headers['content-type']), body: await buffer(response) };
 }
 
@@ -193,7 +256,7 @@ function fault(operation: Operation, answer: Answer): string | undefined {
 
 /** After these succeed, what they acted on is over, and the rest of the round would see nothing but that. */
 const ending =
-  /^(startRun|markRunRunning|completeRun|failRun|cancelTask|retryTask|(create|update|delete)Organization|deleteMember|(update|delete)AgentProfile|updateTask)/;
+  /^(startRun|markRunRunning|completeRun|failRun|cancelTask|retryTask|(create|update|delete)Organization|deleteMember|(update|delete)AgentProfile|updateTask|createMessage|cancelMessage|(update|delete)Chat|writeRunMessage)/;
 
 async function fuzz(operation: Operation): Promise<Map<number, number>> {
   const statuses = new Map<number, number>();
