@@ -104,7 +104,7 @@ const canonical = (mediaType: string) => SAME[mediaType] ?? mediaType;
 export const attachmentQuery = {
   fileName: z
     .string()
-    .min(1)
+    .min(1, { abort: true })
     .refine((text) => [...text].length <= 255, 'must have at most 255 characters')
     .refine((text) => !/[/\p{Cc}]/u.test(text), 'must be a name without slashes and control characters')
     .refine((text) => path.extname(text).toLowerCase() in TYPES, `must end with ${ATTACHMENT_EXTENSIONS.join(', ')}`)
