@@ -41,7 +41,7 @@ export async function openJobs(t: TearDown, databaseUrl: string, settings: NodeJ
   const jobs = startJobs(config, createLogger('debug', 'jobs', { write }));
   t.teardown(() => jobs.stop());
   await Promise.race([jobs.ready, jobs.failed]);
-  return { ...jobs, logged, storage: openStorage(config.storageUrl), storageUrl: config.storageUrl };
+  return { ...jobs, logged, storage: openStorage(config.storageUrl, config.aws), storageUrl: config.storageUrl };
 }
 
 export type JobsProcess = Readonly<{
