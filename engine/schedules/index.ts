@@ -1,0 +1,2 @@
+export { parseExpression } from './expression.ts';
+export { nextFire } from './next_fire.ts';
