@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { ClientBase } from 'pg';
 import t from 'tap';
 import { createChat, createChatPlace, putAttachment, send } from './support/chat_fixtures.ts';
+import { insertSource, promote, recordHealth } from './support/context_fixtures.ts';
 import {
   appendLogs,
   completeRun,
@@ -32,7 +33,20 @@ type Outcome = 'reached' | 'hidden' | 'refused';
  * reads them; nobody else touches them. Exceptions are named here, by table.
  */
 const NOT_READ_BY_API = ['task_identifiers', 'idempotency_keys'];
-const READ_BY_JOBS = ['organizations', 'agent_profiles', 'tasks', 'run_requests', 'runs', 'dispatch', 'dispatch_lanes'];
+const READ_BY_JOBS = [
+  'organizations',
+  'agent_profiles',
+  'tasks',
+  'run_requests',
+  'runs',
+  'dispatch',
+  'dispatch_lanes',
+  'context_sources',
+  'context_revisions',
+  'context_documents',
+  'context_publications',
+  'context_health_reports',
+];
 /** What the named cross-tenant functions (runner_global) do to rows of every tenant. */
 const GLOBAL: Readonly<Record<string, readonly Verb[]>> = {
   organizations: ['select'],
@@ -41,6 +55,8 @@ const GLOBAL: Readonly<Record<string, readonly Verb[]>> = {
   tasks: ['select'],
   chats: ['select'],
   messages: ['select'],
+  context_publications: ['select'],
+  context_health_reports: ['select'],
   run_requests: ['select', 'update'],
   dispatch: ['select', 'update'],
   dispatch_lanes: ['select', 'update'],
@@ -107,6 +123,9 @@ async function createTenant(): Promise<Place> {
   const chat = await createChat(sql, place);
   await putAttachment(sql.api, place, chat.id);
   await send(sql.api, place, chat.id);
+  await insertSource(sql, place);
+  await promote(sql.api, place);
+  await recordHealth(sql.jobs, place);
   const member = { p_organization_id: organizationId, p_subject: 'me', p_role: 'owner' };
   await transition(sql.api, 'organization_member_put', member);
   await sql.api.query(`select app.idempotency_begin($1, 'c', 'POST', '/x', 'k', 'h')`, [organizationId]);

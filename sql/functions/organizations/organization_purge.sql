@@ -20,8 +20,9 @@ begin
   if not exists (select 1 from app.organizations where id = p_organization_id and deleted_at is not null) then
     perform app.fail(409, 'state_conflict', 'The organization is not deleted');
   end if;
-  foreach v_table in array array['run_logs', 'run_outputs', 'run_inputs', 'runs', 'run_requests',
+  foreach v_table in array array['run_logs', 'run_outputs', 'run_inputs', 'task_outcomes', 'runs', 'run_requests',
       'human_inbox_items', 'task_dependencies', 'task_inputs', 'chat_attachments', 'messages', 'chats',
+      'context_publications', 'context_documents', 'context_revisions', 'context_health_reports', 'context_sources',
       'idempotency_keys'] loop
     execute format('delete from app.%1$I where ctid = any (array(
       select ctid from app.%1$I where organization_id = $1 limit $2))', v_table) using p_organization_id, p_limit;

@@ -1,0 +1,29 @@
+-- Records a health report whose file is stored: the next revision of the organization's reports.
+-- p_report: {assessment, context, storageKey, sizeBytes, sha256}. Returns {report}, the row.
+-- Locks: an advisory one of the organization's reports. Codes: 404 organization_not_found.
+create or replace function app.context_health_record(p_organization_id uuid, p_report jsonb)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
+  h app.context_health_reports;
+begin
+  perform pg_advisory_xact_lock(hashtextextended('context_health:' || p_organization_id, 0));
+  if not exists (select 1 from app.organizations where id = p_organization_id and deleted_at is null) then
+    perform app.fail(404, 'organization_not_found', 'Organization not found');
+  end if;
+  insert into app.context_health_reports
+      (organization_id, revision, version, assessment, context, storage_key, size_bytes, sha256, created_at)
+    values (p_organization_id, coalesce((select max(revision) from app.context_health_reports
+        where organization_id = p_organization_id), 0) + 1, 3, p_report ->> 'assessment', p_report -> 'context',
+      p_report ->> 'storageKey', (p_report ->> 'sizeBytes')::bigint, p_report ->> 'sha256', clock_timestamp())
+    returning * into h;
+  return jsonb_build_object('report', to_jsonb(h));
+end
+$$;
+
+alter function app.context_health_record owner to runner_scoped;
+revoke all on function app.context_health_record from public;
+grant execute on function app.context_health_record to runner_jobs;

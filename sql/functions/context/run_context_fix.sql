@@ -1,0 +1,21 @@
+-- Gives a run the documents that are published at its start, as context/{scope}/{path}: the organization's scope and, for a
+-- profile of a department, that department's; for the others all scopes. Later promotions are for later runs.
+-- An input of the task with the same path goes first.
+create or replace function app.run_context_fix(p_organization_id uuid, p_run_id uuid, p_department text)
+  returns void
+  language sql
+  set search_path = pg_catalog, pg_temp
+as $$
+  insert into app.run_inputs (organization_id, run_id, path, role, media_type, size, sha256, storage_key)
+    select p_organization_id, p_run_id, format('context/%s/%s', d.scope, d.path), 'instructions', 'application/json',
+        d.size_bytes, d.sha256, d.storage_key
+      from app.context_publications p
+      join app.context_documents d on d.organization_id = p.organization_id and d.scope = p.scope
+        and d.revision = p.revision
+      where p.organization_id = p_organization_id
+        and (p_department is null or p.scope in ('organization', p_department))
+    on conflict (organization_id, run_id, path) do nothing
+$$;
+
+alter function app.run_context_fix owner to runner_scoped;
+revoke all on function app.run_context_fix from public;

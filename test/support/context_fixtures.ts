@@ -1,0 +1,107 @@
+// Context as tests work with it, made through the transitions with the rights of the API.
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import { OWNER, type Place, sha256 } from './fixtures.ts';
+import { type Answer, type Connection, type Sql, transition } from './transitions.ts';
+
+const documentSchema = z.looseObject({
+  path: z.string(),
+  kind: z.string(),
+  sha256: z.string(),
+  source_ids: z.array(z.string()),
+});
+const revisionSchema = z.looseObject({
+  scope: z.string(),
+  revision: z.number(),
+  base_revision: z.number(),
+  created_by: z.looseObject({ kind: z.string() }),
+  documents: z.array(documentSchema),
+});
+export type Revision = z.output<typeof revisionSchema>;
+const revisionAnswer = z.object({ revision: revisionSchema });
+
+/** A document as it is handed to `context_promote`; nothing is stored for it. */
+export function document(path: string, fields: Answer = {}) {
+  return {
+    kind: 'facts',
+    path,
+    storageKey: `documents/${randomUUID()}`,
+    sizeBytes: 15,
+    sha256: sha256(path),
+    ...fields,
+  };
+}
+
+type Promotion = Readonly<{
+  scope?: string;
+  base?: number | null;
+  documents?: readonly Answer[];
+  actor?: Answer;
+  taskRef?: string;
+}>;
+
+export async function promote(connection: Connection, place: Place, fields: Promotion = {}): Promise<Revision> {
+  const { scope = 'organization', base = 0, documents = [document('facts.json')], actor = OWNER, taskRef } = fields;
+  const answer = await transition(connection, 'context_promote', {
+    p_organization_id: place.organizationId,
+    p_scope: scope,
+    p_base_revision: base,
+    p_documents: JSON.stringify(documents),
+    p_actor: actor,
+    ...(taskRef === undefined ? {} : { p_task_ref: taskRef }),
+  });
+  return revisionAnswer.parse(answer).revision;
+}
+
+const sourceSchema = z.looseObject({
+  id: z.string(),
+  status: z.string(),
+  storage_key: z.string(),
+  error: z.looseObject({}).nullable(),
+});
+export type Source = z.output<typeof sourceSchema>;
+
+/** A source of the onboarding, which its transitions record; ingested unless the fields say otherwise. */
+export async function insertSource(sql: Sql, place: Place, fields: Answer = {}): Promise<Source> {
+  const source = {
+    origin: 'onboarding',
+    status: 'ingested',
+    kind: 'file',
+    fileName: 'plan.txt',
+    mediaType: 'text/plain',
+    sizeBytes: 4,
+    sha256: sha256('plan'),
+    storageKey: `sources/${randomUUID()}`,
+    ...fields,
+  };
+  const { rows } = await sql.owner.query('select to_jsonb(app.context_source_insert($1, $2)) as source', [
+    place.organizationId,
+    source,
+  ]);
+  return sourceSchema.parse(rows[0].source);
+}
+
+export async function markSource(connection: Connection, place: Place, id: string, status: string, error?: Answer) {
+  const answer = await transition(connection, 'context_source_mark', {
+    p_organization_id: place.organizationId,
+    p_source_id: id,
+    p_status: status,
+    p_error: error ?? null,
+  });
+  return z.object({ source: sourceSchema.nullable() }).parse(answer).source;
+}
+
+export async function recordHealth(connection: Connection, place: Place, fields: Answer = {}): Promise<Answer> {
+  const answer = await transition(connection, 'context_health_record', {
+    p_organization_id: place.organizationId,
+    p_report: {
+      assessment: 'full_audit',
+      context: {},
+      storageKey: `health/${randomUUID()}`,
+      sizeBytes: 2,
+      sha256: sha256('{}'),
+      ...fields,
+    },
+  });
+  return z.object({ report: z.looseObject({ revision: z.number() }) }).parse(answer).report;
+}
