@@ -169,6 +169,8 @@ const LISTS: Readonly<Record<string, readonly string[]>> = {
   task_dependencies: ['task_id, created_at, id'],
   agent_profiles: ['created_at, id'],
   human_inbox_items: ['status, created_at, id'],
+  context_sources: ['created_at, id'],
+  context_documents: ['scope, revision, path'],
 };
 
 t.test('every list has the index that its sort needs', async (test) => {
@@ -204,6 +206,7 @@ t.test('functions belong to the roles that limit them', async (test) => {
     [
       'agent_catalog_publish',
       'agent_catalog_publish_if_none',
+      'context_health_due',
       'dispatch_due',
       'dispatch_totals',
       'idempotency_keys_clean',
@@ -214,7 +217,15 @@ t.test('functions belong to the roles that limit them', async (test) => {
   );
   test.same(
     rows.filter((row) => row.owner === 'runner_owner').map((row) => row.name),
-    ['agent_catalogs_keep', 'current_organization', 'messages_keep_revision', 'tasks_raise_version', 'uuid_v7'],
+    [
+      'agent_catalogs_keep',
+      'context_rows_keep',
+      'context_sources_keep',
+      'current_organization',
+      'messages_keep_revision',
+      'tasks_raise_version',
+      'uuid_v7',
+    ],
     'the owner of the tables owns no function that runs with its rights',
   );
   test.same(
