@@ -1,0 +1,167 @@
+import { Agent, type Dispatcher, request } from 'undici';
+import { isPublicAddress } from './address.ts';
+import { boundedBody } from './body.ts';
+import { checkedConnector, type Resolve, resolveName } from './connector.ts';
+import { NetError, netError } from './errors.ts';
+import { parseUrl } from './url.ts';
+
+export const USER_AGENT = 'BusinessRunner/0.1';
+const MAX_REDIRECTS = 5;
+const MAX_HEADER_BYTES = 16 * 1024;
+const REDIRECTS = new Set([301, 302, 303, 307, 308]);
+
+export type WebRequest = Readonly<{
+  method?: 'GET' | 'POST';
+  headers?: Readonly<Record<string, string>>;
+  body?: string;
+  /** Bytes of the body as sent, and after decompression (default 10 MiB). */
+  maxBytes?: number;
+  /** From the first look at the name to the last byte, redirects included (default 30 s). */
+  totalMs?: number;
+  /** Longest wait for headers and for the next bytes (default 10 s). */
+  idleMs?: number;
+  signal?: AbortSignal | undefined;
+  /** Asked before each address is, the first one and those of redirects; it ends the request by throwing. */
+  beforeHop?: (url: URL) => void | Promise<void>;
+}>;
+
+export type WebAnswer = Readonly<{
+  /** After all redirects. */
+  url: URL;
+  status: number;
+  /** By lower-case name; the last one of several. */
+  headers: Readonly<Record<string, string>>;
+  /** Decompressed, bounded, read once. Reading it throws NetError. */
+  body: AsyncIterable<Uint8Array>;
+  /** For answers whose body is not read to its end: closes the connection. */
+  discard(): void;
+}>;
+
+export type WebClient = Readonly<{
+  /**
+   * Asks an address that a user chose. GET follows up to five redirects, each checked like the first; POST none.
+   * Nothing is sent but what is given here: no cookies, no credentials of ours.
+   * @throws NetError, the signal's reason, or what `beforeHop` throws
+   */
+  fetch(address: string | URL, options?: WebRequest): Promise<WebAnswer>;
+  close(): Promise<void>;
+}>;
+
+export type WebClientOptions = Readonly<{
+  /** For tests, and for servers that the operator named: any address is asked. */
+  allowPrivateAddresses?: boolean;
+  /** Which addresses count as public (default: those that are). */
+  allows?: (address: string) => boolean;
+  resolve?: Resolve;
+  ca?: string;
+  connectMs?: number;
+}>;
+
+function headersOf(answer: Dispatcher.ResponseData): Record<string, string> {
+  const entries = Object.entries(answer.headers).map(([name, value]) => {
+    return [name.toLowerCase(), (Array.isArray(value) ? value.at(-1) : value) ?? ''] as const;
+  });
+  return Object.fromEntries(entries);
+}
+
+/** Ends what is under way with a reason of its own when the time is over. */
+function deadline(ms: number, error: () => NetError): { signal: AbortSignal; clear: () => void } {
+  const controller = new AbortController();
+  const timer = setTimeout(() => controller.abort(error()), ms);
+  timer.unref();
+  return { signal: controller.signal, clear: () => clearTimeout(timer) };
+}
+
+/** A client for addresses that users choose (design/providers.md, trap 3). */
+export function createWebClient(options: WebClientOptions = {}): WebClient {
+  const { resolve = resolveName, connectMs = 5_000, ca } = options;
+  const allows = options.allowPrivateAddresses ? () => true : (options.allows ?? isPublicAddress);
+  const agent = new Agent({
+    connect: checkedConnector({ resolve, allows, timeoutMs: connectMs, ca }),
+    connections: 4,
+    pipelining: 1,
+    maxHeaderSize: MAX_HEADER_BYTES,
+    allowH2: false,
+    // Both are kept here, to the millisecond.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  });
+
+  async function ask(url: URL, given: WebRequest, signals: AbortSignal[]): Promise<Dispatcher.ResponseData> {
+    const host = url.host;
+    const headers = deadline(given.idleMs ?? 10_000, () => new NetError('timed_out', `${host} does not answer.`));
+    try {
+      return await request(url, {
+        dispatcher: agent,
+        method: given.method ?? 'GET',
+        headers: { 'user-agent': USER_AGENT, 'accept-encoding': 'gzip, br', ...given.headers },
+        ...(given.body === undefined ? {} : { body: given.body }),
+        signal: AbortSignal.any([...signals, headers.signal]),
+      });
+    } catch (error) {
+      throw netError(error, url.hostname);
+    } finally {
+      headers.clear();
+    }
+  }
+
+  async function follow(first: URL, given: WebRequest, signals: AbortSignal[]) {
+    const seen = new Set<string>();
+    let url = first;
+    let sent = given;
+    for (;;) {
+      if (seen.has(url.href)) throw new NetError('redirect_loop', `${first.host} leads in a circle.`);
+      if (seen.size > MAX_REDIRECTS) {
+        throw new NetError('too_many_redirects', `${first.host} redirects more than ${MAX_REDIRECTS} times.`);
+      }
+      seen.add(url.href);
+      await given.beforeHop?.(url);
+      const answer = await ask(url, sent, signals);
+      const location = headersOf(answer)['location'];
+      if (!REDIRECTS.has(answer.statusCode) || location === undefined || given.method === 'POST') {
+        return { url, answer };
+      }
+      // Its bytes are of no interest, and could be endless.
+      answer.body.on('error', () => {}).destroy();
+      const next = parseUrl(location, url);
+      // What was meant for one server (a key, say) is not for another.
+      if (next.origin !== url.origin) sent = { ...sent, headers: acceptOnly(sent.headers) };
+      url = next;
+    }
+  }
+
+  return {
+    async fetch(address, given = {}) {
+      const first = parseUrl(address);
+      const { totalMs = 30_000, idleMs = 10_000, maxBytes = 10 * 1024 * 1024 } = given;
+      const total = deadline(
+        totalMs,
+        () => new NetError('timed_out', `${first.host} takes longer than ${totalMs} ms.`),
+      );
+      const signals = given.signal ? [given.signal, total.signal] : [total.signal];
+      try {
+        given.signal?.throwIfAborted();
+        const { url, answer } = await follow(first, given, signals);
+        const headers = headersOf(answer);
+        answer.body.once('close', total.clear);
+        // Without a reader an abort would be an unhandled error; the reader gets it in its loop.
+        answer.body.on('error', () => {});
+        return {
+          url,
+          status: answer.statusCode,
+          headers,
+          body: boundedBody(answer.body, headers['content-encoding'], { maxBytes, idleMs }, url.hostname),
+          discard: () => void answer.body.destroy(),
+        };
+      } catch (error) {
+        total.clear();
+        throw error;
+      }
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+function acceptOnly(headers: WebRequest['headers'] = {}): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => /^accept(-language)?$/i.test(name)));
+}
