@@ -169,6 +169,8 @@ const LISTS: Readonly<Record<string, readonly string[]>> = {
   task_dependencies: ['task_id, created_at, id'],
   agent_profiles: ['created_at, id'],
   human_inbox_items: ['status, created_at, id'],
+  chats: ['last_message_at, id', 'status, last_message_at, id'],
+  messages: ['chat_id, created_at, id'],
   context_sources: ['created_at, id'],
   context_documents: ['scope, revision, path'],
 };
@@ -206,6 +208,8 @@ t.test('functions belong to the roles that limit them', async (test) => {
     [
       'agent_catalog_publish',
       'agent_catalog_publish_if_none',
+      'chats_expired',
+      'chats_search',
       'context_health_due',
       'dispatch_due',
       'dispatch_totals',
@@ -223,6 +227,7 @@ t.test('functions belong to the roles that limit them', async (test) => {
       'context_sources_keep',
       'current_organization',
       'messages_keep_revision',
+      'search_grams',
       'tasks_raise_version',
       'uuid_v7',
     ],

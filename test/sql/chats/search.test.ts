@@ -1,0 +1,162 @@
+import { randomUUID } from 'node:crypto';
+import t from 'tap';
+import { z } from 'zod';
+import {
+  claimTurn,
+  completeTurn,
+  createChat,
+  createChatPlace,
+  exchange,
+  send,
+  startTurn,
+  text,
+  updateChat,
+  write,
+} from '../../support/chat_fixtures.ts';
+import type { Place } from '../../support/fixtures.ts';
+import { scenarios } from '../../support/invariants.ts';
+import { openSql, transition } from '../../support/transitions.ts';
+
+const sql = await openSql(t);
+const scenario = scenarios(t, sql);
+
+const rowSchema = z.object({ id: z.string(), title: z.string(), at: z.string() });
+type Row = z.output<typeof rowSchema>;
+type Fields = Readonly<{ status?: string; from?: Row; inclusive?: boolean; backward?: boolean; limit?: number }>;
+
+async function search(place: Pick<Place, 'organizationId'>, words: string, fields: Fields = {}): Promise<Row[]> {
+  const { rows } = await sql.api.query(
+    `select id, title, (extract(epoch from last_message_at) * 1000000)::bigint::text as at
+     from app.chats_search($1, $2, $3, $4, $5, $6, $7, $8)`,
+    [
+      place.organizationId,
+      words,
+      fields.status ?? null,
+      fields.from?.at ?? null,
+      fields.from?.id ?? null,
+      fields.inclusive ?? false,
+      fields.backward ?? false,
+      fields.limit ?? 100,
+    ],
+  );
+  return z.array(rowSchema).parse(rows);
+}
+
+const titles = (rows: readonly Row[]) => rows.map(({ title }) => title);
+
+scenario('titles and visible text are searched, whatever their case, latest message first', async (test) => {
+  const place = await createChatPlace(sql);
+  const inTitle = await createChat(sql, place, { title: 'ÄRGER with shoes' });
+  const inMessage = await createChat(sql, place, { title: 'second' });
+  await exchange(sql, place, inMessage.id, [text('All is well')], { parts: [text('My ärger'), text('about Hats')] });
+  const inAnswer = await createChat(sql, place, { title: 'third' });
+  const parts = [text('No Ärger here'), { kind: 'question', question: 'gloves?', options: ['gloves'] }];
+  await exchange(sql, place, inAnswer.id, parts);
+  test.same(titles(await search(place, 'ärger')), ['third', 'second', 'ÄRGER with shoes']);
+  test.same(titles(await search(place, 'HATS')), ['second']);
+  test.same(titles(await search(place, 'shoes')), ['ÄRGER with shoes']);
+  test.same(titles(await search(place, 'gloves')), [], 'only text parts are searched');
+  await updateChat(sql.api, place, inTitle.id, { status: 'archived' });
+  test.same(titles(await search(place, 'ärger', { status: 'open' })), ['third', 'second']);
+  test.same(titles(await search(place, 'ärger', { status: 'archived' })), ['ÄRGER with shoes']);
+});
+
+scenario('no character is special, and one is enough', async (test) => {
+  const place = await createChatPlace(sql);
+  for (const [title, words] of Object.entries({
+    percent: '100% sure',
+    underscore: 'snake_case',
+    backslash: String.raw`C:\temp`,
+    kanji: '東京へ行く',
+    plain: '100 sure snakecase',
+  })) {
+    await exchange(sql, place, (await createChat(sql, place, { title })).id, [text('ok')], { parts: [text(words)] });
+  }
+  const found = async (words: string) => titles(await search(place, words));
+  test.same(await found('100%'), ['percent']);
+  test.same(await found('%'), ['percent']);
+  test.same(await found('_'), ['underscore']);
+  test.same(await found('e_c'), ['underscore']);
+  test.same(await found('\\'), ['backslash']);
+  test.same(await found(String.raw`:\t`), ['backslash']);
+  test.same(await found('東京'), ['kanji']);
+  test.same(await found('行'), ['kanji']);
+  test.same(await found('京東'), []);
+  test.same(await found(`' or true --`), []);
+});
+
+scenario('an answer is found once it is final', async (test) => {
+  const place = await createChatPlace(sql);
+  const chat = await createChat(sql, place);
+  await send(sql.api, place, chat.id);
+  const turn = await startTurn(sql.api, await claimTurn(sql, place));
+  await write(sql.api, turn, 1, { append: 'pelican' });
+  test.same(await search(place, 'pelican'), []);
+  await completeTurn(sql.api, turn, { parts: [text('A pelican indeed')] });
+  test.equal((await search(place, 'pelican')).length, 1);
+});
+
+scenario('nothing of another, a deleted or an unknown organization is found', async (test) => {
+  const [place, other] = [await createChatPlace(sql), await createChatPlace(sql)];
+  await createChat(sql, place, { title: 'ostrich' });
+  test.same(await search(other, 'ostrich'), []);
+  test.same(await search({ organizationId: randomUUID() }, 'ostrich'), []);
+  await transition(sql.api, 'organization_delete', { p_organization_id: place.organizationId });
+  test.same(await search(place, 'ostrich'), []);
+});
+
+/** Chats as rows, more than a walk reads: `common` everywhere, `older` in the older half, `rare` in one old chat. */
+async function manyChats(place: Place): Promise<void> {
+  await sql.owner.query(
+    `insert into app.chats (organization_id, title, last_message_at)
+     select $1, 'chat ' || n, timestamptz '2026-01-01' + n * interval '1 minute' from generate_series(1, 100) n`,
+    [place.organizationId],
+  );
+  await sql.owner.query(
+    `insert into app.messages (organization_id, chat_id, role, status, parts, search_text, completed_at, created_at, updated_at)
+     select c.organization_id, c.id, 'user', 'complete', '[]', 'common'
+         || case when c.last_message_at < '2026-01-01 00:50Z' then ' older' else '' end
+         || case when c.title in ('chat 3', 'chat 70') and m.n = 1 then ' rare' else '' end,
+       now(), c.last_message_at + m.n * interval '1 second', now()
+     from app.chats c cross join generate_series(1, 70) m(n) where c.organization_id = $1`,
+    [place.organizationId],
+  );
+}
+
+scenario('the walk and the index find the same, page by page in both directions', async (test) => {
+  const place = await createChatPlace(sql);
+  await manyChats(place);
+  // One chat alone is longer than the walk reads of it; what is searched is in its first message.
+  const long = await createChat(sql, place, { title: 'long' });
+  await sql.owner.query(
+    `insert into app.messages (organization_id, chat_id, role, status, parts, search_text, completed_at, created_at, updated_at)
+     select $1, $2, 'user', 'complete', '[]', case n when 1 then 'rare older' else 'x' end, now(), now() + n * interval '1 s', now()
+     from generate_series(1, 600) n`,
+    [place.organizationId, long.id],
+  );
+  await sql.owner.query('analyze app.messages');
+  for (const words of ['common', 'older', 'rare', 'chat 7', 'ra', 'old', 'zz', 'e', ' o', 'nowhere']) {
+    const { rows } = await sql.owner.query(
+      `select c.title from app.chats c where c.organization_id = $1 and (strpos(c.title, $2) > 0 or exists (
+         select from app.messages m where m.organization_id = $1 and m.chat_id = c.id and strpos(m.search_text, $2) > 0))
+       order by c.last_message_at desc, c.id desc`,
+      [place.organizationId, words],
+    );
+    const expected = rows.map(({ title }) => title);
+    test.same(titles(await search(place, words, { limit: 1000 })), expected, words);
+    const paged: Row[] = [];
+    for (;;) {
+      const from = paged.at(-1);
+      const page = await search(place, words, { limit: 7, ...(from ? { from } : {}) });
+      paged.push(...page);
+      if (page.length < 7) break;
+    }
+    test.same(titles(paged), expected, `${words}, forwards`);
+    const last = paged.at(-1);
+    if (!last) continue;
+    const back = await search(place, words, { from: last, backward: true, limit: 1000 });
+    test.same(titles(back).toReversed(), expected.slice(0, -1), `${words}, backwards`);
+    const inclusive = await search(place, words, { from: last, inclusive: true });
+    test.same(titles(inclusive), expected.slice(-1), `${words}, at`);
+  }
+});
