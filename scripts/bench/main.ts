@@ -3,17 +3,18 @@ import { measureCommits } from './commits.ts';
 import { measureHttpLifecycles } from './http_lifecycle.ts';
 import { measureLists } from './lists.ts';
 import { measureQueue } from './queue.ts';
+import { measureSearch, seedMessages } from './search.ts';
 import { seedOrganizations, seedTasks } from './seed.ts';
 import { startBenchApi, startBenchServer } from './server.ts';
 import { measureSqlLifecycles, STEPS } from './sql_lifecycle.ts';
 import { measureWake } from './wake.ts';
 
-const HELP = `npm run bench [-- --quick] [-- --only sql,http,queue,wake,lists]
+const HELP = `npm run bench [-- --quick] [-- --only sql,http,queue,wake,lists,search]
 
 Measures a Postgres of its own on this machine and prints a table; --quick takes seconds instead of minutes and says less.
 `;
 const WORKERS = [1, 8, 32] as const;
-const SECTIONS = ['sql', 'http', 'queue', 'wake', 'lists'] as const;
+const SECTIONS = ['sql', 'http', 'queue', 'wake', 'lists', 'search'] as const;
 
 function row(name: string, value: string, note = ''): void {
   process.stdout.write(`${name.padEnd(46)} ${value.padStart(12)}  ${note}\n`);
@@ -103,6 +104,19 @@ async function main(): Promise<void> {
         );
       }
       await api.stop();
+    }
+    if (wanted('search')) {
+      const [organizationId = ''] = (await seedOrganizations(db, 1)).organizationIds;
+      const many = quick ? 10_000 : 100_000;
+      await seedMessages(db, organizationId, many);
+      await db.query('vacuum analyze');
+      for (const { name, found, p50, max } of await measureSearch(db, organizationId, 20)) {
+        row(
+          `search ${name}`,
+          `${p50.toFixed(1)} ms`,
+          `at most ${max.toFixed(1)} ms; ${found} of ${many / 20} chats, a page is 50`,
+        );
+      }
     }
   } finally {
     await db.end();
