@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { ASSESSMENTS } from '../engine/context/index.ts';
 
 const nothing = z.strictObject({});
 
@@ -11,6 +12,10 @@ export const catalog = {
   idempotency_keys__clean: nothing,
   storage__clean: nothing,
   jobs__check: nothing,
+  context_sources__ingest: z.strictObject({ organizationId: z.uuid() }),
+  context_health__assess: z.strictObject({ organizationId: z.uuid(), assessment: z.enum(ASSESSMENTS) }),
+  context_health__schedule: nothing,
+  context_files__clean: z.strictObject({ organizationId: z.uuid() }),
 } as const satisfies Readonly<Record<string, z.ZodType>>;
 
 export type TaskName = keyof typeof catalog;

@@ -13,6 +13,7 @@ export const crontab: readonly (CronItem & { readonly task: TaskName })[] = [
     options: { jobKey: DISPATCH.key, priority: DISPATCH.priority },
   },
   { task: 'idempotency_keys__clean', match: '7 * * * *', options: { jobKey: 'idempotency_keys__clean' } },
+  { task: 'context_health__schedule', match: '12 * * * *', options: { jobKey: 'context_health__schedule' } },
   { task: 'chats__clean', match: '22 * * * *', options: { jobKey: 'chats__clean' } },
   { task: 'storage__clean', match: '37 * * * *', options: { jobKey: 'storage__clean' } },
   { task: 'jobs__check', match: '52 * * * *', options: { jobKey: 'jobs__check' } },

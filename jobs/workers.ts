@@ -14,6 +14,10 @@ import { type Lifeline, openLifeline } from './recovery.ts';
 import type { OpenServices } from './services.ts';
 import type { AddJob, Task } from './task.ts';
 import { chatsClean } from './tasks/chats__clean.ts';
+import { contextFilesClean } from './tasks/context_files__clean.ts';
+import { contextHealthAssess } from './tasks/context_health__assess.ts';
+import { contextHealthSchedule } from './tasks/context_health__schedule.ts';
+import { contextSourcesIngest } from './tasks/context_sources__ingest.ts';
 import { dispatch } from './tasks/dispatch.ts';
 import { idempotencyKeysClean } from './tasks/idempotency_keys__clean.ts';
 import { jobsCheck } from './tasks/jobs__check.ts';
@@ -27,6 +31,10 @@ const tasks: Readonly<{ [N in TaskName]: Task<N> }> = {
   idempotency_keys__clean: idempotencyKeysClean,
   storage__clean: storageClean,
   jobs__check: jobsCheck,
+  context_sources__ingest: contextSourcesIngest,
+  context_health__assess: contextHealthAssess,
+  context_health__schedule: contextHealthSchedule,
+  context_files__clean: contextFilesClean,
 };
 
 /** Adds a job; one with the same key that waits is replaced, one that runs is left to end. */

@@ -71,7 +71,10 @@ export function openFileStorage(root: string): Storage {
     const base = await realpath(absolute);
     const expected = path.join(base, ...parts);
     const actual = await realpath(expected);
-    if (actual !== expected) throw new Error(`a symbolic link below the storage root: ${parts.join('/')}`);
+    if (actual !== expected) {
+      // What lies behind a link is none of ours: to readers the object is not there.
+      throw new StorageMissingError(parts.join('/'), `a symbolic link below the storage root: ${parts.join('/')}`);
+    }
     return actual;
   }
 
@@ -82,7 +85,7 @@ export function openFileStorage(root: string): Storage {
       const folder = await folderOf(parts.slice(0, -1));
       handle = await open(path.join(folder, parts.at(-1) ?? ''), constants.O_RDONLY | constants.O_NOFOLLOW);
     } catch (error) {
-      if (hasCode(error, 'ENOENT', 'ENOTDIR')) throw new StorageMissingError(key);
+      if (hasCode(error, 'ENOENT', 'ENOTDIR', 'ELOOP')) throw new StorageMissingError(key);
       throw diskError(error);
     }
     const stats = await handle.stat();

@@ -4,8 +4,12 @@ import { type S3Location, type S3Settings, s3Location } from './s3_location.ts';
 import type { Storage } from './storage.ts';
 
 export {
+  type ContextFile,
   chatAttachmentKey,
   chatPrefix,
+  contextKey,
+  contextKeyTime,
+  contextPrefix,
   organizationPrefix,
   runContextKey,
   runOutputKey,
@@ -23,6 +27,8 @@ export {
   StorageUnavailableError,
   type StoredObject,
 } from './storage.ts';
+
+export { checkVerified, type RecordedBytes, readVerified, StorageBrokenError, verifying } from './verified.ts';
 
 /** The driver with its SDK, which is large, is loaded where it is used alone. */
 function openS3Lazily(location: S3Location): Storage {

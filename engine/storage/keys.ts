@@ -52,3 +52,21 @@ export function chatPrefix(organizationId: string, chatId: string): string {
 export function chatAttachmentKey(organizationId: string, chatId: string): string {
   return `${chatPrefix(organizationId, chatId)}attachments/${randomUUID()}`;
 }
+
+/** All files of the context lie below this prefix. */
+export function contextPrefix(organizationId: string): string {
+  return `${organizationPrefix(organizationId)}context/`;
+}
+
+export type ContextFile = 'documents' | 'sources' | 'health';
+
+/** A fresh key for a file of the context. It says when it was made, so that what no row ever names is found by its age. */
+export function contextKey(organizationId: string, file: ContextFile): string {
+  return `${contextPrefix(organizationId)}${file}/${Date.now()}-${randomUUID()}`;
+}
+
+/** When a key of `contextKey` was made, in milliseconds; null for any other key. */
+export function contextKeyTime(key: string): number | null {
+  const made = /\/context\/(?:documents|sources|health)\/(\d{13})-[0-9a-f-]{36}$/.exec(key)?.[1];
+  return made === undefined ? null : Number(made);
+}

@@ -63,8 +63,8 @@ export type Storage = Readonly<{
 export class StorageMissingError extends Error {
   override name = 'StorageMissingError';
   readonly key: string;
-  constructor(key: string) {
-    super(`no stored object ${key}`);
+  constructor(key: string, message = `no stored object ${key}`) {
+    super(message);
     this.key = key;
   }
 }
