@@ -14,6 +14,7 @@ import { messageEndpoints } from './routes/messages.ts';
 import { organizationMemberEndpoints } from './routes/organization_members.ts';
 import { organizationEndpoints } from './routes/organizations.ts';
 import { runEndpoints } from './routes/runs.ts';
+import { scheduleEndpoints } from './routes/schedules.ts';
 import { systemEndpoints } from './routes/system.ts';
 import { taskEndpoints } from './routes/tasks.ts';
 import { workerEndpoints } from './routes/worker/index.ts';
@@ -27,6 +28,7 @@ export function apiEndpoints(): readonly Endpoint[] {
     ...agentProfileEndpoints(),
     ...taskEndpoints(),
     ...runEndpoints(),
+    ...scheduleEndpoints(),
     ...chatEndpoints(),
     ...messageEndpoints(),
     ...chatAttachmentEndpoints(),

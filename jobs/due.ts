@@ -2,7 +2,9 @@ import { sql } from 'slonik';
 import { z } from 'zod';
 import { call, type Queries, uuidArray } from '../engine/db/call.ts';
 import { findPostgresError, isTransient, isUnavailable } from '../engine/db/errors.ts';
+import { scoped } from '../engine/db/scope.ts';
 import { createThrottle, logThrottled } from '../engine/log.ts';
+import { nextFire } from '../engine/schedules/index.ts';
 import { createQuarantine } from './quarantine.ts';
 import type { JobServices } from './task.ts';
 
@@ -28,6 +30,29 @@ type Sort = Readonly<{
 
 /** What became of one request; of a chat's, which chat has a message in another state now. */
 const outcomeSchema = z.object({ outcome: z.string(), chatId: z.uuid().optional() });
+
+const scheduleSchema = z.object({
+  cron: z.string(),
+  timezone: z.string(),
+  fire_at: z.iso.datetime({ offset: true }),
+  now: z.iso.datetime({ offset: true }),
+});
+
+/** A due schedule as it stands, and the present of the database; undefined where it is not due (any more). */
+async function dueSchedule(db: Queries, { organizationId, ids }: Unit) {
+  return await db.maybeOne(
+    scoped(
+      organizationId,
+      scheduleSchema,
+      sql.fragment`
+        select s.cron, s.timezone, to_jsonb(s.next_run_at) #>> '{}' as fire_at,
+          to_jsonb(clock_timestamp()) #>> '{}' as now
+        from app.schedules s
+        where s.organization_id = scope.organization_id and s.id = ${ids[0] ?? null}::uuid
+          and s.next_run_at <= clock_timestamp()`,
+    ),
+  );
+}
 
 /** After the commit. @returns true when something was moved */
 function tell(
@@ -82,6 +107,24 @@ const sorts: Readonly<Record<string, Sort>> = {
       const args = { p_organization_id: organizationId, p_task_ids: uuidArray(ids) };
       await call(dispatchDb, 'tasks_wake', args, z.unknown());
       return true;
+    },
+  },
+  fire: {
+    batch: 1,
+    async move({ dispatchDb }, unit) {
+      const due = await dueSchedule(dispatchDb, unit);
+      if (!due) return false;
+      // After the present rather than after the fire: however many were missed, they are one task.
+      const next = nextFire(due.cron, due.timezone, new Date(due.now));
+      if (!next) throw new Error(`the schedule ${due.cron} never fires again`);
+      const args = {
+        p_organization_id: unit.organizationId,
+        p_schedule_id: unit.ids[0],
+        p_fire_at: due.fire_at,
+        p_next_run_at: next.toISOString(),
+      };
+      const { outcome } = await call(dispatchDb, 'schedule_fire', args, outcomeSchema);
+      return outcome === 'fired';
     },
   },
 };

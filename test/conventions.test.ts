@@ -169,6 +169,7 @@ const LISTS: Readonly<Record<string, readonly string[]>> = {
   task_dependencies: ['task_id, created_at, id'],
   agent_profiles: ['created_at, id'],
   human_inbox_items: ['status, created_at, id'],
+  schedules: ['created_at, id'],
   chats: ['last_message_at, id', 'status, last_message_at, id'],
   messages: ['chat_id, created_at, id'],
   context_sources: ['created_at, id'],

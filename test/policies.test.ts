@@ -14,6 +14,7 @@ import {
   runNext,
   sha256,
 } from './support/fixtures.ts';
+import { createSchedule } from './support/schedule_fixtures.ts';
 import { openSql, transition } from './support/transitions.ts';
 
 const sql = await openSql(t);
@@ -34,6 +35,7 @@ type Outcome = 'reached' | 'hidden' | 'refused';
  */
 const NOT_READ_BY_API = ['task_identifiers', 'idempotency_keys'];
 const READ_BY_JOBS = [
+  'schedules',
   'organizations',
   'agent_profiles',
   'tasks',
@@ -55,6 +57,7 @@ const GLOBAL: Readonly<Record<string, readonly Verb[]>> = {
   tasks: ['select'],
   chats: ['select'],
   messages: ['select'],
+  schedules: ['select'],
   context_publications: ['select'],
   context_health_reports: ['select'],
   run_requests: ['select', 'update'],
@@ -107,6 +110,7 @@ async function createTenant(): Promise<Place> {
   await appendLogs(sql.api, run, [logEntry(1)]);
   await recordOutput(sql.api, run, 'out.txt');
   await createTask(sql, place, { dependsOn: [first.id] });
+  await createSchedule(sql, place);
   await createTask(sql, place);
   const asking = await runNext(sql, place);
   await completeRun(sql.api, asking, { result: { kind: 'needs_input', question: '?' } });

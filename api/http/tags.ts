@@ -4,6 +4,8 @@ export const tags = {
   'Agent profiles': 'The agents of an organization, and the catalog of templates that they are provisioned from.',
   Tasks: 'Work to be done: hierarchy, dependencies, acceptance criteria and retry.',
   Runs: 'Attempts at tasks: status, logs, usage, what they were given and what they made.',
+  Inbox: 'Questions and notifications to people, and their answers.',
+  Schedules: 'Tasks made by the clock.',
   Chats: 'Conversations with the chat profile: messages, answers as they are written, attachments.',
   'Agent tools': 'What agents call during a run, and runtimes on their behalf.',
   Workers: 'Pulling run requests and holding their leases.',

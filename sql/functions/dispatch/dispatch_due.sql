@@ -57,6 +57,13 @@ as $$
               and q.created_at <= clock_timestamp() - make_interval(secs => p_chat_start_seconds)
             order by q.created_at limit p_limit) r
     group by r.organization_id
+  union all
+  select 'fire', s.organization_id, array_agg(s.id order by s.next_run_at)
+    from (select c.organization_id, c.id, c.next_run_at from app.schedules c
+            join app.organizations o on o.id = c.organization_id and o.deleted_at is null
+            where c.next_run_at <= clock_timestamp()
+            order by c.next_run_at limit p_limit) s
+    group by s.organization_id
 $$;
 
 alter function app.dispatch_due owner to runner_global;

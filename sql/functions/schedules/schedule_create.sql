@@ -1,0 +1,46 @@
+-- (none) → active (contract 4.12, decisions 8). p_schedule: {key, title, cron, timezone, taskTemplate, overlap}, validated in
+-- shape; p_next_run_at: its first fire, computed by the caller. A run that names no owner of the tasks means its own profile,
+-- and the template says so from then on.
+-- Locks: profile (shared) → run request of a capability.
+-- Codes: 400 validation_failed, 401 agent_unauthorized, 404 organization_not_found, 409 state_conflict.
+create or replace function app.schedule_create(
+  p_organization_id uuid, p_schedule jsonb, p_next_run_at timestamptz, p_actor jsonb)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
+  v_id uuid := app.uuid_v7();
+  v_template jsonb := p_schedule -> 'taskTemplate';
+  v_profile_id uuid;
+  v_actor jsonb;
+  s app.schedules;
+begin
+  v_profile_id := app.schedule_profile(p_organization_id, v_template);
+  v_actor := app.actor_require(p_organization_id, p_actor, null);
+  if not v_template ?| array['ownerAgentProfileId', 'ownerProfileKey'] and v_actor ? 'agentProfileId' then
+    v_template := v_template || jsonb_build_object('ownerAgentProfileId', v_actor -> 'agentProfileId');
+  elsif v_profile_id is null then
+    perform app.fail(400, 'validation_failed', 'The owner of the tasks is not a profile of this organization',
+      app.issue(case when v_template ? 'ownerProfileKey' then 'taskTemplate.ownerProfileKey'
+          else 'taskTemplate.ownerAgentProfileId' end,
+        'unknown_profile', 'names no agent profile of this organization'));
+  end if;
+  insert into app.schedules (organization_id, id, key, title, cron, timezone, task_template, overlap, next_run_at)
+    values (p_organization_id, v_id, coalesce(p_schedule ->> 'key', 'schedule-' || v_id),
+      coalesce(p_schedule ->> 'title', v_template ->> 'title'), p_schedule ->> 'cron', p_schedule ->> 'timezone',
+      v_template, coalesce(p_schedule ->> 'overlap', 'skip'), p_next_run_at)
+    on conflict (organization_id, key) do nothing
+    returning * into s;
+  if not found then
+    perform app.fail(409, 'state_conflict', 'Another schedule has this key',
+      app.issue('key', 'in_use', 'is the key of another schedule'));
+  end if;
+  return jsonb_build_object('schedule', to_jsonb(s));
+end
+$$;
+
+alter function app.schedule_create owner to runner_scoped;
+revoke all on function app.schedule_create from public;
+grant execute on function app.schedule_create to runner_api;

@@ -1,0 +1,26 @@
+-- Removes the schedule; the tasks that it made stay, and what a person was told about it is over.
+-- Locks: schedule → run request of a capability → inbox item.
+-- Codes: 401 agent_unauthorized, 404 organization_not_found | not_found (a repeat too), 409 state_conflict (suspended).
+create or replace function app.schedule_delete(p_organization_id uuid, p_schedule_ref text, p_actor jsonb)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
+  s app.schedules := app.schedule_find(p_organization_id, p_schedule_ref);
+begin
+  perform app.actor_require(p_organization_id, p_actor, null);
+  if s.id is null then
+    perform app.fail(404, 'not_found', 'Schedule not found');
+  end if;
+  update app.human_inbox_items set status = 'cancelled', updated_at = clock_timestamp()
+    where organization_id = p_organization_id and schedule_id = s.id and status = 'open';
+  delete from app.schedules where organization_id = p_organization_id and id = s.id;
+  return jsonb_build_object('schedule', to_jsonb(s));
+end
+$$;
+
+alter function app.schedule_delete owner to runner_scoped;
+revoke all on function app.schedule_delete from public;
+grant execute on function app.schedule_delete to runner_api;

@@ -1,0 +1,18 @@
+-- A schedule by its UUID or its key, its row locked; an unknown one has no id.
+create or replace function app.schedule_find(p_organization_id uuid, p_schedule_ref text)
+  returns app.schedules
+  language sql
+  set search_path = pg_catalog, pg_temp
+as $$
+  -- Keys never look like a UUID.
+  select s.* from app.schedules s
+    where s.organization_id = p_organization_id
+      and case
+        when p_schedule_ref ~* '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$'
+          then s.id = p_schedule_ref::uuid
+        else s.key = p_schedule_ref end
+    for no key update of s
+$$;
+
+alter function app.schedule_find owner to runner_scoped;
+revoke all on function app.schedule_find from public;

@@ -1,0 +1,71 @@
+-- A fire that is due: the schedule moves on to p_next_run_at, and one task is made of its template, keyed by schedule and
+-- fire time. None is made while the one before is open and overlap is skip, or work dispatch is stopped; while the
+-- organization is suspended; when its owner is disabled, or the task is refused (a person is told once).
+-- p_fire_at: the fire as the caller read it; p_next_run_at: the first one after the present, so that however many were
+-- missed meanwhile, they make this one task. Anything else than that state is left alone: called early, late or by several
+-- processes at once it changes nothing. p_now is for the tests of a stop of days.
+-- Locks: schedule → profile (shared) → … as task_create → inbox item.
+-- Returns {outcome: kept | fired | skipped | failed, taskId}.
+create or replace function app.schedule_fire(
+  p_organization_id uuid, p_schedule_id uuid, p_fire_at timestamptz, p_next_run_at timestamptz,
+  p_now timestamptz default clock_timestamp())
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
+  s app.schedules;
+  v_status text;
+  v_stopped boolean;
+  v_task jsonb;
+  v_reason text;
+begin
+  select * into s from app.schedules
+    where organization_id = p_organization_id and id = p_schedule_id for no key update;
+  if s.next_run_at is distinct from p_fire_at or s.next_run_at is null or s.next_run_at > p_now
+     or p_next_run_at <= p_fire_at then
+    return '{"outcome": "kept"}';
+  end if;
+  select status, work_dispatch_stopped_at is not null into v_status, v_stopped
+    from app.organizations where id = p_organization_id and deleted_at is null;
+  if not found then
+    return '{"outcome": "kept"}';
+  end if;
+  update app.schedules set next_run_at = p_next_run_at, updated_at = clock_timestamp()
+    where organization_id = s.organization_id and id = s.id;
+  if v_status = 'suspended' or (v_stopped or s.overlap = 'skip') and exists (
+      select 1 from app.tasks where organization_id = s.organization_id and schedule_id = s.id
+        and status in ('pending', 'blocked', 'running', 'waiting')) then
+    return '{"outcome": "skipped"}';
+  end if;
+
+  if app.schedule_profile(s.organization_id, s.task_template, true) is null then
+    perform app.schedule_failed(s, 'the profile that owns its tasks is disabled or gone', p_now);
+    return '{"outcome": "failed"}';
+  end if;
+  begin
+    v_task := app.task_create(s.organization_id, s.task_template || jsonb_build_object('dedupeKey',
+      format('schedule:%s:%s', s.id, to_char(p_fire_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI"Z"'))),
+      '{"kind": "owner"}') -> 'task';
+  exception when sqlstate 'RN400' or sqlstate 'RN404' or sqlstate 'RN409' then
+    get stacked diagnostics v_reason = message_text;
+    perform app.schedule_failed(s, v_reason, p_now);
+    return '{"outcome": "failed"}';
+  end;
+  update app.tasks set schedule_id = s.id
+    where organization_id = s.organization_id and id = (v_task ->> 'id')::uuid;
+  update app.schedules
+    set last_run_at = p_fire_at, last_task_id = (v_task ->> 'id')::uuid, failing_since = null
+    where organization_id = s.organization_id and id = s.id;
+  if s.failing_since is not null then
+    update app.human_inbox_items set status = 'cancelled', updated_at = clock_timestamp()
+      where organization_id = s.organization_id and schedule_id = s.id and status = 'open';
+  end if;
+  return jsonb_build_object('outcome', 'fired', 'taskId', v_task -> 'id');
+end
+$$;
+
+alter function app.schedule_fire owner to runner_scoped;
+revoke all on function app.schedule_fire from public;
+grant execute on function app.schedule_fire to runner_jobs;

@@ -1,0 +1,31 @@
+-- paused → active, from p_next_run_at on: the first fire after now, computed by the caller from the expression, which never
+-- changes. An active one stays as it is. A person is told anew if it cannot make its task.
+-- Locks: schedule → run request of a capability.
+-- Codes: 401 agent_unauthorized, 404 organization_not_found | not_found, 409 state_conflict (suspended).
+create or replace function app.schedule_resume(
+  p_organization_id uuid, p_schedule_ref text, p_next_run_at timestamptz, p_actor jsonb)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
+  s app.schedules := app.schedule_find(p_organization_id, p_schedule_ref);
+begin
+  perform app.actor_require(p_organization_id, p_actor, null);
+  if s.id is null then
+    perform app.fail(404, 'not_found', 'Schedule not found');
+  end if;
+  if s.status = 'paused' then
+    update app.schedules
+      set status = 'active', next_run_at = p_next_run_at, failing_since = null, updated_at = clock_timestamp()
+      where organization_id = p_organization_id and id = s.id
+      returning * into s;
+  end if;
+  return jsonb_build_object('schedule', to_jsonb(s));
+end
+$$;
+
+alter function app.schedule_resume owner to runner_scoped;
+revoke all on function app.schedule_resume from public;
+grant execute on function app.schedule_resume to runner_api;

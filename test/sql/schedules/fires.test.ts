@@ -1,0 +1,218 @@
+import t from 'tap';
+import {
+  cancelTask,
+  completeRun,
+  createInitiative,
+  createPlace,
+  type Place,
+  runNext,
+  setWorkDispatch,
+  taskRow,
+  updateOrganization,
+  updateProfile,
+} from '../../support/fixtures.ts';
+import { scenarios } from '../../support/invariants.ts';
+import {
+  changeSchedule,
+  createSchedule,
+  fire,
+  type ScheduleFields,
+  scheduledTasks,
+  scheduleItems,
+  scheduleRow,
+} from '../../support/schedule_fixtures.ts';
+import { openSession, openSql, transition } from '../../support/transitions.ts';
+
+const sql = await openSql(t);
+const scenario = scenarios(t, sql);
+
+const iso = (text: string | null) => text && new Date(text).toISOString();
+
+/** A schedule of every day at nine, whose next fire is the first of March. */
+function daily(place: Place, fields: ScheduleFields = {}) {
+  return createSchedule(sql, place, { nextRunAt: '2030-03-01T09:00:00.000Z', ...fields });
+}
+
+scenario('a fire makes the task of the template, and the schedule moves on', async (test) => {
+  const place = await createPlace(sql);
+  const schedule = await daily(place, {
+    taskTemplate: { title: 'Report', ownerProfileKey: place.profileKey, priority: 7, spec: { objective: 'Sum up' } },
+  });
+  const { outcome, taskId } = await fire(sql, place, schedule.id);
+  test.equal(outcome, 'fired');
+  test.match(await taskRow(sql, place, String(taskId)), {
+    title: 'Report',
+    status: 'pending',
+    priority: 7,
+    version: 1,
+    spec: { objective: 'Sum up' },
+    dedupe_key: `schedule:${schedule.id}:2030-03-01T09:00Z`,
+    schedule_id: schedule.id,
+  });
+  const after = await scheduleRow(sql, place, schedule.id);
+  test.match(after, { status: 'active', last_task_id: taskId });
+  test.equal(iso(after.last_run_at), '2030-03-01T09:00:00.000Z');
+  test.equal(iso(after.next_run_at), '2030-03-02T09:00:00.000Z');
+});
+
+scenario('a fire is one, however often and by however many it is called', async (test) => {
+  const place = await createPlace(sql);
+  const { id } = await daily(place, { overlap: 'allow' });
+  const at = { fireAt: '2030-03-01T09:00:00.000Z', now: '2030-03-01T09:00:01.000Z' };
+  const answers = await Promise.all(Array.from({ length: 4 }, () => fire(sql, place, id, at)));
+  test.same(answers.map(({ outcome }) => outcome).sort(), ['fired', 'kept', 'kept', 'kept']);
+  test.match(await fire(sql, place, id, at), { outcome: 'kept' });
+  test.equal((await scheduledTasks(sql, place, id)).length, 1);
+
+  const [one, two] = [await openSession(test, sql, 'runner_jobs'), await openSession(test, sql, 'runner_jobs')];
+  const next = { fireAt: '2030-03-02T09:00:00.000Z', now: '2030-03-02T09:00:01.000Z' };
+  await one.begin();
+  await fire(sql, place, id, { ...next, connection: one });
+  const second = fire(sql, place, id, { ...next, connection: two });
+  await two.waits();
+  await one.commit();
+  test.match(await second, { outcome: 'kept' });
+  test.equal((await scheduledTasks(sql, place, id)).length, 2);
+});
+
+scenario('nothing fires early, while it is paused, or for another organization', async (test) => {
+  const [place, other] = [await createPlace(sql), await createPlace(sql)];
+  const { id } = await daily(place);
+  test.match(await fire(sql, place, id, { now: '2030-03-01T08:59:59.999Z' }), { outcome: 'kept' });
+  const args = {
+    p_organization_id: other.organizationId,
+    p_schedule_id: id,
+    p_fire_at: '2030-03-01T09:00:00Z',
+    p_next_run_at: '2030-03-02T09:00:00Z',
+    p_now: '2030-03-01T09:00:00Z',
+  };
+  test.match(await transition(sql.jobs, 'schedule_fire', args), { outcome: 'kept' });
+  const own = { ...args, p_organization_id: place.organizationId };
+  const same = { ...own, p_next_run_at: args.p_fire_at };
+  test.match(await transition(sql.jobs, 'schedule_fire', same), { outcome: 'kept' }, 'it never stays where it is');
+  await changeSchedule(sql.api, place, 'pause', id);
+  test.match(await transition(sql.jobs, 'schedule_fire', own), { outcome: 'kept' });
+  test.same(await scheduledTasks(sql, place, id), []);
+});
+
+scenario('what three days of downtime missed is one task', async (test) => {
+  const place = await createPlace(sql);
+  const { id } = await daily(place, { cron: '0 */6 * * *', overlap: 'allow' });
+  test.match(await fire(sql, place, id, { now: '2030-03-04T10:30:00.000Z' }), { outcome: 'fired' });
+  test.equal((await scheduledTasks(sql, place, id)).length, 1);
+  const row = await scheduleRow(sql, place, id);
+  test.equal(iso(row.next_run_at), '2030-03-04T12:00:00.000Z');
+  test.match(await fire(sql, place, id, { now: '2030-03-04T10:30:01.000Z' }), { outcome: 'kept' });
+});
+
+scenario('what a pause missed is none', async (test) => {
+  const place = await createPlace(sql);
+  const { id } = await daily(place);
+  await changeSchedule(sql.api, place, 'pause', id);
+  await changeSchedule(sql.api, place, 'resume', id, { nextRunAt: '2030-03-05T09:00:00.000Z' });
+  const missed = { fireAt: '2030-03-01T09:00:00.000Z', now: '2030-03-04T12:00:00.000Z' };
+  test.match(await fire(sql, place, id, missed), { outcome: 'kept' });
+  test.same(await scheduledTasks(sql, place, id), []);
+  test.match(await fire(sql, place, id), { outcome: 'fired' });
+});
+
+scenario('with overlap skip a fire waits for no open task and makes none beside it', async (test) => {
+  const place = await createPlace(sql);
+  const { id } = await daily(place);
+  await fire(sql, place, id);
+  test.match(await fire(sql, place, id), { outcome: 'skipped' });
+  const run = await runNext(sql, place);
+  test.match(await fire(sql, place, id), { outcome: 'skipped' });
+  const skipped = await scheduleRow(sql, place, id);
+  test.equal(iso(skipped.last_run_at), '2030-03-01T09:00:00.000Z', 'the fire that made the last task');
+  test.equal(iso(skipped.next_run_at), '2030-03-04T09:00:00.000Z');
+  await completeRun(sql.api, run);
+  test.match(await fire(sql, place, id), { outcome: 'fired' });
+  test.equal((await scheduledTasks(sql, place, id)).length, 2);
+  const allowing = await daily(place, { overlap: 'allow' });
+  for (let fires = 0; fires < 3; fires += 1) await fire(sql, place, allowing.id);
+  test.equal((await scheduledTasks(sql, place, allowing.id)).length, 3);
+});
+
+scenario('a stopped organization gathers one task a schedule, over three days', async (test) => {
+  const place = await createPlace(sql);
+  const { id } = await daily(place, { cron: '0 * * * *', overlap: 'allow' });
+  await setWorkDispatch(sql.api, place, true);
+  const outcomes = new Set<unknown>();
+  for (let hours = 0; hours < 72; hours += 1) outcomes.add((await fire(sql, place, id))['outcome']);
+  test.same([...outcomes], ['fired', 'skipped']);
+  const tasks = await scheduledTasks(sql, place, id);
+  test.equal(tasks.length, 1);
+  await cancelTask(sql.api, place, String(tasks[0]?.['id']));
+  test.match(await fire(sql, place, id), { outcome: 'fired' }, 'none is gathered any more');
+  await setWorkDispatch(sql.api, place, false);
+  test.match(await fire(sql, place, id), { outcome: 'fired' });
+});
+
+scenario('a suspended organization makes nothing, and makes nothing up for it', async (test) => {
+  const place = await createPlace(sql);
+  const { id } = await daily(place);
+  await updateOrganization(sql.api, place, { status: 'suspended' });
+  test.match(await fire(sql, place, id), { outcome: 'skipped' });
+  test.same(await scheduledTasks(sql, place, id), []);
+  test.same(await scheduleItems(sql, place, id), []);
+  await updateOrganization(sql.api, place, { status: 'active' });
+  const row = await scheduleRow(sql, place, id);
+  test.equal(iso(row.next_run_at), '2030-03-02T09:00:00.000Z');
+  test.match(await fire(sql, place, id), { outcome: 'fired' });
+});
+
+scenario('a deleted organization makes nothing, and nothing of it is due', async (test) => {
+  const place = await createPlace(sql);
+  const { id } = await createSchedule(sql, place, { nextRunAt: '2020-01-01T09:00:00Z' });
+  const due = `select ids from app.dispatch_due(100) where sort = 'fire' and organization_id = $1`;
+  test.same((await sql.jobs.query(due, [place.organizationId])).rows, [{ ids: [id] }]);
+  await transition(sql.api, 'organization_delete', { p_organization_id: place.organizationId });
+  test.same((await sql.jobs.query(due, [place.organizationId])).rows, []);
+  test.match(await fire(sql, place, id), { outcome: 'kept' });
+  test.same(await scheduledTasks(sql, place, id), []);
+});
+
+scenario('a disabled owner: no task, one notification, until a task is made again', async (test) => {
+  const place = await createPlace(sql);
+  const { id, key } = await daily(place);
+  await updateProfile(sql.api, place, { status: 'disabled' });
+  for (let fires = 0; fires < 3; fires += 1) test.match(await fire(sql, place, id), { outcome: 'failed' });
+  test.same(await scheduledTasks(sql, place, id), []);
+  const items = await scheduleItems(sql, place, id);
+  test.equal(items.length, 1);
+  test.match(items, [
+    { kind: 'notification', purpose: 'schedule', status: 'open', blocking: false, task_id: null, body: /disabled/ },
+  ]);
+  test.match(items[0]?.['body'], key);
+  await sql.owner.query(
+    `update app.human_inbox_items set status = 'acknowledged', responded_at = now() where schedule_id = $1`,
+    [id],
+  );
+  await fire(sql, place, id);
+  test.equal((await scheduleItems(sql, place, id)).length, 1, 'told once, also after it was acknowledged');
+  await updateProfile(sql.api, place, { status: 'enabled' });
+  test.match(await fire(sql, place, id), { outcome: 'fired' });
+  await updateProfile(sql.api, place, { status: 'disabled' });
+  await cancelTask(sql.api, place, 'T-1');
+  await fire(sql, place, id);
+  test.match(await scheduleItems(sql, place, id), [{ status: 'acknowledged' }, { status: 'open' }], 'told anew');
+  await updateProfile(sql.api, place, { status: 'enabled' });
+  await fire(sql, place, id);
+  test.match(await scheduleItems(sql, place, id), [{}, { status: 'cancelled' }], 'and over when it works again');
+});
+
+scenario('a task that is refused is told in the same way, with its reason', async (test) => {
+  const place = await createPlace(sql);
+  const { root } = await createInitiative(sql, place, ['only']);
+  const template = { title: 'Below', ownerAgentProfileId: place.profileId, parentId: root };
+  const { id } = await daily(place, { taskTemplate: template });
+  test.match(await fire(sql, place, id), { outcome: 'fired' });
+  await cancelTask(sql.api, place, root);
+  test.match(await fire(sql, place, id), { outcome: 'failed' });
+  test.match(await scheduleItems(sql, place, id), [{ body: /Only an open initiative/ }]);
+  const row = await scheduleRow(sql, place, id);
+  test.equal(iso(row.next_run_at), '2030-03-03T09:00:00.000Z', 'and it goes on');
+  await changeSchedule(sql.api, place, 'delete', id);
+  test.match(await scheduleItems(sql, place, id), [{ status: 'cancelled' }]);
+});

@@ -1,0 +1,119 @@
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import { nextFire } from '../../engine/schedules/index.ts';
+import { OWNER, type Place } from './fixtures.ts';
+import { type Answer, type Connection, type Sql, transition } from './transitions.ts';
+
+const scheduleSchema = z.looseObject({
+  id: z.string(),
+  key: z.string(),
+  status: z.string(),
+  cron: z.string(),
+  timezone: z.string(),
+  next_run_at: z.string().nullable(),
+  last_run_at: z.string().nullable(),
+  last_task_id: z.string().nullable(),
+});
+export type ScheduleRow = z.output<typeof scheduleSchema>;
+const answerSchema = z.object({ schedule: scheduleSchema });
+
+export type ScheduleFields = Readonly<{
+  key?: string;
+  cron?: string;
+  timezone?: string;
+  overlap?: 'skip' | 'allow';
+  taskTemplate?: Answer;
+  /** Its first fire; default: an hour from now. */
+  nextRunAt?: string;
+}>;
+
+export function scheduleCreate(
+  connection: Connection,
+  place: Place,
+  fields: ScheduleFields = {},
+  actor: Answer = OWNER,
+): Promise<Answer> {
+  const { nextRunAt = new Date(Date.now() + 3_600_000).toISOString(), ...schedule } = fields;
+  return transition(connection, 'schedule_create', {
+    p_organization_id: place.organizationId,
+    p_schedule: {
+      key: `s-${randomUUID().slice(0, 8)}`,
+      cron: '0 9 * * *',
+      timezone: 'UTC',
+      taskTemplate: { title: 'By the clock', ownerAgentProfileId: place.profileId },
+      ...schedule,
+    },
+    p_next_run_at: nextRunAt,
+    p_actor: actor,
+  });
+}
+
+export async function createSchedule(
+  sql: Pick<Sql, 'api'>,
+  place: Place,
+  fields: ScheduleFields = {},
+): Promise<ScheduleRow> {
+  return answerSchema.parse(await scheduleCreate(sql.api, place, fields)).schedule;
+}
+
+export async function changeSchedule(
+  connection: Connection,
+  place: Place,
+  verb: 'pause' | 'resume' | 'delete',
+  ref: string,
+  fields: Readonly<{ nextRunAt?: string; actor?: Answer }> = {},
+): Promise<ScheduleRow> {
+  const { nextRunAt = new Date(Date.now() + 3_600_000).toISOString(), actor = OWNER } = fields;
+  return answerSchema.parse(
+    await transition(connection, `schedule_${verb}`, {
+      p_organization_id: place.organizationId,
+      p_schedule_ref: ref,
+      ...(verb === 'resume' ? { p_next_run_at: nextRunAt } : {}),
+      p_actor: actor,
+    }),
+  ).schedule;
+}
+
+export async function scheduleRow(sql: Sql, place: Place, id: string): Promise<ScheduleRow> {
+  const { rows } = await sql.owner.query<{ row: unknown }>(
+    'select to_jsonb(s) as row from app.schedules s where organization_id = $1 and id = $2',
+    [place.organizationId, id],
+  );
+  return scheduleSchema.parse(rows[0]?.row);
+}
+
+/** What the dispatch job does with a due schedule at a point in time; by default with its next fire. */
+export async function fire(
+  sql: Sql,
+  place: Place,
+  id: string,
+  fields: Readonly<{ now?: string; fireAt?: string; connection?: Connection }> = {},
+): Promise<Answer> {
+  const { cron, timezone, next_run_at: due } = await scheduleRow(sql, place, id);
+  const { now = due ?? '', fireAt = due, connection = sql.jobs } = fields;
+  return transition(connection, 'schedule_fire', {
+    p_organization_id: place.organizationId,
+    p_schedule_id: id,
+    p_fire_at: fireAt,
+    p_next_run_at: nextFire(cron, timezone, new Date(now))?.toISOString(),
+    p_now: now,
+  });
+}
+
+/** The tasks that a schedule has made, oldest first. */
+export async function scheduledTasks(sql: Sql, place: Place, id: string): Promise<Answer[]> {
+  const { rows } = await sql.owner.query(
+    'select * from app.tasks where organization_id = $1 and schedule_id = $2 order by identifier_number',
+    [place.organizationId, id],
+  );
+  return rows;
+}
+
+/** What the inbox says about a schedule, oldest first. */
+export async function scheduleItems(sql: Sql, place: Place, id: string): Promise<Answer[]> {
+  const { rows } = await sql.owner.query(
+    'select * from app.human_inbox_items where organization_id = $1 and schedule_id = $2 order by created_at, id',
+    [place.organizationId, id],
+  );
+  return rows;
+}
