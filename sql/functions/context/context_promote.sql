@@ -5,7 +5,8 @@
 -- Agents may not promote before the onboarding is complete; the completion itself calls this as the owner.
 -- Returns {revision: {…context_revisions, documents: [{kind, path, size_bytes, sha256, source_ids}]}}.
 -- Locks: root → run request → publication → sources (shared).
--- Codes: 400 validation_failed (too_many_documents, too_large, unknown_document, unknown_source, cannot_ground),
+-- Codes: 400 validation_failed (too_many_documents, too_large, below_a_document, unknown_document, unknown_source,
+-- cannot_ground),
 -- 401 agent_unauthorized, 404 organization_not_found | task_not_found, 409 state_conflict (stale).
 create or replace function app.context_promote(
   p_organization_id uuid, p_scope text, p_base_revision integer, p_documents jsonb, p_actor jsonb,
@@ -107,6 +108,14 @@ begin
   if v_documents > 100 then
     perform app.fail(400, 'validation_failed', 'A revision holds at most 100 documents',
       app.issue('documents', 'too_many_documents', format('there would be %s', v_documents)));
+  end if;
+  select b.path into v_name from app.context_documents a, app.context_documents b
+    where a.organization_id = p_organization_id and a.scope = p_scope and a.revision = r.revision
+      and b.organization_id = p_organization_id and b.scope = p_scope and b.revision = r.revision
+      and starts_with(b.path, a.path || '/') limit 1;
+  if found then
+    perform app.fail(400, 'validation_failed', 'A document cannot lie below another one',
+      app.issue('documents', 'below_a_document', format('%s would', v_name)));
   end if;
   if v_bytes > 8388608 then
     perform app.fail(400, 'validation_failed', 'The documents of a revision have at most 8 MiB',

@@ -21,6 +21,8 @@ declare
   v_over boolean;
   v_suspended boolean;
   v_disabled boolean;
+  v_department text;
+  v_published boolean;
 begin
   perform 1 from app.tasks
     where organization_id = p_organization_id
@@ -44,8 +46,9 @@ begin
 
   -- Capacity was taken by the pull, so "over" is true only after limits were lowered. Suspension and disabling end the
   -- claims that they see: one that a pull had not yet committed is found here.
-  select d.held > d.capacity or l.held > l.capacity, d.suspended, p.status <> 'enabled'
-    into v_over, v_suspended, v_disabled
+  select d.held > d.capacity or l.held > l.capacity, d.suspended, p.status <> 'enabled', p.department,
+      exists (select 1 from app.context_publications c where c.organization_id = p_organization_id)
+    into v_over, v_suspended, v_disabled, v_department, v_published
     from app.dispatch d
     join app.dispatch_lanes l on l.organization_id = d.organization_id and l.kind = d.kind
     join app.agent_profiles p on p.organization_id = l.organization_id and p.id = l.agent_profile_id
@@ -114,6 +117,9 @@ begin
   end if;
   if t.spec -> 'inputs' <> '[]'::jsonb then
     perform app.run_inputs_fix(p_organization_id, p_run_id, t);
+  end if;
+  if v_published then
+    perform app.run_documents_fix(p_organization_id, p_run_id, v_department);
   end if;
   return app.run_start_answer(r, v_token);
 end

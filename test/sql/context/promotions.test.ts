@@ -109,6 +109,8 @@ t.test('what a revision cannot hold is refused', async (test) => {
   });
   const large = Array.from({ length: 9 }, (_, index) => document(`${index}.json`, { sizeBytes: 1_048_576 }));
   test.match(await refusal(promote(sql.api, place, { documents: large })), { status: 400, reason: 'too_large' });
+  const below = [document('a'), document('a/b.json')];
+  test.match(await refusal(promote(sql.api, place, { documents: below })), { status: 400, reason: 'below_a_document' });
   test.match(await refusal(promote(sql.api, place, { documents: [{ path: 'no.json', removed: true }] })), {
     status: 400,
     reason: 'unknown_document',
