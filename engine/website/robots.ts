@@ -1,0 +1,59 @@
+import robotsParser from 'robots-parser';
+import { NetError, USER_AGENT, type WebClient } from '../net/index.ts';
+
+/** RFC 9309 2.5: at least so much is looked at; what lies beyond is not. */
+const MAX_BYTES = 500 * 1024;
+const MAX_DELAY_MS = 10_000;
+
+export type Robots = Readonly<{
+  allows(url: URL): boolean;
+  /** What the site asks us to wait between two pages; at most ten seconds. */
+  delayMs: number;
+}>;
+
+const everything: Robots = { allows: () => true, delayMs: 0 };
+const nothing: Robots = { allows: () => false, delayMs: 0 };
+
+async function firstBytes(body: AsyncIterable<Uint8Array>): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    chunks.push(chunk);
+    size += chunk.length;
+    if (size >= MAX_BYTES) break;
+  }
+  return Buffer.concat(chunks).subarray(0, MAX_BYTES).toString('utf8');
+}
+
+/**
+ * What the robots.txt of an origin allows us (RFC 9309): all where there is none (any 4xx), nothing while its server
+ * fails (5xx) or leads in circles.
+ * @throws NetError when the server cannot be reached, or the signal's reason
+ */
+export async function readRobots(
+  client: WebClient,
+  origin: string,
+  options: Readonly<{ signal?: AbortSignal | undefined; beforeHop?: (url: URL) => void }> = {},
+): Promise<Robots> {
+  const address = new URL('/robots.txt', origin);
+  try {
+    const answer = await client.fetch(address, { totalMs: 10_000, maxBytes: 2 * MAX_BYTES, ...options });
+    if (answer.status >= 400 && answer.status < 500) {
+      answer.discard();
+      return everything;
+    }
+    if (answer.status !== 200) {
+      answer.discard();
+      return nothing;
+    }
+    const rules = robotsParser(address.href, await firstBytes(answer.body));
+    return {
+      allows: (url) => rules.isAllowed(url.href, USER_AGENT) ?? true,
+      delayMs: Math.min(MAX_DELAY_MS, Math.max(0, (rules.getCrawlDelay(USER_AGENT) ?? 0) * 1_000)) || 0,
+    };
+  } catch (error) {
+    const broken = error instanceof NetError && /^(redirect_loop|too_many_redirects|bad_answer)$/.test(error.reason);
+    if (broken) return nothing;
+    throw error;
+  }
+}

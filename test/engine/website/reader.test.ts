@@ -1,0 +1,219 @@
+import type { RequestListener } from 'node:http';
+import t from 'tap';
+import { domainBlocker, type PageBytes } from '../../../engine/website/index.ts';
+import { openForbidden, openSite, PUBLIC } from '../net/support.ts';
+import { type Answer, html, openClient, readAll } from './support.ts';
+
+const client = openClient(t);
+
+/** Answers by path; what has none is 404. */
+function pages(answers: Readonly<Record<string, Answer>>): RequestListener {
+  return (req, res) => {
+    const answer = answers[new URL(req.url ?? '/', 'http://x').pathname];
+    const {
+      status = 200,
+      headers = {},
+      body = '',
+    } = typeof answer === 'string' ? { body: answer } : (answer ?? { status: 404 });
+    res.writeHead(status, { 'content-type': 'text/html; charset=utf-8', ...headers }).end(body);
+  };
+}
+
+t.test('a site is read from its start page on, in the order of its links', async (t) => {
+  const site = await openSite(
+    t,
+    pages({
+      '/': html('Home', ['/about', '/products', '/about#team', 'mailto:a@b', '/logo.png', 'https://other.example/']),
+      '/about': html('About', ['/', '/people']),
+      '/products': html('Products', ['/products/widget']),
+      '/people': html('People'),
+      '/products/widget': html('Widget'),
+    }),
+  );
+  const read = await readAll(client, site.origin);
+  t.same(read.addresses, ['/', '/about', '/products', '/people', '/products/widget']);
+  t.match(read, { pages: 5, limit: null, warnings: [] });
+  t.match(read.kept[1], { requestedUrl: `${site.origin}/about`, page: { title: 'About' } });
+  t.same(site.paths, ['/robots.txt', '/', '/about', '/products', '/people', '/products/widget']);
+});
+
+t.test('at most twenty pages are read, or as many as there is room for', async (t) => {
+  const site = await openSite(t, (req, res) => {
+    if (req.url === '/robots.txt') return void res.writeHead(404).end();
+    const turn = Number(new URL(req.url ?? '/', 'http://x').searchParams.get('page') ?? 0);
+    const links = [1, 2, 3].map((step) => `/?page=${turn * 3 + step}`);
+    res.setHeader('content-type', 'text/html').end(html(`Page ${turn}`, links, `${turn} `.repeat(1_000)));
+  });
+  t.match(await readAll(client, site.origin), { pages: 20, limit: 'pages', warnings: [] });
+  const few = await readAll(client, site.origin, { limits: { bytes: 10_000 } });
+  t.equal(few.limit, 'bytes');
+  t.ok(few.pages >= 2 && few.pages <= 5, `${few.pages} pages`);
+  const size = few.kept.reduce((sum, { raw }) => sum + raw.bytes.length, 0);
+  t.ok(size <= 10_000, `${size} bytes`);
+});
+
+t.test('a site that drips ends with the time, and what was read stays', async (t) => {
+  const site = await openSite(t, (req, res) => {
+    if (req.url === '/robots.txt') return void res.writeHead(404).end();
+    res.setHeader('content-type', 'text/html');
+    if (req.url === '/') return void res.end(html('Home', ['/drip', '/more']));
+    const timer = setInterval(() => res.write('.'), 20);
+    res.once('close', () => clearInterval(timer));
+  });
+  const read = await readAll(client, site.origin, { limits: { totalMs: 3_000 } });
+  t.match(read, { pages: 1, limit: 'time', warnings: [] });
+  t.notOk(site.paths.includes('/more'));
+});
+
+t.test('robots.txt is respected', async (t) => {
+  const answers: Record<string, Answer> = {
+    '/robots.txt': 'User-agent: *\nDisallow: /private\nAllow: /private/open\n\nUser-agent: other\nDisallow: /',
+    '/': html('Home', ['/private', '/private/open', '/away']),
+    '/private': html('Private'),
+    '/private/open': html('Open'),
+    '/away': { status: 302, headers: { location: '/private' } },
+  };
+  const site = await openSite(t, pages(answers));
+  t.same((await readAll(client, site.origin)).addresses, ['/', '/private/open']);
+  t.notOk(site.paths.includes('/private'), 'nor after a redirect');
+
+  answers['/robots.txt'] = 'User-agent: BusinessRunner\nDisallow: /\n\nUser-agent: *\nAllow: /';
+  const denied = await readAll(client, site.origin);
+  t.match(denied, { pages: 0, warnings: [{ code: 'website_robots', url: site.origin }] });
+
+  answers['/robots.txt'] = { status: 503 };
+  t.match(await readAll(client, site.origin), { pages: 0, warnings: [{ code: 'website_robots' }] });
+  answers['/robots.txt'] = { status: 302, headers: { location: '/robots.txt' } };
+  t.match(await readAll(client, site.origin), { pages: 0, warnings: [{ code: 'website_robots' }] });
+  answers['/robots.txt'] = { status: 403 };
+  t.equal((await readAll(client, site.origin)).pages, 3, 'forbidden is none');
+  answers['/robots.txt'] = `${'# filler\n'.repeat(60_000)}User-agent: *\nDisallow: /`;
+  t.equal((await readAll(client, site.origin)).pages, 3, 'what lies beyond 500 KiB does not count');
+});
+
+t.test('pages that are other pages are kept once', async (t) => {
+  const site = await openSite(
+    t,
+    pages({
+      '/': html('Home', ['/index.html', '/a', '/b', '/moved', '/c']),
+      '/index.html': html('Home', ['/index.html', '/a', '/b', '/moved', '/c']),
+      '/a': html('A'),
+      '/b': `<link rel="canonical" href="/a">${html('A, printed')}`,
+      '/moved': { status: 301, headers: { location: '/a' } },
+      '/c': html('C'),
+    }),
+  );
+  t.same((await readAll(client, site.origin)).addresses, ['/', '/a', '/c']);
+});
+
+t.test('what is no page, or is broken, is passed over', async (t) => {
+  const site = await openSite(
+    t,
+    pages({
+      '/': html('Home', ['/pdf', '/missing', '/broken', '/image', '/notes', '/huge', '/last']),
+      '/pdf': { headers: { 'content-type': 'application/pdf' }, body: '%PDF-1.7' },
+      '/broken': { headers: { 'content-encoding': 'gzip' }, body: 'no gzip' },
+      '/image': { headers: { 'content-type': 'image/png' }, body: '' },
+      '/notes': { headers: { 'content-type': 'text/plain' }, body: 'plain notes' },
+      '/huge': { body: Buffer.alloc(3 * 1024 * 1024, 'a') },
+      '/last': html('Last'),
+    }),
+  );
+  t.match(await readAll(client, site.origin), { addresses: ['/', '/notes', '/last'], warnings: [], limit: null });
+});
+
+t.test('a site that cannot be read is a warning that says why', async (t) => {
+  const site = await openSite(
+    t,
+    pages({ '/pdf': { headers: { 'content-type': 'application/pdf' } }, '/500': { status: 500 } }),
+  );
+  const gone = await openSite(t, pages({}));
+  await new Promise((resolve) => gone.server.close(resolve));
+  for (const [website, code] of [
+    [`${site.origin}/nothing`, 'website_unreachable'],
+    [`${site.origin}/500`, 'website_unreachable'],
+    [`${site.origin}/pdf`, 'website_not_a_page'],
+    [gone.origin, 'website_unreachable'],
+    ['http://127.0.0.1:8080/', 'website_refused'],
+    ['http://169.254.169.254/latest/meta-data/', 'website_refused'],
+    ['ftp://acme.example/', 'website_refused'],
+    ['no address', 'website_refused'],
+  ] as const) {
+    const read = await readAll(client, website);
+    t.match(read, { pages: 0, limit: null, warnings: [{ code, url: website, message: /\.$/ }] }, website);
+  }
+});
+
+t.test('neither links nor redirects of pages leave the site, and none reaches a private address', async (t) => {
+  const forbidden = await openForbidden(t);
+  const other = await openSite(t, pages({ '/': html('Other') }));
+  const targets = [`http://127.0.0.1:${forbidden.port}/`, `http://[::1]:${forbidden.port}/`, `${other.origin}/`];
+  const redirects = targets.map((location, index) => [`/to/${index}`, { status: 302, headers: { location } }]);
+  const site = await openSite(
+    t,
+    pages({
+      '/': html('Home', [...targets, ...redirects.map(([path]) => String(path))]),
+      ...Object.fromEntries(redirects),
+    }),
+  );
+  t.same((await readAll(client, site.origin)).addresses, ['/']);
+  t.equal(forbidden.connections() + other.connections(), 0);
+});
+
+t.test('the start page may lead elsewhere, and the site is where it ends', async (t) => {
+  const real = await openSite(t, pages({ '/home': html('Real', ['/team']), '/team': html('Team') }));
+  const old = await openSite(t, pages({ '/': { status: 301, headers: { location: `${real.origin}/home` } } }));
+  t.same((await readAll(client, old.origin)).addresses, ['/home', '/team']);
+  t.ok(real.paths.includes('/robots.txt'), 'whose robots.txt is read too');
+});
+
+t.test('blocked domains are not asked', async (t) => {
+  const site = await openSite(t, pages({ '/': html('Home') }));
+  const read = await readAll(client, site.origin, { blocked: domainBlocker([PUBLIC]) });
+  t.match(read, { pages: 0, warnings: [{ code: 'website_blocked' }] });
+  t.equal(site.connections(), 0);
+  const blocked = domainBlocker(['Evil.example', '*.bad.example', '']);
+  for (const host of ['evil.example', 'www.evil.example', 'evil.example.', 'bad.example', 'a.bad.example']) {
+    t.ok(blocked(new URL(`https://${host}/`)), host);
+  }
+  for (const host of ['notevil.example', 'evil.example.org']) t.notOk(blocked(new URL(`https://${host}/`)), host);
+});
+
+t.test('what an earlier try has kept is not asked for again, and counts', async (t) => {
+  const site = await openSite(
+    t,
+    pages({ '/': html('Changed', ['/c']), '/a': html('A'), '/b': html('B'), '/c': html('C') }),
+  );
+  const earlier = new Map<string, PageBytes>();
+  for (const [path, body] of [
+    ['/', html('Home', ['/a', '/b'])],
+    ['/a', html('A', ['/c'])],
+  ] as const) {
+    const url = site.origin + path;
+    earlier.set(url, { url, contentType: 'text/html', bytes: Buffer.from(body) });
+  }
+  const read = await readAll(client, site.origin, { recall: async (url) => earlier.get(url) ?? null });
+  t.same(read.addresses, ['/', '/a', '/b', '/c']);
+  t.equal(read.kept[0]?.page.title, 'Home');
+  t.same(site.paths, ['/robots.txt', '/b', '/c']);
+});
+
+t.test('a page is kept before the next is asked for, and what cannot be kept ends the reading', async (t) => {
+  const site = await openSite(t, pages({ '/': html('Home', ['/a', '/b']), '/a': html('A'), '/b': html('B') }));
+  const full = new Error('the disk is full');
+  const keep = async ({ requestedUrl }: { requestedUrl: string }) => {
+    if (requestedUrl.endsWith('/a')) throw full;
+  };
+  await t.rejects(readAll(client, site.origin, { keep }), full);
+  t.notOk(site.paths.includes('/b'));
+});
+
+t.test('the caller can stop it', async (t) => {
+  const stop = new AbortController();
+  const site = await openSite(t, (req, res) => {
+    if (req.url === '/robots.txt') return void res.writeHead(404).end();
+    stop.abort(new Error('stopped'));
+    res.end();
+  });
+  await t.rejects(readAll(client, site.origin, { signal: stop.signal }), { message: 'stopped' });
+});
