@@ -1,4 +1,5 @@
--- Search for one or two characters, and for signs: trigrams are made of letters and digits, three in a row.
+-- Search for one or two characters, for signs, and in other scripts: trigrams are made of letters and digits, three in a
+-- row, and with some locales of Latin ones alone.
 -- Characters and pairs of neighbours of a text, each once. Immutable, as an index expression has to be: kept here, beside it.
 create function app.search_grams(p_text text) returns text[]
   language sql immutable parallel safe cost 10000 set search_path = pg_catalog, pg_temp

@@ -21,8 +21,8 @@ declare
   v_text constant text := lower(p_search);
   v_like constant text := '%' || regexp_replace(v_text, '([\\%_])', '\\\1', 'g') || '%';
   v_grams constant text[] := app.search_grams(v_text);
-  -- Trigrams are made of three letters or digits in a row.
-  v_trigrams constant boolean := v_text ~ '[[:alnum:]]{3}';
+  -- Trigrams are made of three letters or digits in a row; whether others than these are letters, is the locale's to say.
+  v_trigrams constant boolean := v_text ~ '[a-z0-9]{3}';
   v_at timestamptz := timestamptz 'epoch' + p_last_message_at_us / 1000000 * interval '1 second'
     + p_last_message_at_us % 1000000 * interval '1 microsecond';
   v_id uuid := p_id;

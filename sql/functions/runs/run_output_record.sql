@@ -1,6 +1,6 @@
 -- Records one stored output file of a started run; p_storage_key null is the look before the upload. The same path again
 -- replaces it. Returns {output, replaced: storage key of the bytes that nothing names any more, or null}.
--- Locks: run request. Codes: 400 validation_failed (too many files), 409 run_lease_expired with lease_lost.
+-- Locks: run request. Codes: 400 validation_failed (too many files, a chat turn), 409 run_lease_expired with lease_lost.
 create or replace function app.run_output_record(
   p_organization_id uuid, p_run_id uuid, p_lease_token text, p_path text, p_storage_key text, p_size bigint,
   p_sha256 text, p_media_type text)
@@ -17,6 +17,11 @@ begin
   r := app.run_request_of(p_organization_id, p_run_id);
   if r.run_id is distinct from p_run_id or r.state <> 'started' or not app.lease_holds(r, p_lease_token) then
     perform app.lease_refuse('lease_lost');
+  end if;
+  if r.kind <> 'task' then
+    -- A chat is removed with its runs: nothing would name these bytes any more.
+    perform app.fail(400, 'validation_failed', 'Chat turns store no output files',
+      app.issue('runId', 'output_of_kind', 'is the run of a chat turn'));
   end if;
   select storage_key into v_replaced from app.run_outputs
     where organization_id = p_organization_id and run_id = p_run_id and path = p_path;

@@ -81,6 +81,7 @@ scenario('no character is special, and one is enough', async (test) => {
   test.same(await found(String.raw`:\t`), ['backslash']);
   test.same(await found('東京'), ['kanji']);
   test.same(await found('行'), ['kanji']);
+  test.same(await found('東京へ行'), ['kanji']);
   test.same(await found('京東'), []);
   test.same(await found(`' or true --`), []);
 });

@@ -31,6 +31,7 @@ import {
   heartbeat,
   logEntry,
   markRunning,
+  recordOutput,
   releaseClaim,
   runNext,
   taskCreate,
@@ -180,9 +181,9 @@ scenario('a claim whose lease ends is handed out again; a started turn whose lea
     revision: 3,
     error: { code: 'run_lease_expired', retryable: true },
   });
-  for (const late of [write(sql.api, turn, 2, { append: '!' }), completeTurn(sql.api, turn), failRun(sql.api, turn)]) {
-    test.match(await refusal(late), lost);
-  }
+  test.match(await refusal(write(sql.api, turn, 2, { append: '!' })), lost);
+  test.match(await refusal(completeTurn(sql.api, turn)), lost);
+  test.match(await refusal(failRun(sql.api, turn)), lost);
   test.match(await messageRow(sql, place, assistantMessage.id), { status: 'failed', revision: 3 });
   await send(sql.api, place, chat.id);
 });
@@ -333,6 +334,7 @@ scenario('the output has to be that of the run', async (test) => {
   const refused = { status: 400, code: 'validation_failed', reason: 'output_of_kind' };
   test.match(await refusal(completeRun(sql.api, turn)), refused);
   test.equal((await messageRow(sql, place, turn.messageId)).status, 'pending', 'the lease stays');
+  test.match(await refusal(recordOutput(sql.api, turn, 'out.txt')), refused);
   await completeTurn(sql.api, turn);
   await createTask(sql, place);
   const run = await runNext(sql, place);
