@@ -1,0 +1,120 @@
+import { createParser } from 'eventsource-parser';
+import { z } from 'zod';
+import { NetError, type WebAnswer, type WebClient } from '../net/index.ts';
+
+/** An OpenAI-compatible endpoint, as the operator set it. */
+export type ModelSettings = Readonly<{
+  /** `https://host/v1`, or the whole address of its chat completions. */
+  url: string;
+  model: string;
+  key: string | undefined;
+}>;
+
+export type ModelMessage = Readonly<{ role: 'system' | 'user'; content: string }>;
+
+/** The model did not do its part; the message is for people, and names no secret. */
+export class ModelError extends Error {
+  override name = 'ModelError';
+}
+
+const MAX_ANSWER_CHARACTERS = 256 * 1024;
+/** Each word comes with a few hundred bytes around it. */
+const MAX_BYTES = 16 * 1024 * 1024;
+/** A large model thinks for a while before its first word. */
+const IDLE_MS = 60_000;
+export const MODEL_MS = 120_000;
+
+const delta = z.object({
+  choices: z.array(z.object({ delta: z.object({ content: z.string().nullish() }).nullish() })).default([]),
+  error: z.unknown().optional(),
+});
+const whole = z.object({ choices: z.array(z.object({ message: z.object({ content: z.string() }) })).min(1) });
+
+function address(url: string): string {
+  return /\/chat\/completions\/?$/.test(url) ? url : `${url.replace(/\/+$/, '')}/chat/completions`;
+}
+
+function parse<S extends z.ZodType>(text: string, schema: S): z.output<S> {
+  try {
+    return schema.parse(JSON.parse(text));
+  } catch (error) {
+    throw new ModelError('The model answers in a form that is not that of chat completions.', { cause: error });
+  }
+}
+
+/** The words of a stream of chat completions, in order. */
+async function streamed(answer: WebAnswer): Promise<string> {
+  let text = '';
+  let done = false;
+  const parser = createParser({
+    onEvent({ data }) {
+      if (done) return;
+      if (data === '[DONE]') {
+        done = true;
+        return;
+      }
+      const part = parse(data, delta);
+      if (part.error !== undefined) throw new ModelError('The model broke off with an error.');
+      text += part.choices[0]?.delta?.content ?? '';
+      if (text.length > MAX_ANSWER_CHARACTERS) throw new ModelError('The answer of the model is too long.');
+    },
+  });
+  const decoder = new TextDecoder();
+  for await (const chunk of answer.body) {
+    parser.feed(decoder.decode(chunk, { stream: true }));
+    if (done) break;
+  }
+  // Some servers close without a last word; half an answer shows itself when it is read.
+  return text;
+}
+
+async function inOnePiece(answer: WebAnswer): Promise<string> {
+  let text = '';
+  const decoder = new TextDecoder();
+  for await (const chunk of answer.body) {
+    text += decoder.decode(chunk, { stream: true });
+    if (text.length > 2 * MAX_ANSWER_CHARACTERS) throw new ModelError('The answer of the model is too long.');
+  }
+  return parse(text, whole).choices[0]?.message.content ?? '';
+}
+
+/**
+ * Asks the model once, streamed, so that a silent one is noticed.
+ * @param client one that may reach private addresses: the operator chose this server, and may run it next door
+ * @throws ModelError, or the signal's reason
+ */
+export async function askModel(
+  client: WebClient,
+  settings: ModelSettings,
+  messages: readonly ModelMessage[],
+  options: Readonly<{ signal?: AbortSignal | undefined; totalMs?: number; idleMs?: number }> = {},
+): Promise<string> {
+  const { signal, totalMs = MODEL_MS, idleMs = IDLE_MS } = options;
+  try {
+    const answer = await client.fetch(address(settings.url), {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        accept: 'text/event-stream, application/json;q=0.5',
+        ...(settings.key === undefined ? {} : { authorization: `Bearer ${settings.key}` }),
+      },
+      body: JSON.stringify({ model: settings.model, messages, stream: true, temperature: 0 }),
+      signal,
+      totalMs,
+      idleMs: Math.min(idleMs, totalMs),
+      maxBytes: MAX_BYTES,
+    });
+    if (answer.status !== 200) {
+      answer.discard();
+      throw new ModelError(`The model answers with status ${answer.status}.`);
+    }
+    return /event-stream/i.test(answer.headers['content-type'] ?? '')
+      ? await streamed(answer)
+      : await inOnePiece(answer);
+  } catch (error) {
+    signal?.throwIfAborted();
+    if (error instanceof NetError)
+      throw new ModelError(`The model cannot be asked: ${error.message}`, { cause: error });
+    throw error;
+  }
+}
