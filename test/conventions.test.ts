@@ -215,6 +215,7 @@ t.test('functions belong to the roles that limit them', async (test) => {
       'dispatch_due',
       'dispatch_totals',
       'idempotency_keys_clean',
+      'organization_slug_free',
       'organizations_list',
       'run_requests_pull',
     ],

@@ -15,6 +15,7 @@ import {
   sha256,
 } from './support/fixtures.ts';
 import { createSchedule } from './support/schedule_fixtures.ts';
+import { insertOnboarding } from './support/onboarding_fixtures.ts';
 import { openSql, transition } from './support/transitions.ts';
 
 const sql = await openSql(t);
@@ -48,6 +49,8 @@ const READ_BY_JOBS = [
   'context_documents',
   'context_publications',
   'context_health_reports',
+  'onboardings',
+  'research_findings',
 ];
 /** What the named cross-tenant functions (runner_global) do to rows of every tenant. */
 const GLOBAL: Readonly<Record<string, readonly Verb[]>> = {
@@ -130,6 +133,7 @@ async function createTenant(): Promise<Place> {
   await insertSource(sql, place);
   await promote(sql.api, place);
   await recordHealth(sql.jobs, place);
+  await insertOnboarding(sql, place);
   const member = { p_organization_id: organizationId, p_subject: 'me', p_role: 'owner' };
   await transition(sql.api, 'organization_member_put', member);
   await sql.api.query(`select app.idempotency_begin($1, 'c', 'POST', '/x', 'k', 'h')`, [organizationId]);

@@ -1,10 +1,12 @@
 -- Makes the operator, chat and selected department profiles equal to one catalog revision (contract 4.3, decisions 3):
 -- touches only profiles that carry a catalogSource, whatever their key is by now, keeps a name that was edited, never
 -- widens tool policies that were narrowed, disables department profiles of the catalog that are not selected. Safe to repeat.
+-- p_kinds: others are left as they are.
 -- Locks: organization → profiles → … Returns {revision, agent_profiles[], disabled_profile_ids[]}.
 -- Codes: 404 request_failed (organization, revision), 409 state_conflict (a key held by a hand-made profile),
 -- 503 request_failed (no catalog published).
-create or replace function app.agent_profiles_provision(p_organization_id uuid, p_departments text[], p_revision text)
+create or replace function app.agent_profiles_provision(p_organization_id uuid, p_departments text[], p_revision text,
+  p_kinds text[] default '{operator, chat, department}')
   returns jsonb
   language plpgsql security definer
   set search_path = pg_catalog, pg_temp
@@ -38,7 +40,8 @@ begin
   end if;
 
   for v_template in select t from jsonb_array_elements(c.catalog -> 'profiles') t
-      where t ->> 'kind' in ('operator', 'chat') or t ->> 'department' = any (p_departments) loop
+      where t ->> 'kind' = any (p_kinds)
+        and (t ->> 'kind' in ('operator', 'chat') or t ->> 'department' = any (p_departments)) loop
     v_config := (v_template -> 'config') || jsonb_build_object(
       'skillKeys', (c.catalog -> 'commonSkillKeys')
         || ((v_template -> 'skillKeys') - array(select jsonb_array_elements_text(c.catalog -> 'commonSkillKeys'))),
@@ -89,6 +92,7 @@ begin
   for o in select * from app.agent_profiles p
       where p.organization_id = p_organization_id and p.deleted_at is null and p.kind = 'department'
         and p.config ? 'catalogSource' and p.status = 'enabled' and not p.id = any (v_ids)
+        and 'department' = any (p_kinds)
       order by p.id for no key update loop
     n := o;
     n.status := 'disabled';

@@ -31,8 +31,10 @@ begin
   end loop;
   perform app.actor_require(p_organization_id, p_actor);
   c := app.chat_lock(p_organization_id, p_chat_id);
-  if c.is_onboarding and exists (
-    select 1 from app.organizations where id = p_organization_id and onboarded_at is not null) then
+  -- The completion holds the chat's lock: whoever waited for it finds it completed.
+  if c.is_onboarding and (
+      exists (select 1 from app.organizations where id = p_organization_id and onboarded_at is not null)
+      or exists (select 1 from app.onboardings where organization_id = p_organization_id and status = 'completed')) then
     perform app.fail(409, 'onboarding_chat_immutable', 'Onboarding is over, and so is its chat');
   end if;
   if c.status <> 'open' then

@@ -21,9 +21,9 @@ begin
     perform app.fail(409, 'state_conflict', 'The organization is not deleted');
   end if;
   foreach v_table in array array['run_logs', 'run_outputs', 'run_inputs', 'task_outcomes', 'runs', 'run_requests',
-      'human_inbox_items', 'schedules', 'task_dependencies', 'task_inputs', 'chat_attachments', 'messages', 'chats',
-      'context_publications', 'context_documents', 'context_revisions', 'context_health_reports', 'context_sources',
-      'idempotency_keys'] loop
+      'human_inbox_items', 'schedules', 'task_dependencies', 'task_inputs', 'research_findings', 'onboardings',
+      'chat_attachments', 'messages', 'chats', 'context_publications', 'context_documents', 'context_revisions',
+      'context_health_reports', 'context_sources', 'idempotency_keys'] loop
     execute format('delete from app.%1$I where ctid = any (array(
       select ctid from app.%1$I where organization_id = $1 limit $2))', v_table) using p_organization_id, p_limit;
     get diagnostics v_removed = row_count;

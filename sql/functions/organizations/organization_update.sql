@@ -1,8 +1,9 @@
 -- A JSON merge patch of an organization. Changed constraints raise authorizationEpoch, and it only rises.
--- active | onboarding → suspended: nothing is handed out any more, claims end; back: open again.
+-- active | onboarding → suspended: nothing is handed out any more, claims end; back: open again. An organization whose
+-- onboarding is not completed becomes active by that alone.
 -- Locks: organization → run requests → dispatch.
 -- Codes: 403 forbidden (a member sets or lifts suspended), 404 organization_not_found, 409 request_failed (slug in use),
--- 409 state_conflict (epoch lowered).
+-- 409 state_conflict (epoch lowered, not_onboarded).
 create or replace function app.organization_update(p_organization_id uuid, p_patch jsonb, p_platform boolean)
   returns jsonb
   language plpgsql security definer
@@ -32,6 +33,11 @@ begin
     nullif(app.merge_patch(o.constraints, p_patch -> 'constraints'), 'null'));
   if n.status <> o.status and 'suspended' in (n.status, o.status) and not p_platform then
     perform app.fail(403, 'forbidden', 'Only platform operators suspend an organization or lift that');
+  end if;
+  if n.status <> o.status and n.status = 'active' and exists (
+      select 1 from app.onboardings where organization_id = p_organization_id and status <> 'completed') then
+    perform app.fail(409, 'state_conflict', 'The completion of the onboarding makes the organization active',
+      app.issue('status', 'not_onboarded', 'the onboarding is not completed'));
   end if;
   if p_patch ? 'authorizationEpoch' then
     n.authorization_epoch := (p_patch ->> 'authorizationEpoch')::integer;

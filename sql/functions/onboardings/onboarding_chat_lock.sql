@@ -1,0 +1,24 @@
+-- The onboarding, locked, for the chat profile that is answering in its chat: nobody else researches on demand
+-- (contract 4.12, 5.4). Locks: onboarding → run request.
+-- Codes: 401 agent_unauthorized, 404 request_failed, 409 request_failed (not_permitted: it is completed).
+create or replace function app.onboarding_chat_lock(p_organization_id uuid, p_actor jsonb)
+  returns app.onboardings
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_actor jsonb;
+  o app.onboardings;
+begin
+  select * into o from app.onboardings where organization_id = p_organization_id for no key update;
+  v_actor := app.actor_require(p_organization_id, p_actor);
+  if v_actor ->> 'profileKind' is distinct from 'chat' or o.chat_id is null
+     or (v_actor ->> 'chatId')::uuid is distinct from o.chat_id then
+    perform app.fail(401, 'agent_unauthorized', 'Only the chat profile researches, and in the onboarding chat alone');
+  end if;
+  return app.onboarding_lock(p_organization_id, null, '{collecting, researching, research_failed, review}');
+end
+$$;
+
+alter function app.onboarding_chat_lock owner to runner_scoped;
+revoke all on function app.onboarding_chat_lock from public;

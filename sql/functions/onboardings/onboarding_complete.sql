@@ -1,0 +1,74 @@
+-- review → completed, all at once: the profiles of the catalog are provisioned, the first context revision is published, the
+-- organization is active and dispatches work, and the onboarding chat is immutable.
+-- p_review_sha256: of the review that was shown; another one is told by a new review. p_documents: [{scope, documents}] as
+-- context_promote takes them, made of the review's summary; null: the look before they are stored, which changes nothing.
+-- Locks: organization → onboarding → profiles → roots → … → chat → publications → sources.
+-- Returns {onboarding}. Codes: 404 request_failed, 409 request_failed (not_permitted, suspended, stale, has_warnings,
+-- answer_active, being_read), 409 state_conflict (a key held by a hand-made profile), 503 request_failed (no catalog).
+create or replace function app.onboarding_complete(
+  p_organization_id uuid, p_review_sha256 text, p_allow_warnings boolean, p_documents jsonb)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
+  v_review jsonb;
+  v_scope jsonb;
+  o app.onboardings;
+begin
+  perform 1 from app.organizations where id = p_organization_id for no key update;
+  o := app.onboarding_lock(p_organization_id, null, '{review}');
+  perform app.onboarding_require_running(p_organization_id);
+  v_review := app.onboarding_review(o);
+  if v_review <> o.review then
+    -- A source was found broken since: that is no change of the onboarding by itself, and is shown from now on.
+    o := app.onboarding_write(o);
+    return app.problem(409, 'request_failed', 'The review has changed: read it, and confirm its sha256',
+      app.issue('reviewSha256', 'stale', 'is not the digest of the review'));
+  end if;
+  if v_review ->> 'sha256' <> p_review_sha256 then
+    perform app.fail(409, 'request_failed', 'This is not the digest of the review: read it, and confirm its sha256',
+      app.issue('reviewSha256', 'stale', 'is not the digest of the review'));
+  end if;
+  if v_review -> 'warnings' <> '[]' and not p_allow_warnings then
+    perform app.fail(409, 'request_failed', 'The review has warnings: remedy them, or send allowWarnings',
+      app.issue('allowWarnings', 'has_warnings', format('there are %s', jsonb_array_length(v_review -> 'warnings'))));
+  end if;
+  if exists (select 1 from app.context_sources where organization_id = p_organization_id and status = 'stored') then
+    perform app.fail(409, 'request_failed', 'Sources are still being read: try again in a moment',
+      app.issue('sources', 'being_read', 'are not all read yet'));
+  end if;
+  if p_documents is not null then
+    perform app.agent_profiles_provision(p_organization_id,
+      array(select jsonb_array_elements_text(o.setup -> 'departments')), null);
+  end if;
+  perform 1 from app.chats where organization_id = p_organization_id and id = o.chat_id for no key update;
+  if app.chat_answer_active(p_organization_id, o.chat_id) is not null then
+    perform app.fail(409, 'request_failed', 'An answer is under way in the onboarding chat: wait for it, or cancel it',
+      app.issue('chatId', 'answer_active', 'has an answer under way'));
+  end if;
+  if p_documents is null then
+    return jsonb_build_object('onboarding', app.onboarding_state(o));
+  end if;
+
+  for v_scope in select s from jsonb_array_elements(p_documents) s order by s ->> 'scope' loop
+    perform app.context_promote(p_organization_id, v_scope ->> 'scope', (
+        select revision from app.context_publications
+          where organization_id = p_organization_id and scope = v_scope ->> 'scope'),
+      v_scope -> 'documents', '{"kind": "owner"}');
+  end loop;
+  update app.organizations
+    set status = 'active', onboarded_at = clock_timestamp(), name = o.setup ->> 'name',
+      config = config || app.onboarding_config(o.setup), updated_at = clock_timestamp()
+    where id = p_organization_id;
+  perform app.work_dispatch_set(p_organization_id, false, '{"kind": "owner"}');
+  o.status := 'completed';
+  o := app.onboarding_write(o);
+  return jsonb_build_object('onboarding', app.onboarding_state(o));
+end
+$$;
+
+alter function app.onboarding_complete owner to runner_scoped;
+revoke all on function app.onboarding_complete from public;
+grant execute on function app.onboarding_complete to runner_api;

@@ -1,0 +1,49 @@
+-- (none) → collecting, with the organization itself in status onboarding (contract 4.1). Work dispatch of tasks is stopped
+-- until the completion resumes it; chat turns are exempt from that.
+-- p_fields: {name, timezone, departments[], website, defaultCurrency, slug} or, in place of slug, slugBase: what the name
+-- leaves for a slug ('' where nothing is left), which gets a number behind it when it is taken.
+-- p_subject: as in organization_create. Returns {onboarding}. Codes: 409 request_failed (slug in use).
+create or replace function app.onboarding_create(
+  p_organization_id uuid default app.uuid_v7(), p_fields jsonb default '{}', p_subject text default null)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
+  v_base text := coalesce(nullif(p_fields ->> 'slugBase', ''),
+    'org-' || right(replace(p_organization_id::text, '-', ''), 12));
+  v_organization jsonb := jsonb_build_object('name', p_fields -> 'name', 'status', 'onboarding', 'config',
+    app.onboarding_config(p_fields));
+  o app.onboardings;
+begin
+  if p_fields ? 'slug' then
+    perform app.organization_create(p_organization_id, v_organization || jsonb_build_object('slug', p_fields -> 'slug'),
+      p_subject);
+  else
+    for v_try in 1 .. 20 loop
+      begin
+        perform app.organization_create(p_organization_id,
+          v_organization || jsonb_build_object('slug', app.organization_slug_free(v_base)), p_subject);
+        exit;
+      exception when sqlstate 'RN409' then
+        -- Another one took it between the look and the insert.
+        if v_try = 20 then
+          raise;
+        end if;
+      end;
+    end loop;
+  end if;
+  perform app.work_dispatch_set(p_organization_id, true, '{"kind": "owner"}');
+  insert into app.onboardings (organization_id, setup, created_at, updated_at)
+    values (p_organization_id,
+      '{"website": null, "defaultCurrency": null, "summary": null}' || (p_fields - 'slug' - 'slugBase'),
+      clock_timestamp(), clock_timestamp())
+    returning * into o;
+  return jsonb_build_object('onboarding', app.onboarding_state(o));
+end
+$$;
+
+alter function app.onboarding_create owner to runner_scoped;
+revoke all on function app.onboarding_create from public;
+grant execute on function app.onboarding_create to runner_api;

@@ -1,0 +1,24 @@
+-- collecting | researching | research_failed | review → discarded: the organization is deleted with all that it has.
+-- Locks: organization → onboarding → … (organization_delete). Returns {onboarding}.
+-- Codes: 404 request_failed (a repeat too), 409 request_failed (not_permitted: it is completed).
+create or replace function app.onboarding_discard(p_organization_id uuid)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
+  o app.onboardings;
+begin
+  perform 1 from app.organizations where id = p_organization_id for no key update;
+  o := app.onboarding_lock(p_organization_id, null, '{collecting, researching, research_failed, review}');
+  o.status := 'discarded';
+  o := app.onboarding_write(o);
+  perform app.organization_delete(p_organization_id);
+  return jsonb_build_object('onboarding', app.onboarding_state(o));
+end
+$$;
+
+alter function app.onboarding_discard owner to runner_scoped;
+revoke all on function app.onboarding_discard from public;
+grant execute on function app.onboarding_discard to runner_api;

@@ -1,0 +1,22 @@
+-- The state of an onboarding. Returns {onboarding}. Codes: 404 request_failed (none, or the organization is deleted).
+create or replace function app.onboarding_read(p_organization_id uuid)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
+  o app.onboardings;
+begin
+  select b.* into o from app.onboardings b join app.organizations g on g.id = b.organization_id
+    where b.organization_id = p_organization_id and b.status <> 'discarded' and g.deleted_at is null;
+  if not found then
+    perform app.fail(404, 'request_failed', 'There is no onboarding with this organization id');
+  end if;
+  return jsonb_build_object('onboarding', app.onboarding_state(o));
+end
+$$;
+
+alter function app.onboarding_read owner to runner_scoped;
+revoke all on function app.onboarding_read from public;
+grant execute on function app.onboarding_read to runner_api, runner_jobs;

@@ -1,0 +1,17 @@
+-- A suspended organization is not onboarded: nothing would be handed out, and the completion would lift the suspension.
+-- Codes: 409 request_failed (suspended).
+create or replace function app.onboarding_require_running(p_organization_id uuid)
+  returns void
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if exists (select 1 from app.organizations where id = p_organization_id and status = 'suspended') then
+    perform app.fail(409, 'request_failed', 'The organization is suspended: its onboarding goes on when that is lifted',
+      app.issue('status', 'suspended', 'is suspended'));
+  end if;
+end
+$$;
+
+alter function app.onboarding_require_running owner to runner_scoped;
+revoke all on function app.onboarding_require_running from public;

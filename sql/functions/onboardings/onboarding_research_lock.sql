@@ -1,0 +1,21 @@
+-- The onboarding, locked, when the attempt that began with this generation is the current one and not over; else null: what
+-- carries the generation is out of date, and writes nothing. Codes: none.
+create or replace function app.onboarding_research_lock(p_organization_id uuid, p_generation integer)
+  returns app.onboardings
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  o app.onboardings;
+begin
+  select * into o from app.onboardings where organization_id = p_organization_id for no key update;
+  if o.status = 'researching' and o.research_generation = p_generation
+     and exists (select 1 from app.organizations where id = p_organization_id and deleted_at is null) then
+    return o;
+  end if;
+  return null;
+end
+$$;
+
+alter function app.onboarding_research_lock owner to runner_scoped;
+revoke all on function app.onboarding_research_lock from public;

@@ -1,0 +1,23 @@
+-- A slug that is not in use: p_base, else with the lowest number behind it, else with random digits. Across tenants, and
+-- only a look: who takes it may find it taken, and asks again. Codes: none.
+create or replace function app.organization_slug_free(p_base text)
+  returns text
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_slug text := p_base;
+begin
+  for v_number in 2 .. 1000 loop
+    if not exists (select 1 from app.organizations where slug = v_slug and deleted_at is null) then
+      return v_slug;
+    end if;
+    v_slug := rtrim(left(p_base, 58), '-') || '-' || v_number;
+  end loop;
+  return rtrim(left(p_base, 48), '-') || '-' || right(replace(gen_random_uuid()::text, '-', ''), 12);
+end
+$$;
+
+alter function app.organization_slug_free owner to runner_global;
+revoke all on function app.organization_slug_free from public;
+grant execute on function app.organization_slug_free to runner_scoped;

@@ -1,0 +1,135 @@
+// Onboardings as tests work with them, made through the transitions with the rights of the API and the jobs.
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import { builtinCatalog, catalogRevision } from '../../engine/catalog/index.ts';
+import { document } from './context_fixtures.ts';
+import { type Place, sha256 } from './fixtures.ts';
+import { type Answer, type Connection, type Sql, transition } from './transitions.ts';
+
+const stateSchema = z.looseObject({
+  organization_id: z.string(),
+  status: z.string(),
+  generation: z.number(),
+  setup: z.looseObject({ name: z.string(), website: z.string().nullable(), departments: z.array(z.string()) }),
+  integrations: z.array(z.looseObject({ integrationKey: z.string() })),
+  chat_id: z.string().nullable(),
+  research_status: z.string(),
+  research_attempts: z.number(),
+  research_error: z.looseObject({ code: z.string() }).nullable(),
+  sources: z.array(z.looseObject({ id: z.string(), status: z.string() })),
+  findings: z.array(z.looseObject({ id: z.string(), claim: z.string(), source_ids: z.array(z.string()) })),
+  review: z
+    .looseObject({
+      sha256: z.string(),
+      summary: z.looseObject({}),
+      warnings: z.array(z.looseObject({ code: z.string() })),
+    })
+    .nullable(),
+});
+export type Onboarding = z.output<typeof stateSchema>;
+const answerSchema = z.looseObject({ onboarding: stateSchema });
+const maybeSchema = z.looseObject({ onboarding: stateSchema.nullable() });
+
+type OnboardingPlace = Pick<Place, 'organizationId'>;
+
+/** The shipped catalog; onboardings start with its chat profile. */
+export async function publishCatalog(sql: Sql): Promise<void> {
+  const catalog = builtinCatalog();
+  await sql.owner.query('select app.agent_catalog_publish_if_none($1, $2)', [catalogRevision(catalog), catalog]);
+}
+
+/** One step of an onboarding by the name of its transition, after `onboarding_`. */
+export async function step(
+  connection: Connection,
+  place: OnboardingPlace,
+  name: string,
+  args: Answer = {},
+): Promise<Onboarding> {
+  const given = { p_organization_id: place.organizationId, ...args };
+  return answerSchema.parse(await transition(connection, `onboarding_${name}`, given)).onboarding;
+}
+
+export async function createOnboarding(sql: Sql, fields: Answer = {}): Promise<Onboarding> {
+  const answer = await transition(sql.api, 'onboarding_create', {
+    p_fields: { name: 'Acme', slugBase: 'acme', timezone: 'UTC', departments: ['growth'], website: null, ...fields },
+    p_subject: null,
+  });
+  return answerSchema.parse(answer).onboarding;
+}
+
+export const placeOf = (onboarding: Onboarding): OnboardingPlace => ({ organizationId: onboarding.organization_id });
+
+export const read = (sql: Sql, place: OnboardingPlace) => step(sql.api, place, 'read');
+
+export function putSource(connection: Connection, place: OnboardingPlace, fields: Answer = {}): Promise<Onboarding> {
+  const source = {
+    id: randomUUID(),
+    kind: 'markdown',
+    fileName: 'plan.md',
+    mediaType: 'text/markdown',
+    department: null,
+    sizeBytes: 4,
+    sha256: sha256('plan'),
+    storageKey: `sources/${randomUUID()}`,
+    ...fields,
+  };
+  return step(connection, place, 'source_put', { p_source: source });
+}
+
+/** The end of the attempt of this generation; null when it was out of date. */
+export async function finish(
+  sql: Sql,
+  place: OnboardingPlace,
+  generation: number,
+  outcome: Answer = { status: 'completed' },
+  connection: Connection = sql.jobs,
+): Promise<Onboarding | null> {
+  const answer = await transition(connection, 'onboarding_research_finish', {
+    p_organization_id: place.organizationId,
+    p_generation: generation,
+    p_outcome: outcome,
+  });
+  return maybeSchema.parse(answer).onboarding;
+}
+
+export const FAILURE = { status: 'failed', error: { code: 'broken', message: 'It broke', retryable: true } } as const;
+
+/** A new onboarding that the transitions brought into the state. */
+export async function onboardingIn(sql: Sql, status: string, fields: Answer = {}): Promise<Onboarding> {
+  let onboarding = await createOnboarding(sql, fields);
+  const place = placeOf(onboarding);
+  if (status === 'collecting') return onboarding;
+  onboarding = await putSource(sql.api, place);
+  onboarding = await step(sql.api, place, 'start');
+  if (status === 'researching') return onboarding;
+  const outcome = status === 'research_failed' ? FAILURE : { status: 'completed' };
+  const finished = await finish(sql, place, onboarding.generation, outcome);
+  if (!finished) throw new Error('the research is not under way');
+  if (status === 'completed') return complete(sql.api, place, finished);
+  if (status === 'discarded') await step(sql.api, place, 'discard');
+  return finished;
+}
+
+export function complete(
+  connection: Connection,
+  place: OnboardingPlace,
+  onboarding: Onboarding,
+  args: Answer = {},
+): Promise<Onboarding> {
+  return step(connection, place, 'complete', {
+    p_review_sha256: onboarding.review?.sha256,
+    p_allow_warnings: false,
+    p_documents: JSON.stringify([{ scope: 'organization', documents: [document('facts.json')] }]),
+    ...args,
+  });
+}
+
+/** An onboarding with a finding for an organization that was made without one. */
+export async function insertOnboarding(sql: Sql, place: OnboardingPlace): Promise<void> {
+  const { organizationId } = place;
+  await sql.owner.query(`insert into app.onboardings (organization_id, setup) values ($1, '{}')`, [organizationId]);
+  await sql.owner.query(
+    `insert into app.research_findings (organization_id, origin, claim, source_ids) values ($1, 'job', 'c', '["x"]')`,
+    [organizationId],
+  );
+}
