@@ -2,7 +2,7 @@ import { sql } from 'slonik';
 import { z } from 'zod';
 import type { Queries } from '../../engine/db/call.ts';
 import { requireOrganization, scoped } from '../../engine/db/scope.ts';
-import { keyset, type Pagination, pageQuery } from '../http/pagination.ts';
+import { type Keyset, keyset, type Pagination, pageQuery } from '../http/pagination.ts';
 import { CHAT_STATUSES, type Chat, chatPageRow } from './chat.ts';
 import { conditions } from './conditions.ts';
 
@@ -37,17 +37,34 @@ export async function listChats(
     cursor,
     limit,
   });
+  const from =
+    search === undefined
+      ? sql.fragment`
+          app.chats c
+          where c.organization_id = scope.organization_id and ${conditions('c', { status })} and ${page.where}`
+      : searched(organizationId, search, status, page);
   const rows = await db.any(
     scoped(
       organizationId,
       chatPageRow,
-      sql.fragment`
-        select to_jsonb(c) as chat, ${page.columns}
-        from app.chats c
-        where c.organization_id = scope.organization_id and ${conditions('c', { status })} and ${page.where}
-        ${page.orderAndLimit}`,
+      sql.fragment`select to_jsonb(c) as chat, ${page.columns} from ${from} ${page.orderAndLimit}`,
     ),
   );
   if (rows.length === 0) await requireOrganization(db, organizationId);
   return page.finish(rows, (row) => row.chat);
+}
+
+/** The page of a search: the function seeks and limits by itself, nearest row first. */
+function searched(organizationId: string, search: string, status: string | undefined, { position, take }: Keyset) {
+  return sql.fragment`
+    app.chats_search(
+      p_organization_id => ${organizationId}::uuid,
+      p_search => ${search},
+      p_status => ${status ?? null},
+      p_last_message_at_us => ${position?.key ?? null}::bigint,
+      p_id => ${position?.id ?? null}::uuid,
+      p_inclusive => ${position?.inclusive ?? false},
+      p_backward => ${position?.backward ?? false},
+      p_limit => ${take}
+    ) c`;
 }

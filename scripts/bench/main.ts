@@ -7,14 +7,15 @@ import { measureSearch, seedMessages } from './search.ts';
 import { seedOrganizations, seedTasks } from './seed.ts';
 import { startBenchApi, startBenchServer } from './server.ts';
 import { measureSqlLifecycles, STEPS } from './sql_lifecycle.ts';
+import { measureBareStreams, measureStreams } from './streams.ts';
 import { measureWake } from './wake.ts';
 
-const HELP = `npm run bench [-- --quick] [-- --only sql,http,queue,wake,lists,search]
+const HELP = `npm run bench [-- --quick] [-- --only sql,http,queue,wake,lists,streams,search]
 
 Measures a Postgres of its own on this machine and prints a table; --quick takes seconds instead of minutes and says less.
 `;
 const WORKERS = [1, 8, 32] as const;
-const SECTIONS = ['sql', 'http', 'queue', 'wake', 'lists', 'search'] as const;
+const SECTIONS = ['sql', 'http', 'queue', 'wake', 'lists', 'streams', 'search'] as const;
 
 function row(name: string, value: string, note = ''): void {
   process.stdout.write(`${name.padEnd(46)} ${value.padStart(12)}  ${note}\n`);
@@ -104,6 +105,21 @@ async function main(): Promise<void> {
         );
       }
       await api.stop();
+    }
+    if (wanted('streams')) {
+      const options = quick
+        ? { streams: 200, perSecond: 50, seconds: 3 }
+        : { streams: 2_000, perSecond: 200, seconds: 30 };
+      for (const [name, one] of [
+        ['of the API', await measureStreams(server, db, options)],
+        ['of a bare server', await measureBareStreams(options)],
+      ] as const) {
+        row(
+          `${one.streams} event streams ${name}`,
+          `${one.kibibytes.toFixed(1)} KiB each`,
+          `p50 ${one.p50} ms, p99 ${one.p99} ms at ${options.perSecond} revisions/s (${one.received} seen)`,
+        );
+      }
     }
     if (wanted('search')) {
       const [organizationId = ''] = (await seedOrganizations(db, 1)).organizationIds;

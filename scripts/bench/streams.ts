@@ -1,0 +1,167 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type pg from 'pg';
+import { z } from 'zod';
+import { client, type Post } from './http_lifecycle.ts';
+import { percentile } from './measure.ts';
+import { type BenchServer, startBenchApi } from './server.ts';
+
+/** Turns of an organization at once: its chat capacity. */
+const TURNS = 20;
+const LEASE_SECONDS = 3_600;
+
+type Turn = {
+  organizationId: string;
+  chatId: string;
+  runId: string;
+  leaseToken: string;
+  revision: number;
+};
+
+const claims = z.object({
+  items: z.array(z.object({ runRequestId: z.string(), leaseToken: z.string(), chat: z.object({ id: z.string() }) })),
+});
+
+async function transition(db: pg.Pool, name: string, args: readonly unknown[]): Promise<unknown> {
+  const list = args.map((_, index) => `$${index + 1}`).join(', ');
+  return (await db.query(`select app.${name}(${list}) as result`, [...args])).rows[0].result;
+}
+
+/** An organization with as many chats as it may answer at once, each with an answer that is being written. */
+async function seedTurns(db: pg.Pool, count: number): Promise<Turn[]> {
+  const id = randomUUID();
+  const owner = { kind: 'owner' };
+  await transition(db, 'organization_create', [id, { slug: `bench-${id}`, name: 'Bench', status: 'active' }, null]);
+  await transition(db, 'agent_profile_create', [id, { key: 'chat', name: 'Chat', kind: 'chat' }]);
+  for (let n = 0; n < count; n += 1) {
+    const { chat } = (await transition(db, 'chat_create', [id, { title: `Chat ${n}` }, owner])) as {
+      chat: { id: string };
+    };
+    await transition(db, 'message_create', [id, chat.id, { parts: [{ kind: 'text', text: 'Hello' }] }, owner]);
+  }
+  const workers = Array.from({ length: count }, () => 'bench');
+  const { items } = claims.parse(await transition(db, 'run_requests_pull', [workers, [id], null, ['chat'], 60]));
+  const turns: Turn[] = [];
+  for (const { runRequestId, leaseToken, chat } of items) {
+    const runId = randomUUID();
+    await transition(db, 'run_start', [id, runRequestId, runId, leaseToken, 'bench', LEASE_SECONDS]);
+    turns.push({ organizationId: id, chatId: chat.id, runId, leaseToken, revision: 1 });
+  }
+  return turns;
+}
+
+function start(file: string): ChildProcess {
+  return fork(fileURLToPath(new URL(file, import.meta.url)), [], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+}
+
+async function ask<T>(child: ChildProcess, question: object): Promise<T> {
+  const answered = once(child, 'message');
+  child.send(question);
+  const [answer] = (await answered) as [T & { error?: string }];
+  if (answer.error) throw new Error(answer.error);
+  return answer;
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  child.disconnect();
+  await once(child, 'exit');
+}
+
+export type StreamRow = Readonly<{ streams: number; kibibytes: number; received: number; p50: number; p99: number }>;
+
+type Subject = Readonly<{
+  urls: readonly string[];
+  rss(): Promise<number>;
+  /** Makes revisions for so long. */
+  revise(): Promise<void>;
+}>;
+
+const SETTLE_MS = 2_000;
+
+/** Memory a stream and the time to the client, of whatever serves the streams. */
+async function measure(subject: Subject): Promise<StreamRow> {
+  const readers = start('./stream_clients.ts');
+  // What a process allocates once, it allocates for these.
+  await ask(readers, { follow: subject.urls.slice(0, Math.ceil(subject.urls.length / 10)) });
+  await ask(readers, { drop: true });
+  await sleep(SETTLE_MS);
+  const before = await subject.rss();
+  await ask(readers, { follow: subject.urls });
+  await sleep(SETTLE_MS);
+  const kibibytes = (await subject.rss()) - before;
+  await subject.revise();
+  await sleep(500);
+  const { samples } = await ask<{ samples: number[] }>(readers, { samples: true });
+  await ask(readers, { drop: true });
+  await stop(readers);
+  return {
+    streams: subject.urls.length,
+    kibibytes: kibibytes / 1024 / subject.urls.length,
+    received: samples.length,
+    p50: percentile(samples, 0.5),
+    p99: percentile(samples, 0.99),
+  };
+}
+
+async function writeTurn(post: Post, turn: Turn): Promise<void> {
+  const { organizationId, leaseToken, runId, revision } = turn;
+  turn.revision += 1;
+  const body = { organizationId, leaseToken, baseRevision: revision, append: 'Some more words of the answer. ' };
+  const { status, body: answer } = await post(`/internal/runs/${runId}/message`, body);
+  if (status !== 200) throw new Error(`${status}: ${JSON.stringify(answer)}`);
+}
+
+export type StreamOptions = Readonly<{ streams: number; perSecond: number; seconds: number }>;
+
+/** So many writes a second, each to another turn; one that is slow does not hold up the next. */
+async function writeRevisions(url: string, turns: readonly Turn[], options: StreamOptions): Promise<void> {
+  const { post, close } = client(url, 64);
+  const began = performance.now();
+  const writes: Promise<void>[] = [];
+  const total = options.perSecond * options.seconds;
+  for (let n = 0; n < total; n += 1) {
+    const due = began + (n * 1000) / options.perSecond;
+    if (due > performance.now()) await sleep(due - performance.now());
+    writes.push(writeTurn(post, turns[n % turns.length] as Turn));
+  }
+  await Promise.all(writes);
+  close();
+}
+
+const resident = /^process_resident_memory_bytes (\d+)/m;
+
+/** Open event streams of one API process, each of a chat of its own, and revisions written over HTTP to the same process. */
+export async function measureStreams(server: BenchServer, db: pg.Pool, options: StreamOptions): Promise<StreamRow> {
+  const turns: Turn[] = [];
+  while (turns.length < options.streams) {
+    turns.push(...(await seedTurns(db, Math.min(TURNS, options.streams - turns.length))));
+  }
+  await db.query('vacuum analyze');
+  const api = await startBenchApi(server);
+  const row = await measure({
+    urls: turns.map((turn) => `${api.url}/organizations/${turn.organizationId}/chats/${turn.chatId}/events`),
+    rss: async () => Number(resident.exec(await (await fetch(`${api.url}/metrics`)).text())?.[1]),
+    revise: () => writeRevisions(api.url, turns, options),
+  });
+  await api.stop();
+  return row;
+}
+
+/** The same number of streams of a bare server in Node, which stamps and writes by itself. */
+export async function measureBareStreams(options: StreamOptions): Promise<StreamRow> {
+  const server = start('./bare_sse.ts');
+  const [{ url }] = (await once(server, 'message')) as [{ url: string }];
+  const row = await measure({
+    urls: Array.from({ length: options.streams }, () => url),
+    rss: async () => (await ask<{ rss: number }>(server, { memory: true })).rss,
+    async revise() {
+      server.send({ everyMs: 1000 / options.perSecond });
+      await sleep(options.seconds * 1000);
+    },
+  });
+  await stop(server);
+  return row;
+}
