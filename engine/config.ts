@@ -2,6 +2,7 @@ import { isIP } from 'node:net';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
+import type { ModelSettings } from './research/model_settings.ts';
 import { type S3Settings, s3Location } from './storage/s3_location.ts';
 
 /** Where a setting is wrong: one line that names it. The process prints `message` and exits with 78 (EX_CONFIG). */
@@ -38,6 +39,11 @@ const storageUrl = z
   .string()
   .refine((text) => URL.canParse(text) && /^(file:|s3:\/\/)/.test(text), 'must be a file: or s3: URL')
   .refine((text) => !/^file:/.test(text) || /^file:\/\/\/[^?#]*$/.test(text), 'must be file:///path, an absolute path');
+
+const httpUrl = z
+  .string()
+  .refine((text) => /^https?:\/\//i.test(text) && URL.canParse(text), 'must be an http or https URL')
+  .refine((text) => !URL.canParse(text) || new URL(text).username === '', 'must not carry a user name');
 
 /** One row a setting: `--help`, `.env.example` and the README's table follow from it. */
 export const settings = {
@@ -139,6 +145,30 @@ export const settings = {
     help: 'first backoff after a failed run; doubles each attempt',
   },
   RETRY_BACKOFF_MAX_SECONDS: { schema: integer(1, 86_400), default: '300', help: 'longest backoff after a failed run' },
+  RESEARCH_LLM_URL: {
+    schema: httpUrl.optional(),
+    default: undefined,
+    help: 'OpenAI-compatible endpoint that summarizes what research found, e.g. https://host/v1; without it none is asked',
+  },
+  RESEARCH_LLM_MODEL: {
+    schema: z.string().min(1).optional(),
+    default: undefined,
+    help: 'name of the model at RESEARCH_LLM_URL',
+  },
+  RESEARCH_LLM_KEY: {
+    schema: z
+      .string()
+      .regex(/^[\x21-\x7e]+$/, 'keys are printable ASCII without spaces')
+      .optional(),
+    default: undefined,
+    help: 'bearer key of RESEARCH_LLM_URL',
+  },
+  RESEARCH_SECONDS: { schema: integer(1, 3_600), default: '300', help: 'how long one attempt at research may take' },
+  ALLOW_PRIVATE_ADDRESSES: {
+    schema: z.enum(['0', '1'], 'must be 0 or 1').transform((text) => text === '1'),
+    default: '0',
+    help: '1 lets websites and other addresses of users lie in private networks (tests)',
+  },
   LOG_LEVEL: {
     schema: z.enum(
       ['fatal', 'error', 'warn', 'info', 'debug', 'silent'],
@@ -179,6 +209,10 @@ export type Config = Readonly<{
   runRequestMaxAttempts: number;
   retryBackoffSeconds: number;
   retryBackoffMaxSeconds: number;
+  /** The model that summarizes research; undefined: none. */
+  researchModel: ModelSettings | undefined;
+  researchSeconds: number;
+  allowPrivateAddresses: boolean;
   logLevel: z.output<Settings['LOG_LEVEL']['schema']>;
   validateResponses: boolean;
 }>;
@@ -257,6 +291,18 @@ function storage(values: Parsed, dataDir: string): Pick<Config, 'storageUrl' | '
   return { storageUrl, aws };
 }
 
+function researchModel(values: Parsed): ModelSettings | undefined {
+  const { RESEARCH_LLM_URL: url, RESEARCH_LLM_MODEL: model, RESEARCH_LLM_KEY: key } = values;
+  if (url === undefined) {
+    if (model !== undefined || key !== undefined) {
+      throw new ConfigError(`RESEARCH_LLM_URL: required by RESEARCH_LLM_${model === undefined ? 'KEY' : 'MODEL'}`);
+    }
+    return undefined;
+  }
+  if (model === undefined) throw new ConfigError('RESEARCH_LLM_MODEL: required by RESEARCH_LLM_URL');
+  return { url, model, key };
+}
+
 /** Where files lie when STORAGE_URL does not say. */
 export function defaultStorageUrl(dataDir: string): string {
   return pathToFileURL(path.join(dataDir, 'files')).href;
@@ -286,6 +332,9 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     runRequestMaxAttempts: values.RUN_REQUEST_MAX_ATTEMPTS,
     retryBackoffSeconds: values.RETRY_BACKOFF_SECONDS,
     retryBackoffMaxSeconds: values.RETRY_BACKOFF_MAX_SECONDS,
+    researchModel: researchModel(values),
+    researchSeconds: values.RESEARCH_SECONDS,
+    allowPrivateAddresses: values.ALLOW_PRIVATE_ADDRESSES,
     logLevel: values.LOG_LEVEL,
     validateResponses: values.VALIDATE_RESPONSES,
   };

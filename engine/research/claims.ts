@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { WebClient } from '../net/index.ts';
-import { askModel, ModelError, type ModelMessage, type ModelSettings } from './model.ts';
+import { askModel, ModelError, type ModelMessage } from './model.ts';
+import type { ModelSettings } from './model_settings.ts';
 
 /** Text that a claim may rest on. */
 export type Evidence = Readonly<{ sourceId: string; origin: string; title: string | null; text: string }>;

@@ -1,14 +1,7 @@
 import { createParser } from 'eventsource-parser';
 import { z } from 'zod';
 import { NetError, type WebAnswer, type WebClient } from '../net/index.ts';
-
-/** An OpenAI-compatible endpoint, as the operator set it. */
-export type ModelSettings = Readonly<{
-  /** `https://host/v1`, or the whole address of its chat completions. */
-  url: string;
-  model: string;
-  key: string | undefined;
-}>;
+import type { ModelSettings } from './model_settings.ts';
 
 export type ModelMessage = Readonly<{ role: 'system' | 'user'; content: string }>;
 

@@ -56,6 +56,15 @@ t.test('the settings of AWS are taken for a storage in S3, and by nothing else',
   test.same(readConfig({ AWS_ACCESS_KEY_ID: 'id' }).aws, {}, 'not even judged');
 });
 
+t.test('the model of research is asked with or without a key', async (test) => {
+  const [url, model] = ['http://127.0.0.1:8000/v1', 'small'];
+  test.equal(readConfig({}).researchModel, undefined);
+  test.equal(readConfig({}).allowPrivateAddresses, false);
+  const settings = { RESEARCH_LLM_URL: url, RESEARCH_LLM_MODEL: model };
+  test.same(readConfig(settings).researchModel, { url, model, key: undefined });
+  test.same(readConfig({ ...settings, RESEARCH_LLM_KEY: 'k' }).researchModel, { url, model, key: 'k' });
+});
+
 t.test('owner tokens choose the mode token', async (test) => {
   const tokens = [TOKEN, 'y'.repeat(40)];
   test.same(readConfig({ OWNER_TOKENS: tokens.join(', ') }).ownerAuth, { mode: 'token', tokens });
@@ -83,6 +92,13 @@ t.test('a wrong value is one line that names its setting', async (test) => {
     ['OWNER_JWT_AUDIENCE', { OWNER_AUTH: 'jwt', OWNER_JWKS_URL: 'https://a/b', OWNER_JWT_ISSUER: 'https://a' }],
     ['AGENT_SERVICE_TOKENS', { AGENT_SERVICE_TOKENS: `${TOKEN} ${TOKEN}` }],
     ['LEASE_SECONDS', { LEASE_SECONDS: '0' }],
+    ['RESEARCH_LLM_URL', { RESEARCH_LLM_URL: 'model.example' }],
+    ['RESEARCH_LLM_URL', { RESEARCH_LLM_URL: 'https://user:secret@model.example/v1' }],
+    ['RESEARCH_LLM_URL', { RESEARCH_LLM_MODEL: 'small' }],
+    ['RESEARCH_LLM_URL', { RESEARCH_LLM_KEY: 'key' }],
+    ['RESEARCH_LLM_MODEL', { RESEARCH_LLM_URL: 'https://model.example/v1' }],
+    ['RESEARCH_LLM_KEY', { RESEARCH_LLM_KEY: 'a key\n' }],
+    ['ALLOW_PRIVATE_ADDRESSES', { ALLOW_PRIVATE_ADDRESSES: 'yes' }],
     ['LOG_LEVEL', { LOG_LEVEL: 'loud' }],
   ];
   for (const [name, environment] of wrong) {
