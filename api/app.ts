@@ -10,6 +10,7 @@ import { agentEndpoints } from './routes/agent/index.ts';
 import { agentProfileEndpoints } from './routes/agent_profiles.ts';
 import { chatAttachmentEndpoints } from './routes/chat_attachments.ts';
 import { chatEndpoints } from './routes/chats.ts';
+import { contextEndpoints } from './routes/context.ts';
 import { messageEndpoints } from './routes/messages.ts';
 import { organizationMemberEndpoints } from './routes/organization_members.ts';
 import { organizationEndpoints } from './routes/organizations.ts';
@@ -32,6 +33,7 @@ export function apiEndpoints(): readonly Endpoint[] {
     ...chatEndpoints(),
     ...messageEndpoints(),
     ...chatAttachmentEndpoints(),
+    ...contextEndpoints(),
     ...agentEndpoints(),
     ...workerEndpoints(),
   ];

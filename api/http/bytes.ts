@@ -2,7 +2,13 @@ import { pipeline } from 'node:stream/promises';
 import { create as contentDisposition } from 'content-disposition';
 import type { Request, Response } from 'express';
 import { Problem } from '../../engine/db/problem.ts';
-import { type Storage, StorageMissingError } from '../../engine/storage/index.ts';
+import {
+  checkVerified,
+  type Storage,
+  StorageBrokenError,
+  StorageMissingError,
+  verifying,
+} from '../../engine/storage/index.ts';
 import { ifRangeHolds, noneMatchHits, parseRange } from './ranges.ts';
 
 export type StoredBytes = Readonly<{
@@ -15,7 +21,15 @@ export type StoredBytes = Readonly<{
   mediaType: string;
   fileName: string;
   signal?: AbortSignal | undefined;
+  /**
+   * Retained evidence: ranges, and files of at most `CHECKED_FIRST_BYTES`, are compared with the digest before anything
+   * is sent, and bytes that were changed are 409 `state_conflict`.
+   */
+  evidence?: boolean;
 }>;
+
+/** A second reading of so much is not felt; of more, the comparison happens on the way out. */
+const CHECKED_FIRST_BYTES = 4_194_304;
 
 function contentType(mediaType: string): string {
   // Text is checked to be UTF-8 when it is stored; without the parameter clients fall back to Latin-1.
@@ -41,7 +55,19 @@ async function checkStored(bytes: StoredBytes): Promise<void> {
   const stats = await bytes.storage.stat(bytes.key);
   if (!stats) throw missing();
   if (stats.size !== bytes.size) {
-    throw new Error(`${bytes.key} has ${stats.size} bytes where ${bytes.size} are recorded`);
+    const message = `has ${stats.size} bytes where ${bytes.size} are recorded`;
+    throw new StorageBrokenError(bytes.key, 'changed', message);
+  }
+}
+
+/** Evidence that is not what was retained is a state of the organization that its owner has to know, no failure of ours. */
+async function checkEvidence(bytes: StoredBytes, check: () => Promise<void>): Promise<void> {
+  try {
+    await check();
+  } catch (error) {
+    if (!bytes.evidence || !(error instanceof StorageBrokenError)) throw error;
+    if (error.reason === 'missing') throw missing();
+    throw new Problem(409, 'state_conflict', 'The stored bytes are not those that were retained: they were changed.');
   }
 }
 
@@ -52,8 +78,9 @@ function downloadName(fileName: string): string {
 
 /**
  * Answers a GET or HEAD with stored bytes: entity tag, single ranges, 304, download name (decisions, "Bytes"). Returns
- * when the last byte is handed over or the client has gone.
- * @throws Problem 404 and 416 before anything is sent; after that an error ends the connection.
+ * when the last byte is handed over or the client has gone. A whole file is compared with its digest on the way; one that
+ * was changed never ends well.
+ * @throws Problem 404, 416 and, for evidence, 409 before anything is sent; after that an error ends the connection.
  */
 export async function sendBytes(req: Request, res: Response, bytes: StoredBytes): Promise<void> {
   const etag = `"${bytes.sha256}"`;
@@ -70,7 +97,10 @@ export async function sendBytes(req: Request, res: Response, bytes: StoredBytes)
       'Content-Range': `bytes */${bytes.size}`,
     });
   }
-  await checkStored(bytes);
+  await checkEvidence(bytes, () => checkStored(bytes));
+  if (bytes.evidence && (range !== 'whole' || bytes.size <= CHECKED_FIRST_BYTES)) {
+    await checkEvidence(bytes, () => checkVerified(bytes.storage, bytes, { signal: bytes.signal }));
+  }
   const { start, end } = range === 'whole' ? { start: 0, end: bytes.size - 1 } : range;
   const source = req.method === 'HEAD' ? null : await openBytes(bytes, start, end);
   res.status(range === 'whole' ? 200 : 206).set(validators);
@@ -86,7 +116,8 @@ export async function sendBytes(req: Request, res: Response, bytes: StoredBytes)
     return;
   }
   try {
-    await pipeline(source, res);
+    if (range === 'whole') await pipeline(source, verifying(bytes), res);
+    else await pipeline(source, res);
   } catch (error) {
     // A client that hangs up in the middle is no error of ours; a disk that fails is.
     const hungUp = error instanceof Error && 'code' in error && error.code === 'ERR_STREAM_PREMATURE_CLOSE';

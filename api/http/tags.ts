@@ -7,6 +7,7 @@ export const tags = {
   Inbox: 'Questions and notifications to people, and their answers.',
   Schedules: 'Tasks made by the clock.',
   Chats: 'Conversations with the chat profile: messages, answers as they are written, attachments.',
+  Context: 'What the organization knows of itself: published documents, the evidence behind them, and their health.',
   'Agent tools': 'What agents call during a run, and runtimes on their behalf.',
   Workers: 'Pulling run requests and holding their leases.',
   System: 'Health, metrics and this description.',

@@ -1,9 +1,15 @@
 import type { Endpoint } from '../../http/endpoint.ts';
+import { agentContextEndpoints } from './context.ts';
 import { agentOrganizationEndpoints } from './organization.ts';
 import { agentScheduleEndpoints } from './schedules.ts';
 import { agentTaskEndpoints } from './tasks.ts';
 
 /** Contract 4.12: the service token or an execution capability opens them. */
 export function agentEndpoints(): readonly Endpoint[] {
-  return [...agentOrganizationEndpoints(), ...agentTaskEndpoints(), ...agentScheduleEndpoints()];
+  return [
+    ...agentOrganizationEndpoints(),
+    ...agentTaskEndpoints(),
+    ...agentContextEndpoints(),
+    ...agentScheduleEndpoints(),
+  ];
 }

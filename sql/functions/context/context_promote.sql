@@ -1,6 +1,7 @@
 -- Makes the next revision of a scope and publishes it. Contract 4.12, decisions 10.
 -- p_documents: [{kind, path, storageKey, sizeBytes, sha256, sourceIds?} | {path, removed: true}]; documents of the base
--- that are not named stay. The files are stored before. p_base_revision 0 or null: nothing is published yet.
+-- that are not named stay. The files are stored before. Null is the look before that: may it be, and from this base?
+-- p_base_revision 0 or null: nothing is published yet.
 -- p_task_ref: on behalf of this task; runs of a department promote by their own task, into their own department's scope.
 -- Agents may not promote before the onboarding is complete; the completion itself calls this as the owner.
 -- Returns {revision: {…context_revisions, documents: [{kind, path, size_bytes, sha256, source_ids}]}}.
@@ -46,14 +47,19 @@ begin
     perform app.fail(409, 'state_conflict', 'The onboarding publishes the first revision: complete it before');
   end if;
 
-  insert into app.context_publications (organization_id, scope) values (p_organization_id, p_scope)
-    on conflict on constraint context_publications_pkey do nothing;
+  if p_documents is not null then
+    insert into app.context_publications (organization_id, scope) values (p_organization_id, p_scope)
+      on conflict on constraint context_publications_pkey do nothing;
+  end if;
   select revision into v_revision from app.context_publications
     where organization_id = p_organization_id and scope = p_scope for no key update;
   v_revision := coalesce(v_revision, 0);
   if v_revision <> coalesce(p_base_revision, 0) then
     perform app.fail(409, 'state_conflict', format('Revision %s is published: read it and promote from it', v_revision),
       app.issue('baseRevision', 'stale', format('the published revision is %s', v_revision)));
+  end if;
+  if p_documents is null then
+    return '{}';
   end if;
 
   select d.path into v_name from jsonb_to_recordset(p_documents) d(path text, removed boolean)

@@ -1,0 +1,310 @@
+import { randomUUID } from 'node:crypto';
+import t from 'tap';
+import { contextPrefix } from '../../../engine/storage/index.ts';
+import {
+  agentPath,
+  expectSuccess,
+  type Fields,
+  type HeldRun,
+  makeTask,
+  ownerPath,
+  refusalOf,
+  runNext,
+  runTask,
+  sqlOf,
+  workerOf,
+} from '../../support/api_fixtures.ts';
+import { startTestApp } from '../../support/app.ts';
+import { insertSource } from '../../support/context_fixtures.ts';
+import { createPlace, createSecondProfile, type Place } from '../../support/fixtures.ts';
+
+const app = await startTestApp(t);
+const sql = sqlOf(app);
+
+type Revision = Readonly<{
+  scope: string;
+  revision: number;
+  baseRevision: number;
+  createdBy: Fields;
+  documents: readonly { path: string; kind: string; sizeBytes: number; sha256: string; sourceIds: string[] }[];
+}>;
+
+const FACT = { key: 'founded', value: '2019' };
+const facts = (path = 'facts.json', ...entries: Fields[]) => ({
+  kind: 'facts',
+  path,
+  entries: entries.length > 0 ? entries : [FACT],
+});
+
+function promote(place: Place, fields: Fields = {}, client = app.service) {
+  const body = { scope: 'organization', baseRevision: 0, documents: [facts()], ...fields };
+  return client.post<Revision>(agentPath(place, '/context/promotions'), body);
+}
+
+function promoteFrom(place: Place, taskRef: string, fields: Fields = {}, client = app.service) {
+  const body = {
+    scope: 'organization',
+    baseRevision: 0,
+    documents: [{ kind: 'facts', path: 'facts.json' }],
+    ...fields,
+  };
+  return client.post<Revision>(agentPath(place, `/tasks/${taskRef}/context-revisions/promote`), body);
+}
+
+async function summary(place: Place, scope?: string) {
+  return expectSuccess(
+    await app.owner.get<{ revision: number | null; documents: Fields[] }>(ownerPath(place, '/context/summary'), {
+      query: { scope },
+    }),
+  );
+}
+
+async function stored(place: Place): Promise<string[]> {
+  const { objects } = await app.services.storage.list(contextPrefix(place.organizationId));
+  return objects.map(({ key }) => key);
+}
+
+const agentOf = (run: HeldRun) => app.owner.as(run.executionToken);
+
+t.test('a promotion publishes a revision, which the summary shows', async (test) => {
+  const place = await createPlace(sql);
+  test.same(await summary(place), { scope: 'organization', revision: null, documents: [] });
+  const entry = {
+    key: 'founded',
+    title: 'Founded in',
+    value: '2019',
+    status: 'confirmed',
+    notes: 'by two people',
+    evidence: ['https://example.com/about'],
+    steps: ['one', 'two'],
+  };
+  const first = expectSuccess(
+    await promote(place, { baseRevision: null, documents: [facts('facts.json', entry)] }),
+    201,
+  );
+  test.match(first, { scope: 'organization', revision: 1, baseRevision: 0, createdBy: { kind: 'service' } });
+  test.match(first.documents, [{ kind: 'facts', path: 'facts.json', sourceIds: [] }]);
+  test.same(await summary(place), {
+    scope: 'organization',
+    revision: 1,
+    documents: [{ kind: 'facts', path: 'facts.json', entries: [entry] }],
+  });
+  const notes = { kind: 'notes', path: 'deep/notes.json', entries: [{ key: 'n' }] };
+  expectSuccess(await promote(place, { baseRevision: 1, documents: [notes] }), 201);
+  const { documents } = await summary(place);
+  test.same(
+    documents.map(({ path }) => path),
+    ['deep/notes.json', 'facts.json'],
+    'what was not named stays',
+  );
+  test.same(documents[0]?.['entries'], [
+    { key: 'n', title: null, value: null, status: null, notes: null, evidence: [], steps: [] },
+  ]);
+  expectSuccess(await promote(place, { baseRevision: 2, documents: [], removePaths: ['facts.json'] }), 201);
+  test.match(await summary(place), { revision: 3, documents: [{ path: 'deep/notes.json' }] });
+  test.same(await summary(place, 'growth'), { scope: 'growth', revision: null, documents: [] });
+});
+
+t.test('what is refused leaves neither a revision nor a file', async (test) => {
+  const place = await createPlace(sql);
+  const elsewhere = await createPlace(sql);
+  const source = await insertSource(sql, place, { status: 'stored' });
+  const citing = (evidence: string) => ({ documents: [facts('facts.json', { ...FACT, evidence: [evidence] })] });
+  const uri = (organization: string, id: string) => `org://${organization}/context/sources/${id}`;
+  const refused: [Fields, string][] = [
+    [{ baseRevision: 1 }, '409 state_conflict stale'],
+    [citing(uri(place.organizationId, source.id)), '400 validation_failed cannot_ground'],
+    [citing(source.id), '400 validation_failed cannot_ground'],
+    [citing(randomUUID()), '400 validation_failed unknown_source'],
+    [citing(uri(elsewhere.organizationId, source.id)), '400 validation_failed foreign_uri'],
+    [{ documents: [facts('a'), facts('a/b')] }, '400 validation_failed below_a_document'],
+    [{ removePaths: ['other.json'] }, '400 validation_failed unknown_document'],
+  ];
+  for (const [fields, expected] of refused) test.equal(refusalOf(await promote(place, fields)), expected);
+  const invalid: Fields[] = [
+    { documents: [] },
+    { documents: [facts('a'), facts('a')] },
+    { removePaths: ['facts.json'] },
+    { scope: 'sales' },
+    { baseRevision: -1 },
+    { baseRevision: '0' },
+    { documents: [{ ...facts(), kind: 'poems' }] },
+    { documents: [{ ...facts(), extra: 1 }] },
+    { documents: [facts('facts.json', FACT, FACT)] },
+    { documents: [facts('facts.json', { value: '1' })] },
+    { documents: [facts('facts.json', { ...FACT, value: { nested: true } })] },
+    { documents: [facts('facts.json', { ...FACT, other: 1 })] },
+    { documents: [facts('facts.json', { ...FACT, notes: 'a\0b' })] },
+    ...[
+      '',
+      '/etc/passwd',
+      '../a',
+      'a/../b',
+      './a',
+      'a//b',
+      'a/',
+      'a\\b',
+      'a\0b',
+      'a\nb',
+      'a./b',
+      'a.',
+      'a ',
+      'C:/a',
+      'c:a',
+    ]
+      .concat(['%2e%2e/a', '%2E%2E%2Fa', 'a%00', 'a%5Cb', 'é'.repeat(451)])
+      .map((path) => ({ documents: [facts(path)] })),
+  ];
+  for (const fields of invalid) {
+    const reply = await promote(place, fields);
+    test.match([reply.status, reply.code], [400, 'validation_failed'], JSON.stringify(fields).slice(0, 100));
+  }
+  test.same(await summary(place), { scope: 'organization', revision: null, documents: [] });
+  test.same(await stored(place), []);
+  test.equal(refusalOf(await promote({ ...place, organizationId: randomUUID() })), '404 not_found');
+});
+
+t.test('two promotions at once: one wins', async (test) => {
+  const place = await createPlace(sql);
+  const replies = await Promise.all([1, 2, 3].map((n) => promote(place, { documents: [facts(`${n}.json`)] })));
+  test.same(replies.map(({ status }) => status).sort(), [201, 409, 409]);
+  test.equal((await stored(place)).length, 1);
+});
+
+t.test('a promotion sent again under its Idempotency-Key is the same', async (test) => {
+  const place = await createPlace(sql);
+  const send = () =>
+    app.service.post<Revision>(
+      agentPath(place, '/context/promotions'),
+      { scope: 'organization', documents: [facts()] },
+      { headers: { 'idempotency-key': 'one' } },
+    );
+  const first = expectSuccess(await send(), 201);
+  test.same(expectSuccess(await send(), 201), first);
+  test.equal((await summary(place)).revision, 1);
+});
+
+t.test('a department promotes by its own task, into its own scope', async (test) => {
+  const place = await createPlace(sql, { kind: 'department', department: 'growth' });
+  const run = await runTask(app, place);
+  const agent = agentOf(run);
+  test.equal(refusalOf(await promote(place, { scope: 'growth' }, agent)), '401 agent_unauthorized');
+  const worker = workerOf(app, run);
+  expectSuccess(await worker.put('facts.json', JSON.stringify({ entries: [FACT] })), 201);
+  test.equal(refusalOf(await promoteFrom(place, run.taskId, {}, agent)), '401 agent_unauthorized');
+  const made = expectSuccess(await promoteFrom(place, run.taskId, { scope: 'growth' }, agent));
+  test.match(made, {
+    scope: 'growth',
+    revision: 1,
+    createdBy: { kind: 'agent', runId: run.runId, taskId: run.taskId },
+  });
+  test.match(await summary(place, 'growth'), { revision: 1, documents: [{ entries: [FACT] }] });
+  const other = await makeTask(app, place);
+  const foreign = await promoteFrom(place, other.id, { scope: 'growth', baseRevision: 1 }, agent);
+  test.equal(refusalOf(foreign), '401 agent_unauthorized', 'not its task');
+  expectSuccess(await worker.complete());
+  const late = await promoteFrom(place, run.taskId, { scope: 'growth', baseRevision: 1 }, agent);
+  test.equal(refusalOf(late), '401 agent_unauthorized', 'the capability ended with the run');
+});
+
+t.test('an operator promotes what it likes; another organization’s capability nothing', async (test) => {
+  const place = await createPlace(sql);
+  const elsewhere = await createPlace(sql);
+  const run = await runTask(app, place);
+  expectSuccess(await promote(place, { scope: 'support' }, agentOf(run)), 201);
+  test.equal(refusalOf(await promote(elsewhere, {}, agentOf(run))), '401 agent_unauthorized');
+  test.equal(refusalOf(await promote(place, {}, app.owner.as('nothing'))), '401 agent_unauthorized');
+});
+
+t.test(
+  'a task’s files are promoted from the newest run that succeeded, or from the one that is named',
+  async (test) => {
+    const place = await createPlace(sql);
+    const run = await runTask(app, place);
+    const worker = workerOf(app, run);
+    const put = (path: string, content: string) => worker.put(path, content).then((reply) => expectSuccess(reply, 201));
+    await put('facts.json', JSON.stringify({ entries: [{ key: 'one', value: 1 }] }));
+    await put('out/notes.json', JSON.stringify({ entries: [{ key: 'two', value: true }] }));
+    await put('text.json', 'no json');
+    await put('list.json', '[]');
+    await put('large.json', ' '.repeat(1_048_577));
+    const from = (path: string, fields: Fields = {}) => ({ documents: [{ kind: 'facts', path, ...fields }] });
+    const early = await promoteFrom(place, run.taskId, from('facts.json'));
+    test.equal(refusalOf(early), '400 validation_failed not_stored', 'it has not succeeded');
+    const named = await promoteFrom(
+      place,
+      run.taskId,
+      from('early.json', { outputPath: 'facts.json', runId: run.runId }),
+    );
+    test.match(expectSuccess(named), { revision: 1, createdBy: { kind: 'service', taskId: run.taskId } });
+    expectSuccess(await worker.completeWith('facts.json'));
+    const both = {
+      baseRevision: 1,
+      documents: [
+        { kind: 'facts', path: 'facts.json' },
+        { kind: 'notes', path: 'notes.json', outputPath: 'out/notes.json' },
+      ],
+      removePaths: ['early.json'],
+    };
+    expectSuccess(await promoteFrom(place, run.taskId, both));
+    test.match(await summary(place), {
+      revision: 2,
+      documents: [
+        { kind: 'facts', path: 'facts.json', entries: [{ key: 'one', value: 1 }] },
+        { kind: 'notes', path: 'notes.json', entries: [{ key: 'two', value: true }] },
+      ],
+    });
+    const refused: [Fields, string][] = [
+      [from('missing.json'), '400 validation_failed not_stored'],
+      [from('facts.json', { runId: randomUUID() }), '400 validation_failed not_stored'],
+      [from('text.json'), '400 validation_failed unreadable'],
+      [from('list.json'), '400 validation_failed unreadable'],
+      [from('large.json'), '400 validation_failed too_large'],
+    ];
+    const before = await stored(place);
+    for (const [fields, expected] of refused) {
+      const reply = await promoteFrom(place, run.taskId, { ...fields, baseRevision: 2 });
+      test.equal(refusalOf(reply), expected, JSON.stringify(fields));
+    }
+    test.same(await stored(place), before);
+    const wrong = await promoteFrom(place, run.taskId, from('../facts.json'));
+    test.match([wrong.status, wrong.code], [400, 'validation_failed']);
+    const output = from('a.json', { outputPath: '/etc/passwd' });
+    test.match((await promoteFrom(place, run.taskId, output)).status, 400);
+    test.equal(refusalOf(await promoteFrom(place, 'T-999')), '404 not_found');
+    test.equal(refusalOf(await promoteFrom(place, run.taskId)), '409 state_conflict stale');
+  },
+);
+
+t.test(
+  'a run finds the published documents in its manifest and reads them; later ones are for later runs',
+  async (test) => {
+    const place = await createPlace(sql, { kind: 'department', department: 'growth' });
+    const other = await createSecondProfile(sql, place, { kind: 'department', department: 'support' });
+    expectSuccess(await promote(place), 201);
+    expectSuccess(await promote(place, { scope: 'growth', documents: [facts('plan.json')] }), 201);
+    const run = await runTask(app, place);
+    const manifest = () => app.owner.get<{ files: Fields[] }>(ownerPath(place, `/runs/${run.runId}/context`));
+    const { files } = expectSuccess(await manifest());
+    test.match(files, [
+      { path: 'context/growth/plan.json', name: 'plan.json', role: 'instructions', available: true },
+      { path: 'context/organization/facts.json', role: 'instructions', mediaType: 'application/json' },
+    ]);
+    test.equal(files.length, 2);
+    expectSuccess(await promote(place, { baseRevision: 1, documents: [facts('facts.json', { key: 'new' })] }), 201);
+    test.same(expectSuccess(await manifest()).files, files);
+    const content = await workerOf(app, run).input('context/organization/facts.json');
+    test.match(await content.json(), { entries: [FACT] });
+    const owned = await app.owner.fetch(
+      ownerPath(place, `/runs/${run.runId}/context/files/content?path=context/growth/plan.json`),
+    );
+    test.match(await owned.json(), { entries: [FACT] });
+    await app.owner.post(ownerPath(place, '/tasks'), { title: 'x', ownerProfileKey: other.profileKey, priority: 5 });
+    const late = await runNext(app, place);
+    const lateFiles = expectSuccess(await workerOf(app, late).inputs()).files;
+    test.same(
+      lateFiles.map(({ path }) => path),
+      ['context/organization/facts.json'],
+    );
+  },
+);
