@@ -228,6 +228,7 @@ t.test('functions belong to the roles that limit them', async (test) => {
       'context_rows_keep',
       'context_sources_keep',
       'current_organization',
+      'human_inbox_items_mark_run',
       'messages_keep_revision',
       'search_grams',
       'tasks_raise_version',
@@ -407,6 +408,9 @@ const RAISED = /app\.(?:fail|problem)\(\s*(\d{3}),\s*'(\w+)'/g;
 const REASONS =
   /app\.(?:issue\((?:case[^;]*?end|'[\w.]+'|format\([^;]*?\)|[pv]_path(?: \|\| '[\w.]+')?),|lease_refuse\()\s*'(\w+)'/g;
 const ISSUES_OF_ARTIFACTS = /'code', case when [^']+'(\w+)' else '(\w+)' end/g;
+/** The issues that one query makes of the operations of a plan: place, path, code. */
+const ISSUES_OF_PLANS =
+  /^ +select (?:-1|\w\.place)\b.*?(?:'[\w.]*'|\.place| end)(?: as at)?,\s+'([a-z_]+)'(?: as code)?,/gms;
 
 /** The first two columns of the tables under a heading of sql/README.md, without backticks. */
 function documented(heading: string): string[][] {
@@ -431,6 +435,7 @@ t.test('every code that a function raises is in the table of the README, and not
     for (const [, status, code] of text.matchAll(RAISED)) raised.add(`${status} ${code}`);
     for (const [, reason = ''] of text.matchAll(REASONS)) reasons.add(reason);
     for (const [, one = '', two = ''] of text.matchAll(ISSUES_OF_ARTIFACTS)) reasons.add(one).add(two);
+    for (const [, reason = ''] of text.matchAll(ISSUES_OF_PLANS)) reasons.add(reason);
   }
   test.ok(raised.size > 10 && reasons.size > 10);
   test.same(

@@ -13,9 +13,10 @@ import {
   recordOutput,
   runNext,
   sha256,
+  stageOutcome,
 } from './support/fixtures.ts';
-import { createSchedule } from './support/schedule_fixtures.ts';
 import { insertOnboarding } from './support/onboarding_fixtures.ts';
+import { createSchedule } from './support/schedule_fixtures.ts';
 import { openSql, transition } from './support/transitions.ts';
 
 const sql = await openSql(t);
@@ -116,6 +117,7 @@ async function createTenant(): Promise<Place> {
   await createSchedule(sql, place);
   await createTask(sql, place);
   const asking = await runNext(sql, place);
+  await stageOutcome(sql, asking, { kind: 'needs_input', question: '?' });
   await completeRun(sql.api, asking, { result: { kind: 'needs_input', question: '?' } });
   await transition(sql.api, 'task_input_put', {
     p_organization_id: organizationId,

@@ -48,7 +48,7 @@ const artifactSchema = z.strictObject({
     .describe('When given, has to be that of the stored bytes.'),
 });
 
-const resultSchema = z.discriminatedUnion('kind', [
+export const resultSchema = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('completed'),
     summary: z.string().max(20_000),

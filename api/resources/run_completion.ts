@@ -46,6 +46,9 @@ export async function completeRun(
     p_body_hash: hash,
     p_result: json(output.kind === 'task_result' ? output.result : output),
     p_report: json(report),
+    p_max_attempts: context.services.config.runRequestMaxAttempts,
+    p_backoff_seconds: context.services.config.retryBackoffSeconds,
+    p_backoff_max_seconds: context.services.config.retryBackoffMaxSeconds,
   };
   let verdict: { checks: unknown; judged: string } | undefined;
   for (let round = 0; round < ROUNDS; round += 1) {

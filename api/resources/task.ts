@@ -27,12 +27,16 @@ export const fileEvidenceSchema = z.object({
   mediaType: z.string(),
 });
 
+const noteEvidenceSchema = z.object({ kind: z.literal('note'), text: z.string() });
+/** What a check or a verdict rests on. */
+export const evidenceSchema = z.discriminatedUnion('kind', [fileEvidenceSchema, noteEvidenceSchema]);
+
 export const checkSchema = z.object({
-  criterionIndex: z.int(),
-  evaluator: z.string(),
+  criterionIndex: z.int().describe('For the verdict of an agent on the whole: one after the last criterion.'),
+  evaluator: z.string().describe('`backend`, or `agent` for a verdict.'),
   status: z.enum(['passed', 'failed']),
   summary: z.string(),
-  evidence: z.array(fileEvidenceSchema),
+  evidence: z.array(evidenceSchema),
 });
 
 const completionSchema = z.object({
@@ -41,14 +45,14 @@ const completionSchema = z.object({
   taskGraphRevision: z.int(),
   completionRevision: z.int(),
   runIds: z.array(z.string()),
-  disposition: z.enum(['passed', 'failed']),
+  disposition: z.enum(['passed', 'failed', 'accepted']).describe('accepted: by a person, although it was refused.'),
   checks: z.array(checkSchema),
 });
 
-/** The result of a task or run: `completed` with its artifacts, or why it waits. */
+/** The result of a task or run: `completed` with its artifacts, why it waits, or what a plan or verify run came to. */
 export const taskResultSchema = z
   .object({
-    kind: z.enum(['completed', 'waiting', 'needs_input']),
+    kind: z.enum(['completed', 'waiting', 'needs_input', 'planned', 'verification']),
     summary: z.string().optional(),
     artifacts: z.array(fileEvidenceSchema.extend({ name: z.string().optional() })).optional(),
     completion: completionSchema.optional(),
@@ -56,17 +60,57 @@ export const taskResultSchema = z
     reason: z.string().optional(),
     question: z.string().optional(),
     options: z.array(z.string()).optional(),
+    tasks: z
+      .array(z.object({ key: z.string(), taskId: z.string(), identifier: z.string() }))
+      .optional()
+      .describe('Of a plan run: the tasks that its plan made.'),
+    verdict: z.enum(['passed', 'failed']).optional(),
+    evidence: z.array(evidenceSchema).optional(),
   })
   .meta({ id: 'TaskResult' });
+
+const childSchema = z.object({
+  id: z.string(),
+  identifier: z.string(),
+  kind: z.enum(TASK_KINDS),
+  title: z.string(),
+  status: z.enum(TASK_STATUSES),
+  phase: z.enum(TASK_PHASES),
+  ownerAgentProfileId: z.string(),
+  summary: z.string().optional(),
+  artifacts: z.array(z.looseObject({ runId: z.string(), path: z.string() })).optional(),
+  error: z.looseObject({ code: z.string(), message: z.string() }).optional(),
+});
 
 const stateSchema = z
   .object({
     blockers: z.array(blockerSchema).describe('Why a blocked task cannot run.'),
     activeRunIds: z.array(z.string()),
     contract: z
-      .object({ failures: z.int(), runId: z.string(), checks: z.array(checkSchema) })
+      .object({
+        failures: z.int(),
+        verdicts: z.int().optional().describe('Verdicts that refused a result.'),
+        runId: z.string(),
+        checks: z.array(checkSchema),
+      })
       .optional()
       .describe('The checks that the last result failed, for the next run to mend.'),
+    replan: z
+      .looseObject({
+        reason: z.enum(['child_failed', 'none_completed', 'verdict_failed']),
+        taskId: z.string().optional().describe('The task whose failure is the reason.'),
+        error: z.looseObject({ code: z.string(), message: z.string() }).optional(),
+      })
+      .optional()
+      .describe('Why an initiative is planned again.'),
+    verification: z
+      .object({ runId: z.string().optional(), result: taskResultSchema })
+      .optional()
+      .describe('In phase verify: the result that is judged, and the run that made it.'),
+    children: z
+      .array(childSchema)
+      .optional()
+      .describe('What a pull hands out for a plan or verify run: the tasks directly below, and what came of them.'),
     answers: z.array(z.looseObject({})).optional().describe('What people answered, for the next run.'),
     waiting: z.object({ until: z.iso.datetime(), reason: z.string().nullable() }).optional(),
     failureOriginId: z
@@ -144,6 +188,9 @@ const taskColumns = z.object({
   blockers: z.custom<Task['state']['blockers']>(),
   contract: z.custom<NonNullable<Task['state']['contract']> | null>(),
   answers: z.custom<NonNullable<Task['state']['answers']>>(),
+  replan: z.custom<(NonNullable<Task['state']['replan']> & { asked?: boolean; missed?: boolean }) | null>(),
+  verification: z.custom<NonNullable<Task['state']['verification']> | null>(),
+  children: z.custom<NonNullable<Task['state']['children']> | null>().optional(),
   error: z.custom<NonNullable<Task['state']['error']> | null>(),
   result: z.custom<Task['result']>(),
   active_run_id: z.string().nullable(),
@@ -160,10 +207,17 @@ const taskColumns = z.object({
 });
 
 function toState(row: z.output<typeof taskColumns>): Task['state'] {
+  const { asked: _asked, missed: _missed, ...replan } = row.replan ?? {};
+  const judged = row.phase === 'verify' && row.verification ? row.verification : null;
   return {
     blockers: row.blockers,
     activeRunIds: row.active_run_id === null ? [] : [row.active_run_id],
     ...(row.contract === null ? {} : { contract: row.contract }),
+    ...(row.replan === null ? {} : { replan: replan as NonNullable<Task['state']['replan']> }),
+    ...(judged === null
+      ? {}
+      : { verification: { ...(judged.runId ? { runId: judged.runId } : {}), result: judged.result } }),
+    ...(row.children ? { children: row.children } : {}),
     ...(row.answers.length === 0 ? {} : { answers: row.answers }),
     ...(row.waiting_until === null ? {} : { waiting: { until: row.waiting_until, reason: row.waiting_reason } }),
     ...(row.failure_origin_id === null ? {} : { failureOriginId: row.failure_origin_id }),
@@ -223,7 +277,7 @@ export const taskSelect = sql.fragment`
   t.organization_id, t.id, t.identifier_scope, t.identifier_number, t.parent_id, t.root_task_id, t.depth,
   t.owner_agent_profile_id, t.source_chat_id, t.source_message_id, t.kind, t.status, t.phase, t.title, t.priority,
   t.version, r.graph_revision, t.agent_run_count, t.consumed_agent_run_count, t.replan_count, t.created_by_run_id,
-  t.spec, t.blockers, t.contract, t.answers, t.error, t.result, t.active_run_id, t.waiting_until, t.waiting_reason,
+  t.spec, t.blockers, t.contract, t.replan, t.verification, t.answers, t.error, t.result, t.active_run_id, t.waiting_until, t.waiting_reason,
   t.failure_origin_id, t.dedupe_key, t.scheduled_at, t.due_at, t.started_at, t.completed_at, t.created_at, t.updated_at`;
 
 /** What a transition of a task returns. */

@@ -6,11 +6,11 @@ import { TASK_KINDS } from './task.ts';
 import { newTaskSpecSchema, taskSpecPatchSchema } from './task_spec.ts';
 
 // An integer of Postgres.
-const MAX_VERSION = 2_147_483_647;
+export const MAX_VERSION = 2_147_483_647;
 
-const title = z.string().trim().min(1).max(200);
-const priority = z.int().min(-1000).max(1000);
-const profileKey = z
+export const title = z.string().trim().min(1).max(200);
+export const priority = z.int().min(-1000).max(1000);
+export const profileKey = z
   .string()
   .max(63)
   .regex(/^[a-z0-9]+(?:-[a-z0-9]+)*$/, 'must be a profile key');

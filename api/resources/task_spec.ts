@@ -46,8 +46,17 @@ const specFields = {
   inputs: z.array(taskInputSchema).max(100),
   acceptanceCriteria: z.array(acceptanceCriterionSchema).max(50),
   verification: z
-    .literal('backend')
-    .describe('Who judges the result: the backend, by the acceptance criteria. Agents as verifiers come later.'),
+    .enum(['backend', 'agent'])
+    .describe(
+      'Who judges the result. `backend` (default): the acceptance criteria alone. `agent`: when they pass, a run of mode verify of another profile than the one that made it.',
+    ),
+  verifierProfileKey: z
+    .string()
+    .max(63)
+    .regex(/^[a-z0-9]+(?:-[a-z0-9]+)*$/, 'must be a profile key')
+    .describe(
+      'The profile that verifies. Left out, or the executor itself: the operator. 400 where nobody but the executor is left.',
+    ),
 };
 
 /** `spec` of a task that is created: what is left out has the defaults. */
@@ -56,6 +65,7 @@ export const newTaskSpecSchema = z.strictObject({
   inputs: specFields.inputs.optional(),
   acceptanceCriteria: specFields.acceptanceCriteria.optional(),
   verification: specFields.verification.optional(),
+  verifierProfileKey: specFields.verifierProfileKey.optional(),
   budget: taskBudgetSchema.partial().optional(),
 });
 
@@ -65,6 +75,7 @@ export const taskSpecPatchSchema = z.strictObject({
   inputs: specFields.inputs.nullable().optional(),
   acceptanceCriteria: specFields.acceptanceCriteria.nullable().optional(),
   verification: specFields.verification.nullable().optional(),
+  verifierProfileKey: specFields.verifierProfileKey.nullable().optional(),
   budget: z
     .strictObject({
       maxAgentRuns: taskBudgetSchema.shape.maxAgentRuns.nullable().optional(),

@@ -119,9 +119,14 @@ t.test('children, prerequisites and disabled profiles block, and say so', async 
   const second = await makeTask(app, place, { dependsOn: [first.identifier, first.id] });
   t.same(second.state.blockers, [{ kind: 'dependency', taskId: first.id }], 'the same prerequisite twice is one');
   const initiative = await makeTask(app, place, { kind: 'initiative' });
-  t.match(initiative, { identifier: /^I-\d+$/, status: 'blocked', state: { blockers: [{ kind: 'children' }] } });
+  t.match(initiative, { identifier: /^I-\d+$/, status: 'pending', phase: 'plan', state: { blockers: [] } });
   t.equal(initiative.spec.budget.maxAgentRuns, 500);
   const child = await makeTask(app, place, { parentId: initiative.id.toUpperCase() });
+  t.match(await readTask(app, place, initiative.id), {
+    status: 'blocked',
+    phase: 'execute',
+    state: { blockers: [{ kind: 'children' }] },
+  });
   t.match(child, { parentId: initiative.id, rootTaskId: initiative.id, depth: 1, status: 'pending' });
   t.equal(child.graphRevision, initiative.graphRevision + 1, 'a new child changes the structure');
   const idle = await createSecondProfile(sql, place, { key: 'idle', status: 'disabled' });
@@ -220,7 +225,8 @@ const wrongBodies: Readonly<Record<string, readonly [Fields, string]>> = {
   'a foreign field of the spec': [{ spec: { goal: 'x' } }, 'spec.goal'],
   'a foreign field of the budget': [{ spec: { budget: { maxRuns: 1 } } }, 'spec.budget.maxRuns'],
   'a budget of nothing': [{ spec: { budget: { maxAgentRuns: 0 } } }, 'spec.budget.maxAgentRuns'],
-  'agents as verifiers': [{ spec: { verification: 'agent' } }, 'spec.verification'],
+  'an unknown verification': [{ spec: { verification: 'oracle' } }, 'spec.verification'],
+  'an unknown verifier': [{ spec: { verification: 'agent', verifierProfileKey: 'nobody' } }, 'spec.verifierProfileKey'],
   'an unknown input': [withInput({ kind: 'magic' }), 'spec.inputs.0.kind'],
   'an input above its folder': [withInput({ path: '../a' }), 'spec.inputs.0.path'],
   'an absolute input': [withInput({ path: '/etc/passwd' }), 'spec.inputs.0.path'],

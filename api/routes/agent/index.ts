@@ -1,6 +1,7 @@
 import type { Endpoint } from '../../http/endpoint.ts';
 import { agentContextEndpoints } from './context.ts';
 import { agentOrganizationEndpoints } from './organization.ts';
+import { agentOutcomeEndpoints } from './outcomes.ts';
 import { agentScheduleEndpoints } from './schedules.ts';
 import { agentTaskEndpoints } from './tasks.ts';
 
@@ -10,6 +11,7 @@ export function agentEndpoints(): readonly Endpoint[] {
     ...agentOrganizationEndpoints(),
     ...agentTaskEndpoints(),
     ...agentContextEndpoints(),
+    ...agentOutcomeEndpoints(),
     ...agentScheduleEndpoints(),
   ];
 }

@@ -166,7 +166,7 @@ export function lifecycleEndpoints(): readonly Endpoint[] {
       operationId: 'completeRun',
       summary: 'Finish the run with a result',
       description:
-        'The backend evaluates the acceptance criteria on the bytes that it stored. All pass: the task is completed. One fails: the answer is `failed`, and the task is tried once more, then a person is asked. After a cancel only usage and logs are kept: `cancelled`. An artifact that was never stored is 400, and the lease stays. A chat turn is completed by `chat_message`, with which its answer is complete.',
+        'The backend evaluates the acceptance criteria on the bytes that it stored. All pass: the task is completed. One fails: the answer is `failed`, and the task is tried once more, then a person is asked. A task whose spec asks for the verdict of an agent goes to phase verify first. A plan or verify run applies the outcome that its agent has handed in; without one it has failed (`outcome_missing`) and is tried again while attempts are left. A result that differs from a staged outcome is 400, and the lease stays. After a cancel only usage and logs are kept: `cancelled`. An artifact that was never stored is 400, and the lease stays. A chat turn is completed by `chat_message`, with which its answer is complete.',
       params: { runId },
       body: completeBody,
       response: { data: statusSchema },

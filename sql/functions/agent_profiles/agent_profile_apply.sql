@@ -9,6 +9,8 @@ create or replace function app.agent_profile_apply(o app.agent_profiles, n app.a
 as $$
 declare
   v_tasks uuid[];
+  v_judged uuid[];
+  v_ended uuid[];
   v_id uuid;
 begin
   if n is not distinct from o then
@@ -18,7 +20,10 @@ begin
     select coalesce(array_agg(id), '{}') into v_tasks from app.tasks
       where organization_id = o.organization_id and owner_agent_profile_id = o.id
         and status in ('pending', 'blocked', 'running', 'waiting');
-    perform app.task_roots_lock(o.organization_id, v_tasks, true);
+    -- Whoever verifies them may change by this.
+    select coalesce(array_agg(id), '{}') into v_judged from app.tasks
+      where organization_id = o.organization_id and phase = 'verify' and owner_agent_profile_id <> o.id;
+    perform app.task_roots_lock(o.organization_id, v_tasks || v_judged, true);
     -- Meanwhile some have ended or found another owner. None was added: that takes a lock on the profile.
     select coalesce(array_agg(id), '{}') into v_tasks from app.tasks
       where organization_id = o.organization_id and owner_agent_profile_id = o.id and id = any (v_tasks)
@@ -36,11 +41,15 @@ begin
   if n.status <> o.status then
     if n.status = 'disabled' then
       perform app.chat_turns_end(o.organization_id, o.id);
-      perform app.task_requests_cancel(o.organization_id, v_tasks);
+      select v_tasks || coalesce(array_agg(r.task_id), '{}') into v_ended from app.run_requests r
+        where r.organization_id = o.organization_id and r.agent_profile_id = o.id and r.task_id = any (v_judged)
+          and r.mode = 'verify' and r.cancel_requested_at is null
+          and r.state in ('queued', 'published', 'leased', 'started');
+      perform app.task_requests_cancel(o.organization_id, v_ended);
       update app.tasks set status = 'pending', active_run_id = null
-        where organization_id = o.organization_id and id = any (v_tasks) and status = 'running';
+        where organization_id = o.organization_id and id = any (v_ended) and status = 'running';
     end if;
-    foreach v_id in array v_tasks loop
+    foreach v_id in array v_tasks || v_judged loop
       perform app.task_settle(o.organization_id, v_id);
     end loop;
   end if;

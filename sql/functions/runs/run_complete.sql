@@ -1,6 +1,8 @@
 -- Run starting | running → succeeded | failed (acceptance_failed); the task follows (contract 4.13, decisions 4).
 -- result.kind completed: closed when all checks pass; else once more pending with the failures, then a question (repair).
 -- waiting: the task waits until a time. needs_input: the task is blocked by a question.
+-- A task that asks for an agent's verdict is not closed: it is pending in phase verify. Plan and verify runs, staged outcomes
+-- and open questions of the run: see run_complete_staged.
 -- p_checks null: not evaluated. When the task has criteria to evaluate, nothing changes and the answer is
 -- {evaluate: {runId, criteria, outputs, artifacts}, judged}: the caller evaluates the stored bytes and calls again with the
 -- checks and `judged`, which stands for exactly that task spec and those bytes; if they changed meanwhile, it is asked again.
@@ -10,7 +12,8 @@
 -- Codes: 400 validation_failed (an artifact that was never stored; the lease stays), 409 run_lease_expired.
 create or replace function app.run_complete(
   p_organization_id uuid, p_run_id uuid, p_lease_token text, p_body_hash text, p_result jsonb, p_report jsonb,
-  p_checks jsonb, p_judged text)
+  p_checks jsonb, p_judged text, p_max_attempts integer default 3, p_backoff_seconds integer default 10,
+  p_backoff_max_seconds integer default 300)
   returns jsonb
   language plpgsql security definer
   set search_path = pg_catalog, pg_temp
@@ -22,6 +25,7 @@ declare
   r app.run_requests;
   t app.tasks;
   v_answer jsonb;
+  v_staged jsonb;
   v_artifacts jsonb := '[]';
   v_missing jsonb := '[]';
   v_outputs jsonb := '[]';
@@ -31,7 +35,8 @@ declare
   v_error jsonb;
 begin
   perform app.task_roots_lock(p_organization_id, array(
-    select task_id from app.runs where organization_id = p_organization_id and id = p_run_id and task_id is not null), true);
+    select unnest(case mode when 'plan' then app.run_task_ids(organization_id, id, task_id) else array[task_id] end)
+      from app.runs where organization_id = p_organization_id and id = p_run_id and task_id is not null), true);
   r := app.run_request_of(p_organization_id, p_run_id);
   v_answer := app.run_finish_open(r, p_run_id, p_lease_token, 'complete', p_body_hash, p_report);
   if v_answer is not null then
@@ -42,6 +47,14 @@ begin
   end if;
   select * into t from app.tasks where organization_id = p_organization_id and id = r.task_id;
 
+  if r.mode <> 'execute' or r.staged_run_id = p_run_id then
+    v_staged := app.run_complete_staged(r, t, p_run_id, p_body_hash, p_result, p_report, p_max_attempts,
+      p_backoff_seconds, p_backoff_max_seconds);
+    if v_staged ? 'status' then
+      return v_staged;
+    end if;
+    p_result := v_staged -> 'result';
+  end if;
   if p_result ->> 'kind' = 'waiting' then
     perform app.run_finish_record(p_organization_id, p_run_id, 'succeeded', 'complete', p_body_hash,
       jsonb_build_object('kind', 'task_result', 'result', p_result), null, p_report);
@@ -95,6 +108,22 @@ begin
   perform app.run_finish_record(p_organization_id, p_run_id, case when v_passed then 'succeeded' else 'failed' end,
     'complete', p_body_hash, jsonb_build_object('kind', 'task_result', 'result', v_result), v_error, p_report);
   perform app.run_request_finish(p_organization_id, r.id);
+  if v_passed and (v_staged -> 'asks')::boolean then
+    -- What it asked comes first; it runs again with the answer.
+    update app.tasks set status = 'pending', active_run_id = null, contract = null
+      where organization_id = p_organization_id and id = t.id;
+    perform app.task_settle(p_organization_id, t.id);
+    return '{"status": "succeeded"}';
+  end if;
+  if v_passed and t.spec ->> 'verification' = 'agent' then
+    update app.tasks
+      set status = 'pending', phase = 'verify', active_run_id = null, completion_revision = completion_revision + 1,
+        contract = case when contract ? 'verdicts' then contract || '{"failures": 0}' end,
+        verification = jsonb_build_object('runId', p_run_id, 'executorProfileId', r.agent_profile_id, 'result', v_result)
+      where organization_id = p_organization_id and id = t.id;
+    perform app.task_settle(p_organization_id, t.id);
+    return '{"status": "succeeded"}';
+  end if;
   if v_passed then
     update app.tasks
       set status = 'completed', phase = 'closed', active_run_id = null, completed_at = clock_timestamp(),
@@ -105,7 +134,7 @@ begin
   end if;
   update app.tasks
     set status = 'pending', active_run_id = null, completion_revision = completion_revision + 1,
-      contract = jsonb_build_object('failures', coalesce((t.contract ->> 'failures')::integer, 0) + 1,
+      contract = coalesce(t.contract, '{}') || jsonb_build_object('failures', coalesce((t.contract ->> 'failures')::integer, 0) + 1,
         'runId', p_run_id, 'checks', jsonb_path_query_array(p_checks, '$[*] ? (@.status == "failed")'))
     where organization_id = p_organization_id and id = t.id;
   if coalesce((t.contract ->> 'failures')::integer, 0) >= 1 then

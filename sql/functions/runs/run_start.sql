@@ -79,8 +79,13 @@ begin
     return app.chat_turn_start(r, p_run_id, p_worker_id, p_lease_seconds, v_token);
   end if;
   select * into t from app.tasks where organization_id = p_organization_id and id = r.task_id;
-  if t.status <> 'pending' or v_disabled or t.parent_id is not null and app.task_budget_used(p_organization_id, t.id) then
+  if t.status <> 'pending' or v_disabled or (t.parent_id is not null or r.mode <> 'execute')
+     and app.task_budget_used(p_organization_id, t.id) then
     -- A sibling's start may have used up a parent's budget after the pull: the task is blocked, its request ends.
+    if v_disabled and r.mode = 'verify' then
+      -- Another verifier may take it.
+      perform app.task_requests_cancel(p_organization_id, array[t.id]);
+    end if;
     perform app.task_settle(p_organization_id, t.id);
     return app.problem(409, 'run_lease_expired', 'The task is not ready to run',
       app.issue('runRequestId', 'task_not_ready', 'the task waits for something else'));
@@ -114,6 +119,9 @@ begin
     )
     update app.tasks a set consumed_agent_run_count = a.consumed_agent_run_count + 1
       from up where a.organization_id = p_organization_id and a.id = up.id;
+  end if;
+  if r.mode <> 'execute' then
+    perform app.run_context_fix(p_organization_id, p_run_id, t, r.mode);
   end if;
   if t.spec -> 'inputs' <> '[]'::jsonb then
     perform app.run_inputs_fix(p_organization_id, p_run_id, t);

@@ -1,24 +1,34 @@
--- An open initiative whose children are all over: completed when at least one of them was, else failed.
+-- An open initiative whose children are all over. At least one completed: a verifier judges it, where its spec asks for one,
+-- else it is completed. None: it is planned again.
 create or replace function app.initiative_close(p_organization_id uuid, p_task_id uuid)
   returns void
   language plpgsql
   set search_path = pg_catalog, pg_temp
 as $$
 declare
+  t app.tasks;
   v_completed integer;
+  v_result jsonb;
 begin
+  select * into t from app.tasks where organization_id = p_organization_id and id = p_task_id;
   select count(*) into v_completed from app.tasks
     where organization_id = p_organization_id and parent_id = p_task_id and status = 'completed';
   if v_completed = 0 then
-    perform app.task_fail(p_organization_id, p_task_id, jsonb_build_object('code', 'no_child_completed',
-      'message', 'None of the tasks below was completed', 'retryable', false));
+    perform app.initiative_replan(p_organization_id, p_task_id, '{"reason": "none_completed"}');
+    return;
+  end if;
+  v_result := jsonb_build_object('kind', 'completed', 'summary', format('%s of the tasks below completed', v_completed),
+    'artifacts', '[]'::jsonb);
+  if t.spec ->> 'verification' = 'agent' then
+    update app.tasks
+      set phase = 'verify', verification = jsonb_build_object('executorProfileId', owner_agent_profile_id, 'result', v_result)
+      where organization_id = p_organization_id and id = p_task_id;
+    perform app.task_settle(p_organization_id, p_task_id);
     return;
   end if;
   update app.tasks
     set status = 'completed', phase = 'closed', blockers = '[]', completed_at = clock_timestamp(),
-      completion_revision = completion_revision + 1,
-      result = jsonb_build_object('kind', 'completed', 'summary',
-        format('%s of the tasks below completed', v_completed), 'artifacts', '[]'::jsonb)
+      completion_revision = completion_revision + 1, replan = null, contract = null, result = v_result
     where organization_id = p_organization_id and id = p_task_id;
   perform app.task_ended(p_organization_id, array[p_task_id]);
 end

@@ -14,7 +14,8 @@ begin
     from app.task_dependencies d
     join app.tasks p on p.organization_id = d.organization_id and p.id = d.depends_on_task_id
     where d.organization_id = p_organization_id and d.task_id = t.id and d.required and p.status <> 'completed';
-  if t.kind = 'initiative' and (
+  -- While it is planned or judged an initiative does not wait for its children: a replan leaves those that are open alone.
+  if t.kind = 'initiative' and t.phase not in ('plan', 'verify') and (
     not exists (select 1 from app.tasks c where c.organization_id = p_organization_id and c.parent_id = t.id)
     or exists (select 1 from app.tasks c where c.organization_id = p_organization_id and c.parent_id = t.id
                and c.status in ('pending', 'blocked', 'running', 'waiting'))) then
@@ -30,11 +31,13 @@ begin
     from app.human_inbox_items i
     where i.organization_id = p_organization_id and i.task_id = t.id and i.status = 'open' and i.blocking
       and i.purpose <> 'budget';
-  if t.kind = 'task' and app.task_budget_used(p_organization_id, t.id) then
+  if t.replan ? 'asked' or (t.kind = 'task' or t.phase <> 'execute') and app.task_budget_used(p_organization_id, t.id) then
     v_blockers := v_blockers || '[{"kind": "budget"}]';
   end if;
   if exists (select 1 from app.agent_profiles p where p.organization_id = p_organization_id
-             and p.id = t.owner_agent_profile_id and p.status <> 'enabled') then
+             and p.id = t.owner_agent_profile_id and p.status <> 'enabled')
+     or t.phase = 'verify' and app.task_verifier(p_organization_id, t.spec,
+       coalesce((t.verification ->> 'executorProfileId')::uuid, t.owner_agent_profile_id), true) is null then
     v_blockers := v_blockers || '[{"kind": "profile"}]';
   end if;
   return v_blockers;

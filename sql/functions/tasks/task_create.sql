@@ -2,6 +2,8 @@
 -- p_task: {title, kind, parentId, ownerAgentProfileId | ownerProfileKey, priority, spec, dependsOn[], dedupeKey, scheduledAt,
 -- dueAt, sourceChatId, sourceMessageId}, already validated in shape.
 -- Locks: profile (shared) → roots of the parent and the prerequisites → number → edges → (commit) dispatch.
+-- An initiative is made in phase plan, to be planned by its owner. The first task that anyone else adds below it is its
+-- plan: it waits for its children from then on, and its own plan is not asked for any more (unless that is running).
 -- Returns {task, created}: an open task with the same dedupeKey is returned, and none is made.
 -- Codes: 400 validation_failed, 401 agent_unauthorized, 404 organization_not_found | task_not_found, 409 state_conflict.
 create or replace function app.task_create(p_organization_id uuid, p_task jsonb, p_actor jsonb)
@@ -65,6 +67,10 @@ begin
       perform app.fail(409, 'state_conflict', 'Only an open initiative takes tasks below it',
         app.issue('parentId', 'not_an_open_initiative', format('the %s is %s', v_parent.kind, v_parent.status)));
     end if;
+    if v_parent.phase = 'verify' and v_parent.status = 'running' then
+      perform app.fail(409, 'state_conflict', 'The initiative is being verified',
+        app.issue('parentId', 'being_verified', 'wait for the verdict'));
+    end if;
     if v_parent.depth + 1 > (v_limits ->> 'maxTaskDepth')::integer then
       perform app.fail(409, 'state_conflict', format('Deeper than maxTaskDepth (%s)', v_limits ->> 'maxTaskDepth'),
         app.issue('parentId', 'max_task_depth', 'the hierarchy is as deep as it may be'));
@@ -83,6 +89,10 @@ begin
         'unknown_profile', 'names no agent profile of this organization'));
   end if;
 
+  if p_task -> 'spec' ?| array['verification', 'verifierProfileKey'] then
+    perform app.task_verifier_require(p_organization_id, p_task -> 'spec', v_profile.id);
+  end if;
+
   update app.task_identifiers set last_number = last_number + 1
     where organization_id = p_organization_id and scope = case v_kind when 'initiative' then 'I' else 'T' end
     returning last_number into v_number;
@@ -92,7 +102,8 @@ begin
       spec, dedupe_key, scheduled_at, due_at)
     values (p_organization_id, v_id, case v_kind when 'initiative' then 'I' else 'T' end, v_number, v_parent.id,
       coalesce(v_parent.root_task_id, v_id), coalesce(v_parent.depth + 1, 0), v_profile.id,
-      (p_task ->> 'sourceChatId')::uuid, (p_task ->> 'sourceMessageId')::uuid, v_kind, 'pending', 'execute',
+      (p_task ->> 'sourceChatId')::uuid, (p_task ->> 'sourceMessageId')::uuid, v_kind, 'pending',
+      case v_kind when 'initiative' then 'plan' else 'execute' end,
       p_task ->> 'title', coalesce((p_task ->> 'priority')::integer, 0), (v_actor ->> 'runId')::uuid,
       app.merge_patch(app.task_spec_defaults(v_kind), p_task -> 'spec'), v_dedupe_key,
       (p_task ->> 'scheduledAt')::timestamptz, (p_task ->> 'dueAt')::timestamptz)
@@ -114,6 +125,10 @@ begin
   if v_parent.id is not null then
     update app.tasks set graph_revision = graph_revision + 1
       where organization_id = p_organization_id and id = v_parent.root_task_id;
+    if v_parent.phase = 'verify' or v_parent.phase = 'plan' and v_parent.status <> 'running' and not exists (
+        select 1 from app.tasks where organization_id = p_organization_id and parent_id = v_parent.id and id <> v_id) then
+      update app.tasks set phase = 'execute' where organization_id = p_organization_id and id = v_parent.id;
+    end if;
     perform app.task_settle(p_organization_id, v_parent.id);
   end if;
   perform app.task_settle(p_organization_id, v_id);

@@ -1,19 +1,39 @@
--- open → failed, for good. Its open ancestors fail with it, what is open below them is cancelled, and all of them
--- remember this failure: a retry brings back exactly those (contract 3.6). The caller holds the roots.
+-- open → failed, for good. The initiative above is planned again while it may be, and everything beside stays as it is. Else
+-- its open ancestors fail with it, what is open below them is cancelled, and all of them remember this failure: a retry
+-- brings back exactly those (contract 3.6). A task that has failed already: the same for what is above it alone.
+-- The caller holds the roots.
 create or replace function app.task_fail(p_organization_id uuid, p_task_id uuid, p_error jsonb)
   returns void
   language plpgsql
   set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_parent app.tasks;
+  v_replans boolean;
+  v_reason jsonb;
   v_failed uuid[];
   v_open uuid[];
 begin
+  select p.* into v_parent from app.tasks t
+    join app.tasks p on p.organization_id = t.organization_id and p.id = t.parent_id
+    where t.organization_id = p_organization_id and t.id = p_task_id;
+  -- A plan that is still to come takes this failure in as well.
+  v_replans := coalesce(v_parent.phase = 'plan' or v_parent.phase = 'execute'
+    and v_parent.replan_count < coalesce((v_parent.spec #>> '{budget,maxReplans}')::integer, 2), false);
+  if v_replans then
+    v_reason := jsonb_build_object('reason', 'child_failed', 'taskId', p_task_id, 'error', p_error);
+    update app.tasks
+      set phase = 'plan', replan = coalesce(replan, '{}') || v_reason || case
+        when phase = 'execute' then '{"asked": true}'::jsonb
+        when status = 'running' then '{"missed": true}'::jsonb
+        else '{}' end
+      where organization_id = p_organization_id and id = v_parent.id;
+  end if;
   with recursive up as (
     select t.id, t.parent_id from app.tasks t where t.organization_id = p_organization_id and t.id = p_task_id
     union all
     select t.id, t.parent_id from app.tasks t join up on t.id = up.parent_id
-      where t.organization_id = p_organization_id
+      where t.organization_id = p_organization_id and not v_replans
   ), failed as (
     update app.tasks t
       set status = 'failed', phase = 'closed', blockers = '[]', active_run_id = null, waiting_until = null,
@@ -37,6 +57,9 @@ begin
     perform app.tasks_end_cancelled(p_organization_id, v_open, p_task_id);
   end if;
   perform app.task_ended(p_organization_id, v_failed);
+  if v_replans then
+    perform app.task_settle(p_organization_id, v_parent.id);
+  end if;
 end
 $$;
 

@@ -13,6 +13,7 @@ declare
   t app.tasks;
   v_ids uuid[];
   v_id uuid;
+  v_above app.tasks;
 begin
   v_task_id := app.task_find(p_organization_id, p_task_ref);
   perform app.task_roots_lock(p_organization_id, array[v_task_id], true);
@@ -51,13 +52,26 @@ begin
   ) then
     perform app.fail(409, 'state_conflict', 'A parent of the failed task was cancelled by a person');
   end if;
+  -- Planned anew after the failure, an initiative may have ended without it, or by another one.
+  select a.* into v_above from app.tasks f
+    join app.tasks a on a.organization_id = f.organization_id and a.id = f.parent_id
+    where f.organization_id = p_organization_id and f.id = t.failure_origin_id;
+  if v_above.phase = 'closed' and v_above.failure_origin_id is distinct from t.failure_origin_id then
+    perform app.fail(409, 'state_conflict', format('The initiative above the failed task is %s', v_above.status));
+  end if;
+  if v_above.phase = 'verify' and v_above.status = 'running' then
+    perform app.fail(409, 'state_conflict', 'The initiative above the failed task is being verified');
+  end if;
   begin
     with reopened as (
-      update app.tasks
-        set status = 'pending', phase = 'execute', failure_origin_id = null, error = null, contract = null, result = null
+      update app.tasks k
+        set status = 'pending', phase = case
+            when k.kind = 'initiative' and (k.replan is not null or not exists (select 1 from app.tasks c
+              where c.organization_id = k.organization_id and c.parent_id = k.id)) then 'plan'
+            else 'execute' end, failure_origin_id = null, error = null, contract = null, result = null
         where organization_id = p_organization_id and root_task_id = t.root_task_id
           and failure_origin_id = t.failure_origin_id
-        returning id, depth)
+        returning k.id, k.depth)
     -- Deepest first: whether an initiative still waits follows from its children.
     select array_agg(id order by depth desc, id) into v_ids from reopened;
   exception when unique_violation then
@@ -71,6 +85,11 @@ begin
   foreach v_id in array v_ids loop
     perform app.task_settle(p_organization_id, v_id);
   end loop;
+  if v_above.id is not null then
+    update app.tasks set phase = 'execute'
+      where organization_id = p_organization_id and id = v_above.id and phase = 'verify';
+    perform app.task_settle(p_organization_id, v_above.id);
+  end if;
   -- What waited for one of them was told that it never completes; that notice is over, unless another one is over too.
   update app.human_inbox_items i set status = 'cancelled', updated_at = clock_timestamp()
     from app.task_dependencies d

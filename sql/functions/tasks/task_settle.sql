@@ -1,6 +1,6 @@
 -- pending | blocked | waiting → pending | blocked, with what follows: a task that can run has exactly one live request,
--- a blocked one has none. An initiative without blockers is over. Anything else is left alone, so it may be called freely
--- by whoever changed a cause. The caller holds the root's lock.
+-- a blocked one has none. An initiative whose plan was carried out, and that has no blockers, is over. Anything else is left
+-- alone, so it may be called freely by whoever changed a cause. The caller holds the root's lock.
 create or replace function app.task_settle(p_organization_id uuid, p_task_id uuid)
   returns void
   language plpgsql
@@ -15,11 +15,19 @@ begin
      or t.status = 'waiting' and t.waiting_until > clock_timestamp() then
     return;
   end if;
+  if t.replan ? 'asked' and t.replan_count < coalesce((t.spec #>> '{budget,maxReplans}')::integer, 2) then
+    update app.tasks set replan = replan - 'asked', replan_count = replan_count + 1
+      where organization_id = p_organization_id and id = t.id
+      returning * into t;
+  end if;
   v_blockers := app.task_blockers(p_organization_id, t);
   if v_blockers @> '[{"kind": "budget"}]' then
     insert into app.human_inbox_items (organization_id, kind, purpose, blocking, title, body, options, task_id)
-      values (p_organization_id, 'question', 'budget', true, left('Run budget used up: ' || t.title, 500),
-        format('%s has used its run budget, or one of its parents has. Raise it by one allowance, or cancel the task.',
+      values (p_organization_id, 'question', 'budget', true,
+        left(case when t.replan ? 'asked' then 'Replans used up: ' else 'Run budget used up: ' end || t.title, 500),
+        format(case when t.replan ? 'asked'
+            then '%s needs another plan, and has used its replans. Raise them by one allowance, or cancel it.'
+            else '%s has used its run budget, or one of its parents has. Raise it by one allowance, or cancel the task.' end,
           t.identifier_scope || '-' || t.identifier_number),
         '["raise", "cancel"]', t.id)
       on conflict (organization_id, task_id, purpose)
@@ -34,7 +42,7 @@ begin
       where organization_id = p_organization_id and id = t.id
         and (status <> 'blocked' or blockers <> v_blockers);
     perform app.task_requests_cancel(p_organization_id, array[t.id]);
-  elsif t.kind = 'initiative' then
+  elsif t.kind = 'initiative' and t.phase = 'execute' then
     perform app.initiative_close(p_organization_id, t.id);
   else
     if t.status <> 'pending' then

@@ -57,7 +57,16 @@ begin
   if p_patch ? 'spec' then
     n.spec := app.merge_patch(app.task_spec_defaults(t.kind), app.merge_patch(t.spec, p_patch -> 'spec'));
   end if;
-  update app.tasks set title = n.title, priority = n.priority, spec = n.spec, scheduled_at = n.scheduled_at,
+  if n.spec ->> 'verification' = 'agent' and (n.spec, n.owner_agent_profile_id) is distinct from
+     (t.spec, t.owner_agent_profile_id) or n.spec ->> 'verifierProfileKey' is distinct from t.spec ->> 'verifierProfileKey' then
+    perform app.task_verifier_require(p_organization_id, n.spec, n.owner_agent_profile_id);
+  end if;
+  if t.phase = 'verify' and n.spec - 'budget' <> t.spec - 'budget' then
+    -- The result that was to be judged is one of another spec.
+    n.phase := 'execute';
+    perform app.task_requests_cancel(p_organization_id, array[t.id]);
+  end if;
+  update app.tasks set phase = n.phase, title = n.title, priority = n.priority, spec = n.spec, scheduled_at = n.scheduled_at,
       due_at = n.due_at, owner_agent_profile_id = n.owner_agent_profile_id
     where organization_id = p_organization_id and id = t.id;
 

@@ -15,6 +15,7 @@ import {
   recordOutput,
   runNew,
   runNext,
+  stageOutcome,
   startRun,
   updateOrganization,
 } from '../../support/fixtures.ts';
@@ -206,6 +207,7 @@ scenario(
       await appendLogs(sql.api, run, [logEntry(1), logEntry(2)]);
       await recordOutput(sql.api, run, 'a');
       const asking = await runNext(sql, at);
+      await stageOutcome(sql, asking, { kind: 'needs_input', question: '?' });
       await completeRun(sql.api, asking, { result: { kind: 'needs_input', question: '?' } });
       await member('put', at.organizationId, 'me', 'owner');
       await transition(sql.api, 'task_input_put', {

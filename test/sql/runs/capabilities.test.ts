@@ -73,6 +73,7 @@ scenario('a token stands for its run while the lease is current', async (test) =
       runId: run.runId,
       taskId: run.taskId,
       chatId: null,
+      messageId: null,
       mode: 'execute',
     },
   });

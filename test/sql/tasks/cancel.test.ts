@@ -140,24 +140,26 @@ scenario('an initiative whose last open task is cancelled completes with the oth
   });
 });
 
-scenario('an initiative of which nothing was completed fails', async (test) => {
+scenario('an initiative of which nothing was completed is planned again, or asks for another plan', async (test) => {
   const place = await createPlace(sql);
   const outer = (await createTask(sql, place, { kind: 'initiative' })).id;
   const other = (await createTask(sql, place, { parentId: outer })).id;
-  const inner = (await createTask(sql, place, { kind: 'initiative', parentId: outer })).id;
-  const only = (await createTask(sql, place, { parentId: inner })).id;
-  await cancelTask(sql.api, place, only);
-  test.match(await taskRow(sql, place, inner), {
-    status: 'failed',
-    error: { code: 'no_child_completed' },
-    failure_origin_id: inner,
-  });
-  test.match(await taskRow(sql, place, outer), {
-    status: 'failed',
-    error: { code: 'child_failed', taskId: inner },
-    failure_origin_id: inner,
-  });
-  test.match(await taskRow(sql, place, other), { status: 'cancelled', failure_origin_id: inner });
+  for (const maxReplans of [1, 0]) {
+    const spec = { budget: { maxReplans } };
+    const inner = (await createTask(sql, place, { kind: 'initiative', parentId: outer, spec })).id;
+    const only = (await createTask(sql, place, { parentId: inner })).id;
+    await cancelTask(sql.api, place, only);
+    test.match(await taskRow(sql, place, inner), {
+      status: maxReplans === 1 ? 'pending' : 'blocked',
+      phase: 'plan',
+      blockers: maxReplans === 1 ? [] : [{ kind: 'budget' }],
+      replan: { reason: 'none_completed' },
+      replan_count: maxReplans,
+    });
+    test.equal((await openItems(sql, place, inner)).length, 1 - maxReplans);
+  }
+  test.match(await taskRow(sql, place, outer), { status: 'blocked', blockers: [{ kind: 'children' }] });
+  test.match(await taskRow(sql, place, other), { status: 'pending' });
 });
 
 scenario('dependents of a cancelled task stay blocked, and a person is told once', async (test) => {
@@ -179,7 +181,7 @@ scenario('dependents of a cancelled task stay blocked, and a person is told once
 
 scenario('what a failure had cancelled is a person’s after a cancel, and no retry brings it back', async (test) => {
   const place = await createPlace(sql);
-  const { root, failing } = await createInitiative(sql, place, ['failing']);
+  const { root, failing } = await createInitiative(sql, place, ['failing'], { spec: { budget: { maxReplans: 0 } } });
   const middle = (await createTask(sql, place, { kind: 'initiative', parentId: root })).id;
   const deep = (await createTask(sql, place, { parentId: middle })).id;
   const kept = (await createTask(sql, place, { parentId: root })).id;

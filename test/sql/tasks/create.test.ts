@@ -68,18 +68,21 @@ scenario(
   },
 );
 
-scenario('an initiative is numbered by itself and waits for children', async (test) => {
+scenario('an initiative is numbered by itself, and is planned first by its owner', async (test) => {
   const place = await createPlace(sql);
   await createTask(sql, place);
   const initiative = await createTask(sql, place, { kind: 'initiative' });
   test.match(initiative, {
     identifier_scope: 'I',
     identifier_number: 1,
-    status: 'blocked',
-    blockers: [{ kind: 'children' }],
+    status: 'pending',
+    phase: 'plan',
+    blockers: [],
   });
   test.match(initiative['spec'], { budget: { maxAgentRuns: 500 } });
-  test.same(await requestRows(sql, place, initiative.id), []);
+  test.match(await requestRows(sql, place, initiative.id), [
+    { state: 'published', mode: 'plan', agent_profile_id: place.profileId },
+  ]);
 });
 
 scenario('tasks that are made at once have numbers without a gap, in every organization of its own', async (test) => {

@@ -29,12 +29,14 @@ const sql = await openSql(t);
 const scenario = scenarios(t, sql);
 
 const conflict = { status: 409, code: 'state_conflict' };
+/** An initiative that is never planned again: what fails below it fails it. */
+const last = { spec: { budget: { maxReplans: 0 } } };
 
 /** An initiative with one task done, one about to fail (highest priority), and work of every kind beside it. */
 async function hierarchy(place: Place) {
-  const { root } = await createInitiative(sql, place, []);
+  const { root } = await createInitiative(sql, place, [], last);
   const done = (await createTask(sql, place, { parentId: root, priority: 10 })).id;
-  const middle = (await createTask(sql, place, { kind: 'initiative', parentId: root })).id;
+  const middle = (await createTask(sql, place, { kind: 'initiative', parentId: root, ...last })).id;
   const failing = (await createTask(sql, place, { parentId: middle, priority: 9 })).id;
   const sibling = (await createTask(sql, place, { parentId: middle })).id;
   const after = (await createTask(sql, place, { parentId: root, dependsOn: [failing] })).id;
@@ -258,14 +260,14 @@ scenario('leases that end fail the hierarchy as a reported failure does', async 
 scenario('a failure and the completion of the last sibling at once', async (test) => {
   const place = await createPlace(sql);
   const second = await createSecondProfile(sql, place);
-  const { root } = await createInitiative(sql, place, []);
+  const { root } = await createInitiative(sql, place, [], last);
   const one = (await createTask(sql, place, { parentId: root })).id;
   const two = (await createTask(sql, second, { parentId: root })).id;
-  const [first, last] = [await runNext(sql, place), await runNext(sql, place)];
+  const [first, other] = [await runNext(sql, place), await runNext(sql, place)];
   const [a, b] = [await openSession(test, sql), await openSession(test, sql)];
   await a.begin();
   await completeRun(a, first);
-  const failing = failRun(b, last);
+  const failing = failRun(b, other);
   await b.waits();
   await a.commit();
   test.same(await failing, { status: 'failed' });

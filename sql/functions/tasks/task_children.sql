@@ -1,0 +1,17 @@
+-- The tasks directly below one, as whoever plans or verifies it needs them: how each stands, and what came of it.
+create or replace function app.task_children(p_organization_id uuid, p_task_id uuid)
+  returns jsonb
+  language sql stable
+  set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object('id', c.id,
+      'identifier', c.identifier_scope || '-' || c.identifier_number, 'kind', c.kind, 'title', c.title,
+      'status', c.status, 'phase', c.phase, 'ownerAgentProfileId', c.owner_agent_profile_id,
+      'summary', left(c.result ->> 'summary', 2000), 'artifacts', c.result -> 'artifacts',
+      'error', c.error)) order by c.created_at, c.id), '[]')
+    from app.tasks c where c.organization_id = p_organization_id and c.parent_id = p_task_id
+$$;
+
+alter function app.task_children owner to runner_scoped;
+revoke all on function app.task_children from public;
+grant execute on function app.task_children to runner_global;

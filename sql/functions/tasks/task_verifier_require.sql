@@ -1,0 +1,25 @@
+-- Refuses a spec that asks for an agent's verdict which nobody could give.
+-- Codes: 400 validation_failed with unknown_profile | no_verifier.
+create or replace function app.task_verifier_require(p_organization_id uuid, p_spec jsonb, p_executor_profile_id uuid)
+  returns void
+  language plpgsql stable
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if p_spec ->> 'verifierProfileKey' is not null and not exists (
+    select 1 from app.agent_profiles p where p.organization_id = p_organization_id and p.deleted_at is null
+      and p.key = p_spec ->> 'verifierProfileKey') then
+    perform app.fail(400, 'validation_failed', 'The verifier is not a profile of this organization',
+      app.issue('spec.verifierProfileKey', 'unknown_profile', 'names no agent profile of this organization'));
+  end if;
+  if p_spec ->> 'verification' = 'agent'
+     and app.task_verifier(p_organization_id, p_spec, p_executor_profile_id, false) is null then
+    perform app.fail(400, 'validation_failed', 'Nobody but its executor could verify the task',
+      app.issue('spec.verification', 'no_verifier',
+        'name a verifierProfileKey, or have an operator profile, that is not the owner of the task'));
+  end if;
+end
+$$;
+
+alter function app.task_verifier_require owner to runner_scoped;
+revoke all on function app.task_verifier_require from public;
