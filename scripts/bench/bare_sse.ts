@@ -16,9 +16,7 @@ function send(n: number): void {
 }
 
 let timer: NodeJS.Timeout | undefined;
-process.on('message', (ask: { memory?: true; everyMs?: number }) => {
-  if (ask.memory) process.send?.({ rss: process.memoryUsage.rss() });
-  if (ask.everyMs === undefined) return;
+process.on('message', (ask: { everyMs: number }) => {
   clearInterval(timer);
   let n = 0;
   timer = setInterval(() => send(n++), ask.everyMs);

@@ -35,11 +35,16 @@ export async function startBenchServer(): Promise<BenchServer> {
   };
 }
 
-export type BenchApi = Readonly<{ url: string; stop: () => Promise<void> }>;
+export type BenchApi = Readonly<{ url: string; pid: number; stop: () => Promise<void> }>;
 
-/** An API process as the product runs it. */
-export async function startBenchApi(server: BenchServer, poolSize = 16): Promise<BenchApi> {
+/** An API process as the product runs it, with `execArgv` for Node where more is to be seen of it. */
+export async function startBenchApi(
+  server: BenchServer,
+  poolSize = 16,
+  execArgv: readonly string[] = [],
+): Promise<BenchApi> {
   const child: ChildProcess = fork(apiScript, [], {
+    execArgv: [...execArgv],
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     env: {
       ...process.env,
@@ -56,6 +61,7 @@ export async function startBenchApi(server: BenchServer, poolSize = 16): Promise
   const [message] = (await once(child, 'message')) as [{ url: string }];
   return {
     url: message.url,
+    pid: child.pid ?? 0,
     async stop() {
       child.kill('SIGTERM');
       await once(child, 'exit');

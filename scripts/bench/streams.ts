@@ -1,6 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
@@ -12,6 +13,7 @@ import { type BenchServer, startBenchApi } from './server.ts';
 /** Turns of an organization at once: its chat capacity. */
 const TURNS = 20;
 const LEASE_SECONDS = 3_600;
+const PAGE_BYTES = 4096;
 
 type Turn = {
   organizationId: string;
@@ -53,8 +55,23 @@ async function seedTurns(db: pg.Pool, count: number): Promise<Turn[]> {
   return turns;
 }
 
+const COLLECT = ['--import', new URL('./collect.ts', import.meta.url).href];
+
 function start(file: string): ChildProcess {
-  return fork(fileURLToPath(new URL(file, import.meta.url)), [], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+  const stdio = ['ignore', 'ignore', 'inherit', 'ipc'] as const;
+  return fork(fileURLToPath(new URL(file, import.meta.url)), [], { stdio: [...stdio], execArgv: COLLECT });
+}
+
+const COLLECT_MS = 500;
+
+/** What a process holds, without its garbage. */
+async function held(pid: number): Promise<number> {
+  for (let round = 0; round < 2; round += 1) {
+    process.kill(pid, 'SIGUSR2');
+    await sleep(COLLECT_MS);
+  }
+  const pages = Number((await readFile(`/proc/${pid}/statm`, 'utf8')).split(' ')[1]);
+  return pages * PAGE_BYTES;
 }
 
 async function ask<T>(child: ChildProcess, question: object): Promise<T> {
@@ -74,7 +91,8 @@ export type StreamRow = Readonly<{ streams: number; kibibytes: number; received:
 
 type Subject = Readonly<{
   urls: readonly string[];
-  rss(): Promise<number>;
+  /** The process that serves them. */
+  pid: number;
   /** Makes revisions for so long. */
   revise(): Promise<void>;
 }>;
@@ -88,10 +106,10 @@ async function measure(subject: Subject): Promise<StreamRow> {
   await ask(readers, { follow: subject.urls.slice(0, Math.ceil(subject.urls.length / 10)) });
   await ask(readers, { drop: true });
   await sleep(SETTLE_MS);
-  const before = await subject.rss();
+  const before = await held(subject.pid);
   await ask(readers, { follow: subject.urls });
   await sleep(SETTLE_MS);
-  const kibibytes = (await subject.rss()) - before;
+  const kibibytes = (await held(subject.pid)) - before;
   await subject.revise();
   await sleep(500);
   const { samples } = await ask<{ samples: number[] }>(readers, { samples: true });
@@ -131,8 +149,6 @@ async function writeRevisions(url: string, turns: readonly Turn[], options: Stre
   close();
 }
 
-const resident = /^process_resident_memory_bytes (\d+)/m;
-
 /** Open event streams of one API process, each of a chat of its own, and revisions written over HTTP to the same process. */
 export async function measureStreams(server: BenchServer, db: pg.Pool, options: StreamOptions): Promise<StreamRow> {
   const turns: Turn[] = [];
@@ -140,10 +156,10 @@ export async function measureStreams(server: BenchServer, db: pg.Pool, options: 
     turns.push(...(await seedTurns(db, Math.min(TURNS, options.streams - turns.length))));
   }
   await db.query('vacuum analyze');
-  const api = await startBenchApi(server);
+  const api = await startBenchApi(server, 16, COLLECT);
   const row = await measure({
     urls: turns.map((turn) => `${api.url}/organizations/${turn.organizationId}/chats/${turn.chatId}/events`),
-    rss: async () => Number(resident.exec(await (await fetch(`${api.url}/metrics`)).text())?.[1]),
+    pid: api.pid,
     revise: () => writeRevisions(api.url, turns, options),
   });
   await api.stop();
@@ -156,7 +172,7 @@ export async function measureBareStreams(options: StreamOptions): Promise<Stream
   const [{ url }] = (await once(server, 'message')) as [{ url: string }];
   const row = await measure({
     urls: Array.from({ length: options.streams }, () => url),
-    rss: async () => (await ask<{ rss: number }>(server, { memory: true })).rss,
+    pid: server.pid ?? 0,
     async revise() {
       server.send({ everyMs: 1000 / options.perSecond });
       await sleep(options.seconds * 1000);
