@@ -12,6 +12,8 @@ import { chatAttachmentEndpoints } from './routes/chat_attachments.ts';
 import { chatEndpoints } from './routes/chats.ts';
 import { contextEndpoints } from './routes/context.ts';
 import { messageEndpoints } from './routes/messages.ts';
+import { onboardingSourceEndpoints } from './routes/onboarding_sources.ts';
+import { onboardingEndpoints } from './routes/onboardings.ts';
 import { organizationMemberEndpoints } from './routes/organization_members.ts';
 import { organizationEndpoints } from './routes/organizations.ts';
 import { runEndpoints } from './routes/runs.ts';
@@ -24,6 +26,8 @@ import type { Services } from './services.ts';
 /** Every endpoint of the API, by audience and section of the contract. */
 export function apiEndpoints(): readonly Endpoint[] {
   return [
+    ...onboardingEndpoints(),
+    ...onboardingSourceEndpoints(),
     ...organizationEndpoints(),
     ...organizationMemberEndpoints(),
     ...agentProfileEndpoints(),

@@ -1,5 +1,6 @@
 /** The sections of the API documentation, in the order shown. */
 export const tags = {
+  Onboarding: 'How an organization comes to be: evidence, research, review and completion.',
   Organizations: 'Tenants: their settings, limits, constraints and the stop of work dispatch.',
   'Agent profiles': 'The agents of an organization, and the catalog of templates that they are provisioned from.',
   Tasks: 'Work to be done: hierarchy, dependencies, acceptance criteria and retry.',

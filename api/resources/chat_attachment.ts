@@ -59,7 +59,7 @@ const attachmentRow = z
 export const attachmentAnswer = z.object({ attachment: attachmentRow.nullable(), stored: z.boolean() });
 
 /** The allowed extensions (contract 2.7) and the type of each. */
-const TYPES: Readonly<Record<string, string>> = {
+export const MEDIA_TYPE_OF: Readonly<Record<string, string>> = {
   '.md': 'text/markdown',
   '.markdown': 'text/markdown',
   '.txt': 'text/plain',
@@ -75,7 +75,7 @@ const TYPES: Readonly<Record<string, string>> = {
   '.webp': 'image/webp',
   '.gif': 'image/gif',
 };
-export const ATTACHMENT_EXTENSIONS = Object.keys(TYPES);
+export const ATTACHMENT_EXTENSIONS = Object.keys(MEDIA_TYPE_OF);
 
 /** Other names that browsers and systems have for the same types. */
 const SAME: Readonly<Record<string, string>> = {
@@ -100,6 +100,12 @@ const MEDIA_TYPE =
 
 const canonical = (mediaType: string) => SAME[mediaType] ?? mediaType;
 
+/** The type that a client names, by its usual name and without a charset of UTF-8; undefined for what is none. */
+export function canonicalType(mediaType: string): string | undefined {
+  const given = MEDIA_TYPE.exec(mediaType.trim().toLowerCase())?.[1];
+  return given === undefined ? undefined : canonical(given);
+}
+
 /** The query of an upload. Names hold any character but a slash and control characters: they name no place. */
 export const attachmentQuery = {
   fileName: z
@@ -107,7 +113,10 @@ export const attachmentQuery = {
     .min(1, { abort: true })
     .refine((text) => [...text].length <= 255, 'must have at most 255 characters')
     .refine((text) => !/[/\p{Cc}]/u.test(text), 'must be a name without slashes and control characters')
-    .refine((text) => path.extname(text).toLowerCase() in TYPES, `must end with ${ATTACHMENT_EXTENSIONS.join(', ')}`)
+    .refine(
+      (text) => path.extname(text).toLowerCase() in MEDIA_TYPE_OF,
+      `must end with ${ATTACHMENT_EXTENSIONS.join(', ')}`,
+    )
     .describe('With one of the allowed extensions.'),
   mediaType: z
     .string()
@@ -118,9 +127,8 @@ export const attachmentQuery = {
 
 /** The type that the name stands for. @throws Problem 400 when the caller's type is another one */
 export function expectedType({ fileName, mediaType }: Readonly<{ fileName: string; mediaType: string }>): string {
-  const type = TYPES[path.extname(fileName).toLowerCase()] ?? '';
-  const given = MEDIA_TYPE.exec(mediaType.trim().toLowerCase())?.[1];
-  if (given === undefined || canonical(given) !== type) {
+  const type = MEDIA_TYPE_OF[path.extname(fileName).toLowerCase()] ?? '';
+  if (canonicalType(mediaType) !== type) {
     throw invalid('mediaType', `does not agree with the file name, which stands for ${type}`, 'media_type_differs');
   }
   return type;

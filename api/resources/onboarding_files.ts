@@ -1,0 +1,57 @@
+import type { Logger } from 'pino';
+import { sql } from 'slonik';
+import { z } from 'zod';
+import { type Queries, uuidArray } from '../../engine/db/call.ts';
+import { scoped } from '../../engine/db/scope.ts';
+import { type ScopeDocuments, storeFirstRevision } from '../../engine/onboarding/index.ts';
+import type { Storage } from '../../engine/storage/index.ts';
+import type { Onboarding } from './onboarding.ts';
+
+const bytesRow = z
+  .object({
+    id: z.string(),
+    media_type: z.string(),
+    size_bytes: z.int(),
+    sha256: z.string(),
+    storage_key: z.string(),
+  })
+  .transform((row) => ({
+    id: row.id,
+    mediaType: row.media_type,
+    size: row.size_bytes,
+    sha256: row.sha256,
+    key: row.storage_key,
+  }));
+
+/**
+ * Stores the documents that the completion publishes, made of the onboarding's review. When it is refused after all the
+ * clean-up of the context removes them.
+ */
+export async function storeReviewed(
+  db: Queries,
+  storage: Storage,
+  { organizationId, review }: Onboarding,
+  signal: AbortSignal,
+): Promise<ScopeDocuments[]> {
+  if (review === null) throw new Error('an onboarding in review has none');
+  const ids = [...review.summary.sources, ...review.summary.evidence].map(({ id }) => id);
+  const rows = await db.any(
+    scoped(
+      organizationId,
+      bytesRow,
+      sql.fragment`
+        select s.id::text, s.media_type, s.size_bytes, s.sha256, s.storage_key
+        from app.context_sources s
+        where s.organization_id = scope.organization_id and s.id = any (${uuidArray(ids)})`,
+    ),
+  );
+  const bytes = new Map(rows.map((row) => [row.id, row]));
+  return storeFirstRevision(organizationId, review.summary, { storage, bytes, signal });
+}
+
+/** Deletes bytes that no row names any more. What cannot be deleted now the clean-up finds by its age. */
+export async function deleteStored(storage: Storage, keys: readonly string[], log: Logger): Promise<void> {
+  for (const key of keys) {
+    await storage.delete(key).catch((err: unknown) => log.warn({ err }, 'bytes of a forgotten source stay for now'));
+  }
+}

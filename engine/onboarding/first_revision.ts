@@ -1,0 +1,146 @@
+import {
+  type ContextScope,
+  DocumentError,
+  type DocumentKind,
+  type Entry,
+  encodeDocument,
+  type StoredDocument,
+  storeDocument,
+} from '../context/index.ts';
+import { type RecordedBytes, readVerified, type Storage, StorageBrokenError } from '../storage/index.ts';
+import type { ReviewSummary } from './review.ts';
+
+/** What is said of a text source in the context; the whole of it is the source. */
+const EXCERPT_CHARACTERS = 4_000;
+/** Longer ones are not read for it. */
+const READ_BYTES = 1_048_576;
+/** Of the person who confirmed the review. */
+const CONFIRMED = 'Confirmed by the owner in the onboarding';
+
+const TEXT = /^text\/|json|yaml|toml|xml/;
+
+/** Where the bytes of a source lie. */
+export type SourceBytes = RecordedBytes & Readonly<{ id: string; mediaType: string }>;
+
+/** The documents of one scope, as `app.onboarding_complete` takes them. */
+export type ScopeDocuments = Readonly<{ scope: ContextScope; documents: readonly StoredDocument[] }>;
+
+type Reading = Readonly<{ storage: Storage; bytes: ReadonlyMap<string, SourceBytes>; signal: AbortSignal }>;
+
+function entry(key: string, fields: Partial<Entry>): Entry {
+  return { key, title: null, value: null, status: null, notes: null, evidence: [], steps: [], ...fields };
+}
+
+function facts({ setup, integrations, findings }: ReviewSummary): Entry[] {
+  const said: readonly (readonly [key: string, title: string, value: string | null])[] = [
+    ['name', 'Name', setup.name],
+    ['website', 'Website', setup.website],
+    ['timezone', 'Time zone', setup.timezone],
+    ['default-currency', 'Currency', setup.defaultCurrency],
+    ['departments', 'Departments', setup.departments.join(', ') || 'none'],
+    ['summary', 'What it is about', setup.summary],
+  ];
+  return [
+    ...said
+      .filter(([, , value]) => value !== null)
+      .map(([key, title, value]) => entry(key, { title, value, evidence: [CONFIRMED] })),
+    ...integrations.map(({ integrationKey, disposition, departments }) =>
+      entry(`integration-${integrationKey}`, {
+        title: `Integration ${integrationKey}`,
+        value: disposition,
+        notes: departments.length > 0 ? `For ${departments.join(', ')}` : null,
+        evidence: [CONFIRMED],
+      }),
+    ),
+    ...findings.map(({ id, claim, evidence }) =>
+      entry(`finding-${id}`, { title: 'Found by the research', value: claim, evidence }),
+    ),
+  ];
+}
+
+/** The beginning of a text source whose bytes are whole, or why there is none. */
+async function excerpt({ storage, bytes, signal }: Reading, id: string): Promise<Partial<Entry>> {
+  const file = bytes.get(id);
+  if (!file || !TEXT.test(file.mediaType)) return { notes: 'No text: read the source itself.' };
+  if (file.size > READ_BYTES) return { notes: 'Too long to be quoted: read the source itself.' };
+  try {
+    const text = (await readVerified(storage, file, signal)).toString('utf8');
+    if (text.length <= EXCERPT_CHARACTERS) return { value: text };
+    const notes = `The first ${EXCERPT_CHARACTERS} characters: the source itself has all of them.`;
+    return { value: text.slice(0, EXCERPT_CHARACTERS).toWellFormed(), notes };
+  } catch (error) {
+    if (!(error instanceof StorageBrokenError)) throw error;
+    return { notes: 'Its bytes cannot be read: provide it again.' };
+  }
+}
+
+type Citable = Readonly<{ id: string; title: string; scope: ContextScope }>;
+
+function citable({ sources, evidence }: ReviewSummary): Citable[] {
+  const put = sources.filter(({ usable }) => usable);
+  const read = evidence.filter(({ usable }) => usable);
+  return [
+    ...put.map(
+      ({ id, fileName, department }): Citable => ({ id, title: fileName, scope: department ?? 'organization' }),
+    ),
+    ...read.map(({ id, title, urls }): Citable => ({ id, title: title ?? urls[0] ?? id, scope: 'organization' })),
+  ];
+}
+
+/** Documents that hold the entries in their order, as many as their size asks for: `facts.json`, `facts-2.json`, … */
+function documentsOf(kind: DocumentKind, name: string, entries: readonly Entry[]) {
+  const parts: Entry[][] = [];
+  let part: Entry[] = [];
+  for (const one of entries) {
+    if (!fits([...part, one])) {
+      parts.push(part);
+      part = [];
+    }
+    part.push(one);
+  }
+  if (part.length > 0) parts.push(part);
+  return parts.map((held, index) => ({
+    kind,
+    path: index === 0 ? `${name}.json` : `${name}-${index + 1}.json`,
+    entries: held,
+  }));
+}
+
+function fits(entries: readonly Entry[]): boolean {
+  try {
+    encodeDocument(entries);
+    return true;
+  } catch (error) {
+    if (error instanceof DocumentError) return false;
+    throw error;
+  }
+}
+
+/**
+ * Stores the documents of the first context revision: facts of setup, integrations and findings, and notes of what each
+ * source says, in the scope that it was given for. Made of the confirmed review alone.
+ */
+export async function storeFirstRevision(
+  organizationId: string,
+  summary: ReviewSummary,
+  reading: Reading,
+): Promise<ScopeDocuments[]> {
+  const { storage, signal } = reading;
+  const scopes = new Map<ContextScope, Entry[]>([['organization', []]]);
+  for (const { id, title, scope } of citable(summary)) {
+    const held = scopes.get(scope) ?? [];
+    held.push(entry(`source-${id}`, { title: title.slice(0, 500), evidence: [id], ...(await excerpt(reading, id)) }));
+    scopes.set(scope, held);
+  }
+  const revisions: ScopeDocuments[] = [];
+  for (const [scope, sources] of scopes) {
+    const made = [
+      ...(scope === 'organization' ? documentsOf('facts', 'facts', facts(summary)) : []),
+      ...documentsOf('notes', 'sources', sources),
+    ];
+    const documents: StoredDocument[] = [];
+    for (const one of made) documents.push(await storeDocument(storage, organizationId, one, signal));
+    revisions.push({ scope, documents });
+  }
+  return revisions;
+}

@@ -1,0 +1,9 @@
+export { type ScopeDocuments, type SourceBytes, storeFirstRevision } from './first_revision.ts';
+export {
+  DISPOSITIONS,
+  dispositionSchema,
+  type ReviewSummary,
+  reviewSummarySchema,
+  setupSchema,
+} from './review.ts';
+export { slugOf } from './slug.ts';

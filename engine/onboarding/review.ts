@@ -1,0 +1,52 @@
+import { z } from 'zod';
+import { CONTEXT_SCOPES } from '../context/index.ts';
+
+const department = z.enum(CONTEXT_SCOPES).exclude(['organization']);
+
+export const DISPOSITIONS = ['unknown', 'connect_now', 'connect_later', 'not_used'] as const;
+
+export const setupSchema = z.object({
+  name: z.string(),
+  website: z.string().nullable(),
+  timezone: z.string(),
+  defaultCurrency: z.string().nullable(),
+  departments: z.array(department),
+  summary: z.string().nullable(),
+});
+
+export const dispositionSchema = z.object({
+  integrationKey: z.string(),
+  disposition: z.enum(DISPOSITIONS),
+  departments: z.array(department).describe('Those that are to use it; none: all.'),
+});
+
+/** What `app.onboarding_review` puts together; the completion publishes this and nothing else. */
+export const reviewSummarySchema = z.object({
+  setup: setupSchema,
+  integrations: z.array(dispositionSchema),
+  sources: z.array(
+    z.object({
+      id: z.string(),
+      kind: z.string(),
+      fileName: z.string(),
+      mediaType: z.string(),
+      sizeBytes: z.int(),
+      sha256: z.string(),
+      department: department.nullable(),
+      usable: z.boolean().describe('False when its bytes were found broken.'),
+    }),
+  ),
+  evidence: z
+    .array(
+      z.object({
+        id: z.string(),
+        title: z.string().nullable(),
+        urls: z.array(z.string()),
+        sha256: z.string(),
+        usable: z.boolean(),
+      }),
+    )
+    .describe('What the research read.'),
+  findings: z.array(z.object({ id: z.string(), claim: z.string(), evidence: z.array(z.string()) })),
+});
+export type ReviewSummary = z.output<typeof reviewSummarySchema>;
