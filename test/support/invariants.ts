@@ -96,6 +96,9 @@ const invariants: Readonly<Record<string, string>> = {
     where t.consumed_agent_run_count <> n.consumed`,
   'a task has at most one successful run that closed it': `
     select u.organization_id, u.task_id, count(*) from app.runs u
+    -- A verdict may want another one.
+    join app.tasks t on t.organization_id = u.organization_id and t.id = u.task_id
+      and t.spec ->> 'verification' is distinct from 'agent'
     where u.status = 'succeeded' and u.output #>> '{result,kind}' = 'completed'
     group by u.organization_id, u.task_id having count(*) > 1`,
   'nothing open is below what is closed': `
@@ -108,6 +111,45 @@ const invariants: Readonly<Record<string, string>> = {
     select t.organization_id, t.id from app.tasks t
     join app.tasks f on f.organization_id = t.organization_id and f.id = t.failure_origin_id
     where f.status <> 'failed'`,
+  'a live request is of the phase of its task': `
+    select r.organization_id, r.id, r.mode, t.phase
+    from app.run_requests r
+    join app.organizations o on o.id = r.organization_id and o.deleted_at is null
+    join app.tasks t on t.organization_id = r.organization_id and t.id = r.task_id
+    where r.state in ('queued', 'published', 'leased', 'started') and r.cancel_requested_at is null and r.mode <> t.phase`,
+  'no one verifies what they made, and who owns a task does the rest of it': `
+    select r.organization_id, r.id, r.mode, r.agent_profile_id, t.owner_agent_profile_id, t.verification
+    from app.run_requests r
+    join app.organizations o on o.id = r.organization_id and o.deleted_at is null
+    join app.tasks t on t.organization_id = r.organization_id and t.id = r.task_id
+    where r.state in ('queued', 'published', 'leased', 'started') and r.cancel_requested_at is null
+      and case r.mode when 'verify' then r.agent_profile_id = (t.verification ->> 'executorProfileId')::uuid
+          else r.agent_profile_id <> t.owner_agent_profile_id end`,
+  'an outcome is applied exactly when its run has succeeded': `
+    select o.organization_id, o.run_id, o.kind, o.applied_at, u.status
+    from app.task_outcomes o
+    join app.runs u on u.organization_id = o.organization_id and u.id = o.run_id
+    where o.kind <> 'execution' and (o.applied_at is not null) <> (u.status = 'succeeded')`,
+  'the request of an active run says that it has staged an outcome': `
+    select o.organization_id, o.run_id from app.task_outcomes o
+    join app.runs u on u.organization_id = o.organization_id and u.id = o.run_id and u.status in ('starting', 'running')
+    join app.run_requests r on r.organization_id = u.organization_id and r.id = u.run_request_id
+    where r.staged_run_id is distinct from o.run_id`,
+  'an initiative takes the replans that it may, and waits for more exactly when there is none': `
+    select t.organization_id, t.id, t.phase, t.replan, t.replan_count, t.spec
+    from app.tasks t
+    join app.organizations o on o.id = t.organization_id and o.deleted_at is null
+    where t.replan_count > (t.spec #>> '{budget,maxReplans}')::integer
+       or t.replan ? 'asked' and t.phase <> 'closed'
+          and (t.phase <> 'plan' or t.replan_count < (t.spec #>> '{budget,maxReplans}')::integer)`,
+  'an initiative that was planned waits for what is open below it, and is over when nothing is': `
+    select t.organization_id, t.id, t.status, t.blockers, n.open
+    from app.tasks t
+    join app.organizations o on o.id = t.organization_id and o.deleted_at is null
+    cross join lateral (select count(*) as open from app.tasks c where c.organization_id = t.organization_id
+      and c.parent_id = t.id and c.phase <> 'closed') n
+    where t.kind = 'initiative' and t.phase = 'execute'
+      and (t.status <> 'blocked' or t.blockers @> '[{"kind": "children"}]' <> (n.open > 0))`,
   'a chat has at most one answer under way, and it is the last message': `
     select m.organization_id, m.chat_id, m.id, m.status
     from app.messages m

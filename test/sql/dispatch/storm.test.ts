@@ -15,6 +15,7 @@ import {
   failRun,
   heartbeat,
   logEntry,
+  make,
   markRunning,
   type Place,
   patchTask,
@@ -23,12 +24,13 @@ import {
   releaseClaim,
   retryTask,
   setWorkDispatch,
+  stageOutcome,
   startRun,
   updateOrganization,
   updateProfile,
 } from '../../support/fixtures.ts';
 import { brokenInvariants } from '../../support/invariants.ts';
-import { openSql, Refusal } from '../../support/transitions.ts';
+import { type Answer, openSql, Refusal } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 
@@ -71,6 +73,28 @@ async function together(calls: readonly Promise<unknown>[]): Promise<void> {
   for (const call of settled) if (call.status === 'rejected') throw call.reason;
 }
 
+/** What a run of this mode hands in: a plan of a few tasks, or a verdict. */
+async function handIn(run: Run, random: () => number): Promise<void> {
+  const { rows } = await sql.owner.query<{ mode: string; below: string[] }>(
+    `select u.mode, array(select c.id from app.tasks c where c.organization_id = u.organization_id
+       and c.parent_id = u.task_id) as below
+     from app.runs u where u.organization_id = $1 and u.id = $2`,
+    [run.organizationId, run.runId],
+  );
+  const [{ mode, below } = { mode: '', below: [] }] = rows;
+  if (mode === 'verify') {
+    const verdict = random() < 0.6 ? 'passed' : 'failed';
+    await stageOutcome(sql, run, { kind: 'verification', verdict, summary: verdict, evidence: [] });
+  }
+  if (mode !== 'plan') return;
+  const operations: Answer[] = [make('a', { kind: random() < 0.2 ? 'initiative' : 'task' })];
+  if (random() < 0.5) operations.push(make('b', { dependsOn: ['a'] }));
+  const one = pick(random, below);
+  if (one && random() < 0.3) operations.push({ op: 'cancel_task', task: one });
+  if (one && random() < 0.3) operations.push({ op: 'add_dependency', task: 'a', dependsOn: one });
+  await stageOutcome(sql, run, { kind: 'plan', operations });
+}
+
 const steps: readonly (readonly [weight: number, step: Step])[] = [
   [
     10,
@@ -83,7 +107,10 @@ const steps: readonly (readonly [weight: number, step: Step])[] = [
         kind: initiative ? 'initiative' : 'task',
         priority: Math.floor(random() * 3),
         dependsOn,
-        spec: { budget: { maxAgentRuns: 1 + Math.floor(random() * 6) } },
+        spec: {
+          budget: { maxAgentRuns: 1 + Math.floor(random() * 6), maxReplans: Math.floor(random() * 3) },
+          ...(random() < 0.2 ? { verification: 'agent' } : {}),
+        },
       });
       (initiative ? world.initiatives : world.tasks).push(task.id);
     },
@@ -123,7 +150,9 @@ const steps: readonly (readonly [weight: number, step: Step])[] = [
     async (world, random) => {
       const run = take(random, world.runs);
       const again = random() < 0.2;
-      if (run) await together([completeRun(sql.api, run), ...(again ? [completeRun(sql.api, run)] : [])]);
+      if (!run) return;
+      if (random() < 0.9) await handIn(run, random);
+      await together([completeRun(sql.api, run), ...(again ? [completeRun(sql.api, run)] : [])]);
     },
   ],
   [
@@ -254,7 +283,7 @@ async function calm(places: readonly Place[]): Promise<void> {
     if (claims.length === 0 && rows.length === 0) return;
     for (const claim of claims)
       await attempt(
-        startRun(sql.api, claim).then((run) => completeRun(sql.api, run)),
+        startRun(sql.api, claim).then((run) => handIn(run, () => 0.5).then(() => completeRun(sql.api, run))),
         [],
       );
   }
