@@ -1,11 +1,13 @@
 import { z } from 'zod';
 import { call, json, textArray } from '../../engine/db/call.ts';
+import { CHAT_CHANNEL, chatPayload } from '../chat_streams/hub.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { organizationParams, uuid } from '../http/schemas.ts';
 import { PULL_CHANNEL } from '../pull_broker.ts';
 import { agentCatalogExample, agentCatalogSchema, currentCatalog } from '../resources/agent_catalog.ts';
 import {
   agentProfileAnswer,
+  agentProfileChangedAnswer,
   agentProfileExample,
   agentProfileSchema,
   provisionedAnswer,
@@ -87,7 +89,7 @@ export function agentProfileEndpoints(): readonly Endpoint[] {
       operationId: 'updateAgentProfile',
       summary: 'Change an agent profile',
       description:
-        'A JSON merge patch. Disabling ends the profile’s claims and capabilities, cancels its runs and blocks its open tasks with `{kind: profile}`; enabling lifts that. A changed status or tool policy raises the organization’s authorizationEpoch.',
+        'A JSON merge patch. Disabling ends the profile’s claims and capabilities, cancels its runs, fails its chat answers with `runtime_unavailable` and blocks its open tasks with `{kind: profile}`; enabling lifts that. A changed status or tool policy raises the organization’s authorizationEpoch.',
       params,
       body: agentProfilePatchSchema,
       response: { data: agentProfileSchema },
@@ -96,9 +98,10 @@ export function agentProfileEndpoints(): readonly Endpoint[] {
       async handler({ db, params: { organizationId, id }, body, notify }) {
         requireProfileUris(organizationId, body);
         const args = { p_organization_id: organizationId, p_agent_profile_id: id, p_patch: json(body) };
-        const answer = await call(db, 'agent_profile_update', args, agentProfileAnswer);
+        const answer = await call(db, 'agent_profile_update', args, agentProfileChangedAnswer);
         // Enabled, or with a higher limit, it opens for waiting workers; disabled, it gives its capacity to others.
         notify(PULL_CHANNEL);
+        for (const chatId of answer.chatIds) notify(CHAT_CHANNEL, chatPayload(organizationId, chatId));
         return answer.agent_profile;
       },
     }),
@@ -117,8 +120,9 @@ export function agentProfileEndpoints(): readonly Endpoint[] {
       example: { data: { ...agentProfileExample, status: 'disabled' } },
       async handler({ db, params, notify }) {
         const args = { p_organization_id: params.organizationId, p_agent_profile_id: params.id };
-        const answer = await call(db, 'agent_profile_delete', args, agentProfileAnswer);
+        const answer = await call(db, 'agent_profile_delete', args, agentProfileChangedAnswer);
         notify(PULL_CHANNEL);
+        for (const chatId of answer.chatIds) notify(CHAT_CHANNEL, chatPayload(params.organizationId, chatId));
         return answer.agent_profile;
       },
     }),

@@ -255,7 +255,9 @@ scenario('a disabled profile ends its turns at once, and no chat is stuck', asyn
   const claim = await claimTurn(sql, place);
   const waitingChat = await createChat(sql, place);
   const waiting = await send(sql.api, place, waitingChat.id);
-  await updateProfile(sql.api, place, { status: 'disabled' });
+  const { chatIds } = await updateProfile(sql.api, place, { status: 'disabled' });
+  const ended = [started.chatId, yielding.chatId, claimedChat.id, waitingChat.id];
+  test.same((chatIds as string[]).toSorted(), ended.toSorted());
 
   for (const id of [started.messageId, claimed.assistantMessage.id, waiting.assistantMessage.id]) {
     test.match(await messageRow(sql, place, id), { status: 'failed', error: { code: 'runtime_unavailable' } });

@@ -1,0 +1,15 @@
+-- The chats whose answers end when this profile does, for their streams to be told after the commit: [chat id].
+create or replace function app.chat_turns_open(p_organization_id uuid, p_agent_profile_id uuid)
+  returns jsonb
+  language plpgsql stable
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  return (select coalesce(jsonb_agg(distinct chat_id), '[]') from app.run_requests
+    where organization_id = p_organization_id and agent_profile_id = p_agent_profile_id and kind = 'chat'
+      and state in ('published', 'leased', 'started'));
+end
+$$;
+
+alter function app.chat_turns_open owner to runner_scoped;
+revoke all on function app.chat_turns_open from public;
