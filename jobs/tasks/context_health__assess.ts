@@ -30,15 +30,23 @@ async function latestAudit(context: TaskContext, organizationId: string) {
   }
 }
 
+/** `unreadable`: paths by scope, for runs that start from now on; absent where documents were not read. */
+type Audit = Readonly<{ general: Finding[]; unreadable?: Readonly<Record<string, readonly string[]>> }>;
+
 async function audit(
   context: TaskContext,
   organizationId: string,
   state: Readonly<{ context: Readonly<Record<string, number>>; departments: readonly string[] }>,
   now: Date,
-): Promise<Finding[]> {
+): Promise<Audit> {
   const documents = await readDocuments(context, organizationId, state.context);
   const sources = await readSources(context, organizationId);
-  return assessContext({ organizationId, departments: state.departments, documents, sources, now });
+  const general = assessContext({ organizationId, departments: state.departments, documents, sources, now });
+  const unreadable: Record<string, string[]> = {};
+  for (const { scope, path, content } of documents) {
+    if ('issue' in content) unreadable[scope] = [...(unreadable[scope] ?? []), path];
+  }
+  return { general, unreadable };
 }
 
 /**
@@ -53,9 +61,9 @@ export const contextHealthAssess: Task<'context_health__assess'> = async (payloa
   const now = new Date();
   const kept = payload.assessment === 'full_audit' ? null : await latestAudit(context, organizationId);
   const assessment = kept ? payload.assessment : 'full_audit';
-  let general: Finding[];
+  let found: Audit;
   try {
-    general = kept?.general ?? (await audit(context, organizationId, state, now));
+    found = kept ?? (await audit(context, organizationId, state, now));
   } catch (error) {
     if (signal.aborted) return 'unfinished';
     throw error;
@@ -64,7 +72,7 @@ export const contextHealthAssess: Task<'context_health__assess'> = async (payloa
     version: HEALTH_VERSION,
     generatedAt: now.toISOString(),
     // No integration can be connected yet, so that none is mapped and none is missing in the context.
-    findings: { general, integrations: [] },
+    findings: { general: found.general, integrations: [] },
     fullAuditAt: kept ? kept.at : now.toISOString(),
     integrationReconciliationAt: now.toISOString(),
     mappedConnectorKeys: [],
@@ -74,7 +82,8 @@ export const contextHealthAssess: Task<'context_health__assess'> = async (payloa
   await storage.put(storageKey, Readable.from([bytes]));
   const sha256 = createHash('sha256').update(bytes).digest('hex');
   try {
-    const record = { assessment, context: state.context, storageKey, sizeBytes: bytes.length, sha256 };
+    const { unreadable } = found;
+    const record = { assessment, context: state.context, storageKey, sizeBytes: bytes.length, sha256, unreadable };
     await call(db, 'context_health_record', { p_organization_id: organizationId, p_report: json(record) }, z.unknown());
   } catch (error) {
     const raised = findPostgresError(error);

@@ -12,7 +12,7 @@ import { contextHealthSchedule } from '../../jobs/tasks/context_health__schedule
 import { contextSourcesIngest } from '../../jobs/tasks/context_sources__ingest.ts';
 import { entry, publishDocuments, spoil, storeSource } from '../support/context_files.ts';
 import { promote, recordHealth } from '../support/context_fixtures.ts';
-import { createPlace, type Place } from '../support/fixtures.ts';
+import { createPlace, type Place, runNew } from '../support/fixtures.ts';
 import { openSql, transition } from '../support/transitions.ts';
 import { until } from '../support/wait.ts';
 import { jobsConfig, openJobs } from './support.ts';
@@ -27,7 +27,7 @@ async function openContext(test: Test): Promise<Started> {
   const stopping = new AbortController();
   const added: Record<string, unknown>[] = [];
   const addJob: AddJob = async (name, payload, options) => added.push({ name, ...payload, key: options?.key });
-  const context = { ...services, jobId: '1', addJob, signal: stopping.signal };
+  const context = { ...services, jobId: '1', attempt: 1, addJob, signal: stopping.signal };
   return { context, storage: services.storage, added, stop: () => stopping.abort() };
 }
 
@@ -126,6 +126,20 @@ t.test('a report says what is missing, unreadable and without evidence, each for
     ],
   );
   test.same([report.findings.integrations, report.mappedConnectorKeys], [[], []]);
+  const run = await runNew(sql, place);
+  const { rows } = await sql.owner.query(
+    `select path, sha256 is not null as available from app.run_inputs where run_id = $1 order by path`,
+    [run.runId],
+  );
+  test.same(
+    rows.map(({ path, available }) => [path, available]),
+    [
+      ['context/organization/facts.json', true],
+      ['context/organization/how.json', true],
+      ['context/organization/strategy.json', false],
+    ],
+    'a run that starts now is told that one of them is not there',
+  );
   test.same(await statuses(place), {
     'good.txt': 'ingested',
     'bad.txt': 'failed bytes_changed',

@@ -1,6 +1,7 @@
 -- Records a health report whose file is stored: the next revision of the organization's reports.
--- p_report: {assessment, context, storageKey, sizeBytes, sha256}. Returns {report}, the row.
--- Locks: an advisory one of the organization's reports. Codes: 404 organization_not_found.
+-- p_report: {assessment, context, storageKey, sizeBytes, sha256, unreadable?}. Returns {report}, the row.
+-- unreadable, of a full audit: {scope: [path]}. It is noted where the revision that was read is still the published one.
+-- Locks: an advisory one of the organization's reports → publications by scope. Codes: 404 organization_not_found.
 create or replace function app.context_health_record(p_organization_id uuid, p_report jsonb)
   returns jsonb
   language plpgsql security definer
@@ -20,6 +21,13 @@ begin
         where organization_id = p_organization_id), 0) + 1, 3, p_report ->> 'assessment', p_report -> 'context',
       p_report ->> 'storageKey', (p_report ->> 'sizeBytes')::bigint, p_report ->> 'sha256', clock_timestamp())
     returning * into h;
+  if p_report ? 'unreadable' then
+    perform 1 from app.context_publications where organization_id = p_organization_id order by scope for no key update;
+    update app.context_publications p
+      set unreadable = coalesce(p_report -> 'unreadable' -> p.scope, '[]')
+      where p.organization_id = p_organization_id and p.revision = (p_report #>> array['context', p.scope])::integer
+        and p.unreadable <> coalesce(p_report -> 'unreadable' -> p.scope, '[]');
+  end if;
   return jsonb_build_object('report', to_jsonb(h));
 end
 $$;

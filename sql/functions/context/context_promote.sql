@@ -127,7 +127,10 @@ begin
     perform app.fail(400, 'validation_failed', 'The documents of a revision have at most 8 MiB',
       app.issue('documents', 'too_large', format('they would have %s bytes', v_bytes)));
   end if;
-  update app.context_publications set revision = r.revision, published_at = r.created_at
+  update app.context_publications p
+    set revision = r.revision, published_at = r.created_at, unreadable = (
+      select coalesce(jsonb_agg(u.path), '[]') from jsonb_array_elements_text(p.unreadable) u(path)
+        where not exists (select 1 from jsonb_array_elements(p_documents) d where d ->> 'path' = u.path))
     where organization_id = p_organization_id and scope = p_scope;
   perform app.enqueue('context_health__assess',
     jsonb_build_object('organizationId', p_organization_id, 'assessment', 'full_audit'),

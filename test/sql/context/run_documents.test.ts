@@ -1,7 +1,7 @@
 import t from 'tap';
-import { document, promote } from '../../support/context_fixtures.ts';
+import { document, promote, recordHealth } from '../../support/context_fixtures.ts';
 import { createPlace, createTask, type Place, runNew, runNext } from '../../support/fixtures.ts';
-import { openSql } from '../../support/transitions.ts';
+import { type Answer, openSql } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 
@@ -34,6 +34,31 @@ t.test('a run is given the documents that are published at its start, and keeps 
   const later = await runNew(sql, place);
   test.ok((await given(place, later.runId)).includes('instructions context/organization/facts.json f2'));
   test.same(await given(place, before.runId), []);
+});
+
+t.test('what the audit could not read is listed without bytes, until it is promoted again', async (test) => {
+  const place = await createPlace(sql);
+  const two = [document('a.json', { storageKey: 'a' }), document('b.json', { storageKey: 'b' })];
+  await promote(sql.api, place, { documents: two });
+  await promote(sql.api, place, { scope: 'growth', documents: [document('a.json', { storageKey: 'g' })] });
+  const audit = (context: Answer, unreadable: Answer) => recordHealth(sql.jobs, place, { context, unreadable });
+  const start = async () => given(place, (await runNew(sql, place)).runId);
+  await audit({ organization: 1, growth: 1 }, { organization: ['a.json', 'b.json'] });
+  const [growth, a, b] = [
+    'instructions context/growth/a.json g',
+    'instructions context/organization/a.json null',
+    'instructions context/organization/b.json null',
+  ];
+  test.same(await start(), [growth, a, b]);
+  await recordHealth(sql.jobs, place, { assessment: 'integration_reconciliation' });
+  test.same(await start(), [growth, a, b], 'a reconciliation reads no documents');
+  await promote(sql.api, place, { base: 1, documents: [document('a.json', { storageKey: 'a2' })] });
+  const healed = 'instructions context/organization/a.json a2';
+  test.same(await start(), [growth, healed, b]);
+  await audit({ organization: 1, growth: 1 }, { organization: ['a.json'] });
+  test.same(await start(), [growth, healed, b], 'an audit of an older revision says nothing about this one');
+  await audit({ organization: 2, growth: 1 }, {});
+  test.same(await start(), [growth, healed, 'instructions context/organization/b.json b']);
 });
 
 t.test('who is of no department is given all scopes, and an input of the task goes first', async (test) => {
