@@ -12,6 +12,8 @@ export const catalog = {
   idempotency_keys__clean: nothing,
   storage__clean: nothing,
   jobs__check: nothing,
+  /** `generation`: of the attempt; a job of an attempt that is over does nothing. */
+  onboardings__research: z.strictObject({ organizationId: z.uuid(), generation: z.int() }),
   context_sources__ingest: z.strictObject({ organizationId: z.uuid() }),
   context_health__assess: z.strictObject({ organizationId: z.uuid(), assessment: z.enum(ASSESSMENTS) }),
   context_health__schedule: nothing,

@@ -26,6 +26,8 @@ export type AddJob = <N extends TaskName>(
 export type TaskContext = JobServices &
   Readonly<{
     jobId: string;
+    /** The first time 1; a process that died in the middle has used one up. */
+    attempt: number;
     addJob: AddJob;
     /** Aborted when the process stops: leave off at the next place where nothing is lost. */
     signal: AbortSignal;

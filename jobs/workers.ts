@@ -21,6 +21,7 @@ import { contextSourcesIngest } from './tasks/context_sources__ingest.ts';
 import { dispatch } from './tasks/dispatch.ts';
 import { idempotencyKeysClean } from './tasks/idempotency_keys__clean.ts';
 import { jobsCheck } from './tasks/jobs__check.ts';
+import { onboardingsResearch } from './tasks/onboardings__research.ts';
 import { organizationsDelete } from './tasks/organizations__delete.ts';
 import { storageClean } from './tasks/storage__clean.ts';
 
@@ -31,6 +32,7 @@ const tasks: Readonly<{ [N in TaskName]: Task<N> }> = {
   idempotency_keys__clean: idempotencyKeysClean,
   storage__clean: storageClean,
   jobs__check: jobsCheck,
+  onboardings__research: onboardingsResearch,
   context_sources__ingest: contextSourcesIngest,
   context_health__assess: contextHealthAssess,
   context_health__schedule: contextHealthSchedule,
@@ -56,7 +58,13 @@ function taskList(services: OpenServices, signal: AbortSignal): QueueTaskList {
     return async (given, { job }) => {
       const payload = parsePayload(name, given);
       const task: Task<N> = tasks[name];
-      const outcome = await task(payload, { ...services, jobId: String(job.id), addJob, signal });
+      const outcome = await task(payload, {
+        ...services,
+        jobId: String(job.id),
+        attempt: job.attempts,
+        addJob,
+        signal,
+      });
       if (outcome === 'unfinished') await addJob(name, payload, { key: job.key ?? undefined, priority: job.priority });
     };
   }

@@ -106,8 +106,13 @@ export async function askModel(
       : await inOnePiece(answer);
   } catch (error) {
     signal?.throwIfAborted();
-    if (error instanceof NetError)
-      throw new ModelError(`The model cannot be asked: ${error.message}`, { cause: error });
+    // Where it runs is the operator's business: that stays in the cause, for the log.
+    if (error instanceof NetError) {
+      const late = error.reason === 'timed_out';
+      throw new ModelError(late ? 'The model did not answer in time.' : 'The model cannot be reached.', {
+        cause: error,
+      });
+    }
     throw error;
   }
 }

@@ -9,6 +9,13 @@ function charsetOf(contentType: string): string | undefined {
   return /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(contentType)?.[1];
 }
 
+/** A content type as it is kept: without parameters, save for a charset, which the bytes alone may not tell. */
+export function mediaTypeOf(contentType: string): string {
+  const charset = charsetOf(contentType);
+  const known = charset !== undefined && /^[\w.:-]{1,40}$/.test(charset);
+  return known ? `${essence(contentType)}; charset=${charset.toLowerCase()}` : essence(contentType);
+}
+
 /** What Node cannot decode (`x-user-defined`, `replacement`) is read as UTF-8: a page is text, and never a failure. */
 function decoder(encoding: string) {
   try {

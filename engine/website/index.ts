@@ -1,3 +1,4 @@
+export { mediaTypeOf } from './decode.ts';
 export { isSameSite, type Page, type PageBytes, readPage } from './page.ts';
 export { createPageReader, domainBlocker, isPageFailure, PageError, type PageReader } from './page_reader.ts';
 export {

@@ -28,7 +28,7 @@ async function openContext(test: Test): Promise<{ context: TaskContext; stop: ()
   const services = openServices(await jobsConfig(test, sql.url), createLogger('silent', 'jobs'));
   test.teardown(() => services.close());
   const stopping = new AbortController();
-  const context = { ...services, jobId: '1', addJob: async () => {}, signal: stopping.signal };
+  const context = { ...services, jobId: '1', attempt: 1, addJob: async () => {}, signal: stopping.signal };
   return { context, stop: () => stopping.abort() };
 }
 

@@ -61,7 +61,7 @@ async function openContext(t: Test): Promise<Started> {
   const stopping = new AbortController();
   const added: unknown[] = [];
   const addJob: AddJob = async (name, payload, options) => added.push({ name, payload, key: options?.key });
-  const context = { ...services, jobId: '1', addJob, signal: stopping.signal };
+  const context = { ...services, jobId: '1', attempt: 1, addJob, signal: stopping.signal };
   return { context, storage: services.storage, added, stop: () => stopping.abort() };
 }
 

@@ -1,0 +1,122 @@
+import t from 'tap';
+import { openSite } from '../engine/net/support.ts';
+import { openFolder } from '../support/folders.ts';
+import { placeOf, publishCatalog, read } from '../support/onboarding_fixtures.ts';
+import { openSql, transition } from '../support/transitions.ts';
+import { until } from '../support/wait.ts';
+import { codes, ended, evidenceOf, PRIVATE, pathsOf, shop, start } from './research_support.ts';
+import { openJobs, queued, spawnJobs } from './support.ts';
+
+const sql = await openSql(t);
+await publishCatalog(sql);
+
+t.test('an attempt that fails on our side is tried again, then failed; the retry doubles no evidence', async (t) => {
+  const site = await openSite(t, shop());
+  const { storage } = await openJobs(t, sql.url, PRIVATE);
+  // What a job reads back is not there: keeping the second page cannot be recorded.
+  await sql.owner.query(`
+    create function app.test_refuse() returns trigger language plpgsql as
+      $$ begin if new.title = 'Prices' then raise exception 'no room'; end if; return new; end $$;
+    create trigger test_refuse before insert on app.context_sources for each row execute function app.test_refuse()`);
+  const onboarding = await start(sql, { website: site.origin });
+  const job = () => queued(sql.owner, 'onboardings__research');
+  for (const attempts of [1, 2, 3]) {
+    // The queue waits longer and longer.
+    await until(
+      'it failed',
+      async () => (await job())[0]?.attempts === attempts && (await job())[0]?.last_error !== null,
+    );
+    await until('it is free', async () => (await job())[0]?.locked_by === null);
+    await sql.owner.query('update graphile_worker._private_jobs set run_at = now()');
+    await sql.owner.query(`select pg_notify('jobs:insert', '{"count": 1}')`);
+  }
+  const failed = await ended(sql, onboarding);
+  t.match(failed, {
+    status: 'research_failed',
+    research_error: { code: 'internal_error', retryable: true, message: /Retry/ },
+    review: null,
+  });
+  const before = await evidenceOf(sql, failed);
+  t.same(
+    before.map(({ title }) => title),
+    ['Acme', 'About Acme'],
+  );
+  t.same(
+    pathsOf(site),
+    ['/', '/about', '/prices', '/prices', '/prices', '/prices'],
+    'what is kept is not asked for again',
+  );
+
+  const stored = async () => (await storage.list(`organizations/${failed.organization_id}/`)).objects.length;
+  const storedBefore = await stored();
+  await sql.owner.query('drop trigger test_refuse on app.context_sources; drop function app.test_refuse');
+  await transition(sql.api, 'onboarding_research_retry', {
+    p_organization_id: failed.organization_id,
+    p_expected_generation: failed.generation,
+  });
+  const done = await ended(sql, failed);
+  t.match(done, { status: 'review', research_attempts: 2 });
+  const after = await evidenceOf(sql, done);
+  t.same(after.slice(0, 2), before);
+  t.same(
+    after.map(({ title }) => title),
+    ['Acme', 'About Acme', 'Prices'],
+  );
+  t.equal(await stored(), storedBefore + 1, 'and no bytes lie there twice');
+});
+
+t.test('kill -9 in the middle: another process goes on, and the evidence is whole', async (t) => {
+  let hold = true;
+  const site = await openSite(
+    t,
+    shop((path) => (path === '/prices' && hold ? new Promise(() => {}) : undefined)),
+  );
+  const folder = await openFolder(t);
+  const settings = { ...PRIVATE, STORAGE_URL: `file://${folder}/files` };
+  const onboarding = await start(sql, { website: site.origin });
+  const first = await spawnJobs(t, sql.url, settings);
+  await until('it reads the third page', () => site.paths.includes('/prices'));
+  await first.kill('SIGKILL');
+  hold = false;
+  const before = await evidenceOf(sql, onboarding);
+  t.same(
+    before.map(({ title }) => title),
+    ['Acme', 'About Acme'],
+  );
+  t.match(await read(sql, placeOf(onboarding)), { status: 'researching', research_status: 'running' });
+
+  const second = await spawnJobs(t, sql.url, settings);
+  const done = await ended(sql, onboarding, 30_000);
+  t.match(done, { status: 'review', research_attempts: 1 });
+  t.same(codes(done), []);
+  const after = await evidenceOf(sql, done);
+  t.same(after.slice(0, 2), before);
+  t.same(
+    after.map(({ title }) => title),
+    ['Acme', 'About Acme', 'Prices'],
+  );
+  t.same(pathsOf(site), ['/', '/about', '/prices', '/prices'], 'no page that was kept is asked for again');
+  t.equal(done.findings.length, 2);
+  await second.kill('SIGTERM');
+});
+
+t.test('a stop in the middle leaves the attempt to the next process', async (t) => {
+  let hold = true;
+  const site = await openSite(
+    t,
+    shop((path) => (path === '/prices' && hold ? new Promise(() => {}) : undefined)),
+  );
+  const folder = await openFolder(t);
+  const settings = { ...PRIVATE, STORAGE_URL: `file://${folder}/files` };
+  const onboarding = await start(sql, { website: site.origin });
+  const first = await spawnJobs(t, sql.url, settings);
+  await until('it reads the third page', () => site.paths.includes('/prices'));
+  t.equal(await first.kill('SIGTERM'), 0);
+  hold = false;
+  t.match(await read(sql, placeOf(onboarding)), { status: 'researching' });
+  const second = await spawnJobs(t, sql.url, settings);
+  const done = await ended(sql, onboarding);
+  t.match(done, { status: 'review', research_attempts: 1 });
+  t.equal((await evidenceOf(sql, done)).length, 3);
+  await second.kill('SIGTERM');
+});
