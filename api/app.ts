@@ -11,6 +11,7 @@ import { agentProfileEndpoints } from './routes/agent_profiles.ts';
 import { chatAttachmentEndpoints } from './routes/chat_attachments.ts';
 import { chatEndpoints } from './routes/chats.ts';
 import { contextEndpoints } from './routes/context.ts';
+import { humanInboxEndpoints } from './routes/human_inbox.ts';
 import { messageEndpoints } from './routes/messages.ts';
 import { onboardingSourceEndpoints } from './routes/onboarding_sources.ts';
 import { onboardingEndpoints } from './routes/onboardings.ts';
@@ -33,6 +34,7 @@ export function apiEndpoints(): readonly Endpoint[] {
     ...agentProfileEndpoints(),
     ...taskEndpoints(),
     ...runEndpoints(),
+    ...humanInboxEndpoints(),
     ...scheduleEndpoints(),
     ...chatEndpoints(),
     ...messageEndpoints(),

@@ -1,8 +1,7 @@
 import { sql } from 'slonik';
 import { z } from 'zod';
 import type { Queries } from '../../engine/db/call.ts';
-import { Problem } from '../../engine/db/problem.ts';
-import { organizationNotFound, requireOrganization, scoped } from '../../engine/db/scope.ts';
+import { organizationNotFound, scoped } from '../../engine/db/scope.ts';
 import { nextFire } from '../../engine/schedules/index.ts';
 import { keyColumns } from '../http/pagination.ts';
 import * as schemas from '../http/schemas.ts';
@@ -109,10 +108,10 @@ export async function firstFire(
 }
 
 /**
- * When a schedule that goes on now fires next. Its expression and zone never change, so they may be read before.
- * @throws Problem 404 `organization_not_found` or `not_found`
+ * When a schedule that goes on now fires next; undefined where there is none. Its expression and zone never change, so
+ * they may be read before the transition, which judges everything else.
  */
-export async function resumedFire(db: Queries, organizationId: string, ref: string): Promise<string> {
+export async function resumedFire(db: Queries, organizationId: string, ref: string): Promise<string | undefined> {
   const byRef = isUuid(ref) ? sql.fragment`s.id = ${ref}::uuid` : sql.fragment`s.key = ${ref}`;
   const found = await db.maybeOne(
     scoped(
@@ -124,9 +123,7 @@ export async function resumedFire(db: Queries, organizationId: string, ref: stri
         where s.organization_id = scope.organization_id and ${byRef}`,
     ),
   );
-  if (found) return fireAfter(found.cron, found.timezone, found.now);
-  await requireOrganization(db, organizationId);
-  throw new Problem(404, 'not_found', 'There is no schedule with this id or key.');
+  return found ? fireAfter(found.cron, found.timezone, found.now) : undefined;
 }
 
 export const scheduleExample = {

@@ -11,18 +11,25 @@ export function agentReads(client: Client, at: At, ref: string): Calls {
     list: () => client.get(agentPath(at, '/tasks')),
     task: () => client.get(agentPath(at, `/tasks/${ref}`)),
     dependencies: () => client.get(agentPath(at, `/tasks/${ref}/dependencies`)),
+    schedules: () => client.get(agentPath(at, '/schedules')),
   };
 }
 
 /** All their writes; `operator` is a profile's key. */
 export function agentWrites(client: Client, at: At, ref: string): Calls {
   const task = agentPath(at, `/tasks/${ref}`);
+  const template = { title: 'x', ownerProfileKey: 'operator' };
   return {
     create: () => client.post(agentPath(at, '/tasks'), { title: 'x', ownerProfileKey: 'operator' }),
     patch: () => client.patch(task, { expectedVersion: 1, title: 'x' }),
     depend: () => client.post(`${task}/dependencies`, { dependsOn: 'T-1' }),
     cancel: () => client.post(`${task}/cancel`),
     retry: () => client.post(`${task}/retry`),
+    ask: () => client.post(`${task}/human-inbox`, { kind: 'question', title: 'Which one?' }),
+    schedule: () => client.post(agentPath(at, '/schedules'), { cron: '0 9 * * *', taskTemplate: template }),
+    pauseSchedule: () => client.post(agentPath(at, '/schedules/every-day/pause')),
+    resumeSchedule: () => client.post(agentPath(at, '/schedules/every-day/resume')),
+    deleteSchedule: () => client.delete(agentPath(at, '/schedules/every-day')),
     upload: () => client.put(`${task}/inputs/a.txt`, 'a'),
     stop: () => client.patch(agentPath(at, '/work-dispatch'), { stopped: true }),
   };

@@ -29,7 +29,8 @@ export function agentPath(place: Pick<Place, 'organizationId'>, rest = ''): stri
 
 /** A mark that differs after any row was written: by the ids of the transactions that wrote the rows. */
 export async function fingerprint(app: TestApp): Promise<string> {
-  const tables = ['tasks', 'run_requests', 'runs', 'run_outputs', 'run_logs', 'task_inputs', 'task_dependencies'];
+  const work = ['tasks', 'run_requests', 'runs', 'run_outputs', 'run_logs', 'task_inputs', 'task_dependencies'];
+  const tables = [...work, 'human_inbox_items', 'schedules'];
   const counts = tables.map(
     (table) => `(select coalesce(sum(xmin::text::bigint), 0) || ':' || count(*) from app.${table})`,
   );

@@ -100,6 +100,9 @@ const invariants: Readonly<Record<string, string>> = {
     join app.tasks t on t.organization_id = u.organization_id and t.id = u.task_id
       and t.spec ->> 'verification' is distinct from 'agent'
     where u.status = 'succeeded' and u.output #>> '{result,kind}' = 'completed'
+      -- What it asked came first.
+      and not exists (select 1 from app.human_inbox_items i
+        where i.organization_id = u.organization_id and i.run_id = u.id and i.blocking and i.purpose = 'agent')
     group by u.organization_id, u.task_id having count(*) > 1`,
   'nothing open is below what is closed': `
     select c.organization_id, c.id, c.status, p.status

@@ -1,5 +1,6 @@
 import type { Endpoint } from '../../http/endpoint.ts';
 import { agentContextEndpoints } from './context.ts';
+import { agentInboxEndpoints } from './human_inbox.ts';
 import { agentOrganizationEndpoints } from './organization.ts';
 import { agentOutcomeEndpoints } from './outcomes.ts';
 import { agentScheduleEndpoints } from './schedules.ts';
@@ -10,6 +11,7 @@ export function agentEndpoints(): readonly Endpoint[] {
   return [
     ...agentOrganizationEndpoints(),
     ...agentTaskEndpoints(),
+    ...agentInboxEndpoints(),
     ...agentContextEndpoints(),
     ...agentOutcomeEndpoints(),
     ...agentScheduleEndpoints(),

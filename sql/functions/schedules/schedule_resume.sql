@@ -1,5 +1,5 @@
 -- paused → active, from p_next_run_at on: the first fire after now, computed by the caller from the expression, which never
--- changes. An active one stays as it is. A person is told anew if it cannot make its task.
+-- changes (null: the caller found no such schedule). An active one stays as it is. A person is told anew if it cannot make its task.
 -- Locks: schedule → run request of a capability.
 -- Codes: 401 agent_unauthorized, 404 organization_not_found | not_found, 409 state_conflict (suspended).
 create or replace function app.schedule_resume(
@@ -13,7 +13,7 @@ declare
   s app.schedules := app.schedule_find(p_organization_id, p_schedule_ref);
 begin
   perform app.actor_require(p_organization_id, p_actor, null);
-  if s.id is null then
+  if s.id is null or s.status = 'paused' and p_next_run_at is null then
     perform app.fail(404, 'not_found', 'Schedule not found');
   end if;
   if s.status = 'paused' then

@@ -1,0 +1,55 @@
+import { z } from 'zod';
+
+const option = z.string().trim().min(1).max(500);
+
+/** Body of an agent's item (contract 4.12, decisions 7). */
+export const newInboxItemSchema = z
+  .strictObject({
+    kind: z.enum(['question', 'notification']),
+    title: z.string().trim().min(1).max(500),
+    body: z.string().max(20_000).optional(),
+    options: z
+      .array(option)
+      .max(50)
+      .refine((options) => new Set(options).size === options.length, 'must differ from each other')
+      .optional()
+      .describe('Answers to choose from.'),
+    allowFreeText: z
+      .boolean()
+      .optional()
+      .describe('Default true: options are suggestions. False: the answer is one of them.'),
+    blocking: z
+      .boolean()
+      .optional()
+      .describe(
+        'Default false. True: the task waits for the answer, a running one as soon as its run is over, whatever its result.',
+      ),
+  })
+  .refine((item) => item.kind === 'question' || !item.blocking, {
+    path: ['blocking'],
+    message: 'only questions block',
+  })
+  .refine((item) => item.kind === 'question' || !item.options?.length, {
+    path: ['options'],
+    message: 'only questions have options',
+  })
+  .refine((item) => item.allowFreeText !== false || (item.options?.length ?? 0) > 0, {
+    path: ['allowFreeText'],
+    message: 'without free text there have to be options',
+  })
+  .meta({ id: 'NewHumanInboxItem' });
+
+/** Body of a response (contract 4.8). */
+export const responseSchema = z
+  .strictObject({
+    response: z
+      .string()
+      .trim()
+      .min(1)
+      .max(20_000)
+      .describe(
+        'repair: try_again, accept or cancel. budget: raise or cancel. Questions of agents: any text, or one of the options where allowFreeText is false.',
+      ),
+    note: z.string().trim().min(1).max(20_000).optional().describe('What the next run should know besides.'),
+  })
+  .meta({ id: 'HumanInboxResponse' });

@@ -1,0 +1,61 @@
+-- open → responded, for questions (contract 3.7, decisions 7), with the one continuation that the answer asks for:
+-- repair: try_again (the task goes on), accept (it is completed by a person), cancel; budget: raise (by one allowance),
+-- cancel; a question of an agent: the task goes on, if it waited for it. What is answered stays with the task
+-- (tasks.answers), for its next run. Two people at once: the second finds it responded.
+-- Locks: roots → inbox item → … as what follows.
+-- Codes: 400 validation_failed (another kind, not an option), 404 organization_not_found | human_inbox_item_not_found,
+-- 409 human_inbox_item_not_open.
+create or replace function app.human_inbox_respond(
+  p_organization_id uuid, p_inbox_item_id uuid, p_response text, p_note text)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
+  i app.human_inbox_items;
+begin
+  -- The task of an item never changes.
+  perform app.task_roots_lock(p_organization_id, array(
+    select task_id from app.human_inbox_items
+      where organization_id = p_organization_id and id = p_inbox_item_id and task_id is not null), true);
+  i := app.human_inbox_item_lock(p_organization_id, p_inbox_item_id);
+  if i.kind <> 'question' then
+    perform app.fail(400, 'validation_failed', 'Only questions are responded to',
+      app.issue('inboxItemId', 'not_a_question', case i.kind when 'notification' then 'is a notification: acknowledge it'
+        else 'is decided at its action' end));
+  end if;
+  if i.status <> 'open' then
+    perform app.fail(409, 'human_inbox_item_not_open', format('The item is %s', i.status));
+  end if;
+  if (i.purpose in ('repair', 'budget') or not i.allow_free_text) and not i.options ? p_response then
+    perform app.fail(400, 'validation_failed', 'The response is none of the options',
+      app.issue('response', 'not_an_option', format('must be one of %s', i.options)));
+  end if;
+  update app.human_inbox_items
+    set status = 'responded', response = p_response, note = p_note, responded_at = clock_timestamp(),
+      updated_at = clock_timestamp()
+    where organization_id = p_organization_id and id = i.id
+    returning * into i;
+
+  if i.purpose in ('repair', 'budget') and p_response = 'cancel' then
+    perform app.task_cancel(p_organization_id, i.task_id::text, '{"kind": "owner"}');
+  elsif i.purpose = 'budget' then
+    perform app.task_budget_raise(p_organization_id, i.task_id);
+  elsif i.purpose = 'repair' and p_response = 'accept' then
+    perform app.task_accept(i);
+  else
+    update app.tasks
+      set answers = answers || jsonb_strip_nulls(jsonb_build_object('inboxItemId', i.id, 'purpose', i.purpose,
+        'title', i.title, 'question', i.body, 'response', i.response, 'note', i.note,
+        'respondedAt', to_char(i.responded_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')))
+      where organization_id = p_organization_id and id = i.task_id;
+    perform app.task_settle(p_organization_id, i.task_id);
+  end if;
+  return jsonb_build_object('item', to_jsonb(i));
+end
+$$;
+
+alter function app.human_inbox_respond owner to runner_scoped;
+revoke all on function app.human_inbox_respond from public;
+grant execute on function app.human_inbox_respond to runner_api;

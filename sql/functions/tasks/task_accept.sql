@@ -1,0 +1,42 @@
+-- blocked by the question i about its result → completed, with that result and the disposition `accepted`: a person has
+-- judged it, and nobody judges it again. What is still open below goes with it. The caller holds the roots.
+create or replace function app.task_accept(i app.human_inbox_items)
+  returns void
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  t app.tasks;
+  v_result jsonb;
+begin
+  select * into t from app.tasks where organization_id = i.organization_id and id = i.task_id;
+  select u.output -> 'result' into v_result from app.runs u
+    where u.organization_id = i.organization_id and u.id = i.run_id and u.output #>> '{result,kind}' = 'completed';
+  -- That of an initiative is no run's.
+  v_result := coalesce(v_result, t.verification -> 'result', '{"kind": "completed", "summary": "", "artifacts": []}');
+  v_result := v_result || jsonb_build_object('completion', jsonb_build_object(
+    'version', 1, 'taskVersion', t.version,
+    'taskGraphRevision', (select graph_revision from app.tasks
+                            where organization_id = t.organization_id and id = t.root_task_id),
+    'completionRevision', t.completion_revision + 1,
+    'runIds', coalesce(v_result #> '{completion,runIds}', '[]'), 'disposition', 'accepted',
+    'checks', coalesce(v_result #> '{completion,checks}', t.contract -> 'checks', '[]')));
+  update app.tasks
+    set status = 'completed', phase = 'closed', blockers = '[]', completed_at = clock_timestamp(),
+      completion_revision = completion_revision + 1, contract = null, replan = null, result = v_result
+    where organization_id = t.organization_id and id = t.id;
+  if t.kind = 'initiative' then
+    perform app.tasks_end_cancelled(t.organization_id, array(
+      with recursive down as (
+        select c.id from app.tasks c where c.organization_id = t.organization_id and c.parent_id = t.id
+        union all
+        select c.id from app.tasks c join down on c.parent_id = down.id where c.organization_id = t.organization_id
+      )
+      select id from down), null);
+  end if;
+  perform app.task_ended(t.organization_id, array[t.id]);
+end
+$$;
+
+alter function app.task_accept owner to runner_scoped;
+revoke all on function app.task_accept from public;

@@ -1,0 +1,49 @@
+-- Gives one allowance more (the default budget of its kind) to the task and to those initiatives above it whose run budget
+-- is used up, and to its replans where it waits for one. What waited for these budgets goes on. The caller holds the root.
+create or replace function app.task_budget_raise(p_organization_id uuid, p_task_id uuid)
+  returns void
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_raised uuid[];
+  v_id uuid;
+begin
+  with recursive up as (
+    select t.id, t.parent_id from app.tasks t where t.organization_id = p_organization_id and t.id = p_task_id
+    union all
+    select t.id, t.parent_id from app.tasks t join up on t.id = up.parent_id where t.organization_id = p_organization_id
+  ), raised as (
+    update app.tasks t
+      -- From what is consumed, where the budget was lowered below that: one answer is enough.
+      set spec = jsonb_set(t.spec, '{budget,maxAgentRuns}', to_jsonb(
+        greatest((t.spec #>> '{budget,maxAgentRuns}')::integer, t.consumed_agent_run_count)
+          + (app.task_spec_defaults(t.kind) #>> '{budget,maxAgentRuns}')::integer))
+      from up
+      where t.organization_id = p_organization_id and t.id = up.id
+        and t.consumed_agent_run_count >= (t.spec #>> '{budget,maxAgentRuns}')::integer
+      returning t.id
+  )
+  select coalesce(array_agg(id), '{}') into v_raised from raised;
+  update app.tasks
+    set spec = jsonb_set(spec, '{budget,maxReplans}', to_jsonb(
+      greatest((spec #>> '{budget,maxReplans}')::integer, replan_count)
+        + (app.task_spec_defaults(kind) #>> '{budget,maxReplans}')::integer))
+    where organization_id = p_organization_id and id = p_task_id and replan ? 'asked';
+  for v_id in
+    with recursive down as (
+      select unnest(v_raised || p_task_id) as id
+      union
+      select c.id from app.tasks c join down on c.parent_id = down.id where c.organization_id = p_organization_id
+    )
+    select t.id from app.tasks t join down on down.id = t.id
+      where t.organization_id = p_organization_id and t.status = 'blocked' and t.blockers @> '[{"kind": "budget"}]'
+      order by t.depth desc, t.id
+  loop
+    perform app.task_settle(p_organization_id, v_id);
+  end loop;
+end
+$$;
+
+alter function app.task_budget_raise owner to runner_scoped;
+revoke all on function app.task_budget_raise from public;

@@ -1,0 +1,280 @@
+import { randomUUID } from 'node:crypto';
+import t from 'tap';
+import {
+  cancelTask,
+  completeRun,
+  createInitiative,
+  createPlace,
+  createTask,
+  openItems,
+  patchTask,
+  requestRows,
+  runNext,
+  statuses,
+  taskRow,
+} from '../../support/fixtures.ts';
+import {
+  acknowledge,
+  createAsking,
+  createBudgetQuestion,
+  createNotice,
+  createRepair,
+  failContract,
+  failedCheck,
+  onlyItem,
+  respond,
+} from '../../support/inbox_fixtures.ts';
+import { scenarios } from '../../support/invariants.ts';
+import { openSession, openSql, refusal, transition } from '../../support/transitions.ts';
+
+const sql = await openSql(t);
+const scenario = scenarios(t, sql);
+
+const notOpen = { status: 409, code: 'human_inbox_item_not_open' };
+const notAnOption = { status: 400, code: 'validation_failed', reason: 'not_an_option' };
+const missing = { status: 404, code: 'human_inbox_item_not_found' };
+
+scenario('an answer to a question wakes its task once, and stays with it', async (test) => {
+  const place = await createPlace(sql);
+  const { taskId, item } = await createAsking(sql, place, ['one', 'two']);
+  const answered = await respond(sql.api, place, item.id, 'neither', 'Ask Anna');
+  test.match(answered, { id: item.id, status: 'responded', response: 'neither', note: 'Ask Anna' });
+  test.match(await taskRow(sql, place, taskId), {
+    status: 'pending',
+    blockers: [],
+    answers: [
+      {
+        inboxItemId: item.id,
+        purpose: 'needs_input',
+        question: 'Which one?',
+        response: 'neither',
+        note: 'Ask Anna',
+        respondedAt: /^\d{4}-.*Z$/,
+      },
+    ],
+  });
+  const live = (await requestRows(sql, place, taskId)).filter(({ state }) => state === 'published');
+  test.equal(live.length, 1);
+  test.match(await refusal(respond(sql.api, place, item.id, 'neither')), notOpen, 'a repeat');
+  const run = await runNext(sql, place);
+  test.equal(run.taskId, taskId);
+});
+
+scenario('a second question comes after the first answer, and both answers stay in their order', async (test) => {
+  const place = await createPlace(sql);
+  const { taskId, item } = await createAsking(sql, place);
+  await respond(sql.api, place, item.id, 'first');
+  await completeRun(sql.api, await runNext(sql, place), { result: { kind: 'needs_input', question: 'And now?' } });
+  await respond(sql.api, place, (await onlyItem(sql, place, taskId)).id, 'second');
+  test.match(await taskRow(sql, place, taskId), { answers: [{ response: 'first' }, { response: 'second' }] });
+});
+
+scenario('a repair question takes one of its options', async (test) => {
+  const place = await createPlace(sql);
+  const { taskId, item } = await createRepair(sql, place);
+  test.match(await refusal(respond(sql.api, place, item.id, 'Please mend it')), notAnOption);
+  test.match(await refusal(respond(sql.api, place, item.id, 'raise')), notAnOption);
+  test.match(await taskRow(sql, place, taskId), { status: 'blocked' });
+});
+
+scenario(
+  'try_again: the task runs again, with the answer and what was wrong; then a person is asked again',
+  async (test) => {
+    const place = await createPlace(sql);
+    const { taskId, item } = await createRepair(sql, place);
+    await respond(sql.api, place, item.id, 'try_again', 'Use the net amounts');
+    test.match(await taskRow(sql, place, taskId), {
+      status: 'pending',
+      contract: { failures: 2, checks: [failedCheck] },
+      answers: [{ purpose: 'repair', response: 'try_again', note: 'Use the net amounts' }],
+    });
+    await failContract(sql, await runNext(sql, place));
+    test.match(await onlyItem(sql, place, taskId), { purpose: 'repair' });
+  },
+);
+
+scenario('accept: the task is completed with the refused result, and what waited for it goes on', async (test) => {
+  const place = await createPlace(sql);
+  const { taskId, runId, item } = await createRepair(sql, place);
+  const after = await createTask(sql, place, { dependsOn: [taskId] });
+  await respond(sql.api, place, item.id, 'accept');
+  test.match(await taskRow(sql, place, taskId), {
+    status: 'completed',
+    phase: 'closed',
+    contract: null,
+    completed_at: Date,
+    result: {
+      kind: 'completed',
+      summary: 'As good as it gets',
+      artifacts: [{ path: 'report.json', runId }],
+      completion: { disposition: 'accepted', completionRevision: 3, runIds: [runId], checks: [failedCheck] },
+    },
+  });
+  test.match(await taskRow(sql, place, after.id), { status: 'pending' });
+  test.match(await refusal(respond(sql.api, place, item.id, 'accept')), notOpen);
+});
+
+scenario('accept of the last task below an initiative completes that too', async (test) => {
+  const place = await createPlace(sql);
+  const root = (await createTask(sql, place, { kind: 'initiative' })).id;
+  const { taskId, item } = await createRepair(sql, place, { parentId: root });
+  await respond(sql.api, place, item.id, 'accept');
+  test.same(await statuses(sql, place, { root, taskId }), { root: 'completed', taskId: 'completed' });
+});
+
+scenario('cancel: the task is cancelled by a person', async (test) => {
+  const place = await createPlace(sql);
+  for (const make of [createRepair, createBudgetQuestion]) {
+    const { taskId, item } = await make(sql, place);
+    test.match(await respond(sql.api, place, item.id, 'cancel'), { status: 'responded', response: 'cancel' });
+    test.match(await taskRow(sql, place, taskId), { status: 'cancelled', failure_origin_id: null });
+    test.same(await openItems(sql, place, taskId), []);
+  }
+});
+
+scenario('raise: one allowance more, and the task goes on', async (test) => {
+  const place = await createPlace(sql);
+  const { taskId, item } = await createBudgetQuestion(sql, place);
+  test.match(await refusal(respond(sql.api, place, item.id, 'try_again')), notAnOption);
+  await respond(sql.api, place, item.id, 'raise');
+  test.match(await taskRow(sql, place, taskId), {
+    status: 'pending',
+    spec: { budget: { maxAgentRuns: 11, maxAttemptsPerPhase: 3 } },
+    answers: [],
+  });
+});
+
+scenario('raise of a budget that was lowered below what is used is enough by itself', async (test) => {
+  const place = await createPlace(sql);
+  const { taskId, item } = await createBudgetQuestion(sql, place);
+  await patchTask(sql, place, taskId, { spec: { budget: { maxAgentRuns: 0 } } });
+  await respond(sql.api, place, item.id, 'raise');
+  test.match(await taskRow(sql, place, taskId), { status: 'pending', spec: { budget: { maxAgentRuns: 11 } } });
+});
+
+scenario(
+  'raise of an initiative’s budget wakes all that waited for it below, and answers their questions',
+  async (test) => {
+    const place = await createPlace(sql);
+    const { root, one, two, three } = await createInitiative(sql, place, ['one', 'two', 'three'], {
+      spec: { budget: { maxAgentRuns: 1 } },
+    });
+    await completeRun(sql.api, await runNext(sql, place));
+    const waiting = [two, three];
+    for (const id of waiting) {
+      const { version } = await taskRow(sql, place, id);
+      await transition(sql.api, 'task_update', {
+        p_organization_id: place.organizationId,
+        p_task_ref: id,
+        p_expected_version: version,
+        p_patch: { title: 'settled' },
+        p_actor: { kind: 'owner' },
+      });
+    }
+    test.same(await statuses(sql, place, { one, two, three }), { one: 'completed', two: 'blocked', three: 'blocked' });
+    await respond(sql.api, place, (await onlyItem(sql, place, two)).id, 'raise');
+    test.match(await taskRow(sql, place, root), { spec: { budget: { maxAgentRuns: 501 } } });
+    for (const id of waiting) {
+      test.match(await taskRow(sql, place, id), { status: 'pending', spec: { budget: { maxAgentRuns: 10 } } });
+      test.same(await openItems(sql, place, id), []);
+    }
+  },
+);
+
+scenario('a notice is acknowledged, and what it tells stays as it is', async (test) => {
+  const place = await createPlace(sql);
+  const { taskId, item } = await createNotice(sql, place);
+  test.match(await acknowledge(sql.api, place, item.id), { status: 'acknowledged', response: null });
+  test.match(await taskRow(sql, place, taskId), { status: 'blocked' });
+  test.match(await refusal(acknowledge(sql.api, place, item.id)), notOpen);
+});
+
+scenario('a notice is not responded to, a question not acknowledged, open or not', async (test) => {
+  const place = await createPlace(sql);
+  const notice = await createNotice(sql, place);
+  const asking = await createAsking(sql, place);
+  const invalid = (reason: string) => ({ status: 400, code: 'validation_failed', reason });
+  for (const round of ['open', 'handled']) {
+    test.match(await refusal(respond(sql.api, place, notice.item.id, 'x')), invalid('not_a_question'), round);
+    test.match(await refusal(acknowledge(sql.api, place, asking.item.id)), invalid('not_a_notification'), round);
+    if (round === 'handled') break;
+    await acknowledge(sql.api, place, notice.item.id);
+    await respond(sql.api, place, asking.item.id, 'x');
+  }
+});
+
+scenario('what its task’s end has cancelled is not answered any more', async (test) => {
+  const place = await createPlace(sql);
+  const { taskId, item } = await createAsking(sql, place);
+  const notice = await createNotice(sql, place);
+  await cancelTask(sql.api, place, taskId);
+  await cancelTask(sql.api, place, notice.taskId);
+  test.match(await refusal(respond(sql.api, place, item.id, 'x')), notOpen);
+  test.match(await refusal(acknowledge(sql.api, place, notice.item.id)), notOpen);
+});
+
+scenario('another organization’s items are not there, nor is anything of a deleted one', async (test) => {
+  const [place, other] = [await createPlace(sql), await createPlace(sql)];
+  const { taskId, item } = await createAsking(sql, place);
+  for (const [at, id] of [
+    [other, item.id],
+    [place, randomUUID()],
+  ] as const) {
+    test.match(await refusal(respond(sql.api, at, id, 'x')), missing);
+    test.match(await refusal(acknowledge(sql.api, at, id)), missing);
+  }
+  test.match(await taskRow(sql, place, taskId), { status: 'blocked' });
+  await transition(sql.api, 'organization_delete', { p_organization_id: place.organizationId });
+  const gone = { status: 404, code: 'organization_not_found' };
+  test.match(await refusal(respond(sql.api, place, item.id, 'x')), gone);
+  test.match(await refusal(acknowledge(sql.api, place, item.id)), gone);
+});
+
+scenario('two people at once: the second finds it answered', async (test) => {
+  const place = await createPlace(sql);
+  const { taskId, item } = await createRepair(sql, place);
+  const [one, two] = [await openSession(test, sql), await openSession(test, sql)];
+  await one.begin();
+  await respond(one, place, item.id, 'try_again');
+  const second = refusal(respond(two, place, item.id, 'cancel'));
+  await two.waits();
+  await one.commit();
+  test.match(await second, notOpen);
+  test.match(await taskRow(sql, place, taskId), { status: 'pending' });
+
+  const elsewhere = await createPlace(sql);
+  const asking = await createAsking(sql, elsewhere);
+  const answers = await Promise.allSettled(
+    Array.from({ length: 8 }, (_, index) => respond(sql.api, elsewhere, asking.item.id, `answer ${index}`)),
+  );
+  test.equal(answers.filter(({ status }) => status === 'fulfilled').length, 1);
+  const { answers: kept } = await taskRow(sql, elsewhere, asking.taskId);
+  test.equal((kept as unknown[]).length, 1);
+  const notice = await createNotice(sql, place);
+  await one.begin();
+  await acknowledge(one, place, notice.item.id);
+  const late = refusal(acknowledge(two, place, notice.item.id));
+  await two.waits();
+  await one.commit();
+  test.match(await late, notOpen);
+});
+
+scenario('an answer and a cancel of the task at once', async (test) => {
+  const place = await createPlace(sql);
+  const { taskId, item } = await createAsking(sql, place);
+  const [person, other] = [await openSession(test, sql), await openSession(test, sql)];
+  await person.begin();
+  await cancelTask(person, place, taskId);
+  const answering = refusal(respond(other, place, item.id, 'x'));
+  await other.waits();
+  await person.commit();
+  test.match(await answering, notOpen);
+  const again = await createAsking(sql, place);
+  await person.begin();
+  await respond(person, place, again.item.id, 'x');
+  const cancelling = cancelTask(other, place, again.taskId);
+  await other.waits();
+  await person.commit();
+  await cancelling;
+  test.match(await taskRow(sql, place, again.taskId), { status: 'cancelled' });
+});

@@ -1,0 +1,117 @@
+import { z } from 'zod';
+import { completeRun, createTask, OWNER, openItems, type Place, recordOutput, runNew, runNext } from './fixtures.ts';
+import { type Answer, type Connection, type Sql, transition } from './transitions.ts';
+
+const itemSchema = z.looseObject({ id: z.string(), kind: z.string(), status: z.string() });
+export type Item = z.output<typeof itemSchema>;
+const answerSchema = z.object({ item: itemSchema });
+
+export async function createItem(
+  connection: Connection,
+  place: Place,
+  ref: string,
+  fields: Answer = {},
+  actor: Answer = OWNER,
+): Promise<Item> {
+  return answerSchema.parse(
+    await transition(connection, 'human_inbox_item_create', {
+      p_organization_id: place.organizationId,
+      p_task_ref: ref,
+      p_item: { kind: 'question', title: 'Which one?', ...fields },
+      p_actor: actor,
+    }),
+  ).item;
+}
+
+export async function respond(
+  connection: Connection,
+  place: Pick<Place, 'organizationId'>,
+  id: string,
+  response: string,
+  note: string | null = null,
+): Promise<Item> {
+  return answerSchema.parse(
+    await transition(connection, 'human_inbox_respond', {
+      p_organization_id: place.organizationId,
+      p_inbox_item_id: id,
+      p_response: response,
+      p_note: note,
+    }),
+  ).item;
+}
+
+export async function acknowledge(
+  connection: Connection,
+  place: Pick<Place, 'organizationId'>,
+  id: string,
+): Promise<Item> {
+  return answerSchema.parse(
+    await transition(connection, 'human_inbox_acknowledge', {
+      p_organization_id: place.organizationId,
+      p_inbox_item_id: id,
+    }),
+  ).item;
+}
+
+/** The one open item about a task. */
+export async function onlyItem(sql: Sql, place: Place, taskId: string): Promise<Item> {
+  const items = await openItems(sql, place, taskId);
+  if (items.length !== 1) throw new Error(`the task has ${items.length} open items`);
+  return itemSchema.parse(items[0]);
+}
+
+const criteria = { acceptanceCriteria: [{ kind: 'output_file', path: 'report.json', checks: [] }] };
+export const failedCheck = {
+  criterionIndex: 0,
+  evaluator: 'backend',
+  status: 'failed',
+  summary: 'The total is wrong',
+  evidence: [],
+};
+const done = { kind: 'completed', summary: 'As good as it gets', artifacts: [{ path: 'report.json' }] };
+
+/** Hands in a result that is refused. */
+export async function failContract(sql: Sql, run: Parameters<typeof completeRun>[1]): Promise<void> {
+  await recordOutput(sql.api, run, 'report.json');
+  const asked = await completeRun(sql.api, run, { result: done });
+  await completeRun(sql.api, run, { result: done, checks: [failedCheck], judged: String(asked['judged']) });
+}
+
+/** A task whose result was refused twice: with the question about it. */
+export async function createRepair(
+  sql: Sql,
+  place: Place,
+  fields: Answer = {},
+): Promise<{ taskId: string; runId: string; item: Item }> {
+  const first = await runNew(sql, place, { spec: criteria, ...fields });
+  await failContract(sql, first);
+  const second = await runNext(sql, place);
+  await failContract(sql, second);
+  return { taskId: first.taskId, runId: second.runId, item: await onlyItem(sql, place, first.taskId) };
+}
+
+/** A task whose run asks a question and ends. */
+export async function createAsking(sql: Sql, place: Place, options: readonly string[] = []) {
+  const run = await runNew(sql, place);
+  await completeRun(sql.api, run, { result: { kind: 'needs_input', question: 'Which one?', options } });
+  return { taskId: run.taskId, item: await onlyItem(sql, place, run.taskId) };
+}
+
+/** A task that has used its only run, by a question that was answered: with the question about its budget. */
+export async function createBudgetQuestion(sql: Sql, place: Place, fields: Answer = {}) {
+  const run = await runNew(sql, place, { spec: { budget: { maxAgentRuns: 1 } }, ...fields });
+  await completeRun(sql.api, run, { result: { kind: 'waiting', until: '2020-01-01T00:00:00Z', reason: '' } });
+  return { taskId: run.taskId, item: await onlyItem(sql, place, run.taskId) };
+}
+
+/** Something that can wait for another task, with the notification that this one never completes. */
+export async function createNotice(sql: Sql, place: Place) {
+  const ended = await createTask(sql, place);
+  const waiting = await createTask(sql, place, { dependsOn: [ended.id] });
+  await transition(sql.api, 'task_cancel', {
+    p_organization_id: place.organizationId,
+    p_task_ref: ended.id,
+    p_actor: OWNER,
+  });
+  return { taskId: waiting.id, item: await onlyItem(sql, place, waiting.id) };
+}
