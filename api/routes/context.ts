@@ -11,6 +11,7 @@ import {
   listContextFiles,
 } from '../resources/context_files.ts';
 import { contextHealthSchema, getContextHealth } from '../resources/context_health.ts';
+import { retainSourceEndpoint } from '../resources/context_retention.ts';
 import {
   contextSourceListQuery,
   contextSourcesSchema,
@@ -99,6 +100,7 @@ export function contextEndpoints(): readonly Endpoint[] {
       handler: ({ db, services, params, query }) =>
         listContextSources(db, services.storage, params.organizationId, query),
     }),
+    retainSourceEndpoint('owner', `${BASE}/sources`),
     endpoint({
       method: 'get',
       path: `${BASE}/sources/{sourceId}/content`,

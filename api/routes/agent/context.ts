@@ -1,6 +1,7 @@
 import { type Endpoint, endpoint } from '../../http/endpoint.ts';
 import { contextRevisionSchema } from '../../resources/context_document.ts';
 import { checkPromotion, promote, promotionBody, taskPromotionBody } from '../../resources/context_promotion.ts';
+import { retainSourceEndpoint } from '../../resources/context_retention.ts';
 import { readTaskDocuments } from '../../resources/context_task_files.ts';
 import { organizationId, taskRef } from '../../resources/ids.ts';
 
@@ -11,6 +12,7 @@ const RULES =
 /** The promotions of contract 4.12. */
 export function agentContextEndpoints(): readonly Endpoint[] {
   return [
+    retainSourceEndpoint('agent', `${BASE}/context/sources`),
     endpoint({
       method: 'post',
       path: `${BASE}/context/promotions`,
