@@ -6,7 +6,7 @@ import { type Listener, openListener } from '../engine/db/listen.ts';
 import { type Notifier, openNotifier } from '../engine/db/notify.ts';
 import { openPool, roleUrl } from '../engine/db/pool.ts';
 import { openStorage, type Storage } from '../engine/storage/index.ts';
-import { type ChatStreams, createChatStreams } from './chat_streams/hub.ts';
+import { CHAT_CHANNEL, type ChatStreams, createChatStreams } from './chat_streams/hub.ts';
 import { createMetrics, type Metrics, watchDatabase } from './http/metrics.ts';
 import { createPullBrokers, type PullBrokers } from './pull_broker.ts';
 
@@ -49,10 +49,17 @@ export function openServices(config: Config, log: Logger, options: { processMetr
   });
   watchDatabase(metrics, db);
   const listener = openListener({ url: direct, log });
-  const notifier = openNotifier({ url: direct, log, onSent: (result) => metrics.notifications.inc({ result }) });
+  const sending = openNotifier({ url: direct, log, onSent: (result) => metrics.notifications.inc({ result }) });
+  const chatStreams = createChatStreams({ db, listener, notifier: sending, metrics, log });
+  const notifier: Notifier = {
+    ...sending,
+    mark(channel, payload = '') {
+      sending.mark(channel, payload);
+      if (channel === CHAT_CHANNEL) chatStreams.changed(payload);
+    },
+  };
   const storage = openStorage(config.storageUrl, config.aws);
   const brokers = createPullBrokers({ db, listener, notifier, metrics, log, claimSeconds: config.leaseClaimSeconds });
-  const chatStreams = createChatStreams({ db, listener, metrics, log });
   const evaluateAcceptance = acceptanceEvaluator({ storage });
   return { config, db, storage, evaluateAcceptance, listener, notifier, brokers, chatStreams, log, metrics };
 }

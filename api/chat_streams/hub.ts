@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
 import type { Queries } from '../../engine/db/call.ts';
 import type { Listener } from '../../engine/db/listen.ts';
+import type { Notifier } from '../../engine/db/notify.ts';
 import { createThrottle, logThrottled } from '../../engine/log.ts';
 import { retryTransient, serviceUnavailable } from '../http/errors.ts';
 import type { Metrics } from '../http/metrics.ts';
@@ -29,6 +30,7 @@ const STALL_MS = 60_000;
 export type ChatStreamsOptions = Readonly<{
   db: Queries;
   listener: Pick<Listener, 'subscribe' | 'onResync'>;
+  notifier: Pick<Notifier, 'sender'>;
   metrics: Metrics;
   log: Logger;
   /** How long a client may read nothing. */
@@ -47,6 +49,8 @@ export type ChatStreams = Readonly<{
     chat: Readonly<{ organizationId: string; chatId: string }>,
     lastEventId?: string,
   ): Promise<void>;
+  /** This process has changed a chat, and committed: its own streams need not wait for the notification. */
+  changed(payload: string): void;
   /** Ends all streams, so that clients connect elsewhere, and refuses new ones. */
   close(): Promise<void>;
 }>;
@@ -122,6 +126,11 @@ export function createChatStreams(options: ChatStreamsOptions): ChatStreams {
       scheduled = false;
       readDirty();
     });
+  }
+
+  function changed(payload: string): void {
+    const room = rooms.get(payload);
+    if (room) mark(room);
   }
 
   function apply(room: Room, { closed: over, revisions }: Change): void {
@@ -209,9 +218,8 @@ export function createChatStreams(options: ChatStreamsOptions): ChatStreams {
   }
 
   const stopListening = [
-    options.listener.subscribe(CHAT_CHANNEL, (payload) => {
-      const room = rooms.get(payload);
-      if (room) mark(room);
+    options.listener.subscribe(CHAT_CHANNEL, (payload, sender) => {
+      if (sender !== options.notifier.sender()) changed(payload);
     }),
     options.listener.onResync(() => {
       for (const room of rooms.values()) mark(room);
@@ -239,6 +247,7 @@ export function createChatStreams(options: ChatStreamsOptions): ChatStreams {
         throw error;
       }
     },
+    changed,
     async close() {
       closed = true;
       clearTimeout(sweep);

@@ -3,9 +3,11 @@ import type { Logger } from 'pino';
 import { createThrottle, logThrottled } from '../log.ts';
 import { keepConnected, send } from './reconnect.ts';
 
+type Subscriber = (payload: string, sender: number) => void;
+
 export type Listener = Readonly<{
-  /** Calls back with the payload of each notification. @returns the way to stop */
-  subscribe(channel: string, callback: (payload: string) => void): () => void;
+  /** Calls back with the payload of each notification and the process number of its sender. @returns the way to stop */
+  subscribe(channel: string, callback: Subscriber): () => void;
   /** Called after each connect: notifications may have been missed, so look at the tables again. */
   onResync(callback: () => void): () => void;
   /** True while notifications arrive. */
@@ -20,7 +22,7 @@ const channelFormat = /^[a-z][a-z0-9_]{0,62}$/;
  * @param options.url a direct connection: a transaction pooler does not carry notifications
  */
 export function openListener(options: { url: string; log: Logger }): Listener {
-  const subscribers = new Map<string, Set<(payload: string) => void>>();
+  const subscribers = new Map<string, Set<Subscriber>>();
   const resyncs = new Set<() => void>();
   const throttle = createThrottle();
   let listening: pg.Client | undefined;
@@ -38,8 +40,8 @@ export function openListener(options: { url: string; log: Logger }): Listener {
   const connection = keepConnected({
     url: options.url,
     async prepare(client) {
-      client.on('notification', ({ channel, payload }) => {
-        for (const callback of subscribers.get(channel) ?? []) guarded(() => callback(payload ?? ''));
+      client.on('notification', ({ channel, payload, processId }) => {
+        for (const callback of subscribers.get(channel) ?? []) guarded(() => callback(payload ?? '', processId));
       });
       for (const channel of subscribers.keys()) await send(client, `listen ${channel}`);
       listening = client;

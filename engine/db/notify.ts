@@ -5,6 +5,8 @@ import { keepConnected, send } from './reconnect.ts';
 export type Notifier = Readonly<{
   /** Sends the notification within a few milliseconds; equal ones are merged. Call it after the commit. */
   mark(channel: string, payload?: string): void;
+  /** The process number of the connection that sends, once known: listeners tell by it what comes from here. */
+  sender(): number | undefined;
   /** Sends what is left, where a connection exists. */
   close(): Promise<void>;
 }>;
@@ -35,10 +37,13 @@ export function openNotifier(options: {
   let timer: NodeJS.Timeout | undefined;
   let sending: Promise<void> | undefined;
   let closed = false;
+  let sender: number | undefined;
 
   const connection = keepConnected({
     url: asynchronous(options.url),
-    async prepare() {
+    async prepare(client) {
+      const { rows } = await send<{ pid: number }>(client, 'select pg_backend_pid() as pid');
+      sender = rows[0]?.pid;
       schedule();
     },
     onLost: (error) => logThrottled(options.log, throttle, 'the notifying connection is lost', error),
@@ -81,6 +86,7 @@ export function openNotifier(options: {
       pending.set(`${channel} ${payload}`, [channel, payload]);
       schedule();
     },
+    sender: () => sender,
     async close() {
       closed = true;
       clearTimeout(timer);

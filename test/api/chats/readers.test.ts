@@ -8,8 +8,10 @@ import { ask, chatPath, createChat, createChatPlace, follow, followChat, patchCh
 const app = await startTestApp(t);
 const place = await createChatPlace(app);
 // Impatient, so that nobody has to wait for a minute.
-const impatient = createChatStreams({ ...app.services, stallMs: 400, beatMs: 300 });
-const patient = createChatStreams({ ...app.services, stallMs: 60_000, beatMs: 300 });
+// They hear of all changes by notification, for the app tells its own streams of them.
+const options = { ...app.services, notifier: { sender: () => undefined }, beatMs: 300 };
+const impatient = createChatStreams({ ...options, stallMs: 400 });
+const patient = createChatStreams({ ...options, stallMs: 60_000 });
 t.teardown(() => Promise.all([impatient.close(), patient.close()]));
 const use = (chatStreams: typeof patient) => Object.assign(app.services, { chatStreams });
 
