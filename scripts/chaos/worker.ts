@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ApiError, type Claim, mayBeSentAgain, workerApi } from '../worker/api.ts';
+import { ApiError, type ChatClaim, type Claim, isChatClaim, mayBeSentAgain, workerApi } from '../worker/api.ts';
 import { workLoop } from '../worker/loop.ts';
 import { readOptions } from '../worker/options.ts';
 import { type Calls, createCalls } from './calls.ts';
@@ -23,7 +23,8 @@ async function pull({ settings, calls, random }: PullTools, limit: number): Prom
   const signal = leaves ? AbortSignal.timeout(random.between(1, 300)) : undefined;
   const body = { workerId: settings.workerId, limit, waitMs: random.between(500, 2_500), kinds: ['task'] };
   try {
-    return await calls.once((api, call) => api.pull(body, call), signal);
+    const claims = await calls.once((api, call) => api.pull(body, call), signal);
+    return claims.filter((claim: Claim | ChatClaim): claim is Claim => !isChatClaim(claim));
   } catch (error) {
     if (signal?.aborted) report({ kind: 'did', what: 'a pull abandoned' });
     else if (!mayBeSentAgain(error)) throw error;

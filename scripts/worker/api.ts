@@ -1,5 +1,6 @@
 import { openAsBlob } from 'node:fs';
 import { z } from 'zod';
+import { type Conversation, chatTurnSchema, conversationSchema, writtenSchema } from './chat_schemas.ts';
 
 const REQUEST_TIMEOUT_MS = 30_000;
 
@@ -50,7 +51,7 @@ export const taskSchema = z.looseObject({
 });
 export type Task = z.output<typeof taskSchema>;
 
-const pullItemSchema = z.looseObject({
+const claimFields = {
   organizationId: z.string(),
   runRequestId: z.string(),
   leaseToken: z.string(),
@@ -58,11 +59,19 @@ const pullItemSchema = z.looseObject({
   mode: z.string(),
   leaseExpiresAt: z.iso.datetime({ offset: true }),
   agentProfile: z.looseObject({ key: z.string(), name: z.string() }),
-  task: taskSchema,
-});
+};
+const taskItemSchema = z.looseObject({ ...claimFields, task: taskSchema });
+const chatItemSchema = z.looseObject({ ...claimFields, chat: chatTurnSchema });
+const pullItemSchema = z.union([taskItemSchema, chatItemSchema]);
 
-/** A run request that was handed to us, and for how long (counted from the server's own clock, not ours). */
-export type Claim = z.output<typeof pullItemSchema> & { claimMs: number };
+/** A run request of a task that was handed to us, and for how long (counted from the server's own clock, not ours). */
+export type Claim = z.output<typeof taskItemSchema> & { claimMs: number };
+/** The same of a chat: a message that waits for its answer. */
+export type ChatClaim = z.output<typeof chatItemSchema> & { claimMs: number };
+
+export function isChatClaim(claim: Claim | ChatClaim): claim is ChatClaim {
+  return 'chat' in claim;
+}
 
 const startedSchema = z.looseObject({
   runId: z.string(),
@@ -150,17 +159,17 @@ export function workerApi(options: Readonly<{ url: string; token: string }>) {
     (await post(ofRun(lease, verb), fenced(lease, body), statusSchema, call)).answer.status;
 
   return {
-    /** Waits up to `waitMs` for run requests of tasks. An item of a shape that we do not know is left to expire. */
+    /** Waits up to `waitMs` for run requests. An item of a shape that we do not know is left to expire. */
     async pull(body: { workerId: string; limit: number; waitMs: number; [filter: string]: unknown }, call: Call) {
       const schema = z.object({ items: z.array(z.unknown()) });
       const timeoutMs = body.waitMs + REQUEST_TIMEOUT_MS;
       const { answer, serverTime } = await post('/internal/run-requests/pull', body, schema, { ...call, timeoutMs });
-      return answer.items.flatMap((item): Claim[] => {
+      return answer.items.flatMap((item): (Claim | ChatClaim)[] => {
         const { data } = pullItemSchema.safeParse(item);
         return data ? [{ ...data, claimMs: Date.parse(data.leaseExpiresAt) - serverTime }] : [];
       });
     },
-    async start(claim: Claim, runId: string, workerId: string, call: Call) {
+    async start(claim: Claim | ChatClaim, runId: string, workerId: string, call: Call) {
       const body = { organizationId: claim.organizationId, leaseToken: claim.leaseToken, runId, workerId };
       const path = `/internal/run-requests/${claim.runRequestId}/start`;
       const { answer, serverTime } = await post(path, body, startedSchema, call);
@@ -181,6 +190,19 @@ export function workerApi(options: Readonly<{ url: string; token: string }>) {
       const query = new URLSearchParams({ path });
       const init = { headers: fenceHeaders(lease) };
       return (await send(`${ofRun(lease, 'inputs/content')}?${query}`, init, call)).body;
+    },
+    async conversation(lease: Lease, call: Call): Promise<Conversation> {
+      const init = { headers: fenceHeaders(lease) };
+      return (await ask(ofRun(lease, 'conversation'), init, conversationSchema, call)).answer;
+    },
+    /** Adds text to the answer. The same again, with the same `baseRevision`, is the same write. */
+    async appendToMessage(lease: Lease, baseRevision: number, append: string, call: Call) {
+      const body = fenced(lease, { baseRevision, append });
+      return (await post(ofRun(lease, 'message'), body, writtenSchema, call)).answer;
+    },
+    async attachmentContent(lease: Lease, id: string, call: Call): Promise<ReadableStream<Uint8Array> | null> {
+      const init = { headers: fenceHeaders(lease) };
+      return (await send(`${ofRun(lease, 'attachments')}/${id}/content`, init, call)).body;
     },
     /** Streams a file from the disk; a blob of a file is read as it is sent, and can be sent again. */
     async putOutput(lease: Lease, path: string, file: string, call: Call): Promise<void> {

@@ -22,6 +22,8 @@ export type CommandOptions = Readonly<{
   signal: AbortSignal;
   /** A line that the command wrote, for the terminal of whoever runs the worker; it is never sent anywhere. */
   onLine: (line: string) => void;
+  /** Takes what the command writes to its standard output, in the place of lines. */
+  onOutput?: (chunk: Buffer) => void;
 }>;
 
 export type CommandEnd = Readonly<{
@@ -60,7 +62,8 @@ export async function runCommand(options: CommandOptions): Promise<CommandEnd> {
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
   });
-  eachLine(child.stdout, options.onLine);
+  if (options.onOutput) child.stdout?.on('data', options.onOutput);
+  else eachLine(child.stdout, options.onLine);
   eachLine(child.stderr, options.onLine);
   // The leash is never written to, and breaks when the group is killed.
   child.stdio[3]?.on('error', () => {});

@@ -15,6 +15,8 @@ export type HeldLease = Readonly<{
   deadline: () => number;
   /** Ends the run from our side. */
   stop: () => void;
+  /** Another answer than that of a heartbeat said that the run is cancelled. */
+  cancel: () => void;
   /** Stops the heartbeats; the lease itself ends with complete or fail. */
   release: () => Promise<void>;
 }>;
@@ -80,6 +82,7 @@ export function holdLease(options: {
     ended: () => ended,
     deadline: () => deadline,
     stop: () => end('stopped'),
+    cancel: () => end('cancelled'),
     async release() {
       released.abort();
       await beating;

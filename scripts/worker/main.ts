@@ -29,7 +29,7 @@ async function main(): Promise<number> {
   process.stdout.on('error', () => {});
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);
-  say(`worker ${options.workerId} asks ${options.url} for tasks`);
+  say(`worker ${options.workerId} asks ${options.url} for ${options.kinds.map((kind) => `${kind}s`).join(' and ')}`);
   const done = await workLoop({ api: workerApi(options), options, say, drain: drain.signal, stop: stop.signal });
   return done ? 0 : 1;
 }

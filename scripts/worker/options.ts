@@ -3,8 +3,10 @@ import { readFileSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import type { LlmOptions } from './llm.ts';
 
 export const USAGE = `npm run worker -- --exec 'COMMAND' [options]
+npm run worker -- --llm URL --model NAME [--exec 'COMMAND'] [options]
 
 Takes run requests of tasks from Business Runner and runs COMMAND (by /bin/sh) for each, in a folder of its own:
 
@@ -21,15 +23,34 @@ Takes run requests of tasks from Business Runner and runs COMMAND (by /bin/sh) f
 
 Exit status 0 completes the run with the files as its artifacts; any other fails it, and it is tried again.
 
+It answers chats too, with BUSINESS_RUNNER_MODE=chat. What COMMAND writes to its standard output is the answer, shown while
+it comes; exit status 0 completes it, any other fails it:
+
+  conversation.json   the messages up to the one that is to be answered; an attachment's path is where it lies, below
+                      INPUT_DIR (null: it is not here, because all of them together are too large)
+  message.txt         the message that is to be answered, as plain text
+  run.json            run id, chat, profile
+  RESULT_FILE         optional JSON {"parts": […], "summary": "…", "harnessSessionId": "…"}: parts take the place of the
+                      output, for questions and notes; or {"kind": "failed", "code": …, "message": …, "retryable": false}
+  USAGE_FILE          as for tasks
+
+With --llm chats are answered by a model instead, through any endpoint that speaks OpenAI's chat completions, streamed;
+BUSINESS_RUNNER_LLM_KEY is its key, where it wants one. Tasks are taken only with --exec.
+
   --url URL           the API (http://127.0.0.1:3000)
   --token TOKEN       service token; better --token-file or BUSINESS_RUNNER_SERVICE_TOKEN, which ps does not show
   --token-file FILE   file with the service token (the one that npm start made, .data/agent-service-token)
-  --concurrency N     runs at the same time (1)
+  --concurrency N     tasks at the same time (1)
+  --chats N           chats at the same time, besides the tasks (4)
+  --kind KIND         take only requests of this kind, task or chat
   --worker-id ID      name shown with the runs (host name and a random part)
   --organization ID   take only requests of this organization; may be given more than once
   --profile KEY       take only requests of this agent profile; may be given more than once
-  --timeout SECONDS   longest time for one command (3600)
-  --model NAME        what the runs say they ran on (none)
+  --timeout SECONDS   longest time for one command or answer (3600)
+  --llm URL           where chat completions are, such as http://127.0.0.1:11434/v1
+  --model NAME        the model of --llm; without, what the runs say they ran on (none)
+  --instructions FILE what the model of --llm is told first
+  --silence SECONDS   longest time without a word of the model (120)
   --scratch DIR       where the folders of the runs are made (a folder in the system's temporary one)
   --keep              leave the folders of finished runs
   --once              take one request, then end: with 0 when it completed, else with 1
@@ -38,8 +59,14 @@ Exit status 0 completes the run with the files as its artifacts; any other fails
 SIGTERM or Ctrl-C: takes nothing new and ends when the running commands have; a second time stops those as well.
 `;
 
+export type RequestKind = 'task' | 'chat';
+
 export type WorkerOptions = Readonly<{
+  /** Empty: there is none, and no tasks are taken. */
   command: string;
+  llm: LlmOptions | undefined;
+  kinds: readonly RequestKind[];
+  chats: number;
   url: string;
   token: string;
   concurrency: number;
@@ -72,6 +99,7 @@ export class OptionsError extends Error {
 const SECRETS = [
   'BUSINESS_RUNNER_SERVICE_TOKEN',
   'BUSINESS_RUNNER_OWNER_TOKEN',
+  'BUSINESS_RUNNER_LLM_KEY',
   'AGENT_SERVICE_TOKENS',
   'OWNER_TOKENS',
   'DATABASE_URL',
@@ -122,6 +150,11 @@ function parse(argv: readonly string[]) {
         token: { type: 'string' },
         'token-file': { type: 'string' },
         concurrency: { type: 'string' },
+        chats: { type: 'string' },
+        kind: { type: 'string' },
+        llm: { type: 'string' },
+        instructions: { type: 'string' },
+        silence: { type: 'string' },
         'worker-id': { type: 'string' },
         organization: { type: 'string', multiple: true },
         profile: { type: 'string', multiple: true },
@@ -143,6 +176,56 @@ export function ownerToken(environment: NodeJS.ProcessEnv = process.env): string
   return environment['BUSINESS_RUNNER_OWNER_TOKEN'] || undefined;
 }
 
+function httpUrl(name: string, text: string): string {
+  if (!/^https?:\/\//.test(text) || !URL.canParse(text))
+    throw new OptionsError(`--${name}: must be an http:// or https:// URL`);
+  return text.replace(/\/+$/, '');
+}
+
+function llmOptions(values: ReturnType<typeof parse>, environment: NodeJS.ProcessEnv): LlmOptions | undefined {
+  const { llm, model, instructions } = values;
+  if (llm === undefined) {
+    const alone = (['instructions', 'silence'] as const).find((name) => values[name] !== undefined);
+    if (alone) throw new OptionsError(`--${alone} belongs to --llm`);
+    return undefined;
+  }
+  if (!model) throw new OptionsError('--model NAME is missing: which model of --llm is to answer?');
+  const read = (file: string): string => {
+    try {
+      return readFileSync(file, 'utf8').trim();
+    } catch (error) {
+      const code = error instanceof Error && 'code' in error ? error.code : 'unreadable';
+      throw new OptionsError(`--instructions: ${file} is not there to be read (${code})`);
+    }
+  };
+  return {
+    url: httpUrl('llm', llm),
+    model,
+    key: environment['BUSINESS_RUNNER_LLM_KEY'] || undefined,
+    instructions: instructions === undefined ? undefined : read(path.resolve(directoryOf(environment), instructions)),
+    silenceMs: wholeNumber('silence', values.silence, 120, 300) * 1000,
+    timeoutMs: timeoutMs(values),
+  };
+}
+
+function timeoutMs(values: ReturnType<typeof parse>): number {
+  return wholeNumber('timeout', values.timeout, 3600, 604_800) * 1000;
+}
+
+/** npm runs its scripts in the folder of the project, and says where it was called. */
+function directoryOf(environment: NodeJS.ProcessEnv): string {
+  return environment['INIT_CWD'] || process.cwd();
+}
+
+/** What there is something to do it with, and what was asked for. */
+function requestKinds(values: ReturnType<typeof parse>, command: string): RequestKind[] {
+  const able: RequestKind[] = command === '' ? ['chat'] : ['task', 'chat'];
+  if (values.kind === undefined) return able;
+  const kinds = able.filter((kind) => kind === values.kind);
+  if (kinds.length > 0) return kinds;
+  throw new OptionsError(values.kind === 'task' ? '--kind task: needs --exec' : '--kind: must be task or chat');
+}
+
 /**
  * Reads the command line and, here alone, the environment. Null: --help was asked for.
  * @throws OptionsError
@@ -153,16 +236,17 @@ export function readOptions(
 ): WorkerOptions | null {
   const values = parse(argv);
   if (values.help) return null;
-  if (!values.exec?.trim()) throw new OptionsError(`--exec 'COMMAND' is missing: what is to be run for each task?`);
-  const url = values.url ?? 'http://127.0.0.1:3000';
-  if (!/^https?:\/\//.test(url) || !URL.canParse(url))
-    throw new OptionsError('--url: must be an http:// or https:// URL');
+  const command = values.exec?.trim() ? values.exec : '';
+  if (command === '' && (values.llm === undefined || values.exec !== undefined))
+    throw new OptionsError(`--exec 'COMMAND' is missing: what is to be run for each task?`);
   const file = values['token-file'];
-  // npm runs its scripts in the folder of the project, and says where it was called.
-  const directory = environment['INIT_CWD'] || process.cwd();
+  const directory = directoryOf(environment);
   return {
-    command: resolveProgram(values.exec, directory),
-    url: url.replace(/\/+$/, ''),
+    command: resolveProgram(command, directory),
+    llm: llmOptions(values, environment),
+    kinds: requestKinds(values, command),
+    chats: wholeNumber('chats', values.chats, 4, 50),
+    url: httpUrl('url', values.url ?? 'http://127.0.0.1:3000'),
     token: serviceToken(
       { ...(values.token === undefined ? {} : { token: values.token }), ...(file === undefined ? {} : { file }) },
       environment,
@@ -171,7 +255,7 @@ export function readOptions(
     workerId: values['worker-id'] ?? `${hostname().slice(0, 80)}-${randomBytes(3).toString('hex')}`,
     organizationIds: values.organization,
     profileKeys: values.profile,
-    timeoutMs: wholeNumber('timeout', values.timeout, 3600, 604_800) * 1000,
+    timeoutMs: timeoutMs(values),
     model: values.model ?? 'none',
     scratch: path.resolve(values.scratch ?? path.join(tmpdir(), `business-runner-worker-${process.getuid?.() ?? 0}`)),
     keep: values.keep ?? false,

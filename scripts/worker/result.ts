@@ -59,11 +59,14 @@ function check<S extends z.ZodType>(schema: S, value: unknown, name: string): z.
 }
 
 /** How the command says that its run ends; without a file it is completed. @throws ResultError */
-export async function readResult(file: string): Promise<CommandResult> {
-  const value = await readJson(file, 'RESULT_FILE');
-  if (value === undefined) return { kind: 'completed' };
-  const withKind = isRecord(value) ? { kind: 'completed', ...value } : value;
-  return check(resultSchema, withKind, 'RESULT_FILE');
+export async function readEnd<S extends z.ZodType>(file: string, schema: S): Promise<z.output<S>> {
+  const value = (await readJson(file, 'RESULT_FILE')) ?? {};
+  return check(schema, isRecord(value) ? { kind: 'completed', ...value } : value, 'RESULT_FILE');
+}
+
+/** The same of a task. @throws ResultError */
+export function readResult(file: string): Promise<CommandResult> {
+  return readEnd(file, resultSchema);
 }
 
 /** What the command says that it used. @throws ResultError */

@@ -59,6 +59,15 @@ t.test('the command line is read, and what is wrong with it is said in one line'
   });
   t.equal(readOptions(['--exec', 'x', '--url', 'https://host/base/'], env)?.url, 'https://host/base');
   t.equal(readOptions(['--exec', 'x', '--once', '--concurrency', '9'], env)?.concurrency, 1);
+  t.match(options, { kinds: ['task', 'chat'], chats: 4, llm: undefined });
+  t.same(readOptions(['--exec', 'x', '--kind', 'chat'], env)?.kinds, ['chat']);
+  const model = ['--llm', 'http://model/v1/', '--model', 'small'];
+  const llmEnv = { ...env, BUSINESS_RUNNER_LLM_KEY: 'secret' };
+  const llm = { url: 'http://model/v1', model: 'small', key: 'secret', silenceMs: 120_000, timeoutMs: 3_600_000 };
+  t.match(readOptions(model, llmEnv), { command: '', kinds: ['chat'], model: 'small', llm });
+  t.notOk(readOptions(model, llmEnv)?.environment['BUSINESS_RUNNER_LLM_KEY'], 'nor the key of the model');
+  t.same(readOptions([...model, '--exec', 'x'], env)?.kinds, ['task', 'chat']);
+  t.equal(readOptions([...model, '--instructions', file], env)?.llm?.instructions, 'from-file');
   t.equal(readOptions(['--help'], {}), null);
   for (const [argv, message] of [
     [[], /--exec/],
@@ -67,6 +76,13 @@ t.test('the command line is read, and what is wrong with it is said in one line'
     [['--exec', 'x', '--concurrency', '0'], /--concurrency/],
     [['--exec', 'x', '--timeout', '1.5'], /--timeout/],
     [['--exec', 'x', '--nonsense'], /nonsense/],
+    [['--llm', 'http://model'], /--model/],
+    [['--llm', 'model', '--model', 'x'], /--llm/],
+    [[...model, '--exec', ''], /--exec/],
+    [[...model, '--kind', 'task'], /--kind task: needs --exec/],
+    [[...model, '--instructions', path.join(directory, 'none')], /--instructions.*ENOENT/],
+    [['--exec', 'x', '--kind', 'other'], /--kind/],
+    [['--exec', 'x', '--silence', '5'], /belongs to --llm/],
     [['--exec', 'x', '--token-file', path.join(directory, 'none')], /no service token.*ENOENT/],
     [['--exec', 'x', '--token', 'two words'], /no service token.*characters/],
   ] as const) {

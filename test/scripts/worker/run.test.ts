@@ -60,7 +60,7 @@ t.test('a run goes from its start to its artifacts', async (t) => {
   const { work, of, bodies, scratch, received } = await setUp(t, { inputs: { 'data/sales.csv': 'a\nb\n' } }, command);
   t.equal(await work(), true);
   t.ok(received.every((call) => call.headers.authorization === 'Bearer service'));
-  t.match(bodies('pull')[0], { workerId: 'me', limit: 1, waitMs: 20_000, kinds: ['task'] });
+  t.match(bodies('pull')[0], { workerId: 'me', limit: 1, waitMs: 20_000, kinds: ['task', 'chat'] });
   const runId = runIdOf(bodies('start'));
   t.same(bodies('start'), [{ organizationId: ORGANIZATION, leaseToken: '1.secret', runId, workerId: 'me' }]);
   const fence = { organizationId: ORGANIZATION, leaseToken: '1.secret' };

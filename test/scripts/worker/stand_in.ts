@@ -10,6 +10,12 @@ export type Received = { method: string; path: string; headers: IncomingMessage[
 export type Script = {
   /** Run requests that are handed out, one a pull. */
   tasks?: object[];
+  /** The same of chats: what of the conversation differs from the usual one. */
+  chats?: object[];
+  /** Files of the conversation, by their attachment id. */
+  attachments?: Record<string, string>;
+  /** Status that the nth write of an answer is told. */
+  written?: (nth: number) => string;
   inputs?: Record<string, string>;
   heartbeatIntervalMs?: number;
   leaseMs?: number;
@@ -33,26 +39,59 @@ export async function standIn(t: Test, script: Script) {
   const received: Received[] = [];
   const counts = new Map<string, number>();
   const later = (ms: number) => new Date(Date.now() + ms).toISOString();
-  const tasks = [...(script.tasks ?? [{}])];
+  const tasks = [...(script.tasks ?? (script.chats ? [] : [{}]))];
+  const chats = [...(script.chats ?? [])];
+  const answer = { text: '', revision: 1, last: '' };
+  let conversation: object = {};
   const inputs = Object.entries(script.inputs ?? {});
   const leaseMs = script.leaseMs ?? 60_000;
 
-  function data(call: Received): object {
+  /** As the API keeps it: upon the current revision, or the last write again; null: neither. */
+  function write({ baseRevision, append }: { baseRevision: number; append: string }): object | null {
+    const status = script.written?.(counts.get('message') ?? 1) ?? 'pending';
+    if (status !== 'pending') return { revision: answer.revision, status };
+    const again = baseRevision === answer.revision - 1 && append === answer.last;
+    if (!again && baseRevision !== answer.revision) return null;
+    if (!again) Object.assign(answer, { text: answer.text + append, revision: baseRevision + 1, last: append });
+    return { revision: answer.revision, status };
+  }
+
+  function pullChat(): object {
+    const parts = [{ id: 'part-1', kind: 'text', text: 'Hello?' }];
+    conversation = {
+      chat: { id: 'chat-id', title: 'A chat', summary: null },
+      messageId: 'answer-id',
+      userMessageId: 'asked-id',
+      messages: [{ id: 'asked-id', role: 'user', status: 'complete', parts }],
+      earlier: false,
+      ...chats.shift(),
+    };
+    const chat = { chatId: 'chat-id', messageId: 'answer-id', title: 'A chat', summary: null, harnessSessionId: null };
+    return { items: [{ ...claimed(), kind: 'chat', mode: 'execute', chat }] };
+  }
+
+  const claimed = () => ({
+    organizationId: ORGANIZATION,
+    runRequestId: 'request-1',
+    leaseToken: '1.secret',
+    attempt: 1,
+    priority: 0,
+    leaseExpiresAt: later(30_000),
+    agentProfile: { id: 'profile-id', key: 'growth', name: 'Growth' },
+  });
+
+  function data(call: Received): object | null {
     switch (verbOf(call)) {
       case 'pull': {
-        const task = tasks.shift();
+        const { kinds } = JSON.parse(call.body.toString());
+        if (chats.length > 0 && kinds.includes('chat')) return pullChat();
+        const task = kinds.includes('task') ? tasks.shift() : undefined;
         if (!task) return { items: [] };
         const base = { id: 'task-id', identifier: 'T-1', title: 'A task', spec: { objective: 'Do it' }, state: {} };
         const item = {
-          organizationId: ORGANIZATION,
-          runRequestId: 'request-1',
-          leaseToken: '1.secret',
+          ...claimed(),
           kind: 'task',
           mode: 'execute',
-          attempt: 1,
-          priority: 0,
-          leaseExpiresAt: later(30_000),
-          agentProfile: { id: 'profile-id', key: 'growth', name: 'Growth' },
           task: { ...base, ...task },
         };
         return { items: [item] };
@@ -77,6 +116,10 @@ export async function standIn(t: Test, script: Script) {
         }));
         return { version: 1, files };
       }
+      case 'conversation':
+        return conversation;
+      case 'message':
+        return write(JSON.parse(call.body.toString()));
       case 'complete':
         return { status: 'succeeded' };
       case 'fail':
@@ -105,15 +148,31 @@ export async function standIn(t: Test, script: Script) {
       send(status, { success: false, statusCode: status, message: `Refused: ${code}`, error, meta });
       return;
     }
+    if (verb === 'content' && call.path.includes('/attachments/')) {
+      const text = script.attachments?.[call.path.split('/').at(-2) ?? ''];
+      if (text === undefined) {
+        const error = {
+          code: 'validation_failed',
+          issues: [{ path: 'attachmentId', message: 'is gone', code: 'custom' }],
+        };
+        send(400, { success: false, statusCode: 400, message: 'Refused', error, meta });
+      } else res.writeHead(200).end(text);
+      return;
+    }
     if (verb === 'content') {
       const path = new URL(call.path, 'http://x').searchParams.get('path') ?? '';
       res.writeHead(200).end(script.inputs?.[path]);
       return;
     }
     // An empty pull waits a little, as the real one does.
-    if (verb === 'pull' && tasks.length === 0 && (counts.get('pull') ?? 0) > 1)
+    if (verb === 'pull' && tasks.length + chats.length === 0 && (counts.get('pull') ?? 0) > 1)
       await new Promise((r) => setTimeout(r, 20));
-    send(200, { success: true, statusCode: 200, message: 'OK', data: data(call), meta });
+    const answered = data(call);
+    if (answered) send(200, { success: true, statusCode: 200, message: 'OK', data: answered, meta });
+    else {
+      const error = { code: 'run_lease_expired', issues: [{ path: '', message: 'because', code: 'differs' }] };
+      send(409, { success: false, statusCode: 409, message: 'Refused', error, meta });
+    }
   }
 
   const server = createServer((req, res) => void handle(req, res).catch(() => res.destroy()));
@@ -126,5 +185,5 @@ export async function standIn(t: Test, script: Script) {
   const { port } = server.address() as AddressInfo;
   const of = (verb: string) => received.filter((call) => verbOf(call) === verb);
   const bodies = (verb: string) => of(verb).map((call) => JSON.parse(call.body.toString()));
-  return { url: `http://127.0.0.1:${port}`, received, of, bodies };
+  return { url: `http://127.0.0.1:${port}`, received, of, bodies, answer };
 }

@@ -1,0 +1,149 @@
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { z } from 'zod';
+import { ApiError } from './api.ts';
+import type { Turn, TurnEnd } from './chat.ts';
+import type { Conversation, Part } from './chat_schemas.ts';
+import { askedText } from './chat_text.ts';
+import { runCommand } from './command.ts';
+import { ResultError, readEnd, readUsage, type Usage } from './result.ts';
+import { makeFolders, removeWorkspace, type Workspace, workspaceAt, writeInput } from './workspace.ts';
+
+/** Of all attachments together, the latest first; what is more is named, and not fetched. */
+const LONGEST_ATTACHMENTS = 256 * 1024 * 1024;
+
+const resultSchema = z.discriminatedUnion('kind', [
+  z.strictObject({
+    kind: z.literal('completed'),
+    parts: z.array(z.looseObject({ kind: z.string() })).optional(),
+    summary: z.string().optional(),
+    harnessSessionId: z.string().optional(),
+  }),
+  z.strictObject({ kind: z.literal('failed'), code: z.string(), message: z.string(), retryable: z.boolean() }),
+]);
+
+/** Where an attachment lies in the folder of the turn: by its id, because people give files any name. */
+function attachmentPath({ attachmentId, fileName }: Part): string {
+  const extension = path.extname(fileName ?? '').toLowerCase();
+  return `${attachmentId}${/^\.[a-z0-9]{1,10}$/.test(extension) ? extension : ''}`;
+}
+
+/** Fetches the attachments, and returns where each lies; one whose bytes are gone is left out. */
+async function fetchAttachments(turn: Turn, conversation: Conversation, workspace: Workspace) {
+  const { tools, held } = turn;
+  const found = new Map<string, string>();
+  const parts = conversation.messages.flatMap((message) => message.parts).filter((part) => part.kind === 'attachment');
+  let left = LONGEST_ATTACHMENTS;
+  for (const part of parts.reverse()) {
+    const { attachmentId = '', sizeBytes = 0, mediaType = '' } = part;
+    if (found.has(attachmentId) || sizeBytes > left) continue;
+    const input = { path: attachmentPath(part), mediaType, sizeBytes, available: true };
+    try {
+      await turn.send(async (signal) => {
+        // A large file takes its time: the lease is what limits it.
+        const call = { signal, timeoutMs: 3_600_000 };
+        const content = await tools.api.attachmentContent(held.lease, attachmentId, call);
+        await writeInput(workspace, input, content, signal);
+      });
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 400) throw error;
+      tools.say(`${turn.name}  without ${part.fileName}: ${error.message}`);
+      continue;
+    }
+    left -= sizeBytes;
+    found.set(attachmentId, path.relative(workspace.root, path.join(workspace.inputs, input.path)));
+  }
+  return found;
+}
+
+/** Writes what there is to answer, for programs and for those that want the question alone. */
+async function describe(turn: Turn, conversation: Conversation, workspace: Workspace): Promise<void> {
+  const files = await fetchAttachments(turn, conversation, workspace);
+  const messages = conversation.messages.map((message) => ({
+    ...message,
+    parts: message.parts.map((part) => ({
+      ...part,
+      ...(part.kind === 'attachment' ? { path: files.get(part.attachmentId ?? '') ?? null } : {}),
+    })),
+  }));
+  const write = (name: string, text: string) => writeFile(path.join(workspace.root, name), `${text}\n`);
+  const { organizationId, attempt, agentProfile, chat } = turn.claim;
+  const { runId } = turn.held.lease;
+  await write('conversation.json', JSON.stringify({ ...conversation, messages }, null, 2));
+  await write(
+    'run.json',
+    JSON.stringify({ organizationId, runId, attempt, mode: 'chat', agentProfile, chat }, null, 2),
+  );
+  await write('message.txt', askedText(conversation));
+}
+
+async function run(turn: Turn, workspace: Workspace) {
+  const { tools, writer, name } = turn;
+  // UTF-8 may be cut anywhere.
+  const decoder = new TextDecoder();
+  const end = await runCommand({
+    command: tools.options.command,
+    cwd: workspace.root,
+    environment: {
+      ...tools.options.environment,
+      BUSINESS_RUNNER_MODE: 'chat',
+      BUSINESS_RUNNER_URL: tools.options.url,
+      BUSINESS_RUNNER_TOKEN: turn.executionToken,
+      INPUT_DIR: workspace.inputs,
+      RESULT_FILE: workspace.resultFile,
+      USAGE_FILE: workspace.usageFile,
+    },
+    timeoutMs: tools.options.timeoutMs,
+    signal: turn.signal,
+    onLine: (line) => tools.say(`${name}  | ${line}`),
+    onOutput: (chunk) => writer.append(decoder.decode(chunk, { stream: true })),
+  });
+  writer.append(decoder.decode());
+  return end;
+}
+
+/** The command's own word where it gave one, else its exit status. */
+async function endOf(turn: Turn, workspace: Workspace): Promise<TurnEnd> {
+  const end = await run(turn, workspace);
+  if (end.timedOut) {
+    const message = `The command took longer than ${turn.tools.options.timeoutMs / 1000} s`;
+    return { kind: 'fail', code: 'command_timeout', message, retryable: true };
+  }
+  const result = await readEnd(workspace.resultFile, resultSchema);
+  if (result.kind === 'failed') return { ...result, kind: 'fail' };
+  if (end.exitCode !== 0) {
+    const message = `The command ended with ${end.signal ?? `exit status ${end.exitCode}`}`;
+    return { kind: 'fail', code: 'command_failed', message, retryable: true };
+  }
+  const { parts, summary, harnessSessionId } = result;
+  return {
+    kind: 'complete',
+    ...(parts ? { parts } : {}),
+    ...(summary ? { summary } : {}),
+    ...(harnessSessionId ? { harnessSessionId } : {}),
+  };
+}
+
+/** What it used is told also where it failed; a file that cannot be read then takes nothing away. */
+async function usageOf(workspace: Workspace, end: TurnEnd): Promise<{ usage?: Usage }> {
+  try {
+    return { usage: await readUsage(workspace.usageFile) };
+  } catch (error) {
+    if (end.kind === 'complete' || !(error instanceof ResultError)) throw error;
+    return {};
+  }
+}
+
+/** Answers with what the command writes to its standard output, as it comes. */
+export async function answerByCommand(turn: Turn, conversation: Conversation): Promise<TurnEnd> {
+  const { options } = turn.tools;
+  const workspace = workspaceAt(options.scratch, turn.held.lease.runId);
+  try {
+    await makeFolders(workspace);
+    await describe(turn, conversation, workspace);
+    const end = await endOf(turn, workspace);
+    return { ...end, ...(await usageOf(workspace, end)) };
+  } finally {
+    if (!options.keep) await removeWorkspace(workspace);
+  }
+}

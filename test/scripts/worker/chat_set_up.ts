@@ -1,0 +1,25 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { Test } from 'tap';
+import { workerApi } from '../../../scripts/worker/api.ts';
+import { workLoop } from '../../../scripts/worker/loop.ts';
+import { readOptions } from '../../../scripts/worker/options.ts';
+import { type Script, standIn } from './stand_in.ts';
+
+/** A worker inside the test, against a stand-in that hands out one chat. */
+export async function setUpChat(t: Test, script: Script, argv: readonly string[], key?: string) {
+  const server = await standIn(t, { chats: [{}], ...script });
+  const scratch = await mkdtemp(path.join(tmpdir(), 'worker-chat-test-'));
+  t.teardown(() => rm(scratch, { recursive: true, force: true }));
+  const fixed = ['--url', server.url, '--token', 'service', '--scratch', scratch, '--worker-id', 'me', '--once'];
+  const environment = { PATH: process.env['PATH'], BUSINESS_RUNNER_LLM_KEY: key };
+  const options = readOptions([...fixed, ...argv], environment);
+  if (!options) throw new Error('no options');
+  const said: string[] = [];
+  const drain = new AbortController();
+  const stop = new AbortController();
+  const say = (line: string) => void said.push(line);
+  const tools = { api: workerApi(options), options, say, drain: drain.signal, stop: stop.signal };
+  return { ...server, said, drain, stop, scratch, tools, work: () => workLoop(tools) };
+}
