@@ -133,3 +133,38 @@ export async function insertOnboarding(sql: Sql, place: OnboardingPlace): Promis
     [organizationId],
   );
 }
+
+export function putDisposition(
+  sql: Sql,
+  onboarding: Onboarding,
+  key: string,
+  disposition: string,
+  departments: string[] = [],
+): Promise<Onboarding> {
+  return step(sql.api, placeOf(onboarding), 'disposition_put', {
+    p_expected_generation: onboarding.generation,
+    p_integration_key: key,
+    p_disposition: disposition,
+    p_departments: JSON.stringify(departments),
+  });
+}
+
+export async function organizationOf(sql: Sql, onboarding: Onboarding) {
+  const { rows } = await sql.owner.query('select * from app.organizations where id = $1', [onboarding.organization_id]);
+  return rows[0];
+}
+
+/** A page as the research records it; nothing is stored for it. */
+export function page(path: string) {
+  return {
+    status: 'ingested',
+    kind: 'page',
+    fileName: 'page.md',
+    mediaType: 'text/markdown',
+    sizeBytes: 4,
+    sha256: '0'.repeat(64),
+    storageKey: `sources/${randomUUID()}`,
+    provenanceUrls: [`https://x.example${path}`],
+    dedupeKey: `https://x.example${path}`,
+  };
+}

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
-import { canonicalSha256 } from '../../../engine/canonical_json.ts';
-import { chatRow, claimTurn, createChat, send, startTurn } from '../../support/chat_fixtures.ts';
-import { document, insertSource, markSource } from '../../support/context_fixtures.ts';
+import { chatRow } from '../../support/chat_fixtures.ts';
+import { document } from '../../support/context_fixtures.ts';
 import { createTask, updateOrganization } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
 import {
@@ -12,8 +11,11 @@ import {
   finish,
   type Onboarding,
   onboardingIn,
+  organizationOf,
+  page,
   placeOf,
   publishCatalog,
+  putDisposition,
   putSource,
   read,
   step,
@@ -26,11 +28,6 @@ await publishCatalog(sql);
 
 const STATES = ['collecting', 'researching', 'research_failed', 'review', 'completed', 'discarded'] as const;
 
-async function organizationOf(onboarding: Onboarding) {
-  const { rows } = await sql.owner.query('select * from app.organizations where id = $1', [onboarding.organization_id]);
-  return rows[0];
-}
-
 /** Each operation, as it is permitted by its generation and digest. */
 const OPERATIONS: Readonly<Record<string, (o: Onboarding) => Promise<unknown>>> = {
   discard: (o) => step(sql.api, placeOf(o), 'discard'),
@@ -39,21 +36,12 @@ const OPERATIONS: Readonly<Record<string, (o: Onboarding) => Promise<unknown>>> 
       p_expected_generation: o.generation,
       p_patch: { summary: 'Lamps' },
     }),
-  disposition: (o) => disposition(o, 'crm', 'connect_later'),
+  disposition: (o) => putDisposition(sql, o, 'crm', 'connect_later'),
   put: (o) => putSource(sql.api, placeOf(o)),
   start: (o) => step(sql.api, placeOf(o), 'start'),
   retry: (o) => step(sql.api, placeOf(o), 'research_retry', { p_expected_generation: o.generation }),
   complete: (o) => complete(sql.api, placeOf(o), o),
 };
-
-function disposition(o: Onboarding, key: string, value: string, departments: string[] = []) {
-  return step(sql.api, placeOf(o), 'disposition_put', {
-    p_expected_generation: o.generation,
-    p_integration_key: key,
-    p_disposition: value,
-    p_departments: JSON.stringify(departments),
-  });
-}
 
 /** What each state permits, and where it leads (design/decisions.md 9). */
 const TABLE: Readonly<Record<(typeof STATES)[number], Readonly<Record<string, string>>>> = {
@@ -116,7 +104,7 @@ scenario('an onboarding begins with its organization, whose tasks wait', async (
     findings: [],
     review: null,
   });
-  const organization = await organizationOf(onboarding);
+  const organization = await organizationOf(sql, onboarding);
   test.match(organization, { status: 'onboarding', onboarded_at: null, name: 'Acme' });
   test.ok(organization.work_dispatch_stopped_at);
   test.match(organization.config.departments, { growth: { enabled: true }, support: { enabled: false } });
@@ -148,10 +136,10 @@ scenario(
     const base = `s-${randomUUID().slice(0, 8)}`;
     const slugs: string[] = [];
     for (let made = 0; made < 3; made += 1) {
-      slugs.push((await organizationOf(await createOnboarding(sql, { slugBase: base }))).slug);
+      slugs.push((await organizationOf(sql, await createOnboarding(sql, { slugBase: base }))).slug);
     }
     test.same(slugs, [base, `${base}-2`, `${base}-3`]);
-    test.match((await organizationOf(await createOnboarding(sql, { slugBase: '' }))).slug, /^org-[0-9a-f]{12}$/);
+    test.match((await organizationOf(sql, await createOnboarding(sql, { slugBase: '' }))).slug, /^org-[0-9a-f]{12}$/);
     const given = await transition(sql.api, 'onboarding_create', {
       p_fields: { name: 'A', slug: `${base}-x`, timezone: 'UTC', departments: [] },
       p_subject: 'me',
@@ -164,10 +152,10 @@ scenario(
     test.match(await refusal(again), { status: 409, code: 'request_failed', reason: 'in_use' });
     const long = 'x'.repeat(58);
     await createOnboarding(sql, { slugBase: long });
-    test.equal((await organizationOf(await createOnboarding(sql, { slugBase: long }))).slug, `${long}-2`);
+    test.equal((await organizationOf(sql, await createOnboarding(sql, { slugBase: long }))).slug, `${long}-2`);
 
     const many = await Promise.all(Array.from({ length: 8 }, () => createOnboarding(sql, { slugBase: `${base}-m` })));
-    const taken = await Promise.all(many.map(async (one) => (await organizationOf(one)).slug));
+    const taken = await Promise.all(many.map(async (one) => (await organizationOf(sql, one)).slug));
     test.equal(new Set(taken).size, 8, 'also when all come at once');
   },
 );
@@ -244,89 +232,11 @@ scenario('the research of an attempt that is over writes nothing', async (test) 
   test.equal(await finish(sql, placeOf(discarded), discarded.generation), null);
 });
 
-function page(path: string) {
-  return {
-    status: 'ingested',
-    kind: 'page',
-    fileName: 'page.md',
-    mediaType: 'text/markdown',
-    sizeBytes: 4,
-    sha256: '0'.repeat(64),
-    storageKey: `sources/${randomUUID()}`,
-    provenanceUrls: [`https://x.example${path}`],
-    dedupeKey: `https://x.example${path}`,
-  };
-}
-
 scenario('a claim cites what the organization has', async (test) => {
   const started = await onboardingIn(sql, 'researching');
   const findings = [{ claim: 'x', evidence: [randomUUID()] }];
   const refused = await refusal(finish(sql, placeOf(started), started.generation, { status: 'completed', findings }));
   test.match(refused, { status: 400, code: 'request_failed', reason: 'unknown_source' });
-});
-
-scenario('the review is the digest of its canonical JSON, and follows each change', async (test) => {
-  const review = await onboardingIn(sql, 'review', { name: 'Grüße "\\\n\u0007 日本 😀' });
-  const place = placeOf(review);
-  const digest = ({ review }: Onboarding) => canonicalSha256({ summary: review?.summary, warnings: review?.warnings });
-  test.equal(review.review?.sha256, digest(review));
-  test.same(review.review?.warnings, []);
-  const decided = await disposition(review, 'crm', 'unknown', ['growth']);
-  test.equal(decided.review?.sha256, digest(decided));
-  test.not(decided.review?.sha256, review.review?.sha256);
-  test.match(decided.review?.warnings, [{ code: 'integration_undecided' }]);
-  test.same(await disposition(decided, 'crm', 'unknown', ['growth']), decided, 'the same again changes nothing');
-  const settled = await disposition(decided, 'crm', 'not_used');
-  test.same(settled.review?.warnings, []);
-  const none = await step(sql.api, place, 'setup_update', {
-    p_expected_generation: settled.generation,
-    p_patch: { departments: [] },
-  });
-  test.match(none.review?.warnings, [{ code: 'no_departments' }]);
-  const [source] = none.sources;
-  await markSource(sql.jobs, { ...place, profileId: '', profileKey: '' }, String(source?.id), 'failed', {
-    code: 'bytes_missing',
-    message: 'is no longer stored',
-  });
-  const stale = await refusal(complete(sql.api, place, none, { p_allow_warnings: true }));
-  test.match(stale, { status: 409, reason: 'stale', raised: false });
-  const shown = await read(sql, place);
-  test.match(shown.review?.warnings, [{ code: 'no_departments' }, { code: 'source_failed' }]);
-  test.match(await refusal(complete(sql.api, place, shown)), { status: 409, reason: 'has_warnings' });
-  test.match(await complete(sql.api, place, shown, { p_allow_warnings: true }), { status: 'completed' });
-});
-
-scenario('another website takes away what was read of the old one; other sources start anew', async (test) => {
-  const started = await onboardingIn(sql, 'researching', { website: 'https://x.example/' });
-  const place = placeOf(started);
-  const args = { p_organization_id: place.organizationId, p_generation: started.generation, p_source: page('/') };
-  const { source } = (await transition(sql.jobs, 'onboarding_evidence_add', args)) as { source: { id: string } };
-  const findings = [{ claim: 'They make lamps', evidence: [source.id] }];
-  const review = await finish(sql, place, started.generation, {
-    status: 'completed',
-    findings,
-    warnings: [{ code: 'x', message: 'y' }],
-  });
-  if (!review) throw new Error('no review');
-  test.match(review.review, { warnings: [{ code: 'x' }], summary: { evidence: [{ id: source.id }] } });
-  const answer = await transition(sql.api, 'onboarding_setup_update', {
-    p_organization_id: place.organizationId,
-    p_expected_generation: review.generation,
-    p_patch: { website: 'https://y.example/' },
-  });
-  test.match(answer, { onboarding: { status: 'collecting', review: null, findings: [], research_warnings: [] } });
-  test.equal((answer['removedKeys'] as string[]).length, 1);
-  const { rows } = await sql.owner.query(
-    `select id from app.context_sources where organization_id = $1 and origin = 'research'`,
-    [place.organizationId],
-  );
-  test.same(rows, []);
-
-  const other = await onboardingIn(sql, 'review');
-  const removed = await step(sql.api, placeOf(other), 'source_delete', { p_source_id: other.sources[0]?.id });
-  test.match(removed, { status: 'collecting', sources: [], review: null });
-  const gone = refusal(step(sql.api, placeOf(other), 'source_delete', { p_source_id: other.sources[0]?.id }));
-  test.match(await gone, { status: 404, code: 'request_failed', reason: 'not_found' });
 });
 
 scenario('a source is what was put first', async (test) => {
@@ -353,95 +263,6 @@ scenario('another organization’s onboarding is not there', async (test) => {
   const foreign = step(sql.api, placeOf(other), 'source_delete', { p_source_id: onboarding.sources[0]?.id });
   test.match(await refusal(foreign), { status: 404, code: 'request_failed' });
   test.same(await read(sql, placeOf(onboarding)), onboarding);
-});
-
-scenario('the completion does everything, or nothing', async (test) => {
-  const review = await onboardingIn(sql, 'review');
-  const place = placeOf(review);
-  const wrong = refusal(complete(sql.api, place, review, { p_review_sha256: '0'.repeat(64) }));
-  test.match(await wrong, { status: 409, code: 'request_failed', reason: 'stale', raised: true });
-  const missing = [{ scope: 'organization', documents: [document('a.json', { sourceIds: [randomUUID()] })] }];
-  const failing = complete(sql.api, place, review, { p_documents: JSON.stringify(missing) });
-  test.match(await refusal(failing), { status: 400, reason: 'unknown_source' });
-  test.match(await organizationOf(review), { status: 'onboarding', onboarded_at: null });
-  test.same(await read(sql, place), review);
-  const look = await complete(sql.api, place, review, { p_documents: null });
-  test.same(look, review, 'a look changes nothing');
-
-  const documents = [
-    { scope: 'organization', documents: [document('facts.json')] },
-    { scope: 'growth', documents: [document('sources.json', { sourceIds: [review.sources[0]?.id] })] },
-  ];
-  const done = await complete(sql.api, place, review, { p_documents: JSON.stringify(documents) });
-  test.match(done, { status: 'completed', review: { sha256: review.review?.sha256 } });
-  const organization = await organizationOf(review);
-  test.match(organization, { status: 'active', work_dispatch_stopped_at: null });
-  test.ok(organization.onboarded_at);
-  const { rows: profiles } = await sql.owner.query(
-    'select key from app.agent_profiles where organization_id = $1 order by key',
-    [place.organizationId],
-  );
-  test.same(
-    profiles.map(({ key }) => key),
-    ['chat', 'growth', 'operator'],
-  );
-  const { rows: published } = await sql.owner.query(
-    'select scope, revision from app.context_publications where organization_id = $1 order by scope',
-    [place.organizationId],
-  );
-  test.same(published, [
-    { scope: 'growth', revision: 1 },
-    { scope: 'organization', revision: 1 },
-  ]);
-});
-
-scenario('the onboarding chat runs until the completion, which waits for no answer', async (test) => {
-  const review = await onboardingIn(sql, 'review');
-  const place = { ...placeOf(review), profileId: '', profileKey: 'chat' };
-  const chatId = String(review.chat_id);
-  const { assistantMessage } = await send(sql.api, place, chatId);
-  test.match(await refusal(complete(sql.api, place, review)), { status: 409, reason: 'answer_active' });
-  const turn = await startTurn(sql.api, await claimTurn(sql, place));
-  test.equal(turn.messageId, assistantMessage.id, 'its turns run while the organization is onboarding');
-  await transition(sql.api, 'run_complete', {
-    p_organization_id: place.organizationId,
-    p_run_id: turn.runId,
-    p_lease_token: turn.leaseToken,
-    p_body_hash: 'a',
-    p_result: { kind: 'chat_message', parts: [{ kind: 'text', text: 'Done' }] },
-    p_report: {},
-    p_checks: null,
-    p_judged: null,
-  });
-  await complete(sql.api, place, review);
-  const immutable = { status: 409, code: 'onboarding_chat_immutable' };
-  test.match(await refusal(send(sql.api, place, chatId)), immutable);
-  await updateOrganization(sql.api, place, { onboardedAt: null });
-  test.match(await refusal(send(sql.api, place, chatId)), immutable, 'whatever onboardedAt is set to');
-  const chat = await createChat(sql, place);
-  test.ok((await send(sql.api, place, chat.id)).userMessage, 'other chats go on');
-});
-
-scenario('a message waits for the completion and is refused; a completion waits for a message and is', async (test) => {
-  const first = await onboardingIn(sql, 'review');
-  const second = await onboardingIn(sql, 'review');
-  const session = await openSession(test, sql);
-  const rival = await openSession(test, sql);
-  const at = (o: Onboarding) => ({ ...placeOf(o), profileId: '', profileKey: 'chat' });
-
-  await session.begin();
-  await complete(session, at(first), first);
-  const sending = refusal(send(rival, at(first), String(first.chat_id)));
-  await rival.waits();
-  await session.commit();
-  test.match(await sending, { code: 'onboarding_chat_immutable' });
-
-  await session.begin();
-  await send(session, at(second), String(second.chat_id));
-  const completing = refusal(complete(rival, at(second), second));
-  await rival.waits();
-  await session.commit();
-  test.match(await completing, { reason: 'answer_active' });
 });
 
 scenario('two at once: one wins', async (test) => {
@@ -484,13 +305,4 @@ scenario('a suspended organization is not started, retried or completed', async 
     await updateOrganization(sql.api, placeOf(onboarding), { status: 'onboarding' });
     test.ok(await OPERATIONS[name]?.(onboarding));
   }
-});
-
-scenario('sources that nobody has judged yet hold the completion up', async (test) => {
-  const review = await onboardingIn(sql, 'review');
-  const place = { ...placeOf(review), profileId: '', profileKey: '' };
-  const source = await insertSource(sql, place, { origin: 'chat', status: 'stored' });
-  test.match(await refusal(complete(sql.api, place, review)), { status: 409, reason: 'being_read' });
-  await markSource(sql.jobs, place, source.id, 'ingested');
-  test.match(await complete(sql.api, place, review), { status: 'completed' });
 });
