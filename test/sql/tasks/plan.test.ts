@@ -1,0 +1,306 @@
+import t from 'tap';
+import {
+  addDependency,
+  cancelTask,
+  capability,
+  childrenOf,
+  completePlan,
+  completeRun,
+  createPlace,
+  createSecondProfile,
+  createTask,
+  failRun,
+  lastRequest,
+  make,
+  openItems,
+  patchTask,
+  planned,
+  publishNow,
+  pull,
+  recordOutput,
+  requestRows,
+  retryTask,
+  runMode,
+  runNext,
+  runPlan,
+  stageOutcome,
+  statuses,
+  taskCreate,
+  taskRow,
+} from '../../support/fixtures.ts';
+import { scenarios } from '../../support/invariants.ts';
+import { type Answer, openSession, openSql, refusal } from '../../support/transitions.ts';
+
+const sql = await openSql(t);
+const scenario = scenarios(t, sql);
+
+async function runRow(runId: string): Promise<Answer> {
+  const { rows } = await sql.owner.query('select * from app.runs where id = $1', [runId]);
+  return rows[0];
+}
+
+scenario('an initiative is planned, and waits for the tasks of its plan', async (test) => {
+  const place = await createPlace(sql);
+  const second = await createSecondProfile(sql, place, { key: 'growth' });
+  const run = await runPlan(sql, place);
+  test.match(await taskRow(sql, place, run.taskId), { status: 'running', phase: 'plan' });
+  const answer = await completePlan(sql, run, [
+    make('sales', { ownerProfileKey: 'growth', priority: 7, spec: { objective: 'Count' } }),
+    make('report', { dependsOn: ['sales'] }),
+    make('more', { kind: 'initiative', dependsOn: ['sales'] }),
+  ]);
+  test.same(answer, { status: 'succeeded' });
+  const root = await taskRow(sql, place, run.taskId);
+  test.match(root, { status: 'blocked', phase: 'execute', blockers: [{ kind: 'children' }], active_run_id: null });
+  test.ok(Number(root['graph_revision']) > 1, 'the structure has changed');
+  const [sales, report, more] = await childrenOf(sql, place, run.taskId);
+  test.match(sales, {
+    title: 'sales',
+    status: 'pending',
+    phase: 'execute',
+    owner_agent_profile_id: second.profileId,
+    priority: 7,
+    depth: 1,
+    created_by_run_id: run.runId,
+    spec: { objective: 'Count', budget: { maxAgentRuns: 10 } },
+  });
+  const waits = { status: 'blocked', blockers: [{ kind: 'dependency', taskId: sales?.id }] };
+  test.match(report, { ...waits, owner_agent_profile_id: place.profileId });
+  test.match(more, { ...waits, kind: 'initiative', phase: 'plan' }, 'planned in its turn');
+  test.match(await runRow(run.runId), {
+    status: 'succeeded',
+    output: { result: { kind: 'planned', tasks: [{ key: 'sales', taskId: sales?.id }, {}, { key: 'more' }] } },
+  });
+  test.same(await completeRun(sql.api, run), { status: 'succeeded' }, 'sent again');
+  test.equal((await childrenOf(sql, place, run.taskId)).length, 3);
+
+  await completeRun(sql.api, await runMode(sql, second, 'execute'));
+  await completeRun(sql.api, await runMode(sql, place, 'execute'));
+  await completePlan(sql, await runMode(sql, place, 'plan'), [make('deep')]);
+  await completeRun(sql.api, await runMode(sql, place, 'execute'));
+  test.match(await taskRow(sql, place, run.taskId), {
+    status: 'completed',
+    phase: 'closed',
+    result: { kind: 'completed' },
+  });
+});
+
+scenario('a plan of fifty tasks over five levels is applied as a whole, and runs to its end', async (test) => {
+  const place = await createPlace(sql, { maxConcurrentRuns: 50, limits: { maxConcurrentRuns: 50 } });
+  const run = await runPlan(sql, place);
+  const operations: Answer[] = [];
+  for (let level = 1; level <= 4; level += 1) {
+    const parent = level === 1 ? {} : { parentKey: `level-${level - 1}` };
+    operations.push(make(`level-${level}`, { kind: 'initiative', ...parent }));
+  }
+  for (let n = 0; n < 46; n += 1) {
+    const dependsOn = n % 5 === 4 ? [`task-${n - 1}`] : [];
+    operations.push(make(`task-${n}`, { parentKey: `level-${(n % 4) + 1}`, dependsOn }));
+  }
+  test.same(await completePlan(sql, run, operations), { status: 'succeeded' });
+  const { rows } = await sql.owner.query(
+    `select kind, phase, max(depth) as depth, count(*)::int as n from app.tasks where organization_id = $1 group by 1, 2 order by 1`,
+    [place.organizationId],
+  );
+  test.same(rows, [
+    { kind: 'initiative', phase: 'execute', depth: 4, n: 5 },
+    { kind: 'task', phase: 'execute', depth: 5, n: 46 },
+  ]);
+  for (let n = 0; n < 46; n += 1) await completeRun(sql.api, await runMode(sql, place, 'execute'));
+  test.match(await taskRow(sql, place, run.taskId), { status: 'completed', consumed_agent_run_count: 47 });
+});
+
+scenario('a plan changes, cancels and joins what is below, all or none', async (test) => {
+  const place = await createPlace(sql);
+  const other = await createTask(sql, place, { scheduledAt: '2099-01-01T00:00:00Z' });
+  const ids = await planned(sql, place, [make('one', { priority: 9 }), make('two'), make('three'), make('four')]);
+  await failRun(sql.api, await runNext(sql, place));
+  await patchTask(sql, place, ids['root'] ?? '', { priority: 2_000 });
+  const run = await runMode(sql, place, 'plan');
+  await completePlan(sql, run, [
+    make('again', { dependsOn: [other.id] }),
+    { op: 'update_task', task: ids['two'], title: 'renamed', spec: { objective: 'Otherwise' } },
+    { op: 'add_dependency', task: ids['three'], dependsOn: 'again' },
+    { op: 'cancel_task', task: ids['four'] },
+  ]);
+  const again = (await childrenOf(sql, place, ids['root'] ?? '')).find((child) => child['title'] === 'again');
+  test.match(await taskRow(sql, place, ids['two'] ?? ''), { title: 'renamed', spec: { objective: 'Otherwise' } });
+  test.match(await taskRow(sql, place, ids['three'] ?? ''), {
+    status: 'blocked',
+    blockers: [{ kind: 'dependency', taskId: again?.id }],
+  });
+  test.match(await taskRow(sql, place, ids['four'] ?? ''), { status: 'cancelled', failure_origin_id: null });
+  test.match(again, { blockers: [{ kind: 'dependency', taskId: other.id }] }, 'an edge to another hierarchy');
+  test.match(await taskRow(sql, place, ids['root'] ?? ''), { status: 'blocked', phase: 'execute', replan: null });
+});
+
+scenario('a plan that does not fit any more fails its run, and is tried again', async (test) => {
+  const place = await createPlace(sql);
+  const ids = await planned(sql, place, [make('one', { priority: 9 }), make('two')]);
+  await failRun(sql.api, await runNext(sql, place));
+  await patchTask(sql, place, ids['root'] ?? '', { priority: 2_000 });
+  const run = await runMode(sql, place, 'plan');
+  await stageOutcome(sql, run, {
+    kind: 'plan',
+    operations: [make('new'), { op: 'update_task', task: ids['two'], title: 'x' }],
+  });
+  await cancelTask(sql.api, place, ids['two'] ?? '');
+  test.same(await completeRun(sql.api, run), { status: 'failed' });
+  test.match(await runRow(run.runId), {
+    error: { code: 'plan_rejected', retryable: true, message: /outcome\.operations\.1\.task: the task is cancelled/ },
+  });
+  test.equal((await childrenOf(sql, place, ids['root'] ?? '')).length, 2, 'none of it was applied');
+  test.match(await taskRow(sql, place, ids['root'] ?? ''), { status: 'pending', phase: 'plan' });
+  await publishNow(sql, place, ids['root'] ?? '');
+  const next = await runMode(sql, place, 'plan');
+  test.equal(next.attempt, 2);
+  test.same(await completePlan(sql, next, [make('new')]), { status: 'succeeded' });
+});
+
+scenario('a plan run that hands in nothing fails, until its attempts are used up', async (test) => {
+  const place = await createPlace(sql);
+  let run = await runPlan(sql, place);
+  for (let attempt = 1; attempt <= 3; attempt += 1) {
+    test.same(await completeRun(sql.api, run), { status: 'failed' });
+    test.match(await runRow(run.runId), { status: 'failed', error: { code: 'outcome_missing', retryable: true } });
+    if (attempt === 3) break;
+    test.match(await taskRow(sql, place, run.taskId), { status: 'pending', phase: 'plan' });
+    await publishNow(sql, place, run.taskId);
+    run = await runMode(sql, place, 'plan');
+  }
+  test.match(await taskRow(sql, place, run.taskId), { status: 'failed', error: { code: 'outcome_missing' } });
+  await retryTask(sql.api, place, run.taskId);
+  test.match(await taskRow(sql, place, run.taskId), { status: 'pending', phase: 'plan' });
+  test.same(await completePlan(sql, await runMode(sql, place, 'plan'), [make('a')]), { status: 'succeeded' });
+});
+
+scenario('a plan run may wait, or ask first, by its agent or by its worker', async (test) => {
+  const place = await createPlace(sql);
+  const run = await runPlan(sql, place);
+  await stageOutcome(sql, run, { kind: 'needs_input', question: 'For whom?', options: [] });
+  test.same(await completeRun(sql.api, run), { status: 'succeeded' });
+  test.match(await taskRow(sql, place, run.taskId), {
+    status: 'blocked',
+    phase: 'plan',
+    blockers: [{ kind: 'human' }],
+  });
+  await retryTask(sql.api, place, run.taskId);
+  const again = await runMode(sql, place, 'plan');
+  const waiting = { kind: 'waiting', until: '2099-01-01T00:00:00Z', reason: 'Monday' };
+  test.same(await completeRun(sql.api, again, { result: waiting }), { status: 'succeeded' });
+  test.match(await taskRow(sql, place, run.taskId), { status: 'waiting', phase: 'plan', waiting_reason: 'Monday' });
+});
+
+scenario('the first task that someone else adds is the plan; later ones are more of it', async (test) => {
+  const place = await createPlace(sql);
+  const root = await createTask(sql, place, { kind: 'initiative' });
+  const [claim] = await pull(sql.api, { organizationIds: [place.organizationId] });
+  test.equal(claim?.['mode'], 'plan');
+  await createTask(sql, place, { parentId: root.id });
+  test.match(await taskRow(sql, place, root.id), {
+    status: 'blocked',
+    phase: 'execute',
+    blockers: [{ kind: 'children' }],
+  });
+  test.match(await lastRequest(sql, place, root.id), { state: 'cancelled' }, 'and its claim is over');
+  await createTask(sql, place, { parentId: root.id });
+  test.equal((await requestRows(sql, place, root.id)).length, 1);
+});
+
+scenario('tasks that are added while it is being planned stay beside those of the plan', async (test) => {
+  const place = await createPlace(sql);
+  const run = await runPlan(sql, place);
+  await taskCreate(sql.api, place, { title: 'own', parentId: run.taskId }, capability(run.executionToken));
+  test.match(await taskRow(sql, place, run.taskId), { status: 'running', phase: 'plan' });
+  test.same(await completePlan(sql, run, []), { status: 'succeeded' }, 'a plan may leave it at those');
+  test.match(await taskRow(sql, place, run.taskId), { status: 'blocked', phase: 'execute' });
+});
+
+scenario('an initiative with prerequisites is planned when they are completed', async (test) => {
+  const place = await createPlace(sql);
+  const first = await createTask(sql, place);
+  const root = await createTask(sql, place, { kind: 'initiative', dependsOn: [first.id] });
+  test.match(root, { status: 'blocked', phase: 'plan', blockers: [{ kind: 'dependency', taskId: first.id }] });
+  await completeRun(sql.api, await runNext(sql, place));
+  test.equal((await runMode(sql, place, 'plan')).taskId, root.id);
+});
+
+scenario('plan runs count, and a used-up budget asks a person', async (test) => {
+  const place = await createPlace(sql);
+  const run = await runPlan(sql, place, { spec: { budget: { maxAgentRuns: 1 } } });
+  await failRun(sql.api, run, { retryable: true });
+  test.match(await taskRow(sql, place, run.taskId), {
+    status: 'blocked',
+    phase: 'plan',
+    blockers: [{ kind: 'budget' }],
+  });
+  test.match(await openItems(sql, place, run.taskId), [{ purpose: 'budget', title: /^Run budget used up/ }]);
+  await patchTask(sql, place, run.taskId, { spec: { budget: { maxAgentRuns: 9 } } });
+  test.same(await completePlan(sql, await runMode(sql, place, 'plan'), [make('a')]), { status: 'succeeded' });
+});
+
+scenario('a plan and a cancel of its initiative at once: one of the two wins whole', async (test) => {
+  const place = await createPlace(sql);
+  for (const cancelFirst of [true, false]) {
+    const run = await runPlan(sql, place);
+    await stageOutcome(sql, run, { kind: 'plan', operations: [make('a'), make('b')] });
+    const [one, two] = [await openSession(test, sql), await openSession(test, sql)];
+    const cancel = () => cancelTask(cancelFirst ? one : two, place, run.taskId);
+    const complete = () => completeRun(cancelFirst ? two : one, run);
+    await one.begin();
+    await (cancelFirst ? cancel() : complete());
+    const late = cancelFirst ? complete() : cancel();
+    await two.waits();
+    await one.commit();
+    const answer = await late;
+    test.match(await taskRow(sql, place, run.taskId), { status: 'cancelled' });
+    const children = await childrenOf(sql, place, run.taskId);
+    test.equal(children.length, cancelFirst ? 0 : 2);
+    for (const child of children) test.equal(child.status, 'cancelled');
+    if (cancelFirst) test.same(answer, { status: 'cancelled' });
+  }
+});
+
+scenario('a plan and the end of a task that it names in another hierarchy at once', async (test) => {
+  const place = await createPlace(sql);
+  const first = await createTask(sql, place, { priority: 5_000 });
+  const held = await runNext(sql, place);
+  const run = await runPlan(sql, place);
+  await stageOutcome(sql, run, { kind: 'plan', operations: [make('a', { dependsOn: [first.id] })] });
+  const [one, two] = [await openSession(test, sql), await openSession(test, sql)];
+  await one.begin();
+  await completeRun(one, run);
+  const ending = completeRun(two, held);
+  await two.waits();
+  await one.commit();
+  // It reaches one hierarchy more than it had locked: the API tries such a call again.
+  await test.rejects(ending, { code: '40001' });
+  test.same(await completeRun(sql.api, held), { status: 'succeeded' });
+  const [a] = await childrenOf(sql, place, run.taskId);
+  test.match(a, { status: 'pending' }, 'the end found the edge');
+});
+
+scenario('files that a plan run hands in have to be stored', async (test) => {
+  const place = await createPlace(sql);
+  const run = await runPlan(sql, place);
+  await stageOutcome(sql, run, { kind: 'plan', operations: [make('a')] });
+  const result = { kind: 'completed', summary: 'Planned', artifacts: [{ path: 'plan.md' }] };
+  test.match(await refusal(completeRun(sql.api, run, { result })), { status: 400, reason: 'not_stored' });
+  test.match(await taskRow(sql, place, run.taskId), { status: 'running' }, 'and the lease stays');
+  await recordOutput(sql.api, run, 'plan.md');
+  test.same(await completeRun(sql.api, run, { result }), { status: 'succeeded' });
+  test.match(await runRow(run.runId), { output: { result: { artifacts: [{ path: 'plan.md' }] } } });
+});
+
+scenario('a plan run is given how things stand', async (test) => {
+  const place = await createPlace(sql);
+  const ids = await planned(sql, place, [make('one')]);
+  await failRun(sql.api, await runNext(sql, place), { code: 'no_paper' });
+  const [claim] = await pull(sql.api, { organizationIds: [place.organizationId] });
+  test.match(claim?.task, {
+    replan: { reason: 'child_failed', taskId: ids['one'], error: { code: 'no_paper' } },
+    children: [{ id: ids['one'], status: 'failed', error: { code: 'no_paper' } }],
+  });
+  await addDependency(sql.api, place, ids['root'] ?? '', (await createTask(sql, place)).id, { required: false });
+  test.same(await statuses(sql, place, ids), { root: 'pending', one: 'failed' });
+});
