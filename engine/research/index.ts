@@ -1,3 +1,4 @@
+export { type AddressFailure, readAddresses } from './addresses.ts';
 export { type Claim, type Claims, type Evidence, MAX_CLAIM_LENGTH, summarize } from './claims.ts';
 export { readEvidence } from './evidence.ts';
 export { askModel, MODEL_MS, ModelError } from './model.ts';

@@ -1,6 +1,7 @@
 import type { Endpoint } from '../../http/endpoint.ts';
 import { agentContextEndpoints } from './context.ts';
 import { agentInboxEndpoints } from './human_inbox.ts';
+import { agentOnboardingEndpoints } from './onboarding.ts';
 import { agentOrganizationEndpoints } from './organization.ts';
 import { agentOutcomeEndpoints } from './outcomes.ts';
 import { agentScheduleEndpoints } from './schedules.ts';
@@ -11,8 +12,9 @@ export function agentEndpoints(): readonly Endpoint[] {
   return [
     ...agentOrganizationEndpoints(),
     ...agentTaskEndpoints(),
-    ...agentInboxEndpoints(),
     ...agentContextEndpoints(),
+    ...agentOnboardingEndpoints(),
+    ...agentInboxEndpoints(),
     ...agentOutcomeEndpoints(),
     ...agentScheduleEndpoints(),
   ];

@@ -124,26 +124,26 @@ t.test('no private address is asked, and blocked domains are not', async (t) => 
   t.match(answered(await research({ urls: ['https://www.evil.example/'] })).failures, [{ code: 'blocked' }]);
 });
 
-async function isRefused(t: Test, reply: { status: number; code: string | undefined }, status: number, code: string) {
+function isRefused(t: Test, reply: { status: number; code: string | undefined }, status: number, code: string) {
   t.match(reply, { status, code });
 }
 
 t.test('only the chat profile, while it answers in the onboarding chat, may ask', async (t) => {
   const body = { urls: ['https://acme.example/'] };
   const { onboarding, turn, agent, research } = await inChat(await inState(app, 'review'));
-  await isRefused(t, await app.service.post(pathOf(onboarding), body), 401, 'agent_unauthorized');
-  await isRefused(t, await app.owner.post(pathOf(onboarding), body), 401, 'agent_unauthorized');
+  isRefused(t, await app.service.post(pathOf(onboarding), body), 401, 'agent_unauthorized');
+  isRefused(t, await app.owner.post(pathOf(onboarding), body), 401, 'agent_unauthorized');
   const other = await inState(app, 'review');
-  await isRefused(t, await agent.post(pathOf(other), body), 401, 'agent_unauthorized');
+  isRefused(t, await agent.post(pathOf(other), body), 401, 'agent_unauthorized');
 
   expectSuccess(await runtimeOf(app, turn).complete({ parts: [{ kind: 'text', text: 'Done' }] }));
-  await isRefused(t, await research(body), 401, 'agent_unauthorized');
+  isRefused(t, await research(body), 401, 'agent_unauthorized');
 
   const completed = await inState(app, 'review');
   const asked = await inChat(completed);
   expectSuccess(await runtimeOf(app, asked.turn).complete({ parts: [{ kind: 'text', text: 'Done' }] }));
   expectSuccess(await complete(app, completed));
-  await isRefused(t, await asked.research(body), 401, 'agent_unauthorized');
+  isRefused(t, await asked.research(body), 401, 'agent_unauthorized');
 });
 
 t.test('a turn in another chat may not ask', async (t) => {
@@ -151,7 +151,7 @@ t.test('a turn in another chat may not ask', async (t) => {
   const chats = `/organizations/${onboarding.organizationId}/chats`;
   const chat = expectSuccess(await app.owner.post<{ id: string }>(chats, { title: 'Other' }), 201);
   const asked = await inChat({ ...onboarding, chatId: chat.id });
-  await isRefused(t, await asked.research({ urls: ['https://acme.example/'] }), 401, 'agent_unauthorized');
+  isRefused(t, await asked.research({ urls: ['https://acme.example/'] }), 401, 'agent_unauthorized');
 });
 
 t.test('it works while the research of the job is under way, and stays when that ends', async (t) => {
@@ -174,9 +174,9 @@ t.test('bodies that ask for nothing, or for what is no address, are refused', as
       { other: 1 },
     ],
   ]) {
-    await isRefused(t, await research(body), 400, 'validation_failed');
+    isRefused(t, await research(body), 400, 'validation_failed');
   }
-  await isRefused(t, await research({ question: 'What?' }), 409, 'state_conflict');
+  isRefused(t, await research({ question: 'What?' }), 409, 'state_conflict');
 });
 
 t.test('with a key the answer is kept', async (t) => {
