@@ -3,9 +3,11 @@ import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import { ChatEventsError } from '../chat_events.ts';
 import { workerApi } from '../worker/api.ts';
 import { workLoop } from '../worker/loop.ts';
 import { OptionsError, ownerToken, readOptions } from '../worker/options.ts';
+import { CHAT_COMMAND, demoChat } from './chat.ts';
 import { demoOrganization } from './organization.ts';
 import { type DemoTask, type OwnerApi, OwnerApiError, ownerApi } from './owner_api.ts';
 import { DEMO_COMMAND, demoTasks } from './tasks.ts';
@@ -16,7 +18,8 @@ const LONGEST_MS = 60_000;
 const USAGE = `npm run demo [-- options]
 
 Shows finished work within a minute, on a Business Runner that npm start runs in another terminal: a demo organization,
-two tasks with a sales file, and a worker that does them. It may be run again and again.
+two tasks with a sales file, a question in a chat whose answer is shown while it is written, and the workers for both. It
+may be run again and again.
 
   --url URL           the API (http://127.0.0.1:3000)
   --token-file FILE   file with the service token (the one that npm start made, .data/agent-service-token)
@@ -38,11 +41,14 @@ function readArguments() {
   }
 }
 
+type Place = Readonly<{ url: string; tokenFile: string | undefined; organizationId: string; scratch: string }>;
+
+type Say = (line: string) => void;
+
 /** The reference worker, inside this process, for the demo organization alone. */
-function demoWorker(url: string, tokenFile: string | undefined, organizationId: string, scratch: string) {
+function demoWorker({ url, tokenFile, organizationId, scratch }: Place, say: Say, ...argv: string[]) {
   const options = readOptions([
-    ...['--exec', DEMO_COMMAND, '--url', url, '--organization', organizationId, '--profile', 'growth'],
-    ...['--worker-id', 'demo-worker', '--scratch', scratch],
+    ...['--url', url, '--organization', organizationId, '--worker-id', 'demo-worker', '--scratch', scratch, ...argv],
     ...(tokenFile === undefined ? [] : ['--token-file', tokenFile]),
   ]);
   if (!options) throw new OptionsError('no options');
@@ -51,8 +57,11 @@ function demoWorker(url: string, tokenFile: string | undefined, organizationId: 
   return { work: () => workLoop(tools), end: () => drain.abort() };
 }
 
+function out(line = ''): void {
+  process.stdout.write(`${line}\n`);
+}
+
 async function show(api: OwnerApi, url: string, organizationId: string, tasks: readonly DemoTask[]): Promise<void> {
-  const out = (line = '') => process.stdout.write(`${line}\n`);
   for (const task of tasks) {
     const run = `/organizations/${organizationId}/runs/${task.result?.completion?.runIds.at(-1)}`;
     out(`\n${task.identifier}  ${task.title}: ${task.result?.summary}`);
@@ -68,7 +77,23 @@ async function show(api: OwnerApi, url: string, organizationId: string, tasks: r
     }
   }
   out(`  all tasks    ${url}/organizations/${organizationId}/tasks`);
-  out(`  the API      ${url}/docs`);
+}
+
+/** A question, and a worker that answers it. */
+async function chat(api: OwnerApi, place: Place, deadline: number): Promise<void> {
+  out();
+  // Its lines would fall into the answer.
+  const worker = demoWorker(place, () => {}, '--kind', 'chat', '--exec', CHAT_COMMAND);
+  const working = worker.work();
+  const stopped = working.then(() => new Promise<never>(() => {}));
+  const write = (text: string) => void process.stdout.write(text);
+  try {
+    const asking = demoChat(api, place.organizationId, { say, write, deadline });
+    out(`  the chat     ${place.url}${await Promise.race([asking, stopped])}`);
+  } finally {
+    worker.end();
+    await working.catch(() => {});
+  }
 }
 
 async function demo(url: string, tokenFile: string | undefined): Promise<void> {
@@ -82,7 +107,8 @@ async function demo(url: string, tokenFile: string | undefined): Promise<void> {
   });
   const organizationId = await demoOrganization(api, say);
   const scratch = path.join(tmpdir(), `business-runner-demo-${randomUUID()}`);
-  const worker = demoWorker(url, tokenFile, organizationId, scratch);
+  const place = { url, tokenFile, organizationId, scratch };
+  const worker = demoWorker(place, say, '--kind', 'task', '--profile', 'growth', '--exec', DEMO_COMMAND);
   const created: DemoTask[] = [];
   for (const body of demoTasks()) {
     const task = await api.createTask(organizationId, body);
@@ -101,6 +127,8 @@ async function demo(url: string, tokenFile: string | undefined): Promise<void> {
     worker.end();
     await working;
     await show(api, url, organizationId, finished);
+    await chat(api, place, performance.now() + LONGEST_MS);
+    out(`  the API      ${url}/docs`);
     process.stdout.write(`\nDone in ${((performance.now() - begun) / 1000).toFixed(1)} s.\n`);
   } finally {
     over.abort();
@@ -115,7 +143,11 @@ try {
   if (values.help) process.stdout.write(USAGE);
   else await demo((values.url ?? 'http://127.0.0.1:3000').replace(/\/+$/, ''), values['token-file']);
 } catch (error) {
-  const known = error instanceof DemoError || error instanceof OptionsError || error instanceof OwnerApiError;
+  const known =
+    error instanceof DemoError ||
+    error instanceof OptionsError ||
+    error instanceof OwnerApiError ||
+    error instanceof ChatEventsError;
   if (!known && !(error instanceof Error && error.name === 'ApiError')) throw error;
   const unauthorized = (error as { status?: number }).status === 401;
   const setting = error instanceof OwnerApiError ? 'set BUSINESS_RUNNER_OWNER_TOKEN' : 'give --token-file';

@@ -1,6 +1,8 @@
 import { z } from 'zod';
+import { chatEvents } from '../chat_events.ts';
 
 const TIMEOUT_MS = 30_000;
+const BYTES = 'application/octet-stream';
 
 /** An answer that is not 2xx, in words for the person who runs the demo. */
 export class OwnerApiError extends Error {
@@ -32,6 +34,9 @@ const taskSchema = z.looseObject({
 });
 export type DemoTask = z.output<typeof taskSchema>;
 
+const createdSchema = z.looseObject({ id: z.string() });
+const sentSchema = z.looseObject({ assistantMessage: createdSchema });
+
 /** The few calls that the demo makes as the owner of an organization. */
 export function ownerApi(options: Readonly<{ url: string; token?: string | undefined }>) {
   async function request(method: string, path: string, body?: unknown): Promise<Response> {
@@ -39,9 +44,9 @@ export function ownerApi(options: Readonly<{ url: string; token?: string | undef
       method,
       headers: {
         ...(options.token ? { authorization: `Bearer ${options.token}` } : {}),
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(body === undefined ? {} : { 'content-type': body instanceof Uint8Array ? BYTES : 'application/json' }),
       },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(body === undefined ? {} : { body: body instanceof Uint8Array ? new Uint8Array(body) : JSON.stringify(body) }),
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
     if (response.ok) return response;
@@ -76,6 +81,25 @@ export function ownerApi(options: Readonly<{ url: string; token?: string | undef
       ),
     createTask: (id: string, body: object) => ask(taskSchema, 'POST', `${organization(id)}/tasks`, body),
     getTask: (id: string, taskId: string) => ask(taskSchema, 'GET', `${organization(id)}/tasks/${taskId}`),
+    createChat: (id: string, title: string) => ask(createdSchema, 'POST', `${organization(id)}/chats`, { title }),
+    attach: (
+      id: string,
+      chatId: string,
+      file: Readonly<{ id: string; name: string; type: string }>,
+      bytes: Uint8Array,
+    ) => {
+      const query = new URLSearchParams({ fileName: file.name, mediaType: file.type });
+      return request('PUT', `${organization(id)}/chats/${chatId}/attachments/${file.id}?${query}`, bytes);
+    },
+    sendMessage: (id: string, chatId: string, body: object) =>
+      ask(sentSchema, 'POST', `${organization(id)}/chats/${chatId}/messages`, body),
+    /** The events of a chat as they come. */
+    chatEvents: (id: string, chatId: string, signal: AbortSignal) =>
+      chatEvents({
+        url: () => `${options.url}${organization(id)}/chats/${chatId}/events`,
+        headers: options.token ? { authorization: `Bearer ${options.token}` } : {},
+        signal,
+      }),
     text: async (path: string) => (await request('GET', path)).text(),
   };
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 
-const EXAMPLES = path.resolve(import.meta.dirname, '../../examples');
+export const EXAMPLES = path.resolve(import.meta.dirname, '../../examples');
 
 /** What the shipped sales add up to, counted by hand and kept right by a test. */
 export const GROSS_TOTAL = 19643.33;
@@ -11,8 +11,13 @@ function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** What the demo's worker runs for each task, with the Node that the demo runs on. */
-export const DEMO_COMMAND = `${quoted(process.execPath)} ${quoted(path.join(EXAMPLES, 'sales_report.mjs'))}`;
+/** A shipped example as a command, with the Node that the demo runs on. */
+export function exampleCommand(name: string): string {
+  return `${quoted(process.execPath)} ${quoted(path.join(EXAMPLES, name))}`;
+}
+
+/** What the demo's worker runs for each task. */
+export const DEMO_COMMAND = exampleCommand('sales_report.mjs');
 
 /** A task that hands over the shipped sales and wants their total; small files travel inside the task itself. */
 function reportTask(title: string, objective: string, total: number, basis: string) {
