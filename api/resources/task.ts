@@ -272,13 +272,14 @@ export const taskPageRow = taskColumns.extend(keyColumns).transform((row) => ({
   task: toTask(row),
 }));
 
-/** The columns that both need; `t` is the task, `r` its root. */
-export const taskSelect = sql.fragment`
+/** The columns that both need, save for the spec; `t` is the task, `r` its root. */
+export const taskSelectWithoutSpec = sql.fragment`
   t.organization_id, t.id, t.identifier_scope, t.identifier_number, t.parent_id, t.root_task_id, t.depth,
   t.owner_agent_profile_id, t.source_chat_id, t.source_message_id, t.kind, t.status, t.phase, t.title, t.priority,
   t.version, r.graph_revision, t.agent_run_count, t.consumed_agent_run_count, t.replan_count, t.created_by_run_id,
-  t.spec, t.blockers, t.contract, t.replan, t.verification, t.answers, t.error, t.result, t.active_run_id, t.waiting_until, t.waiting_reason,
+  t.blockers, t.contract, t.replan, t.verification, t.answers, t.error, t.result, t.active_run_id, t.waiting_until, t.waiting_reason,
   t.failure_origin_id, t.dedupe_key, t.scheduled_at, t.due_at, t.started_at, t.completed_at, t.created_at, t.updated_at`;
+export const taskSelect = sql.fragment`${taskSelectWithoutSpec}, t.spec`;
 
 /** What a transition of a task returns. */
 export const taskAnswer = z.object({ task: taskRow });

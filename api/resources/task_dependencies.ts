@@ -19,8 +19,10 @@ function toDependency(row: z.output<typeof columns>): Dependency {
   return { id: row.id, taskId: row.task_id, dependsOnTaskId: row.depends_on_task_id, required: row.required };
 }
 
+/** A row of `app.task_dependencies` → the edge as it goes out. */
+export const dependencyRow = columns.transform(toDependency);
 /** What a transition of an edge returns. */
-export const dependencyAnswer = z.object({ dependency: columns.transform(toDependency) });
+export const dependencyAnswer = z.object({ dependency: dependencyRow });
 
 const pageRow = columns.extend(keyColumns);
 export const dependencyListQuery = pageQuery();

@@ -6,6 +6,7 @@ import { actorOf } from '../resources/actor.ts';
 import { organizationId, taskRef } from '../resources/ids.ts';
 import { taskAnswer, taskSchema } from '../resources/task.ts';
 import { newTaskExample, newTaskSchema } from '../resources/task_changes.ts';
+import { getTaskGraph, taskGraphSchema } from '../resources/task_graph.ts';
 import { taskInputEndpoint } from '../resources/task_input.ts';
 import { getTask, listTasks, taskListQuery } from '../resources/task_list.ts';
 
@@ -62,6 +63,20 @@ export function taskEndpoints(): readonly Endpoint[] {
       response: { data: taskSchema },
       errors: [notFound],
       handler: ({ db, params }) => getTask(db, params.organizationId, params.taskRef),
+    }),
+    endpoint({
+      method: 'get',
+      path: '/organizations/{organizationId}/tasks/{taskRef}/graph',
+      audience: 'owner',
+      tag: 'Tasks',
+      operationId: 'getTaskGraph',
+      summary: 'Get the hierarchy and the dependencies around a task',
+      description:
+        'All tasks of the hierarchy, whichever of them is asked for, the edges between them, and the tasks of other hierarchies at the ends of edges that lead there. All from one moment. Inline inputs come without their text: ask for the task itself.',
+      params: { organizationId, taskRef },
+      response: { data: taskGraphSchema },
+      errors: [{ status: 404, code: 'task_graph_not_found', when: notFound.when }],
+      handler: ({ db, params }) => getTaskGraph(db, params.organizationId, params.taskRef),
     }),
     endpoint({
       method: 'post',
