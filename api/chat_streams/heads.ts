@@ -1,6 +1,6 @@
 import { sql } from 'slonik';
 import { z } from 'zod';
-import { type Queries, uuidArray } from '../../engine/db/call.ts';
+import { call, type Queries, uuidArray } from '../../engine/db/call.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { requireOrganization, scoped } from '../../engine/db/scope.ts';
 import { messageRow } from '../resources/message.ts';
@@ -80,14 +80,16 @@ export async function readOpening(
   };
 }
 
-const changeRow = z.object({
-  chat_id: z.string().nullable(),
-  closed: z.boolean().nullable(),
-  head_message: row.shape.message,
-  head_order: row.shape.order,
-  earlier_message: row.shape.message,
-  earlier_order: row.shape.order,
-});
+const changesAnswer = z.array(
+  z.object({
+    chatId: z.string(),
+    closed: z.boolean(),
+    head: row.shape.message,
+    headOrder: row.shape.order,
+    earlier: row.shape.message,
+    earlierOrder: row.shape.order,
+  }),
+);
 
 /** What has happened in a chat since `known`. */
 export type Change = Readonly<{ closed: boolean; revisions: readonly Revision[] }>;
@@ -104,50 +106,24 @@ export async function readChanges(
   organizationId: string,
   chats: readonly Known[],
 ): Promise<ReadonlyMap<string, Change>> {
-  const rows = await db.any(
-    scoped(
-      organizationId,
-      changeRow,
-      sql.fragment`
-        select k.chat_id, c.status is distinct from 'open' as closed,
-          case when (h.id, h.revision) is distinct from (k.message_id, k.revision) then to_jsonb(h) - 'search_text' end
-            as head_message, ${order('h')} as head_order,
-          to_jsonb(e) - 'search_text' as earlier_message, ${order('e')} as earlier_order
-        from unnest(
-          ${uuidArray(chats.map(({ chatId }) => chatId))},
-          ${sql.array(
-            chats.map(({ known }) => known.messageId || null),
-            'uuid',
-          )},
-          ${sql.array(
-            chats.map(({ known }) => (known.messageId ? known.revision : null)),
-            'int4',
-          )}
-        ) k (chat_id, message_id, revision)
-        left join app.chats c on c.organization_id = scope.organization_id and c.id = k.chat_id
-        left join lateral (
-          select m.*
-          from app.messages m
-          where m.organization_id = scope.organization_id and m.chat_id = c.id and m.role = 'assistant'
-          order by m.created_at desc
-          limit 1
-        ) h on true
-        left join app.messages e on e.organization_id = scope.organization_id
-          and e.id = k.message_id and e.id <> h.id and e.revision <> k.revision
-        where c.status is distinct from 'open' or (h.id, h.revision) is distinct from (k.message_id, k.revision)
-        union all
-        select null, null, null, null, null, null`,
+  const args = {
+    p_organization_id: organizationId,
+    p_chat_ids: uuidArray(chats.map(({ chatId }) => chatId)),
+    p_message_ids: sql.array(
+      chats.map(({ known }) => known.messageId || null),
+      'uuid',
     ),
-  );
+    p_revisions: sql.array(
+      chats.map(({ known }) => (known.messageId ? known.revision : null)),
+      'int4',
+    ),
+  };
   const changes = new Map<string, Change>();
-  // Not even the last row: the organization is gone, and all of its chats are.
-  if (rows.length === 0) for (const { chatId } of chats) changes.set(chatId, { closed: true, revisions: [] });
-  for (const found of rows) {
-    if (found.chat_id === null) continue;
-    const earlier = revisionOf({ message: found.earlier_message, order: found.earlier_order });
-    const head = revisionOf({ message: found.head_message, order: found.head_order });
+  for (const found of await call(db, 'chat_heads', args, changesAnswer)) {
+    const earlier = revisionOf({ message: found.earlier, order: found.earlierOrder });
+    const head = revisionOf({ message: found.head, order: found.headOrder });
     const revisions = [earlier, head].filter((one) => one !== undefined);
-    changes.set(found.chat_id, { closed: found.closed === true, revisions });
+    changes.set(found.chatId, { closed: found.closed, revisions });
   }
   return changes;
 }

@@ -1,22 +1,36 @@
--- What streams show, for chats of one organization: [{chatId, status, message}] with the latest assistant message as a
--- row, or null where there is none yet. Chats that are gone (removed, or their organization is deleted) are left out.
-create or replace function app.chat_heads(p_organization_id uuid, p_chat_ids uuid[])
+-- What is new for those who follow chats of one organization, each chat with the revision of the assistant message that they
+-- have (null: none): [{chatId, closed, head, headOrder, earlier, earlierOrder}]. head: the latest assistant message as a row,
+-- null when they have it; earlier: the last revision of the message that they have, when a later one has begun. The orders
+-- are the times of creation in microseconds. A chat that is gone (removed, or its organization deleted) is closed. Chats of
+-- which nothing is new are left out. One statement, planned once a connection: planning it took longer than running it.
+create or replace function app.chat_heads(
+  p_organization_id uuid, p_chat_ids uuid[], p_message_ids uuid[], p_revisions integer[])
   returns jsonb
   language plpgsql security definer
   set search_path = pg_catalog, pg_temp
+  set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
 begin
   return (
-    select coalesce(jsonb_agg(jsonb_build_object('chatId', c.id, 'status', c.status, 'message', h.message)), '[]')
-      from app.organizations o
-      join app.chats c on c.organization_id = o.id and c.id = any (p_chat_ids) and c.removed_at is null
+    select coalesce(jsonb_agg(jsonb_build_object('chatId', k.chat_id, 'closed', c.status is distinct from 'open',
+        'head', case when ((h.m).id, (h.m).revision) is distinct from (k.message_id, k.revision)
+          then app.message_row(h.m) end,
+        'headOrder', (extract(epoch from (h.m).created_at) * 1000000)::bigint,
+        'earlier', app.message_row(e), 'earlierOrder', (extract(epoch from e.created_at) * 1000000)::bigint)), '[]')
+      from unnest(p_chat_ids, p_message_ids, p_revisions) k(chat_id, message_id, revision)
+      left join app.organizations o on o.id = p_organization_id and o.deleted_at is null
+      left join app.chats c on c.organization_id = o.id and c.id = k.chat_id and c.removed_at is null
       left join lateral (
-        select app.message_row(m) as message from app.messages m
+        select m from app.messages m
           where m.organization_id = c.organization_id and m.chat_id = c.id and m.role = 'assistant'
           order by m.created_at desc, m.id desc limit 1) h on true
-      where o.id = p_organization_id and o.deleted_at is null);
+      left join app.messages e on e.organization_id = c.organization_id and e.id = k.message_id
+        and e.id <> (h.m).id and e.revision <> k.revision
+      where c.status is distinct from 'open'
+        or ((h.m).id, (h.m).revision) is distinct from (k.message_id, k.revision));
 end
 $$;
 

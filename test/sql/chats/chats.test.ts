@@ -6,9 +6,11 @@ import {
   createChatPlace,
   createOnboardingChat,
   deleteChat,
+  exchange,
   messageRow,
   putAttachment,
   send,
+  text,
   turnRequest,
   updateChat,
 } from '../../support/chat_fixtures.ts';
@@ -138,26 +140,47 @@ scenario('a deletion that finds another answer than the one it locked is tried a
   test.equal((await messageRow(sql, place, assistantMessage.id)).status, 'cancelled');
 });
 
-scenario('heads are the latest answers of the chats that are there', async (test) => {
-  const place = await createChatPlace(sql);
-  const [quiet, busy] = [await createChat(sql, place), await createChat(sql, place)];
-  const { assistantMessage } = await send(sql.api, place, busy.id);
-  const foreign = await createChat(sql, await createChatPlace(sql));
-  const heads = () =>
-    transition(sql.api, 'chat_heads', {
-      p_organization_id: place.organizationId,
-      p_chat_ids: [quiet.id, busy.id, foreign.id, randomUUID()],
-    });
-  const found = (await heads()) as unknown as { chatId: string }[];
-  test.equal(found.length, 2);
-  test.match(
-    found.find(({ chatId }) => chatId === quiet.id),
-    { status: 'open', message: null },
-  );
-  test.match(
-    found.find(({ chatId }) => chatId === busy.id),
-    { status: 'open', message: { id: assistantMessage.id, status: 'pending', revision: 1 } },
-  );
-  await transition(sql.api, 'organization_delete', { p_organization_id: place.organizationId });
-  test.same(await heads(), []);
-});
+scenario(
+  'heads are what is new of chats: the latest answer, the end of the one before, and that a chat is over',
+  async (test) => {
+    const place = await createChatPlace(sql);
+    const [quiet, busy] = [await createChat(sql, place), await createChat(sql, place)];
+    const foreign = await createChat(sql, await createChatPlace(sql));
+    const literal = (values: readonly (string | number | null)[]) => `{${values.map((one) => one ?? 'null').join()}}`;
+    type Head = Readonly<{ chatId: string; closed: boolean; head: unknown; earlier: unknown }>;
+    const heads = async (
+      known: readonly (readonly [chatId: string, messageId: string | null, revision: number | null])[],
+    ) =>
+      (await transition(sql.api, 'chat_heads', {
+        p_organization_id: place.organizationId,
+        p_chat_ids: known.map(([chatId]) => chatId),
+        p_message_ids: literal(known.map(([, messageId]) => messageId)),
+        p_revisions: literal(known.map(([, , revision]) => revision)),
+      })) as unknown as Head[];
+    test.same(await heads([[quiet.id, null, null]]), [], 'nothing is new where there is no answer');
+    const first = await exchange(sql, place, busy.id, [text('Yes')]);
+    const gone = await heads([
+      [foreign.id, null, null],
+      [randomUUID(), first.id, 1],
+    ]);
+    test.match(gone, [
+      { closed: true, head: null },
+      { closed: true, head: null },
+    ]);
+    test.match(await heads([[busy.id, null, null]]), [
+      { closed: false, head: { id: first.id, revision: 2 }, earlier: null },
+    ]);
+    test.match(await heads([[busy.id, first.id, 1]]), [
+      { closed: false, head: { id: first.id, revision: 2 }, earlier: null },
+    ]);
+    test.same(await heads([[busy.id, first.id, 2]]), []);
+    const { assistantMessage } = await send(sql.api, place, busy.id);
+    const next = { closed: false, head: { id: assistantMessage.id, revision: 1 } };
+    test.match(await heads([[busy.id, first.id, 1]]), [{ ...next, earlier: { id: first.id, revision: 2 } }]);
+    test.match(await heads([[busy.id, first.id, 2]]), [{ ...next, earlier: null }]);
+    await deleteChat(sql.api, place, quiet.id);
+    test.match(await heads([[quiet.id, null, null]]), [{ closed: true, head: null }]);
+    await transition(sql.api, 'organization_delete', { p_organization_id: place.organizationId });
+    test.match(await heads([[busy.id, assistantMessage.id, 1]]), [{ closed: true, head: null }]);
+  },
+);
