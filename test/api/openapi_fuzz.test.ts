@@ -10,7 +10,16 @@ import { publishBuiltinCatalog } from '../../engine/catalog/index.ts';
 import { chatAttachmentKey, runOutputKey } from '../../engine/storage/index.ts';
 import { expectSuccess, runTask, sqlOf, workerOf } from '../support/api_fixtures.ts';
 import { SERVICE_TOKEN, startTestApp } from '../support/app.ts';
-import { createChat, exchange, putAttachment, send as say, startedTurn, text } from '../support/chat_fixtures.ts';
+import {
+  claimTurn,
+  createChat,
+  exchange,
+  putAttachment,
+  send as say,
+  startedTurn,
+  startTurn,
+  text,
+} from '../support/chat_fixtures.ts';
 import {
   claimNext,
   completeRun,
@@ -22,6 +31,7 @@ import {
   recordOutput,
   runNew,
 } from '../support/fixtures.ts';
+import { type Onboarding, onboardingIn } from '../support/onboarding_fixtures.ts';
 import { type Operation, readOpenApi } from '../support/openapi.ts';
 import { type GeneratedRequest, requestArbitrary } from '../support/request_arbitrary.ts';
 import type { Hints, JsonSchema } from '../support/schema_arbitrary.ts';
@@ -42,8 +52,34 @@ const { operations, components } = await readOpenApi(app.owner);
 /** What exists, under the names that generated requests carry in its place. */
 type World = Readonly<Record<string, string>>;
 
+const ofOnboarding = ({ path }: Operation) => /^\/organization(s\/\{organizationId\}\/|-)onboarding/.test(path);
+
+/** An onboarding in the state that the operation needs, with an answer under way in its chat where an agent calls. */
+async function makeOnboarding({ operationId }: Operation): Promise<World> {
+  const state = { retryOnboardingResearch: 'research_failed', completeOnboarding: 'review' }[operationId];
+  const onboarding = await onboardingIn(
+    sql,
+    state ?? (/Source$|^research/.test(operationId) ? 'review' : 'collecting'),
+  );
+  return {
+    organizationId: onboarding.organization_id,
+    sourceId: onboarding.sources[0]?.id ?? randomUUID(),
+    reviewSha256: onboarding.review?.sha256 ?? '',
+    freshId: randomUUID(),
+    ...(operationId === 'researchOnboarding' ? { capability: await onboardingCapability(onboarding) } : {}),
+  };
+}
+
+/** The execution token of the turn that answers in the onboarding chat. */
+async function onboardingCapability(onboarding: Onboarding): Promise<string> {
+  const place = { organizationId: onboarding.organization_id, profileId: '', profileKey: 'chat' };
+  await say(sql.api, place, String(onboarding.chat_id));
+  return (await startTurn(sql.api, await claimTurn(sql, place))).executionToken;
+}
+
 /** An organization with a run that holds its lease, a claim, a failed task, an initiative, and files of each sort. */
-async function makeWorld(): Promise<World> {
+async function makeWorld(operation: Operation): Promise<World> {
+  if (/\/onboarding\b/.test(operation.path)) return makeOnboarding(operation);
   const place = await createPlace(sql, { key: 'growth', kind: 'department', maxConcurrentRuns: 9 });
   const failed = await runNew(sql, place);
   await failRun(sql.api, failed);
@@ -154,6 +190,11 @@ function hintsOf({ path, operationId }: Operation): Hints {
     }),
     path: fc.constantFrom('a.txt', 'a.txt', 'dir/ä b.txt'),
     file: fc.constantFrom('swagger-ui.css', 'index.css'),
+    sourceId: operationId === 'putOnboardingSource' ? placeholder('freshId') : placeholder('sourceId'),
+    reviewSha256: placeholder('reviewSha256'),
+    expectedGeneration: fc.constantFrom(1, 1, 4),
+    website: fc.constant('https://x.example/'),
+    urls: fc.constant(['http://127.0.0.1/']),
     expectedVersion: fc.constantFrom(1, 1, 1, 2),
     sub: fc.constant('anna'),
     timezone: fc.constantFrom('Europe/Berlin', 'UTC'),
@@ -206,7 +247,7 @@ async function send(operation: Operation, given: GeneratedRequest, world: World)
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(given.headers)) headers[name] = headerText(filled(asText(value), world));
   if (given.mediaType !== undefined && body) headers['content-type'] = given.mediaType;
-  if (given.token !== undefined) headers['authorization'] = `Bearer ${given.token}`;
+  if (given.token !== undefined) headers['authorization'] = `Bearer ${filled(given.token, world)}`;
   if (body) headers['content-length'] = String(body.length);
   const outgoing = request({
     agent,
@@ -248,7 +289,8 @@ function fault(operation: Operation, answer: Answer): string | undefined {
   const { success, data } = errorEnvelopeSchema.strict().safeParse(envelope);
   if (!success || data.statusCode !== status) return 'no error envelope';
   if (status === 400 && (data.error.issues ?? []).length === 0) return 'a 400 without issues';
-  if (status === 400 && data.error.code !== 'validation_failed') return `400 ${data.error.code}`;
+  const invalid = ofOnboarding(operation) ? 'request_failed' : 'validation_failed';
+  if (status === 400 && data.error.code !== invalid) return `400 ${data.error.code}`;
   if (declared && status !== 404 && !declared.description.includes(`\`${data.error.code}\``))
     return `${data.error.code} is not declared`;
   return undefined;
@@ -256,13 +298,14 @@ function fault(operation: Operation, answer: Answer): string | undefined {
 
 /** After these succeed, what they acted on is over, and the rest of the round would see nothing but that. */
 const ending =
-  /^(startRun|markRunRunning|completeRun|failRun|cancelTask|retryTask|(create|update|delete)Organization|deleteMember|(update|delete)AgentProfile|updateTask|createMessage|cancelMessage|(update|delete)Chat|writeRunMessage)/;
+  /^(startRun|markRunRunning|completeRun|failRun|cancelTask|retryTask|(create|update|delete)Organization|deleteMember|(update|delete)AgentProfile|updateTask|createMessage|cancelMessage|(update|delete)Chat|writeRunMessage|(discard|start|complete|update|put|retry|delete)Onboarding)/;
 
 async function fuzz(operation: Operation): Promise<Map<number, number>> {
   const statuses = new Map<number, number>();
   let worlds = 1;
-  let world = await makeWorld();
-  const token = operation.path.startsWith('/internal/') ? SERVICE_TOKEN : undefined;
+  let world = await makeWorld(operation);
+  const internal = operation.path.startsWith('/internal/') ? SERVICE_TOKEN : undefined;
+  const token = operation.operationId === 'researchOnboarding' ? '@capability@' : internal;
   const requests = requestArbitrary(operation, { components, hints: hintsOf(operation), token });
   const answers = fc.asyncProperty(requests, async (given) => {
     const answer = await send(operation, given, world);
@@ -274,7 +317,7 @@ async function fuzz(operation: Operation): Promise<Map<number, number>> {
     }
     if (answer.status < 300 && ending.test(operation.operationId) && worlds < WORLDS) {
       worlds += 1;
-      world = await makeWorld();
+      world = await makeWorld(operation);
     }
   });
   await fc.assert(answers, { seed: SEED, numRuns: ROUNDS });
