@@ -25,8 +25,8 @@ const common = {
   baseRevision: z
     .int()
     .min(0)
+    .max(2_147_483_647)
     .nullable()
-    .default(0)
     .describe('The published revision that it is made from; 0 or null while there is none. Another one is 409.'),
   removePaths: z
     .array(documentPath)
@@ -56,8 +56,7 @@ export const promotionBody = z
     ...common,
     documents: z
       .array(z.strictObject({ kind, path: documentPath, entries: entriesSchema }))
-      .max(REVISION_MAX_DOCUMENTS)
-      .default([]),
+      .max(REVISION_MAX_DOCUMENTS),
   })
   .superRefine(checkPaths);
 
@@ -76,8 +75,7 @@ export const taskPromotionBody = z
             .describe('The run that stored it; default: the newest that succeeded, or the caller’s own.'),
         }),
       )
-      .max(REVISION_MAX_DOCUMENTS)
-      .default([]),
+      .max(REVISION_MAX_DOCUMENTS),
   })
   .superRefine(checkPaths);
 

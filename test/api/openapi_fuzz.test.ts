@@ -20,6 +20,7 @@ import {
   startTurn,
   text,
 } from '../support/chat_fixtures.ts';
+import { publishDocuments, storeSource } from '../support/context_files.ts';
 import {
   claimNext,
   completeRun,
@@ -86,7 +87,10 @@ async function makeWorld(operation: Operation): Promise<World> {
   const done = await runNew(sql, place);
   const key = runOutputKey(place.organizationId, done.runId);
   await app.services.storage.put(key, Readable.from([Buffer.from('abc')]));
-  await recordOutput(sql.api, done, 'a.txt', key);
+  await recordOutput(sql.api, done, 'a.txt', key, 'abc');
+  const documentKey = runOutputKey(place.organizationId, done.runId);
+  await app.services.storage.put(documentKey, Readable.from([Buffer.from('{"entries":[]}')]));
+  await recordOutput(sql.api, done, 'document.json', documentKey, '{"entries":[]}');
   await completeRun(sql.api, done, { result: { kind: 'completed', summary: 's', artifacts: [{ path: 'a.txt' }] } });
   const initiative = await createTask(sql, place, { kind: 'initiative' });
   const run = await runNew(sql, place, { spec: { inputs: [{ kind: 'inline', path: 'a.txt', text: 'abc' }] } });
@@ -103,6 +107,7 @@ async function makeWorld(operation: Operation): Promise<World> {
     organizationId: place.organizationId,
     profileId: place.profileId,
     failedId: failed.taskId,
+    doneId: done.taskId,
     doneRunId: done.runId,
     initiativeId: initiative.id,
     runningId: run.taskId,
@@ -113,6 +118,7 @@ async function makeWorld(operation: Operation): Promise<World> {
     claimLease: claim.leaseToken,
     readyId: ready.id,
     ...(await makeChats(place)),
+    ...(await makeContext(place)),
     freshId: randomUUID(),
   };
 }
@@ -141,6 +147,12 @@ async function makeChats(place: Place): Promise<World> {
   };
 }
 
+/** A published document, and a source. */
+async function makeContext(place: Place): Promise<World> {
+  await publishDocuments(sql, app.services.storage, place, { 'a.txt': {} });
+  return { sourceId: (await storeSource(sql, app.services.storage, place, 'abc')).id };
+}
+
 const placeholder = (...names: string[]) => fc.constantFrom(...names.map((name) => `@${name}@`));
 const filled = (text: string, world: World) => text.replace(/@(\w+)@/g, (whole, name) => world[name] ?? whole);
 
@@ -160,12 +172,16 @@ function hintsOf({ path, operationId }: Operation): Hints {
     organizationId: placeholder(operationId === 'createOrganization' ? 'freshId' : 'organizationId'),
     slug: fc.constant('s-@freshId@'),
     organizationIds: fc.array(placeholder('organizationId'), { minLength: 1, maxLength: 2 }),
-    taskRef,
+    taskRef: path.endsWith('/promote') ? placeholder('doneId') : taskRef,
     taskId: taskRef,
     dependsOn: path.endsWith('/dependencies') ? taskRef : fc.array(taskRef, { maxLength: 2 }),
     parentId: placeholder('initiativeId'),
     runRequestId: placeholder('requestId'),
-    runId: path.includes('run-requests') ? placeholder('freshId') : ofRun,
+    runId: path.includes('run-requests')
+      ? placeholder('freshId')
+      : /\/promote$|\/sources$/.test(path)
+        ? placeholder('doneRunId')
+        : ofRun,
     id: idOf(path),
     chatId: path.endsWith('/cancel') ? placeholder('waitingChatId') : placeholder('chatId'),
     messageId: path.endsWith('/cancel') ? placeholder('waitingMessageId') : placeholder('messageId'),
@@ -175,6 +191,13 @@ function hintsOf({ path, operationId }: Operation): Hints {
     answers: fc.constant([]),
     parts: fc.constant([{ kind: 'text', text: 'Hello' }]),
     baseRevision: fc.constant(1),
+    removePaths: fc.constant([]),
+    scope: fc.constant('organization'),
+    documents: fc.constant([
+      path.endsWith('/promote')
+        ? { kind: 'notes', path: 'a.txt', outputPath: 'document.json' }
+        : { kind: 'facts', path: 'a.txt', entries: [{ key: 'k', evidence: ['@sourceId@'] }] },
+    ]),
     fileName: fc.constantFrom('a.txt', 'ä "b".TXT'),
     mediaType: fc.constant('text/plain'),
     agentProfileId: placeholder('profileId'),

@@ -161,7 +161,11 @@ t.test('a report that is not intact is a conflict, and the others are read all t
 t.test('a promotion is assessed by itself', async (test) => {
   const place = await createPlace(sql);
   await openJobs(test, app.database.url, { STORAGE_URL: app.config.storageUrl });
-  const body = { scope: 'organization', documents: [{ kind: 'facts', path: 'a.json', entries: [{ key: 'k' }] }] };
+  const body = {
+    scope: 'organization',
+    baseRevision: 0,
+    documents: [{ kind: 'facts', path: 'a.json', entries: [{ key: 'k' }] }],
+  };
   expectSuccess(await app.service.post(agentPath(place, '/context/promotions'), body), 201);
   await until('there is a report', async () => (await health(place)).initialized);
   const report = await health(place);

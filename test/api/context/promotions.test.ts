@@ -123,6 +123,8 @@ t.test('what is refused leaves neither a revision nor a file', async (test) => {
   for (const [fields, expected] of refused) test.equal(refusalOf(await promote(place, fields)), expected);
   const invalid: Fields[] = [
     { documents: [] },
+    { documents: undefined, removePaths: ['a'] },
+    { baseRevision: undefined },
     { documents: [facts('a'), facts('a')] },
     { removePaths: ['facts.json'] },
     { scope: 'sales' },
@@ -176,7 +178,7 @@ t.test('a promotion sent again under its Idempotency-Key is the same', async (te
   const send = () =>
     app.service.post<Revision>(
       agentPath(place, '/context/promotions'),
-      { scope: 'organization', documents: [facts()] },
+      { scope: 'organization', baseRevision: null, documents: [facts()] },
       { headers: { 'idempotency-key': 'one' } },
     );
   const first = expectSuccess(await send(), 201);
