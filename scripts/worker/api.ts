@@ -90,6 +90,7 @@ const inputSchema = z.looseObject({
 });
 export type Input = z.output<typeof inputSchema>;
 
+const versionsSchema = z.looseObject({ version: z.int(), graphRevision: z.int() });
 const statusSchema = z.looseObject({ status: z.string() });
 
 export type LogEntry = Readonly<{
@@ -103,6 +104,9 @@ export type LogEntry = Readonly<{
 
 /** The run that a call is about, and the token that fences it. */
 export type Lease = Readonly<{ organizationId: string; runId: string; leaseToken: string }>;
+
+/** Whoever acts with the token of a run, and about which task. */
+type AsAgent = Readonly<{ organizationId: string; taskId: string; token: string }>;
 
 type Call = Readonly<{ signal: AbortSignal; timeoutMs?: number }>;
 
@@ -181,6 +185,18 @@ export function workerApi(options: Readonly<{ url: string; token: string }>) {
     logs: (lease: Lease, entries: readonly LogEntry[], call: Call) => status(lease, 'logs', { entries }, call),
     complete: (lease: Lease, body: object, call: Call) => status(lease, 'complete', body, call),
     fail: (lease: Lease, body: object, call: Call) => status(lease, 'fail', body, call),
+    /** A task as the agent of a run reads it, with the run's own token. */
+    async taskAsAgent({ organizationId, taskId, token }: AsAgent, call: Call) {
+      const path = `/internal/agent/organizations/${organizationId}/tasks/${taskId}`;
+      const init = { headers: { authorization: `Bearer ${token}` } };
+      return (await ask(path, init, versionsSchema, call)).answer;
+    },
+    /** Hands in the outcome of the run. Sent again with the same key, it is the same outcome. */
+    async stageOutcome({ organizationId, taskId, token }: AsAgent, body: object, call: Call): Promise<void> {
+      const path = `/internal/agent/organizations/${organizationId}/tasks/${taskId}/outcomes`;
+      const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` };
+      await ask(path, { method: 'POST', headers, body: JSON.stringify(body) }, z.looseObject({}), call);
+    },
     async inputs(lease: Lease, call: Call): Promise<Input[]> {
       const schema = z.looseObject({ files: z.array(inputSchema) });
       const { answer } = await ask(ofRun(lease, 'inputs'), { headers: fenceHeaders(lease) }, schema, call);

@@ -2,6 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { ApiError, type Lease, mayBeSentAgain } from './api.ts';
 import type { CommandEnd } from './command.ts';
 import type { HeldLease } from './lease.ts';
+import { handInOutcome, OutcomeError } from './outcome.ts';
 import { ResultError, readResult, readUsage, type Usage } from './result.ts';
 import { retrying } from './retry.ts';
 import { handIn, type Run } from './steps.ts';
@@ -31,6 +32,7 @@ export async function endingOf(run: Run, end: CommandEnd): Promise<Ending> {
   }
   const files = await handIn(run);
   if (result.kind !== 'completed') return { kind: 'complete', result };
+  await handInOutcome(run);
   const summary = result.summary ?? `The command succeeded and handed in ${files.length} files.`;
   return { kind: 'complete', result: { kind: 'completed', summary, artifacts: files.map(({ path }) => ({ path })) } };
 }
@@ -47,6 +49,7 @@ export function endingOfError(error: unknown, held: HeldLease): Ending {
     return { kind: 'fail', code, message: message.slice(0, 500), retryable: true };
   };
   if (error instanceof WorkspaceError) return fail('workspace_failed', error.message);
+  if (error instanceof OutcomeError) return fail('outcome_refused', error.message);
   if (error instanceof ResultError) return fail('result_invalid', error.message);
   if (error instanceof ApiError) return fail('worker_error', error.message);
   // The message of a system error names paths of this machine, which are nobody else's business.

@@ -23,6 +23,13 @@ Takes run requests of tasks from Business Runner and runs COMMAND (by /bin/sh) f
 
 Exit status 0 completes the run with the files as its artifacts; any other fails it, and it is tried again.
 
+BUSINESS_RUNNER_MODE says what the run is for. execute: do the task. plan: decide what is below an initiative.
+verify: judge a result of somebody else. What stands is in $INPUT_DIR/task.json then, with what came of the tasks below,
+and the files to judge are below $INPUT_DIR/outputs. The decision is written, and the worker hands it in:
+
+  PLAN_FILE           {"operations": [{"op": "create_task", "key": "a", "title": "…", "ownerProfileKey": "…"}, …]}
+  VERDICT_FILE        {"verdict": "passed" or "failed", "summary": "…", "evidence": [{"kind": "note", "text": "…"}, …]}
+
 It answers chats too, with BUSINESS_RUNNER_MODE=chat. What COMMAND writes to its standard output is the answer, shown while
 it comes; exit status 0 completes it, any other fails it:
 

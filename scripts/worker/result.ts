@@ -20,6 +20,17 @@ const resultSchema = z.discriminatedUnion('kind', [
 ]);
 export type CommandResult = z.output<typeof resultSchema>;
 
+const planSchema = z.strictObject({ operations: z.array(z.looseObject({ op: z.string() })) });
+const verdictSchema = z.strictObject({
+  verdict: z.enum(['passed', 'failed']),
+  summary: z.string(),
+  evidence: z.array(z.looseObject({ kind: z.string() })).optional(),
+});
+/** What a plan or verify run comes to; the API judges what is in it. */
+export type Outcome =
+  | ({ kind: 'plan' } & z.output<typeof planSchema>)
+  | ({ kind: 'verification' } & z.output<typeof verdictSchema>);
+
 const count = z.int().min(0).optional();
 const usageSchema = z.strictObject({
   inputTokens: count,
@@ -67,6 +78,18 @@ export async function readEnd<S extends z.ZodType>(file: string, schema: S): Pro
 /** The same of a task. @throws ResultError */
 export function readResult(file: string): Promise<CommandResult> {
   return readEnd(file, resultSchema);
+}
+
+/** The plan that the command wrote, null without one. @throws ResultError */
+export async function readPlan(file: string): Promise<Outcome | null> {
+  const value = await readJson(file, 'PLAN_FILE');
+  return value === undefined ? null : { kind: 'plan', ...check(planSchema, value, 'PLAN_FILE') };
+}
+
+/** The verdict that the command wrote, null without one. @throws ResultError */
+export async function readVerdict(file: string): Promise<Outcome | null> {
+  const value = await readJson(file, 'VERDICT_FILE');
+  return value === undefined ? null : { kind: 'verification', ...check(verdictSchema, value, 'VERDICT_FILE') };
 }
 
 /** What the command says that it used. @throws ResultError */

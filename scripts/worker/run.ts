@@ -67,7 +67,11 @@ async function perform(run: Run): Promise<boolean> {
   try {
     const { ending, command } = await work(run);
     const status = await report(run, ending, command);
-    const refused = status === 'failed' ? ': the result does not meet the acceptance criteria' : '';
+    const unmet =
+      claim.mode === 'execute'
+        ? 'the result does not meet the acceptance criteria'
+        : `the ${claim.mode === 'plan' ? 'plan' : 'verdict'} is missing, or does not fit any more`;
+    const refused = status === 'failed' ? `: ${unmet}` : '';
     const why = ending.kind === 'fail' ? `: ${ending.message}` : refused;
     tools.say(`${claim.task.identifier}  ${status}${why} (${seconds(performance.now() - begun)})`);
     return status === 'succeeded';

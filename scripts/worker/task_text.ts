@@ -25,6 +25,27 @@ function failureTexts(claim: Claim): string[] {
   return (Array.isArray(checks) ? checks : []).map((check) => String(objectOf(check)['summary']));
 }
 
+function childTexts(claim: Claim): string[] {
+  const children = objectOf(claim.task.state)['children'];
+  return (Array.isArray(children) ? children : []).map((given) => {
+    const { identifier, title, status, summary, error } = objectOf(given);
+    const more = objectOf(error)['message'] ?? summary;
+    return `${identifier} ${title}: ${status}${more ? `, ${more}` : ''}`;
+  });
+}
+
+function replanTexts(claim: Claim): string[] {
+  const { reason, taskId, error } = objectOf(objectOf(claim.task.state)['replan']);
+  if (reason === undefined) return [];
+  return [[reason, taskId, objectOf(error)['message']].filter((part) => part !== undefined).join(', ')];
+}
+
+const TO_DO: Readonly<Record<string, string>> = {
+  plan: 'Decide which tasks lead there, and write them to `plan.json` (`PLAN_FILE`).',
+  verify:
+    'Judge the result in `inputs/task.json` and the files below `inputs/outputs/`, and write `verdict.json` (`VERDICT_FILE`).',
+};
+
 /** The task as a page to read: TASK.md. */
 export function taskText(claim: Claim, inputs: readonly Input[]): string {
   const { task, attempt, agentProfile } = claim;
@@ -41,6 +62,9 @@ export function taskText(claim: Claim, inputs: readonly Input[]): string {
     ...list('Input files', files),
     ...list('It is done when', (task.spec.acceptanceCriteria ?? []).map(criterionText)),
     ...list('The last result was refused because', failureTexts(claim)),
+    ...list('It is planned again because', replanTexts(claim)),
+    ...list('Below it so far', childTexts(claim)),
+    ...(TO_DO[claim.mode] ? [TO_DO[claim.mode], ''] : []),
     'Everything below `outputs/` is handed in. `task.json` has all of the task.',
     '',
   ];

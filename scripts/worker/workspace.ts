@@ -15,6 +15,9 @@ export type Workspace = Readonly<{
   outputs: string;
   progressFile: string;
   resultFile: string;
+  /** What a plan or verify run decides. */
+  planFile: string;
+  verdictFile: string;
   usageFile: string;
 }>;
 
@@ -47,6 +50,8 @@ export function workspaceAt(scratch: string, runId: string): Workspace {
     outputs: at('outputs'),
     progressFile: at('progress.log'),
     resultFile: at('result.json'),
+    planFile: at('plan.json'),
+    verdictFile: at('verdict.json'),
     usageFile: at('usage.json'),
   };
 }

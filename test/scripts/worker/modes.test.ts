@@ -1,0 +1,119 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import t, { type Test } from 'tap';
+import type { Task } from '../../../api/resources/task.ts';
+import { workerApi } from '../../../scripts/worker/api.ts';
+import { workLoop } from '../../../scripts/worker/loop.ts';
+import { readOptions } from '../../../scripts/worker/options.ts';
+import { makeTask, ownerPath, readTask, sqlOf } from '../../support/api_fixtures.ts';
+import { SERVICE_TOKEN, startTestApp } from '../../support/app.ts';
+import { createPlace, createSecondProfile, type Place } from '../../support/fixtures.ts';
+import { brokenInvariants } from '../../support/invariants.ts';
+import { until } from '../../support/wait.ts';
+
+t.setTimeout(180_000);
+
+const app = await startTestApp(t);
+const sql = sqlOf(app);
+
+/** An operator that verifies what a department makes. */
+async function places(): Promise<Place> {
+  const operator = await createPlace(sql, { key: 'operator', maxConcurrentRuns: 5 });
+  return createSecondProfile(sql, operator, { key: 'growth', kind: 'department', maxConcurrentRuns: 5 });
+}
+
+/** The reference worker, with a script for what it does, until `reached`. */
+async function work(t: Test, place: Place, script: string, reached: () => Promise<boolean>): Promise<string> {
+  const scratch = await mkdtemp(path.join(tmpdir(), 'worker-modes-test-'));
+  const file = path.join(scratch, 'agent.mjs');
+  await writeFile(
+    file,
+    `import { readFileSync, writeFileSync, existsSync } from 'node:fs';\nconst env = process.env;\n${script}`,
+  );
+  const argv = [
+    '--exec',
+    `'${process.execPath}' '${file}'`,
+    '--url',
+    app.url,
+    '--token',
+    SERVICE_TOKEN,
+    '--kind',
+    'task',
+  ];
+  const options = readOptions([
+    ...argv,
+    '--organization',
+    place.organizationId,
+    '--scratch',
+    path.join(scratch, 'runs'),
+  ]);
+  if (!options) throw new Error('no options');
+  const drain = new AbortController();
+  const lines: string[] = [];
+  const tools = { api: workerApi(options), options, say: (line: string) => void lines.push(line) };
+  const working = workLoop({ ...tools, drain: drain.signal, stop: drain.signal });
+  t.teardown(async () => {
+    drain.abort();
+    await working;
+    await rm(scratch, { recursive: true, force: true });
+  });
+  await until('the worker gets there', reached, 60_000).catch((error: unknown) => {
+    throw new Error(`${error}\n${lines.join('\n')}`);
+  });
+  return lines.join('\n');
+}
+
+const write = (name: string, value: string) => `writeFileSync(env.${name}, JSON.stringify(${value}));`;
+const isOver = (place: Place, task: Task) => async () => (await readTask(app, place, task.id)).status === 'completed';
+
+t.test('an initiative is planned, its tasks are done, verified where they ask for it, and it completes', async (t) => {
+  const place = await places();
+  const task = await makeTask(app, place, { kind: 'initiative', title: 'Quarter' });
+  const script = `
+    const brief = existsSync(env.INPUT_DIR + '/task.json') ? JSON.parse(readFileSync(env.INPUT_DIR + '/task.json')) : {};
+    if (env.BUSINESS_RUNNER_MODE === 'plan') {
+      ${write(
+        'PLAN_FILE',
+        `{ operations: [
+          { op: 'create_task', key: 'a', title: 'First' },
+          { op: 'create_task', key: 'b', title: 'Second', dependsOn: ['a'], spec: { verification: 'agent' } } ] }`,
+      )}
+    } else if (env.BUSINESS_RUNNER_MODE === 'verify') {
+      const text = readFileSync(env.INPUT_DIR + '/outputs/a.txt', 'utf8');
+      const verdict = brief.contract ? 'passed' : 'failed';
+      ${write('VERDICT_FILE', `{ verdict, summary: 'Read ' + text, evidence: [{ kind: 'note', text }] }`)}
+    } else writeFileSync(env.OUTPUT_DIR + '/a.txt', 'done');`;
+  const said = await work(t, place, script, isOver(place, task));
+  t.match(said, /handed in: a plan of 2 operations/);
+  t.match(said, /handed in: failed/);
+  t.match(said, /handed in: passed/);
+  const { data: below } = await app.owner.get<Task[]>(ownerPath(place, `/tasks?parentId=${task.id}`));
+  const second = below.find((child) => child.title === 'Second');
+  t.match(second, {
+    status: 'completed',
+    agentRunCount: 4,
+    result: { completion: { checks: [{ evaluator: 'agent', status: 'passed', summary: 'Read done' }] } },
+  });
+});
+
+t.test('a plan that is refused, or missing, fails its run with the reason', async (t) => {
+  for (const [written, code] of [
+    [
+      write('PLAN_FILE', `{ operations: [{ op: 'create_task', key: 'a', title: 'A', dependsOn: ['T-99'] }] }`),
+      'outcome_refused',
+    ],
+    [write('PLAN_FILE', `{ steps: [] }`), 'result_invalid'],
+    ['', 'outcome_missing'],
+  ] as const) {
+    const place = await places();
+    const task = await makeTask(app, place, { kind: 'initiative', spec: { budget: { maxAttemptsPerPhase: 1 } } });
+    const failed = async () => (await readTask(app, place, task.id)).status === 'failed';
+    await work(t, place, written, failed);
+    t.match(await readTask(app, place, task.id), { state: { error: { code } } });
+  }
+});
+
+t.test('the database is consistent after all of it', async (t) => {
+  t.same(await brokenInvariants(sql), {});
+});
