@@ -32,8 +32,9 @@ export type StoredBytes = Readonly<{
 const CHECKED_FIRST_BYTES = 4_194_304;
 
 function contentType(mediaType: string): string {
-  // Text is checked to be UTF-8 when it is stored; without the parameter clients fall back to Latin-1.
-  return mediaType.startsWith('text/') ? `${mediaType}; charset=utf-8` : mediaType;
+  // Text is checked to be UTF-8 when it is stored; without the parameter clients fall back to Latin-1. Pages of websites
+  // are kept as they were sent, and say which charset that is.
+  return mediaType.startsWith('text/') && !mediaType.includes(';') ? `${mediaType}; charset=utf-8` : mediaType;
 }
 
 function missing(): Problem {

@@ -148,16 +148,20 @@ async function askModel(call: Call, pages: readonly KeptPage[]): Promise<Answere
     const { url, title, text, description } = page;
     return { sourceId: placeOf(index), origin: url, title, text: [description ?? '', text].join('\n') };
   });
-  const known = body.question === undefined ? [] : await readEvidence(call, organizationId, undefined, signal);
+  const late = AbortSignal.timeout(MODEL_MS);
+  const ends = AbortSignal.any([signal, late]);
   const client = createWebClient({ allowPrivateAddresses: true });
   try {
-    const limits = { question: body.question, signal, totalMs: MODEL_MS };
+    const known = body.question === undefined ? [] : await readEvidence(call, organizationId, undefined, ends);
+    const limits = { question: body.question, signal: ends, totalMs: MODEL_MS };
     const { claims, dropped } = await summarize(client, config.researchModel, [...read, ...known], limits);
     const message = `${dropped.length} claims named no evidence and were left out.`;
     return { claims, warnings: dropped.length > 0 ? [{ code: 'claims_without_evidence', message }] : [] };
   } catch (error) {
-    if (!(error instanceof ModelError)) throw error;
-    return { claims: [], warnings: [{ code: 'summary_failed', message: error.message }] };
+    signal.throwIfAborted();
+    if (!late.aborted && !(error instanceof ModelError)) throw error;
+    const message = error instanceof ModelError ? error.message : 'The model did not answer in time.';
+    return { claims: [], warnings: [{ code: 'summary_failed', message }] };
   } finally {
     await client.close();
   }

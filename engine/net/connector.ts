@@ -1,4 +1,4 @@
-import { lookup } from 'node:dns/promises';
+import { lookup, Resolver } from 'node:dns/promises';
 import { isIP, type Socket } from 'node:net';
 import { buildConnector } from 'undici';
 import { NetError } from './errors.ts';
@@ -6,9 +6,26 @@ import { NetError } from './errors.ts';
 /** All addresses of a name. */
 export type Resolve = (name: string) => Promise<readonly string[]>;
 
-/** As all programs of this machine see the name: hosts file, search domains, DNS. */
-export async function resolveName(name: string): Promise<readonly string[]> {
-  return (await lookup(name, { all: true })).map(({ address }) => address);
+const DNS = { timeout: 2_000, tries: 2 } as const;
+
+/**
+ * Asks DNS, each question bounded in time. What DNS does not know (the hosts file, search domains) is looked up as all
+ * programs of this machine do: that takes a thread of the pool that files are read with, so a name whose server is
+ * silent on purpose must not get so far.
+ * @param servers in place of the machine's, as `address:port`
+ */
+export function nameResolver(servers?: readonly string[]): Resolve {
+  return async (name) => {
+    const resolver = new Resolver(DNS);
+    if (servers) resolver.setServers(servers);
+    const answers = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
+    const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+    if (addresses.length > 0) return addresses;
+    for (const answer of answers) {
+      if (answer.status === 'rejected' && answer.reason?.code === 'ETIMEOUT') throw answer.reason;
+    }
+    return (await lookup(name, { all: true })).map(({ address }) => address);
+  };
 }
 
 /** A name with many addresses is not a reason to try for minutes. */

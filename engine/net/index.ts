@@ -1,5 +1,5 @@
 export { isPublicAddress } from './address.ts';
-export type { Resolve } from './connector.ts';
+export { nameResolver, type Resolve } from './connector.ts';
 export { NetError, type NetReason } from './errors.ts';
 export { parseUrl } from './url.ts';
 export {

@@ -1,7 +1,7 @@
 import { Agent, type Dispatcher, request } from 'undici';
 import { isPublicAddress } from './address.ts';
 import { boundedBody } from './body.ts';
-import { checkedConnector, type Resolve, resolveName } from './connector.ts';
+import { checkedConnector, nameResolver, type Resolve } from './connector.ts';
 import { NetError, netError } from './errors.ts';
 import { parseUrl } from './url.ts';
 
@@ -74,7 +74,7 @@ function deadline(ms: number, error: () => NetError): { signal: AbortSignal; cle
 
 /** A client for addresses that users choose (design/providers.md, trap 3). */
 export function createWebClient(options: WebClientOptions = {}): WebClient {
-  const { resolve = resolveName, connectMs = 5_000, ca } = options;
+  const { resolve = nameResolver(), connectMs = 5_000, ca } = options;
   const allows = options.allowPrivateAddresses ? () => true : (options.allows ?? isPublicAddress);
   const agent = new Agent({
     connect: checkedConnector({ resolve, allows, timeoutMs: connectMs, ca }),

@@ -19,8 +19,16 @@ import type { Task, TaskContext } from '../task.ts';
 
 /** Tries of one job, crashes included, before the attempt fails and a person is told: about half a minute. */
 const TRIES = 4;
+/** A job that kills its process each time never says that it failed. */
+const DEADLY_TRIES = 8;
 const MODEL_TRIES = 2;
 const REPORTED = 3;
+
+const OURS = {
+  code: 'internal_error',
+  message: 'The research failed on our side. Retry it in a few minutes.',
+  retryable: true,
+} as const;
 
 const begunSchema = z.object({
   onboarding: z
@@ -151,6 +159,11 @@ export const onboardingsResearch: Task<'onboardings__research'> = async (payload
   const args = { p_organization_id: organizationId, p_generation: generation };
   const { onboarding: begun } = await call(db, 'onboarding_research_begin', args, begunSchema);
   if (!begun) return 'done';
+  if (context.attempt > DEADLY_TRIES) {
+    log.error({ organizationId, generation }, 'the research of an onboarding does not come to an end');
+    await finish(context, payload, { status: 'failed', error: OURS });
+    return 'done';
+  }
   const late = AbortSignal.timeout(config.researchSeconds * 1_000);
   const web = createWebClient({ allowPrivateAddresses: config.allowPrivateAddresses });
   try {
@@ -164,10 +177,9 @@ export const onboardingsResearch: Task<'onboardings__research'> = async (payload
     if (signal.aborted) return 'unfinished';
     if (!late.aborted && context.attempt < TRIES) throw error;
     log.error({ err: error, organizationId, generation }, 'the research of an onboarding has failed');
-    const failure = late.aborted
-      ? { code: 'timed_out', message: `The research took longer than ${config.researchSeconds} seconds. Retry it.` }
-      : { code: 'internal_error', message: 'The research failed on our side. Retry it in a few minutes.' };
-    await finish(context, payload, { status: 'failed', error: { ...failure, retryable: true } });
+    const message = `The research took longer than ${config.researchSeconds} seconds. Retry it.`;
+    const failure = late.aborted ? { code: 'timed_out', message, retryable: true } : OURS;
+    await finish(context, payload, { status: 'failed', error: failure });
     return 'done';
   } finally {
     await web.close();

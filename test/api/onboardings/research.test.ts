@@ -77,6 +77,21 @@ t.test('pages are kept as evidence, found again, and the review is computed anew
   t.equal(await stored(before), files, 'nothing is doubled');
 });
 
+t.test('evidence is served as the website sent it', async (t) => {
+  const latin = Buffer.from(html('Café'), 'latin1');
+  const { origin } = await openSite(t, (req, res) => {
+    if (req.url === '/robots.txt') return void res.writeHead(404).end();
+    res.setHeader('content-type', 'text/html; Charset=ISO-8859-1').end(latin);
+  });
+  const onboarding = await inState(app, 'review');
+  const { evidence } = answered(await (await inChat(onboarding)).research({ urls: [origin] }));
+  t.equal(evidence[0]?.title, 'Café');
+  const path = `/organizations/${onboarding.organizationId}/context/sources/${evidence[0]?.sourceId}/content`;
+  const content = await app.owner.fetch(path);
+  t.equal(content.headers.get('content-type'), 'text/html; charset=iso-8859-1');
+  t.same(Buffer.from(await content.arrayBuffer()), latin);
+});
+
 t.test('a model answers from the evidence, new and old', async (t) => {
   const { origin } = await openSite(t, site);
   const model = await openModel(t, ({ body }) => {

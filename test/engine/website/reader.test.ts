@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http';
 import t from 'tap';
-import { domainBlocker, type PageBytes } from '../../../engine/website/index.ts';
+import { createPageReader, domainBlocker, type PageBytes } from '../../../engine/website/index.ts';
 import { openForbidden, openSite, PUBLIC } from '../net/support.ts';
 import { type Answer, html, openClient, readAll } from './support.ts';
 
@@ -89,6 +89,21 @@ t.test('robots.txt is respected', async (t) => {
   t.equal((await readAll(client, site.origin)).pages, 3, 'forbidden is none');
   answers['/robots.txt'] = `${'# filler\n'.repeat(60_000)}User-agent: *\nDisallow: /`;
   t.equal((await readAll(client, site.origin)).pages, 3, 'what lies beyond 500 KiB does not count');
+});
+
+t.test('the pause that robots.txt asks for is kept, up to ten seconds', async (t) => {
+  for (const [asked, pauseMs] of [
+    ['0.05', 50],
+    ['3600', 10_000],
+    ['-1', 0],
+    ['soon', 0],
+  ] as const) {
+    const site = await openSite(t, pages({ '/robots.txt': `User-agent: *\nCrawl-delay: ${asked}`, '/': html('Home') }));
+    const reader = createPageReader({ client });
+    t.equal(await reader.delayMs(site.origin), 0, 'nothing is known yet');
+    await reader.open(site.origin, { maxBytes: 10_000, totalMs: 10_000 });
+    t.equal(await reader.delayMs(`${site.origin}/a`), pauseMs, asked);
+  }
 });
 
 t.test('pages that are other pages are kept once', async (t) => {

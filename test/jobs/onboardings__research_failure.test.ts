@@ -1,11 +1,10 @@
 import t from 'tap';
 import { openSite } from '../engine/net/support.ts';
-import { openFolder } from '../support/folders.ts';
-import { placeOf, publishCatalog, read } from '../support/onboarding_fixtures.ts';
+import { publishCatalog } from '../support/onboarding_fixtures.ts';
 import { openSql, transition } from '../support/transitions.ts';
 import { until } from '../support/wait.ts';
-import { codes, ended, evidenceOf, PRIVATE, pathsOf, shop, start } from './research_support.ts';
-import { openJobs, queued, spawnJobs } from './support.ts';
+import { ended, evidenceOf, PRIVATE, pathsOf, shop, start } from './research_support.ts';
+import { openJobs, queued } from './support.ts';
 
 const sql = await openSql(t);
 await publishCatalog(sql);
@@ -65,58 +64,14 @@ t.test('an attempt that fails on our side is tried again, then failed; the retry
   t.equal(await stored(), storedBefore + 1, 'and no bytes lie there twice');
 });
 
-t.test('kill -9 in the middle: another process goes on, and the evidence is whole', async (t) => {
-  let hold = true;
-  const site = await openSite(
-    t,
-    shop((path) => (path === '/prices' && hold ? new Promise(() => {}) : undefined)),
-  );
-  const folder = await openFolder(t);
-  const settings = { ...PRIVATE, STORAGE_URL: `file://${folder}/files` };
+t.test('a job that its process never survives is given up', async (t) => {
+  const site = await openSite(t, shop());
   const onboarding = await start(sql, { website: site.origin });
-  const first = await spawnJobs(t, sql.url, settings);
-  await until('it reads the third page', () => site.paths.includes('/prices'));
-  await first.kill('SIGKILL');
-  hold = false;
-  const before = await evidenceOf(sql, onboarding);
-  t.same(
-    before.map(({ title }) => title),
-    ['Acme', 'About Acme'],
+  await sql.owner.query(
+    `update graphile_worker._private_jobs set attempts = 8
+     where id in (select id from graphile_worker.jobs where task_identifier = 'onboardings__research')`,
   );
-  t.match(await read(sql, placeOf(onboarding)), { status: 'researching', research_status: 'running' });
-
-  const second = await spawnJobs(t, sql.url, settings);
-  const done = await ended(sql, onboarding, 30_000);
-  t.match(done, { status: 'review', research_attempts: 1 });
-  t.same(codes(done), []);
-  const after = await evidenceOf(sql, done);
-  t.same(after.slice(0, 2), before);
-  t.same(
-    after.map(({ title }) => title),
-    ['Acme', 'About Acme', 'Prices'],
-  );
-  t.same(pathsOf(site), ['/', '/about', '/prices', '/prices'], 'no page that was kept is asked for again');
-  t.equal(done.findings.length, 2);
-  await second.kill('SIGTERM');
-});
-
-t.test('a stop in the middle leaves the attempt to the next process', async (t) => {
-  let hold = true;
-  const site = await openSite(
-    t,
-    shop((path) => (path === '/prices' && hold ? new Promise(() => {}) : undefined)),
-  );
-  const folder = await openFolder(t);
-  const settings = { ...PRIVATE, STORAGE_URL: `file://${folder}/files` };
-  const onboarding = await start(sql, { website: site.origin });
-  const first = await spawnJobs(t, sql.url, settings);
-  await until('it reads the third page', () => site.paths.includes('/prices'));
-  t.equal(await first.kill('SIGTERM'), 0);
-  hold = false;
-  t.match(await read(sql, placeOf(onboarding)), { status: 'researching' });
-  const second = await spawnJobs(t, sql.url, settings);
-  const done = await ended(sql, onboarding);
-  t.match(done, { status: 'review', research_attempts: 1 });
-  t.equal((await evidenceOf(sql, done)).length, 3);
-  await second.kill('SIGTERM');
+  await openJobs(t, sql.url, PRIVATE);
+  t.match(await ended(sql, onboarding), { status: 'research_failed', research_error: { code: 'internal_error' } });
+  t.equal(site.connections(), 0);
 });
