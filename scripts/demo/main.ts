@@ -8,6 +8,7 @@ import { workerApi } from '../worker/api.ts';
 import { workLoop } from '../worker/loop.ts';
 import { OptionsError, ownerToken, readOptions } from '../worker/options.ts';
 import { CHAT_COMMAND, demoChat } from './chat.ts';
+import { demoOnboarding } from './onboarding.ts';
 import { demoOrganization } from './organization.ts';
 import { type DemoTask, type OwnerApi, OwnerApiError, ownerApi } from './owner_api.ts';
 import { DEMO_COMMAND, demoTasks } from './tasks.ts';
@@ -18,8 +19,8 @@ const LONGEST_MS = 60_000;
 const USAGE = `npm run demo [-- options]
 
 Shows finished work within a minute, on a Business Runner that npm start runs in another terminal: a demo organization,
-two tasks with a sales file, a question in a chat whose answer is shown while it is written, and the workers for both. It
-may be run again and again.
+two tasks with a sales file, a question in a chat whose answer is shown while it is written, and the workers for both; then
+an organization that is onboarded from a website and two files. It may be run again and again.
 
   --url URL           the API (http://127.0.0.1:3000)
   --token-file FILE   file with the service token (the one that npm start made, .data/agent-service-token)
@@ -128,6 +129,11 @@ async function demo(url: string, tokenFile: string | undefined): Promise<void> {
     await working;
     await show(api, url, organizationId, finished);
     await chat(api, place, performance.now() + LONGEST_MS);
+    out();
+    const paths = await demoOnboarding(api, { say, deadline: performance.now() + LONGEST_MS });
+    for (const [index, path] of paths.entries()) {
+      out(`  ${(index === 0 ? 'onboarded' : 'it knows').padEnd(12)} ${url}${path}`);
+    }
     out(`  the API      ${url}/docs`);
     process.stdout.write(`\nDone in ${((performance.now() - begun) / 1000).toFixed(1)} s.\n`);
   } finally {

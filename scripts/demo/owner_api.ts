@@ -29,11 +29,37 @@ const taskSchema = z.looseObject({
   identifier: z.string(),
   title: z.string(),
   status: z.string(),
-  state: z.looseObject({ contract: z.looseObject({ checks: z.array(checkSchema) }).optional() }),
+  state: z.looseObject({
+    blockers: z.array(z.looseObject({ kind: z.string(), taskId: z.string().optional() })),
+    contract: z.looseObject({ checks: z.array(checkSchema) }).optional(),
+  }),
   result: resultSchema.nullable(),
 });
 export type DemoTask = z.output<typeof taskSchema>;
 
+const onboardingSchema = z.looseObject({
+  organizationId: z.string(),
+  status: z.string(),
+  generation: z.int(),
+  research: z.looseObject({
+    error: z.looseObject({ message: z.string() }).nullable(),
+    findings: z.array(z.looseObject({ claim: z.string() })),
+  }),
+  review: z
+    .looseObject({
+      sha256: z.string(),
+      warnings: z.array(z.looseObject({ code: z.string(), message: z.string() })),
+    })
+    .nullable(),
+});
+export type DemoOnboarding = z.output<typeof onboardingSchema>;
+
+const itemSchema = z.looseObject({
+  id: z.string(),
+  taskId: z.string().nullable(),
+  body: z.string(),
+  options: z.array(z.string()),
+});
 const createdSchema = z.looseObject({ id: z.string() });
 const sentSchema = z.looseObject({ assistantMessage: createdSchema });
 
@@ -66,6 +92,7 @@ export function ownerApi(options: Readonly<{ url: string; token?: string | undef
   }
 
   const organization = (id: string) => `/organizations/${id}`;
+  const onboarding = (id: string, rest = '') => `${organization(id)}/onboarding${rest}`;
   return {
     /** Throws what fetch throws when nothing answers there. */
     ready: () => request('GET', '/readyz'),
@@ -79,8 +106,29 @@ export function ownerApi(options: Readonly<{ url: string; token?: string | undef
         `${organization(id)}/agent-profiles/provision`,
         { departments },
       ),
+    createOnboarding: (body: object) => ask(onboardingSchema, 'POST', '/organization-onboardings', body),
+    getOnboarding: (id: string) => ask(onboardingSchema, 'GET', onboarding(id)),
+    discardOnboarding: (id: string) => request('DELETE', onboarding(id)),
+    updateSetup: (id: string, body: object) => request('PATCH', onboarding(id, '/setup'), body),
+    putSource: (
+      id: string,
+      file: Readonly<{ id: string; name: string; type: string; kind: string; department?: string }>,
+      bytes: Uint8Array,
+    ) => {
+      const query = new URLSearchParams({ kind: file.kind, fileName: file.name, mediaType: file.type });
+      if (file.department !== undefined) query.set('department', file.department);
+      return request('PUT', `${onboarding(id, `/sources/${file.id}`)}?${query}`, bytes);
+    },
+    startOnboarding: (id: string) => request('POST', onboarding(id, '/start')),
+    completeOnboarding: (id: string, body: object) => request('POST', onboarding(id, '/complete'), body),
     createTask: (id: string, body: object) => ask(taskSchema, 'POST', `${organization(id)}/tasks`, body),
     getTask: (id: string, taskId: string) => ask(taskSchema, 'GET', `${organization(id)}/tasks/${taskId}`),
+    listTasks: (id: string, parentId: string) =>
+      ask(z.array(taskSchema), 'GET', `${organization(id)}/tasks?parentId=${parentId}&sortDirection=asc`),
+    openQuestions: (id: string) =>
+      ask(z.array(itemSchema), 'GET', `${organization(id)}/human-inbox?status=open&kind=question`),
+    respond: (id: string, itemId: string, response: string) =>
+      ask(itemSchema, 'POST', `${organization(id)}/human-inbox/${itemId}/respond`, { response }),
     createChat: (id: string, title: string) => ask(createdSchema, 'POST', `${organization(id)}/chats`, { title }),
     attach: (
       id: string,

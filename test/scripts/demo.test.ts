@@ -7,6 +7,8 @@ import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import { builtinCatalog, catalogRevision } from '../../engine/catalog/index.ts';
 import { GROSS_TOTAL, NET_TOTAL } from '../../scripts/demo/tasks.ts';
+import { PRIVATE } from '../jobs/research_support.ts';
+import { openJobs } from '../jobs/support.ts';
 import { SERVICE_TOKEN, startTestApp } from '../support/app.ts';
 
 // Processes are started, and a machine that is busy takes its time.
@@ -49,6 +51,7 @@ t.test('the totals that the demo asks for are those of the shipped sales', async
 
 t.test('the demo does real work twice over, and one result is refused and mended', async (t) => {
   const { app, argv } = await setUp(t);
+  await openJobs(t, app.database.url, { ...PRIVATE, STORAGE_URL: app.config.storageUrl });
   const first = await demo(...argv);
   t.equal(first.status, 0, first.err);
   t.match(first.out, /T-2 {2}the result was refused: report\.json: expected \/total to be 18780\.36, found 19643\.33/);
@@ -58,7 +61,9 @@ t.test('the demo does real work twice over, and one result is refused and mended
   const [, revisions] = /complete, after (\d+) revisions/.exec(first.out) ?? [];
   t.ok(Number(revisions) > 3, 'the answer came piece by piece');
   const links = [...first.out.matchAll(/http:\/\/\S+/g)].map(([link]) => link);
-  t.equal(links.length, 11);
+  t.equal(links.length, 13);
+  t.match(first.out, /found: The title of 127\.0\.0\.1:\d+ is “Demo Lamp Studio”\./);
+  t.match(first.out, /Demo Lamp Studio is active/);
   for (const link of links) t.equal((await fetch(link)).status, 200, link);
   const report = links.find((link) => link.endsWith('artifacts/0/content')) ?? '';
   t.match(await (await fetch(report)).json(), { total: GROSS_TOTAL, basis: 'gross', byRegion: { north: 3916.1 } });
@@ -66,6 +71,7 @@ t.test('the demo does real work twice over, and one result is refused and mended
   const again = await demo(...argv);
   t.equal(again.status, 0, again.err);
   t.match(again.out, /using the demo organization of last time/);
+  t.match(again.out, /Demo Lamp Studio was onboarded last time/);
   const { rows } = await app.database.owner.query(
     `select status, count(*)::integer as count from app.runs where kind = 'task' group by status order by status`,
   );
