@@ -6,6 +6,7 @@ import { actorOf } from '../resources/actor.ts';
 import { organizationId, taskRef } from '../resources/ids.ts';
 import { taskAnswer, taskSchema } from '../resources/task.ts';
 import { newTaskExample, newTaskSchema } from '../resources/task_changes.ts';
+import { EXPLAIN_DESCRIPTION, explainTask, taskExplanationSchema } from '../resources/task_explanation.ts';
 import { getTaskGraph, taskGraphSchema } from '../resources/task_graph.ts';
 import { taskInputEndpoint } from '../resources/task_input.ts';
 import { getTask, listTasks, taskListQuery } from '../resources/task_list.ts';
@@ -77,6 +78,19 @@ export function taskEndpoints(): readonly Endpoint[] {
       response: { data: taskGraphSchema },
       errors: [{ status: 404, code: 'task_graph_not_found', when: notFound.when }],
       handler: ({ db, params }) => getTaskGraph(db, params.organizationId, params.taskRef),
+    }),
+    endpoint({
+      method: 'get',
+      path: '/organizations/{organizationId}/tasks/{taskRef}/explain',
+      audience: 'owner',
+      tag: 'Tasks',
+      operationId: 'explainTask',
+      summary: 'Tell why a task is not running',
+      description: EXPLAIN_DESCRIPTION,
+      params: { organizationId, taskRef },
+      response: { data: taskExplanationSchema },
+      errors: [notFound],
+      handler: ({ db, params }) => explainTask(db, params.organizationId, params.taskRef),
     }),
     endpoint({
       method: 'post',

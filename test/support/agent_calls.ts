@@ -10,6 +10,7 @@ export function agentReads(client: Client, at: At, ref: string): Calls {
     status: () => client.get(agentPath(at, '/status')),
     list: () => client.get(agentPath(at, '/tasks')),
     task: () => client.get(agentPath(at, `/tasks/${ref}`)),
+    explain: () => client.get(agentPath(at, `/tasks/${ref}/explain`)),
     dependencies: () => client.get(agentPath(at, `/tasks/${ref}/dependencies`)),
     schedules: () => client.get(agentPath(at, '/schedules')),
   };

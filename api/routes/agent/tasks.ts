@@ -13,6 +13,7 @@ import {
   taskPatchSchema,
 } from '../../resources/task_changes.ts';
 import { dependencyAnswer, dependencyListQuery, listDependencies } from '../../resources/task_dependencies.ts';
+import { EXPLAIN_DESCRIPTION, explainTask, taskExplanationSchema } from '../../resources/task_explanation.ts';
 import { taskInputEndpoint } from '../../resources/task_input.ts';
 import { getTask, listTasks, taskListQuery } from '../../resources/task_list.ts';
 
@@ -64,6 +65,18 @@ export function agentTaskEndpoints(): readonly Endpoint[] {
       params: { organizationId, taskRef },
       response: { data: taskSchema },
       handler: ({ db, params }) => getTask(db, params.organizationId, params.taskRef),
+    }),
+    endpoint({
+      method: 'get',
+      path: `${BASE}/{taskRef}/explain`,
+      audience: 'agent',
+      tag: 'Agent tools',
+      operationId: 'explainTaskAsAgent',
+      summary: 'Tell why a task is not running',
+      description: EXPLAIN_DESCRIPTION,
+      params: { organizationId, taskRef },
+      response: { data: taskExplanationSchema },
+      handler: ({ db, params }) => explainTask(db, params.organizationId, params.taskRef),
     }),
     endpoint({
       method: 'patch',

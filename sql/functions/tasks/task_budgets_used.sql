@@ -1,0 +1,26 @@
+-- What task_budget_used says, in detail: the budgets of the task and its ancestors that are used up, nearest first:
+-- [{taskId, identifier, budget, used, allowed}]. Its conditions are those of task_budget_used.
+create or replace function app.task_budgets_used(p_organization_id uuid, p_task_id uuid)
+  returns jsonb
+  language sql stable
+  set search_path = pg_catalog, pg_temp
+as $$
+  with recursive up as (
+    select t.*, 0 as distance from app.tasks t where t.organization_id = p_organization_id and t.id = p_task_id
+    union all
+    select t.*, up.distance + 1 from app.tasks t join up on t.id = up.parent_id
+      where t.organization_id = p_organization_id
+  )
+  select coalesce(jsonb_agg(jsonb_build_object('taskId', up.id,
+      'identifier', up.identifier_scope || '-' || up.identifier_number,
+      'budget', b.budget, 'used', b.used, 'allowed', b.allowed) order by up.distance, b.budget), '[]')
+    from up
+    cross join lateral (values
+      ('maxAgentRuns', up.consumed_agent_run_count::bigint, coalesce((up.spec #>> '{budget,maxAgentRuns}')::bigint,
+        case up.kind when 'initiative' then 500 else 10 end))
+    ) b(budget, used, allowed)
+    where b.used >= b.allowed
+$$;
+
+alter function app.task_budgets_used owner to runner_scoped;
+revoke all on function app.task_budgets_used from public;

@@ -1,0 +1,100 @@
+-- Why a task does not run at this moment, with what a person needs to act: its blockers as task_settle finds them
+-- (task_blockers), or how far its run request has come by the rows that a pull reads (run_requests, dispatch,
+-- dispatch_lanes). A task that could be handed out has the one cause `worker`. A completed one has none.
+-- [{kind, …}]: dependency {taskId}, children {open}, schedule {until}, human {inboxItemId, title}, budget {budgets,
+-- inboxItemId}, profile {agentProfileId, key}, waiting {until, reason}, backoff {until, attempt}, stopped {since},
+-- suspended, organization_capacity {held, capacity}, profile_capacity {agentProfileId, key, held, capacity}, worker
+-- {since}, claimed {until}, dispatch, running {runId, since}, failed {originTaskId, error}, cancelled {originTaskId}.
+create or replace function app.task_causes(p_organization_id uuid, t app.tasks)
+  returns jsonb
+  language plpgsql stable
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_blockers jsonb;
+  v_causes jsonb := '[]';
+  r app.run_requests;
+  d app.dispatch;
+  l app.dispatch_lanes;
+  v_key text;
+begin
+  if t.status = 'completed' then
+    return v_causes;
+  end if;
+  if t.phase = 'closed' then
+    return jsonb_build_array(jsonb_strip_nulls(jsonb_build_object('kind', t.status, 'originTaskId', t.failure_origin_id,
+      'error', t.error)));
+  end if;
+  if t.status = 'running' then
+    return jsonb_build_array(jsonb_build_object('kind', 'running', 'runId', t.active_run_id, 'since',
+      (select u.started_at from app.runs u where u.organization_id = p_organization_id and u.id = t.active_run_id)));
+  end if;
+  if t.status = 'waiting' then
+    return jsonb_build_array(jsonb_strip_nulls(jsonb_build_object('kind', 'waiting', 'until', t.waiting_until,
+      'reason', t.waiting_reason)));
+  end if;
+
+  v_blockers := app.task_blockers(p_organization_id, t);
+  if v_blockers <> '[]' then
+    return (
+      select jsonb_agg(jsonb_strip_nulls(b.blocker || case b.blocker ->> 'kind'
+        when 'children' then jsonb_build_object('open', (select count(*) from app.tasks c
+          where c.organization_id = p_organization_id and c.parent_id = t.id
+            and c.status in ('pending', 'blocked', 'running', 'waiting')))
+        when 'human' then jsonb_build_object('title', (select i.title from app.human_inbox_items i
+          where i.organization_id = p_organization_id and i.id = (b.blocker ->> 'inboxItemId')::uuid))
+        when 'budget' then jsonb_build_object(
+          'budgets', case when t.replan ? 'asked' then jsonb_build_array(jsonb_build_object('taskId', t.id,
+              'identifier', t.identifier_scope || '-' || t.identifier_number, 'budget', 'maxReplans',
+              'used', t.replan_count, 'allowed', coalesce((t.spec #>> '{budget,maxReplans}')::integer, 2)))
+            else app.task_budgets_used(p_organization_id, t.id) end,
+          'inboxItemId', (select i.id from app.human_inbox_items i where i.organization_id = p_organization_id
+            and i.task_id = t.id and i.status = 'open' and i.purpose = 'budget'))
+        when 'profile' then (select jsonb_build_object('agentProfileId', p.id, 'key', p.key, 'status', p.status)
+          from app.agent_profiles p where p.organization_id = p_organization_id and p.id = t.owner_agent_profile_id)
+        else '{}' end) order by b.place)
+      from jsonb_array_elements(v_blockers) with ordinality b(blocker, place));
+  end if;
+
+  select * into r from app.run_requests q
+    where q.organization_id = p_organization_id and q.task_id = t.id and q.cancel_requested_at is null
+      and q.state in ('queued', 'published', 'leased');
+  if t.status = 'blocked' or not found then
+    -- The last blocker has gone by the clock, and the dispatch job has not looked yet.
+    return '[{"kind": "dispatch"}]';
+  end if;
+  if r.state = 'leased' then
+    return jsonb_build_array(jsonb_build_object('kind', 'claimed', 'until', r.lease_expires_at));
+  end if;
+  select * into d from app.dispatch where organization_id = p_organization_id and kind = r.kind;
+  select * into l from app.dispatch_lanes
+    where organization_id = p_organization_id and kind = r.kind and agent_profile_id = r.agent_profile_id;
+  select key into v_key from app.agent_profiles where organization_id = p_organization_id and id = r.agent_profile_id;
+  if r.state = 'queued' and d.stopped then
+    v_causes := v_causes || jsonb_build_object('kind', 'stopped', 'since', (select o.work_dispatch_stopped_at
+      from app.organizations o where o.id = p_organization_id));
+  end if;
+  if r.state = 'queued' and r.due_at > clock_timestamp() then
+    v_causes := v_causes || jsonb_build_object('kind', 'backoff', 'until', r.due_at, 'attempt', r.attempt + 1);
+  end if;
+  if d.suspended then
+    v_causes := v_causes || '[{"kind": "suspended"}]';
+  end if;
+  if r.state = 'published' and d.held >= d.capacity then
+    v_causes := v_causes || jsonb_build_object('kind', 'organization_capacity', 'held', d.held, 'capacity', d.capacity);
+  end if;
+  if r.state = 'published' and l.held >= l.capacity then
+    v_causes := v_causes || jsonb_build_object('kind', 'profile_capacity', 'agentProfileId', l.agent_profile_id,
+      'key', v_key, 'held', l.held, 'capacity', l.capacity);
+  end if;
+  if v_causes <> '[]' then
+    return v_causes;
+  end if;
+  return jsonb_build_array(case r.state when 'queued' then '{"kind": "dispatch"}'
+    else jsonb_build_object('kind', 'worker', 'since', r.published_at, 'agentProfileId', r.agent_profile_id,
+      'key', v_key) end);
+end
+$$;
+
+alter function app.task_causes owner to runner_scoped;
+revoke all on function app.task_causes from public;
