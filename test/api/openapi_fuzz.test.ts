@@ -33,8 +33,10 @@ import {
   runNew,
 } from '../support/fixtures.ts';
 import { type Onboarding, onboardingIn } from '../support/onboarding_fixtures.ts';
+import { createItem } from '../support/inbox_fixtures.ts';
 import { type Operation, readOpenApi } from '../support/openapi.ts';
 import { type GeneratedRequest, requestArbitrary } from '../support/request_arbitrary.ts';
+import { createSchedule } from '../support/schedule_fixtures.ts';
 import type { Hints, JsonSchema } from '../support/schema_arbitrary.ts';
 import { transition } from '../support/transitions.ts';
 
@@ -98,6 +100,9 @@ async function makeWorld(operation: Operation): Promise<World> {
   const claimed = await createTask(sql, place);
   const claim = await claimNext(sql, place);
   const ready = await createTask(sql, place);
+  const question = await createItem(sql.api, place, ready.id);
+  const notice = await createItem(sql.api, place, claimed.id, { kind: 'notification' });
+  const schedule = await createSchedule(sql, place);
   await transition(sql.api, 'organization_member_put', {
     p_organization_id: place.organizationId,
     p_subject: 'anna',
@@ -117,6 +122,9 @@ async function makeWorld(operation: Operation): Promise<World> {
     requestId: claim.runRequestId,
     claimLease: claim.leaseToken,
     readyId: ready.id,
+    questionId: question.id,
+    noticeId: notice.id,
+    scheduleKey: schedule.key,
     ...(await makeChats(place)),
     ...(await makeContext(place)),
     freshId: randomUUID(),
@@ -187,6 +195,11 @@ function hintsOf({ path, operationId }: Operation): Hints {
     messageId: path.endsWith('/cancel') ? placeholder('waitingMessageId') : placeholder('messageId'),
     attachmentId: operationId === 'putChatAttachment' ? placeholder('freshId') : placeholder('attachmentId'),
     attachmentIds: fc.constantFrom([], ['@attachmentId@']),
+    inboxItemId: placeholder(path.endsWith('/acknowledge') ? 'noticeId' : 'questionId'),
+    scheduleRef: placeholder('scheduleKey'),
+    cron: fc.constantFrom('0 9 * * MON', '*/15 * * * *'),
+    taskTemplate: fc.constant({ title: 'x', ownerProfileKey: 'growth' }),
+    ...(path.endsWith('/schedules') ? { key: fc.constant('k-@freshId@') } : {}),
     pinnedTaskIds: fc.constantFrom([], ['@readyId@']),
     answers: fc.constant([]),
     parts: fc.constant([{ kind: 'text', text: 'Hello' }]),
@@ -321,7 +334,7 @@ function fault(operation: Operation, answer: Answer): string | undefined {
 
 /** After these succeed, what they acted on is over, and the rest of the round would see nothing but that. */
 const ending =
-  /^(startRun|markRunRunning|completeRun|failRun|cancelTask|retryTask|(create|update|delete)Organization|deleteMember|(update|delete)AgentProfile|updateTask|createMessage|cancelMessage|(update|delete)Chat|writeRunMessage|(discard|start|complete|update|put|retry|delete)Onboarding)/;
+  /^(startRun|markRunRunning|completeRun|failRun|cancelTask|retryTask|(create|update|delete)Organization|deleteMember|(update|delete)AgentProfile|updateTask|deleteSchedule|respondTo|acknowledge|createMessage|cancelMessage|(update|delete)Chat|writeRunMessage|(discard|start|complete|update|put|retry|delete)Onboarding)/;
 
 async function fuzz(operation: Operation): Promise<Map<number, number>> {
   const statuses = new Map<number, number>();

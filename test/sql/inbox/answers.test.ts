@@ -2,13 +2,20 @@ import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import {
   cancelTask,
+  completePlan,
   completeRun,
+  completeVerdict,
   createInitiative,
   createPlace,
+  createSecondProfile,
   createTask,
+  make,
   openItems,
   patchTask,
+  planned,
   requestRows,
+  runMode,
+  runNew,
   runNext,
   statuses,
   taskRow,
@@ -277,4 +284,58 @@ scenario('an answer and a cancel of the task at once', async (test) => {
   await person.commit();
   await cancelling;
   test.match(await taskRow(sql, place, again.taskId), { status: 'cancelled' });
+});
+
+/** An operator who verifies, and a department who works. */
+async function departments() {
+  const operator = await createPlace(sql);
+  return { operator, growth: await createSecondProfile(sql, operator, { kind: 'department' }) };
+}
+
+scenario('accept of what a verifier refused twice: nobody judges it again', async (test) => {
+  const { operator, growth } = await departments();
+  const run = await runNew(sql, growth, { spec: { verification: 'agent' } });
+  await completeRun(sql.api, run, { result: { kind: 'completed', summary: 'First', artifacts: [] } });
+  await completeVerdict(sql, await runMode(sql, operator, 'verify'), 'failed');
+  const second = await runMode(sql, growth, 'execute');
+  await completeRun(sql.api, second, { result: { kind: 'completed', summary: 'Second', artifacts: [] } });
+  await completeVerdict(sql, await runMode(sql, operator, 'verify'), 'failed');
+  await respond(sql.api, growth, (await onlyItem(sql, growth, run.taskId)).id, 'accept');
+  test.match(await taskRow(sql, growth, run.taskId), {
+    status: 'completed',
+    phase: 'closed',
+    result: { summary: 'Second', completion: { disposition: 'accepted', runIds: [second.runId] } },
+  });
+});
+
+scenario('accept of an initiative that a verifier refused twice ends its new plan', async (test) => {
+  const { operator, growth } = await departments();
+  const { root } = await createInitiative(sql, growth, ['one'], { spec: { verification: 'agent' } });
+  await completeRun(sql.api, await runNext(sql, growth));
+  await completeVerdict(sql, await runMode(sql, operator, 'verify'), 'failed');
+  await completePlan(sql, await runMode(sql, growth, 'plan'), [make('two'), make('three')]);
+  for (const _ of ['two', 'three']) await completeRun(sql.api, await runNext(sql, growth));
+  await completeVerdict(sql, await runMode(sql, operator, 'verify'), 'failed');
+  test.match(await taskRow(sql, growth, root), { status: 'blocked', phase: 'plan' });
+  await respond(sql.api, growth, (await onlyItem(sql, growth, root)).id, 'accept');
+  test.match(await taskRow(sql, growth, root), {
+    status: 'completed',
+    replan: null,
+    result: { kind: 'completed', summary: /^3 of the tasks/, completion: { disposition: 'accepted' } },
+  });
+});
+
+scenario('raise of replans that are used up: the initiative is planned again', async (test) => {
+  const place = await createPlace(sql);
+  const { root, one } = await planned(sql, place, [make('one')], { spec: { budget: { maxReplans: 0 } } });
+  await cancelTask(sql.api, place, String(one));
+  const id = String(root);
+  test.match(await taskRow(sql, place, id), { status: 'blocked', blockers: [{ kind: 'budget' }] });
+  await respond(sql.api, place, (await onlyItem(sql, place, id)).id, 'raise');
+  test.match(await taskRow(sql, place, id), {
+    status: 'pending',
+    phase: 'plan',
+    replan_count: 1,
+    spec: { budget: { maxReplans: 2, maxAgentRuns: 500 } },
+  });
 });
