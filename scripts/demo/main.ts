@@ -8,6 +8,7 @@ import { workerApi } from '../worker/api.ts';
 import { workLoop } from '../worker/loop.ts';
 import { OptionsError, ownerToken, readOptions } from '../worker/options.ts';
 import { CHAT_COMMAND, demoChat } from './chat.ts';
+import { demoInitiative, INITIATIVE_COMMAND, watchInitiative } from './initiative.ts';
 import { demoOnboarding } from './onboarding.ts';
 import { demoOrganization } from './organization.ts';
 import { type DemoTask, type OwnerApi, OwnerApiError, ownerApi } from './owner_api.ts';
@@ -19,8 +20,8 @@ const LONGEST_MS = 60_000;
 const USAGE = `npm run demo [-- options]
 
 Shows finished work within a minute, on a Business Runner that npm start runs in another terminal: a demo organization,
-two tasks with a sales file, a question in a chat whose answer is shown while it is written, and the workers for both; then
-an organization that is onboarded from a website and two files. It may be run again and again.
+two tasks with a sales file, an initiative that is planned and asks you something, a question in a chat whose answer is shown
+while it is written, and the workers for all of them; then an organization that is onboarded from a website and two files. It may be run again and again.
 
   --url URL           the API (http://127.0.0.1:3000)
   --token-file FILE   file with the service token (the one that npm start made, .data/agent-service-token)
@@ -80,6 +81,33 @@ async function show(api: OwnerApi, url: string, organizationId: string, tasks: r
   out(`  all tasks    ${url}/organizations/${organizationId}/tasks`);
 }
 
+/** An initiative, and a worker that plans it and does what its plan says. */
+async function initiative(api: OwnerApi, place: Place, deadline: number): Promise<void> {
+  out();
+  const { url, organizationId } = place;
+  const task = await api.createTask(organizationId, demoInitiative());
+  say(`${task.identifier}  created: ${task.title}, to be planned`);
+  const worker = demoWorker(place, say, '--kind', 'task', '--concurrency', '2', '--exec', INITIATIVE_COMMAND);
+  const working = worker.work();
+  const stopped = working.then(() => new Promise<never>(() => {}));
+  const over = new AbortController();
+  try {
+    const watching = watchInitiative(api, organizationId, task, { say, deadline, signal: over.signal });
+    const below = await Promise.race([watching, stopped]);
+    const letter = below.find(({ result }) => result?.artifacts?.[0]?.path === 'letter.md');
+    const run = `/organizations/${organizationId}/runs/${letter?.result?.completion?.runIds.at(-1)}`;
+    out();
+    out((await api.text(`${run}/artifacts/0/content`)).trim().replace(/^/gm, '      '));
+    out();
+    out(`  the letter   ${url}${run}/artifacts/0/content`);
+    out(`  its tasks    ${url}/organizations/${organizationId}/tasks?parentId=${task.id}`);
+  } finally {
+    over.abort();
+    worker.end();
+    await working.catch(() => {});
+  }
+}
+
 /** A question, and a worker that answers it. */
 async function chat(api: OwnerApi, place: Place, deadline: number): Promise<void> {
   out();
@@ -128,6 +156,7 @@ async function demo(url: string, tokenFile: string | undefined): Promise<void> {
     worker.end();
     await working;
     await show(api, url, organizationId, finished);
+    await initiative(api, place, performance.now() + LONGEST_MS);
     await chat(api, place, performance.now() + LONGEST_MS);
     out();
     const paths = await demoOnboarding(api, { say, deadline: performance.now() + LONGEST_MS });

@@ -58,10 +58,15 @@ t.test('the demo does real work twice over, and one result is refused and mended
   t.match(first.out, /deducting returns this time/);
   t.match(first.out, /\*\*18780\.36 EUR\*\*/);
   t.match(first.out, /\n {6}By sales\.csv, [a-z]+ sold most: .*\n {6}.*\n {6}.*862\.97 EUR of 19643\.33\.\n/s);
+  t.match(first.out, /I-1 {2}handed in: a plan of 3 operations/);
+  t.match(first.out, /T-5 {2}Write the letter: is blocked, waits for /);
+  t.match(first.out, /T-5 {2}asks: Who is the letter for\? \(the team, the customers\)/);
+  t.match(first.out, /\n {6}A letter to the team\.\n/);
+  t.match(first.out, /I-1 {2}is completed/);
   const [, revisions] = /complete, after (\d+) revisions/.exec(first.out) ?? [];
   t.ok(Number(revisions) > 3, 'the answer came piece by piece');
   const links = [...first.out.matchAll(/http:\/\/\S+/g)].map(([link]) => link);
-  t.equal(links.length, 13);
+  t.equal(links.length, 15);
   t.match(first.out, /found: The title of 127\.0\.0\.1:\d+ is “Demo Lamp Studio”\./);
   t.match(first.out, /Demo Lamp Studio is active/);
   for (const link of links) t.equal((await fetch(link)).status, 200, link);
@@ -77,7 +82,7 @@ t.test('the demo does real work twice over, and one result is refused and mended
   );
   t.same(rows, [
     { status: 'failed', count: 2 },
-    { status: 'succeeded', count: 4 },
+    { status: 'succeeded', count: 14 },
   ]);
 });
 
