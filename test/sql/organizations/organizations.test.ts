@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
+import { createChat, putAttachment, send } from '../../support/chat_fixtures.ts';
+import { insertSource, promote, recordHealth } from '../../support/context_fixtures.ts';
 import {
   appendLogs,
   checkLease,
@@ -8,6 +10,7 @@ import {
   createInitiative,
   createOrganization,
   createPlace,
+  createSecondProfile,
   createTask,
   heartbeat,
   logEntry,
@@ -20,6 +23,8 @@ import {
   updateOrganization,
 } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
+import { insertOnboarding } from '../../support/onboarding_fixtures.ts';
+import { createSchedule } from '../../support/schedule_fixtures.ts';
 import { type Answer, openSession, openSql, refusal, transition } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
@@ -221,6 +226,15 @@ scenario(
         p_actor: { kind: 'owner' },
       });
       await sql.api.query(`select app.idempotency_begin($1, 'c', 'POST', '/x', 'k', 'h')`, [at.organizationId]);
+      await createSecondProfile(sql, at, { kind: 'chat' });
+      const chat = await createChat(sql, at);
+      await putAttachment(sql.api, at, chat.id);
+      await send(sql.api, at, chat.id);
+      await createSchedule(sql, at);
+      await insertSource(sql, at);
+      await promote(sql.api, at);
+      await recordHealth(sql.jobs, at);
+      await insertOnboarding(sql, at);
     }
     const count = async (organizationId: string) => {
       const { rows: tables } = await sql.owner.query<{ name: string }>(
