@@ -32,8 +32,8 @@ import {
   recordOutput,
   runNew,
 } from '../support/fixtures.ts';
-import { type Onboarding, onboardingIn } from '../support/onboarding_fixtures.ts';
 import { createItem } from '../support/inbox_fixtures.ts';
+import { type Onboarding, onboardingIn } from '../support/onboarding_fixtures.ts';
 import { type Operation, readOpenApi } from '../support/openapi.ts';
 import { type GeneratedRequest, requestArbitrary } from '../support/request_arbitrary.ts';
 import { createSchedule } from '../support/schedule_fixtures.ts';
