@@ -95,6 +95,7 @@ export async function readWebsite(options: ReadOptions): Promise<ReadOutcome> {
   let pages = 0;
   let bytes = 0;
   let requests = 0;
+  let silent = true;
 
   async function open(address: string): Promise<PageBytes> {
     const kept = await recall?.(address);
@@ -117,6 +118,7 @@ export async function readWebsite(options: ReadOptions): Promise<ReadOutcome> {
     const start = site;
     if (!memory.isNew(address, page, raw.bytes)) return;
     pages += 1;
+    if (page.text !== '') silent = false;
     await keep({ requestedUrl: address, page, raw });
     for (const link of page.links) {
       const url = new URL(link);
@@ -129,6 +131,12 @@ export async function readWebsite(options: ReadOptions): Promise<ReadOutcome> {
     if (bytes >= limits.bytes) return 'bytes';
     if (pages >= limits.pages || requests >= limits.pages * REQUESTS_PER_PAGE) return 'pages';
     return null;
+  }
+
+  function outcome(reached: ReadOutcome['limit']): ReadOutcome {
+    const message = `${website} shows no text to those who do not run its scripts.`;
+    const warnings = silent ? [{ code: 'website_without_text', message, url: website }] : [];
+    return { pages, limit: reached, warnings };
   }
 
   try {
@@ -145,18 +153,18 @@ export async function readWebsite(options: ReadOptions): Promise<ReadOutcome> {
     }
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
       const reached = limit();
-      if (reached !== null) return { pages, limit: reached, warnings: [] };
+      if (reached !== null) return outcome(reached);
       try {
         await read(next);
       } catch (error) {
         options.signal?.throwIfAborted();
         // Nothing but the end of the time ends the others.
-        if (over.signal.aborted) return { pages, limit: 'time', warnings: [] };
+        if (over.signal.aborted) return outcome('time');
         if (!isPageFailure(error)) throw error;
         if (error instanceof NetError && error.reason === 'too_large') bytes += PAGE_BYTES;
       }
     }
-    return { pages, limit: null, warnings: [] };
+    return outcome(null);
   } finally {
     clearTimeout(timer);
   }

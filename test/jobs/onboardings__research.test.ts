@@ -107,7 +107,7 @@ t.test('a website that is silent costs its share of the time, and what was read 
     t,
     shop((path) => (path === '/about' ? new Promise(() => {}) : undefined)),
   );
-  await openJobs(t, sql.url, { ...PRIVATE, RESEARCH_SECONDS: '4' });
+  await openJobs(t, sql.url, { ...PRIVATE, RESEARCH_SECONDS: '10' });
   const onboarding = await ended(sql, await start(sql, { website: site.origin }));
   t.match(onboarding, { status: 'review', research_error: null });
   t.same(

@@ -60,7 +60,7 @@ t.test('a site that drips ends with the time, and what was read stays', async (t
     const timer = setInterval(() => res.write('.'), 20);
     res.once('close', () => clearInterval(timer));
   });
-  const read = await readAll(client, site.origin, { limits: { totalMs: 3_000 } });
+  const read = await readAll(client, site.origin, { limits: { totalMs: 5_000 } });
   t.match(read, { pages: 1, limit: 'time', warnings: [] });
   t.notOk(site.paths.includes('/more'));
 });
@@ -157,6 +157,15 @@ t.test('a site that cannot be read is a warning that says why', async (t) => {
     const read = await readAll(client, website);
     t.match(read, { pages: 0, limit: null, warnings: [{ code, url: website, message: /\.$/ }] }, website);
   }
+});
+
+t.test('a site that shows its text by scripts alone is a warning, and its pages are kept', async (t) => {
+  const site = await openSite(
+    t,
+    pages({ '/': '<title>App</title><body><div id=app></div><script src=/a.js></script>' }),
+  );
+  const read = await readAll(client, site.origin);
+  t.match(read, { pages: 1, addresses: ['/'], warnings: [{ code: 'website_without_text', url: site.origin }] });
 });
 
 t.test('neither links nor redirects of pages leave the site, and none reaches a private address', async (t) => {
