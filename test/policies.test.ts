@@ -1,23 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { ClientBase } from 'pg';
 import t from 'tap';
-import { createChat, createChatPlace, putAttachment, send } from './support/chat_fixtures.ts';
-import { insertSource, promote, recordHealth } from './support/context_fixtures.ts';
-import {
-  appendLogs,
-  completeRun,
-  createTask,
-  logEntry,
-  OWNER,
-  type Place,
-  recordOutput,
-  runNext,
-  sha256,
-  stageOutcome,
-} from './support/fixtures.ts';
-import { insertOnboarding } from './support/onboarding_fixtures.ts';
-import { createSchedule } from './support/schedule_fixtures.ts';
-import { openSql, transition } from './support/transitions.ts';
+import { createTenant } from './support/tenant.ts';
+import { openSql } from './support/transitions.ts';
 
 const sql = await openSql(t);
 
@@ -105,43 +90,6 @@ async function tables(): Promise<Table[]> {
   });
 }
 
-/** A tenant with at least one row in every table. */
-async function createTenant(): Promise<Place> {
-  const place = await createChatPlace(sql);
-  const { organizationId } = place;
-  const first = await createTask(sql, place, { spec: { inputs: [{ kind: 'inline', path: 'a', text: 'b' }] } });
-  const run = await runNext(sql, place);
-  await appendLogs(sql.api, run, [logEntry(1)]);
-  await recordOutput(sql.api, run, 'out.txt');
-  await createTask(sql, place, { dependsOn: [first.id] });
-  await createSchedule(sql, place);
-  await createTask(sql, place);
-  const asking = await runNext(sql, place);
-  await stageOutcome(sql, asking, { kind: 'needs_input', question: '?' });
-  await completeRun(sql.api, asking, { result: { kind: 'needs_input', question: '?' } });
-  await transition(sql.api, 'task_input_put', {
-    p_organization_id: organizationId,
-    p_task_ref: first.id,
-    p_path: 'in.csv',
-    p_storage_key: 'k',
-    p_size: 1,
-    p_sha256: sha256(''),
-    p_media_type: 'text/csv',
-    p_actor: OWNER,
-  });
-  const chat = await createChat(sql, place);
-  await putAttachment(sql.api, place, chat.id);
-  await send(sql.api, place, chat.id);
-  await insertSource(sql, place);
-  await promote(sql.api, place);
-  await recordHealth(sql.jobs, place);
-  await insertOnboarding(sql, place);
-  const member = { p_organization_id: organizationId, p_subject: 'me', p_role: 'owner' };
-  await transition(sql.api, 'organization_member_put', member);
-  await sql.api.query(`select app.idempotency_begin($1, 'c', 'POST', '/x', 'k', 'h')`, [organizationId]);
-  return place;
-}
-
 function statement(table: Table, verb: Verb, where: string): string {
   const target = `app.${table.name}`;
   const column = table.tenantColumn ?? table.columns[0];
@@ -171,8 +119,8 @@ async function attempt(client: ClientBase, table: Table, verb: Verb, target: str
   }
 }
 
-const own = await createTenant();
-const other = await createTenant();
+const own = await createTenant(sql);
+const other = await createTenant(sql);
 await sql.owner.query(`insert into app.agent_catalogs (revision, catalog) values ($1, '{}')`, ['0'.repeat(64)]);
 const every = await tables();
 

@@ -1,30 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
-import { createChat, putAttachment, send } from '../../support/chat_fixtures.ts';
-import { insertSource, promote, recordHealth } from '../../support/context_fixtures.ts';
 import {
-  appendLogs,
   checkLease,
   claimNext,
   completeRun,
   createInitiative,
   createOrganization,
   createPlace,
-  createSecondProfile,
   createTask,
   heartbeat,
-  logEntry,
   pull,
-  recordOutput,
   runNew,
-  runNext,
-  stageOutcome,
   startRun,
   updateOrganization,
 } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
-import { insertOnboarding } from '../../support/onboarding_fixtures.ts';
-import { createSchedule } from '../../support/schedule_fixtures.ts';
+import { createTenant } from '../../support/tenant.ts';
 import { type Answer, openSession, openSql, refusal, transition } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
@@ -197,44 +188,12 @@ scenario('an organization that is deleted is gone at once, and its slug is free'
 scenario(
   'a purge removes every row of the deleted organization in small steps, and no row of another',
   async (test) => {
-    const place = await createPlace(sql);
-    const other = await createPlace(sql);
+    const place = await createTenant(sql);
+    const other = await createTenant(sql);
     for (const at of [place, other]) {
       const { root } = await createInitiative(sql, at, ['one', 'two']);
-      await createTask(sql, at, { dependsOn: [root] });
       const inner = await createTask(sql, at, { kind: 'initiative', parentId: root });
-      await createTask(sql, at, {
-        parentId: inner.id,
-        spec: { inputs: [{ kind: 'inline', path: 'a', text: 'b' }] },
-        priority: 9,
-      });
-      const run = await runNext(sql, at);
-      await appendLogs(sql.api, run, [logEntry(1), logEntry(2)]);
-      await recordOutput(sql.api, run, 'a');
-      const asking = await runNext(sql, at);
-      await stageOutcome(sql, asking, { kind: 'needs_input', question: '?' });
-      await completeRun(sql.api, asking, { result: { kind: 'needs_input', question: '?' } });
-      await member('put', at.organizationId, 'me', 'owner');
-      await transition(sql.api, 'task_input_put', {
-        p_organization_id: at.organizationId,
-        p_task_ref: root,
-        p_path: 'a',
-        p_storage_key: 'k',
-        p_size: 1,
-        p_sha256: '0'.repeat(64),
-        p_media_type: 'text/plain',
-        p_actor: { kind: 'owner' },
-      });
-      await sql.api.query(`select app.idempotency_begin($1, 'c', 'POST', '/x', 'k', 'h')`, [at.organizationId]);
-      await createSecondProfile(sql, at, { kind: 'chat' });
-      const chat = await createChat(sql, at);
-      await putAttachment(sql.api, at, chat.id);
-      await send(sql.api, at, chat.id);
-      await createSchedule(sql, at);
-      await insertSource(sql, at);
-      await promote(sql.api, at);
-      await recordHealth(sql.jobs, at);
-      await insertOnboarding(sql, at);
+      await createTask(sql, at, { parentId: inner.id });
     }
     const count = async (organizationId: string) => {
       const { rows: tables } = await sql.owner.query<{ name: string }>(
