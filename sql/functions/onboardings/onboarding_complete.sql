@@ -1,6 +1,6 @@
 -- review → completed, all at once: the profiles of the catalog are provisioned, the first context revision is published, the
 -- organization is active and dispatches work, and the onboarding chat is immutable.
--- p_review_sha256: of the review that was shown; another one is told by a new review. p_documents: [{scope, documents}] as
+-- p_review_sha256: of the review that was shown. p_documents: [{scope, documents}] as
 -- context_promote takes them, made of the review's summary; null: the look before they are stored, which changes nothing.
 -- Locks: organization → onboarding → profiles → roots → … → chat → publications → sources.
 -- Returns {onboarding}. Codes: 404 request_failed, 409 request_failed (not_permitted, suspended, stale, has_warnings,
@@ -13,27 +13,21 @@ create or replace function app.onboarding_complete(
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
-  v_review jsonb;
   v_scope jsonb;
   o app.onboardings;
 begin
   perform 1 from app.organizations where id = p_organization_id for no key update;
   o := app.onboarding_lock(p_organization_id, null, '{review}');
   perform app.onboarding_require_running(p_organization_id);
-  v_review := app.onboarding_review(o);
-  if v_review <> o.review then
-    -- A source was found broken since: that is no change of the onboarding by itself, and is shown from now on.
-    o := app.onboarding_write(o);
-    return app.problem(409, 'request_failed', 'The review has changed: read it, and confirm its sha256',
-      app.issue('reviewSha256', 'stale', 'is not the digest of the review'));
-  end if;
-  if v_review ->> 'sha256' <> p_review_sha256 then
+  -- As things are, not as it was stored: a source may have been found broken since.
+  o.review := app.onboarding_review(o);
+  if o.review ->> 'sha256' is distinct from p_review_sha256 then
     perform app.fail(409, 'request_failed', 'This is not the digest of the review: read it, and confirm its sha256',
       app.issue('reviewSha256', 'stale', 'is not the digest of the review'));
   end if;
-  if v_review -> 'warnings' <> '[]' and not p_allow_warnings then
+  if o.review -> 'warnings' <> '[]' and p_allow_warnings is not true then
     perform app.fail(409, 'request_failed', 'The review has warnings: remedy them, or send allowWarnings',
-      app.issue('allowWarnings', 'has_warnings', format('there are %s', jsonb_array_length(v_review -> 'warnings'))));
+      app.issue('allowWarnings', 'has_warnings', format('there are %s', jsonb_array_length(o.review -> 'warnings'))));
   end if;
   if exists (select 1 from app.context_sources where organization_id = p_organization_id and status = 'stored') then
     perform app.fail(409, 'request_failed', 'Sources are still being read: try again in a moment',

@@ -1,4 +1,5 @@
--- The state of an onboarding. Returns {onboarding}. Codes: 404 request_failed (none, or the organization is deleted).
+-- The state of an onboarding, with the review as things are: a source may have been found broken since the last change.
+-- Returns {onboarding}. Codes: 404 request_failed (none, or the organization is deleted).
 create or replace function app.onboarding_read(p_organization_id uuid)
   returns jsonb
   language plpgsql security definer
@@ -12,6 +13,9 @@ begin
     where b.organization_id = p_organization_id and b.status <> 'discarded' and g.deleted_at is null;
   if not found then
     perform app.fail(404, 'request_failed', 'There is no onboarding with this organization id');
+  end if;
+  if o.status = 'review' then
+    o.review := app.onboarding_review(o);
   end if;
   return jsonb_build_object('onboarding', app.onboarding_state(o));
 end

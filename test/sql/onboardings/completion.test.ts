@@ -52,7 +52,7 @@ scenario('the review is the digest of its canonical JSON, and follows each chang
     message: 'is no longer stored',
   });
   const stale = await refusal(complete(sql.api, place, none, { p_allow_warnings: true }));
-  test.match(stale, { status: 409, reason: 'stale', raised: false });
+  test.match(stale, { status: 409, reason: 'stale' });
   const shown = await read(sql, place);
   test.match(shown.review?.warnings, [{ code: 'no_departments' }, { code: 'source_failed' }]);
   test.match(await refusal(complete(sql.api, place, shown)), { status: 409, reason: 'has_warnings' });
