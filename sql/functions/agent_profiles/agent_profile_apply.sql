@@ -52,6 +52,8 @@ begin
     foreach v_id in array v_tasks || v_judged loop
       perform app.task_settle(o.organization_id, v_id);
     end loop;
+  elsif n.kind <> o.kind or n.key <> o.key then
+    perform app.tasks_judge(o.organization_id);
   end if;
   if n.config -> 'maxConcurrentRuns' <> o.config -> 'maxConcurrentRuns' then
     perform 1 from app.dispatch where organization_id = o.organization_id and kind = 'task' for no key update;

@@ -17,8 +17,10 @@ import {
   publishNow,
   type Run,
   retryTask,
+  runMode,
   runNew,
   runNext,
+  runPlan,
   SERVICE,
   sha256,
   taskCreate,
@@ -188,35 +190,26 @@ scenario('a department run changes its own task and what is below it, and nothin
 
 scenario('a department run that plans an initiative makes and changes tasks below it', async (test) => {
   const place = await createPlace(sql, { kind: 'department' });
-  const run = await runNew(sql, place);
-  const { root, leaf } = await createInitiative(sql, place, ['leaf']);
+  const run = await runPlan(sql, place);
+  const root = run.taskId;
   const inner = (await createTask(sql, place, { kind: 'initiative', parentId: root })).id;
   const deep = (await createTask(sql, place, { parentId: inner })).id;
-  // Plans come in a later version: the request of this run is made to be the initiative's.
-  const session = await openSession(test, sql, 'owner');
-  await session.begin();
-  await session.query(`update app.run_requests set task_id = $2 where id = $1`, [run.runRequestId, root]);
-  const actor = JSON.stringify(capability(run.executionToken));
-  const patched = await session.query(`select app.task_update($1, $2, 1, '{"title": "new"}', $3) as answer`, [
-    place.organizationId,
-    deep,
-    actor,
-  ]);
-  test.match(patched.rows, [{ answer: { task: { id: deep, title: 'new' } } }]);
-  const made = await session.query(
-    `select app.task_create($1, jsonb_build_object('title', 'x', 'parentId', $2::text), $3) as answer`,
-    [place.organizationId, root, actor],
-  );
-  test.match(made.rows, [{ answer: { created: true, task: { parent_id: root, created_by_run_id: run.runId } } }]);
-  await session.rollback();
-  test.match(await taskRow(sql, place, leaf), { status: 'pending' });
+  const actor = capability(run.executionToken);
+  test.match(await updateTask(sql.api, place, deep, 1, { title: 'new' }, actor), { task: { id: deep, title: 'new' } });
+  test.match(await taskCreate(sql.api, place, { title: 'x', parentId: root }, actor), {
+    created: true,
+    task: { parent_id: root, created_by_run_id: run.runId },
+  });
+  const other = await createTask(sql, place);
+  test.match(await refusal(updateTask(sql.api, place, other.id, 1, { title: 'new' }, actor)), unauthorized);
 });
 
 scenario('a verify run changes nothing', async (test) => {
   const place = await createPlace(sql);
   const task = await createTask(sql, place);
-  const run = await runNew(sql, place);
-  await sql.owner.query(`update app.run_requests set mode = 'verify' where id = $1`, [run.runRequestId]);
+  const growth = await createSecondProfile(sql, place, { kind: 'department' });
+  await completeRun(sql.api, await runNew(sql, growth, { spec: { verification: 'agent' } }));
+  const run = await runMode(sql, place, 'verify');
   test.match(await check(place.organizationId, run.executionToken), { actor: { mode: 'verify' } }, 'it reads');
   const actor = capability(run.executionToken);
   for (const [name, change] of Object.entries(changes)) {

@@ -247,6 +247,24 @@ scenario('a verifier that is disabled hands over to another, and the task waits 
   test.match(await taskRow(sql, growth, run.taskId), { status: 'completed' });
 });
 
+scenario('a verifier that comes later takes what waits for one', async (test) => {
+  const { operator, growth } = await departments();
+  const run = await runNew(sql, growth, agent);
+  await completeRun(sql.api, run);
+  for (const change of [{ kind: 'department', department: 'support' }, { status: 'disabled' }]) {
+    await updateProfile(sql.api, operator, { status: 'disabled' });
+    test.match(await taskRow(sql, growth, run.taskId), { status: 'blocked', phase: 'verify' });
+    await updateProfile(sql.api, operator, change);
+    const later = await createSecondProfile(sql, operator, { kind: 'operator' });
+    test.match(await lastRequest(sql, growth, run.taskId), { state: 'published', agent_profile_id: later.profileId });
+    await updateProfile(sql.api, later, { status: 'disabled' });
+  }
+  const plain = await createSecondProfile(sql, operator, { kind: 'department' });
+  test.match(await taskRow(sql, growth, run.taskId), { status: 'blocked', blockers: [{ kind: 'profile' }] });
+  await updateProfile(sql.api, plain, { kind: 'operator', department: null });
+  test.match(await lastRequest(sql, growth, run.taskId), { state: 'published', agent_profile_id: plain.profileId });
+});
+
 scenario('a verifier that cannot judge fails the task, and a retry runs it again', async (test) => {
   const { operator, growth } = await departments();
   const run = await runNew(sql, growth, agent);

@@ -1,0 +1,22 @@
+-- Settles what is blocked in phase verify: a profile came, or changed, that may verify it. Mostly there is none.
+-- Locks: (organization) → roots → … as task_settle.
+create or replace function app.tasks_judge(p_organization_id uuid)
+  returns void
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tasks uuid[];
+  v_id uuid;
+begin
+  select coalesce(array_agg(id), '{}') into v_tasks from app.tasks
+    where organization_id = p_organization_id and phase = 'verify' and status = 'blocked';
+  perform app.task_roots_lock(p_organization_id, v_tasks, true);
+  foreach v_id in array v_tasks loop
+    perform app.task_settle(p_organization_id, v_id);
+  end loop;
+end
+$$;
+
+alter function app.tasks_judge owner to runner_scoped;
+revoke all on function app.tasks_judge from public;
