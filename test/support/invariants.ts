@@ -73,6 +73,12 @@ const invariants: Readonly<Record<string, string>> = {
     where (u.status in ('starting', 'running'))
       <> (r.state = 'started' and r.run_id = u.id and r.cancel_requested_at is null
           and t.status = 'running' and t.active_run_id = u.id)`,
+  'what is published of a scope is its last revision': `
+    select p.organization_id, p.scope, p.revision from app.context_publications p
+    join app.organizations o on o.id = p.organization_id and o.deleted_at is null
+    where p.revision is distinct from (
+      select max(r.revision) from app.context_revisions r
+      where r.organization_id = p.organization_id and r.scope = p.scope)`,
   'a request counts its starts': `
     select r.organization_id, r.id, r.attempt, n.runs
     from app.run_requests r

@@ -2,9 +2,11 @@ import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import { document, insertSource, markSource, promote } from '../../support/context_fixtures.ts';
 import { createPlace, type Place, runNew, sha256 } from '../../support/fixtures.ts';
+import { scenarios } from '../../support/invariants.ts';
 import { openSession, openSql, refusal } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
+const scenario = scenarios(t, sql);
 const SERVICE = { kind: 'service' };
 
 async function counts(place: Place) {
@@ -20,7 +22,7 @@ function actorOf(run: Readonly<{ executionToken: string }>) {
   return { kind: 'capability', tokenHash: sha256(run.executionToken) };
 }
 
-t.test('promotions make revisions one after the other, and unnamed documents stay', async (test) => {
+scenario('promotions make revisions one after the other, and unnamed documents stay', async (test) => {
   const place = await createPlace(sql);
   const first = await promote(sql.api, place, { documents: [document('a.json'), document('b/c.json')] });
   test.match(first, { scope: 'organization', revision: 1, base_revision: 0, created_by: { kind: 'owner' } });
@@ -45,7 +47,7 @@ t.test('promotions make revisions one after the other, and unnamed documents sta
   test.match(growth, { scope: 'growth', revision: 1 }, 'scopes count for themselves');
 });
 
-t.test('another base than the published revision is refused, and changes nothing', async (test) => {
+scenario('another base than the published revision is refused, and changes nothing', async (test) => {
   const place = await createPlace(sql);
   await promote(sql.api, place);
   for (const base of [0, null, 2, 7]) {
@@ -58,7 +60,7 @@ t.test('another base than the published revision is refused, and changes nothing
   test.same(await counts(place), { revisions: 1, published: 1 });
 });
 
-t.test('of two promotions from one base one wins', async (test) => {
+scenario('of two promotions from one base one wins', async (test) => {
   const place = await createPlace(sql);
   const one = await openSession(test, sql);
   const two = await openSession(test, sql);
@@ -71,7 +73,7 @@ t.test('of two promotions from one base one wins', async (test) => {
   test.same(await counts(place), { revisions: 1, published: 1 });
 });
 
-t.test('a revision, its documents and a source’s bytes never change', async (test) => {
+scenario('a revision, its documents and a source’s bytes never change', async (test) => {
   const place = await createPlace(sql);
   const source = await insertSource(sql, place);
   await promote(sql.api, place);
@@ -85,7 +87,7 @@ t.test('a revision, its documents and a source’s bytes never change', async (t
   test.match(await markSource(sql.jobs, place, source.id, 'failed', { code: 'bytes_missing' }), { status: 'failed' });
 });
 
-t.test('only ingested sources of the organization ground evidence', async (test) => {
+scenario('only ingested sources of the organization ground evidence', async (test) => {
   const place = await createPlace(sql);
   const other = await createPlace(sql);
   const citing = (id: string) => promote(sql.api, place, { documents: [document('a.json', { sourceIds: [id] })] });
@@ -100,7 +102,7 @@ t.test('only ingested sources of the organization ground evidence', async (test)
   test.equal(await markSource(sql.jobs, place, randomUUID(), 'ingested'), null);
 });
 
-t.test('what a revision cannot hold is refused', async (test) => {
+scenario('what a revision cannot hold is refused', async (test) => {
   const place = await createPlace(sql);
   const many = Array.from({ length: 101 }, (_, index) => document(`${index}.json`));
   test.match(await refusal(promote(sql.api, place, { documents: many })), {
@@ -118,7 +120,7 @@ t.test('what a revision cannot hold is refused', async (test) => {
   test.same(await counts(place), { revisions: 0, published: null });
 });
 
-t.test('who may promote', async (test) => {
+scenario('who may promote', async (test) => {
   const place = await createPlace(sql, { kind: 'department', department: 'growth' });
   const run = await runNew(sql, place);
   const actor = actorOf(run);
@@ -145,7 +147,7 @@ t.test('who may promote', async (test) => {
   test.match(await promote(sql.api, operator, { scope: 'support', actor: actorOf(other) }), { revision: 1 });
 });
 
-t.test('agents promote nothing before the onboarding is complete', async (test) => {
+scenario('agents promote nothing before the onboarding is complete', async (test) => {
   const place = await createPlace(sql);
   await sql.owner.query(`update app.organizations set status = 'onboarding' where id = $1`, [place.organizationId]);
   test.match(await refusal(promote(sql.api, place, { actor: SERVICE })), { status: 409, code: 'state_conflict' });
