@@ -1,19 +1,23 @@
 import { randomBytes } from 'node:crypto';
 import { inspect, parseArgs } from 'node:util';
+import { type ChatProgress, runChatRound } from './chaos/chat_round.ts';
 import type { Deck } from './chaos/faults.ts';
 import { type Progress, type RoundReport, runRound } from './chaos/round.ts';
-import { startWorld } from './chaos/world.ts';
+import { startWorld, type World, type WorldOptions } from './chaos/world.ts';
 
 const EX_USAGE = 64;
 const DEFAULT_ROUNDS = 3;
 const STALL_MS = 180_000;
+const CHATS = 12;
 
 const USAGE = `npm run chaos [-- options]: the fault test, long form.
 
 Tasks run through six workers while workers, API and job processes are killed, paused and cut off at random, and Postgres
-is restarted. In the end every task must be completed, exactly once, and nothing may be left over.
+is restarted. In the end every task must be completed, exactly once, and nothing may be left over. Then the same with
+chats: every answer must become final, be written once and be seen to its end, and no chat may be stuck.
 
-  --tasks N     tasks a round (300)
+  --tasks N     tasks a round (300; 0: none)
+  --messages N  messages in chats a round (120; 0: none)
   --seed TEXT   of the first round; the same seed makes the same choices (random)
   --minutes M   goes on with new seeds for M minutes (without: ${DEFAULT_ROUNDS} rounds)
   --help
@@ -23,7 +27,7 @@ class UsageError extends Error {
   override name = 'UsageError';
 }
 
-type Options = Readonly<{ tasks: number; seed: string; minutes: number | undefined }>;
+type Options = Readonly<{ tasks: number; messages: number; seed: string; minutes: number | undefined }>;
 
 function wholeNumber(name: string, text: string, minimum: number, maximum: number): number {
   const value = Number(text);
@@ -34,6 +38,7 @@ function wholeNumber(name: string, text: string, minimum: number, maximum: numbe
 function readOptions(argv: readonly string[]): Options | null {
   const options = {
     tasks: { type: 'string' },
+    messages: { type: 'string' },
     seed: { type: 'string' },
     minutes: { type: 'string' },
     help: { type: 'boolean' },
@@ -47,7 +52,8 @@ function readOptions(argv: readonly string[]): Options | null {
   })();
   if (values.help) return null;
   return {
-    tasks: wholeNumber('tasks', values.tasks ?? '300', 20, 100_000),
+    tasks: values.tasks === '0' ? 0 : wholeNumber('tasks', values.tasks ?? '300', 20, 100_000),
+    messages: values.messages === '0' ? 0 : wholeNumber('messages', values.messages ?? '120', 20, 100_000),
     seed: values.seed ?? randomBytes(4).toString('hex'),
     minutes: values.minutes === undefined ? undefined : wholeNumber('minutes', values.minutes, 1, 10_000),
   };
@@ -77,22 +83,20 @@ function say(line: string): void {
 }
 
 /** A line a second while a round runs. */
-function teller(tasks: number) {
+function teller<P>(text: (progress: P) => string) {
   const startedAt = performance.now();
   let toldAt = 0;
-  return (progress: Progress, force = false) => {
+  return (progress: P, force = false) => {
     const now = performance.now();
     if (!force && now - toldAt < 1_000) return;
     toldAt = now;
-    const { completed, created, runs, expired } = progress;
-    const seconds = String(Math.round((now - startedAt) / 1000)).padStart(4);
-    say(
-      `${seconds} s  completed ${completed} of ${tasks}, created ${created}, runs ${runs}, of them expired ${expired}`,
-    );
+    say(`${String(Math.round((now - startedAt) / 1000)).padStart(4)} s  ${text(progress)}`);
   };
 }
 
-function tell(report: RoundReport, seed: string): boolean {
+type Report = Pick<RoundReport, 'counts' | 'violations' | 'seconds'> & { progress: { runs: number } };
+
+function tell(report: Report, seed: string): boolean {
   const rows = [...report.counts].sort(([a], [b]) => a.localeCompare(b));
   for (const [what, count] of rows) say(`        ${String(count).padStart(5)}  ${what}`);
   const broken = Object.entries(report.violations);
@@ -105,24 +109,60 @@ function tell(report: RoundReport, seed: string): boolean {
   return broken.length === 0;
 }
 
-async function round(tasks: number, seed: string, signal: AbortSignal): Promise<boolean> {
-  say(`round with seed ${seed}`);
-  const world = await startWorld({
-    ...{ seed, signal, durable: true, apis: 2, jobs: 2 },
-    workers: { chaotic: 4, reference: 2 },
-  });
+/** A world of its own for `work`, whose folder is kept when something is broken. */
+async function inWorld(
+  options: Pick<WorldOptions, 'seed' | 'workers' | 'signal'>,
+  work: (world: World) => Promise<Report>,
+): Promise<boolean> {
+  const world = await startWorld({ ...options, durable: true, apis: 2, jobs: 2 });
   let fine = false;
   try {
-    const told = teller(tasks);
-    const report = await runRound(world, { tasks, deck: deckFor(tasks), stallMs: STALL_MS, signal, onProgress: told });
-    told(report.progress, true);
-    fine = tell(report, seed);
+    fine = tell(await work(world), options.seed);
   } finally {
-    const keep = !fine && !signal.aborted;
+    const keep = !fine && !options.signal.aborted;
     if (keep) say(`the logs are in ${world.folder}`);
     await world.stop({ keep });
   }
   return fine;
+}
+
+function taskRound(tasks: number, seed: string, signal: AbortSignal): Promise<boolean> {
+  say(`tasks, with seed ${seed}`);
+  return inWorld({ seed, signal, workers: { chaotic: 4, reference: 2 } }, async (world) => {
+    const told = teller(({ completed, created, runs, expired }: Progress) => {
+      return `completed ${completed} of ${tasks}, created ${created}, runs ${runs}, of them expired ${expired}`;
+    });
+    const report = await runRound(world, { tasks, deck: deckFor(tasks), stallMs: STALL_MS, signal, onProgress: told });
+    told(report.progress, true);
+    return report;
+  });
+}
+
+function chatRound(messages: number, seed: string, signal: AbortSignal): Promise<boolean> {
+  say(`chats, with seed ${seed}`);
+  return inWorld({ seed, signal, workers: { chat: 4 } }, async (world) => {
+    const turns = Math.ceil(messages / CHATS);
+    const told = teller(({ final, runs, complete, expired }: ChatProgress) => {
+      return `final ${final} of ${turns * CHATS}, complete ${complete}, turns ${runs}, of them expired ${expired}`;
+    });
+    // A message takes longer than a task, and there are fewer of them.
+    const deck = deckFor(messages * 2);
+    const report = await runChatRound(world, {
+      chats: CHATS,
+      turns,
+      deck,
+      stallMs: STALL_MS,
+      signal,
+      onProgress: told,
+    });
+    told(report.progress, true);
+    return report;
+  });
+}
+
+async function round({ tasks, messages }: Options, seed: string, signal: AbortSignal): Promise<boolean> {
+  const fine = tasks === 0 || (await taskRound(tasks, seed, signal));
+  return (messages === 0 || (await chatRound(messages, seed, signal))) && fine;
 }
 
 async function main(): Promise<number> {
@@ -139,7 +179,7 @@ async function main(): Promise<number> {
   try {
     while (until === undefined ? rounds < DEFAULT_ROUNDS : Date.now() < until) {
       const seed = rounds === 0 ? options.seed : `${options.seed}-${rounds + 1}`;
-      if (!(await round(options.tasks, seed, stopping.signal))) broken += 1;
+      if (!(await round(options, seed, stopping.signal))) broken += 1;
       rounds += 1;
     }
   } catch (error) {

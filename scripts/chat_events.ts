@@ -35,12 +35,14 @@ export function streamedText(message: StreamedMessage): string {
 export async function* chatEvents(options: {
   url: () => string;
   headers?: Readonly<Record<string, string>>;
+  /** The event that was processed last, by another connection. */
+  lastEventId?: string | undefined;
   /** Until the next try; default: what the server asks for. */
   retryMs?: () => number;
   signal: AbortSignal;
 }): AsyncGenerator<ChatEvent> {
   const { signal } = options;
-  let lastEventId: string | undefined;
+  let { lastEventId } = options;
   let retryMs = RETRY_MS;
 
   async function connect(): Promise<ReadableStream<Uint8Array> | null> {

@@ -3,12 +3,13 @@ import type { Facts } from './facts.ts';
 
 export type Violations = Record<string, readonly unknown[]>;
 
-type Rule = Readonly<{
+export type Rule<F> = Readonly<{
   /** Finds the rows that break it. */
   query: string;
   /** `$1`: a JSON array of what this side knows. */
-  known?: (facts: Facts) => readonly unknown[];
+  known?: (facts: F) => readonly unknown[];
 }>;
+export type Rules<F> = Readonly<Record<string, Rule<F>>>;
 
 export type Queries = Pick<pg.Pool, 'query'>;
 
@@ -21,7 +22,7 @@ const capacity = (table: 'dispatch' | 'dispatch_lanes', columns: string, same: s
   group by ${columns}, c.capacity having count(*) > c.capacity`;
 
 /** At any moment, also between a kill and its recovery. */
-const always: Readonly<Record<string, Rule>> = {
+const always: Rules<unknown> = {
   'an organization holds no more than its capacity': {
     query: 'select organization_id, kind, held, capacity from app.dispatch where held > capacity',
   },
@@ -40,8 +41,36 @@ const always: Readonly<Record<string, Rule>> = {
   },
 };
 
-/** When all work is done. */
-const afterwards: Readonly<Record<string, Rule>> = {
+/** When all work is done, whatever it was. */
+export const atRest: Rules<unknown> = {
+  'the attempts of a request are 1 to n, each once': {
+    query: `select r.organization_id, r.id, r.attempt, array_agg(u.attempt order by u.attempt) as runs
+      from app.run_requests r
+      left join app.runs u on u.organization_id = r.organization_id and u.run_request_id = r.id
+      group by r.organization_id, r.id, r.attempt
+      having coalesce(array_agg(u.attempt order by u.attempt) filter (where u.id is not null), '{}')
+        <> array(select generate_series(1, r.attempt))`,
+  },
+  'no run is active': {
+    query: `select organization_id, id, task_id, status from app.runs where status in ('starting', 'running')`,
+  },
+  'no request, claim or lease is left': {
+    query: `select organization_id, id, task_id, state, attempt, worker_id, lease_expires_at from app.run_requests
+      where state not in ('finished', 'cancelled') or lease_expires_at is not null or lease_secret_hash is not null`,
+  },
+  'nothing is counted as ready or held': {
+    query: `select organization_id, kind, agent_profile_id, ready, held from app.dispatch_lanes where ready + held > 0
+      union all select organization_id, kind, null, open_lanes, held from app.dispatch where open_lanes + held > 0`,
+  },
+  'no job has failed for good': {
+    query: `select id, task_identifier, attempts, last_error from graphile_worker.jobs
+      where attempts >= max_attempts and locked_at is null`,
+  },
+};
+
+/** When all tasks are done. */
+const afterwards: Rules<Facts> = {
+  ...atRest,
   'every task is completed': {
     query: `select t.organization_id, t.id, t.title, t.status, t.blockers, t.error, r.state, r.attempt, r.due_at,
         r.lease_expires_at, r.parked
@@ -65,14 +94,6 @@ const afterwards: Readonly<Record<string, Rule>> = {
         or t.result #>> '{completion,disposition}' is distinct from 'passed'
         or t.result #> '{completion,runIds}' is distinct from jsonb_build_array(u.id)`,
   },
-  'the attempts of a request are 1 to n, each once': {
-    query: `select r.organization_id, r.id, r.attempt, array_agg(u.attempt order by u.attempt) as runs
-      from app.run_requests r
-      left join app.runs u on u.organization_id = r.organization_id and u.run_request_id = r.id
-      group by r.organization_id, r.id, r.attempt
-      having coalesce(array_agg(u.attempt order by u.attempt) filter (where u.id is not null), '{}')
-        <> array(select generate_series(1, r.attempt))`,
-  },
   'no attempt is counted twice': {
     query: `select t.organization_id, t.id, t.agent_run_count, n.runs, n.starts
       from app.tasks t
@@ -81,17 +102,6 @@ const afterwards: Readonly<Record<string, Rule>> = {
           (select coalesce(sum(r.attempt), 0)::int from app.run_requests r
              where r.organization_id = t.organization_id and r.task_id = t.id) as starts) n
       where t.agent_run_count <> n.runs or n.runs <> n.starts`,
-  },
-  'no run is active': {
-    query: `select organization_id, id, task_id, status from app.runs where status in ('starting', 'running')`,
-  },
-  'no request, claim or lease is left': {
-    query: `select organization_id, id, task_id, state, attempt, worker_id, lease_expires_at from app.run_requests
-      where state not in ('finished', 'cancelled') or lease_expires_at is not null or lease_secret_hash is not null`,
-  },
-  'nothing is counted as ready or held': {
-    query: `select organization_id, kind, agent_profile_id, ready, held from app.dispatch_lanes where ready + held > 0
-      union all select organization_id, kind, null, open_lanes, held from app.dispatch where open_lanes + held > 0`,
   },
   'an accepted task is made, exactly once, and no other': {
     known: (facts) => facts.created,
@@ -118,13 +128,10 @@ const afterwards: Readonly<Record<string, Rule>> = {
       left join app.runs u on u.organization_id = k."organizationId" and u.id = k."runId"
       where u.status is distinct from k.status`,
   },
-  'no job has failed for good': {
-    query: `select id, task_identifier, attempts, last_error from graphile_worker.jobs
-      where attempts >= max_attempts and locked_at is null`,
-  },
 };
 
-async function broken(sql: Queries, rules: Readonly<Record<string, Rule>>, facts?: Facts): Promise<Violations> {
+/** What breaks the rules, by rule. `sql`: above row security. */
+export async function broken<F>(sql: Queries, rules: Rules<F>, facts?: F): Promise<Violations> {
   const found: Violations = {};
   for (const [name, { query, known }] of Object.entries(rules)) {
     const values = known && facts ? [JSON.stringify(known(facts))] : [];

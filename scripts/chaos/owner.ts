@@ -7,7 +7,7 @@ const TIMEOUT_MS = 10_000;
 
 const answered = z.looseObject({
   message: z.string(),
-  data: z.unknown(),
+  data: z.unknown().optional(),
   error: z.object({ code: z.string() }).optional(),
 });
 const created = z.looseObject({ id: z.string() });
@@ -15,6 +15,11 @@ const created = z.looseObject({ id: z.string() });
 /** The owner was refused what must not be refused. */
 export class RefusedError extends Error {
   override name = 'RefusedError';
+  readonly code: string;
+  constructor(code: string, message: string) {
+    super(message);
+    this.code = code;
+  }
 }
 
 export type OwnerOptions = Readonly<{
@@ -25,9 +30,14 @@ export type OwnerOptions = Readonly<{
 }>;
 
 export type Owner = Readonly<{
-  /** POST with an Idempotency-Key, whose answer may be lost or thrown away: sent again until it is there. Returns the id. */
-  create: (path: string, key: string, body: object) => Promise<string>;
+  /**
+   * POST with an Idempotency-Key, whose answer may be lost or thrown away: sent again until it is there. Returns the id,
+   * which `idOf` finds in the answer where it is not simply there.
+   */
+  create: (path: string, key: string, body: object, idOf?: (data: unknown) => string) => Promise<string>;
   /** Sent until it is answered. */
+  post: (path: string, body: object) => Promise<void>;
+  /** The same. */
   patch: (path: string, body: object) => Promise<void>;
 }>;
 
@@ -55,7 +65,8 @@ export function createOwner({ urls, random, recorder, signal }: OwnerOptions): O
     if (status === 503) return undefined;
     const answer = answered.parse(JSON.parse(text));
     if (status >= 200 && status < 300) return answer.data;
-    throw new RefusedError(`${method} ${path}: ${status} ${answer.error?.code} ${answer.message}`);
+    const code = answer.error?.code ?? '';
+    throw new RefusedError(code, `${method} ${path}: ${status} ${code} ${answer.message}`);
   }
 
   async function send(request: Request): Promise<unknown> {
@@ -67,7 +78,7 @@ export function createOwner({ urls, random, recorder, signal }: OwnerOptions): O
   }
 
   return {
-    async create(path, key, body) {
+    async create(path, key, body, idOf = (data) => created.parse(data).id) {
       const request = { method: 'POST', path, body, key };
       if (random.chance(0.15)) {
         await sendOnce(request, random.between(1, 40));
@@ -75,11 +86,14 @@ export function createOwner({ urls, random, recorder, signal }: OwnerOptions): O
       }
       const times = random.chance(0.1) ? 2 : 1;
       const answers = await Promise.all(Array.from({ length: times }, () => send(request)));
-      const ids = answers.map((answer) => created.parse(answer).id);
+      const ids = answers.map(idOf);
       if (times > 1) recorder.count('a creation sent twice');
       const [id = ''] = ids;
-      if (new Set(ids).size > 1) recorder.violation('one key makes one task', { path, key, ids });
+      if (new Set(ids).size > 1) recorder.violation('one key makes one of it', { path, key, ids });
       return id;
+    },
+    async post(path, body) {
+      await send({ method: 'POST', path, body });
     },
     async patch(path, body) {
       await send({ method: 'PATCH', path, body });

@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 /** What a worker of the fault test is started with: JSON, its one argument. */
 export const workerSettings = z.object({
-  kind: z.enum(['chaotic', 'reference']),
+  kind: z.enum(['chaotic', 'reference', 'chat']),
   workerId: z.string(),
   urls: z.array(z.string()).min(1),
   token: z.string(),
@@ -28,3 +28,13 @@ export const OUTPUT_PATH = 'result.json';
 
 /** What the output holds: the title of the task, and the run that made it where the worker knows it. */
 export const outputContent = z.object({ title: z.string(), runId: z.string().optional() });
+
+const CHAT_WORDS = 12;
+
+/** The command that answers chats: the question, and some words that take longer than a fault. */
+export const CHAT_COMMAND = `head -n 1 message.txt; i=1; while [ $i -le ${CHAT_WORDS} ]; do printf 'word %d, ' $i; sleep 0.1; i=$((i + 1)); done`;
+
+/** What it answers to a question. */
+export function chatAnswer(question: string): string {
+  return `${question}\n${Array.from({ length: CHAT_WORDS }, (_, index) => `word ${index + 1}, `).join('')}`;
+}

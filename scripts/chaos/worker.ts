@@ -4,7 +4,7 @@ import { ApiError, type ChatClaim, type Claim, isChatClaim, mayBeSentAgain, work
 import { workLoop } from '../worker/loop.ts';
 import { readOptions } from '../worker/options.ts';
 import { type Calls, createCalls } from './calls.ts';
-import { INPUT_PATH, OUTPUT_PATH, type Report, type WorkerSettings, workerSettings } from './protocol.ts';
+import { CHAT_COMMAND, INPUT_PATH, OUTPUT_PATH, type Report, type WorkerSettings, workerSettings } from './protocol.ts';
 import { createRandom, type Random } from './random.ts';
 import { performRun } from './run.ts';
 
@@ -52,13 +52,19 @@ async function workForEver(settings: WorkerSettings): Promise<never> {
   }
 }
 
-/** The reference worker as it is, with a command that passes its input on. */
+const PASS_ON = `sleep 0.2; cp "$INPUT_DIR/${INPUT_PATH}" "$OUTPUT_DIR/${OUTPUT_PATH}"`;
+
+/** The reference worker as it is, with a command that passes its input on, or one that answers chats. */
 async function workByReference(settings: WorkerSettings): Promise<void> {
   const [url = ''] = settings.urls;
+  const concurrency = String(CONCURRENCY);
+  const work =
+    settings.kind === 'chat'
+      ? ['--kind', 'chat', '--exec', CHAT_COMMAND, '--chats', concurrency]
+      : ['--kind', 'task', '--exec', PASS_ON, '--concurrency', concurrency];
   const argv = [
-    ...['--exec', `sleep 0.2; cp "$INPUT_DIR/${INPUT_PATH}" "$OUTPUT_DIR/${OUTPUT_PATH}"`],
     ...['--url', url, '--token', settings.token, '--worker-id', settings.workerId],
-    ...['--scratch', settings.scratch, '--concurrency', String(CONCURRENCY)],
+    ...['--scratch', settings.scratch, ...work],
   ];
   const options = readOptions(argv);
   if (!options) throw new Error('the options of the reference worker ask for help');
@@ -71,7 +77,7 @@ const settings = workerSettings.parse(JSON.parse(process.argv[2] ?? ''));
 // The supervisor died: nobody else would end us.
 process.stdin.once('end', () => process.exit(1)).resume();
 try {
-  await (settings.kind === 'reference' ? workByReference(settings) : workForEver(settings));
+  await (settings.kind === 'chaotic' ? workForEver(settings) : workByReference(settings));
 } catch (error) {
   const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
   const status = error instanceof ApiError ? ` (HTTP ${error.status})` : '';

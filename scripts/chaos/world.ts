@@ -25,8 +25,8 @@ export type WorldOptions = Readonly<{
   durable: boolean;
   apis: number;
   jobs: number;
-  /** Those that send calls twice, forget heartbeats, come late; and the reference worker as it is. */
-  workers: Readonly<{ chaotic: number; reference: number }>;
+  /** Those that send calls twice, forget heartbeats, come late; the reference worker as it is; the same for chats. */
+  workers: Readonly<Partial<Record<WorkerSettings['kind'], number>>>;
   signal: AbortSignal;
 }>;
 
@@ -64,11 +64,12 @@ async function freePort(random: Random): Promise<number> {
   }
 }
 
-/** Attempts enough that no task ever fails. */
+/** Attempts enough that no task ever fails. Whether a message that nobody takes ends is worth a short wait. */
 const settings = {
   RETRY_BACKOFF_SECONDS: '1',
   RETRY_BACKOFF_MAX_SECONDS: '2',
   RUN_REQUEST_MAX_ATTEMPTS: '100',
+  CHAT_START_SECONDS: '15',
   DATABASE_POOL_SIZE: '8',
   HOST: '127.0.0.1',
   OWNER_AUTH: 'open',
@@ -199,7 +200,7 @@ export async function startWorld(options: WorldOptions): Promise<World> {
       const launch = (generation: number) => {
         const workerId = `${name}.${generation}`;
         // The reference worker knows one API; half of them the one, half the other.
-        const known = kind === 'reference' ? urls.slice(index % urls.length).slice(0, 1) : urls;
+        const known = kind === 'chaotic' ? urls : urls.slice(index % urls.length).slice(0, 1);
         const given: WorkerSettings = { kind, workerId, urls: [...known], token, scratch, seed: `${seed}/${workerId}` };
         const argv = [path.join(import.meta.dirname, 'worker.ts'), JSON.stringify(given)];
         const env = { ...environmentWith({}), ...cache };
@@ -211,8 +212,9 @@ export async function startWorld(options: WorldOptions): Promise<World> {
       return adopt(supervise({ name, launch, downMs: () => downtime.between(20, 400), onCrash }));
     }
     const workers: Supervised[] = [];
-    for (const kind of ['chaotic', 'reference'] as const) {
-      for (let index = 0; index < options.workers[kind]; index += 1) workers.push(await worker(kind, index));
+    for (const kind of ['chaotic', 'reference', 'chat'] as const) {
+      const count = options.workers[kind] ?? 0;
+      for (let index = 0; index < count; index += 1) workers.push(await worker(kind, index));
     }
     return {
       ...{
