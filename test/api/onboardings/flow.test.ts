@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import type { Onboarding } from '../../../api/resources/onboarding.ts';
 import { openSite } from '../../engine/net/support.ts';
+import { html } from '../../engine/website/support.ts';
 import { PRIVATE, shop } from '../../jobs/research_support.ts';
 import { openJobs } from '../../jobs/support.ts';
 import { expectSuccess, ownerPath, refusalOf, sqlOf, storedKeys } from '../../support/api_fixtures.ts';
@@ -83,7 +84,7 @@ t.test('a website and two files become an organization that knows what they say'
 t.test('another website in review starts the research over, and nothing of the old one is left', async (t) => {
   const [wrong, right] = [
     await openSite(t, shop()),
-    await openSite(t, shop(undefined, { '/': '<title>Right</title>' })),
+    await openSite(t, shop(undefined, { '/': html('Right', [], 'We make lamps, and repair all of them.') })),
   ];
   const created = await create(app, { name: 'Typo', website: `${wrong.origin}/` });
   expectSuccess(await start(app, created));
