@@ -172,11 +172,21 @@ function idOf(path: string): fc.Arbitrary<string> {
 
 /** What a value of this name should mostly be, in calls of this path. */
 function hintsOf({ path, operationId }: Operation): Hints {
-  const taskRef = placeholder('readyId', 'readyId', 'readyId', 'failedId', 'runningId', 'claimedId', 'initiativeId');
+  const ofOutcome = path.endsWith('/outcomes');
+  const taskRef = ofOutcome
+    ? placeholder('runningId')
+    : placeholder('readyId', 'readyId', 'readyId', 'failedId', 'runningId', 'claimedId', 'initiativeId');
   const ofTurn = /\/(message|conversation)$|^\/internal\/runs\/.*\/attachments\//.test(path);
   const lease = placeholder(path.includes('run-requests') ? 'claimLease' : ofTurn ? 'turnLease' : 'runLease');
   const ofRun = ofTurn ? placeholder('turnRunId') : placeholder('runId', 'runId', 'doneRunId');
+  const outcome = {
+    // Those of the task that runs, as it was started.
+    taskVersion: fc.constant(2),
+    graphRevision: fc.constant(1),
+    outcome: fc.record({ kind: fc.constant('needs_input'), question: fc.constant('Which?'), options: fc.constant([]) }),
+  };
   return {
+    ...(ofOutcome ? outcome : {}),
     organizationId: placeholder(operationId === 'createOrganization' ? 'freshId' : 'organizationId'),
     slug: fc.constant('s-@freshId@'),
     organizationIds: fc.array(placeholder('organizationId'), { minLength: 1, maxLength: 2 }),
