@@ -232,6 +232,7 @@ t.test('functions belong to the roles that limit them', async (test) => {
       'messages_keep_revision',
       'search_grams',
       'tasks_raise_version',
+      'tasks_watch_spend',
       'uuid_v7',
     ],
     'the owner of the tables owns no function that runs with its rights',

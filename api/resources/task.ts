@@ -112,6 +112,15 @@ const stateSchema = z
       .optional()
       .describe('What a pull hands out for a plan or verify run: the tasks directly below, and what came of them.'),
     answers: z.array(z.looseObject({})).optional().describe('What people answered, for the next run.'),
+    spend: z
+      .object({
+        costMinorUnits: z.int().describe('What its runs and those below it have reported.'),
+        tokens: z.int(),
+        costKnown: z.boolean().describe('False: the cost is at least this, because some have not reported theirs.'),
+        unknownCostRuns: z.int().describe('How many, those that are not finished among them.'),
+      })
+      .optional()
+      .describe('Where it, or a task of its hierarchy, has a spend limit.'),
     waiting: z.object({ until: z.iso.datetime(), reason: z.string().nullable() }).optional(),
     failureOriginId: z
       .string()
@@ -182,6 +191,10 @@ const taskColumns = z.object({
   agent_run_count: z.int(),
   consumed_agent_run_count: z.int(),
   replan_count: z.int(),
+  spend_limited: z.boolean(),
+  spent_cost_minor_units: z.int(),
+  spent_tokens: z.int(),
+  cost_known_run_count: z.int(),
   created_by_run_id: z.string().nullable(),
   // Written by our transitions alone, in the shape that goes out.
   spec: z.custom<Task['spec']>(),
@@ -206,6 +219,16 @@ const taskColumns = z.object({
   updated_at: timestamp,
 });
 
+function toSpend(row: z.output<typeof taskColumns>): NonNullable<Task['state']['spend']> {
+  const unknownCostRuns = row.consumed_agent_run_count - row.cost_known_run_count;
+  return {
+    costMinorUnits: row.spent_cost_minor_units,
+    tokens: row.spent_tokens,
+    costKnown: unknownCostRuns === 0,
+    unknownCostRuns,
+  };
+}
+
 function toState(row: z.output<typeof taskColumns>): Task['state'] {
   const { asked: _asked, missed: _missed, ...replan } = row.replan ?? {};
   const judged = row.phase === 'verify' && row.verification ? row.verification : null;
@@ -219,6 +242,7 @@ function toState(row: z.output<typeof taskColumns>): Task['state'] {
       : { verification: { ...(judged.runId ? { runId: judged.runId } : {}), result: judged.result } }),
     ...(row.children ? { children: row.children } : {}),
     ...(row.answers.length === 0 ? {} : { answers: row.answers }),
+    ...(row.spend_limited ? { spend: toSpend(row) } : {}),
     ...(row.waiting_until === null ? {} : { waiting: { until: row.waiting_until, reason: row.waiting_reason } }),
     ...(row.failure_origin_id === null ? {} : { failureOriginId: row.failure_origin_id }),
     ...(row.error === null ? {} : { error: row.error }),
@@ -276,7 +300,7 @@ export const taskPageRow = taskColumns.extend(keyColumns).transform((row) => ({
 export const taskSelectWithoutSpec = sql.fragment`
   t.organization_id, t.id, t.identifier_scope, t.identifier_number, t.parent_id, t.root_task_id, t.depth,
   t.owner_agent_profile_id, t.source_chat_id, t.source_message_id, t.kind, t.status, t.phase, t.title, t.priority,
-  t.version, r.graph_revision, t.agent_run_count, t.consumed_agent_run_count, t.replan_count, t.created_by_run_id,
+  t.version, r.graph_revision, t.agent_run_count, t.consumed_agent_run_count, t.replan_count, r.spend_limited, t.spent_cost_minor_units, t.spent_tokens, t.cost_known_run_count, t.created_by_run_id,
   t.blockers, t.contract, t.replan, t.verification, t.answers, t.error, t.result, t.active_run_id, t.waiting_until, t.waiting_reason,
   t.failure_origin_id, t.dedupe_key, t.scheduled_at, t.due_at, t.started_at, t.completed_at, t.created_at, t.updated_at`;
 export const taskSelect = sql.fragment`${taskSelectWithoutSpec}, t.spec`;

@@ -39,6 +39,12 @@ export const taskBudgetSchema = z.strictObject({
   maxAgentRuns: count(100_000).describe('Runs of the task, or of all tasks below an initiative. 10; initiatives 500.'),
   maxAttemptsPerPhase: count(100).describe('Starts of one run request. 3.'),
   maxReplans: z.int().min(0).max(100).describe('Replans of an initiative. 2.'),
+  maxCostMinorUnits: count(1_000_000_000_000)
+    .optional()
+    .describe(
+      'Cost of all runs of the task and those below it, as their usage reports it; reached, nothing more is started and a person is asked. Runs that do not report a cost count for nothing here: see `state.spend`. No limit.',
+    ),
+  maxTokens: count(1_000_000_000_000).optional().describe('The same for their input and output tokens. No limit.'),
 });
 
 const specFields = {
@@ -81,6 +87,8 @@ export const taskSpecPatchSchema = z.strictObject({
       maxAgentRuns: taskBudgetSchema.shape.maxAgentRuns.nullable().optional(),
       maxAttemptsPerPhase: taskBudgetSchema.shape.maxAttemptsPerPhase.nullable().optional(),
       maxReplans: taskBudgetSchema.shape.maxReplans.nullable().optional(),
+      maxCostMinorUnits: taskBudgetSchema.shape.maxCostMinorUnits.nullable(),
+      maxTokens: taskBudgetSchema.shape.maxTokens.nullable(),
     })
     .nullable()
     .optional(),
@@ -92,6 +100,12 @@ export const taskSpecSchema = z
     objective: z.string(),
     inputs: z.array(z.looseObject({ kind: z.string(), path: z.string() })),
     acceptanceCriteria: z.array(z.looseObject({ kind: z.string() })),
-    budget: z.looseObject({ maxAgentRuns: z.int(), maxAttemptsPerPhase: z.int(), maxReplans: z.int() }),
+    budget: z.looseObject({
+      maxAgentRuns: z.int(),
+      maxAttemptsPerPhase: z.int(),
+      maxReplans: z.int(),
+      maxCostMinorUnits: z.int().optional(),
+      maxTokens: z.int().optional(),
+    }),
   })
   .meta({ id: 'TaskSpec' });

@@ -83,7 +83,7 @@ export function humanInboxEndpoints(): readonly Endpoint[] {
       operationId: 'respondToHumanInboxItem',
       summary: 'Answer a question',
       description:
-        'The answer has one consequence. repair: try_again lets the task run again, accept completes it with the refused result (disposition accepted), cancel cancels it. budget: raise gives one allowance more (the default budget of its kind), cancel cancels. Questions of agents: the answer goes into state.answers of the task, and a task that waited for it goes on. 400 for what is no question, and for a response that has to be one of the options and is not.',
+        'The answer has one consequence. repair: try_again lets the task run again, accept completes it with the refused result (disposition accepted), cancel cancels it. budget: raise gives one allowance more (runs and replans: the default of its kind; a spend limit: as much again as it was set to), cancel cancels. Questions of agents: the answer goes into state.answers of the task, and a task that waited for it goes on. 400 for what is no question, and for a response that has to be one of the options and is not.',
       params,
       body: responseSchema,
       response: { data: inboxItemSchema },

@@ -100,6 +100,29 @@ const invariants: Readonly<Record<string, string>> = {
     cross join lateral (select t.agent_run_count + coalesce(sum(c.consumed_agent_run_count), 0)::int as consumed
       from app.tasks c where c.organization_id = t.organization_id and c.parent_id = t.id) n
     where t.consumed_agent_run_count <> n.consumed`,
+  'where a spend limit is, a task has spent what its runs and those below it have reported': `
+    select t.organization_id, t.id, t.spent_cost_minor_units, t.spent_tokens, t.cost_known_run_count, n.*
+    from app.tasks t
+    join app.tasks r on r.organization_id = t.organization_id and r.id = t.root_task_id and r.spend_limited
+    join app.organizations o on o.id = t.organization_id and o.deleted_at is null
+    cross join lateral (
+      select coalesce(sum(u.cost_minor_units), 0) + (select coalesce(sum(c.spent_cost_minor_units), 0) from app.tasks c
+               where c.organization_id = t.organization_id and c.parent_id = t.id) as facts_cost,
+             coalesce(sum(u.input_tokens + u.output_tokens), 0) + (select coalesce(sum(c.spent_tokens), 0) from app.tasks c
+               where c.organization_id = t.organization_id and c.parent_id = t.id) as facts_tokens,
+             count(*) filter (where u.cost_known) + (select coalesce(sum(c.cost_known_run_count), 0) from app.tasks c
+               where c.organization_id = t.organization_id and c.parent_id = t.id) as facts_known
+      from app.runs u where u.organization_id = t.organization_id and u.task_id = t.id) n
+    where (t.spent_cost_minor_units, t.spent_tokens, t.cost_known_run_count)
+      <> (n.facts_cost, n.facts_tokens, n.facts_known)`,
+  'a hierarchy with a spend limit counts what it spends': `
+    select t.organization_id, t.id from app.tasks t
+    join app.tasks r on r.organization_id = t.organization_id and r.id = t.root_task_id
+    where t.spec -> 'budget' ?| array['maxCostMinorUnits', 'maxTokens'] and not r.spend_limited`,
+  'a budget is used up exactly when one can be named': `
+    select t.organization_id, t.id from app.tasks t
+    where t.phase <> 'closed' and app.task_budget_used(t.organization_id, t.id)
+      <> (app.task_budgets_used(t.organization_id, t.id) <> '[]')`,
   'a task has at most one successful run that closed it': `
     select u.organization_id, u.task_id, count(*) from app.runs u
     -- A verdict may want another one.
@@ -197,14 +220,15 @@ const invariants: Readonly<Record<string, string>> = {
     where c.status = 'archived'`,
 };
 
+/** All of them as one statement, which a connection plans once. */
+const ALL = Object.entries(invariants)
+  .map(([name, query]) => `select '${name}' as name, (select jsonb_agg(to_jsonb(q)) from (${query}\n) q) as rows`)
+  .join(' union all ');
+
 /** Every broken invariant of every organization in the database, by its name. */
 export async function brokenInvariants(sql: Pick<Sql, 'owner'>): Promise<Record<string, unknown[]>> {
-  const broken: Record<string, unknown[]> = {};
-  for (const [name, query] of Object.entries(invariants)) {
-    const { rows } = await sql.owner.query(query);
-    if (rows.length > 0) broken[name] = rows;
-  }
-  return broken;
+  const { rows } = await sql.owner.query<{ name: string; rows: unknown[] | null }>({ name: 'invariants', text: ALL });
+  return Object.fromEntries(rows.flatMap(({ name, rows: found }) => (found === null ? [] : [[name, found]])));
 }
 
 /** Tests that end with a look at every invariant, over all that the file's tests have left in the database. */

@@ -97,7 +97,7 @@ begin
           'organizationId', c.organization_id, 'runRequestId', c.id, 'leaseToken', c.fence || '.' || v_secret,
           'kind', c.kind, 'mode', c.mode, 'attempt', c.attempt + 1, 'priority', c.priority,
           'leaseExpiresAt', c.lease_expires_at, 'agentProfile', to_jsonb(p),
-          'task', to_jsonb(t) || jsonb_build_object('graph_revision', root.graph_revision,
+          'task', to_jsonb(t) || jsonb_build_object('graph_revision', root.graph_revision, 'spend_limited', root.spend_limited,
             'children', case when c.mode <> 'execute' then app.task_children(c.organization_id, c.task_id) end),
           'chat', to_jsonb(h) || jsonb_build_object('message_id', c.message_id))
         into v_item

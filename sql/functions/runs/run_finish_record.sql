@@ -6,6 +6,8 @@ create or replace function app.run_finish_record(
   language plpgsql
   set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_spend_limited boolean;
 begin
   update app.runs
     set status = p_status,
@@ -22,7 +24,11 @@ begin
       tool_calls = coalesce((p_report #>> '{usage,toolCalls}')::bigint, 0),
       cost_minor_units = coalesce((p_report #>> '{usage,costMinorUnits}')::bigint, 0),
       cost_known = coalesce((p_report #>> '{usage,costKnown}')::boolean, p_report #> '{usage,costMinorUnits}' is not null)
-    where organization_id = p_organization_id and id = p_run_id;
+    where organization_id = p_organization_id and id = p_run_id
+    returning spend_limited into v_spend_limited;
+  if v_spend_limited then
+    perform app.task_spend_add(p_organization_id, p_run_id);
+  end if;
 end
 $$;
 

@@ -23,8 +23,9 @@ declare
   v_disabled boolean;
   v_department text;
   v_published boolean;
+  v_spend_limited boolean;
 begin
-  perform 1 from app.tasks
+  select spend_limited into v_spend_limited from app.tasks
     where organization_id = p_organization_id
       and id = (select k.root_task_id from app.run_requests q
         join app.tasks k on k.organization_id = q.organization_id and k.id = q.task_id
@@ -79,7 +80,7 @@ begin
     return app.chat_turn_start(r, p_run_id, p_worker_id, p_lease_seconds, v_token);
   end if;
   select * into t from app.tasks where organization_id = p_organization_id and id = r.task_id;
-  if t.status <> 'pending' or v_disabled or (t.parent_id is not null or r.mode <> 'execute')
+  if t.status <> 'pending' or v_disabled or (t.parent_id is not null or r.mode <> 'execute' or v_spend_limited)
      and app.task_budget_used(p_organization_id, t.id) then
     -- A sibling's start may have used up a parent's budget after the pull: the task is blocked, its request ends.
     if v_disabled and r.mode = 'verify' then
@@ -98,9 +99,9 @@ begin
     where organization_id = p_organization_id and id = r.id
     returning * into r;
   insert into app.runs (organization_id, id, kind, task_id, run_request_id, agent_profile_id, attempt, mode, status,
-      fence, lease_secret_hash, worker_id)
+      fence, lease_secret_hash, worker_id, spend_limited)
     values (p_organization_id, p_run_id, r.kind, r.task_id, r.id, r.agent_profile_id, r.attempt, r.mode, 'starting',
-      r.fence, r.lease_secret_hash, p_worker_id)
+      r.fence, r.lease_secret_hash, p_worker_id, v_spend_limited)
     on conflict on constraint runs_pkey do nothing;
   if not found then
     -- Another request's run has this id.

@@ -1,5 +1,5 @@
--- Gives one allowance more (the default budget of its kind) to the task and to those initiatives above it whose run budget
--- is used up, and to its replans where it waits for one. What waited for these budgets goes on. The caller holds the root.
+-- Gives one allowance more to the task and to those initiatives above it whose budget is used up, and to its replans where
+-- it waits for one: of runs and replans the default of its kind, of a spend limit as much again as it was set to. What waited for these budgets goes on. The caller holds the root.
 create or replace function app.task_budget_raise(p_organization_id uuid, p_task_id uuid)
   returns void
   language plpgsql
@@ -25,6 +25,26 @@ begin
       returning t.id
   )
   select coalesce(array_agg(id), '{}') into v_raised from raised;
+  with recursive up as (
+    select t.id, t.parent_id from app.tasks t where t.organization_id = p_organization_id and t.id = p_task_id
+    union all
+    select t.id, t.parent_id from app.tasks t join up on t.id = up.parent_id where t.organization_id = p_organization_id
+  ), raised as (
+    update app.tasks t
+      set spend_allowance = a.allowance,
+        spec = jsonb_set(t.spec, '{budget}', t.spec -> 'budget' || jsonb_strip_nulls(jsonb_build_object(
+          'maxCostMinorUnits', case when t.spent_cost_minor_units >= (t.spec #>> '{budget,maxCostMinorUnits}')::bigint
+            then t.spent_cost_minor_units + (a.allowance ->> 'maxCostMinorUnits')::bigint end,
+          'maxTokens', case when t.spent_tokens >= (t.spec #>> '{budget,maxTokens}')::bigint
+            then t.spent_tokens + (a.allowance ->> 'maxTokens')::bigint end)))
+      from up join app.tasks o on o.organization_id = p_organization_id and o.id = up.id
+        cross join lateral (select coalesce(o.spend_allowance, o.spec -> 'budget') as allowance) a
+      where t.organization_id = p_organization_id and t.id = up.id
+        and (t.spent_cost_minor_units >= (t.spec #>> '{budget,maxCostMinorUnits}')::bigint
+          or t.spent_tokens >= (t.spec #>> '{budget,maxTokens}')::bigint)
+      returning t.id
+  )
+  select v_raised || coalesce(array_agg(id), '{}') into v_raised from raised;
   update app.tasks
     set spec = jsonb_set(spec, '{budget,maxReplans}', to_jsonb(
       greatest((spec #>> '{budget,maxReplans}')::integer, replan_count)

@@ -17,7 +17,9 @@ as $$
     from up
     cross join lateral (values
       ('maxAgentRuns', up.consumed_agent_run_count::bigint, coalesce((up.spec #>> '{budget,maxAgentRuns}')::bigint,
-        case up.kind when 'initiative' then 500 else 10 end))
+        case up.kind when 'initiative' then 500 else 10 end)),
+      ('maxCostMinorUnits', up.spent_cost_minor_units, (up.spec #>> '{budget,maxCostMinorUnits}')::bigint),
+      ('maxTokens', up.spent_tokens, (up.spec #>> '{budget,maxTokens}')::bigint)
     ) b(budget, used, allowed)
     where b.used >= b.allowed
 $$;

@@ -9,6 +9,7 @@ as $$
 declare
   t app.tasks;
   v_blockers jsonb;
+  v_used jsonb;
 begin
   select * into t from app.tasks where organization_id = p_organization_id and id = p_task_id;
   if t.status not in ('pending', 'blocked', 'waiting')
@@ -22,13 +23,17 @@ begin
   end if;
   v_blockers := app.task_blockers(p_organization_id, t);
   if v_blockers @> '[{"kind": "budget"}]' then
+    v_used := app.task_budgets_used(p_organization_id, p_task_id);
     insert into app.human_inbox_items (organization_id, kind, purpose, blocking, title, body, options, task_id)
       values (p_organization_id, 'question', 'budget', true,
-        left(case when t.replan ? 'asked' then 'Replans used up: ' else 'Run budget used up: ' end || t.title, 500),
+        left(case when t.replan ? 'asked' then 'Replans used up: ' when v_used @> '[{"budget": "maxAgentRuns"}]'
+          then 'Run budget used up: ' else 'Spend limit used up: ' end || t.title, 500),
         format(case when t.replan ? 'asked'
             then '%s needs another plan, and has used its replans. Raise them by one allowance, or cancel it.'
-            else '%s has used its run budget, or one of its parents has. Raise it by one allowance, or cancel the task.' end,
-          t.identifier_scope || '-' || t.identifier_number),
+            else '%s has used up its budget, or that of a parent (%s). Raise it by one allowance, or cancel the task.' end,
+          t.identifier_scope || '-' || t.identifier_number,
+          (select string_agg(format('%s of %s: %s of %s', u ->> 'budget', u ->> 'identifier', u ->> 'used', u ->> 'allowed'), ', ')
+            from jsonb_array_elements(v_used) u)),
         '["raise", "cancel"]', t.id)
       on conflict (organization_id, task_id, purpose)
         where status = 'open' and purpose in ('repair', 'budget', 'prerequisite') do nothing;

@@ -67,7 +67,8 @@ begin
     perform app.task_requests_cancel(p_organization_id, array[t.id]);
   end if;
   update app.tasks set phase = n.phase, title = n.title, priority = n.priority, spec = n.spec, scheduled_at = n.scheduled_at,
-      due_at = n.due_at, owner_agent_profile_id = n.owner_agent_profile_id
+      due_at = n.due_at, owner_agent_profile_id = n.owner_agent_profile_id,
+      spend_allowance = case when n.spec -> 'budget' = t.spec -> 'budget' then spend_allowance end
     where organization_id = p_organization_id and id = t.id;
 
   if n.owner_agent_profile_id <> t.owner_agent_profile_id then

@@ -1,0 +1,39 @@
+-- From now on what is spent in this hierarchy is counted, because one of its tasks has a spend limit: what its runs have
+-- used so far is summed up, once. Never taken back. Called by the trigger on a spec with a limit; the caller holds the root.
+create or replace function app.task_spend_watch(p_organization_id uuid, p_root_task_id uuid)
+  returns void
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update app.tasks set spend_limited = true
+    where organization_id = p_organization_id and id = p_root_task_id and not spend_limited;
+  if not found then
+    return;
+  end if;
+  with recursive tree as (
+    select t.id, t.id as above from app.tasks t
+      where t.organization_id = p_organization_id and t.root_task_id = p_root_task_id
+    union all
+    select tree.id, t.parent_id from tree join app.tasks t on t.organization_id = p_organization_id and t.id = tree.above
+      where t.parent_id is not null
+  ), spent as (
+    select tree.above as id, sum(u.cost_minor_units) as cost, sum(u.input_tokens + u.output_tokens) as tokens,
+        count(*) filter (where u.cost_known) as known
+      from tree join app.runs u on u.organization_id = p_organization_id and u.task_id = tree.id
+      group by tree.above
+  )
+  update app.tasks t
+    set spent_cost_minor_units = spent.cost, spent_tokens = spent.tokens, cost_known_run_count = spent.known
+    from spent
+    where t.organization_id = p_organization_id and t.id = spent.id;
+  -- Runs that have not reported yet: active ones, and cancelled ones that still may.
+  update app.runs u set spend_limited = true
+    from app.tasks t
+    where t.organization_id = p_organization_id and t.root_task_id = p_root_task_id
+      and u.organization_id = t.organization_id and u.task_id = t.id and u.finish_call is null;
+end
+$$;
+
+alter function app.task_spend_watch owner to runner_scoped;
+revoke all on function app.task_spend_watch from public;
