@@ -18,6 +18,8 @@ import {
 const DIRECTORY_MODE = 0o700;
 const FILE_MODE = 0o600;
 const INCOMING = '.incoming';
+/** A named pipe in place of a file would hold the thread that opens it until somebody writes: a few stop all reading. */
+const READING = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 function hasCode(error: unknown, ...codes: string[]): boolean {
   return error instanceof Error && 'code' in error && codes.includes(String(error.code));
@@ -83,9 +85,9 @@ export function openFileStorage(root: string): Storage {
     let handle: FileHandle;
     try {
       const folder = await folderOf(parts.slice(0, -1));
-      handle = await open(path.join(folder, parts.at(-1) ?? ''), constants.O_RDONLY | constants.O_NOFOLLOW);
+      handle = await open(path.join(folder, parts.at(-1) ?? ''), READING);
     } catch (error) {
-      if (hasCode(error, 'ENOENT', 'ENOTDIR', 'ELOOP')) throw new StorageMissingError(key);
+      if (hasCode(error, 'ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO')) throw new StorageMissingError(key);
       throw diskError(error);
     }
     const stats = await handle.stat();

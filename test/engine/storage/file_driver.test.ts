@@ -1,11 +1,19 @@
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { lstat, mkdir, mkdtemp, readdir, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { pathToFileURL } from 'node:url';
 import t, { type Test } from 'tap';
-import { openStorage, StorageUnavailableError, storagePlace } from '../../../engine/storage/index.ts';
+import {
+  openStorage,
+  StorageMissingError,
+  StorageUnavailableError,
+  storagePlace,
+} from '../../../engine/storage/index.ts';
 import { from, MiB, mebibytes, storageContract } from './contract.ts';
 
 async function freshStorage(test: Test) {
@@ -92,6 +100,22 @@ t.test('symbolic links do not lead out of the root', async (t) => {
   t.same(await readdir(outside), ['secret']);
   t.same(await storage.deletePrefix('a/'), { deleted: 3, done: true }, 'the links go, what they point at stays');
   t.same(await readdir(outside), ['secret']);
+});
+
+t.test('what is no file in place of an object is not there, and holds up nobody', { timeout: 30_000 }, async (t) => {
+  const { root, storage } = await freshStorage(t);
+  await storage.put('a/b', from('x'));
+  // More than there are threads that open files.
+  const pipes = Array.from({ length: 8 }, (_, index) => `a/pipe${index}`);
+  execFileSync(
+    'mkfifo',
+    pipes.map((key) => path.join(root, key)),
+  );
+  const server = createServer().listen(path.join(root, 'a', 'socket'));
+  t.teardown(() => server.close());
+  await once(server, 'listening');
+  await Promise.all([...pipes, 'a/socket'].map((key) => t.rejects(storage.get(key), StorageMissingError)));
+  t.equal(await text(await storage.get('a/b')), 'x');
 });
 
 t.test('a root that is itself reached through a link works', async (t) => {
