@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Queries } from '../../engine/db/call.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { requireOrganization, scoped } from '../../engine/db/scope.ts';
-import { keyset, type Pagination, pageQuery } from '../http/pagination.ts';
+import { columnBytes, keyset, type Pagination, pageQuery } from '../http/pagination.ts';
 import { getChat } from './chat.ts';
 import { conditions } from './conditions.ts';
 import {
@@ -41,18 +41,19 @@ export async function listMessages(
     filters,
     cursor,
     limit,
+    bytes: columnBytes(sql.fragment`m.parts`),
   });
   const rows = await db.any(
     scoped(
       organizationId,
       messagePageRow,
-      sql.fragment`
+      page.bounded(sql.fragment`
         select ${messageSelect}, ${page.columns}
         from app.chats c
         join app.messages m on m.organization_id = c.organization_id and m.chat_id = c.id
         where c.organization_id = scope.organization_id and c.id = ${chatId}::uuid
           and ${conditions('m', filters)} and ${page.where}
-        ${page.orderAndLimit}`,
+        ${page.orderAndLimit}`),
     ),
   );
   if (rows.length === 0) await getChat(db, organizationId, chatId);

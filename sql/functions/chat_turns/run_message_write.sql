@@ -23,7 +23,7 @@ begin
     perform app.lease_refuse('lease_lost');
   end if;
   select * into m from app.messages where organization_id = p_organization_id and id = r.message_id;
-  if r.cancel_requested_at is null and (m.revision <> p_base_revision + 1 or m.write_hash is distinct from v_hash) then
+  if r.cancel_requested_at is null and (m.revision - 1 <> p_base_revision or m.write_hash is distinct from v_hash) then
     if m.revision <> p_base_revision then
       perform app.lease_refuse('differs');
     end if;

@@ -60,6 +60,32 @@ t.test('a message is kept with its pending answer, in one step', async (t) => {
   await answerWith(app, place, []);
 });
 
+t.test('pages of large messages end early, and still show each once, forward and back', async (t) => {
+  const chat = await createChat(app, place);
+  // Repeated text takes little room on the disk; what counts is the answer. Notes, which search does not index.
+  const parts = Array(10).fill({ kind: 'context_note', text: 'x'.repeat(95_000), status: 'informational' });
+  for (let turn = 0; turn < 6; turn += 1) {
+    expectSuccess(await post(chat, text('Note this')), 202);
+    await answerWith(app, place, parts);
+  }
+  const page = async (cursor?: string | null) => {
+    const query = { limit: 200, ...(cursor ? { cursor } : {}) };
+    const reply = await app.owner.get<Message[]>(chatPath(chat, '/messages'), { query });
+    return { ids: expectSuccess(reply).map(({ id }) => id), ...reply.body.pagination };
+  };
+  const first = await page();
+  t.equal(first.ids.length, 10);
+  t.match(first, { hasNextPage: true, hasPreviousPage: false });
+  const second = await page(first.nextCursor);
+  t.equal(second.ids.length, 2);
+  t.match(second, { hasNextPage: false, hasPreviousPage: true });
+  t.equal(new Set([...first.ids, ...second.ids]).size, 12);
+  const back = await page(second.previousCursor);
+  const rest = await page(back.previousCursor);
+  t.same([...rest.ids, ...back.ids], first.ids);
+  t.match(rest, { hasNextPage: true, hasPreviousPage: false });
+});
+
 t.test('a call that is repeated under its key speaks once', async (t) => {
   const chat = await createChat(app, place);
   const key = { 'idempotency-key': randomUUID() };

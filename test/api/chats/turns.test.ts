@@ -180,6 +180,17 @@ t.test('calls of a runtime that do not fit are refused, and the lease stays', as
   expectSuccess(await runtime.complete());
 });
 
+t.test('a base revision that is not the current one is refused, however large', async (t) => {
+  const chat = await createChat(app, place);
+  await ask(app, chat);
+  const runtime = runtimeOf(app, await startTurn(app, place));
+  for (const revision of [2, 2_147_483_647]) {
+    t.equal(refusalOf(await runtime.append(revision, 'x')), '409 run_lease_expired differs');
+  }
+  t.equal(expectSuccess(await runtime.append(1, 'x')).revision, 2);
+  expectSuccess(await runtime.complete());
+});
+
 t.test('the token of a turn is bound to it, and ends with it', async (t) => {
   await ask(app, await createChat(app, place));
   const turn = await startTurn(app, place);
