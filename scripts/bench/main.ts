@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { measureCommits } from './commits.ts';
+import { measureGraph } from './graph.ts';
 import { measureHttpLifecycles } from './http_lifecycle.ts';
 import { measureLists } from './lists.ts';
 import { measureQueue } from './queue.ts';
@@ -10,12 +11,12 @@ import { measureSqlLifecycles, STEPS } from './sql_lifecycle.ts';
 import { measureBareStreams, measureStreams } from './streams.ts';
 import { measureWake } from './wake.ts';
 
-const HELP = `npm run bench [-- --quick] [-- --only sql,http,queue,wake,lists,streams,search]
+const HELP = `npm run bench [-- --quick] [-- --only sql,http,queue,wake,lists,graph,streams,search]
 
 Measures a Postgres of its own on this machine and prints a table; --quick takes seconds instead of minutes and says less.
 `;
 const WORKERS = [1, 8, 32] as const;
-const SECTIONS = ['sql', 'http', 'queue', 'wake', 'lists', 'streams', 'search'] as const;
+const SECTIONS = ['sql', 'http', 'queue', 'wake', 'lists', 'graph', 'streams', 'search'] as const;
 
 function row(name: string, value: string, note = ''): void {
   process.stdout.write(`${name.padEnd(46)} ${value.padStart(12)}  ${note}\n`);
@@ -102,6 +103,19 @@ async function main(): Promise<void> {
           `list by ${query}`,
           perSecond(rate),
           `${perSecond(big)} at ${many} tasks, ${ratio(rate, big)} times the cost`,
+        );
+      }
+      await api.stop();
+    }
+    if (wanted('graph')) {
+      const [organizationId = ''] = (await seedOrganizations(db, 1)).organizationIds;
+      const size = { tasks: 2_000, edges: 5_000 };
+      const api = await startBenchApi(server);
+      for (const { name, p50, max } of await measureGraph(db, api.url, organizationId, size, quick ? 2 : 10)) {
+        row(
+          `${name}, a root with ${size.tasks} tasks`,
+          `${p50.toFixed(0)} ms`,
+          `at most ${max.toFixed(0)} ms; ${size.edges} edges`,
         );
       }
       await api.stop();

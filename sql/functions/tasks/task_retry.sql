@@ -12,6 +12,7 @@ declare
   v_task_id uuid;
   t app.tasks;
   v_ids uuid[];
+  v_ready uuid[];
   v_id uuid;
   v_above app.tasks;
 begin
@@ -62,27 +63,40 @@ begin
   if v_above.phase = 'verify' and v_above.status = 'running' then
     perform app.fail(409, 'state_conflict', 'The initiative above the failed task is being verified');
   end if;
-  begin
-    with reopened as (
-      update app.tasks k
-        set status = 'pending', phase = case
-            when k.kind = 'initiative' and (k.replan is not null or not exists (select 1 from app.tasks c
-              where c.organization_id = k.organization_id and c.parent_id = k.id)) then 'plan'
-            else 'execute' end, failure_origin_id = null, error = null, contract = null, result = null
-        where organization_id = p_organization_id and root_task_id = t.root_task_id
-          and failure_origin_id = t.failure_origin_id
-        returning k.id, k.depth)
-    -- Deepest first: whether an initiative still waits follows from its children.
-    select array_agg(id order by depth desc, id) into v_ids from reopened;
-  exception when unique_violation then
-    perform app.fail(409, 'state_conflict', 'Another open task has the dedupeKey of one of these');
-  end;
   -- As at their creation: a change of a profile's status finds these tasks open, or they see it.
   perform 1 from app.agent_profiles
     where organization_id = p_organization_id
-      and id in (select owner_agent_profile_id from app.tasks where organization_id = p_organization_id and id = any (v_ids))
+      and id in (select owner_agent_profile_id from app.tasks where organization_id = p_organization_id
+        and root_task_id = t.root_task_id and failure_origin_id = t.failure_origin_id)
     order by id for share;
-  foreach v_id in array v_ids loop
+  begin
+    -- Most of a large hierarchy waits for its prerequisites, which are not completed before and after this alike: that is
+    -- settled here. The others are settled one by one.
+    with found as materialized (
+      select k.id, case when k.kind = 'task' then app.task_blockers(p_organization_id, k) else '[]' end as blockers
+        from app.tasks k
+        where k.organization_id = p_organization_id and k.root_task_id = t.root_task_id
+          and k.failure_origin_id = t.failure_origin_id
+    ), reopened as (
+      update app.tasks k
+        set status = case when f.blockers @> '[{"kind": "dependency"}]' and not f.blockers @> '[{"kind": "budget"}]'
+            then 'blocked' else 'pending' end,
+          blockers = case when f.blockers @> '[{"kind": "dependency"}]' and not f.blockers @> '[{"kind": "budget"}]'
+            then f.blockers else '[]' end,
+          phase = case
+            when k.kind = 'initiative' and (k.replan is not null or not exists (select 1 from app.tasks c
+              where c.organization_id = k.organization_id and c.parent_id = k.id)) then 'plan'
+            else 'execute' end, failure_origin_id = null, error = null, contract = null, result = null
+        from found f
+        where k.organization_id = p_organization_id and k.id = f.id
+        returning k.id, k.depth, k.status)
+    -- Deepest first: whether an initiative still waits follows from its children.
+    select array_agg(id), coalesce(array_agg(id order by depth desc, id) filter (where status = 'pending'), '{}')
+      into v_ids, v_ready from reopened;
+  exception when unique_violation then
+    perform app.fail(409, 'state_conflict', 'Another open task has the dedupeKey of one of these');
+  end;
+  foreach v_id in array v_ready loop
     perform app.task_settle(p_organization_id, v_id);
   end loop;
   if v_above.id is not null then
