@@ -91,6 +91,28 @@ t.test('robots.txt is respected', async (t) => {
   t.equal((await readAll(client, site.origin)).pages, 3, 'what lies beyond 500 KiB does not count');
 });
 
+t.test('rules that take minutes to match hold up nobody, and what they are about is not read', async (t) => {
+  const rules = `Disallow: /${'*a'.repeat(40)}b$\n`.repeat(5_000);
+  const long = `/${'a'.repeat(1_900)}`;
+  const site = await openSite(
+    t,
+    pages({
+      '/robots.txt': `User-agent: *\n${rules}`,
+      '/': html('Home', [`${long}1`, `${long}2`, '/about']),
+      '/about': html('About'),
+    }),
+  );
+  let longest = 0;
+  let last = performance.now();
+  const watch = setInterval(() => {
+    longest = Math.max(longest, performance.now() - last);
+    last = performance.now();
+  }, 5);
+  t.teardown(() => clearInterval(watch));
+  t.same((await readAll(client, site.origin)).addresses, ['/', '/about']);
+  t.ok(longest < 3_000, `the longest pause was ${Math.round(longest)} ms`);
+});
+
 t.test('the pause that robots.txt asks for is kept, up to ten seconds', async (t) => {
   for (const [asked, pauseMs] of [
     ['0.05', 50],
