@@ -10,6 +10,11 @@ function pathText(path: readonly PropertyKey[]): string {
   return path.map(String).join('.').slice(0, MAX_PATH);
 }
 
+/** How much is wrong: a field that is not known counts like one that is wrong. */
+function faults(issues: readonly z.core.$ZodIssue[]): number {
+  return issues.reduce((sum, issue) => sum + (issue.code === 'unrecognized_keys' ? issue.keys.length : 1), 0);
+}
+
 function issuesOf(issue: z.core.$ZodIssue, prefix: readonly PropertyKey[]): Issue[] {
   const path = [...prefix, ...issue.path];
   if (issue.code === 'unrecognized_keys') {
@@ -21,8 +26,8 @@ function issuesOf(issue: z.core.$ZodIssue, prefix: readonly PropertyKey[]): Issu
     }));
   }
   if (issue.code === 'invalid_union') {
-    // The shape that was nearly met says more than "matches none".
-    const nearest = issue.errors.filter((errors) => errors.length > 0).sort((a, b) => a.length - b.length)[0];
+    // The shape that was nearly met says more than "matches none"; of equal ones the first.
+    const nearest = issue.errors.filter((errors) => errors.length > 0).sort((a, b) => faults(a) - faults(b))[0];
     if (nearest) return nearest.flatMap((inner) => issuesOf(inner, path));
   }
   const missing = issue.code === 'invalid_type' && issue.message.endsWith('received undefined');

@@ -36,7 +36,7 @@ const withWebsite = z.strictObject({
   defaultCurrency: currency.optional(),
 });
 
-export const newOnboardingSchema = z.union([withWebsite, withSlug]).meta({ id: 'NewOnboarding' });
+export const newOnboardingSchema = z.union([withSlug, withWebsite]).meta({ id: 'NewOnboarding' });
 
 /** Body of the setup update: a merge patch with the generation. */
 export const setupPatchSchema = z

@@ -92,6 +92,11 @@ t.test('a body of neither shape is refused', async (t) => {
     t.equal(reply.code, 'request_failed');
     t.ok(issuePaths(reply).length > 0);
   }
+  const pathsOf = async (body: unknown) => issuePaths(await app.owner.post('/organization-onboardings', body));
+  t.same(await pathsOf({ ...complete, slug: 'A b' }), ['slug'], 'a wrong value is named, not the shape that was meant');
+  t.same(await pathsOf({ ...complete, departments: ['growth', 'growth'] }), ['departments']);
+  t.same(await pathsOf({ ...complete, website: 'https://x.example' }), ['website']);
+  t.same(await pathsOf({ name: 'x', website: 'x.example' }), ['website']);
 });
 
 const CALLS: Readonly<Record<string, (o: Onboarding) => Promise<Reply<Onboarding>>>> = {
