@@ -41,6 +41,8 @@ export const partSchema = z
   .meta({ id: 'MessagePart' });
 
 export const TEXT_MAX = 100_000;
+/** What appending can make of a text, it may be rewritten to: only the message as a whole is bounded. */
+const WRITTEN_TEXT_MAX = 1_048_576;
 const PARTS_MAX = 200;
 const text = (maximum: number) => z.string().min(1).max(maximum);
 const partId = text(100).describe('Names the part from revision to revision. Default: that of the part in its place.');
@@ -48,7 +50,7 @@ const written = { id: partId.optional() };
 
 /** Parts that a runtime writes. */
 const writtenPart = z.discriminatedUnion('kind', [
-  z.strictObject({ ...written, kind: z.literal('text'), text: z.string().max(TEXT_MAX) }),
+  z.strictObject({ ...written, kind: z.literal('text'), text: z.string().max(WRITTEN_TEXT_MAX) }),
   z.strictObject({
     ...written,
     kind: z.literal('question'),

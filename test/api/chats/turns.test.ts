@@ -191,6 +191,17 @@ t.test('a base revision that is not the current one is refused, however large', 
   expectSuccess(await runtime.complete());
 });
 
+t.test('a text that was made by appending may be rewritten, and completed with', async (t) => {
+  const answer = await ask(app, await createChat(app, place));
+  const runtime = runtimeOf(app, await startTurn(app, place));
+  expectSuccess(await runtime.append(1, 'x'.repeat(60_000)));
+  expectSuccess(await runtime.append(2, 'x'.repeat(60_000)));
+  const { parts } = await read(answer);
+  expectSuccess(await runtime.write(3, parts));
+  expectSuccess(await runtime.complete({ parts }));
+  t.same((await read(answer)).parts, parts);
+});
+
 t.test('the token of a turn is bound to it, and ends with it', async (t) => {
   await ask(app, await createChat(app, place));
   const turn = await startTurn(app, place);
