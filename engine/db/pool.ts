@@ -1,12 +1,16 @@
 import { createPool, type DatabasePool, type Interceptor, type QueryResultRow, SchemaValidationError } from 'slonik';
 import { pgDriver } from './driver.ts';
 
-/** Every row is checked and converted by the zod schema of its query; slonik alone would not do it. */
+/**
+ * Every row is checked and converted by the zod schema of its query; slonik alone would not do it. Synchronous: for its
+ * asynchronous form slonik makes a queue a query and a promise a row.
+ */
 const validateRows: Interceptor = {
   name: 'validate-rows',
-  async transformRowAsync(context, query, row) {
+  transformRow(context, query, row) {
     if (!context.resultParser) return row;
-    const result = await context.resultParser['~standard'].validate(row);
+    const result = context.resultParser['~standard'].validate(row);
+    if (result instanceof Promise) throw new TypeError('the schema of a row is synchronous');
     if (result.issues) throw new SchemaValidationError(query, row as never, result.issues as never);
     return result.value as QueryResultRow;
   },
