@@ -63,7 +63,7 @@ export function organizationEndpoints(): readonly Endpoint[] {
       operationId: 'createOrganization',
       summary: 'Create an organization',
       description:
-        'The id is the client’s. slug and name are required; status is active and config and constraints hold their defaults where the body says nothing. With JWTs the caller becomes its owner.',
+        'The id is the client’s. slug and name are required; status is active and config and constraints hold their defaults where the body says nothing. With the status `onboarding` it has no onboarding of ours (`POST /organization-onboardings` makes one): its tasks are handed out, and a change of the status makes it active. With JWTs the caller becomes its owner.',
       params: organizationParams,
       body: newOrganizationSchema,
       response: { status: 201, data: organizationSchema },
@@ -83,11 +83,19 @@ export function organizationEndpoints(): readonly Endpoint[] {
       operationId: 'updateOrganization',
       summary: 'Change an organization',
       description:
-        'A JSON merge patch. Changed constraints raise authorizationEpoch, which never sinks. Suspending hands out nothing more and takes back what no worker has started; started runs may finish.',
+        'A JSON merge patch. Changed constraints raise authorizationEpoch, which never sinks. While the organization is being onboarded, changed name, time zone and departments are the setup’s too, which raises the onboarding’s generation and, in review, makes a new review; only its completion sets `active`, and without such an onboarding nothing sets `onboarding`. Suspending hands out nothing more and takes back what no worker has started; started runs may finish.',
       params: organizationParams,
       body: organizationPatchSchema,
       response: { data: organizationSchema },
-      errors: [suspension, slugInUse, { status: 409, code: 'state_conflict', when: 'authorizationEpoch is lowered' }],
+      errors: [
+        suspension,
+        slugInUse,
+        {
+          status: 409,
+          code: 'state_conflict',
+          when: '`issues[0].code` says why: `lowered` (authorizationEpoch), `not_onboarded` (active before the onboarding is completed), `no_onboarding` (onboarding without one, or after it)',
+        },
+      ],
       example: { body: { config: { limits: { maxConcurrentRuns: 10 } } }, data: organizationExample },
       async handler({ db, params: { organizationId }, body, caller, notify }) {
         requireOrganizationUris(organizationId, body);

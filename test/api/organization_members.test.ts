@@ -202,7 +202,7 @@ t.test('only platform operators suspend an organization, make a suspended one, o
   t.match(await anna.patch(path, { status: 'suspended' }), forbidden);
   const made = { slug: 'suspended-one', name: 'Suspended', status: 'suspended' };
   t.match(await anna.post(`/organizations/${randomUUID()}`, made), forbidden);
-  t.match(await anna.patch(path, { status: 'onboarding' }), { status: 200 });
+  t.match(await anna.patch(path, { status: 'onboarding' }), { status: 409, code: 'state_conflict' });
   t.match(await operator.patch(path, { status: 'suspended' }), { status: 200, data: { status: 'suspended' } });
   t.match(await anna.patch(path, { status: 'active' }), forbidden);
   t.match(await anna.patch(path, { status: 'suspended', name: 'Still' }), { status: 200, data: { name: 'Still' } });

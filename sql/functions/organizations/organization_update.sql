@@ -1,9 +1,10 @@
 -- A JSON merge patch of an organization. Changed constraints raise authorizationEpoch, and it only rises.
 -- active | onboarding → suspended: nothing is handed out any more, claims end; back: open again. An organization whose
--- onboarding is not completed becomes active by that alone.
--- Locks: organization → run requests → dispatch.
+-- onboarding is not completed becomes active by that alone, and no other one becomes onboarding.
+-- Until then changed name, time zone and departments are the setup's too: in review that makes a new review.
+-- Locks: organization → onboarding → run requests → dispatch.
 -- Codes: 403 forbidden (a member sets or lifts suspended), 404 organization_not_found, 409 request_failed (slug in use),
--- 409 state_conflict (epoch lowered, not_onboarded).
+-- 409 state_conflict (epoch lowered, not_onboarded, no_onboarding).
 create or replace function app.organization_update(p_organization_id uuid, p_patch jsonb, p_platform boolean)
   returns jsonb
   language plpgsql security definer
@@ -14,6 +15,8 @@ declare
   v_defaults jsonb := app.organization_defaults(p_organization_id);
   o app.organizations;
   n app.organizations;
+  v_onboarding app.onboardings;
+  v_setup jsonb := '{}';
 begin
   select * into o from app.organizations where id = p_organization_id and deleted_at is null for no key update;
   if not found then
@@ -34,8 +37,13 @@ begin
   if n.status <> o.status and 'suspended' in (n.status, o.status) and not p_platform then
     perform app.fail(403, 'forbidden', 'Only platform operators suspend an organization or lift that');
   end if;
-  if n.status <> o.status and n.status = 'active' and exists (
-      select 1 from app.onboardings where organization_id = p_organization_id and status <> 'completed') then
+  select * into v_onboarding from app.onboardings
+    where organization_id = p_organization_id and status <> 'completed' for no key update;
+  if n.status <> o.status and n.status = 'onboarding' and v_onboarding.organization_id is null then
+    perform app.fail(409, 'state_conflict', 'An onboarding that is not completed makes an organization onboarding',
+      app.issue('status', 'no_onboarding', 'there is no onboarding, or it is completed'));
+  end if;
+  if n.status <> o.status and n.status = 'active' and v_onboarding.organization_id is not null then
     perform app.fail(409, 'state_conflict', 'The completion of the onboarding makes the organization active',
       app.issue('status', 'not_onboarded', 'the onboarding is not completed'));
   end if;
@@ -63,6 +71,23 @@ begin
     perform app.fail(409, 'request_failed', 'An organization with this slug exists',
       app.issue('slug', 'in_use', 'is taken by another organization'));
   end;
+  if v_onboarding.organization_id is not null then
+    if n.name <> o.name then
+      v_setup := v_setup || jsonb_build_object('name', n.name);
+    end if;
+    if n.config -> 'timezone' <> o.config -> 'timezone' then
+      v_setup := v_setup || jsonb_build_object('timezone', n.config -> 'timezone');
+    end if;
+    if n.config -> 'departments' <> o.config -> 'departments' then
+      v_setup := v_setup || jsonb_build_object('departments', (
+        select coalesce(jsonb_agg(d.key order by d.key), '[]') from jsonb_each(n.config -> 'departments') d
+          where (d.value ->> 'enabled')::boolean));
+    end if;
+    if v_setup <> '{}' then
+      v_onboarding.setup := v_onboarding.setup || v_setup;
+      perform app.onboarding_write(v_onboarding);
+    end if;
+  end if;
   if n.status = 'suspended' and o.status <> 'suspended' then
     update app.run_requests
       set state = 'published', lease_secret_hash = null, lease_expires_at = null

@@ -306,3 +306,57 @@ scenario('a suspended organization is not started, retried or completed', async 
     test.ok(await OPERATIONS[name]?.(onboarding));
   }
 });
+
+scenario('an organization whose onboarding is completed is not onboarding again', async (test) => {
+  const place = placeOf(await onboardingIn(sql, 'completed'));
+  const again = () => refusal(updateOrganization(sql.api, place, { status: 'onboarding' }));
+  test.match(await again(), { status: 409, code: 'state_conflict', reason: 'no_onboarding' });
+  await updateOrganization(sql.api, place, { status: 'suspended' });
+  test.match(await again(), { reason: 'no_onboarding' }, 'nor after a suspension');
+});
+
+scenario('a change of the organization is one of the setup, until the onboarding is completed', async (test) => {
+  const patch = {
+    name: 'Lamps',
+    config: { timezone: 'Asia/Tokyo', departments: { growth: { enabled: false }, support: { enabled: true } } },
+  };
+  const setup = { name: 'Lamps', timezone: 'Asia/Tokyo', departments: ['support'] };
+  for (const status of ['collecting', 'researching', 'research_failed', 'review'] as const) {
+    const before = await onboardingIn(sql, status);
+    const place = placeOf(before);
+    await updateOrganization(sql.api, place, patch);
+    const after = await read(sql, place);
+    test.match(after, { status, setup, generation: before.generation + 1 }, status);
+    await updateOrganization(sql.api, place, { ...patch, config: { limits: { maxTaskDepth: 3 } } });
+    test.equal((await read(sql, place)).generation, after.generation, 'what it is changes nothing');
+  }
+
+  const review = await onboardingIn(sql, 'review');
+  const place = placeOf(review);
+  await updateOrganization(sql.api, place, patch);
+  test.match(await refusal(complete(sql.api, place, review)), { status: 409, reason: 'stale' });
+  const shown = await read(sql, place);
+  test.match(shown.review?.summary, { setup });
+  const kept = await step(sql.api, place, 'setup_update', {
+    p_expected_generation: shown.generation,
+    p_patch: { summary: 'Lamps, made to order' },
+  });
+  test.match(kept.setup, setup);
+  await complete(sql.api, place, kept);
+  const organization = await organizationOf(sql, review);
+  test.match(organization, { name: 'Lamps', config: { ...patch.config, timezone: 'Asia/Tokyo' } });
+  await updateOrganization(sql.api, place, { name: 'Lights' });
+  test.match(await read(sql, place), { setup, status: 'completed' }, 'and what was confirmed stays');
+});
+
+scenario('a completion waits for a change of the organization, and finds another review', async (test) => {
+  const review = await onboardingIn(sql, 'review');
+  const [session, rival] = [await openSession(test, sql), await openSession(test, sql)];
+  await session.begin();
+  await updateOrganization(session, placeOf(review), { name: 'Lamps' });
+  const late = refusal(complete(rival, placeOf(review), review));
+  await rival.waits();
+  await session.commit();
+  test.match(await late, { status: 409, reason: 'stale' });
+  test.match(await organizationOf(sql, review), { name: 'Lamps', status: 'onboarding' });
+});

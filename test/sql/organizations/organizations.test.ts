@@ -140,8 +140,16 @@ scenario('only the platform suspends, and lifts it', async (test) => {
   test.match(await refusal(create(randomUUID(), { slug: `s-${subject}`, status: 'suspended' }, subject)), forbidden);
   await updateOrganization(sql.api, place, { status: 'suspended' });
   test.match(await refusal(updateOrganization(sql.api, place, { status: 'active' }, false)), forbidden);
-  await updateOrganization(sql.api, place, { status: 'onboarding' });
-  await updateOrganization(sql.api, place, { status: 'active' }, false);
+  test.match(await refusal(updateOrganization(sql.api, place, { status: 'onboarding' })), {
+    ...conflict,
+    reason: 'no_onboarding',
+  });
+  await updateOrganization(sql.api, place, { status: 'active' });
+  const made = randomUUID();
+  await create(made, { slug: `s-${made}`, status: 'onboarding' });
+  test.match(await updateOrganization(sql.api, { organizationId: made }, { status: 'active' }, false), {
+    organization: { status: 'active' },
+  });
 });
 
 scenario('a suspended organization hands out nothing, its claims end, and its runs may finish', async (test) => {
