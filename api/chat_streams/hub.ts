@@ -3,9 +3,12 @@ import type { Logger } from 'pino';
 import type { Queries } from '../../engine/db/call.ts';
 import type { Listener } from '../../engine/db/listen.ts';
 import type { Notifier } from '../../engine/db/notify.ts';
+import { organizationNotFound } from '../../engine/db/scope.ts';
 import { createThrottle, logThrottled } from '../../engine/log.ts';
+import type { OwnerCaller } from '../http/caller.ts';
 import { retryTransient, serviceUnavailable } from '../http/errors.ts';
 import type { Metrics } from '../http/metrics.ts';
+import { endUnauthorized, viewerOf } from './access.ts';
 import { createBeats } from './beats.ts';
 import { type Change, readChanges, readOpening } from './heads.ts';
 import { isAfter, type Position, parseEventId } from './position.ts';
@@ -26,6 +29,7 @@ const LOOK_AGAIN_MS = 2_000;
 const LOOK_SHARE = 0.1;
 const AFTER_ERROR_MS = 500;
 const STALL_MS = 60_000;
+const ACCESS_MS = 2_000;
 
 export type ChatStreamsOptions = Readonly<{
   db: Queries;
@@ -37,16 +41,19 @@ export type ChatStreamsOptions = Readonly<{
   stallMs?: number;
   /** Between two comment lines of a stream. */
   beatMs?: number;
+  /** How long a subject that was found to be a member is taken for one. */
+  accessMs?: number;
 }>;
 
 export type ChatStreams = Readonly<{
   /**
-   * Answers with the event stream of a chat (contract 6), which stays open when this returns.
+   * Answers with the event stream of a chat (contract 6), which stays open when this returns, as long as the caller's
+   * token and membership last.
    * @throws Problem 404 `organization_not_found` or `chat_not_found`, and 503, before anything is sent
    */
   open(
     res: ServerResponse,
-    chat: Readonly<{ organizationId: string; chatId: string }>,
+    chat: Readonly<{ organizationId: string; chatId: string; caller: OwnerCaller }>,
     lastEventId?: string,
   ): Promise<void>;
   /** This process has changed a chat, and committed: its own streams need not wait for the notification. */
@@ -75,7 +82,7 @@ export const EVENT_STREAM = {
 
 /** One hub a process: it hears of changes over the one LISTEN connection and reads each once for all streams of the chat. */
 export function createChatStreams(options: ChatStreamsOptions): ChatStreams {
-  const { db, metrics, log } = options;
+  const { db, metrics, log, accessMs = ACCESS_MS } = options;
   const rooms = new Map<string, Room>();
   /** Rooms to look at, by organization. */
   const dirty = new Map<string, Set<Room>>();
@@ -142,8 +149,15 @@ export function createChatStreams(options: ChatStreamsOptions): ChatStreams {
   }
 
   async function read(organizationId: string, batch: readonly Room[]): Promise<boolean> {
-    const chats = batch.flatMap(({ chatId, known }) => (known === undefined ? [] : [{ chatId, known }]));
     try {
+      // First, and with its failure nothing is shown: what comes later is not for those who have lost access.
+      await endUnauthorized(
+        db,
+        organizationId,
+        batch.flatMap((room) => [...room.streams]),
+        accessMs,
+      );
+      const chats = batch.flatMap(({ chatId, known }) => (known === undefined ? [] : [{ chatId, known }]));
       const changes = chats.length > 0 ? await readChanges(db, organizationId, chats) : new Map<string, Change>();
       for (const room of batch) {
         const change = changes.get(room.chatId);
@@ -187,7 +201,7 @@ export function createChatStreams(options: ChatStreamsOptions): ChatStreams {
     }
   }
 
-  /** A notification may be lost, and the end of an organization sends none. */
+  /** A notification may be lost; the end of an organization, of a membership or of a token sends none. */
   async function lookAtAll(): Promise<void> {
     const began = performance.now();
     const byOrganization = Map.groupBy([...rooms.values()], (room) => room.organizationId);
@@ -227,9 +241,9 @@ export function createChatStreams(options: ChatStreamsOptions): ChatStreams {
   ];
 
   return {
-    async open(res, { organizationId, chatId }, lastEventId) {
+    async open(res, { organizationId, chatId, caller }, lastEventId) {
       if (closed) throw serviceUnavailable('The service is stopping. Connect again.');
-      const stream = createStream(res, events);
+      const stream = createStream(res, events, viewerOf(caller));
       // Joined before it reads: what changes from here on reaches it, whichever comes first.
       const room = join(stream, organizationId, chatId);
       res.once('close', () => leave(stream, room));
@@ -237,6 +251,7 @@ export function createChatStreams(options: ChatStreamsOptions): ChatStreams {
         const opening = await retryTransient(() => readOpening(db, organizationId, chatId, parseEventId(lastEventId)));
         if (closed) throw serviceUnavailable('The service is stopping. Connect again.');
         if (res.destroyed) return;
+        if (stream.closing) throw organizationNotFound();
         res.writeHead(200, EVENT_STREAM);
         begin(stream, opening);
         compare(room, opening.at);

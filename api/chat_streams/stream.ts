@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import type { Viewer } from './access.ts';
 import { isAfter, NOWHERE, type Position } from './position.ts';
 import { CLOSED, COMMENT, RETRY, type Revision } from './revision.ts';
 
@@ -16,6 +17,8 @@ export type StreamEvents = Readonly<{
 export type ChatStream = {
   readonly res: ServerResponse;
   readonly events: StreamEvents;
+  /** Who may lose access; undefined for those who cannot. */
+  readonly viewer: Viewer | undefined;
   /** The last revision that was written, or that the client said it has. */
   seen: Position;
   /** False until the first event, which is a snapshot. */
@@ -29,10 +32,11 @@ export type ChatStream = {
   closing: boolean;
 };
 
-export function createStream(res: ServerResponse, events: StreamEvents): ChatStream {
+export function createStream(res: ServerResponse, events: StreamEvents, viewer: Viewer | undefined): ChatStream {
   return {
     res,
     events,
+    viewer,
     seen: NOWHERE,
     begun: false,
     waiting: true,

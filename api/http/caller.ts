@@ -10,6 +10,8 @@ export type OwnerCaller = Readonly<{
   subject: string | null;
   /** True for open and token mode: sees and changes every organization. */
   platform: boolean;
+  /** When the token ends, in milliseconds since 1970; a request that outlasts its check has to look at it again. */
+  expiresAt?: number;
 }>;
 
 export type ServiceCaller = Readonly<{ kind: 'service' }>;

@@ -26,7 +26,7 @@ const eventsDescription = [
   '- `chat.message` `{type, message}`: each later revision,',
   '- `chat.closed` `{type}`, without an id: the chat was archived or removed, and the stream ends.',
   '',
-  'Revisions may be skipped, never reordered, and the last one of a message always arrives. An event id is `<assistantMessageId>:<revision>`. With the latest one as `Last-Event-ID` nothing comes until something is new; with an older or unknown one the snapshot, and before it, when the id names an earlier message of the chat, the last revision of that message. A comment line comes every 15 seconds. A client that reads nothing for 60 seconds is disconnected.',
+  'Revisions may be skipped, never reordered, and the last one of a message always arrives. An event id is `<assistantMessageId>:<revision>`. With the latest one as `Last-Event-ID` nothing comes until something is new; with an older or unknown one the snapshot, and before it, when the id names an earlier message of the chat, the last revision of that message. A comment line comes every 15 seconds. A client that reads nothing for 60 seconds is disconnected. The stream ends with the token, and with the membership, that it was opened with.',
 ].join('\n');
 
 /** The chats of contract 4.4, and their event streams (contract 6). */
@@ -140,11 +140,11 @@ export function chatEndpoints(): readonly Endpoint[] {
       },
       response: { stream: true, mediaType: 'text/event-stream', description: 'The events, as they come.' },
       errors: [notFound],
-      async handler({ db, services, params, headers, req, res }) {
+      async handler({ db, services, params, headers, caller, req, res }) {
         if (req.method === 'HEAD') {
           await getChat(db, params.organizationId, params.chatId);
           res.writeHead(200, EVENT_STREAM).end();
-        } else await services.chatStreams.open(res, params, headers['last-event-id']);
+        } else await services.chatStreams.open(res, { ...params, caller }, headers['last-event-id']);
       },
     }),
   ];

@@ -8,8 +8,8 @@ import type { TearDown } from './database.ts';
 export type Issuer = Readonly<{
   /** What an app needs to trust it. */
   ownerAuth: Config['ownerAuth'];
-  /** A valid token of this person. */
-  token(subject: string): Promise<string>;
+  /** A valid token of this person, which ends at `expiresAt` (in ten minutes). */
+  token(subject: string, expiresAt?: Date): Promise<string>;
 }>;
 
 /** An identity provider on loopback: one key, served as a key set. */
@@ -27,10 +27,10 @@ export async function startIssuer(t: TearDown): Promise<Issuer> {
   const audience = 'runner';
   return {
     ownerAuth: { mode: 'jwt', jwksUrl: `http://127.0.0.1:${port}/jwks`, issuer, audience },
-    token: (subject) =>
+    token: (subject, expiresAt) =>
       new SignJWT({ iss: issuer, aud: audience, sub: subject })
         .setProtectedHeader({ alg: 'ES256', kid: 'k1' })
-        .setExpirationTime('10 minutes')
+        .setExpirationTime(expiresAt ?? '10 minutes')
         .sign(privateKey),
   };
 }

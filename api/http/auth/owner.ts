@@ -62,6 +62,7 @@ const algorithms = [
   'EdDSA',
   'Ed25519',
 ];
+const CLOCK_TOLERANCE_S = 5;
 const subjectSchema = z
   .string()
   .min(1)
@@ -84,7 +85,7 @@ function jwtOwner(auth: Extract<Config['ownerAuth'], { mode: 'jwt' }>): Authenti
       issuer: auth.issuer,
       audience: auth.audience,
       algorithms,
-      clockTolerance: 5,
+      clockTolerance: CLOCK_TOLERANCE_S,
       requiredClaims: ['sub', 'exp'],
     }).catch((error: unknown) => {
       if (tokenIsWrong(error)) throw unauthorized('The bearer token is not valid.', 'invalid_token');
@@ -92,7 +93,8 @@ function jwtOwner(auth: Extract<Config['ownerAuth'], { mode: 'jwt' }>): Authenti
     });
     const subject = subjectSchema.safeParse(verified.payload.sub);
     if (!subject.success) throw unauthorized('The bearer token has no usable subject.', 'invalid_token');
-    return { kind: 'owner', mode: 'jwt', subject: subject.data, platform: false };
+    const expiresAt = ((verified.payload.exp ?? 0) + CLOCK_TOLERANCE_S) * 1000;
+    return { kind: 'owner', mode: 'jwt', subject: subject.data, platform: false, expiresAt };
   };
 }
 
