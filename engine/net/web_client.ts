@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { Agent, type Dispatcher, request } from 'undici';
 import { isPublicAddress } from './address.ts';
 import { boundedBody } from './body.ts';
@@ -64,6 +65,12 @@ function headersOf(answer: Dispatcher.ResponseData): Record<string, string> {
   return Object.fromEntries(entries);
 }
 
+/** An address from a header, whose bytes come as Latin-1: servers send UTF-8, and older ones Latin-1. */
+function addressOf(header: string): string {
+  const bytes = Buffer.from(header, 'latin1');
+  return isUtf8(bytes) && bytes.toString('latin1') === header ? bytes.toString('utf8') : header;
+}
+
 /** Ends what is under way with a reason of its own when the time is over. */
 function deadline(ms: number, error: () => NetError): { signal: AbortSignal; clear: () => void } {
   const controller = new AbortController();
@@ -123,7 +130,7 @@ export function createWebClient(options: WebClientOptions = {}): WebClient {
       }
       // Its bytes are of no interest, and could be endless.
       answer.body.on('error', () => {}).destroy();
-      const next = parseUrl(location, url);
+      const next = parseUrl(addressOf(location), url);
       // What was meant for one server (a key, say) is not for another.
       if (next.origin !== url.origin) sent = { ...sent, headers: acceptOnly(sent.headers) };
       url = next;

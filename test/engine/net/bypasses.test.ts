@@ -38,10 +38,12 @@ t.test('no form of a private address is connected to', async (t) => {
 t.test('no redirect leads to a private address, in whatever form', async (t) => {
   const forbidden = await openForbidden(t);
   let target = '';
-  const site = await openSite(t, (_req, res) => res.writeHead(302, { location: target }).end());
+  // Headers are bytes, which Node writes as Latin-1.
+  const site = await openSite(t, (_req, res) =>
+    res.writeHead(302, { location: Buffer.from(target).toString('latin1') }).end(),
+  );
   const client = openClient(t);
-  // Headers are ASCII.
-  for (const form of FORMS.filter((text) => /^[\x21-\x7e]+$/.test(text))) {
+  for (const form of FORMS) {
     for (target of [`http://${form}:${forbidden.port}/secret`, `//${form}:${forbidden.port}/`]) {
       await refuses(t, client.fetch(site.origin), 'address_refused', target);
     }
@@ -53,6 +55,21 @@ t.test('no redirect leads to a private address, in whatever form', async (t) => 
     await refuses(t, client.fetch(site.origin), 'url_refused', target);
   }
   t.equal(forbidden.connections(), 0);
+});
+
+t.test('a redirect in raw UTF-8 or Latin-1 leads where it says', async (t) => {
+  for (const [encoding, path] of [
+    ['utf8', '/stra%C3%9Fe/%E6%97%A5'],
+    ['latin1', '/stra%C3%9Fe'],
+  ] as const) {
+    const location = Buffer.from(decodeURI(path), encoding).toString('latin1');
+    const site = await openSite(t, (req, res) =>
+      req.url === '/' ? res.writeHead(301, { location }).end() : res.end('there'),
+    );
+    const answer = await openClient(t).fetch(site.origin);
+    t.equal(await textOf(answer.body), 'there');
+    t.same(site.paths, ['/', path], encoding);
+  }
 });
 
 t.test('a name of which any address is private is refused', async (t) => {
