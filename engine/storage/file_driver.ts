@@ -28,10 +28,18 @@ function hasCode(error: unknown, ...codes: string[]): boolean {
 // The disk is full, broken, read-only or not ours; the process has too many files open.
 const DISK_FAILURES = ['ENOSPC', 'EDQUOT', 'EIO', 'EROFS', 'EACCES', 'EPERM', 'EMFILE', 'ENFILE'];
 
+/** Something that is no folder of ours lies where the folder of an object belongs: a link, a file. */
+class OccupiedError extends Error {
+  override name = 'OccupiedError';
+}
+
+// What a put meets below the root where something else than our folders and files lies there.
+const OCCUPIED = ['EEXIST', 'ENOTDIR', 'EISDIR', 'ENOTEMPTY', 'ELOOP', 'ENOENT'];
+
 /** What an error means when nothing but the machine can be at fault. */
 function diskError(error: unknown): unknown {
-  if (!(error instanceof Error) || !hasCode(error, ...DISK_FAILURES)) return error;
-  return new StorageUnavailableError(`files cannot be used: ${error.message}`, { cause: error });
+  if (!(error instanceof OccupiedError || hasCode(error, ...DISK_FAILURES))) return error;
+  return new StorageUnavailableError(`files cannot be used: ${(error as Error).message}`, { cause: error });
 }
 
 async function syncDirectory(directory: string): Promise<void> {
@@ -74,8 +82,7 @@ export function openFileStorage(root: string): Storage {
     const expected = path.join(base, ...parts);
     const actual = await realpath(expected);
     if (actual !== expected) {
-      // What lies behind a link is none of ours: to readers the object is not there.
-      throw new StorageMissingError(parts.join('/'), `a symbolic link below the storage root: ${parts.join('/')}`);
+      throw new OccupiedError(`a symbolic link below the storage root: ${expected}`);
     }
     return actual;
   }
@@ -88,6 +95,8 @@ export function openFileStorage(root: string): Storage {
       handle = await open(path.join(folder, parts.at(-1) ?? ''), READING);
     } catch (error) {
       if (hasCode(error, 'ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO')) throw new StorageMissingError(key);
+      // What lies behind a link is none of ours: to readers the object is not there.
+      if (error instanceof OccupiedError) throw new StorageMissingError(key, error.message);
       throw diskError(error);
     }
     const stats = await handle.stat();
@@ -146,7 +155,10 @@ export function openFileStorage(root: string): Storage {
       );
       await handle.sync();
       options.signal?.throwIfAborted();
-      await moveIntoPlace(temporary, parts);
+      await moveIntoPlace(temporary, parts).catch((error: unknown) => {
+        if (!hasCode(error, ...OCCUPIED)) throw error;
+        throw new OccupiedError(`${absolute} has no place for ${key}: ${(error as Error).message}`, { cause: error });
+      });
       return { size, sha256: hash.digest('hex') };
     } catch (error) {
       await unlink(temporary).catch(() => {});
@@ -185,7 +197,7 @@ export function openFileStorage(root: string): Storage {
       const folder = await folderOf(parts.slice(0, -1));
       await unlink(path.join(folder, parts.at(-1) ?? ''));
     } catch (error) {
-      if (!hasCode(error, 'ENOENT', 'ENOTDIR')) throw error;
+      if (!hasCode(error, 'ENOENT', 'ENOTDIR')) throw diskError(error);
     }
     // Empty folders go too; the first one that is in use ends the walk.
     for (let depth = parts.length - 1; depth > 0; depth -= 1) {
@@ -203,7 +215,7 @@ export function openFileStorage(root: string): Storage {
       return await folderOf(parts);
     } catch (error) {
       if (hasCode(error, 'ENOENT', 'ENOTDIR')) return null;
-      throw error;
+      throw diskError(error);
     }
   }
 

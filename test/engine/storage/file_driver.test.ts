@@ -83,7 +83,7 @@ t.test('a put asks its source for more only when the last chunk is written', asy
 });
 
 t.test('symbolic links do not lead out of the root', async (t) => {
-  const { root, storage } = await freshStorage(t);
+  const { root, storage, unfinished } = await freshStorage(t);
   const outside = path.join(path.dirname(root), 'outside');
   await mkdir(outside);
   await writeFile(path.join(outside, 'secret'), 'secret');
@@ -92,13 +92,19 @@ t.test('symbolic links do not lead out of the root', async (t) => {
   await symlink(path.join(outside, 'secret'), path.join(root, 'a', 'file'));
   await t.rejects(storage.get('a/folder/secret'), /symbolic link/);
   await t.rejects(storage.get('a/file'));
-  await t.rejects(storage.put('a/folder/new', from('x')), /symbolic link/);
-  await t.rejects(storage.delete('a/folder/secret'), /symbolic link/);
-  await t.rejects(storage.deletePrefix('a/folder/'), /symbolic link/);
-  await t.rejects(storage.list('a/folder/'), /symbolic link/);
+  const unavailable = { name: 'StorageUnavailableError', message: /symbolic link below the storage root/ };
+  await t.rejects(storage.put('a/folder/new', from('x')), unavailable);
+  await t.rejects(storage.delete('a/folder/secret'), unavailable);
+  await t.rejects(storage.deletePrefix('a/folder/'), unavailable);
+  await t.rejects(storage.list('a/folder/'), unavailable);
+  await symlink(path.join(outside, 'nothing'), path.join(root, 'a', 'nowhere'));
+  const noPlace = { name: 'StorageUnavailableError', message: /has no place for/ };
+  await t.rejects(storage.put('a/nowhere/new', from('x')), noPlace);
+  await t.rejects(storage.put('a/b/new', from('x')), noPlace, 'a file in place of a folder');
+  t.equal(await unfinished(), 0);
   t.same(await storage.list('a/'), { objects: [{ key: 'a/b', size: 1 }], next: null });
   t.same(await readdir(outside), ['secret']);
-  t.same(await storage.deletePrefix('a/'), { deleted: 3, done: true }, 'the links go, what they point at stays');
+  t.same(await storage.deletePrefix('a/'), { deleted: 4, done: true }, 'the links go, what they point at stays');
   t.same(await readdir(outside), ['secret']);
 });
 
