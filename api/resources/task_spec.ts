@@ -29,9 +29,33 @@ const artifactInput = z.strictObject({
   artifactIndex: z.int().min(0).max(10_000),
   path: filePath,
 });
+const attachmentInput = z
+  .strictObject({
+    kind: z.literal('attachment'),
+    chatId: uuid,
+    attachmentId: uuid,
+    path: filePath.describe('Where the run finds it; the file name of the attachment does not matter.'),
+  })
+  .describe(
+    'An attachment of a chat of the organization. When the chat is removed, 30 days after it was archived, its attachments go too: runs that were given one list it with `available: false` from then on.',
+  );
+const contextFileInput = z
+  .strictObject({
+    kind: z.literal('context_file'),
+    path: filePath.describe(
+      'Of the document in its scope, as the list of context files shows it; the run finds it under the same path.',
+    ),
+  })
+  .describe(
+    "A document of the published context: that of the owner profile's department if it has one with this path, else that of the organization's scope. For an owner of no department all scopes count, the organization's first. A run has the revision that was published when it started.",
+  );
 
 /** What a run of the task is given (decisions 4). */
-export const taskInputSchema = z.discriminatedUnion('kind', [inlineInput, uploadInput, artifactInput]);
+export const taskInputSchema = z
+  .discriminatedUnion('kind', [inlineInput, uploadInput, artifactInput, attachmentInput, contextFileInput])
+  .describe(
+    'Looked up when a run starts, and fixed for it: what is not there then (or is of another organization) is listed with `available: false`, and does not hold up the run.',
+  );
 
 const count = (maximum: number) => z.int().min(1).max(maximum);
 

@@ -1,7 +1,9 @@
 -- Removes up to p_limit rows of a chat that was archived 30 days ago, each call a transaction of its own: the chat is gone
 -- for everybody with the first one. Called by the clean-up until it answers {done: true}; a crash between two calls loses
 -- nothing. The chat's own row stays until p_forget, when its objects are gone: it is what the clean-up finds.
--- {done: true, gone: true}: there is nothing to remove (any more), or it is not due. Locks: chat.
+-- Runs that were given an attachment stay, and list it as a file that is not there.
+-- {done: true, gone: true}: there is nothing to remove (any more), or it is not due.
+-- Locks: chat → attachments.
 create or replace function app.chat_purge(p_organization_id uuid, p_chat_id uuid, p_limit integer, p_forget boolean)
   returns jsonb
   language plpgsql security definer
@@ -38,6 +40,13 @@ begin
       return jsonb_build_object('done', false, 'gone', false);
     end if;
   end loop;
+  -- After the attachments: a start that found one held its row until the input that names its bytes could be seen.
+  update app.run_inputs set sha256 = null, storage_key = null, chat_id = null where ctid = any (array(
+    select ctid from app.run_inputs where organization_id = p_organization_id and chat_id = c.id limit p_limit));
+  get diagnostics v_removed = row_count;
+  if v_removed > 0 then
+    return jsonb_build_object('done', false, 'gone', false);
+  end if;
   if p_forget then
     delete from app.chats where organization_id = p_organization_id and id = c.id;
   end if;

@@ -1,18 +1,25 @@
 -- Writes down what a run is given, at its start: later changes of the task's inputs are for later runs.
--- An input that is not there (not uploaded, no such artifact) is listed without bytes. The first of two with one path wins.
+-- An input that is not there (not uploaded, no such artifact, attachment or document) is listed without bytes. The first
+-- of two with one path wins. A context file is the published document of the owner's department, else the organization's;
+-- an owner of no department has all scopes, the organization's first.
+-- Locks: attachments, in their key and skipping those that are being removed: chat_purge deletes them before it looks for
+-- the inputs that name their bytes, so it sees those of every start that found an attachment, and no start waits for it.
 create or replace function app.run_inputs_fix(p_organization_id uuid, p_run_id uuid, t app.tasks)
   returns void
   language sql
   set search_path = pg_catalog, pg_temp
 as $$
-  insert into app.run_inputs (organization_id, run_id, path, role, media_type, size, sha256, content, storage_key)
+  insert into app.run_inputs (organization_id, run_id, path, role, media_type, size, sha256, content, storage_key,
+      chat_id)
     select p_organization_id, p_run_id, i.item ->> 'path', 'input',
-        coalesce(u.media_type, o.media_type,
-          case when i.item ->> 'kind' = 'inline' then coalesce(i.item ->> 'mediaType', 'text/plain') end,
+        coalesce(u.media_type, o.media_type, a.media_type,
+          case i.item ->> 'kind' when 'inline' then coalesce(i.item ->> 'mediaType', 'text/plain')
+            when 'context_file' then 'application/json' end,
           'application/octet-stream'),
-        coalesce(u.size, o.size, octet_length(i.item ->> 'text'), 0),
-        coalesce(u.sha256, o.sha256, encode(sha256(convert_to(i.item ->> 'text', 'UTF8')), 'hex')),
-        i.item ->> 'text', coalesce(u.storage_key, o.storage_key)
+        coalesce(u.size, o.size, a.size_bytes, d.size_bytes, octet_length(i.item ->> 'text'), 0),
+        coalesce(u.sha256, o.sha256, a.sha256, d.sha256,
+          encode(sha256(convert_to(i.item ->> 'text', 'UTF8')), 'hex')),
+        i.item ->> 'text', coalesce(u.storage_key, o.storage_key, a.storage_key, d.storage_key), a.chat_id
       from jsonb_array_elements(t.spec -> 'inputs') with ordinality i(item, place)
       left join app.task_inputs u on i.item ->> 'kind' = 'upload' and u.organization_id = p_organization_id
         and u.task_id = t.id and u.path = i.item ->> 'path'
@@ -20,6 +27,30 @@ as $$
         and s.id = (i.item ->> 'runId')::uuid
       left join app.run_outputs o on o.organization_id = p_organization_id and o.run_id = s.id
         and o.path = s.output #>> array['result', 'artifacts', i.item ->> 'artifactIndex', 'path']
+      left join lateral (
+        select f.chat_id, f.media_type, f.size_bytes, f.sha256, f.storage_key
+          from app.chats c
+          join app.chat_attachments f on f.organization_id = c.organization_id and f.chat_id = c.id
+          where i.item ->> 'kind' = 'attachment' and c.organization_id = p_organization_id
+            and c.id = (i.item ->> 'chatId')::uuid and c.removed_at is null
+            and f.id = (i.item ->> 'attachmentId')::uuid
+          for key share of f skip locked
+      ) a on true
+      left join lateral (
+        -- One that the last audit could not read is not there; another scope's is no substitute.
+        select f.size_bytes, case when not p.unreadable ? f.path then f.sha256 end as sha256,
+            case when not p.unreadable ? f.path then f.storage_key end as storage_key
+          from app.agent_profiles g
+          join app.context_publications p on p.organization_id = g.organization_id
+            and (g.department is null or p.scope in ('organization', g.department))
+          join app.context_documents f on f.organization_id = p.organization_id and f.scope = p.scope
+            and f.revision = p.revision
+          where i.item ->> 'kind' = 'context_file' and g.organization_id = p_organization_id
+            and g.id = t.owner_agent_profile_id and f.path = i.item ->> 'path'
+          order by p.scope is distinct from g.department,
+            array_position(array['organization', 'engineering', 'growth', 'support'], p.scope)
+          limit 1
+      ) d on true
       order by i.place
     on conflict (organization_id, run_id, path) do nothing
 $$;
