@@ -1,9 +1,10 @@
 import type { Logger } from 'pino';
 import { sql } from 'slonik';
 import { z } from 'zod';
-import { type Queries, uuidArray } from '../../engine/db/call.ts';
+import { call, json, type Queries, uuidArray } from '../../engine/db/call.ts';
+import { Problem } from '../../engine/db/problem.ts';
 import { scoped } from '../../engine/db/scope.ts';
-import { type ScopeDocuments, storeFirstRevision } from '../../engine/onboarding/index.ts';
+import { BrokenSourcesError, type ScopeDocuments, storeFirstRevision } from '../../engine/onboarding/index.ts';
 import type { Storage } from '../../engine/storage/index.ts';
 import type { Onboarding } from './onboarding.ts';
 
@@ -25,7 +26,8 @@ const bytesRow = z
 
 /**
  * Stores the documents that the completion publishes, made of the onboarding's review. When it is refused after all the
- * clean-up of the context removes them.
+ * clean-up of the context removes them. Sources that were broken since the review have failed, which makes another review.
+ * @throws Problem 409 request_failed (stale), StorageUnavailableError
  */
 export async function storeReviewed(
   db: Queries,
@@ -46,7 +48,34 @@ export async function storeReviewed(
     ),
   );
   const bytes = new Map(rows.map((row) => [row.id, row]));
-  return storeFirstRevision(organizationId, review.summary, { storage, bytes, signal });
+  try {
+    return await storeFirstRevision(organizationId, review.summary, { storage, bytes, signal });
+  } catch (error) {
+    if (!(error instanceof BrokenSourcesError)) throw error;
+    for (const { id, reason } of error.sources) await markBroken(db, organizationId, id, reason);
+    throw new Problem(
+      409,
+      'request_failed',
+      'Sources of the review were found broken: read the review anew, put them again, or confirm its sha256 with allowWarnings',
+      error.sources.map(({ id, reason }) => ({
+        path: 'reviewSha256',
+        code: 'stale',
+        message: `is not the digest of the review any more: the source ${id} ${BROKEN[reason]}`,
+      })),
+    );
+  }
+}
+
+const BROKEN = { missing: 'is no longer stored', changed: 'was changed after it was stored' } as const;
+
+async function markBroken(db: Queries, organizationId: string, sourceId: string, reason: keyof typeof BROKEN) {
+  const args = {
+    p_organization_id: organizationId,
+    p_source_id: sourceId,
+    p_status: 'failed',
+    p_error: json({ code: `bytes_${reason}`, message: BROKEN[reason] }),
+  };
+  await call(db, 'context_source_mark', args, z.unknown());
 }
 
 /** Deletes bytes that no row names any more. What cannot be deleted now the clean-up finds by its age. */

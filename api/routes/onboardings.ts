@@ -43,7 +43,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       operationId: 'createOnboarding',
       summary: 'Create an organization by onboarding it',
       description:
-        'Two bodies: name, slug, timezone and departments, all required; or name with website, timezone and defaultCurrency, where the slug follows from the name (with a number behind it when it is taken, `org-` and digits when the name leaves nothing) and every department is enabled. The organization is `onboarding` until the completion, and its work dispatch is stopped so long: tasks wait, chat turns run. With JWTs the caller becomes its owner.',
+        'Two bodies: name, slug, timezone and departments, all required; or name with website, timezone and defaultCurrency, where the slug follows from the name (with a number behind it when it is taken, `org-` and digits when the name leaves nothing) and every department is enabled. The organization is `onboarding` until the completion, and its work dispatch is stopped: tasks wait, unless `PATCH /organizations/{organizationId}/work-dispatch` resumes it before, and then run without the profiles and the context that the completion brings; chat turns run. With JWTs the caller becomes its owner.',
       body: newOnboardingSchema,
       response: { status: 201, data: onboardingSchema },
       errors: [{ status: 409, code: 'request_failed', when: 'the slug is in use' }],
@@ -199,7 +199,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       operationId: 'completeOnboarding',
       summary: 'Complete an onboarding',
       description:
-        'Confirms the review by its sha256. In one step the profiles are provisioned, the first context revision is published (facts of setup, integrations and findings; notes of what each source says, in the scope that it was given for), the organization is active and its work dispatch resumed, and the onboarding chat takes no more messages.',
+        'Confirms the review by its sha256. In one step the profiles are provisioned, the first context revision is published (facts of setup, integrations and findings; notes of what each source says, in the scope that it was given for), the organization is active and its work dispatch resumed, and the onboarding chat takes no more messages. Before that the stored bytes of all sources are read: those that are broken have failed, and the review is computed anew.',
       params: organizationParams,
       body: completionBody,
       response: { data: onboardingSchema },
@@ -208,7 +208,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
         {
           status: 409,
           code: 'request_failed',
-          when: 'the state does not permit it, or `issues[0].code` says why: `stale` (another review by now), `has_warnings` (send allowWarnings), `answer_active` (in the onboarding chat), `being_read` (sources), `suspended`, `key_held`',
+          when: 'the state does not permit it, or `issues[0].code` says why: `stale` (another review by now; also when a stored source is found broken, which is a warning of the new review), `has_warnings` (send allowWarnings), `answer_active` (in the onboarding chat), `being_read` (sources), `suspended`, `key_held`',
         },
         noCatalog,
       ],

@@ -7,12 +7,12 @@ import {
   type StoredDocument,
   storeDocument,
 } from '../context/index.ts';
-import { type RecordedBytes, readVerified, type Storage, StorageBrokenError } from '../storage/index.ts';
+import { checkVerified, type RecordedBytes, readVerified, type Storage, StorageBrokenError } from '../storage/index.ts';
 import type { ReviewSummary } from './review.ts';
 
 /** What is said of a text source in the context; the whole of it is the source. */
 const EXCERPT_CHARACTERS = 4_000;
-/** Longer ones are not read for it. */
+/** Longer ones are not quoted. */
 const READ_BYTES = 1_048_576;
 /** Of the person who confirmed the review. */
 const CONFIRMED = 'Confirmed by the owner in the onboarding';
@@ -24,6 +24,19 @@ export type SourceBytes = RecordedBytes & Readonly<{ id: string; mediaType: stri
 
 /** The documents of one scope, as `app.onboarding_complete` takes them. */
 export type ScopeDocuments = Readonly<{ scope: ContextScope; documents: readonly StoredDocument[] }>;
+
+/** A source whose bytes are not (any more) what was reviewed. */
+export type BrokenSource = Readonly<{ id: string; reason: StorageBrokenError['reason'] }>;
+
+/** Nothing was stored: the context would cite what nobody can read. */
+export class BrokenSourcesError extends Error {
+  override name = 'BrokenSourcesError';
+  readonly sources: readonly BrokenSource[];
+  constructor(sources: readonly BrokenSource[]) {
+    super(`${sources.length} sources of the review are broken`);
+    this.sources = sources;
+  }
+}
 
 type Reading = Readonly<{ storage: Storage; bytes: ReadonlyMap<string, SourceBytes>; signal: AbortSignal }>;
 
@@ -58,20 +71,42 @@ function facts({ setup, integrations, findings }: ReviewSummary): Entry[] {
   ];
 }
 
-/** The beginning of a text source whose bytes are whole, or why there is none. */
+/**
+ * The beginning of a text source, or why there is none. All bytes are verified, those that are not quoted too.
+ * @throws StorageBrokenError, StorageUnavailableError
+ */
 async function excerpt({ storage, bytes, signal }: Reading, id: string): Promise<Partial<Entry>> {
   const file = bytes.get(id);
-  if (!file || !TEXT.test(file.mediaType)) return { notes: 'No text: read the source itself.' };
-  if (file.size > READ_BYTES) return { notes: 'Too long to be quoted: read the source itself.' };
-  try {
-    const text = (await readVerified(storage, file, signal)).toString('utf8');
-    if (text.length <= EXCERPT_CHARACTERS) return { value: text };
-    const notes = `The first ${EXCERPT_CHARACTERS} characters: the source itself has all of them.`;
-    return { value: text.slice(0, EXCERPT_CHARACTERS).toWellFormed(), notes };
-  } catch (error) {
-    if (!(error instanceof StorageBrokenError)) throw error;
-    return { notes: 'Its bytes cannot be read: provide it again.' };
+  // It was deleted since: the completion finds another review.
+  if (!file) return {};
+  if (!TEXT.test(file.mediaType) || file.size > READ_BYTES) {
+    await checkVerified(storage, file, { signal });
+    const why = TEXT.test(file.mediaType) ? 'Too long to be quoted' : 'No text';
+    return { notes: `${why}: read the source itself.` };
   }
+  const text = (await readVerified(storage, file, signal)).toString('utf8');
+  if (text.length <= EXCERPT_CHARACTERS) return { value: text };
+  const notes = `The first ${EXCERPT_CHARACTERS} characters: the source itself has all of them.`;
+  return { value: text.slice(0, EXCERPT_CHARACTERS).toWellFormed(), notes };
+}
+
+/** What each usable source says, by its scope. @throws BrokenSourcesError that names all that are broken */
+async function notesByScope(summary: ReviewSummary, reading: Reading): Promise<Map<ContextScope, Entry[]>> {
+  const scopes = new Map<ContextScope, Entry[]>([['organization', []]]);
+  const broken: BrokenSource[] = [];
+  for (const { id, title, scope } of citable(summary)) {
+    try {
+      const held = scopes.get(scope) ?? [];
+      const said = await excerpt(reading, id);
+      held.push(entry(`source-${id}`, { title: title.slice(0, 500), evidence: [id], ...said }));
+      scopes.set(scope, held);
+    } catch (error) {
+      if (!(error instanceof StorageBrokenError)) throw error;
+      broken.push({ id, reason: error.reason });
+    }
+  }
+  if (broken.length > 0) throw new BrokenSourcesError(broken);
+  return scopes;
 }
 
 type Citable = Readonly<{ id: string; title: string; scope: ContextScope }>;
@@ -119,6 +154,7 @@ function fits(entries: readonly Entry[]): boolean {
 /**
  * Stores the documents of the first context revision: facts of setup, integrations and findings, and notes of what each
  * source says, in the scope that it was given for. Made of the confirmed review alone.
+ * @throws BrokenSourcesError, StorageUnavailableError, or the signal's reason
  */
 export async function storeFirstRevision(
   organizationId: string,
@@ -126,12 +162,7 @@ export async function storeFirstRevision(
   reading: Reading,
 ): Promise<ScopeDocuments[]> {
   const { storage, signal } = reading;
-  const scopes = new Map<ContextScope, Entry[]>([['organization', []]]);
-  for (const { id, title, scope } of citable(summary)) {
-    const held = scopes.get(scope) ?? [];
-    held.push(entry(`source-${id}`, { title: title.slice(0, 500), evidence: [id], ...(await excerpt(reading, id)) }));
-    scopes.set(scope, held);
-  }
+  const scopes = await notesByScope(summary, reading);
   const revisions: ScopeDocuments[] = [];
   for (const [scope, sources] of scopes) {
     const made = [

@@ -1,4 +1,4 @@
-export { type ScopeDocuments, type SourceBytes, storeFirstRevision } from './first_revision.ts';
+export { BrokenSourcesError, type ScopeDocuments, type SourceBytes, storeFirstRevision } from './first_revision.ts';
 export {
   DISPOSITIONS,
   dispositionSchema,

@@ -19,4 +19,4 @@ $$;
 
 alter function app.context_source_mark owner to runner_scoped;
 revoke all on function app.context_source_mark from public;
-grant execute on function app.context_source_mark to runner_jobs;
+grant execute on function app.context_source_mark to runner_api, runner_jobs;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import { canonicalSha256 } from '../../../engine/canonical_json.ts';
-import { claimTurn, createChat, send, startTurn } from '../../support/chat_fixtures.ts';
+import { cancelMessage, claimTurn, createChat, send, startTurn } from '../../support/chat_fixtures.ts';
 import { document, insertSource, markSource } from '../../support/context_fixtures.ts';
 import { updateOrganization } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
@@ -140,6 +140,9 @@ scenario('the onboarding chat runs until the completion, which waits for no answ
   test.match(await refusal(complete(sql.api, place, review)), { status: 409, reason: 'answer_active' });
   const turn = await startTurn(sql.api, await claimTurn(sql, place));
   test.equal(turn.messageId, assistantMessage.id, 'its turns run while the organization is onboarding');
+  await cancelMessage(sql.api, place, assistantMessage);
+  const cancelling = await refusal(complete(sql.api, place, review));
+  test.match(cancelling, { status: 409, reason: 'answer_active', message: /is being cancelled.*lease/ });
   await transition(sql.api, 'run_complete', {
     p_organization_id: place.organizationId,
     p_run_id: turn.runId,
