@@ -360,3 +360,33 @@ scenario('a completion waits for a change of the organization, and finds another
   test.match(await late, { status: 409, reason: 'stale' });
   test.match(await organizationOf(sql, review), { name: 'Lamps', status: 'onboarding' });
 });
+
+scenario(
+  'what the research found fits in beside the findings of the chat, or is left out with a warning',
+  async (test) => {
+    const started = await onboardingIn(sql, 'researching');
+    const place = placeOf(started);
+    const evidence = [String(started.sources[0]?.id)];
+    const fill = (many: number) =>
+      sql.owner.query(
+        `insert into app.research_findings (organization_id, origin, claim, source_ids)
+       select $1, 'chat', 'Said ' || n, $2 from generate_series(1, $3::integer) n`,
+        [place.organizationId, JSON.stringify(evidence), many],
+      );
+    await fill(498);
+    const claims = ['Said 1', 'First', 'Second', 'Third', 'Fourth'];
+    const findings = claims.map((claim) => ({ claim, evidence }));
+    const warnings = [{ code: 'x', message: 'y' }];
+    const review = await finish(sql, place, started.generation, { status: 'completed', findings, warnings });
+    test.equal(review?.findings.length, 500);
+    test.same(
+      review?.findings.filter(({ claim }) => !claim.startsWith('Said')).map(({ claim }) => claim),
+      ['First', 'Second'],
+    );
+    test.match(review, { status: 'review', research_status: 'completed' });
+    test.match(review?.review?.warnings, [
+      { code: 'x' },
+      { code: 'findings_left_out', message: /at most 500 findings: 2\.$/ },
+    ]);
+  },
+);
