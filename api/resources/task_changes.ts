@@ -36,8 +36,8 @@ export const newTaskSchema = z
       .describe('An open task with the same key is answered, and none is made. Default: the id of the task.'),
     scheduledAt: instant.optional().describe('Blocked until then.'),
     dueAt: instant.optional(),
-    sourceChatId: uuid.optional(),
-    sourceMessageId: uuid.optional(),
+    sourceChatId: uuid.optional().describe('The chat of this organization that it comes from.'),
+    sourceMessageId: uuid.optional().describe('The message, of that chat when both are given.'),
   })
   .refine((task) => !(task.ownerAgentProfileId && task.ownerProfileKey), {
     path: ['ownerProfileKey'],

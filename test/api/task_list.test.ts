@@ -4,6 +4,7 @@ import type { Task } from '../../api/resources/task.ts';
 import { agentPath, makeTask, ownerPath, refusalOf, runTask, sqlOf, workerOf } from '../support/api_fixtures.ts';
 import { startTestApp } from '../support/app.ts';
 import { createPlace, createSecondProfile } from '../support/fixtures.ts';
+import { createChat } from './chats/support.ts';
 
 const app = await startTestApp(t);
 const sql = sqlOf(app);
@@ -183,7 +184,7 @@ t.test('wrong query values are refused by name', async (t) => {
 t.test('each filter selects what it says, and they go together', async (t) => {
   const place = await createPlace(sql);
   const second = await createSecondProfile(sql, place);
-  const chat = randomUUID();
+  const { id: chat } = await createChat(app, place);
   const root = await makeTask(app, place, { kind: 'initiative' });
   const child = await makeTask(app, place, { parentId: root.id, scheduledAt: '2099-01-01T00:00:00Z' });
   const talked = await makeTask(app, second, { sourceChatId: chat });

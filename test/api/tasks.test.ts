@@ -14,6 +14,7 @@ import {
 import { startTestApp } from '../support/app.ts';
 import { createPlace, createSecondProfile, updateProfile } from '../support/fixtures.ts';
 import { brokenInvariants } from '../support/invariants.ts';
+import { ask, createChat } from './chats/support.ts';
 
 const app = await startTestApp(t);
 const sql = sqlOf(app);
@@ -73,6 +74,9 @@ t.test('a task that says nothing has the defaults, and is ready', async (t) => {
 });
 
 t.test('everything that a task may say is kept', async (t) => {
+  await createSecondProfile(sql, place, { key: 'chat', kind: 'chat' });
+  const chat = await createChat(app, place);
+  const message = await ask(app, chat);
   const given = {
     title: 'Größe 🚀 “x”',
     priority: -1000,
@@ -93,8 +97,8 @@ t.test('everything that a task may say is kept', async (t) => {
     dedupeKey: 'all',
     scheduledAt: '2099-01-02T03:04:05.678+02:00',
     dueAt: '2099-02-03T00:00:00Z',
-    sourceChatId: randomUUID(),
-    sourceMessageId: randomUUID(),
+    sourceChatId: chat.id,
+    sourceMessageId: message.id,
   };
   const { data } = await post({ ...given, ownerAgentProfileId: place.profileId.toUpperCase() });
   t.match(data, {

@@ -44,6 +44,10 @@ begin
     perform app.schedule_failed(s, 'the profile that owns its tasks is disabled or gone', p_now);
     return '{"outcome": "failed"}';
   end if;
+  -- A schedule outlives the chat that it comes from.
+  if app.task_source_issues(s.organization_id, s.task_template) <> '[]' then
+    s.task_template := s.task_template - 'sourceChatId' - 'sourceMessageId';
+  end if;
   begin
     v_task := app.task_create(s.organization_id, s.task_template || jsonb_build_object('dedupeKey',
       format('schedule:%s:%s', s.id, to_char(p_fire_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI"Z"'))),

@@ -19,6 +19,7 @@ declare
   v_parent app.tasks;
   v_profile app.agent_profiles;
   v_limits jsonb;
+  v_issues jsonb;
   v_actor jsonb;
   v_ref text;
   v_prerequisite uuid;
@@ -87,6 +88,11 @@ begin
     perform app.fail(400, 'validation_failed', 'The owner of the task is not a profile of this organization',
       app.issue(case when p_task ? 'ownerProfileKey' then 'ownerProfileKey' else 'ownerAgentProfileId' end,
         'unknown_profile', 'names no agent profile of this organization'));
+  end if;
+
+  v_issues := app.task_source_issues(p_organization_id, p_task);
+  if v_issues <> '[]' then
+    perform app.fail(400, 'validation_failed', 'The task cannot come from there', v_issues);
   end if;
 
   if p_task -> 'spec' ?| array['verification', 'verifierProfileKey'] then

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import {
   cancelTask,
@@ -215,4 +216,14 @@ scenario('a task that is refused is told in the same way, with its reason', asyn
   test.equal(iso(row.next_run_at), '2030-03-03T09:00:00.000Z', 'and it goes on');
   await changeSchedule(sql.api, place, 'delete', id);
   test.match(await scheduleItems(sql, place, id), [{ status: 'cancelled' }]);
+});
+
+scenario('a schedule outlives the chat that it comes from', async (test) => {
+  const place = await createPlace(sql);
+  const { id } = await daily(place, {
+    taskTemplate: { title: 'Report', ownerProfileKey: place.profileKey, sourceChatId: randomUUID() },
+  });
+  const { outcome, taskId } = await fire(sql, place, id);
+  test.equal(outcome, 'fired');
+  test.match(await taskRow(sql, place, String(taskId)), { source_chat_id: null });
 });

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
+import { createChat, createChatPlace, send } from '../../support/chat_fixtures.ts';
 import {
   cancelTask,
   capability,
@@ -288,4 +289,33 @@ scenario('a request belongs to the lane of the profile that owns its task', asyn
   const task = await createTask(sql, second);
   test.match(await lastRequest(sql, place, task.id), { agent_profile_id: second.profileId });
   test.match(await claimNext(sql, place), { agentProfile: { key: second.profileKey } });
+});
+
+scenario('a task comes from a chat and a message of its organization, and the message is of the chat', async (test) => {
+  const place = await createChatPlace(sql);
+  const foreign = await createChatPlace(sql);
+  const [chat, other] = [await createChat(sql, place), await createChat(sql, place)];
+  const abroad = await createChat(sql, foreign);
+  const { userMessage } = await send(sql.api, place, chat.id);
+  const { userMessage: far } = await send(sql.api, foreign, abroad.id);
+  const noChat = { status: 400, code: 'validation_failed', reason: 'unknown_chat' };
+  const noMessage = { status: 400, code: 'validation_failed', reason: 'unknown_message' };
+  const from = (source: Readonly<Record<string, string>>) => createTask(sql, place, source);
+  test.match(await refusal(from({ sourceChatId: randomUUID() })), noChat);
+  test.match(await refusal(from({ sourceChatId: abroad.id, sourceMessageId: far.id })), noChat);
+  test.match(await refusal(from({ sourceMessageId: far.id })), noMessage);
+  test.match(await refusal(from({ sourceChatId: chat.id, sourceMessageId: far.id })), noMessage);
+  test.match(await refusal(from({ sourceChatId: other.id, sourceMessageId: userMessage.id })), noMessage);
+  const source = { sourceChatId: chat.id, sourceMessageId: userMessage.id };
+  const { id } = await from(source);
+  test.match(await taskRow(sql, place, id), { source_chat_id: chat.id, source_message_id: userMessage.id });
+  await from({ sourceMessageId: userMessage.id });
+  const run = await runNew(sql, place);
+  const byAgent = (task: Readonly<Record<string, string>>) => taskCreate(sql.api, place, task, capability(run.executionToken));
+  test.match(await refusal(byAgent({ sourceChatId: abroad.id })), noChat);
+  await sql.owner.query(
+    'update app.chats set removed_at = now(), status = $3, archived_at = now() where organization_id = $1 and id = $2',
+    [place.organizationId, chat.id, 'archived'],
+  );
+  test.match(await refusal(from(source)), noChat, 'a removed one is none');
 });
