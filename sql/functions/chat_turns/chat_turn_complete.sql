@@ -10,10 +10,15 @@ create or replace function app.chat_turn_complete(
 as $$
 declare
   m app.messages;
+  v_issues jsonb;
 begin
   if r.kind <> 'chat' or p_output ->> 'kind' is distinct from 'chat_message' then
     perform app.fail(400, 'validation_failed', 'The output does not go with the run',
       app.issue('output.kind', 'output_of_kind', 'is task_result for tasks and chat_message for chat turns'));
+  end if;
+  v_issues := app.part_task_issues(r.organization_id, 'output.parts', coalesce(p_output -> 'parts', '[]'));
+  if v_issues <> '[]' then
+    perform app.fail(400, 'validation_failed', 'A part names a task that is not there', v_issues);
   end if;
   perform app.run_finish_record(r.organization_id, p_run_id, 'succeeded', 'complete', p_body_hash,
     jsonb_build_object('kind', 'chat_message', 'messageId', r.message_id), null, p_report);

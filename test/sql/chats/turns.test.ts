@@ -253,3 +253,19 @@ scenario('one runtime claims a turn once', async (test) => {
   const pulls = await Promise.all([1, 2, 3].map(() => pullTurns(sql.api, place)));
   test.equal(pulls.flat().length, 1);
 });
+
+scenario('parts name tasks of the organization alone; a refusal leaves the lease', async (test) => {
+  const place = await createChatPlace(sql);
+  const foreign = await createChatPlace(sql);
+  const turn = await startedTurn(sql, place);
+  const own = await createTask(sql, place);
+  const naming = (taskId: string) => [text('Made'), { kind: 'task', taskId }];
+  const unknown = { status: 400, code: 'validation_failed', reason: 'unknown_task' };
+  for (const id of [randomUUID(), (await createTask(sql, foreign)).id]) {
+    test.match(await refusal(write(sql.api, turn, 1, { parts: naming(id) })), unknown);
+    test.match(await refusal(completeTurn(sql.api, turn, { parts: naming(id) })), unknown);
+  }
+  test.match(await messageRow(sql, place, turn.messageId), { status: 'pending', revision: 1 });
+  test.match(await write(sql.api, turn, 1, { parts: naming(own.id) }), { revision: 2 });
+  test.match(await completeTurn(sql.api, turn, { parts: naming(own.id) }), { status: 'succeeded' });
+});

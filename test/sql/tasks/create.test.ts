@@ -311,11 +311,10 @@ scenario('a task comes from a chat and a message of its organization, and the me
   test.match(await taskRow(sql, place, id), { source_chat_id: chat.id, source_message_id: userMessage.id });
   await from({ sourceMessageId: userMessage.id });
   const run = await runNew(sql, place);
-  const byAgent = (task: Readonly<Record<string, string>>) => taskCreate(sql.api, place, task, capability(run.executionToken));
+  const byAgent = (task: Readonly<Record<string, string>>) =>
+    taskCreate(sql.api, place, task, capability(run.executionToken));
   test.match(await refusal(byAgent({ sourceChatId: abroad.id })), noChat);
-  await sql.owner.query(
-    'update app.chats set removed_at = now(), status = $3, archived_at = now() where organization_id = $1 and id = $2',
-    [place.organizationId, chat.id, 'archived'],
-  );
-  test.match(await refusal(from(source)), noChat, 'a removed one is none');
+  const gone = "update app.chats set status = 'archived', archived_at = now(), removed_at = now() where id = $1";
+  await sql.owner.query(gone, [other.id]);
+  test.match(await refusal(from({ sourceChatId: other.id })), noChat, 'a removed one is none');
 });
