@@ -56,7 +56,11 @@ const attachmentRow = z
   );
 
 /** What `app.chat_attachment_put` answers. */
-export const attachmentAnswer = z.object({ attachment: attachmentRow.nullable(), stored: z.boolean() });
+export const attachmentAnswer = z.object({
+  attachment: attachmentRow.nullable(),
+  stored: z.boolean(),
+  storageKey: z.string().nullable(),
+});
 
 /** The allowed extensions (contract 2.7) and the type of each. */
 export const MEDIA_TYPE_OF: Readonly<Record<string, string>> = {

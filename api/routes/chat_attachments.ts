@@ -1,6 +1,6 @@
 import { call } from '../../engine/db/call.ts';
 import { Problem } from '../../engine/db/problem.ts';
-import { chatAttachmentKey } from '../../engine/storage/index.ts';
+import { chatAttachmentKey, type Storage } from '../../engine/storage/index.ts';
 import { sendBytes } from '../http/bytes.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { organizationParams, uuid } from '../http/schemas.ts';
@@ -34,7 +34,7 @@ export function chatAttachmentEndpoints(): readonly Endpoint[] {
       operationId: 'putChatAttachment',
       summary: 'Upload an attachment',
       description:
-        'Streamed; size and digest are what the backend finds. The media type follows from the extension (.md, .markdown, .txt, .csv, .json, .yaml, .yml, .toml, .pdf, .png, .jpg, .jpeg, .webp, .gif) and has to agree with the bytes: UTF-8 text, or the signature of the type. The same id with the same bytes again answers the first record; with other bytes it is 409. A message refers to it by `attachmentIds`.',
+        'Streamed; size and digest are what the backend finds. The media type follows from the extension (.md, .markdown, .txt, .csv, .json, .yaml, .yml, .toml, .pdf, .png, .jpg, .jpeg, .webp, .gif) and has to agree with the bytes: UTF-8 text, or the signature of the type. The same id with the same bytes again answers the first record, and stores them again should they be lost; with other bytes it is 409. A message refers to it by `attachmentIds`.',
       params,
       query: attachmentQuery,
       body: {
@@ -76,12 +76,15 @@ export function chatAttachmentEndpoints(): readonly Endpoint[] {
         const key = chatAttachmentKey(place.organizationId, place.chatId);
         const limit = { maxBytes: ATTACHMENT_MAX_BYTES, tooLargeCode: 'attachment_invalid' };
         const upload = { key, path: query.fileName, source: openBody(), signal, ...limit };
-        const { attachment, stored } = await storeAndRecord(services.storage, upload, (file) => {
+        const { attachment, stored, storageKey } = await storeAndRecord(services.storage, upload, (file) => {
           checkFoundType(file.mediaType, type);
           return put(file);
         });
-        if (!stored) await services.storage.delete(key);
-        if (attachment === null) throw new Error('a stored attachment was not recorded');
+        if (attachment === null || storageKey === null) throw new Error('a stored attachment was not recorded');
+        if (!stored) {
+          await repair(services.storage, storageKey, attachment.sizeBytes, key, signal);
+          await services.storage.delete(key);
+        }
         return attachment;
       },
     }),
@@ -107,6 +110,12 @@ export function chatAttachmentEndpoints(): readonly Endpoint[] {
       },
     }),
   ];
+}
+
+/** Puts the bytes of `copy`, which are the same, where those of the record were lost: runs may name that place too. */
+async function repair(storage: Storage, key: string, size: number, copy: string, signal: AbortSignal): Promise<void> {
+  const there = await storage.stat(key);
+  if (there?.size !== size) await storage.put(key, await storage.get(copy, { signal }), { signal });
 }
 
 function bytesMissing(error: unknown): never {

@@ -1,6 +1,6 @@
 -- Records an uploaded attachment; p_storage_key null is the look before the upload, which answers what is there already.
 -- The same id with the same bytes again: the first record, and `stored: false` (the caller throws its bytes away).
--- Locks: chat. Returns {attachment, stored}.
+-- Locks: chat. Returns {attachment, stored, storageKey}; storageKey is where the record says that its bytes are.
 -- Codes: 404 organization_not_found | chat_not_found,
 -- 409 attachment_not_allowed (archived or onboarding chat, other bytes under this id, 1000 attachments).
 create or replace function app.chat_attachment_put(
@@ -26,21 +26,21 @@ begin
     if p_storage_key is not null and a.sha256 <> p_sha256 then
       perform app.fail(409, 'attachment_not_allowed', 'Other bytes have this attachment id');
     end if;
-    return jsonb_build_object('attachment', to_jsonb(a), 'stored', false);
+    return jsonb_build_object('attachment', to_jsonb(a), 'stored', false, 'storageKey', a.storage_key);
   end if;
   if (select count(*) from app.chat_attachments
       where organization_id = p_organization_id and chat_id = c.id) >= 1000 then
     perform app.fail(409, 'attachment_not_allowed', 'A chat holds at most 1000 attachments');
   end if;
   if p_storage_key is null then
-    return jsonb_build_object('attachment', null, 'stored', false);
+    return jsonb_build_object('attachment', null, 'stored', false, 'storageKey', null);
   end if;
   insert into app.chat_attachments
       (organization_id, chat_id, id, file_name, media_type, size_bytes, sha256, storage_key, created_at)
     values (p_organization_id, c.id, p_attachment_id, p_file_name, p_media_type, p_size_bytes, p_sha256, p_storage_key,
       clock_timestamp())
     returning * into a;
-  return jsonb_build_object('attachment', to_jsonb(a), 'stored', true);
+  return jsonb_build_object('attachment', to_jsonb(a), 'stored', true, 'storageKey', a.storage_key);
 end
 $$;
 

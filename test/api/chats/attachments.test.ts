@@ -174,6 +174,21 @@ t.test('the same bytes again are the same attachment, others are refused; ids ar
   t.equal(replies.filter((reply) => reply.status === 201).length, 2, 'one of two contents wins');
 });
 
+t.test('the same bytes again repair an attachment whose bytes were lost', async (t) => {
+  const chat = await createChat(app, place);
+  const id = randomUUID();
+  const before = await storedKeys(app, place);
+  const first = expectSuccess(await put(chat, 'precious', { id }), 201);
+  const after = await storedKeys(app, place);
+  const [key = ''] = after.filter((one) => !before.includes(one));
+  await app.services.storage.delete(key);
+  t.equal((await content(chat, id)).status, 404);
+  t.equal(refusalOf(await put(chat, 'others', { id })), '409 attachment_not_allowed');
+  t.same(expectSuccess(await put(chat, 'precious', { id }), 201), first);
+  t.equal(await (await content(chat, id)).text(), 'precious');
+  t.same(await storedKeys(app, place), after, 'in their place, and nowhere else');
+});
+
 t.test('only open chats that are there take attachments, and no bytes are taken before', async (t) => {
   const chat = await createChat(app, place);
   const id = randomUUID();
