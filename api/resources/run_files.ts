@@ -47,11 +47,15 @@ const inputRow = z
 
 const manifestRow = z.object({ files: z.array(inputRow) });
 
-/** @throws Problem 404 `run_not_found` */
+/**
+ * What a run was given; `kind` null: of a run of any kind. Chat turns are given nothing.
+ * @throws Problem 404 `run_not_found`
+ */
 export async function getInputManifest(
   db: Queries,
   organizationId: string,
   runId: string,
+  kind: 'task' | null = 'task',
 ): Promise<z.output<typeof inputManifestSchema>> {
   const row = await db.maybeOne(
     scoped(
@@ -64,7 +68,8 @@ export async function getInputManifest(
           from app.run_inputs i where i.organization_id = u.organization_id and i.run_id = u.id), '[]') as files
         from app.runs u
         join app.organizations o on o.id = u.organization_id
-        where u.organization_id = scope.organization_id and u.id = ${runId}::uuid and u.kind = 'task'`,
+        where u.organization_id = scope.organization_id and u.id = ${runId}::uuid
+          and u.kind = coalesce(${kind}, u.kind)`,
     ),
   );
   if (!row) throw runNotFound();

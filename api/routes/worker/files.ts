@@ -81,13 +81,14 @@ export function runFileEndpoints(): readonly Endpoint[] {
       tag: 'Workers',
       operationId: 'listRunInputs',
       summary: 'List the files hydrated for the run',
+      description: 'None for a chat turn, whose attachments are read by themselves.',
       params: { runId },
       headers,
       response: { data: inputManifestSchema },
       async handler({ db, params, headers: lease }) {
         const args = { p_organization_id: lease['x-organization-id'], p_run_id: params.runId };
         await call(db, 'run_lease_check', { ...args, p_lease_token: lease['x-lease-token'] }, held);
-        return getInputManifest(db, lease['x-organization-id'], params.runId);
+        return getInputManifest(db, lease['x-organization-id'], params.runId, null);
       },
     }),
     endpoint({

@@ -229,3 +229,15 @@ t.test('tasks and chat turns are pulled side by side, each with what it is', asy
     ['chat', 'task'],
   );
 });
+
+t.test('a turn is given no input files, and its holder alone is told so', async (t) => {
+  await ask(app, await createChat(app, place));
+  const turn = await startTurn(app, place);
+  const path = `/internal/runs/${turn.runId}/inputs`;
+  const headers = { 'x-organization-id': turn.organizationId, 'x-lease-token': turn.leaseToken };
+  t.same(expectSuccess(await app.service.get(path, { headers })), { version: 1, files: [] });
+  const content = await app.service.get(`${path}/content`, { headers, query: { path: 'a.txt' } });
+  t.match(content, { status: 400, code: 'validation_failed' });
+  expectSuccess(await runtimeOf(app, turn).complete({ parts: [{ kind: 'text', text: 'Done' }] }));
+  t.equal(refusalOf(await app.service.get(path, { headers })), '409 run_lease_expired lease_lost');
+});
