@@ -15,7 +15,9 @@ export const chatListQuery = {
     .min(1)
     .max(200)
     .optional()
-    .describe('Chats whose title, or a message, holds this text; case does not count, and no character is special.'),
+    .describe(
+      'Chats whose title, or a message, holds this text; case does not count, and no character is special. Of a message the first 200,000 characters are searched.',
+    ),
 };
 const querySchema = z.object(chatListQuery);
 

@@ -7,6 +7,7 @@ import {
   createChat,
   createChatPlace,
   exchange,
+  messageRow,
   send,
   startTurn,
   text,
@@ -160,4 +161,16 @@ scenario('the walk and the index find the same, page by page in both directions'
     const inclusive = await search(place, words, { from: last, inclusive: true });
     test.same(titles(inclusive), expected.slice(-1), `${words}, at`);
   }
+});
+
+scenario('of a long message the first 200,000 characters are searched, and all are kept', async (test) => {
+  const place = await createChatPlace(sql);
+  const { id } = await createChat(sql, place, { title: 'long' });
+  // With the line break between the parts, the second needle begins where search ends.
+  const parts = [text('needle in front'.padEnd(99_999, '.')), text(`${'.'.repeat(99_990)}thenwo\u4e2dXcutoff`)];
+  const { userMessage } = await send(sql.api, place, id, { parts });
+  test.same(titles(await search(place, 'needle')), ['long']);
+  test.same(titles(await search(place, 'thenwo\u4e2d')), ['long']);
+  test.same(titles(await search(place, 'cutoff')), []);
+  test.match(await messageRow(sql, place, userMessage.id), { parts });
 });
