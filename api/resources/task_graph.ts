@@ -66,7 +66,7 @@ const nodeSelect = sql.fragment`
 /** The rows of the tasks that `ids` selects, as one JSON array, oldest first. */
 function nodes(ids: FragmentSqlToken) {
   return sql.fragment`
-    select coalesce(json_agg(n order by n.created_at, n.id), '[]') from (
+    select coalesce(json_agg(n order by n.created_at, n.depth, n.identifier_number, n.id), '[]') from (
       select ${nodeSelect}
       from app.tasks t
       join app.tasks r on r.organization_id = t.organization_id and r.id = t.root_task_id
