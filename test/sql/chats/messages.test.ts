@@ -297,6 +297,7 @@ scenario('an attachment is recorded once; the same id with other bytes is refuse
   test.same(await putAttachment(sql.api, place, chat.id, { id, storageKey: null }), {
     attachment: null,
     stored: false,
+    storageKey: null,
   });
   const first = await putAttachment(sql.api, place, chat.id, { id, storageKey: 'k1' });
   test.match(first, { stored: true, attachment: { id, chat_id: chat.id, storage_key: 'k1', size_bytes: 5 } });
