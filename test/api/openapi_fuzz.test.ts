@@ -64,6 +64,12 @@ async function makeOnboarding({ operationId }: Operation): Promise<World> {
     sql,
     state ?? (/Source$|^research/.test(operationId) ? 'review' : 'collecting'),
   );
+  const { rows } = await sql.owner.query<{ storage_key: string }>(
+    'select storage_key from app.context_sources where organization_id = $1',
+    [onboarding.organization_id],
+  );
+  // A completion verifies the bytes of each source.
+  for (const { storage_key: key } of rows) await app.services.storage.put(key, Readable.from([Buffer.from('plan')]));
   return {
     organizationId: onboarding.organization_id,
     sourceId: onboarding.sources[0]?.id ?? randomUUID(),
