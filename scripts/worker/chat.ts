@@ -1,12 +1,12 @@
-import { randomUUID } from 'node:crypto';
 import { ApiError, type ChatClaim, mayBeSentAgain } from './api.ts';
 import { answerByCommand } from './chat_command.ts';
 import { AnswerTooLongError, type AnswerWriter, answerWriter } from './chat_writer.ts';
+import { type Send, sender, workUnderLease } from './claimed.ts';
 import { endingOfError, HARNESS, NEVER, workspaceUriOf } from './ending.ts';
-import { type HeldLease, holdLease } from './lease.ts';
+import type { HeldLease } from './lease.ts';
 import { answerByModel } from './llm.ts';
 import type { Usage } from './result.ts';
-import { reasonOf, retrying } from './retry.ts';
+import { retrying } from './retry.ts';
 import { type RunTools, seconds } from './steps.ts';
 
 /** A chat turn under its lease, and where its answer is written. */
@@ -20,7 +20,7 @@ export type Turn = Readonly<{
   /** Aborted as soon as whatever makes the answer has to stop. */
   signal: AbortSignal;
   /** Sends a call again until it is answered or the lease is over. */
-  send: <T>(call: (signal: AbortSignal) => Promise<T>) => Promise<T>;
+  send: Send;
 }>;
 
 /** How a turn ends. `parts`, where given, take the place of what was written. */
@@ -87,15 +87,7 @@ async function report(turn: Turn, end: TurnEnd): Promise<string> {
 }
 
 function turnOf(claim: ChatClaim, name: string, executionToken: string, held: HeldLease, tools: RunTools): Turn {
-  const send: Turn['send'] = (call) =>
-    retrying(() => call(held.signal), {
-      again: mayBeSentAgain,
-      deadline: held.deadline,
-      signal: held.signal,
-      onRetry: (error, failures) => {
-        if (failures === 0) tools.say(`${name}  trying again: ${reasonOf(error)}`);
-      },
-    });
+  const send = sender(held, name, tools);
   const writer = answerWriter({
     send: (revision, append) => send((signal) => tools.api.appendToMessage(held.lease, revision, append, { signal })),
     onCancelled: held.cancel,
@@ -105,50 +97,23 @@ function turnOf(claim: ChatClaim, name: string, executionToken: string, held: He
 }
 
 async function perform(turn: Turn): Promise<boolean> {
-  const { held, tools, name } = turn;
+  const { tools, name } = turn;
   const begun = performance.now();
-  const onStop = () => held.stop();
-  tools.stop.addEventListener('abort', onStop, { once: true });
-  if (tools.stop.aborted) onStop();
-  try {
-    const end = await answer(turn);
-    const status = await report(turn, end);
-    const why = end.kind === 'fail' ? `: ${end.message}` : '';
-    tools.say(`${name}  ${status}${why} (${seconds(performance.now() - begun)})`);
-    return status === 'succeeded';
-  } finally {
-    tools.stop.removeEventListener('abort', onStop);
-    await held.release();
-  }
+  const end = await answer(turn);
+  const status = await report(turn, end);
+  const why = end.kind === 'fail' ? `: ${end.message}` : '';
+  tools.say(`${name}  ${status}${why} (${seconds(performance.now() - begun)})`);
+  return status === 'succeeded';
 }
 
 /**
  * One chat turn from its start to its report. Throws nothing: whatever goes wrong is said, and reported where the lease
  * still holds. True when the message was answered.
  */
-export async function performTurn(claim: ChatClaim, tools: RunTools): Promise<boolean> {
-  const { api, options, say } = tools;
-  const { organizationId, leaseToken, chat } = claim;
-  const name = `chat ${chat.chatId.slice(-8)}`;
-  const runId = randomUUID();
-  const claimedUntil = performance.now() + claim.claimMs;
-  let began = false;
-  try {
-    // Sent again with the same run id, it is the same start: a lost answer costs nothing.
-    const started = await retrying(() => api.start(claim, runId, options.workerId, { signal: tools.stop }), {
-      again: mayBeSentAgain,
-      deadline: () => claimedUntil,
-      signal: tools.stop,
-    });
-    began = true;
-    const { leaseMs, heartbeatIntervalMs, executionToken } = started;
-    const held = holdLease({ api, lease: { organizationId, leaseToken, runId }, leaseMs, heartbeatIntervalMs });
-    say(`${name}  started: ${chat.title}`);
-    return await perform(turnOf(claim, name, executionToken, held, tools));
-  } catch (error) {
-    const reason = error instanceof ApiError && error.status === 409 ? `${error.reason || error.code}, ` : '';
-    const message = error instanceof Error ? error.message : String(error);
-    say(`${name}  ${began ? 'given up' : 'not started'}: ${reason}${message}`);
-    return false;
-  }
+export function performTurn(claim: ChatClaim, tools: RunTools): Promise<boolean> {
+  const name = `chat ${claim.chat.chatId.slice(-8)}`;
+  return workUnderLease(claim, name, tools, (held, executionToken) => {
+    tools.say(`${name}  started: ${claim.chat.title}`);
+    return perform(turnOf(claim, name, executionToken, held, tools));
+  });
 }

@@ -1,10 +1,10 @@
-import { randomUUID } from 'node:crypto';
 import { ApiError, type Claim, mayBeSentAgain } from './api.ts';
+import { sender, workUnderLease } from './claimed.ts';
 import type { CommandEnd } from './command.ts';
 import { type Ending, endingOf, endingOfError, HARNESS, NEVER, report, workspaceUriOf } from './ending.ts';
-import { type HeldLease, holdLease } from './lease.ts';
+import type { HeldLease } from './lease.ts';
 import { logShipper } from './progress.ts';
-import { reasonOf, retrying } from './retry.ts';
+import { retrying } from './retry.ts';
 import { execute, fetchInputs, type Run, type RunTools, seconds } from './steps.ts';
 import { makeFolders, removeWorkspace, workspaceAt } from './workspace.ts';
 
@@ -17,21 +17,13 @@ function runOf(claim: Claim, held: HeldLease, executionToken: string, tools: Run
     send: (entries) =>
       retrying(() => tools.api.logs(held.lease, entries, { signal: NEVER }), { ...again, signal: NEVER }),
   });
-  const send: Run['send'] = (call) =>
-    retrying(() => call(held.signal), {
-      ...again,
-      signal: held.signal,
-      onRetry: (error, failures) => {
-        if (failures === 0) tools.say(`${name}  trying again: ${reasonOf(error)}`);
-      },
-    });
   return {
     claim,
     held,
     logs,
     executionToken,
     tools,
-    send,
+    send: sender(held, name, tools),
     workspace: workspaceAt(tools.options.scratch, held.lease.runId),
   };
 }
@@ -61,9 +53,6 @@ async function work(run: Run): Promise<{ ending: Ending; command?: CommandEnd }>
 async function perform(run: Run): Promise<boolean> {
   const { tools, held, claim } = run;
   const begun = performance.now();
-  const onStop = () => held.stop();
-  tools.stop.addEventListener('abort', onStop, { once: true });
-  if (tools.stop.aborted) onStop();
   try {
     const { ending, command } = await work(run);
     const status = await report(run, ending, command);
@@ -76,7 +65,6 @@ async function perform(run: Run): Promise<boolean> {
     tools.say(`${claim.task.identifier}  ${status}${why} (${seconds(performance.now() - begun)})`);
     return status === 'succeeded';
   } finally {
-    tools.stop.removeEventListener('abort', onStop);
     await held.release();
     if (!tools.options.keep) await removeWorkspace(run.workspace);
   }
@@ -86,29 +74,11 @@ async function perform(run: Run): Promise<boolean> {
  * One run from its start to its report. Throws nothing: whatever goes wrong is said, and reported where the lease still
  * holds. True when the run succeeded.
  */
-export async function performRun(claim: Claim, tools: RunTools): Promise<boolean> {
-  const { api, options, say } = tools;
-  const { organizationId, leaseToken, task } = claim;
-  const runId = randomUUID();
-  const claimedUntil = performance.now() + claim.claimMs;
-  let began = false;
-  try {
-    // Sent again with the same run id, it is the same start: a lost answer costs nothing.
-    const started = await retrying(() => api.start(claim, runId, options.workerId, { signal: tools.stop }), {
-      again: mayBeSentAgain,
-      deadline: () => claimedUntil,
-      signal: tools.stop,
-    });
-    began = true;
-    const { leaseMs, heartbeatIntervalMs, executionToken } = started;
-    const held = holdLease({ api, lease: { organizationId, leaseToken, runId }, leaseMs, heartbeatIntervalMs });
+export function performRun(claim: Claim, tools: RunTools): Promise<boolean> {
+  const { identifier, agentRunCount, title } = claim.task;
+  return workUnderLease(claim, identifier, tools, (held, executionToken) => {
     // Attempts count the starts of one request; a person counts the runs of the task.
-    say(`${task.identifier}  started (run ${(task.agentRunCount ?? 0) + 1}): ${task.title}`);
-    return await perform(runOf(claim, held, executionToken, tools));
-  } catch (error) {
-    const reason = error instanceof ApiError && error.status === 409 ? `${error.reason || error.code}, ` : '';
-    const message = error instanceof Error ? error.message : String(error);
-    say(`${task.identifier}  ${began ? 'given up' : 'not started'}: ${reason}${message}`);
-    return false;
-  }
+    tools.say(`${identifier}  started (run ${(agentRunCount ?? 0) + 1}): ${title}`);
+    return perform(runOf(claim, held, executionToken, tools));
+  });
 }
