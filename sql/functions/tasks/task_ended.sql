@@ -22,16 +22,17 @@ begin
     where i.organization_id = p_organization_id and i.task_id = any (p_task_ids) and i.status = 'open';
   perform app.prerequisite_notify(p_organization_id, p_task_ids);
   for v_id in
-    -- Only what task_settle would move: of a hierarchy that ends as a whole that is little.
-    select d.task_id from app.task_dependencies d
-      join app.tasks w on w.organization_id = d.organization_id and w.id = d.task_id
-      where d.organization_id = p_organization_id and d.depends_on_task_id = any (p_task_ids) and d.required
-        and w.status in ('pending', 'blocked', 'waiting')
-    union
-    select p.id from app.tasks t
-      join app.tasks p on p.organization_id = t.organization_id and p.id = t.parent_id
-      where t.organization_id = p_organization_id and t.id = any (p_task_ids)
-        and p.status in ('pending', 'blocked', 'waiting')
+    -- Only what task_settle would move: of a hierarchy that ends as a whole that is little. In the order in which they
+    -- were made (of one plan: tasks before initiatives), which is then that of their requests.
+    select w.id from app.tasks w
+      where w.organization_id = p_organization_id and w.status in ('pending', 'blocked', 'waiting')
+        and w.id in (
+          select d.task_id from app.task_dependencies d
+            where d.organization_id = p_organization_id and d.depends_on_task_id = any (p_task_ids) and d.required
+          union
+          select t.parent_id from app.tasks t
+            where t.organization_id = p_organization_id and t.id = any (p_task_ids) and t.parent_id is not null)
+      order by w.created_at, w.kind desc, w.identifier_number
   loop
     perform app.task_settle(p_organization_id, v_id);
   end loop;

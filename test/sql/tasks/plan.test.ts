@@ -46,7 +46,7 @@ scenario('an initiative is planned, and waits for the tasks of its plan', async 
   test.match(await taskRow(sql, place, run.taskId), { status: 'running', phase: 'plan' });
   const answer = await completePlan(sql, run, [
     make('sales', { ownerProfileKey: 'growth', priority: 7, spec: { objective: 'Count' } }),
-    make('report', { dependsOn: ['sales'], priority: 1 }),
+    make('report', { dependsOn: ['sales'] }),
     make('more', { kind: 'initiative', dependsOn: ['sales'] }),
   ]);
   test.same(answer, { status: 'succeeded' });
