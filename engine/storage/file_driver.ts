@@ -117,12 +117,25 @@ export function openFileStorage(root: string): Storage {
     }
   }
 
-  async function moveIntoPlace(temporary: string, parts: readonly string[]): Promise<void> {
-    const wanted = path.join(absolute, ...parts.slice(0, -1));
-    for (let attempt = 1; ; attempt += 1) {
-      await makeDirectory(wanted);
+  /** The folder of a key, made where it is missing. What is there is checked before: nothing is made behind a link. */
+  async function makeFolderOf(parts: readonly string[]): Promise<string> {
+    for (let depth = parts.length; ; depth -= 1) {
       try {
-        const folder = await folderOf(parts.slice(0, -1));
+        const there = await folderOf(parts.slice(0, depth));
+        if (depth === parts.length) return there;
+        break;
+      } catch (error) {
+        if (depth === 0 || !hasCode(error, 'ENOENT')) throw error;
+      }
+    }
+    await makeDirectory(path.join(absolute, ...parts));
+    return folderOf(parts);
+  }
+
+  async function moveIntoPlace(temporary: string, parts: readonly string[]): Promise<void> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        const folder = await makeFolderOf(parts.slice(0, -1));
         await rename(temporary, path.join(folder, parts.at(-1) ?? ''));
         await syncDirectory(folder);
         return;

@@ -94,6 +94,7 @@ t.test('symbolic links do not lead out of the root', async (t) => {
   await t.rejects(storage.get('a/file'));
   const unavailable = { name: 'StorageUnavailableError', message: /symbolic link below the storage root/ };
   await t.rejects(storage.put('a/folder/new', from('x')), unavailable);
+  await t.rejects(storage.put('a/folder/new/folders/too', from('x')), unavailable, 'and none is made behind it');
   await t.rejects(storage.delete('a/folder/secret'), unavailable);
   await t.rejects(storage.deletePrefix('a/folder/'), unavailable);
   await t.rejects(storage.list('a/folder/'), unavailable);
