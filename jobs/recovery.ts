@@ -37,24 +37,24 @@ function createWatch(client: pg.Client, poolId: string, settledAt: number, log: 
   }
 
   async function unlock(owners: readonly string[]): Promise<void> {
-    // Under the owners' locks: one that has come back meanwhile keeps its jobs.
+    // Under the owners' locks: one that has come back meanwhile keeps its jobs. Every job has a key; one that was
+    // replaced while it ran has lost it, together with its attempts, and ends here: its successor does the work. In one
+    // statement, for what is unlocked is found no more.
     const { rows } = await send<{ owners: string[] }>(
       client,
       `with dead as materialized (
-         select owner from unnest($1::text[]) owner where pg_try_advisory_xact_lock(hashtextextended(owner, ${LOCK_SEED})))
-       select array_agg(owner) as owners, graphile_worker.force_unlock_workers(array_agg(owner))
+         select owner from unnest($1::text[]) owner where pg_try_advisory_xact_lock(hashtextextended(owner, ${LOCK_SEED}))),
+       replaced as materialized (
+         select j.id from graphile_worker.jobs j join dead on dead.owner = j.locked_by
+         where j.key is null and j.attempts >= j.max_attempts)
+       select array_agg(owner) as owners, graphile_worker.force_unlock_workers(array_agg(owner)),
+         (select count(*) from replaced cross join lateral graphile_worker.complete_jobs(array[replaced.id])) as completed
        from dead having count(*) > 0`,
       [owners],
     );
     if (!rows[0]) return;
     for (const owner of rows[0].owners) freeSince.delete(owner);
     log.warn({ pools: rows[0].owners }, 'the jobs of a process that died run again');
-    // A dispatch run that a newer one replaced while it was locked would stay behind as a failed job.
-    await send(
-      client,
-      `select graphile_worker.complete_jobs(array_agg(id)) from graphile_worker.jobs
-       where task_identifier = 'dispatch' and locked_at is null and attempts >= max_attempts having count(*) > 0`,
-    );
     await send(client, `select pg_notify('jobs:insert', '{"count": 8}')`);
   }
 

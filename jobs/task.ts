@@ -17,10 +17,11 @@ export type JobServices = Readonly<{
   log: Logger;
 }>;
 
+/** Each job has a key: by its loss one is known that was replaced while it ran. */
 export type AddJob = <N extends TaskName>(
   name: N,
   payload: Payload<N>,
-  options?: Readonly<{ key?: string | undefined; priority?: number | undefined; runAt?: Date | undefined }>,
+  options: Readonly<{ key: string; priority?: number | undefined; runAt?: Date | undefined }>,
 ) => Promise<unknown>;
 
 export type TaskContext = JobServices &

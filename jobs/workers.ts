@@ -41,11 +41,11 @@ const tasks: Readonly<{ [N in TaskName]: Task<N> }> = {
 
 /** Adds a job; one with the same key that waits is replaced, one that runs is left to end. */
 export function jobAdder(pool: pg.Pool): AddJob {
-  return (name, payload, { key, priority, runAt } = {}) =>
+  return (name, payload, { key, priority, runAt }) =>
     pool.query('select graphile_worker.add_job($1, payload => $2::json, job_key => $3, priority => $4, run_at => $5)', [
       name,
       JSON.stringify(payload),
-      key ?? null,
+      key,
       priority ?? null,
       runAt ?? null,
     ]);
@@ -65,7 +65,7 @@ function taskList(services: OpenServices, signal: AbortSignal): QueueTaskList {
         addJob,
         signal,
       });
-      if (outcome === 'unfinished') await addJob(name, payload, { key: job.key ?? undefined, priority: job.priority });
+      if (outcome === 'unfinished') await addJob(name, payload, { key: job.key ?? name, priority: job.priority });
     };
   }
   return Object.fromEntries(

@@ -2,7 +2,7 @@ import t from 'tap';
 import { createPlace, createTask, taskRow } from '../support/fixtures.ts';
 import { openSql } from '../support/transitions.ts';
 import { until } from '../support/wait.ts';
-import { dispatching, openJobs, queued, spawnJobs } from './support.ts';
+import { addJob, dispatching, openJobs, queued, spawnJobs } from './support.ts';
 
 const sql = await openSql(t);
 
@@ -77,3 +77,31 @@ t.test('a live process whose lock is lost takes it again, and keeps its jobs', a
     t.notOk(logged.some(({ msg }) => msg === 'the jobs of a process that died run again'));
   }
 });
+
+t.test(
+  'of the jobs of a dead process, those that were replaced while they ran end, and the others run again',
+  async (t) => {
+    const dead = 'a pool that has gone';
+    for (const key of ['replaced', 'exhausted', 'interrupted']) await addJob(sql.owner, 'jobs__check', {}, key);
+    const taken = `update graphile_worker._private_jobs set locked_by = $2, locked_at = now(), attempts = 1 where key = $1`;
+    for (const key of ['replaced', 'exhausted', 'interrupted']) await sql.owner.query(taken, [key, dead]);
+    // What the queue itself makes of a job that is added again while it is locked.
+    await addJob(sql.owner, 'jobs__check', {}, 'replaced');
+    await sql.owner.query(`update graphile_worker._private_jobs set attempts = max_attempts where key = 'exhausted'`);
+    t.match(
+      await queued(sql.owner, 'jobs__check'),
+      [
+        { key: null, attempts: 25, locked_by: dead },
+        { key: 'exhausted', attempts: 25, locked_by: dead },
+        { key: 'interrupted', attempts: 1, locked_by: dead },
+        { key: 'replaced', attempts: 0, locked_by: null },
+      ],
+      'as the queue leaves them',
+    );
+    await openJobs(t, sql.url);
+    await until('only the one that used up its attempts is left', async () => {
+      const left = await queued(sql.owner, 'jobs__check');
+      return left.length === 1 && left[0]?.key === 'exhausted' && left[0].locked_by === null;
+    });
+  },
+);
