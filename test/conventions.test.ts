@@ -174,6 +174,7 @@ const LISTS: Readonly<Record<string, readonly string[]>> = {
   messages: ['chat_id, created_at, id'],
   context_sources: ['created_at, id'],
   context_documents: ['scope, revision, path'],
+  audit_entries: ['created_at, id', 'action, created_at, id', 'actor_kind, created_at, id'],
 };
 
 t.test('every list has the index that its sort needs', async (test) => {
@@ -225,6 +226,7 @@ t.test('functions belong to the roles that limit them', async (test) => {
     rows.filter((row) => row.owner === 'runner_owner').map((row) => row.name),
     [
       'agent_catalogs_keep',
+      'audit_entries_keep',
       'context_rows_keep',
       'context_sources_keep',
       'current_organization',

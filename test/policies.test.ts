@@ -38,6 +38,10 @@ const READ_BY_JOBS = [
   'onboardings',
   'research_findings',
 ];
+/** Read by the administration: of every tenant, or of the one that is set. */
+const READ_BY_ADMIN = ['audit_entries'];
+/** Nobody's to change, not even the transitions'. */
+const APPEND_ONLY = ['audit_entries'];
 /** What the named cross-tenant functions (runner_global) do to rows of every tenant. */
 const GLOBAL: Readonly<Record<string, readonly Verb[]>> = {
   organizations: ['select'],
@@ -66,9 +70,13 @@ function expected(table: string, role: Role, tenant: Tenant, verb: Verb): Outcom
   const shared = SHARED[table];
   if (shared) return shared[role]?.includes(verb) ? 'reached' : 'refused';
   if (role === 'runner_global') return GLOBAL[table]?.includes(verb) ? 'reached' : 'refused';
+  if (verb === 'update' && APPEND_ONLY.includes(table)) return 'refused';
   const visible = tenant === 'own' ? 'reached' : 'hidden';
   // A row of another tenant is not there to be changed, and may not be put there.
   if (role === 'runner_scoped') return verb === 'insert' && tenant !== 'own' ? 'refused' : visible;
+  if (role === 'runner_admin' && READ_BY_ADMIN.includes(table) && verb === 'select') {
+    return tenant === 'none' ? 'reached' : visible;
+  }
   const reads =
     (role === 'runner_api' && !NOT_READ_BY_API.includes(table)) ||
     (role === 'runner_jobs' && READ_BY_JOBS.includes(table));

@@ -49,6 +49,7 @@ export async function createTenant(sql: Sql): Promise<Place> {
   await insertOnboarding(sql, place);
   const member = { p_organization_id: organizationId, p_subject: 'me', p_role: 'owner' };
   await transition(sql.api, 'organization_member_put', member);
+  await sql.api.query(`select app.audit_append($1, 'owner', 'me', 'task.create', 'task', 'x', '{}')`, [organizationId]);
   await sql.api.query(`select app.idempotency_begin($1, 'c', 'POST', '/x', 'k', 'h')`, [organizationId]);
   return place;
 }

@@ -23,7 +23,7 @@ begin
   foreach v_table in array array['run_logs', 'run_outputs', 'run_inputs', 'task_outcomes', 'runs', 'run_requests',
       'human_inbox_items', 'schedules', 'task_dependencies', 'task_inputs', 'research_findings', 'onboardings',
       'chat_attachments', 'messages', 'chats', 'context_publications', 'context_documents', 'context_revisions',
-      'context_health_reports', 'context_sources', 'idempotency_keys'] loop
+      'context_health_reports', 'context_sources', 'audit_entries', 'idempotency_keys'] loop
     execute format('delete from app.%1$I where ctid = any (array(
       select ctid from app.%1$I where organization_id = $1 limit $2))', v_table) using p_organization_id, p_limit;
     get diagnostics v_removed = row_count;
@@ -41,6 +41,9 @@ begin
   delete from app.agent_profiles where organization_id = p_organization_id;
   delete from app.organization_members where organization_id = p_organization_id;
   if p_forget then
+    -- A decision that was under way at the deletion writes its entry before this lock, or not at all.
+    perform 1 from app.organizations where id = p_organization_id for update;
+    delete from app.audit_entries where organization_id = p_organization_id;
     delete from app.organizations where id = p_organization_id;
   end if;
   return jsonb_build_object('done', true, 'gone', p_forget);
