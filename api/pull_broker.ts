@@ -35,6 +35,8 @@ export type PullBrokers = Readonly<{
   pull(filters: PullFilters, request: PullRequest): Promise<readonly Claim[]>;
   /** Answers every waiter with nothing, and all later ones too. Claims under way are still handed out. */
   close(): Promise<void>;
+  /** Something may be ready: this process looks at once, the others are told by the notification. */
+  wake(): void;
 }>;
 
 type Waiter = PullRequest & {
@@ -59,11 +61,17 @@ type Broker = Readonly<{
 export type PullBrokerOptions = Readonly<{
   db: Queries;
   listener: Pick<Listener, 'subscribe' | 'onResync'>;
-  notifier: Pick<Notifier, 'mark'>;
+  notifier: Pick<Notifier, 'mark' | 'sender'>;
   metrics: Metrics;
   log: Logger;
   claimSeconds: number;
 }>;
+
+/** What a broker needs beside the options. */
+type BrokerOptions = PullBrokerOptions & {
+  /** Tells everyone, here and elsewhere, that something may be ready. */
+  readonly announce: () => void;
+};
 
 /**
  * Deals a claim of at most 50 over the waiters, one each in their order, then a second one each, and so on: entry i is
@@ -80,7 +88,7 @@ export function deal<W extends { readonly limit: number }>(waiters: Iterable<W>)
 }
 
 /** Gives back what nobody will start; if that fails, the claim runs out by itself. */
-function release(options: PullBrokerOptions, items: readonly Claim[]): void {
+function release(options: BrokerOptions, items: readonly Claim[]): void {
   for (const item of items) {
     options.metrics.pullReleases.inc();
     const args = {
@@ -89,12 +97,12 @@ function release(options: PullBrokerOptions, items: readonly Claim[]): void {
       p_lease_token: item.leaseToken,
     };
     call(options.db, 'run_request_release', args, z.unknown())
-      .then(() => options.notifier.mark(PULL_CHANNEL))
+      .then(options.announce)
       .catch((error: unknown) => options.log.debug({ err: error }, 'a claim could not be given back'));
   }
 }
 
-function claim(options: PullBrokerOptions, filters: PullFilters, dealt: readonly Waiter[]): Promise<readonly Claim[]> {
+function claim(options: BrokerOptions, filters: PullFilters, dealt: readonly Waiter[]): Promise<readonly Claim[]> {
   const args = {
     p_worker_ids: textArray(dealt.map((waiter) => waiter.workerId)),
     p_organization_ids: uuidArray(filters.organizationIds),
@@ -105,7 +113,7 @@ function claim(options: PullBrokerOptions, filters: PullFilters, dealt: readonly
   return retryTransient(async () => (await call(options.db, 'run_requests_pull', args, claimsSchema)).items);
 }
 
-function createBroker(options: PullBrokerOptions, filters: PullFilters, onIdle: () => void): Broker {
+function createBroker(options: BrokerOptions, filters: PullFilters, onIdle: () => void): Broker {
   const waiters = new Set<Waiter>();
   let running: Promise<void> | undefined;
   let again = false;
@@ -235,13 +243,23 @@ export function createPullBrokers(options: PullBrokerOptions): PullBrokers {
   const wakeAll = () => {
     for (const broker of brokers.values()) broker.wake();
   };
-  const stopListening = [options.listener.subscribe(PULL_CHANNEL, wakeAll), options.listener.onResync(wakeAll)];
+  const stopListening = [
+    options.listener.subscribe(PULL_CHANNEL, (_payload, sender) => {
+      // What this process marked has woken its own waiters already.
+      if (sender !== options.notifier.sender()) wakeAll();
+    }),
+    options.listener.onResync(wakeAll),
+  ];
+  const announce = () => {
+    options.notifier.mark(PULL_CHANNEL);
+    wakeAll();
+  };
 
   return {
     async pull(filters, request) {
       if (closed || request.signal.aborted) return [];
       const key = filterKey(filters);
-      const broker = brokers.get(key) ?? createBroker(options, filters, () => brokers.delete(key));
+      const broker = brokers.get(key) ?? createBroker({ ...options, announce }, filters, () => brokers.delete(key));
       brokers.set(key, broker);
       return broker.pull(request);
     },
@@ -250,5 +268,6 @@ export function createPullBrokers(options: PullBrokerOptions): PullBrokers {
       for (const stop of stopListening) stop();
       await Promise.all([...brokers.values()].map((broker) => broker.close()));
     },
+    wake: wakeAll,
   };
 }

@@ -8,7 +8,7 @@ import { openPool, roleUrl } from '../engine/db/pool.ts';
 import { openStorage, type Storage } from '../engine/storage/index.ts';
 import { CHAT_CHANNEL, type ChatStreams, createChatStreams } from './chat_streams/hub.ts';
 import { createMetrics, type Metrics, watchDatabase } from './http/metrics.ts';
-import { createPullBrokers, type PullBrokers } from './pull_broker.ts';
+import { createPullBrokers, PULL_CHANNEL, type PullBrokers } from './pull_broker.ts';
 
 /** All that the API needs from outside a request: made once, handed to every handler. */
 export type Services = Readonly<{
@@ -51,15 +51,24 @@ export function openServices(config: Config, log: Logger, options: { processMetr
   const listener = openListener({ url: direct, log });
   const sending = openNotifier({ url: direct, log, onSent: (result) => metrics.notifications.inc({ result }) });
   const chatStreams = createChatStreams({ db, listener, notifier: sending, metrics, log });
+  const brokers = createPullBrokers({
+    db,
+    listener,
+    notifier: sending,
+    metrics,
+    log,
+    claimSeconds: config.leaseClaimSeconds,
+  });
+  // Whoever waits on this process is served at once, without the way through Postgres.
   const notifier: Notifier = {
     ...sending,
     mark(channel, payload = '') {
       sending.mark(channel, payload);
       if (channel === CHAT_CHANNEL) chatStreams.changed(payload);
+      if (channel === PULL_CHANNEL) brokers.wake();
     },
   };
   const storage = openStorage(config.storageUrl, config.aws);
-  const brokers = createPullBrokers({ db, listener, notifier, metrics, log, claimSeconds: config.leaseClaimSeconds });
   const evaluateAcceptance = acceptanceEvaluator({ storage });
   return { config, db, storage, evaluateAcceptance, listener, notifier, brokers, chatStreams, log, metrics };
 }

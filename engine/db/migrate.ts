@@ -4,6 +4,7 @@ import { MigrateError, sqlFiles } from './schema/files.ts';
 import { applyFunctions } from './schema/functions.ts';
 import { installJobQueue } from './schema/job_queue.ts';
 import { applyMigrations } from './schema/migrations.ts';
+import { applyViews } from './schema/views.ts';
 
 export { MigrateError } from './schema/files.ts';
 
@@ -11,7 +12,7 @@ const SQL_FOLDER = path.resolve(import.meta.dirname, '..', '..', 'sql');
 const OLDEST_POSTGRES = 150_000;
 
 export type MigrateOptions = Readonly<{
-  /** The folder with `migrations` and `functions`; default: that of the project. */
+  /** The folder with `migrations`, `functions` and `reporting`; default: that of the project. */
   sqlFolder?: string;
   /** Told what was done, a line each. */
   log?: (line: string) => void;
@@ -22,6 +23,8 @@ export type Migrated = Readonly<{
   migrations: readonly string[];
   /** Whether the function files were applied. */
   functions: boolean;
+  /** Whether the reporting views were applied. */
+  views: boolean;
 }>;
 
 async function connect(url: string): Promise<Client> {
@@ -50,36 +53,44 @@ async function connect(url: string): Promise<Client> {
 async function prepare(client: Client): Promise<void> {
   const { rows } = await client.query<{ version: number; ready: boolean }>(
     `select current_setting('server_version_num')::int as version,
-            to_regclass('app.schema_functions') is not null as ready`,
+            to_regclass('app.schema_views') is not null as ready`,
   );
   if ((rows[0]?.version ?? 0) < OLDEST_POSTGRES) throw new MigrateError('Postgres 15 or newer is needed');
   if (rows[0]?.ready) return;
   await client.query(`
     create schema if not exists app;
-    create table app.schema_migrations (
+    create table if not exists app.schema_migrations (
       version int primary key,
       name text not null,
       sha256 text not null,
       applied_at timestamptz not null default clock_timestamp()
     );
-    create table app.schema_functions (
+    create table if not exists app.schema_functions (
       path text primary key,
       sha256 text not null,
       functions text[] not null
-    )`);
+    );
+    create table if not exists app.schema_views (
+      path text primary key,
+      sha256 text not null
+    );
+    comment on table app.schema_views is 'The files of the reporting views as they were applied last.';
+    comment on column app.schema_views.path is 'The file, below the folder sql.';
+    comment on column app.schema_views.sha256 is 'The digest of its text.'`);
 }
 
 /**
- * Brings the database to the state of the code: migrations, the job queue's schema, functions. Any number of processes
+ * Brings the database to the state of the code: migrations, the job queue's schema, functions, reporting views. Any number of processes
  * may call it at once, one does the work. `url` must be a direct connection (the lock belongs to a session), of a
  * superuser or of a login with CREATEROLE that owns the database.
  * @throws MigrateError with one line for the person who runs it; what the failing file did is undone.
  */
 export async function migrate(url: string, options: MigrateOptions = {}): Promise<Migrated> {
   const { sqlFolder = SQL_FOLDER, log = () => {} } = options;
-  const [migrationFiles, functionFiles] = await Promise.all([
+  const [migrationFiles, functionFiles, viewFiles] = await Promise.all([
     sqlFiles(sqlFolder, 'migrations'),
     sqlFiles(sqlFolder, 'functions'),
+    sqlFiles(sqlFolder, 'reporting'),
   ]);
   const client = await connect(url);
   try {
@@ -92,7 +103,8 @@ export async function migrate(url: string, options: MigrateOptions = {}): Promis
     const migrations = await applyMigrations(client, migrationFiles, log);
     await installJobQueue(client, url);
     const functions = await applyFunctions(client, functionFiles, log);
-    return { migrations, functions };
+    const views = await applyViews(client, viewFiles, log);
+    return { migrations, functions, views };
   } finally {
     await client.end();
   }

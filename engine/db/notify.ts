@@ -11,6 +11,7 @@ export type Notifier = Readonly<{
   close(): Promise<void>;
 }>;
 
+/** Between two batches: the first notification after a silence goes at once, those that follow it go together. */
 const INTERVAL_MS = 5;
 const MAX_PENDING = 10_000;
 const MAX_PAYLOAD_BYTES = 7_999;
@@ -38,6 +39,7 @@ export function openNotifier(options: {
   let sending: Promise<void> | undefined;
   let closed = false;
   let sender: number | undefined;
+  let flushedAt = Number.NEGATIVE_INFINITY;
 
   const connection = keepConnected({
     url: asynchronous(options.url),
@@ -51,15 +53,17 @@ export function openNotifier(options: {
 
   function schedule(): void {
     if (timer || closed || pending.size === 0) return;
+    const waitMs = Math.max(0, flushedAt + INTERVAL_MS - performance.now());
     timer = setTimeout(() => {
       timer = undefined;
       sending = flush();
-    }, INTERVAL_MS);
+    }, waitMs);
   }
 
   async function flush(): Promise<void> {
     const client = connection.client();
     if (!client || pending.size === 0) return;
+    flushedAt = performance.now();
     const batch = [...pending];
     pending.clear();
     const pairs = batch.map(([, pair]) => pair);

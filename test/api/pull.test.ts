@@ -164,7 +164,8 @@ async function withGateClosed(work: (claimsAtGate: () => Promise<boolean>) => Pr
     await gate.query('begin');
     await gate.query('select 1 from app.pull_gate for update');
     await work(async () => {
-      const { rows } = await gate.query(
+      // Not over the gate's connection: in a transaction the first look at the activity is kept for all later ones.
+      const { rows } = await app.database.owner.query(
         `select 1 from pg_stat_activity
          where wait_event_type = 'Lock' and query like '%run_requests_pull%' and datname = current_database()`,
       );

@@ -32,7 +32,8 @@ t.test('a deletion whose process is killed in the middle is completed by another
   await transition(sql.api, 'organization_delete', { p_organization_id: organizationId });
   await until('it stands in the middle', async () => {
     const { rows } = await sql.owner.query(
-      `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%organization_purge%'`,
+      `select from pg_stat_activity
+       where datname = current_database() and wait_event_type = 'Lock' and query like '%organization_purge%'`,
     );
     return rows.length > 0;
   });

@@ -37,12 +37,14 @@ async function start(t: Test) {
     }) as typeof pool.one,
   };
   const listener = openListener({ url, log });
+  const own = openNotifier({ url, log });
+  /** That of another process: what one's own marks is left to `wake`. */
   const notifier = openNotifier({ url, log });
   const metrics = createMetrics({ defaults: false });
-  const brokers = createPullBrokers({ db, listener, notifier, metrics, log, claimSeconds: 30 });
+  const brokers = createPullBrokers({ db, listener, notifier: own, metrics, log, claimSeconds: 30 });
   t.teardown(async () => {
     await brokers.close();
-    await Promise.all([notifier.close(), listener.close()]);
+    await Promise.all([own.close(), notifier.close(), listener.close()]);
     await pool.end();
   });
   await until('listening', () => listener.connected());
@@ -62,6 +64,8 @@ async function start(t: Test) {
     proxy,
     brokers,
     notifier,
+    own,
+    listener,
     metrics,
     organizationId,
     publish,
@@ -125,6 +129,32 @@ t.test('each worker gets the claims that were made in its name', async (t) => {
   const ids = answers.flat().map((item) => item.runRequestId);
   t.equal(new Set(ids).size, ids.length, 'nothing is handed out twice');
 });
+
+t.test(
+  'what this process made ready is looked for without a notification, and its own are not listened to',
+  async (t) => {
+    const { brokers, publish, waiters, own, listener, statements, answered } = await start(t);
+    const first = pull(brokers, { workerId: 'first' });
+    await until('it waits', async () => (await waiters()) === 1 && answered() === statements());
+    await publish(1);
+    brokers.wake();
+    t.equal((await first).length, 1);
+
+    const second = pull(brokers, { workerId: 'second' });
+    await until('it waits', async () => (await waiters()) === 1 && answered() === statements());
+    await until('the notifying connection is known', () => own.sender() !== undefined);
+    const before = statements();
+    const heard: string[] = [];
+    const stop = listener.subscribe(PULL_CHANNEL, (payload) => void heard.push(payload));
+    own.mark(PULL_CHANNEL, 'own');
+    await until('it is heard', () => heard.includes('own'));
+    stop();
+    t.equal(statements(), before);
+    await publish(1);
+    brokers.wake();
+    t.equal((await second).length, 1);
+  },
+);
 
 t.test('a notification wakes the waiters at once, in their order', async (t) => {
   const { brokers, publish, notifier, waiters } = await start(t);
