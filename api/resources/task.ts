@@ -170,7 +170,7 @@ export const taskSchema = z
 export type Task = z.output<typeof taskSchema>;
 
 /** A row of `app.tasks` with its root's `graph_revision`: from a list, or as a transition returns it. */
-const taskColumns = z.object({
+export const taskColumns = z.object({
   organization_id: z.string(),
   id: z.string(),
   identifier_scope: z.string(),
@@ -249,7 +249,7 @@ function toState(row: z.output<typeof taskColumns>): Task['state'] {
   };
 }
 
-function toTask(row: z.output<typeof taskColumns>): Task {
+export function toTask(row: z.output<typeof taskColumns>): Task {
   return {
     id: row.id,
     organizationId: row.organization_id,
