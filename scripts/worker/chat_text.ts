@@ -1,6 +1,13 @@
+import type { FileContents } from './chat_files.ts';
 import type { Conversation, ConversationMessage, Part } from './chat_schemas.ts';
 
-export type ModelMessage = Readonly<{ role: 'system' | 'user' | 'assistant'; content: string }>;
+/** A piece of a message that is not text alone. */
+export type ContentPart = Readonly<
+  { type: 'text'; text: string } | { type: 'image_url'; image_url: Readonly<{ url: string }> }
+>;
+
+/** Text alone is a string: not every endpoint knows parts. */
+export type ModelMessage = Readonly<{ role: 'system' | 'user' | 'assistant'; content: string | ContentPart[] }>;
 
 function optionsText(options: readonly string[] | undefined): string {
   return (options ?? []).map((option) => `\n- ${option}`).join('');
@@ -13,7 +20,23 @@ function askedIn(conversation: Conversation, part: Part): string {
   return JSON.stringify(asked?.question ?? asked?.text ?? 'an earlier question');
 }
 
-function partText(conversation: Conversation, part: Part): string {
+/** Which file it is; where the model was to get its content, that too, or why it is not here. */
+function attachmentText(part: Part, files: FileContents | undefined): string {
+  const named = `${part.fileName} (${part.mediaType}, ${part.sizeBytes} bytes)`;
+  const content = files?.get(part.attachmentId ?? '');
+  switch (content?.kind) {
+    case 'text': {
+      const what = content.cut ? 'The beginning of an attached file' : 'Attached file';
+      return `${what}: ${named}\n<content>\n${content.text}\n</content>`;
+    }
+    case 'none':
+      return `Attached file: ${named}. You did not get its content: ${content.why}.`;
+    default:
+      return `Attached file: ${named}`;
+  }
+}
+
+function partText(conversation: Conversation, part: Part, files?: FileContents): string {
   switch (part.kind) {
     case 'question':
       return `Question: ${part.question ?? ''}${optionsText(part.options)}`;
@@ -31,15 +54,15 @@ function partText(conversation: Conversation, part: Part): string {
     case 'task':
       return `Task created: ${part.title ?? ''}`;
     case 'attachment':
-      return `Attached file: ${part.fileName} (${part.mediaType}, ${part.sizeBytes} bytes)`;
+      return attachmentText(part, files);
     default:
       return part.text ?? '';
   }
 }
 
 /** A message as text for a reader who knows no parts. */
-export function messageText(conversation: Conversation, message: ConversationMessage): string {
-  const texts = message.parts.map((part) => partText(conversation, part).trim());
+export function messageText(conversation: Conversation, message: ConversationMessage, files?: FileContents): string {
+  const texts = message.parts.map((part) => partText(conversation, part, files).trim());
   return texts.filter((text) => text !== '').join('\n\n');
 }
 
@@ -60,6 +83,26 @@ function systemText(conversation: Conversation, profileName: string, instruction
   ].join('\n');
 }
 
+/** The images of a message, each after its name: what a picture shows says not which file it is. */
+function imageParts(message: ConversationMessage, files: FileContents): ContentPart[] {
+  return message.parts.flatMap((part): ContentPart[] => {
+    const content = part.kind === 'attachment' ? files.get(part.attachmentId ?? '') : undefined;
+    if (content?.kind !== 'image') return [];
+    return [
+      { type: 'text', text: `${part.fileName}:` },
+      { type: 'image_url', image_url: { url: content.url } },
+    ];
+  });
+}
+
+const partsOf = (content: string | ContentPart[]): ContentPart[] =>
+  typeof content === 'string' ? [{ type: 'text', text: content }] : content;
+
+function joined(one: string | ContentPart[], next: string | ContentPart[]): string | ContentPart[] {
+  if (typeof one === 'string' && typeof next === 'string') return `${one}\n\n${next}`;
+  return [...partsOf(one), ...partsOf(next)];
+}
+
 /**
  * The conversation in the roles that models know. Answers that failed without a word are left out, and neighbours of one
  * role are joined: many models insist that user and assistant take turns.
@@ -67,15 +110,18 @@ function systemText(conversation: Conversation, profileName: string, instruction
 export function modelMessages(
   conversation: Conversation,
   profileName: string,
-  instructions?: string,
+  instructions: string | undefined,
+  files: FileContents,
 ): readonly ModelMessage[] {
   const messages: ModelMessage[] = [{ role: 'system', content: systemText(conversation, profileName, instructions) }];
   for (const message of conversation.messages) {
-    const content = messageText(conversation, message);
-    if (content === '') continue;
     const role = message.role === 'assistant' ? 'assistant' : 'user';
+    const text = messageText(conversation, message, role === 'user' ? files : undefined);
+    if (text === '') continue;
+    const images = role === 'user' ? imageParts(message, files) : [];
+    const content = images.length > 0 ? [...partsOf(text), ...images] : text;
     const last = messages.at(-1);
-    if (last?.role === role) messages[messages.length - 1] = { role, content: `${last.content}\n\n${content}` };
+    if (last?.role === role) messages[messages.length - 1] = { role, content: joined(last.content, content) };
     else messages.push({ role, content });
   }
   return messages;

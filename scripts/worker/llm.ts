@@ -1,6 +1,7 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 import { z } from 'zod';
 import type { Turn, TurnEnd } from './chat.ts';
+import { type FileContents, readFiles } from './chat_files.ts';
 import type { Conversation } from './chat_schemas.ts';
 import { modelMessages } from './chat_text.ts';
 import type { Usage } from './result.ts';
@@ -18,6 +19,8 @@ export type LlmOptions = Readonly<{
   key: string | undefined;
   /** In the place of the usual first words to the model. */
   instructions: string | undefined;
+  /** Whether the model takes images. */
+  images: boolean;
   /** The longest silence: before the answer begins, and between its pieces. */
   silenceMs: number;
   /** The longest time for an answer. */
@@ -144,6 +147,7 @@ function failureOf(error: unknown, turn: Turn, limits: AbortSignal): ModelError 
 async function ask(
   turn: Turn,
   conversation: Conversation,
+  files: FileContents,
   options: LlmOptions,
   signal: AbortSignal,
   heard: () => void,
@@ -158,7 +162,7 @@ async function ask(
     },
     body: JSON.stringify({
       model,
-      messages: modelMessages(conversation, turn.claim.agentProfile.name, instructions),
+      messages: modelMessages(conversation, turn.claim.agentProfile.name, instructions, files),
       stream: true,
       stream_options: { include_usage: true },
     }),
@@ -181,6 +185,8 @@ async function ask(
  * @throws the reason of `turn.signal` when that aborted
  */
 export async function answerByModel(turn: Turn, conversation: Conversation, options: LlmOptions): Promise<TurnEnd> {
+  // Before the clocks of the model run.
+  const files = await readFiles(turn, conversation, options.images);
   const { code, message } = {
     code: 'model_timeout',
     message: `The model took longer than ${options.timeoutMs / 1000} s`,
@@ -191,7 +197,7 @@ export async function answerByModel(turn: Turn, conversation: Conversation, opti
   const limits = AbortSignal.any([whole.signal, quiet.signal]);
   const signal = AbortSignal.any([turn.signal, limits]);
   try {
-    const { finished, usage } = await ask(turn, conversation, options, signal, quiet.heard);
+    const { finished, usage } = await ask(turn, conversation, files, options, signal, quiet.heard);
     if (finished === undefined) throw new ModelError('model_broke_off', 'The model broke off in the middle', true);
     const used = usage ? { usage } : {};
     if (finished === 'content_filter') {

@@ -42,7 +42,8 @@ it comes; exit status 0 completes it, any other fails it:
   USAGE_FILE          as for tasks
 
 With --llm chats are answered by a model instead, through any endpoint that speaks OpenAI's chat completions, streamed;
-BUSINESS_RUNNER_LLM_KEY is its key, where it wants one. Tasks are taken only with --exec.
+BUSINESS_RUNNER_LLM_KEY is its key, where it wants one. It gets the texts that people attached (of long ones the beginning),
+with --images their pictures too, and is told of what it does not get. Tasks are taken only with --exec.
 
   --url URL           the API (http://127.0.0.1:3000)
   --token TOKEN       service token; better --token-file or BUSINESS_RUNNER_SERVICE_TOKEN, which ps does not show
@@ -57,6 +58,7 @@ BUSINESS_RUNNER_LLM_KEY is its key, where it wants one. Tasks are taken only wit
   --llm URL           where chat completions are, such as http://127.0.0.1:11434/v1
   --model NAME        the model of --llm; without, what the runs say they ran on (none)
   --instructions FILE what the model of --llm is told first
+  --images            the model of --llm takes images
   --silence SECONDS   longest time without a word of the model (120)
   --scratch DIR       where the folders of the runs are made (a folder in the system's temporary one)
   --keep              leave the folders of finished runs
@@ -161,6 +163,7 @@ function parse(argv: readonly string[]) {
         kind: { type: 'string' },
         llm: { type: 'string' },
         instructions: { type: 'string' },
+        images: { type: 'boolean' },
         silence: { type: 'string' },
         'worker-id': { type: 'string' },
         organization: { type: 'string', multiple: true },
@@ -192,7 +195,7 @@ function httpUrl(name: string, text: string): string {
 function llmOptions(values: ReturnType<typeof parse>, environment: NodeJS.ProcessEnv): LlmOptions | undefined {
   const { llm, model, instructions } = values;
   if (llm === undefined) {
-    const alone = (['instructions', 'silence'] as const).find((name) => values[name] !== undefined);
+    const alone = (['instructions', 'images', 'silence'] as const).find((name) => values[name] !== undefined);
     if (alone) throw new OptionsError(`--${alone} belongs to --llm`);
     return undefined;
   }
@@ -210,6 +213,7 @@ function llmOptions(values: ReturnType<typeof parse>, environment: NodeJS.Proces
     model,
     key: environment['BUSINESS_RUNNER_LLM_KEY'] || undefined,
     instructions: instructions === undefined ? undefined : read(path.resolve(directoryOf(environment), instructions)),
+    images: values.images ?? false,
     silenceMs: wholeNumber('silence', values.silence, 120, 300) * 1000,
     timeoutMs: timeoutMs(values),
   };

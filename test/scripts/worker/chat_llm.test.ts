@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import t, { type Test } from 'tap';
+import { z } from 'zod';
 import { until } from '../../support/wait.ts';
 import { setUpChat } from './chat_set_up.ts';
 import { type ModelReply, startModel } from './model.ts';
@@ -114,11 +115,107 @@ t.test('a conversation becomes turns of user and assistant', async (t) => {
         'To "an earlier question": not answered now',
         'To "Of which?": approved',
         'Go on',
-        'Attached file: x.csv (text/csv, 5 bytes)',
+        'Attached file: x.csv (text/csv, 5 bytes). You did not get its content: its content is gone.',
         'later',
       ].join('\n\n'),
     },
   ]);
+});
+
+type File = Readonly<{ id: string; mediaType: string; sizeBytes: number }>;
+
+/** One message a file, and one that asks. */
+function conversationWith(...files: readonly File[]): object {
+  const attached = files.map(({ id, ...file }) => ({
+    ...{ id: `m-${id}`, role: 'user', status: 'complete' },
+    parts: [{ id: `p-${id}`, kind: 'attachment', attachmentId: id, fileName: `${id}.x`, ...file }],
+  }));
+  const asked = { id: 'asked-id', role: 'user', status: 'complete', parts: [{ id: 'p', kind: 'text', text: 'So?' }] };
+  return { messages: [...attached, asked] };
+}
+
+const MANY = 256 * 1024;
+const PNG = Buffer.from('89504e470d0a1a0a00ff', 'hex');
+
+t.test(
+  'a model gets the texts that are attached, the latest whole, of older ones what there is space for',
+  async (t) => {
+    const long = 'ä'.repeat(MANY / 2);
+    const attachments = { none: 'never', old: long, note: 'Größe\n', asked: PNG };
+    const conversation = conversationWith(
+      { id: 'none', mediaType: 'text/plain', sizeBytes: 5 },
+      { id: 'old', mediaType: 'application/json', sizeBytes: MANY },
+      { id: 'note', mediaType: 'text/markdown', sizeBytes: 8 + 1 },
+      { id: 'asked', mediaType: 'image/png', sizeBytes: PNG.byteLength },
+      { id: 'gone', mediaType: 'text/csv', sizeBytes: 4 },
+    );
+    const script = { chats: [conversation], attachments: { ...attachments, note: 'Größe\n!' } };
+    const { work, model, of, said } = await setUp(t, usual, script);
+    t.equal(await work(), true);
+    const content = model.asked[0]?.body.messages[1]?.content;
+    t.same(String(content).split('\n\n'), [
+      'Attached file: none.x (text/plain, 5 bytes). You did not get its content: later files fill the space.',
+      // Nine bytes went to the later one; the character that was cut in two is left out.
+      `The beginning of an attached file: old.x (application/json, ${MANY} bytes)\n<content>\n${'ä'.repeat(MANY / 2 - 5)}\n</content>`,
+      'Attached file: note.x (text/markdown, 9 bytes)\n<content>\nGröße\n!\n</content>',
+      `Attached file: asked.x (image/png, ${PNG.byteLength} bytes). You did not get its content: you cannot read files of this type.`,
+      'Attached file: gone.x (text/csv, 4 bytes). You did not get its content: its content is gone.',
+      'So?',
+    ]);
+    t.equal(of('content').length, 3, 'what is not sent is not fetched');
+    t.ok(said.some((line) => line.includes('without gone.x')));
+  },
+);
+
+t.test('a model that takes images gets them as parts, as far as they are not too large', async (t) => {
+  const megabytes = 1024 * 1024;
+  const image = (id: string, sizeBytes: number) => ({ id, mediaType: 'image/webp', sizeBytes });
+  const whole = 5 * megabytes;
+  const attachments = {
+    one: Buffer.alloc(whole, 1),
+    two: Buffer.alloc(whole, 2),
+    three: Buffer.alloc(whole - 1, 3),
+    png: PNG,
+  };
+  const conversation = conversationWith(
+    image('older', 9),
+    image('one', whole),
+    image('two', whole),
+    image('three', whole - 1),
+    image('large', whole + 1),
+    { id: 'paper', mediaType: 'application/pdf', sizeBytes: 7 },
+    { id: 'png', mediaType: 'image/png', sizeBytes: 1 },
+  );
+  const { work, model, of } = await setUp(t, usual, { chats: [conversation], attachments }, '--images');
+  t.equal(await work(), true);
+  const content = z
+    .array(
+      z.object({ type: z.string(), text: z.string().optional(), image_url: z.object({ url: z.string() }).optional() }),
+    )
+    .parse(model.asked[0]?.body.messages[1]?.content);
+  t.same(
+    content.map(({ text, image_url }) => text ?? image_url?.url.slice(0, 24)),
+    [
+      'Attached file: older.x (image/webp, 9 bytes). You did not get its content: later images fill the space.',
+      `Attached file: one.x (image/webp, ${whole} bytes)`,
+      'one.x:',
+      'data:image/webp;base64,A',
+      `Attached file: two.x (image/webp, ${whole} bytes)`,
+      'two.x:',
+      'data:image/webp;base64,A',
+      `Attached file: three.x (image/webp, ${whole - 1} bytes)`,
+      'three.x:',
+      'data:image/webp;base64,A',
+      `Attached file: large.x (image/webp, ${whole + 1} bytes). You did not get its content: it is too large.`,
+      'Attached file: paper.x (application/pdf, 7 bytes). You did not get its content: you cannot read files of this type.',
+      'Attached file: png.x (image/png, 1 bytes)',
+      'png.x:',
+      'data:image/png;base64,iQ',
+      'So?',
+    ],
+  );
+  t.equal(content.at(-2)?.image_url?.url, `data:image/png;base64,${PNG.subarray(0, 1).toString('base64')}`);
+  t.equal(of('content').length, 4);
 });
 
 t.test('what goes wrong at the model fails the answer, and says whether to try again', async (t) => {

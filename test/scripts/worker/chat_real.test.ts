@@ -5,6 +5,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import t, { type Test } from 'tap';
+import type { Chat } from '../../../api/resources/chat.ts';
 import type { Message } from '../../../api/resources/message.ts';
 import { ask, chatPath, createChat, createChatPlace, followChat } from '../../api/chats/support.ts';
 import { expectSuccess, ownerPath } from '../../support/api_fixtures.ts';
@@ -20,6 +21,17 @@ const SOON_MS = 60_000;
 
 function textOf(message: Message | undefined): string {
   return (message?.parts ?? []).map((part) => (part.kind === 'text' ? part.text : '')).join('');
+}
+
+async function askWithFile(app: TestApp, chat: Chat, question: string): Promise<Message> {
+  const id = randomUUID();
+  const content = Buffer.from('region,total\nnorth,7\n');
+  const query = new URLSearchParams({ fileName: 'Größe.csv', mediaType: 'text/csv' });
+  expectSuccess(await app.owner.put(chatPath(chat, `/attachments/${id}?${query}`), content), 201);
+  const author = { kind: 'human', displayName: 'Anna' };
+  const body = { author, parts: [{ kind: 'text', text: question }], attachmentIds: [id] };
+  const posted = await app.owner.post<{ assistantMessage: Message }>(chatPath(chat, '/messages'), body);
+  return expectSuccess(posted, 202).assistantMessage;
 }
 
 async function setUp(t: Test, app: TestApp) {
@@ -53,15 +65,7 @@ t.test('the reference worker answers real chats', async (t) => {
 
   await t.test('a command: its words are seen while it writes them, its file is there', async (t) => {
     const { chat, worker, ended, message, seen } = await setUp(t, app);
-    const attachmentId = randomUUID();
-    const content = Buffer.from('region,total\nnorth,7\n');
-    const query = new URLSearchParams({ fileName: 'Größe.csv', mediaType: 'text/csv' });
-    const stored = await app.owner.put(chatPath(chat, `/attachments/${attachmentId}?${query}`), content);
-    t.equal(stored.status, 201, JSON.stringify(stored.body));
-    const parts = [{ kind: 'text', text: 'Total of the north?' }];
-    const body = { author: { kind: 'human', displayName: 'Anna' }, parts, attachmentIds: [attachmentId] };
-    const posted = await app.owner.post<{ assistantMessage: Message }>(chatPath(chat, '/messages'), body);
-    const answer = expectSuccess(posted, 202).assistantMessage;
+    const answer = await askWithFile(app, chat, 'Total of the north?');
     const gate = path.join(await mkdtemp(path.join(tmpdir(), 'gate-')), 'open');
     t.teardown(() => rm(path.dirname(gate), { recursive: true, force: true }));
     const command = [
@@ -115,6 +119,19 @@ t.test('the reference worker answers real chats', async (t) => {
         ['user', 'And then?'],
       ],
     );
+  });
+
+  await t.test('a model gets the text that is attached', async (t) => {
+    const { chat, worker, ended } = await setUp(t, app);
+    const model = await startModel(t, ({ say, event, res }) => {
+      say('Seven.', 'stop');
+      event('[DONE]');
+      res.end();
+    });
+    await askWithFile(app, chat, 'Total of the north?');
+    t.equal(await ended(worker('--llm', model.url, '--model', 'small')), 0);
+    const file = 'Attached file: Größe.csv (text/csv, 21 bytes)\n<content>\nregion,total\nnorth,7\n\n</content>';
+    t.equal(model.asked[0]?.body.messages[1]?.content, `Total of the north?\n\n${file}`);
   });
 
   await t.test('a failure is told, and the chat goes on', async (t) => {

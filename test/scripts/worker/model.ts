@@ -7,7 +7,7 @@ import type { Test } from 'tap';
 export type Asked = Readonly<{
   path: string;
   headers: IncomingMessage['headers'];
-  body: { model: string; messages: { role: string; content: string }[]; stream: boolean; stream_options?: object };
+  body: { model: string; messages: { role: string; content: unknown }[]; stream: boolean; stream_options?: object };
 }>;
 
 /** One answer of the model, sent piece by piece by the test. */

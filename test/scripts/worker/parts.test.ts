@@ -68,6 +68,10 @@ t.test('the command line is read, and what is wrong with it is said in one line'
   t.notOk(readOptions(model, llmEnv)?.environment['BUSINESS_RUNNER_LLM_KEY'], 'nor the key of the model');
   t.same(readOptions([...model, '--exec', 'x'], env)?.kinds, ['task', 'chat']);
   t.equal(readOptions([...model, '--instructions', file], env)?.llm?.instructions, 'from-file');
+  t.same(
+    [model, [...model, '--images']].map((argv) => readOptions(argv, env)?.llm?.images),
+    [false, true],
+  );
   t.equal(readOptions(['--help'], {}), null);
   for (const [argv, message] of [
     [[], /--exec/],
@@ -83,6 +87,7 @@ t.test('the command line is read, and what is wrong with it is said in one line'
     [[...model, '--instructions', path.join(directory, 'none')], /--instructions.*ENOENT/],
     [['--exec', 'x', '--kind', 'other'], /--kind/],
     [['--exec', 'x', '--silence', '5'], /belongs to --llm/],
+    [['--exec', 'x', '--images'], /belongs to --llm/],
     [['--exec', 'x', '--token-file', path.join(directory, 'none')], /no service token.*ENOENT/],
     [['--exec', 'x', '--token', 'two words'], /no service token.*characters/],
   ] as const) {

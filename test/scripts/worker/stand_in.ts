@@ -13,7 +13,7 @@ export type Script = {
   /** The same of chats: what of the conversation differs from the usual one. */
   chats?: object[];
   /** Files of the conversation, by their attachment id. */
-  attachments?: Record<string, string>;
+  attachments?: Record<string, string | Uint8Array>;
   /** Status that the nth write of an answer is told. */
   written?: (nth: number) => string;
   inputs?: Record<string, string>;
@@ -149,14 +149,14 @@ export async function standIn(t: Test, script: Script) {
       return;
     }
     if (verb === 'content' && call.path.includes('/attachments/')) {
-      const text = script.attachments?.[call.path.split('/').at(-2) ?? ''];
-      if (text === undefined) {
+      const content = script.attachments?.[call.path.split('/').at(-2) ?? ''];
+      if (content === undefined) {
         const error = {
           code: 'validation_failed',
           issues: [{ path: 'attachmentId', message: 'is gone', code: 'custom' }],
         };
         send(400, { success: false, statusCode: 400, message: 'Refused', error, meta });
-      } else res.writeHead(200).end(text);
+      } else res.writeHead(200).end(content);
       return;
     }
     if (verb === 'content') {
