@@ -1,12 +1,10 @@
-import { existsSync, readFileSync } from 'node:fs';
-import path from 'node:path';
+import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { z } from 'zod';
 import { type Catalog, catalogRevision, catalogSchema } from '../engine/catalog/index.ts';
-import { type Config, ConfigError, readConfig } from '../engine/config.ts';
-import { DATABASE_NAME } from './start/database.ts';
-import { databasePasswords } from './start/secrets.ts';
+import { ConfigError, readConfig } from '../engine/config.ts';
+import { NoDatabaseError, operatorDatabaseUrl } from './database_url.ts';
 
 const USAGE = `npm run catalog -- COMMAND: the template catalog that agent profiles are provisioned from
 
@@ -20,18 +18,6 @@ The database is that of DATABASE_URL, with the login that migrates it; without i
 /** What a person can mend, in one line. */
 class CatalogError extends Error {
   override name = 'CatalogError';
-}
-
-/** The embedded database of a start that runs now. @throws CatalogError when none does. */
-function embeddedUrl({ dataDir }: Config): string {
-  const elsewhere = path.join(dataDir, 'postgres.location');
-  const cluster = existsSync(elsewhere) ? readFileSync(elsewhere, 'utf8').trim() : path.join(dataDir, 'postgres');
-  const pidFile = path.join(cluster, 'postmaster.pid');
-  // The port is the fourth line of Postgres's own file.
-  const port = existsSync(pidFile) ? Number(readFileSync(pidFile, 'utf8').split('\n')[3]) : 0;
-  if (!port) throw new CatalogError(`no Business Runner runs on ${dataDir}: run npm start first, or set DATABASE_URL`);
-  const { passwords } = databasePasswords(dataDir);
-  return `postgres://postgres:${passwords.superuser}@127.0.0.1:${port}/${DATABASE_NAME}`;
 }
 
 function readCatalog(file: string): Catalog {
@@ -81,7 +67,7 @@ async function main(): Promise<void> {
     return;
   }
   const config = readConfig();
-  const client = new pg.Client({ connectionString: config.listenDatabaseUrl ?? embeddedUrl(config) });
+  const client = new pg.Client({ connectionString: operatorDatabaseUrl(config) });
   await client.connect().catch((error: Error) => {
     throw new CatalogError(`the database does not answer: ${error.message}`);
   });
@@ -101,7 +87,8 @@ try {
   await main();
 } catch (error) {
   const badOption = error instanceof TypeError && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS');
-  if (!(error instanceof ConfigError) && !(error instanceof CatalogError) && !badOption) throw error;
+  const known = [ConfigError, CatalogError, NoDatabaseError].some((kind) => error instanceof kind);
+  if (!known && !badOption) throw error;
   process.stderr.write(`${(error as Error).message}\n`);
   process.exitCode = error instanceof ConfigError ? 78 : badOption ? 64 : 1;
 }
