@@ -4,8 +4,9 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import { rate } from './measure.ts';
 
-const run = promisify(execFile);
-const PGBENCH = ['/usr/lib/postgresql/15/bin/pgbench', '/usr/bin/pgbench'].find(existsSync);
+export const run = promisify(execFile);
+/** Where it is installed. */
+export const PGBENCH = ['/usr/lib/postgresql/15/bin/pgbench', '/usr/bin/pgbench'].find(existsSync);
 const SCALE = 10;
 
 async function prepare(db: pg.Pool): Promise<void> {
