@@ -16,7 +16,7 @@ async function main(): Promise<void> {
   if (!url)
     throw new ConfigError('DATABASE_URL: required by npm run migrate (the embedded database is migrated by npm start)');
   const done = await migrate(url, { log: (line) => process.stdout.write(`${line}\n`) });
-  if (done.migrations.length === 0 && !done.functions) process.stdout.write('nothing to migrate\n');
+  if (done.migrations.length === 0 && !done.functions && !done.views) process.stdout.write('nothing to migrate\n');
 }
 
 try {

@@ -7,11 +7,11 @@ const sql = await openSql(t);
 const SQL_FOLDER = path.resolve(import.meta.dirname, '..', 'sql');
 
 const LOGINS = ['runner_api', 'runner_jobs', 'runner_admin'];
-const RUNTIME_ROLES = [...LOGINS, 'runner_owner', 'runner_scoped', 'runner_global', 'runner_report'];
+const RUNTIME_ROLES = [...LOGINS, 'runner_owner', 'runner_scoped', 'runner_global', 'runner_report', 'runner_analyst'];
 /** Kept by the migration itself, before there are roles. */
-const OF_THE_MIGRATION = ['schema_migrations', 'schema_functions'];
+const OF_THE_MIGRATION = ['schema_migrations', 'schema_functions', 'schema_views'];
 /** Not a tenant's. */
-const SHARED_TABLES = ['agent_catalogs', 'pull_gate', ...OF_THE_MIGRATION];
+const SHARED_TABLES = ['agent_catalogs', 'analysts', 'pull_gate', ...OF_THE_MIGRATION];
 
 /** The rows that break a rule; the query says what breaks it. */
 async function breaking(query: string, values: unknown[] = []): Promise<unknown[]> {
@@ -208,8 +208,12 @@ t.test('functions belong to the roles that limit them', async (test) => {
   test.same(
     rows.filter((row) => row.owner === 'runner_global').map((row) => row.name),
     [
+      'admin_catalog_publish',
       'agent_catalog_publish',
       'agent_catalog_publish_if_none',
+      'analyst_grant',
+      'analyst_revoke',
+      'analysts_list',
       'chats_expired',
       'chats_search',
       'context_health_due',
@@ -247,8 +251,8 @@ t.test('functions belong to the roles that limit them', async (test) => {
     rows
       .filter((row) => !['runner_scoped', 'runner_global', 'runner_owner'].includes(row.owner))
       .map((row) => row.name),
-    ['enqueue'],
-    'and the migrating login owns the way into the job queue alone',
+    ['enqueue', 'timezone_or_utc'],
+    'and the migrating login owns the way into the job queue alone, runner_report what its views call',
   );
 });
 

@@ -57,13 +57,40 @@ const GLOBAL: Readonly<Record<string, readonly Verb[]>> = {
   dispatch: ['select', 'update'],
   dispatch_lanes: ['select', 'update'],
   idempotency_keys: ['select', 'update', 'delete'],
+  analyst_grants: ['select', 'insert', 'delete'],
 };
+/** Read by the views for analysts: here as an operator, who sees every tenant. What a login sees: test/sql/reporting. */
+const REPORTED = [
+  'organizations',
+  'agent_profiles',
+  'tasks',
+  'task_dependencies',
+  'runs',
+  'run_logs',
+  'run_requests',
+  'chats',
+  'messages',
+  'chat_attachments',
+  'human_inbox_items',
+  'schedules',
+  'context_revisions',
+  'context_documents',
+  'context_publications',
+  'context_sources',
+  'onboardings',
+  'research_findings',
+  'audit_entries',
+];
+/** Given by operators, and no matter of the tenant's transitions or of its readers. */
+const OF_OPERATORS = ['analyst_grants'];
 /** Tables that belong to no tenant: who does what. */
 const SHARED: Readonly<Record<string, Partial<Record<Role, readonly Verb[]>>>> = {
   agent_catalogs: { runner_global: ['select', 'insert'], runner_scoped: ['select'], runner_api: ['select'] },
   pull_gate: { runner_global: ['select', 'update'] },
   schema_migrations: { runner_api: ['select'], runner_jobs: ['select'], runner_admin: ['select'] },
   schema_functions: {},
+  schema_views: {},
+  analysts: { runner_global: ['select', 'insert', 'update', 'delete'], runner_report: ['select'] },
 };
 
 function expected(table: string, role: Role, tenant: Tenant, verb: Verb): Outcome {
@@ -71,6 +98,8 @@ function expected(table: string, role: Role, tenant: Tenant, verb: Verb): Outcom
   if (shared) return shared[role]?.includes(verb) ? 'reached' : 'refused';
   if (role === 'runner_global') return GLOBAL[table]?.includes(verb) ? 'reached' : 'refused';
   if (verb === 'update' && APPEND_ONLY.includes(table)) return 'refused';
+  if (OF_OPERATORS.includes(table)) return role === 'runner_report' && verb === 'select' ? 'hidden' : 'refused';
+  if (role === 'runner_report') return REPORTED.includes(table) && verb === 'select' ? 'reached' : 'refused';
   const visible = tenant === 'own' ? 'reached' : 'hidden';
   // A row of another tenant is not there to be changed, and may not be put there.
   if (role === 'runner_scoped') return verb === 'insert' && tenant !== 'own' ? 'refused' : visible;

@@ -80,9 +80,9 @@ async function prepare(client: Client): Promise<void> {
 }
 
 /**
- * Brings the database to the state of the code: migrations, the job queue's schema, functions, reporting views. Any number of processes
- * may call it at once, one does the work. `url` must be a direct connection (the lock belongs to a session), of a
- * superuser or of a login with CREATEROLE that owns the database.
+ * Brings the database to the state of the code: migrations, the job queue's schema, functions, reporting views. Any
+ * number of processes may call it at once, one does the work. `url` must be a direct connection (the lock belongs to a
+ * session), of a superuser or of a login with CREATEROLE that owns the database.
  * @throws MigrateError with one line for the person who runs it; what the failing file did is undone.
  */
 export async function migrate(url: string, options: MigrateOptions = {}): Promise<Migrated> {

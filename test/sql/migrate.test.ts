@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { rm, writeFile } from 'node:fs/promises';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Logger, runOnce } from 'graphile-worker';
 import pg from 'pg';
@@ -19,6 +19,7 @@ revoke all on function app.thing_count from public;
 
 type Fixture = Readonly<{
   database: EmptyDatabase;
+  sqlFolder: string;
   migrate: () => ReturnType<typeof migrate>;
   write: (file: string, text: string) => Promise<void>;
   remove: (file: string) => Promise<void>;
@@ -34,6 +35,7 @@ async function prepare(test: Test): Promise<Fixture> {
   });
   return {
     database,
+    sqlFolder,
     migrate: () => migrate(database.url, { sqlFolder }),
     write: (file, text) => writeFile(path.join(sqlFolder, file), text),
     remove: (file) => rm(path.join(sqlFolder, file)),
@@ -89,8 +91,8 @@ t.test('databases of one cluster migrate at the same time, though roles are shar
 
 t.test('a second run finds nothing to do', async (test) => {
   const { migrate } = await prepare(test);
-  test.same(await migrate(), { migrations: ['000001_things'], functions: true });
-  test.same(await migrate(), { migrations: [], functions: false });
+  test.same(await migrate(), { migrations: ['000001_things'], functions: true, views: false });
+  test.same(await migrate(), { migrations: [], functions: false, views: false });
 });
 
 t.test('a migration that was changed after it was applied is refused', async (test) => {
@@ -142,13 +144,75 @@ t.test('a failing migration leaves nothing half-made and names its line', async 
   test.same((await migrate()).migrations, ['000002_broken'], 'once mended it is applied');
 });
 
+const SCHEMA = `create schema reporting;
+grant usage on schema app, reporting to runner_report;
+grant select on app.things to runner_report;
+`;
+const VIEW = 'create view reporting.things with (security_barrier) as select id from app.things;\n';
+
+async function views(database: EmptyDatabase): Promise<unknown[]> {
+  const { rows } = await database.owner.query(
+    `select c.relname as name, c.relowner::regrole::text as owner,
+       has_table_privilege('runner_analyst', c.oid, 'select') as read,
+       (select string_agg(a.attname, ', ' order by a.attnum) from pg_attribute a where a.attrelid = c.oid) as columns
+     from pg_class c where c.relnamespace = 'reporting'::regnamespace and c.relkind = 'v' order by 1`,
+  );
+  return rows;
+}
+
+t.test('reporting views are applied anew when one changed, and dropped when their file is gone', async (test) => {
+  const { database, sqlFolder, migrate, write, remove } = await prepare(test);
+  await mkdir(path.join(sqlFolder, 'reporting'));
+  await write('migrations/000002_reporting.sql', SCHEMA);
+  await write('reporting/things.sql', VIEW);
+  test.match(await migrate(), { views: true });
+  const things = { name: 'things', owner: 'runner_report', read: true, columns: 'id' };
+  test.same(await views(database), [things]);
+  test.match(await migrate(), { views: false });
+
+  await write('reporting/things.sql', VIEW.replace('select id', 'select id + 0.5 as half, id'));
+  await write('reporting/more.sql', VIEW.replace('reporting.things', 'reporting.more'));
+  test.match(await migrate(), { views: true });
+  test.same(await views(database), [
+    { ...things, name: 'more' },
+    { ...things, columns: 'half, id' },
+  ]);
+
+  await remove('reporting/things.sql');
+  test.match(await migrate(), { views: true });
+  test.same(await views(database), [{ ...things, name: 'more' }]);
+
+  await database.owner.query('drop view reporting.more');
+  test.match(await migrate(), { views: true }, 'one that a migration had to drop comes back');
+  test.same(await views(database), [{ ...things, name: 'more' }]);
+});
+
+t.test(
+  'a reporting view reads what its owner may read, or is refused with its line and leaves all as it was',
+  async (test) => {
+    const { database, sqlFolder, migrate, write } = await prepare(test);
+    await mkdir(path.join(sqlFolder, 'reporting'));
+    await write('migrations/000002_reporting.sql', `${SCHEMA}create table app.secrets ();\n`);
+    await write('reporting/things.sql', VIEW);
+    await migrate();
+    await write('reporting/broken.sql', 'create view reporting.broken as\nselect nothing;\n');
+    await refusal(test, migrate(), /^sql\/reporting\/broken\.sql:2: column "nothing" does not exist/);
+    await write(
+      'reporting/broken.sql',
+      'create table reporting.broken ();\nalter table app.secrets add column id int;\n',
+    );
+    await refusal(test, migrate(), /^sql\/reporting\/broken\.sql.* must be owner of table secrets/);
+    test.same((await views(database)).length, 1);
+  },
+);
+
 t.test('a changed argument list leaves no overload behind', async (test) => {
   const { migrate, write, functions } = await prepare(test);
   await migrate();
   test.same(await functions(), ['app.thing_count(integer)']);
   const changed = FUNCTION.replace('p_from int', 'p_from int, p_to int default 9');
   await write('functions/thing/count.sql', changed);
-  test.same(await migrate(), { migrations: [], functions: true });
+  test.same(await migrate(), { migrations: [], functions: true, views: false });
   test.same(await functions(), ['app.thing_count(integer,integer)']);
   // The same where each statement of the file names its argument list, so that the old one is not in its way.
   await write('functions/thing/count.sql', FUNCTION.replace('app.thing_count from', 'app.thing_count(int) from'));
@@ -205,7 +269,7 @@ t.test('a login that is no superuser but owns the database and has CREATEROLE ca
   test.match(await migrate(url.href), { functions: true });
   // Text that differs: every function is replaced by a login that does not own it.
   await execute(url.href, `update app.schema_functions set sha256 = 'other'`);
-  test.same(await migrate(url.href), { migrations: [], functions: true });
+  test.same(await migrate(url.href), { migrations: [], functions: true, views: false });
   for (const role of ['runner_api', 'runner_jobs'] as const) {
     const client = new pg.Client({ connectionString: roleUrl(url.href, { role }) });
     await client.connect();

@@ -51,5 +51,6 @@ export async function createTenant(sql: Sql): Promise<Place> {
   await transition(sql.api, 'organization_member_put', member);
   await sql.api.query(`select app.audit_append($1, 'owner', 'me', 'task.create', 'task', 'x', '{}')`, [organizationId]);
   await sql.api.query(`select app.idempotency_begin($1, 'c', 'POST', '/x', 'k', 'h')`, [organizationId]);
+  await sql.owner.query(`select app.analyst_grant('analyst', array[$1::uuid], false, false)`, [organizationId]);
   return place;
 }

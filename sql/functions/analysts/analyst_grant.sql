@@ -1,0 +1,37 @@
+-- Lets the login of an analyst read organizations, besides those that it reads already; p_all: every one, also those to come.
+-- p_fresh: the login has just been made, and what an earlier one of its name was given does not hold.
+-- Called by operators alone (npm run analyst), in the transaction that makes the login. Locks: its row of analysts.
+-- Codes: 404 organization_not_found (nothing is given).
+create or replace function app.analyst_grant(p_login text, p_organization_ids uuid[], p_all boolean, p_fresh boolean)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_unknown uuid;
+begin
+  if p_fresh then
+    delete from app.analyst_grants where login = p_login;
+    delete from app.analysts where login = p_login;
+  end if;
+  -- A grant to the same login that runs at this moment is waited for.
+  insert into app.analysts (login, all_organizations) values (p_login, p_all)
+    on conflict (login) do update set all_organizations = analysts.all_organizations or excluded.all_organizations;
+  select i.id into v_unknown
+    from unnest(p_organization_ids) i(id)
+    where not exists (select from app.organizations o where o.id = i.id and o.deleted_at is null) limit 1;
+  if found then
+    perform app.fail(404, 'organization_not_found', format('There is no organization %s', v_unknown));
+  end if;
+  insert into app.analyst_grants (organization_id, login)
+    select distinct i.id, p_login from unnest(p_organization_ids) i(id)
+    on conflict do nothing;
+  return jsonb_build_object('login', p_login,
+    'all', (select all_organizations from app.analysts where login = p_login),
+    'organizationIds', coalesce((select jsonb_agg(organization_id order by organization_id)
+      from app.analyst_grants where login = p_login), '[]'));
+end
+$$;
+
+alter function app.analyst_grant owner to runner_global;
+revoke all on function app.analyst_grant from public;

@@ -1,0 +1,16 @@
+-- Every login of an analyst with the organizations that it reads, by name: [{login, all, createdAt, organizations: [{id, slug}]}].
+-- Called by operators alone (npm run analyst).
+create or replace function app.analysts_list()
+  returns jsonb
+  language sql stable security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+  select coalesce(jsonb_agg(jsonb_build_object('login', a.login, 'all', a.all_organizations, 'createdAt', a.created_at,
+      'organizations', (select coalesce(jsonb_agg(jsonb_build_object('id', o.id, 'slug', o.slug) order by o.slug), '[]')
+        from app.analyst_grants g join app.organizations o on o.id = g.organization_id and o.deleted_at is null
+        where g.login = a.login)) order by a.login), '[]')
+  from app.analysts a
+$$;
+
+alter function app.analysts_list owner to runner_global;
+revoke all on function app.analysts_list from public;

@@ -1,0 +1,19 @@
+-- The name of a time zone as it is, or UTC where this Postgres does not know it: one such organization must not make a view
+-- fail for all. Reads nothing. Not parallel safe: before Postgres 17 an exception block cannot be entered there.
+create or replace function app.timezone_or_utc(p_timezone text)
+  returns text
+  language plpgsql stable
+  set search_path = pg_catalog, pg_temp
+as $$
+begin
+  perform timestamptz 'epoch' at time zone p_timezone;
+  return coalesce(p_timezone, 'UTC');
+exception when invalid_parameter_value then
+  return 'UTC';
+end
+$$;
+
+alter function app.timezone_or_utc owner to runner_report;
+revoke all on function app.timezone_or_utc from public;
+-- A function in a view is called with the rights of who reads it.
+grant execute on function app.timezone_or_utc to runner_analyst;

@@ -1,0 +1,34 @@
+create view reporting.chats with (security_barrier) as
+select
+  c.organization_id,
+  c.id as chat_id,
+  c.status,
+  c.is_onboarding,
+  (select count(*) from app.messages m
+    where m.organization_id = c.organization_id and m.chat_id = c.id) as messages,
+  (select count(*) from app.messages m
+    where m.organization_id = c.organization_id and m.chat_id = c.id and m.role = 'assistant') as answers,
+  (select count(*) from app.messages m
+    where m.organization_id = c.organization_id and m.chat_id = c.id and m.status = 'failed') as failed_answers,
+  (select count(*) from app.chat_attachments a
+    where a.organization_id = c.organization_id and a.chat_id = c.id) as attachments,
+  c.last_message_at,
+  c.archived_at,
+  c.created_at,
+  c.updated_at
+from app.chats c
+where c.removed_at is null;
+
+comment on view reporting.chats is 'Chats, without what is said in them.';
+comment on column reporting.chats.organization_id is 'The organization.';
+comment on column reporting.chats.chat_id is 'The chat.';
+comment on column reporting.chats.status is 'open or archived.';
+comment on column reporting.chats.is_onboarding is 'Whether it is the chat of the onboarding.';
+comment on column reporting.chats.messages is 'How many messages it has.';
+comment on column reporting.chats.answers is 'How many of them are answers.';
+comment on column reporting.chats.failed_answers is 'How many of them failed.';
+comment on column reporting.chats.attachments is 'How many files it has.';
+comment on column reporting.chats.last_message_at is 'When its last message was written; its making, where there is none.';
+comment on column reporting.chats.archived_at is 'When it was archived.';
+comment on column reporting.chats.created_at is 'When it was made.';
+comment on column reporting.chats.updated_at is 'When it was changed last.';

@@ -1,0 +1,63 @@
+-- A day is the date that clocks of the organization's zone show: going from a point in time to that date is never ambiguous,
+-- so days have 23, 24 or 25 hours as they do there. date_trunc with a zone goes back again, and errs where midnight repeats.
+create view reporting.contract_failures with (security_barrier) as
+-- Asked once an organization, not once a row.
+with zones as materialized (
+  select o.id as organization_id, app.timezone_or_utc(o.config ->> 'timezone') as timezone
+  from app.organizations o
+)
+select
+  e.organization_id,
+  e.day,
+  e.timezone,
+  e.agent_profile_id,
+  p.key as agent_profile_key,
+  p.name as agent_profile_name,
+  e.evaluator,
+  e.criterion,
+  count(*) as checks,
+  count(*) filter (where e.status = 'failed') as failures,
+  count(*) filter (where e.status = 'failed') / count(*)::numeric as failure_rate,
+  count(distinct e.task_id) as tasks,
+  count(distinct e.task_id) filter (where e.status = 'failed') as tasks_failed,
+  max(e.finished_at) filter (where e.status = 'failed') as last_failed_at
+from (
+  select r.organization_id, (r.finished_at at time zone z.timezone)::date as day, z.timezone, r.agent_profile_id, r.task_id,
+    r.finished_at, c.value ->> 'evaluator' as evaluator, c.value ->> 'status' as status,
+    coalesce(t.spec #>> array['acceptanceCriteria', c.value ->> 'criterionIndex', 'path'],
+      'criterion ' || (c.value ->> 'criterionIndex')) as criterion
+  from zones z
+  join app.runs r on r.organization_id = z.organization_id
+  cross join lateral jsonb_path_query(r.output, '$.result.completion.checks[*]') c(value)
+  join app.tasks t on t.organization_id = r.organization_id and t.id = r.task_id
+  where r.kind = 'task' and r.mode = 'execute' and r.finished_at is not null
+  union all
+  select r.organization_id, (r.finished_at at time zone z.timezone)::date, z.timezone, r.agent_profile_id, r.task_id,
+    r.finished_at, 'agent', r.output #>> '{result,verdict}', 'verdict'
+  from zones z
+  join app.runs r on r.organization_id = z.organization_id
+  where r.kind = 'task' and r.mode = 'verify' and r.output #>> '{result,verdict}' is not null
+) e
+join app.agent_profiles p on p.organization_id = e.organization_id and p.id = e.agent_profile_id
+group by e.organization_id, e.day, e.timezone, e.agent_profile_id, p.key, p.name, e.evaluator, e.criterion;
+
+comment on view reporting.contract_failures is
+  'Summary: which acceptance criteria results failed, a row for each day, profile and criterion that was checked.';
+comment on column reporting.contract_failures.organization_id is 'The organization.';
+comment on column reporting.contract_failures.day is 'The date in the organization''s time zone on which the runs ended.';
+comment on column reporting.contract_failures.timezone is
+  'The zone whose days these are; UTC where the database does not know the organization''s.';
+comment on column reporting.contract_failures.agent_profile_id is
+  'The profile whose result was checked; for verdicts, the one that checked.';
+comment on column reporting.contract_failures.agent_profile_key is 'Its key.';
+comment on column reporting.contract_failures.agent_profile_name is 'Its name.';
+comment on column reporting.contract_failures.evaluator is
+  'backend: from the stored bytes; agent: the verdict of another agent.';
+comment on column reporting.contract_failures.criterion is
+  'The path of the file that the criterion is about, as the task says now; verdict for the verdict on the whole.';
+comment on column reporting.contract_failures.checks is 'How often it was checked.';
+comment on column reporting.contract_failures.failures is 'How often it failed.';
+comment on column reporting.contract_failures.failure_rate is 'The failures by the checks, from 0 to 1.';
+comment on column reporting.contract_failures.tasks is 'Tasks whose results were checked.';
+comment on column reporting.contract_failures.tasks_failed is 'Tasks whose results failed it.';
+comment on column reporting.contract_failures.last_failed_at is 'When it failed last.';

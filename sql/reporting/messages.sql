@@ -1,0 +1,29 @@
+create view reporting.messages with (security_barrier) as
+select
+  m.organization_id,
+  m.id as message_id,
+  m.chat_id,
+  m.reply_to_message_id,
+  m.role,
+  m.status,
+  m.revision,
+  m.error ->> 'code' as error_code,
+  m.created_at,
+  m.completed_at,
+  m.updated_at,
+  case when m.role = 'assistant' then extract(epoch from m.completed_at - m.created_at) end as answer_seconds
+from app.messages m;
+
+comment on view reporting.messages is 'Messages and answers, without their texts.';
+comment on column reporting.messages.organization_id is 'The organization.';
+comment on column reporting.messages.message_id is 'The message.';
+comment on column reporting.messages.chat_id is 'Its chat.';
+comment on column reporting.messages.reply_to_message_id is 'The message that it answers.';
+comment on column reporting.messages.role is 'user or assistant.';
+comment on column reporting.messages.status is 'pending, complete, cancelling, cancelled or failed.';
+comment on column reporting.messages.revision is 'How often it was written.';
+comment on column reporting.messages.error_code is 'Why the answer failed.';
+comment on column reporting.messages.created_at is 'When it was made; an answer is made together with its message.';
+comment on column reporting.messages.completed_at is 'When it was final.';
+comment on column reporting.messages.updated_at is 'When it was changed last.';
+comment on column reporting.messages.answer_seconds is 'Seconds from the message to its final answer.';

@@ -1,0 +1,26 @@
+create view reporting.organizations with (security_barrier) as
+select
+  o.id as organization_id,
+  o.slug,
+  o.name,
+  o.status,
+  o.config ->> 'timezone' as timezone,
+  (o.config #>> '{limits,maxConcurrentRuns}')::integer as max_concurrent_runs,
+  o.onboarded_at,
+  o.work_dispatch_stopped_at,
+  o.created_at,
+  o.updated_at
+from app.organizations o;
+
+comment on view reporting.organizations is 'The organizations that the login reads.';
+comment on column reporting.organizations.organization_id is 'The organization.';
+comment on column reporting.organizations.slug is 'Stable name in addresses.';
+comment on column reporting.organizations.name is 'Name.';
+comment on column reporting.organizations.status is 'onboarding, active or suspended.';
+comment on column reporting.organizations.timezone is 'IANA name of its time zone; days of the summaries are days there.';
+comment on column reporting.organizations.max_concurrent_runs is 'How many task runs it may have at once.';
+comment on column reporting.organizations.onboarded_at is 'When its onboarding was completed.';
+comment on column reporting.organizations.work_dispatch_stopped_at is
+  'Since when work dispatch is stopped; null while it is not.';
+comment on column reporting.organizations.created_at is 'When it was made.';
+comment on column reporting.organizations.updated_at is 'When it was changed last.';

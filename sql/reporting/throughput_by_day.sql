@@ -1,0 +1,70 @@
+-- A day is the date that clocks of the organization's zone show: going from a point in time to that date is never ambiguous,
+-- so days have 23, 24 or 25 hours as they do there. date_trunc with a zone goes back again, and errs where midnight repeats.
+create view reporting.throughput_by_day with (security_barrier) as
+-- Asked once an organization, not once a row.
+with zones as materialized (
+  select o.id as organization_id, app.timezone_or_utc(o.config ->> 'timezone') as timezone
+  from app.organizations o
+)
+select
+  e.organization_id,
+  e.day,
+  e.timezone,
+  e.agent_profile_id,
+  p.key as agent_profile_key,
+  p.name as agent_profile_name,
+  count(*) filter (where e.status = 'task') as tasks_completed,
+  count(*) filter (where e.status <> 'task') as runs_finished,
+  count(*) filter (where e.status = 'succeeded') as runs_succeeded,
+  count(*) filter (where e.status = 'failed') as runs_failed,
+  count(*) filter (where e.status = 'expired') as runs_expired,
+  count(*) filter (where e.status = 'cancelled') as runs_cancelled,
+  count(*) filter (where e.status = 'succeeded')
+    / nullif(count(*) filter (where e.status in ('succeeded', 'failed', 'expired')), 0)::numeric as success_rate,
+  coalesce(sum(e.seconds), 0) as run_seconds,
+  coalesce(sum(e.input_tokens), 0) as input_tokens,
+  coalesce(sum(e.output_tokens), 0) as output_tokens,
+  coalesce(sum(e.cost_minor_units) filter (where e.cost_known), 0) as known_cost_minor_units,
+  count(*) filter (where not e.cost_known) as runs_with_unknown_cost
+from (
+  select r.organization_id, (r.finished_at at time zone z.timezone)::date as day, z.timezone, r.agent_profile_id, r.status,
+    extract(epoch from r.finished_at - r.started_at) as seconds, r.input_tokens, r.output_tokens, r.cost_minor_units,
+    r.cost_known
+  from zones z
+  join app.runs r on r.organization_id = z.organization_id
+  where r.kind = 'task' and r.finished_at is not null
+  union all
+  select t.organization_id, (t.completed_at at time zone z.timezone)::date, z.timezone, t.owner_agent_profile_id, 'task',
+    null, null, null, null, null
+  from zones z
+  join app.tasks t on t.organization_id = z.organization_id
+  where t.status = 'completed'
+) e
+join app.agent_profiles p on p.organization_id = e.organization_id and p.id = e.agent_profile_id
+group by e.organization_id, e.day, e.timezone, e.agent_profile_id, p.key, p.name;
+
+comment on view reporting.throughput_by_day is
+  'Summary: what got done, a row for each day and profile on which task runs ended or tasks were completed. Chat answers are left out: see messages.';
+comment on column reporting.throughput_by_day.organization_id is 'The organization.';
+comment on column reporting.throughput_by_day.day is
+  'The date in the organization''s time zone on which the runs ended and the tasks were completed.';
+comment on column reporting.throughput_by_day.timezone is
+  'The zone whose days these are; UTC where the database does not know the organization''s.';
+comment on column reporting.throughput_by_day.agent_profile_id is 'The profile of the runs, and the owner of the tasks.';
+comment on column reporting.throughput_by_day.agent_profile_key is 'Its key.';
+comment on column reporting.throughput_by_day.agent_profile_name is 'Its name.';
+comment on column reporting.throughput_by_day.tasks_completed is 'Tasks and initiatives of the profile that were completed.';
+comment on column reporting.throughput_by_day.runs_finished is 'Runs that ended, in whatever way.';
+comment on column reporting.throughput_by_day.runs_succeeded is 'Runs that succeeded.';
+comment on column reporting.throughput_by_day.runs_failed is 'Runs that failed, also by their acceptance criteria.';
+comment on column reporting.throughput_by_day.runs_expired is 'Runs whose worker was lost.';
+comment on column reporting.throughput_by_day.runs_cancelled is 'Runs that were cancelled.';
+comment on column reporting.throughput_by_day.success_rate is
+  'Succeeded runs by all that succeeded, failed or expired, from 0 to 1; null where there are none. Cancelled ones do not count.';
+comment on column reporting.throughput_by_day.run_seconds is 'Seconds that the runs took together.';
+comment on column reporting.throughput_by_day.input_tokens is 'Tokens that they read.';
+comment on column reporting.throughput_by_day.output_tokens is 'Tokens that they wrote.';
+comment on column reporting.throughput_by_day.known_cost_minor_units is
+  'What those runs cost whose cost was reported, in minor units of the currency.';
+comment on column reporting.throughput_by_day.runs_with_unknown_cost is
+  'Runs whose cost was not reported: it is unknown, not zero.';
