@@ -71,9 +71,14 @@ function collect(req: Request, limit: number): Promise<Buffer> {
 
 const jsonTypes = /^application\/(json|merge-patch\+json)\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?$/i;
 
-function checkJsonType(req: Request): void {
+/** Stored as they come, encoded bytes would be taken for what they encode. */
+function checkEncoding(req: Request): void {
   const encoding = req.get('content-encoding') ?? 'identity';
   if (!/^identity$/i.test(encoding)) throw unsupported('Send the body without a Content-Encoding.');
+}
+
+function checkJsonType(req: Request): void {
+  checkEncoding(req);
   const type = req.get('content-type') ?? '';
   const merge = /merge-patch/i.test(type);
   if (!jsonTypes.test(type) || (merge && req.method !== 'PATCH')) {
@@ -117,8 +122,9 @@ export async function readJson(req: Request, res: Response, state: RequestState)
   return value;
 }
 
-/** The media type of a streamed body, without parameters. @throws Problem 415 */
+/** The media type of a streamed body, without parameters, and that it is sent as it is. @throws Problem 415 */
 export function checkStreamType(req: Request, body: StreamBody): void {
+  checkEncoding(req);
   const type = (req.get('content-type') ?? '').split(';')[0]?.trim().toLowerCase() ?? '';
   if (body.mediaTypes.includes(type)) return;
   throw unsupported(`Send the body as ${body.mediaTypes.join(' or ')}.`);

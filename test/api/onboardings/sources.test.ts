@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
+import { gzipSync } from 'node:zlib';
 import t from 'tap';
 import type { Onboarding } from '../../../api/resources/onboarding.ts';
 import { expectSuccess, refusalOf, storedKeys } from '../../support/api_fixtures.ts';
@@ -111,6 +112,12 @@ t.test('kind, name, type and bytes have to agree: 415 for what is no source, 400
     body: 'x',
   });
   t.match(await typed.json(), { statusCode: 415, error: { code: 'request_failed' } });
+  const zipped = await app.owner.fetch(onboardingPath(onboarding, `/sources/${randomUUID()}?${query()}`), {
+    method: 'PUT',
+    headers: { 'content-type': 'application/octet-stream', 'content-encoding': 'gzip' },
+    body: gzipSync('x'),
+  });
+  t.match(await zipped.json(), { statusCode: 415, error: { message: /Content-Encoding/ } });
   t.same(await get(app, onboarding), before);
   t.same(await storedKeys(app, onboarding), keys, 'nothing is left of them');
 });
