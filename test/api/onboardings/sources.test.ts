@@ -117,7 +117,7 @@ t.test('kind, name, type and bytes have to agree: 415 for what is no source, 400
     headers: { 'content-type': 'application/octet-stream', 'content-encoding': 'gzip' },
     body: gzipSync('x'),
   });
-  t.match(await zipped.json(), { statusCode: 415, error: { message: /Content-Encoding/ } });
+  t.match(await zipped.json(), { statusCode: 415, message: /Content-Encoding/ });
   t.same(await get(app, onboarding), before);
   t.same(await storedKeys(app, onboarding), keys, 'nothing is left of them');
 });
