@@ -61,7 +61,7 @@ t.test('a process outlives its database, keeps its jobs and goes on within secon
   const server = await openServer(t);
   await migrate(server.url);
   const [owner, api] = [openPool(t, server.url), openPool(t, roleUrl(server.url, { role: 'runner_api' }))];
-  const sql = { url: server.url, owner, api, jobs: api };
+  const sql = { url: server.url, owner, api, jobs: api, admin: api };
   const { child, ended, output } = await spawnJobs(t, server.url);
   const pool = await dispatching(owner);
   const place = await createPlace(sql);

@@ -14,7 +14,7 @@ export type Fields = Readonly<Record<string, unknown>>;
 /** The app's database for the fixtures that work by SQL: what HTTP does not offer, and what only time does. */
 export function sqlOf(app: TestApp): Sql {
   const { url, owner } = app.database;
-  return { url, owner, api: owner, jobs: owner };
+  return { url, owner, api: owner, jobs: owner, admin: owner };
 }
 
 /** A path of the owner's endpoints. */

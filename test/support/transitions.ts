@@ -12,6 +12,7 @@ export type Sql = Readonly<{
   owner: pg.Pool;
   api: pg.Pool;
   jobs: pg.Pool;
+  admin: pg.Pool;
 }>;
 
 export type Connection = Readonly<{
@@ -53,7 +54,13 @@ function rolePool(t: TearDown, url: string, role: PoolOptions['role'], max: numb
 /** A migrated database for one test file. */
 export async function openSql(t: TearDown): Promise<Sql> {
   const { url, owner } = await createTestDatabase(t);
-  return { url, owner, api: rolePool(t, url, 'runner_api', 24), jobs: rolePool(t, url, 'runner_jobs', 4) };
+  return {
+    url,
+    owner,
+    api: rolePool(t, url, 'runner_api', 24),
+    jobs: rolePool(t, url, 'runner_jobs', 4),
+    admin: rolePool(t, url, 'runner_admin', 4),
+  };
 }
 
 function argument(value: unknown): unknown {

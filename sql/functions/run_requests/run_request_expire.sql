@@ -1,11 +1,12 @@
 -- leased, past its deadline → published (nothing is counted: nobody started it).
 -- started, past its deadline → the run is expired, and the request goes on as after a retryable failure; a cancelled one ends.
 -- A started chat turn is not run again: see chat_turn_expire.
--- Called by the dispatch job; judged again under the lock, so calling it early or twice changes nothing.
+-- Called by the dispatch job; judged again under the lock, so calling it early or twice changes nothing. p_force: an
+-- administrator ends the lease before its deadline (admin_lease_expire).
 -- Locks: roots → run request → run → (commit) dispatch. Returns {outcome: kept | republished | expired | cancelled}.
 create or replace function app.run_request_expire(
   p_organization_id uuid, p_run_request_id uuid, p_max_attempts integer, p_backoff_seconds integer,
-  p_backoff_max_seconds integer)
+  p_backoff_max_seconds integer, p_force boolean default false)
   returns jsonb
   language plpgsql security definer
   set search_path = pg_catalog, pg_temp
@@ -22,7 +23,7 @@ begin
   end if;
   select * into r from app.run_requests
     where organization_id = p_organization_id and id = p_run_request_id for no key update;
-  if not found or r.state not in ('leased', 'started') or r.lease_expires_at > clock_timestamp() then
+  if not found or r.state not in ('leased', 'started') or r.lease_expires_at > clock_timestamp() and not p_force then
     return '{"outcome": "kept"}';
   end if;
   if r.state = 'leased' then

@@ -1,0 +1,21 @@
+-- stopped → dispatching, decided by an administrator: work_dispatch_set and its audit entry. A repeat changes nothing, and is
+-- written down as well: it was decided once more.
+-- Returns {organization, published_run_requests, audit_entry_id}. Codes: 404 organization_not_found.
+create or replace function app.admin_dispatch_resume(
+  p_organization_id uuid, p_admin text, p_request_id text default null)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
+  v_answer jsonb := app.work_dispatch_set(p_organization_id, false, '{"kind": "owner"}');
+begin
+  return app.admin_record(p_organization_id, p_admin, 'dispatch.resume', 'organization', p_organization_id::text, '{}',
+    v_answer, jsonb_build_object('publishedRunRequests', v_answer -> 'published_run_requests'), p_request_id);
+end
+$$;
+
+alter function app.admin_dispatch_resume owner to runner_scoped;
+revoke all on function app.admin_dispatch_resume from public;
+grant execute on function app.admin_dispatch_resume to runner_admin;

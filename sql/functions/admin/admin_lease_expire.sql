@@ -1,0 +1,49 @@
+-- leased → published, started → as after its deadline (run_request_expire), although the deadline is not over: whoever held
+-- the lease is fenced, and what it sends from now on changes nothing. The attempt counts as any that expired.
+-- Locks: roots → run request → … as run_request_expire.
+-- Returns {run_request_id, outcome: republished | expired | cancelled, state, run_id, chatId, audit_entry_id}; a repeat is 409.
+-- Codes: 404 organization_not_found | not_found, 409 state_conflict (nobody holds a lease of it).
+create or replace function app.admin_lease_expire(
+  p_organization_id uuid, p_run_request_id uuid, p_admin text, p_max_attempts integer, p_backoff_seconds integer,
+  p_backoff_max_seconds integer, p_request_id text default null)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
+  r app.run_requests;
+  v_task_id uuid;
+  v_run_id uuid;
+  v_answer jsonb;
+begin
+  if not exists (select 1 from app.organizations where id = p_organization_id and deleted_at is null) then
+    perform app.fail(404, 'organization_not_found', 'Organization not found');
+  end if;
+  select task_id into v_task_id from app.run_requests
+    where organization_id = p_organization_id and id = p_run_request_id;
+  if v_task_id is not null then
+    perform app.task_roots_lock(p_organization_id, array[v_task_id], true);
+  end if;
+  select * into r from app.run_requests
+    where organization_id = p_organization_id and id = p_run_request_id for no key update;
+  if not found then
+    perform app.fail(404, 'not_found', 'Run request not found');
+  end if;
+  if r.state not in ('leased', 'started') then
+    perform app.fail(409, 'state_conflict', format('Nobody holds a lease of the run request: it is %s', r.state));
+  end if;
+  v_run_id := case when r.state = 'started' then r.run_id end;
+  v_answer := app.run_request_expire(p_organization_id, p_run_request_id, p_max_attempts, p_backoff_seconds,
+    p_backoff_max_seconds, true);
+  select * into r from app.run_requests where organization_id = p_organization_id and id = p_run_request_id;
+  v_answer := v_answer || jsonb_build_object('run_request_id', r.id, 'state', r.state, 'run_id', v_run_id);
+  return app.admin_record(p_organization_id, p_admin, 'lease.expire', 'run_request', r.id::text, '{}', v_answer,
+    jsonb_strip_nulls(jsonb_build_object('outcome', v_answer -> 'outcome', 'state', r.state, 'runId', v_run_id)),
+    p_request_id);
+end
+$$;
+
+alter function app.admin_lease_expire owner to runner_scoped;
+revoke all on function app.admin_lease_expire from public;
+grant execute on function app.admin_lease_expire to runner_admin;

@@ -1,0 +1,31 @@
+-- suspended → active or, while its onboarding is not completed, onboarding: organization_update and its audit entry. One that
+-- is not suspended stays what it is; that is written down as well. Locks: organization → … as organization_update.
+-- Returns {organization, audit_entry_id}. Codes: 404 organization_not_found.
+create or replace function app.admin_organization_reactivate(
+  p_organization_id uuid, p_admin text, p_request_id text default null)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
+  v_patch jsonb := '{}';
+  v_answer jsonb;
+  o app.organizations;
+begin
+  -- The onboarding's completion holds it too: what is decided by here stays true.
+  select * into o from app.organizations where id = p_organization_id for no key update;
+  if o.status = 'suspended' then
+    v_patch := jsonb_build_object('status', case when exists (
+      select 1 from app.onboardings where organization_id = p_organization_id and status <> 'completed')
+      then 'onboarding' else 'active' end);
+  end if;
+  v_answer := app.organization_update(p_organization_id, v_patch, true);
+  return app.admin_record(p_organization_id, p_admin, 'organization.reactivate', 'organization', p_organization_id::text,
+    '{}', v_answer, jsonb_build_object('status', v_answer #> '{organization,status}'), p_request_id);
+end
+$$;
+
+alter function app.admin_organization_reactivate owner to runner_scoped;
+revoke all on function app.admin_organization_reactivate from public;
+grant execute on function app.admin_organization_reactivate to runner_admin;

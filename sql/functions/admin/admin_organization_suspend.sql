@@ -1,0 +1,20 @@
+-- active | onboarding → suspended, decided by an administrator: organization_update and its audit entry. A repeat changes
+-- nothing, and is written down as well. Returns {organization, audit_entry_id}. Codes: 404 organization_not_found.
+create or replace function app.admin_organization_suspend(
+  p_organization_id uuid, p_admin text, p_request_id text default null)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
+  v_answer jsonb := app.organization_update(p_organization_id, '{"status": "suspended"}', true);
+begin
+  return app.admin_record(p_organization_id, p_admin, 'organization.suspend', 'organization', p_organization_id::text,
+    '{}', v_answer, jsonb_build_object('status', v_answer #> '{organization,status}'), p_request_id);
+end
+$$;
+
+alter function app.admin_organization_suspend owner to runner_scoped;
+revoke all on function app.admin_organization_suspend from public;
+grant execute on function app.admin_organization_suspend to runner_admin;

@@ -1,0 +1,52 @@
+-- queued → published: its backoff is dropped. While work dispatch is stopped it stays queued, due at once.
+-- leased → published: the claim is revoked, and whoever held it is fenced; nothing is counted.
+-- published: stays where it is in its lane. A started one is 409 (admin_lease_expire ends it), and so is one that is over
+-- (admin_task_retry makes another).
+-- Locks: run request → (commit) dispatch. Returns {run_request_id, state, outcome: published | due | kept, audit_entry_id}.
+-- Codes: 404 organization_not_found | not_found, 409 state_conflict.
+create or replace function app.admin_run_request_requeue(
+  p_organization_id uuid, p_run_request_id uuid, p_admin text, p_request_id text default null)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
+  r app.run_requests;
+  v_stopped boolean;
+  v_outcome text := 'kept';
+begin
+  if not exists (select 1 from app.organizations where id = p_organization_id and deleted_at is null) then
+    perform app.fail(404, 'organization_not_found', 'Organization not found');
+  end if;
+  select * into r from app.run_requests
+    where organization_id = p_organization_id and id = p_run_request_id for no key update;
+  if not found then
+    perform app.fail(404, 'not_found', 'Run request not found');
+  end if;
+  if r.state not in ('queued', 'published', 'leased') then
+    perform app.fail(409, 'state_conflict', format('The run request is %s, and is not queued again', r.state));
+  end if;
+  -- After the lock, which a stop of dispatch holds until its commit.
+  select stopped into v_stopped from app.dispatch where organization_id = p_organization_id and kind = r.kind;
+  if r.state = 'leased' then
+    v_outcome := 'published';
+    update app.run_requests set state = 'published', lease_secret_hash = null, lease_expires_at = null
+      where organization_id = p_organization_id and id = r.id returning * into r;
+  elsif r.state = 'queued' then
+    v_outcome := case when v_stopped then 'due' else 'published' end;
+    update app.run_requests
+      set state = case when v_stopped then 'queued' else 'published' end, parked = v_stopped,
+        due_at = least(due_at, clock_timestamp()),
+        published_at = case when v_stopped then published_at else clock_timestamp() end
+      where organization_id = p_organization_id and id = r.id returning * into r;
+  end if;
+  return app.admin_record(p_organization_id, p_admin, 'run_request.requeue', 'run_request', r.id::text, '{}',
+    jsonb_build_object('run_request_id', r.id, 'state', r.state, 'outcome', v_outcome),
+    jsonb_build_object('outcome', v_outcome, 'state', r.state), p_request_id);
+end
+$$;
+
+alter function app.admin_run_request_requeue owner to runner_scoped;
+revoke all on function app.admin_run_request_requeue from public;
+grant execute on function app.admin_run_request_requeue to runner_admin;

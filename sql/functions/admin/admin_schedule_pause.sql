@@ -1,0 +1,21 @@
+-- As schedule_pause, decided by an administrator, with its audit entry. A repeat changes nothing, and is written down as
+-- well. Returns {schedule, audit_entry_id}. Codes: 404 organization_not_found | not_found.
+create or replace function app.admin_schedule_pause(
+  p_organization_id uuid, p_schedule_ref text, p_admin text, p_request_id text default null)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
+  v_answer jsonb := app.schedule_pause(p_organization_id, p_schedule_ref, '{"kind": "owner"}');
+begin
+  return app.admin_record(p_organization_id, p_admin, 'schedule.pause', 'schedule', v_answer #>> '{schedule,id}',
+    jsonb_build_object('scheduleRef', p_schedule_ref), v_answer,
+    jsonb_build_object('status', v_answer #> '{schedule,status}'), p_request_id);
+end
+$$;
+
+alter function app.admin_schedule_pause owner to runner_scoped;
+revoke all on function app.admin_schedule_pause from public;
+grant execute on function app.admin_schedule_pause to runner_admin;

@@ -1,0 +1,23 @@
+-- As schedule_resume, decided by an administrator, with its audit entry. p_next_run_at: the first fire after now, as there.
+-- Returns {schedule, audit_entry_id}. Codes: 404 organization_not_found | not_found.
+create or replace function app.admin_schedule_resume(
+  p_organization_id uuid, p_schedule_ref text, p_next_run_at timestamptz, p_admin text,
+  p_request_id text default null)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
+  v_answer jsonb := app.schedule_resume(p_organization_id, p_schedule_ref, p_next_run_at, '{"kind": "owner"}');
+begin
+  return app.admin_record(p_organization_id, p_admin, 'schedule.resume', 'schedule', v_answer #>> '{schedule,id}',
+    jsonb_build_object('scheduleRef', p_schedule_ref), v_answer,
+    jsonb_build_object('status', v_answer #> '{schedule,status}', 'nextRunAt', v_answer #> '{schedule,next_run_at}'),
+    p_request_id);
+end
+$$;
+
+alter function app.admin_schedule_resume owner to runner_scoped;
+revoke all on function app.admin_schedule_resume from public;
+grant execute on function app.admin_schedule_resume to runner_admin;

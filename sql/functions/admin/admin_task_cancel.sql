@@ -1,0 +1,22 @@
+-- As task_cancel by a person, decided by an administrator, with its audit entry. A repeat changes nothing, and is written
+-- down as well. Returns {task, audit_entry_id}.
+-- Codes: 404 organization_not_found | task_not_found, 409 state_conflict (completed, failed).
+create or replace function app.admin_task_cancel(
+  p_organization_id uuid, p_task_ref text, p_admin text, p_request_id text default null)
+  returns jsonb
+  language plpgsql security definer
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
+  v_answer jsonb := app.task_cancel(p_organization_id, p_task_ref, '{"kind": "owner"}');
+begin
+  return app.admin_record(p_organization_id, p_admin, 'task.cancel', 'task', v_answer #>> '{task,id}',
+    jsonb_build_object('taskRef', p_task_ref), v_answer, jsonb_build_object('status', v_answer #> '{task,status}'),
+    p_request_id);
+end
+$$;
+
+alter function app.admin_task_cancel owner to runner_scoped;
+revoke all on function app.admin_task_cancel from public;
+grant execute on function app.admin_task_cancel to runner_admin;

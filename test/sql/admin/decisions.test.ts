@@ -1,0 +1,312 @@
+import { randomUUID } from 'node:crypto';
+import t from 'tap';
+import { builtinCatalog, catalogRevision } from '../../../engine/catalog/index.ts';
+import { ADMIN, adminDecides, auditEntries, PLATFORM } from '../../support/audit_fixtures.ts';
+import {
+  cancelTask,
+  claimNext,
+  completeRun,
+  createPlace,
+  createTask,
+  failRun,
+  lastRequest,
+  type Place,
+  pull,
+  runNew,
+  startRun,
+  taskRow,
+} from '../../support/fixtures.ts';
+import { scenarios } from '../../support/invariants.ts';
+import { onboardingIn, organizationOf, placeOf, publishCatalog } from '../../support/onboarding_fixtures.ts';
+import { createSchedule } from '../../support/schedule_fixtures.ts';
+import { type Answer, type Connection, openSession, openSql, refusal, transition } from '../../support/transitions.ts';
+
+const sql = await openSql(t);
+const scenario = scenarios(t, sql);
+await publishCatalog(sql);
+
+const decide = (connection: Connection, name: string, place: Pick<Place, 'organizationId'>, args: Answer = {}) =>
+  adminDecides(connection, name, place.organizationId, args);
+const NEXT = '2035-01-01T09:00:00Z';
+
+/** Every decision about an organization, and what it takes. */
+const decisions: Readonly<Record<string, (place: Place) => Promise<Answer>>> = {
+  dispatch_stop: async () => ({}),
+  dispatch_resume: async () => ({}),
+  organization_suspend: async () => ({}),
+  organization_reactivate: async () => ({}),
+  task_cancel: async (place) => ({ p_task_ref: (await createTask(sql, place)).id }),
+  async task_retry(place) {
+    const run = await runNew(sql, place);
+    await failRun(sql.api, run, { retryable: false });
+    return { p_task_ref: run.taskId };
+  },
+  schedule_pause: async (place) => ({ p_schedule_ref: (await createSchedule(sql, place)).key }),
+  schedule_resume: async (place) => ({ p_schedule_ref: (await createSchedule(sql, place)).key, p_next_run_at: NEXT }),
+};
+
+for (const [name, prepare] of Object.entries(decisions)) {
+  scenario(`${name}: one entry, with who decided, in the transaction of the change`, async (test) => {
+    const place = await createPlace(sql);
+    const args = await prepare(place);
+    const session = await openSession(test, sql, 'runner_admin');
+    await session.begin();
+    await decide(session, name, place, args);
+    await session.rollback();
+    test.same(await auditEntries(sql, place.organizationId), [], 'rolled back together');
+    const answer = await decide(sql.admin, name, place, args);
+    const entries = await auditEntries(sql, place.organizationId);
+    test.equal(entries.length, 1);
+    test.match(entries, [
+      {
+        id: answer['audit_entry_id'],
+        actor_kind: 'admin',
+        actor: ADMIN,
+        action: name.replace(/_(?=[a-z]+$)/, '.'),
+        outcome: 'done',
+        code: null,
+        request_id: 'request-1',
+      },
+    ]);
+    test.ok(entries[0]?.subject_id);
+  });
+
+  scenario(`${name}: an organization that is not there, or deleted, is not found`, async (test) => {
+    const place = await createPlace(sql);
+    const args = await prepare(place);
+    const nowhere = { organizationId: randomUUID() };
+    test.match(await refusal(decide(sql.admin, name, nowhere, args)), { status: 404, raised: true });
+    await transition(sql.api, 'organization_delete', { p_organization_id: place.organizationId });
+    test.equal((await refusal(decide(sql.admin, name, place, args))).code, 'organization_not_found');
+    test.same(await auditEntries(sql, place.organizationId), []);
+    test.same(await auditEntries(sql, nowhere.organizationId), []);
+  });
+}
+
+for (const name of ['task_cancel', 'task_retry', 'schedule_pause', 'schedule_resume']) {
+  scenario(`${name}: what is another organization’s is not found`, async (test) => {
+    const [place, other] = [await createPlace(sql), await createPlace(sql)];
+    const args = (await decisions[name]?.(place)) ?? {};
+    test.equal((await refusal(decide(sql.admin, name, other, args))).status, 404);
+    test.same(await auditEntries(sql, other.organizationId), []);
+    test.same(await auditEntries(sql, place.organizationId), []);
+  });
+}
+
+scenario('dispatch is stopped and resumed as by an owner, and a repeat is written down as well', async (test) => {
+  const place = await createPlace(sql);
+  test.match(await decide(sql.admin, 'dispatch_stop', place), { organization: { work_dispatch_stopped_at: String } });
+  await decide(sql.admin, 'dispatch_stop', place);
+  const task = await createTask(sql, place);
+  test.match(await lastRequest(sql, place, task.id), { state: 'queued', parked: true });
+  const resumed = await decide(sql.admin, 'dispatch_resume', place);
+  test.match(resumed, { organization: { work_dispatch_stopped_at: null }, published_run_requests: 1 });
+  test.match(await decide(sql.admin, 'dispatch_resume', place), { published_run_requests: 0 });
+  test.match(await auditEntries(sql, place.organizationId), [
+    { action: 'dispatch.stop', result: { publishedRunRequests: 0 } },
+    { action: 'dispatch.stop' },
+    {
+      action: 'dispatch.resume',
+      subject_kind: 'organization',
+      subject_id: place.organizationId,
+      result: { publishedRunRequests: 1 },
+    },
+    { action: 'dispatch.resume', result: { publishedRunRequests: 0 } },
+  ]);
+});
+
+scenario('two stop dispatch at once: both have decided it, and it is stopped once', async (test) => {
+  const place = await createPlace(sql);
+  const [one, two] = [await openSession(test, sql, 'runner_admin'), await openSession(test, sql, 'runner_admin')];
+  await one.begin();
+  const first = await decide(one, 'dispatch_stop', place);
+  const second = decide(two, 'dispatch_stop', place);
+  await two.waits();
+  await one.commit();
+  test.match(await second, { organization: first['organization'] as Answer });
+  test.equal((await auditEntries(sql, place.organizationId)).length, 2);
+});
+
+scenario('a task is cancelled, and cancelled again, and a completed one is not', async (test) => {
+  const place = await createPlace(sql);
+  const run = await runNew(sql, place);
+  const answer = await decide(sql.admin, 'task_cancel', place, { p_task_ref: run.taskId });
+  test.match(answer, { task: { id: run.taskId, status: 'cancelled' } });
+  await decide(sql.admin, 'task_cancel', place, { p_task_ref: run.taskId });
+  test.match(await auditEntries(sql, place.organizationId), [
+    {
+      subject_kind: 'task',
+      subject_id: run.taskId,
+      arguments: { taskRef: run.taskId },
+      result: { status: 'cancelled' },
+    },
+    { subject_id: run.taskId },
+  ]);
+  test.match(await completeRun(sql.api, run), { status: 'cancelled' });
+  const done = await runNew(sql, place);
+  await completeRun(sql.api, done);
+  const { identifier_number: number } = await taskRow(sql, place, done.taskId);
+  const refused = await refusal(decide(sql.admin, 'task_cancel', place, { p_task_ref: `T-${number}` }));
+  test.match(refused, { status: 409, code: 'state_conflict', raised: true });
+  test.equal((await auditEntries(sql, place.organizationId)).length, 2, 'a refusal changes nothing and is no decision');
+});
+
+scenario('a failed task is retried once, whoever asks twice', async (test) => {
+  const place = await createPlace(sql);
+  const run = await runNew(sql, place);
+  const args = { p_task_ref: run.taskId };
+  test.equal((await refusal(decide(sql.admin, 'task_retry', place, args))).code, 'state_conflict', 'not while it runs');
+  await failRun(sql.api, run, { retryable: false });
+  const [one, two] = [await openSession(test, sql, 'runner_admin'), await openSession(test, sql, 'runner_admin')];
+  await one.begin();
+  test.match(await decide(one, 'task_retry', place, args), { task: { status: 'pending' } });
+  const second = refusal(decide(two, 'task_retry', place, args));
+  await two.waits();
+  await one.commit();
+  test.equal((await second).code, 'state_conflict');
+  test.match(await auditEntries(sql, place.organizationId), [{ action: 'task.retry', result: { status: 'pending' } }]);
+  await cancelTask(sql.api, place, run.taskId);
+  test.equal(
+    (await refusal(decide(sql.admin, 'task_retry', place, args))).code,
+    'state_conflict',
+    'nor a cancelled one',
+  );
+});
+
+scenario('two cancel one task at once: both answers say so', async (test) => {
+  const place = await createPlace(sql);
+  const args = { p_task_ref: (await createTask(sql, place)).id };
+  const [one, two] = [await openSession(test, sql, 'runner_admin'), await openSession(test, sql, 'runner_admin')];
+  await one.begin();
+  await decide(one, 'task_cancel', place, args);
+  const second = decide(two, 'task_cancel', place, args);
+  await two.waits();
+  await one.commit();
+  test.match(await second, { task: { status: 'cancelled' } });
+});
+
+scenario('a schedule is paused and resumed, by id or key, and again', async (test) => {
+  const place = await createPlace(sql);
+  const { id, key } = await createSchedule(sql, place);
+  const paused = await decide(sql.admin, 'schedule_pause', place, { p_schedule_ref: key });
+  test.match(paused, { schedule: { id, status: 'paused', next_run_at: null } });
+  await decide(sql.admin, 'schedule_pause', place, { p_schedule_ref: id });
+  const resume = { p_schedule_ref: id, p_next_run_at: NEXT };
+  test.match(await decide(sql.admin, 'schedule_resume', place, resume), { schedule: { id, status: 'active' } });
+  const later = { p_schedule_ref: id, p_next_run_at: '2036-01-01T09:00:00Z' };
+  const again = await decide(sql.admin, 'schedule_resume', place, later);
+  test.equal((again['schedule'] as Answer)['next_run_at'], '2035-01-01T09:00:00+00:00', 'an active one stays as it is');
+  test.match(await auditEntries(sql, place.organizationId), [
+    { action: 'schedule.pause', subject_id: id, arguments: { scheduleRef: key }, result: { status: 'paused' } },
+    { action: 'schedule.pause', subject_id: id, arguments: { scheduleRef: id } },
+    { action: 'schedule.resume', subject_kind: 'schedule', subject_id: id, result: { status: 'active' } },
+    { action: 'schedule.resume', subject_id: id },
+  ]);
+  const unknown = { p_schedule_ref: 'no-such', p_next_run_at: null };
+  test.equal((await refusal(decide(sql.admin, 'schedule_resume', place, unknown))).code, 'not_found');
+});
+
+scenario('a pause and a resume at once come one after the other', async (test) => {
+  const place = await createPlace(sql);
+  const { id } = await createSchedule(sql, place);
+  const [one, two] = [await openSession(test, sql, 'runner_admin'), await openSession(test, sql, 'runner_admin')];
+  await one.begin();
+  await decide(one, 'schedule_pause', place, { p_schedule_ref: id });
+  const resumed = decide(two, 'schedule_resume', place, { p_schedule_ref: id, p_next_run_at: NEXT });
+  await two.waits();
+  await one.commit();
+  test.match(await resumed, { schedule: { status: 'active', next_run_at: /^2035/ } });
+});
+
+scenario('a suspended organization hands out nothing until it is reactivated', async (test) => {
+  const place = await createPlace(sql);
+  await createTask(sql, place);
+  const claim = await claimNext(sql, place);
+  const suspended = await decide(sql.admin, 'organization_suspend', place);
+  test.match(suspended, { organization: { status: 'suspended' } });
+  test.match(await decide(sql.admin, 'organization_suspend', place), { organization: { status: 'suspended' } });
+  test.equal((await refusal(startRun(sql.api, claim))).reason, 'lease_lost');
+  test.same(await pull(sql.api, { organizationIds: [place.organizationId] }), []);
+  test.match(await decide(sql.admin, 'organization_reactivate', place), { organization: { status: 'active' } });
+  test.match(await decide(sql.admin, 'organization_reactivate', place), { organization: { status: 'active' } });
+  test.equal((await pull(sql.api, { organizationIds: [place.organizationId] })).length, 1);
+  test.match(await auditEntries(sql, place.organizationId), [
+    { action: 'organization.suspend', result: { status: 'suspended' } },
+    { action: 'organization.suspend' },
+    { action: 'organization.reactivate', result: { status: 'active' } },
+    { action: 'organization.reactivate' },
+  ]);
+});
+
+scenario('an organization that was suspended while it was onboarded is onboarded again', async (test) => {
+  const onboarding = await onboardingIn(sql, 'review');
+  const place = placeOf(onboarding);
+  test.match(await decide(sql.admin, 'organization_reactivate', place), { organization: { status: 'onboarding' } });
+  await decide(sql.admin, 'organization_suspend', place);
+  test.match(await decide(sql.admin, 'organization_reactivate', place), { organization: { status: 'onboarding' } });
+  const completed = placeOf(await onboardingIn(sql, 'completed'));
+  await decide(sql.admin, 'organization_suspend', completed);
+  test.match(await decide(sql.admin, 'organization_reactivate', completed), { organization: { status: 'active' } });
+  test.equal((await organizationOf(sql, onboarding)).status, 'onboarding');
+});
+
+scenario('a suspension and a reactivation at once come one after the other', async (test) => {
+  const place = await createPlace(sql);
+  const [one, two] = [await openSession(test, sql, 'runner_admin'), await openSession(test, sql, 'runner_admin')];
+  await one.begin();
+  await decide(one, 'organization_suspend', place);
+  const second = decide(two, 'organization_reactivate', place);
+  await two.waits();
+  await one.commit();
+  test.match(await second, { organization: { status: 'active' } });
+  const { rows } = await sql.owner.query('select status from app.organizations where id = $1', [place.organizationId]);
+  test.same(rows, [{ status: 'active' }]);
+});
+
+t.test('a catalog is published once, and each decision is an entry of the platform', async (test) => {
+  const catalog = { ...builtinCatalog(), version: 2035 };
+  const args = { p_revision: catalogRevision(catalog), p_catalog: catalog, p_admin: ADMIN, p_request_id: 'request-2' };
+  const [one, two] = [await openSession(test, sql, 'runner_admin'), await openSession(test, sql, 'runner_admin')];
+  await one.begin();
+  await transition(one, 'admin_catalog_publish', args);
+  await one.rollback();
+  test.same(await auditEntries(sql, PLATFORM), [], 'rolled back together');
+  await one.begin();
+  const first = await transition(one, 'admin_catalog_publish', args);
+  test.match(first, { revision: args.p_revision, published: true });
+  const second = transition(two, 'admin_catalog_publish', args);
+  await two.waits();
+  await one.commit();
+  test.match(await second, { revision: args.p_revision, published: false });
+  test.match(await auditEntries(sql, PLATFORM), [
+    {
+      id: first['audit_entry_id'],
+      actor_kind: 'admin',
+      actor: ADMIN,
+      action: 'catalog.publish',
+      subject_kind: 'catalog',
+      subject_id: args.p_revision,
+      arguments: { version: 2035, profiles: catalog.profiles.map(({ key }) => key) },
+      result: { published: true },
+      request_id: 'request-2',
+    },
+    { result: { published: false } },
+  ]);
+});
+
+t.test('the decisions are the administration’s alone', async (test) => {
+  const { rows } = await sql.owner.query<{ name: string; grantees: string[] }>(
+    `select p.proname as name, array_agg(a.grantee::regrole::text order by 1) filter (where a.grantee <> p.proowner) as grantees
+     from pg_proc p, aclexplode(p.proacl) a
+     where p.pronamespace = 'app'::regnamespace and p.proname like 'admin\\_%' and p.prosecdef
+     group by 1 order by 1`,
+  );
+  test.equal(rows.length, 11);
+  for (const { name, grantees } of rows) test.same(grantees, ['runner_admin'], name);
+  const executable = await sql.owner.query<{ name: string }>(
+    `select p.proname as name from pg_proc p where p.pronamespace = 'app'::regnamespace and p.prosecdef
+       and p.provolatile = 'v' and p.proname not like 'admin\\_%'
+       and has_function_privilege('runner_admin', p.oid, 'execute') order by 1`,
+  );
+  test.same(executable.rows, [], 'and it calls no other transition');
+});
