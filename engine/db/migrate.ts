@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { Client } from 'pg';
+import { closeDatabase } from './schema/close.ts';
 import { MigrateError, sqlFiles } from './schema/files.ts';
 import { applyFunctions } from './schema/functions.ts';
 import { installJobQueue } from './schema/job_queue.ts';
@@ -104,6 +105,7 @@ export async function migrate(url: string, options: MigrateOptions = {}): Promis
     await installJobQueue(client, url);
     const functions = await applyFunctions(client, functionFiles, log);
     const views = await applyViews(client, viewFiles, log);
+    await closeDatabase(client, log);
     return { migrations, functions, views };
   } finally {
     await client.end();

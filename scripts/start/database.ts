@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Config } from '../../engine/config.ts';
 import { migrate } from '../../engine/db/migrate.ts';
+import { CLOSE_OTHER_DATABASES } from '../../engine/db/schema/close.ts';
 import { type RunningPostgres, startPostgres } from '../../engine/postgres/embedded.ts';
 import { findPlace } from '../../engine/postgres/place.ts';
 import type { LogFile } from './log_file.ts';
@@ -48,6 +49,7 @@ async function prepare(postgres: RunningPostgres, passwords: DatabasePasswords, 
   await migrate(urlOf(postgres, 'postgres', passwords.superuser), { log: log.write });
   await query(
     postgres.url,
+    ...CLOSE_OTHER_DATABASES,
     `alter role runner_api password '${passwords.runner_api}'`,
     `alter role runner_jobs password '${passwords.runner_jobs}'`,
   );

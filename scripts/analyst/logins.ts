@@ -1,0 +1,221 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { z } from 'zod';
+import { makePassword, scramVerifier } from './password.ts';
+
+/** What a person can mend, in one line. */
+export class AnalystError extends Error {
+  override name = 'AnalystError';
+}
+
+/** Sessions that one login may have at once: what bounds it where it lifts its own time limits. */
+const CONNECTIONS = 4;
+/** What each session begins with; a session may set them anew, save for the last one, which only superusers give. */
+const SETTINGS: Readonly<Record<string, string>> = {
+  search_path: 'reporting',
+  statement_timeout: '60s',
+  lock_timeout: '5s',
+  idle_in_transaction_session_timeout: '60s',
+  idle_session_timeout: '1h',
+  default_transaction_read_only: 'on',
+};
+const TEMP_FILE_LIMIT = '1GB';
+const END_LIMIT_MS = 10_000;
+
+const grantAnswer = z.object({ login: z.string(), all: z.boolean(), organizationIds: z.array(z.string()) });
+export type Granted = z.output<typeof grantAnswer>;
+
+const listAnswer = z.array(
+  z.object({
+    login: z.string(),
+    all: z.boolean(),
+    createdAt: z.string(),
+    organizations: z.array(z.object({ id: z.string(), slug: z.string() })),
+  }),
+);
+export type Analyst = z.output<typeof listAnswer>[number];
+
+const id = pg.escapeIdentifier;
+
+/** @throws AnalystError for a name that is none for a login, or that belongs to the server or the project */
+export function checkName(name: string): void {
+  if (!/^[a-z][a-z0-9_]{0,62}$/.test(name) || /^(pg_|runner_|public$|none$)/.test(name)) {
+    throw new AnalystError(
+      `${JSON.stringify(name)} is no name for an analyst: a letter, then letters, digits and _, all small, 63 at most, not pg_… or runner_…`,
+    );
+  }
+}
+
+/** Runs `work` in a transaction of its own. */
+async function transaction<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
+  await client.query('begin');
+  try {
+    const result = await work();
+    await client.query('commit');
+    return result;
+  } catch (error) {
+    await client.query('rollback');
+    throw error;
+  }
+}
+
+/** What operators alone may call: no login of the API or the jobs may become this role. */
+async function asOperator(client: pg.Client, text: string, values: unknown[]): Promise<unknown> {
+  await client.query('set local role runner_global').catch((error: Error) => {
+    throw new AnalystError(`this database or login is not one that npm run migrate was used with: ${error.message}`);
+  });
+  const { rows } = await client.query(text, values);
+  await client.query('reset role');
+  return rows[0]?.answer;
+}
+
+/** `missing`: no role has this name. `analyst`: made by this command, in this database or another one of the cluster. */
+async function stateOf(client: pg.Client, name: string): Promise<'missing' | 'analyst' | 'other'> {
+  const { rows } = await client.query<{ analyst: boolean }>(
+    `select r.rolcanlogin and not r.rolsuper and exists (
+         select from pg_auth_members m where m.member = r.oid and m.roleid = 'runner_analyst'::regrole) as analyst
+       from pg_roles r where r.rolname = $1`,
+    [name],
+  );
+  if (!rows[0]) return 'missing';
+  return rows[0].analyst ? 'analyst' : 'other';
+}
+
+async function create(client: pg.Client, name: string, password: string): Promise<string[]> {
+  const verifier = pg.escapeLiteral(scramVerifier(password));
+  await client.query(`create role ${id(name)} login nosuperuser nocreatedb nocreaterole noreplication nobypassrls inherit
+    connection limit ${CONNECTIONS} password ${verifier} in role runner_analyst`);
+  for (const [setting, value] of Object.entries(SETTINGS)) {
+    await client.query(`alter role ${id(name)} set ${setting} = ${pg.escapeLiteral(value)}`);
+  }
+  await client.query('savepoint temp_file_limit');
+  try {
+    await client.query(`alter role ${id(name)} set temp_file_limit = ${pg.escapeLiteral(TEMP_FILE_LIMIT)}`);
+    return [];
+  } catch (error) {
+    await client.query('rollback to savepoint temp_file_limit');
+    return [
+      `temp_file_limit is for superusers to set (alter role ${name} set temp_file_limit = '${TEMP_FILE_LIMIT}'): ${(error as Error).message}`,
+    ];
+  }
+}
+
+async function admit(client: pg.Client, name: string): Promise<void> {
+  const { rows } = await client.query<{ may: boolean; database: string }>(
+    `select has_database_privilege($1, current_database(), 'connect') as may, current_database() as database`,
+    [name],
+  );
+  // Only where connecting is not left open to everybody.
+  if (rows[0] && !rows[0].may) await client.query(`grant connect on database ${id(rows[0].database)} to ${id(name)}`);
+}
+
+/** What an analyst could do besides reading the views, because the server leaves it open to everybody. */
+async function leftOpen(client: pg.Client, name: string): Promise<string[]> {
+  const { rows } = await client.query<{ database: string }>(
+    `select datname as database from pg_database
+     where datallowconn and datname <> current_database() and has_database_privilege($1, oid, 'connect') order by 1`,
+    [name],
+  );
+  const { rows: objects } = await client.query<{ may: boolean }>(
+    `select has_function_privilege($1, 'pg_catalog.lo_create(oid)', 'execute') as may`,
+    [name],
+  );
+  return [
+    ...rows.map(
+      ({ database }) =>
+        `it can connect to the database ${database} (revoke connect on database ${id(database)} from public)`,
+    ),
+    ...(objects[0]?.may ? ['it can make large objects: run npm run migrate once as a superuser to close that'] : []),
+  ];
+}
+
+export type Added = Readonly<{ granted: Granted; password: string | undefined; notes: readonly string[] }>;
+
+/**
+ * Makes the login of an analyst, or gives one that is there more organizations (then `password` is undefined). `keep` is
+ * called with the password before anything is committed.
+ * @throws AnalystError when the name is taken by another role, or the login may not make roles
+ */
+export async function addAnalyst(
+  client: pg.Client,
+  name: string,
+  reads: Readonly<{ all: boolean; organizationIds: readonly string[] }>,
+  keep: (password: string) => void,
+): Promise<Added> {
+  checkName(name);
+  return transaction(client, async () => {
+    const state = await stateOf(client, name);
+    if (state === 'other') throw new AnalystError(`${name} is a role of this server already, and no analyst's`);
+    const password = state === 'missing' ? makePassword() : undefined;
+    const notes = password === undefined ? [] : await create(client, name, password);
+    await admit(client, name);
+    const answer = await asOperator(client, 'select app.analyst_grant($1, $2, $3, $4) as answer', [
+      name,
+      reads.organizationIds,
+      reads.all,
+      password !== undefined,
+    ]);
+    notes.push(...(await leftOpen(client, name)));
+    if (password !== undefined) keep(password);
+    return { granted: grantAnswer.parse(answer), password, notes };
+  });
+}
+
+export async function listAnalysts(
+  client: pg.Client,
+): Promise<readonly (Analyst & { login: string; gone: boolean })[]> {
+  const analysts = await transaction(client, async () =>
+    listAnswer.parse(await asOperator(client, 'select app.analysts_list() as answer', [])),
+  );
+  const { rows } = await client.query<{ name: string }>(
+    'select rolname as name from pg_roles where rolname = any ($1)',
+    [analysts.map(({ login }) => login)],
+  );
+  return analysts.map((analyst) => ({ ...analyst, gone: !rows.some(({ name }) => name === analyst.login) }));
+}
+
+/** Ends every session of the login, in whatever database. It cannot make new ones: that was taken from it before. */
+async function endSessions(client: pg.Client, name: string): Promise<number> {
+  const ended = new Set<number>();
+  for (const end = Date.now() + END_LIMIT_MS; ; await sleep(20)) {
+    const { rows } = await client.query<{ pid: number }>(
+      'select pid, pg_terminate_backend(pid) from pg_stat_activity where usename = $1',
+      [name],
+    );
+    if (rows.length === 0) return ended.size;
+    for (const { pid } of rows) ended.add(pid);
+    if (Date.now() > end) throw new AnalystError(`${name} reads nothing any more, but its sessions do not end`);
+  }
+}
+
+/**
+ * Takes everything from an analyst, ends its sessions and drops the login. Sent again after it was cut off, it goes on.
+ * @returns how many sessions were ended
+ * @throws AnalystError when there is no such analyst
+ */
+export async function removeAnalyst(client: pg.Client, name: string): Promise<number> {
+  checkName(name);
+  const state = await stateOf(client, name);
+  const { rows } = await client.query<{ superuser: boolean; member: boolean }>(
+    `select rolsuper as superuser from pg_roles where rolname = current_user`,
+  );
+  const known = await transaction(client, async () => {
+    const answer = await asOperator(client, 'select app.analyst_revoke($1) as answer', [name]);
+    // From here on nobody comes in, and who is in sees nothing.
+    if (state === 'analyst') await client.query(`alter role ${id(name)} connection limit 0`);
+    return z.object({ revoked: z.boolean() }).parse(answer).revoked;
+  });
+  if (state !== 'analyst') {
+    if (known) return 0;
+    throw new AnalystError(`there is no analyst ${name}`);
+  }
+  // Only its own role and superusers may end its sessions and drop what it was given.
+  if (!rows[0]?.superuser) await client.query(`grant ${id(name)} to current_user`);
+  await client.query(`set role ${rows[0]?.superuser ? 'none' : id(name)}`);
+  const ended = await endSessions(client, name).finally(() => client.query('reset role'));
+  await transaction(client, async () => {
+    await client.query(`drop owned by ${id(name)}`);
+    await client.query(`drop role ${id(name)}`);
+  });
+  return ended;
+}

@@ -1,0 +1,244 @@
+import { randomBytes } from 'node:crypto';
+import t from 'tap';
+import { migrate } from '../../../engine/db/migrate.ts';
+import { AnalystError, addAnalyst, listAnalysts, removeAnalyst } from '../../../scripts/analyst/logins.ts';
+import { scramVerifier } from '../../../scripts/analyst/password.ts';
+import { analystName, ask, connected, createAnalyst, loginUrl, openReporting } from '../../support/analysts.ts';
+import { createEmptyDatabase } from '../../support/database.ts';
+import { createPlace } from '../../support/fixtures.ts';
+import { refusal, transition } from '../../support/transitions.ts';
+
+const sql = await openReporting(t);
+const acme = await createPlace(sql);
+const beta = await createPlace(sql);
+
+const seen = async (url: string) =>
+  (await ask(url, 'select organization_id from organizations order by 1')).out.trim().split('\n').filter(Boolean);
+const sorted = (...ids: string[]) => [...ids].sort();
+
+t.test('a login reads the organizations that it was given, and more once it is given more', async (test) => {
+  const analyst = await createAnalyst(test, sql, { organizationIds: [acme.organizationId] });
+  test.same(await seen(analyst.url), [acme.organizationId]);
+  const again = await connected(sql.url, (client) =>
+    addAnalyst(client, analyst.name, { all: false, organizationIds: [beta.organizationId] }, () =>
+      test.fail('no new password'),
+    ),
+  );
+  test.match(again, { password: undefined, granted: { all: false } });
+  test.same(again.granted.organizationIds, sorted(acme.organizationId, beta.organizationId));
+  test.same(await seen(analyst.url), sorted(acme.organizationId, beta.organizationId), 'its password is the old one');
+  const repeated = await connected(sql.url, (client) =>
+    addAnalyst(client, analyst.name, { all: false, organizationIds: [beta.organizationId] }, () => {}),
+  );
+  test.same(repeated.granted, again.granted);
+});
+
+t.test('a login for all reads organizations that are made later, and none that is deleted', async (test) => {
+  const analyst = await createAnalyst(test, sql, { all: true });
+  const later = await createPlace(sql);
+  test.ok((await seen(analyst.url)).includes(later.organizationId));
+  await transition(sql.api, 'organization_delete', { p_organization_id: later.organizationId });
+  test.notOk((await seen(analyst.url)).includes(later.organizationId));
+  const left = await ask(
+    analyst.url,
+    `select count(*) from agent_profiles where organization_id = '${later.organizationId}'`,
+  );
+  test.equal(left.out.trim(), '0', 'nor its rows, which are removed later');
+});
+
+t.test('the login is bounded, and its password is known to nobody else', async (test) => {
+  const analyst = await createAnalyst(test, sql, { organizationIds: [acme.organizationId] });
+  const { rows } = await sql.owner.query(
+    `select rolcanlogin, rolsuper, rolcreatedb, rolcreaterole, rolreplication, rolbypassrls, rolconnlimit, rolpassword,
+       (select array_agg(roleid::regrole::text) from pg_auth_members where member = a.oid) as member
+     from pg_authid a where rolname = $1`,
+    [analyst.name],
+  );
+  const { rolpassword: stored, ...role } = rows[0];
+  test.same(role, {
+    rolcanlogin: true,
+    rolsuper: false,
+    rolcreatedb: false,
+    rolcreaterole: false,
+    rolreplication: false,
+    rolbypassrls: false,
+    rolconnlimit: 4,
+    member: ['runner_analyst'],
+  });
+  const salt = Buffer.from(/:(.*?)\$/.exec(stored)?.[1] ?? '', 'base64');
+  test.equal(stored, scramVerifier(analyst.password, salt), 'stored as SCRAM');
+  test.match(analyst.password, /^[\w-]{43}$/);
+  const settings = await ask(
+    analyst.url,
+    [
+      'statement_timeout',
+      'temp_file_limit',
+      'idle_in_transaction_session_timeout',
+      'default_transaction_read_only',
+      'search_path',
+    ]
+      .map((name) => `show ${name};`)
+      .join('\n'),
+  );
+  test.same(settings.out.trim().split('\n'), ['1min', '1GB', '1min', 'on', 'reporting']);
+  test.match(await ask(loginUrl(sql.url, analyst.name, 'wrong'), 'select 1'), { code: /./ });
+});
+
+t.test('more sessions than the login has are refused', async (test) => {
+  const analyst = await createAnalyst(test, sql, { organizationIds: [acme.organizationId] });
+  await connected(analyst.url, () =>
+    connected(analyst.url, () =>
+      connected(analyst.url, () =>
+        connected(analyst.url, async () => {
+          test.match(await ask(analyst.url, 'select 1'), { code: /./, said: /too many connections for role/ });
+        }),
+      ),
+    ),
+  );
+});
+
+t.test('removing ends the sessions of the login, and leaves nothing of it', async (test) => {
+  const name = analystName();
+  const added = await connected(sql.url, (client) =>
+    addAnalyst(client, name, { all: true, organizationIds: [] }, () => {}),
+  );
+  const url = loginUrl(sql.url, name, added.password ?? '');
+  await connected(url, async (session) => {
+    await session.query('begin');
+    test.ok((await session.query('select from organizations')).rowCount);
+    test.equal(await connected(sql.url, (client) => removeAnalyst(client, name)), 1);
+    await test.rejects(session.query('select from organizations'));
+  });
+  test.match(await ask(url, 'select 1'), { code: /./ });
+  test.notOk((await connected(sql.url, listAnalysts)).some(({ login }) => login === name));
+  await test.rejects(
+    connected(sql.url, (client) => removeAnalyst(client, name)),
+    new AnalystError(`there is no analyst ${name}`),
+  );
+});
+
+t.test('a login that somebody dropped by hand passes nothing on to the next one of its name', async (test) => {
+  const name = analystName();
+  await connected(sql.url, (client) => addAnalyst(client, name, { all: true, organizationIds: [] }, () => {}));
+  await sql.owner.query(`drop role ${name}`);
+  test.match(
+    (await connected(sql.url, listAnalysts)).find(({ login }) => login === name),
+    { gone: true },
+  );
+  const added = await connected(sql.url, (client) =>
+    addAnalyst(client, name, { all: false, organizationIds: [beta.organizationId] }, () => {}),
+  );
+  test.teardown(() => connected(sql.url, (client) => removeAnalyst(client, name)));
+  test.same(added.granted, { login: name, all: false, organizationIds: [beta.organizationId] });
+  test.same(await seen(loginUrl(sql.url, name, added.password ?? '')), [beta.organizationId]);
+});
+
+t.test('names of roles that are no analysts, and what is no name, are refused and change nothing', async (test) => {
+  const add = (name: string) =>
+    connected(sql.url, (client) => addAnalyst(client, name, { all: true, organizationIds: [] }, () => {}));
+  for (const name of [
+    'postgres',
+    'runner_owner',
+    'pg_monitor',
+    'public',
+    'A',
+    'a-b',
+    'x"; drop role y',
+    'a'.repeat(64),
+    '',
+  ]) {
+    await test.rejects(add(name), AnalystError, name);
+    await test.rejects(
+      connected(sql.url, (client) => removeAnalyst(client, name)),
+      AnalystError,
+      name,
+    );
+  }
+  const { rows } = await sql.owner.query(`select login from app.analysts where login in ('postgres', 'public')`);
+  test.same(rows, []);
+});
+
+t.test('an organization that is not there makes no login', async (test) => {
+  const name = analystName();
+  await test.rejects(
+    connected(sql.url, (client) =>
+      addAnalyst(client, name, { all: false, organizationIds: ['00000000-0000-4000-8000-000000000000'] }, () => {}),
+    ),
+    { code: 'RN404' },
+  );
+  test.same((await sql.owner.query('select from pg_roles where rolname = $1', [name])).rows, []);
+});
+
+t.test('two that add the same login at once make one', async (test) => {
+  const name = analystName();
+  test.teardown(() => connected(sql.url, (client) => removeAnalyst(client, name)));
+  const add = () =>
+    connected(sql.url, (client) => addAnalyst(client, name, { all: true, organizationIds: [] }, () => {}));
+  const results = await Promise.allSettled([add(), add()]);
+  const made = results.filter((result) => result.status === 'fulfilled' && result.value.password !== undefined);
+  test.equal(made.length, 1);
+});
+
+t.test('the grants of a login are given and taken by operators alone', async (test) => {
+  for (const pool of [sql.api, sql.jobs]) {
+    await test.rejects(pool.query(`select app.analyst_grant('a', '{}', true, false)`), { code: '42501' });
+    await test.rejects(pool.query(`select app.analyst_revoke('a')`), { code: '42501' });
+    await test.rejects(pool.query('select app.analysts_list()'), { code: '42501' });
+  }
+  const given = { p_login: 'someone', p_organization_ids: [acme.organizationId], p_all: false, p_fresh: false };
+  await transition(sql.owner, 'analyst_grant', given);
+  const unknown = { ...given, p_organization_ids: [beta.organizationId, '00000000-0000-4000-8000-000000000000'] };
+  test.match(await refusal(transition(sql.owner, 'analyst_grant', unknown)), {
+    status: 404,
+    code: 'organization_not_found',
+  });
+  const all = await transition(sql.owner, 'analyst_grant', { ...given, p_organization_ids: [], p_all: true });
+  test.same(all, { login: 'someone', all: true, organizationIds: [acme.organizationId] });
+  test.match(await transition(sql.owner, 'analyst_grant', given), { all: true }, 'a grant takes nothing away');
+  test.match(await transition(sql.owner, 'analyst_grant', { ...given, p_fresh: true }), { all: false });
+  const revoked = await Promise.all([0, 1].map(() => transition(sql.owner, 'analyst_revoke', { p_login: 'someone' })));
+  test.same(revoked.map(({ revoked: one }) => one).sort(), [false, true]);
+});
+
+t.test('a login that is no superuser, but owns the database and makes roles, does all of it', async (test) => {
+  const database = await createEmptyDatabase(test);
+  const operator = `operator_${randomBytes(6).toString('hex')}`;
+  await database.owner.query(`create role ${operator} login createrole password 'x'`);
+  test.teardown(async () => {
+    await sql.owner.query(`drop role ${operator}`);
+  });
+  const url = loginUrl(database.url, operator, 'x');
+  // The roles are those of the cluster, which a superuser made: it has to be a member, and to hand one of them on.
+  for (const role of ['owner', 'scoped', 'global', 'report', 'api', 'jobs', 'admin']) {
+    await database.owner.query(`grant runner_${role} to ${operator} with admin option`);
+  }
+  await database.owner.query(`grant runner_analyst to ${operator} with admin option`);
+  await database.owner.query(`alter database ${database.name} owner to ${operator}`);
+  await database.owner.query('create extension pg_trgm; create extension btree_gin');
+  test.teardown(() => database.owner.query(`reassign owned by ${operator} to current_user; drop owned by ${operator}`));
+  const told: string[] = [];
+  await migrate(url, { log: (line) => told.push(line) });
+  test.notOk(
+    told.some((line) => line.startsWith('left open')),
+    'what is its to close is closed',
+  );
+
+  const name = analystName();
+  const added = await connected(url, (client) =>
+    addAnalyst(client, name, { all: true, organizationIds: [] }, () => {}),
+  );
+  test.ok(
+    added.notes.some((note) => note.startsWith('temp_file_limit')),
+    'what only superusers set is told',
+  );
+  test.ok(added.notes.some((note) => note.includes('large objects')));
+  const analyst = loginUrl(database.url, name, added.password ?? '');
+  await connected(analyst, async (session) => {
+    test.equal((await session.query('select from runs')).rowCount, 0);
+    await test.rejects(session.query('create temp table t ()'), { code: /42501|25006/ });
+    const ended = await connected(url, (client) => removeAnalyst(client, name));
+    test.equal(ended, 1);
+    await test.rejects(session.query('select'));
+  });
+  test.same((await sql.owner.query('select from pg_roles where rolname = $1', [name])).rows, []);
+});
