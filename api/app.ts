@@ -8,6 +8,7 @@ import { createResponder } from './http/respond.ts';
 import { securityHeaders } from './http/security_headers.ts';
 import { agentEndpoints } from './routes/agent/index.ts';
 import { agentProfileEndpoints } from './routes/agent_profiles.ts';
+import { auditEndpoints } from './routes/audit.ts';
 import { chatAttachmentEndpoints } from './routes/chat_attachments.ts';
 import { chatEndpoints } from './routes/chats.ts';
 import { contextEndpoints } from './routes/context.ts';
@@ -31,6 +32,7 @@ export function apiEndpoints(): readonly Endpoint[] {
     ...onboardingSourceEndpoints(),
     ...organizationEndpoints(),
     ...organizationMemberEndpoints(),
+    ...auditEndpoints(),
     ...agentProfileEndpoints(),
     ...taskEndpoints(),
     ...runEndpoints(),

@@ -3,9 +3,11 @@ import type { Logger } from 'pino';
 import type { DatabaseTransactionConnection } from 'slonik';
 import { z } from 'zod';
 import type { Queries } from '../../engine/db/call.ts';
+import type { Decision } from '../../engine/db/decision.ts';
 import type { Services } from '../services.ts';
 import type { StreamedBody } from './body.ts';
 import type { Audience, CallerOf } from './caller.ts';
+import type { DecisionDefinition } from './decision.ts';
 import type { Pagination } from './pagination.ts';
 import { requireStrict } from './strictness.ts';
 import type { Tag } from './tags.ts';
@@ -58,6 +60,8 @@ export type Context<
   headers: Parsed<H>;
   body: B;
   caller: CallerOf<A>;
+  /** The entry that this call leaves in the audit log: for `call`, with the transition that carries the decision out. */
+  decision: Decision | undefined;
   /** The pool, or the transaction of the call when it carries an `Idempotency-Key`. */
   db: Transaction;
   services: Services;
@@ -115,6 +119,8 @@ export type Definition<
   /** `none`: subjects of JWTs need not be members of `{organizationId}` (it is only being made). */
   membership?: 'none';
   example?: Readonly<{ body?: unknown; data?: unknown }>;
+  /** Owners alone: the call is a decision, and its handler hands `decision` on to `call`. */
+  decision?: DecisionDefinition<Parsed<P>, BodyOf<B>>;
   handler(context: Context<A, P, Q, H, BodyOf<B>>): Promise<Result<R>> | Result<R>;
 }>;
 

@@ -7,6 +7,7 @@ import { type InternalAuthentication, internalAuthentication } from './auth/inte
 import { checkMembership, ownerAuthentication } from './auth/owner.ts';
 import { checkStreamType, openStreamedBody, readJson } from './body.ts';
 import type { Caller } from './caller.ts';
+import { decisionOf } from './decision.ts';
 import { takesIdempotencyKey } from './declared_errors.ts';
 import { type Context, type Endpoint, isStream, type JsonAnswer, type StreamBody } from './endpoint.ts';
 import { retryTransient, validationFailed } from './errors.ts';
@@ -149,6 +150,7 @@ function createHandler(endpoint: Endpoint, services: Services, authentication: A
       headers: admitted.headers,
       body: admitted.body,
       caller: admitted.caller,
+      decision: decisionOf(endpoint.decision, { ...admitted, requestId: state.requestId }),
       db: services.db,
       services,
       get log() {

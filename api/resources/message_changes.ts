@@ -49,3 +49,9 @@ export const newMessageSchema = z
 export const postedSchema = z
   .object({ userMessage: messageSchema, assistantMessage: messageSchema })
   .meta({ id: 'PostedMessage' });
+
+/** What a message decides of notes and approvals, for the audit log; undefined: nothing, and words are no decision. */
+export function approvalsIn(body: z.output<typeof newMessageSchema>, { chatId }: Readonly<{ chatId: string }>) {
+  const approvals = (body.answers ?? []).filter((answer) => 'approved' in answer);
+  return approvals.length > 0 ? { chatId, approvals } : undefined;
+}

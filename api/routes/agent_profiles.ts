@@ -62,10 +62,11 @@ export function agentProfileEndpoints(): readonly Endpoint[] {
         body: { key: 'growth', name: 'Growth', kind: 'department', department: 'growth' },
         data: agentProfileExample,
       },
-      async handler({ db, params: { organizationId }, body }) {
+      decision: { action: 'agent_profile.create', subject: 'agent_profile', id: ['agent_profile', 'id'] },
+      async handler({ db, params: { organizationId }, body, decision }) {
         requireProfileUris(organizationId, body);
         const args = { p_organization_id: organizationId, p_fields: json(body) };
-        return (await call(db, 'agent_profile_create', args, agentProfileAnswer)).agent_profile;
+        return (await call(db, 'agent_profile_create', args, agentProfileAnswer, decision)).agent_profile;
       },
     }),
     endpoint({
@@ -95,10 +96,11 @@ export function agentProfileEndpoints(): readonly Endpoint[] {
       response: { data: agentProfileSchema },
       errors: [notFound, keyInUse],
       example: { body: { status: 'disabled' }, data: { ...agentProfileExample, status: 'disabled' } },
-      async handler({ db, params: { organizationId, id }, body, notify }) {
+      decision: { action: 'agent_profile.update', subject: 'agent_profile', id: ['agent_profile', 'id'] },
+      async handler({ db, params: { organizationId, id }, body, notify, decision }) {
         requireProfileUris(organizationId, body);
         const args = { p_organization_id: organizationId, p_agent_profile_id: id, p_patch: json(body) };
-        const answer = await call(db, 'agent_profile_update', args, agentProfileChangedAnswer);
+        const answer = await call(db, 'agent_profile_update', args, agentProfileChangedAnswer, decision);
         // Enabled, or with a higher limit, it opens for waiting workers; disabled, it gives its capacity to others.
         notify(PULL_CHANNEL);
         for (const chatId of answer.chatIds) notify(CHAT_CHANNEL, chatPayload(organizationId, chatId));
@@ -118,9 +120,10 @@ export function agentProfileEndpoints(): readonly Endpoint[] {
       response: { data: agentProfileSchema },
       errors: [notFound],
       example: { data: { ...agentProfileExample, status: 'disabled' } },
-      async handler({ db, params, notify }) {
+      decision: { action: 'agent_profile.delete', subject: 'agent_profile', id: ['agent_profile', 'id'] },
+      async handler({ db, params, notify, decision }) {
         const args = { p_organization_id: params.organizationId, p_agent_profile_id: params.id };
-        const answer = await call(db, 'agent_profile_delete', args, agentProfileChangedAnswer);
+        const answer = await call(db, 'agent_profile_delete', args, agentProfileChangedAnswer, decision);
         notify(PULL_CHANNEL);
         for (const chatId of answer.chatIds) notify(CHAT_CHANNEL, chatPayload(params.organizationId, chatId));
         return answer.agent_profile;
@@ -167,13 +170,14 @@ export function agentProfileEndpoints(): readonly Endpoint[] {
           disabledProfileIds: [],
         },
       },
-      async handler({ db, params, body, notify }) {
+      decision: { action: 'agent_profile.provision', subject: 'organization' },
+      async handler({ db, params, body, notify, decision }) {
         const args = {
           p_organization_id: params.organizationId,
           p_departments: textArray(body.departments),
           p_revision: body.revision,
         };
-        const answer = await call(db, 'agent_profiles_provision', args, provisionedAnswer);
+        const answer = await call(db, 'agent_profiles_provision', args, provisionedAnswer, decision);
         notify(PULL_CHANNEL);
         return answer;
       },

@@ -89,14 +89,15 @@ export function humanInboxEndpoints(): readonly Endpoint[] {
       response: { data: inboxItemSchema },
       errors: [notFound, notOpen],
       example: { body: { response: 'prices-2026.csv' }, data: answered },
-      async handler({ db, params, body, notify }) {
+      decision: { action: 'inbox_item.respond', subject: 'inbox_item', id: ['item', 'id'] },
+      async handler({ db, params, body, notify, decision }) {
         const args = {
           p_organization_id: params.organizationId,
           p_inbox_item_id: params.inboxItemId,
           p_response: body.response,
           p_note: body.note,
         };
-        const { item } = await call(db, 'human_inbox_respond', args, inboxItemAnswer);
+        const { item } = await call(db, 'human_inbox_respond', args, inboxItemAnswer, decision);
         notify(PULL_CHANNEL);
         return item;
       },
@@ -112,9 +113,10 @@ export function humanInboxEndpoints(): readonly Endpoint[] {
       params,
       response: { data: inboxItemSchema },
       errors: [notFound, notOpen],
-      async handler({ db, params }) {
+      decision: { action: 'inbox_item.acknowledge', subject: 'inbox_item', id: ['item', 'id'] },
+      async handler({ db, params, decision }) {
         const args = { p_organization_id: params.organizationId, p_inbox_item_id: params.inboxItemId };
-        return (await call(db, 'human_inbox_acknowledge', args, inboxItemAnswer)).item;
+        return (await call(db, 'human_inbox_acknowledge', args, inboxItemAnswer, decision)).item;
       },
     }),
   ];

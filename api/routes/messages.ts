@@ -12,7 +12,7 @@ import {
   messageSchema,
   userMessageExample,
 } from '../resources/message.ts';
-import { newMessageSchema, postedSchema } from '../resources/message_changes.ts';
+import { approvalsIn, newMessageSchema, postedSchema } from '../resources/message_changes.ts';
 import { getMessage, listMessages, messageListQuery } from '../resources/message_list.ts';
 
 const chatParams = { ...organizationParams, chatId: uuid.describe('The chat.') };
@@ -64,14 +64,20 @@ export function messageEndpoints(): readonly Endpoint[] {
         },
         data: { userMessage: userMessageExample, assistantMessage: assistantMessageExample },
       },
-      async handler({ db, params: { organizationId, chatId }, body, caller, notify }) {
+      decision: {
+        action: 'approval.decide',
+        subject: 'message',
+        id: ['userMessage', 'id'],
+        arguments: approvalsIn,
+      },
+      async handler({ db, params: { organizationId, chatId }, body, caller, notify, decision }) {
         const args = {
           p_organization_id: organizationId,
           p_chat_id: chatId,
           p_body: json(body),
           p_actor: actorOf(caller),
         };
-        const messages = await call(db, 'message_create', args, posted);
+        const messages = await call(db, 'message_create', args, posted, decision);
         notify(PULL_CHANNEL);
         notify(CHAT_CHANNEL, chatPayload(organizationId, chatId));
         return messages;

@@ -48,11 +48,12 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       response: { status: 201, data: onboardingSchema },
       errors: [{ status: 409, code: 'request_failed', when: 'the slug is in use' }],
       example: { body: { name: 'North Light Ltd', website: 'https://north-light.example/' }, data: onboardingExample },
-      async handler({ db, body, caller }) {
+      decision: { action: 'onboarding.create', subject: 'onboarding', id: ['onboarding', 'organization_id'] },
+      async handler({ db, body, caller, decision }) {
         const made =
           'slug' in body ? body : { timezone: 'UTC', ...body, departments: DEPARTMENTS, slugBase: slugOf(body.name) };
         const args = { p_fields: json(made), p_subject: caller.subject };
-        return (await call(db, 'onboarding_create', args, onboardingAnswer)).onboarding;
+        return (await call(db, 'onboarding_create', args, onboardingAnswer, decision)).onboarding;
       },
     }),
     endpoint({
@@ -82,9 +83,10 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       response: { data: onboardingSchema },
       errors: [missing, notPermitted],
       example: { data: { ...onboardingExample, status: 'discarded', generation: 2 } },
-      async handler({ db, params }) {
+      decision: { action: 'onboarding.discard', subject: 'onboarding' },
+      async handler({ db, params, decision }) {
         const args = { p_organization_id: params.organizationId };
-        return (await call(db, 'onboarding_discard', args, onboardingAnswer)).onboarding;
+        return (await call(db, 'onboarding_discard', args, onboardingAnswer, decision)).onboarding;
       },
     }),
     endpoint({
@@ -107,13 +109,14 @@ export function onboardingEndpoints(): readonly Endpoint[] {
           setup: { ...onboardingExample.setup, summary: 'Lamps, made to order' },
         },
       },
-      async handler({ db, services, log, params, body: { expectedGeneration, ...patch } }) {
+      decision: { action: 'onboarding.setup', subject: 'onboarding' },
+      async handler({ db, services, log, params, body: { expectedGeneration, ...patch }, decision }) {
         const args = {
           p_organization_id: params.organizationId,
           p_expected_generation: expectedGeneration,
           p_patch: json(patch),
         };
-        const { onboarding, removedKeys } = await call(db, 'onboarding_setup_update', args, removalAnswer);
+        const { onboarding, removedKeys } = await call(db, 'onboarding_setup_update', args, removalAnswer, decision);
         await deleteStored(services.storage, removedKeys, log);
         return onboarding;
       },
@@ -137,7 +140,8 @@ export function onboardingEndpoints(): readonly Endpoint[] {
           integrations: [{ integrationKey: 'crm', disposition: 'connect_later', departments: ['growth'] }],
         },
       },
-      async handler({ db, params, body }) {
+      decision: { action: 'onboarding.disposition', subject: 'onboarding' },
+      async handler({ db, params, body, decision }) {
         const args = {
           p_organization_id: params.organizationId,
           p_expected_generation: body.expectedGeneration,
@@ -145,7 +149,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
           p_disposition: body.disposition,
           p_departments: json(body.departments),
         };
-        return (await call(db, 'onboarding_disposition_put', args, onboardingAnswer)).onboarding;
+        return (await call(db, 'onboarding_disposition_put', args, onboardingAnswer, decision)).onboarding;
       },
     }),
     endpoint({
@@ -165,9 +169,10 @@ export function onboardingEndpoints(): readonly Endpoint[] {
         noCatalog,
       ],
       example: { data: { ...onboardingExample, status: 'researching', generation: 2 } },
-      async handler({ db, params, notify }) {
+      decision: { action: 'onboarding.start', subject: 'onboarding' },
+      async handler({ db, params, notify, decision }) {
         const args = { p_organization_id: params.organizationId };
-        const { onboarding } = await call(db, 'onboarding_start', args, onboardingAnswer);
+        const { onboarding } = await call(db, 'onboarding_start', args, onboardingAnswer, decision);
         notify(PULL_CHANNEL);
         return onboarding;
       },
@@ -187,9 +192,10 @@ export function onboardingEndpoints(): readonly Endpoint[] {
         body: { expectedGeneration: 3 },
         data: { ...onboardingExample, status: 'researching', generation: 4 },
       },
-      async handler({ db, params, body }) {
+      decision: { action: 'onboarding.retry', subject: 'onboarding' },
+      async handler({ db, params, body, decision }) {
         const args = { p_organization_id: params.organizationId, p_expected_generation: body.expectedGeneration };
-        return (await call(db, 'onboarding_research_retry', args, onboardingAnswer)).onboarding;
+        return (await call(db, 'onboarding_research_retry', args, onboardingAnswer, decision)).onboarding;
       },
     }),
     endpoint({
@@ -216,8 +222,9 @@ export function onboardingEndpoints(): readonly Endpoint[] {
         body: { reviewSha256: sha256 },
         data: { ...reviewed, status: 'completed', generation: 5 },
       },
-      async handler({ db, services, params: { organizationId }, body, signal, notify }) {
-        const complete = (documents: unknown) =>
+      decision: { action: 'onboarding.complete', subject: 'onboarding' },
+      async handler({ db, services, params: { organizationId }, body, signal, notify, decision }) {
+        const complete = (documents: unknown, confirmed?: typeof decision) =>
           call(
             db,
             'onboarding_complete',
@@ -228,10 +235,11 @@ export function onboardingEndpoints(): readonly Endpoint[] {
               p_documents: json(documents),
             },
             onboardingAnswer,
+            confirmed,
           );
         const seen = (await complete(null)).onboarding;
         const documents = await storeReviewed(db, services.storage, seen, signal);
-        const { onboarding } = await complete(documents);
+        const { onboarding } = await complete(documents, decision);
         notify(PULL_CHANNEL);
         return onboarding;
       },

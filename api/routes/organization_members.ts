@@ -53,9 +53,10 @@ export function organizationMemberEndpoints(): readonly Endpoint[] {
       response: { data: memberSchema },
       errors: [lastOwner],
       example: { body: { role: 'viewer' }, data: memberExample },
-      async handler({ db, params, body }) {
+      decision: { action: 'member.put', subject: 'member', id: ['member', 'subject'] },
+      async handler({ db, params, body, decision }) {
         const args = { p_organization_id: params.organizationId, p_subject: params.sub, p_role: body.role };
-        return (await call(db, 'organization_member_put', args, memberAnswer)).member;
+        return (await call(db, 'organization_member_put', args, memberAnswer, decision)).member;
       },
     }),
     endpoint({
@@ -70,9 +71,10 @@ export function organizationMemberEndpoints(): readonly Endpoint[] {
       response: { data: memberSchema },
       errors: [notFound, lastOwner],
       example: { data: memberExample },
-      async handler({ db, params }) {
+      decision: { action: 'member.delete', subject: 'member', id: ['member', 'subject'] },
+      async handler({ db, params, decision }) {
         const args = { p_organization_id: params.organizationId, p_subject: params.sub };
-        return (await call(db, 'organization_member_delete', args, memberAnswer)).member;
+        return (await call(db, 'organization_member_delete', args, memberAnswer, decision)).member;
       },
     }),
   ];

@@ -69,10 +69,11 @@ export function organizationEndpoints(): readonly Endpoint[] {
       response: { status: 201, data: organizationSchema },
       errors: [suspension, slugInUse, { status: 409, code: 'state_conflict', when: 'the id is in use' }],
       example: { body: { slug: 'north-light', name: 'North Light Ltd' }, data: organizationExample },
-      async handler({ db, params: { organizationId }, body, caller }) {
+      decision: { action: 'organization.create', subject: 'organization' },
+      async handler({ db, params: { organizationId }, body, caller, decision }) {
         requireOrganizationUris(organizationId, body);
         const args = { p_organization_id: organizationId, p_fields: json(body), p_subject: caller.subject };
-        return (await call(db, 'organization_create', args, organizationAnswer)).organization;
+        return (await call(db, 'organization_create', args, organizationAnswer, decision)).organization;
       },
     }),
     endpoint({
@@ -97,10 +98,11 @@ export function organizationEndpoints(): readonly Endpoint[] {
         },
       ],
       example: { body: { config: { limits: { maxConcurrentRuns: 10 } } }, data: organizationExample },
-      async handler({ db, params: { organizationId }, body, caller, notify }) {
+      decision: { action: 'organization.update', subject: 'organization' },
+      async handler({ db, params: { organizationId }, body, caller, notify, decision }) {
         requireOrganizationUris(organizationId, body);
         const args = { p_organization_id: organizationId, p_patch: json(body), p_platform: caller.platform };
-        const { organization } = await call(db, 'organization_update', args, organizationAnswer);
+        const { organization } = await call(db, 'organization_update', args, organizationAnswer, decision);
         // A raised limit or a lifted suspension opens it for waiting workers.
         notify(PULL_CHANNEL);
         return organization;
@@ -118,9 +120,10 @@ export function organizationEndpoints(): readonly Endpoint[] {
       params: organizationParams,
       response: { data: organizationSchema },
       example: { data: organizationExample },
-      async handler({ db, params }) {
+      decision: { action: 'organization.delete', subject: 'organization' },
+      async handler({ db, params, decision }) {
         const args = { p_organization_id: params.organizationId };
-        return (await call(db, 'organization_delete', args, organizationAnswer)).organization;
+        return (await call(db, 'organization_delete', args, organizationAnswer, decision)).organization;
       },
     }),
     endpoint({
@@ -139,13 +142,18 @@ export function organizationEndpoints(): readonly Endpoint[] {
         body: { stopped: false },
         data: { organization: organizationExample, publishedRunRequests: 3 },
       },
-      async handler({ db, params, body, caller, notify }) {
+      decision: {
+        action: ({ stopped }) => (stopped ? 'dispatch.stop' : 'dispatch.resume'),
+        subject: 'organization',
+        arguments: () => ({}),
+      },
+      async handler({ db, params, body, caller, notify, decision }) {
         const args = {
           p_organization_id: params.organizationId,
           p_stopped: body.stopped,
           p_actor: actorOf(caller),
         };
-        const answer = await call(db, 'work_dispatch_set', args, workDispatchAnswer);
+        const answer = await call(db, 'work_dispatch_set', args, workDispatchAnswer, decision);
         if (answer.publishedRunRequests > 0) notify(PULL_CHANNEL);
         return answer;
       },

@@ -46,9 +46,10 @@ export function taskEndpoints(): readonly Endpoint[] {
         { status: 409, code: 'state_conflict', when: 'the parent takes no tasks, a limit is reached, or a circle' },
       ],
       example: { body: newTaskExample },
-      async handler({ db, params, body, caller, notify }) {
+      decision: { action: 'task.create', subject: 'task', id: ['task', 'id'] },
+      async handler({ db, params, body, caller, notify, decision }) {
         const args = { p_organization_id: params.organizationId, p_task: json(body), p_actor: actorOf(caller) };
-        const { task } = await call(db, 'task_create', args, taskAnswer);
+        const { task } = await call(db, 'task_create', args, taskAnswer, decision);
         notify(PULL_CHANNEL);
         return task;
       },
@@ -104,13 +105,14 @@ export function taskEndpoints(): readonly Endpoint[] {
       params: { organizationId, taskRef },
       response: { data: taskSchema },
       errors: [notFound, { status: 409, code: 'state_conflict', when: 'the task is completed or failed' }],
-      async handler({ db, params, caller, notify }) {
+      decision: { action: 'task.cancel', subject: 'task', id: ['task', 'id'] },
+      async handler({ db, params, caller, notify, decision }) {
         const args = {
           p_organization_id: params.organizationId,
           p_task_ref: params.taskRef,
           p_actor: actorOf(caller),
         };
-        const { task } = await call(db, 'task_cancel', args, taskAnswer);
+        const { task } = await call(db, 'task_cancel', args, taskAnswer, decision);
         notify(PULL_CHANNEL);
         return task;
       },
@@ -130,13 +132,14 @@ export function taskEndpoints(): readonly Endpoint[] {
         notFound,
         { status: 409, code: 'state_conflict', when: 'nothing failed here, or a person cancelled it or a parent' },
       ],
-      async handler({ db, params, caller, notify }) {
+      decision: { action: 'task.retry', subject: 'task', id: ['task', 'id'] },
+      async handler({ db, params, caller, notify, decision }) {
         const args = {
           p_organization_id: params.organizationId,
           p_task_ref: params.taskRef,
           p_actor: actorOf(caller),
         };
-        const { task } = await call(db, 'task_retry', args, taskAnswer);
+        const { task } = await call(db, 'task_retry', args, taskAnswer, decision);
         notify(PULL_CHANNEL);
         return task;
       },

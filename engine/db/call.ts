@@ -1,10 +1,12 @@
 import { type CommonQueryMethods, type ListSqlToken, type SerializableValue, sql, type ValueExpression } from 'slonik';
 import { z } from 'zod';
+import { appendEntry, type Decision } from './decision.ts';
 import { Problem, problemSchema } from './problem.ts';
 
 export type Queries = Pick<CommonQueryMethods, 'one' | 'maybeOne' | 'any' | 'many' | 'query'>;
 
 const refusal = z.object({ problem: problemSchema });
+const answerRow = z.object({ result: z.unknown() });
 
 /** A jsonb argument. */
 export function json(value: unknown) {
@@ -25,7 +27,8 @@ export type Argument = ValueExpression | ListSqlToken | undefined;
 
 /**
  * One transition in one round trip: `select app.<name>(p_a => $1, …)`, whose jsonb result is parsed by `schema`.
- * `undefined` and `null` both go as null.
+ * `undefined` and `null` both go as null. With a decision, its entry in the audit log goes with it: in the same statement, so
+ * that there is never one without the other; where the transition raises, nothing was decided.
  * @throws Problem when the function refuses, by `app.fail` (mapped where errors are mapped) or by `{problem}`.
  */
 export async function call<S extends z.ZodType>(
@@ -33,14 +36,19 @@ export async function call<S extends z.ZodType>(
   name: string,
   args: Readonly<Record<string, Argument>>,
   schema: S,
+  decision?: Decision,
 ): Promise<z.output<S>> {
   const list = Object.entries(args).map(
     ([key, value]) => sql.fragment`${sql.identifier([key])} => ${(value ?? null) as ValueExpression}`,
   );
+  const transition = sql.fragment`select ${sql.identifier(['app', name])}(${list.length > 0 ? sql.join(list, sql.fragment`, `) : sql.fragment``}) as result`;
   const row = await queries.one(
-    sql.type(
-      z.object({ result: z.unknown() }),
-    )`select ${sql.identifier(['app', name])}(${list.length > 0 ? sql.join(list, sql.fragment`, `) : sql.fragment``}) as result`,
+    decision
+      ? sql.type(answerRow)`
+          with answer as materialized (${transition})
+          select answer.result, ${appendEntry(decision, sql.fragment`answer.result`)} as entry
+          from answer`
+      : sql.type(answerRow)`${transition}`,
   );
   const refused = refusal.safeParse(row.result);
   if (refused.success) {

@@ -1,0 +1,34 @@
+import { type FragmentSqlToken, type SerializableValue, sql } from 'slonik';
+
+/** A person's decision, as the audit log keeps it. */
+export type Decision = Readonly<{
+  /** Undefined: what `id` names, for an organization that is only being made. */
+  organizationId: string | undefined;
+  actorKind: 'owner' | 'operator';
+  /** The subject of the token, or how the caller was let in. Never a secret. */
+  actor: string;
+  /** `noun.verb`. */
+  action: string;
+  /** What kind of thing is decided about. */
+  subject: string;
+  /** Where the transition's answer names it; undefined: it is the organization. */
+  id: readonly string[] | undefined;
+  /** What the call said; the database cuts it and leaves out secrets. */
+  arguments: Readonly<Record<string, unknown>>;
+  requestId: string;
+}>;
+
+/** `app.audit_append(…)` over `answer`, the expression of the transition's answer: it is evaluated after that. */
+export function appendEntry(decision: Decision, answer: FragmentSqlToken): FragmentSqlToken {
+  const { organizationId, id } = decision;
+  const named = id ? sql.fragment`${answer} #>> ${sql.array([...id], 'text')}` : undefined;
+  const organization =
+    organizationId === undefined
+      ? sql.fragment`(${named ?? sql.fragment`null`})::uuid`
+      : sql.fragment`${organizationId}::uuid`;
+  return sql.fragment`app.audit_append(
+    p_organization_id => ${organization}, p_actor_kind => ${decision.actorKind}, p_actor => ${decision.actor},
+    p_action => ${decision.action}, p_subject_kind => ${decision.subject},
+    p_subject_id => ${named ?? sql.fragment`${organization}::text`}, p_arguments => ${sql.jsonb(decision.arguments as SerializableValue)}, p_answer => ${answer},
+    p_request_id => ${decision.requestId})`;
+}

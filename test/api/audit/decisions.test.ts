@@ -1,0 +1,370 @@
+import { randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
+import t from 'tap';
+import { apiEndpoints } from '../../../api/app.ts';
+import type { AuditEntry } from '../../../api/resources/audit_entry.ts';
+import type { Chat } from '../../../api/resources/chat.ts';
+import { publishBuiltinCatalog } from '../../../engine/catalog/index.ts';
+import { expectSuccess, sqlOf } from '../../support/api_fixtures.ts';
+import { startTestApp } from '../../support/app.ts';
+import { auditEntries } from '../../support/audit_fixtures.ts';
+import { createChat, createChatPlace, exchange } from '../../support/chat_fixtures.ts';
+import { createPlace, createTask, failRun, type Place, runNew, setWorkDispatch } from '../../support/fixtures.ts';
+import { createItem } from '../../support/inbox_fixtures.ts';
+import { startIssuer } from '../../support/jwt.ts';
+import { type Onboarding, onboardingIn, read } from '../../support/onboarding_fixtures.ts';
+import { makeOrganization } from '../../support/owner_api.ts';
+import { transition } from '../../support/transitions.ts';
+
+const issuer = await startIssuer(t);
+const app = await startTestApp(t, { config: { ownerAuth: issuer.ownerAuth } });
+const sql = sqlOf(app);
+await publishBuiltinCatalog(app.services.db);
+const anna = app.owner.as(await issuer.token('anna'));
+/** The same database behind a loopback port without authentication: a platform operator. */
+const { owner: operator } = await startTestApp(t, { database: app.database });
+
+type Made = Readonly<{ organizationId: string; path: string; body?: unknown; entry: Record<string, unknown> }>;
+
+const memberOf = (organizationId: string, subject = 'anna', role = 'owner') =>
+  transition(sql.api, 'organization_member_put', {
+    p_organization_id: organizationId,
+    p_subject: subject,
+    p_role: role,
+  });
+
+async function place(): Promise<Place & { base: string }> {
+  const made = await createPlace(sql);
+  await memberOf(made.organizationId);
+  return { ...made, base: `/organizations/${made.organizationId}` };
+}
+
+/** An onboarding whose sources are stored, as its completion looks at them. */
+async function onboarded(status: string): Promise<Onboarding & { base: string }> {
+  const onboarding = await onboardingIn(sql, status);
+  const organizationId = onboarding.organization_id;
+  await memberOf(organizationId);
+  const { rows } = await sql.owner.query<{ storage_key: string }>(
+    'select storage_key from app.context_sources where organization_id = $1',
+    [organizationId],
+  );
+  for (const { storage_key: key } of rows) await app.services.storage.put(key, Readable.from([Buffer.from('plan')]));
+  return { ...(await read(sql, { organizationId })), base: `/organizations/${organizationId}/onboarding` };
+}
+
+async function item(kind: string): Promise<{ organizationId: string; base: string; id: string }> {
+  const at = await place();
+  const task = await createTask(sql, at);
+  const { id } = await createItem(sql.api, at, task.id, { kind });
+  return { ...at, id, base: `${at.base}/human-inbox/${id}` };
+}
+
+/** A call of each decision, ready to be made, and what its entry says. */
+const decisions: Readonly<Record<string, () => Promise<Made>>> = {
+  async createOrganization() {
+    const organizationId = randomUUID();
+    const body = { slug: `o-${organizationId}`, name: 'Acme' };
+    const entry = {
+      action: 'organization.create',
+      subject_kind: 'organization',
+      subject_id: organizationId,
+      arguments: body,
+    };
+    return { organizationId, path: `/organizations/${organizationId}`, body, entry };
+  },
+  async updateOrganization() {
+    const { organizationId, base: path } = await place();
+    const body = { name: 'Northern Light' };
+    const entry = { action: 'organization.update', subject_id: organizationId, arguments: body };
+    return { organizationId, path: path.toUpperCase().replace('/ORGANIZATIONS', '/organizations'), body, entry };
+  },
+  async deleteOrganization() {
+    const { organizationId, base: path } = await place();
+    return { organizationId, path, entry: { action: 'organization.delete', subject_id: organizationId } };
+  },
+  async setWorkDispatch() {
+    const { organizationId, base } = await place();
+    const entry = { action: 'dispatch.stop', subject_kind: 'organization', subject_id: organizationId, arguments: {} };
+    return { organizationId, path: `${base}/work-dispatch`, body: { stopped: true }, entry };
+  },
+  async putMember() {
+    const { organizationId, base } = await place();
+    const entry = {
+      action: 'member.put',
+      subject_kind: 'member',
+      subject_id: 'a|b',
+      arguments: { sub: 'a|b', role: 'viewer' },
+    };
+    return { organizationId, path: `${base}/members/a%7Cb`, body: { role: 'viewer' }, entry };
+  },
+  async deleteMember() {
+    const { organizationId, base } = await place();
+    await memberOf(organizationId, 'vic', 'viewer');
+    const entry = { action: 'member.delete', subject_kind: 'member', subject_id: 'vic' };
+    return { organizationId, path: `${base}/members/vic`, entry };
+  },
+  async createAgentProfile() {
+    const { organizationId, base } = await place();
+    const body = { key: 'growth', name: 'Growth', kind: 'department', department: 'growth' };
+    const entry = {
+      action: 'agent_profile.create',
+      subject_kind: 'agent_profile',
+      subject_id: String,
+      arguments: body,
+    };
+    return { organizationId, path: `${base}/agent-profiles`, body, entry };
+  },
+  async updateAgentProfile() {
+    const { organizationId, base, profileId } = await place();
+    const body = { status: 'disabled' };
+    const entry = { action: 'agent_profile.update', subject_id: profileId, arguments: { id: profileId, ...body } };
+    return { organizationId, path: `${base}/agent-profiles/${profileId}`, body, entry };
+  },
+  async deleteAgentProfile() {
+    const { organizationId, base, profileId } = await place();
+    const entry = { action: 'agent_profile.delete', subject_id: profileId };
+    return { organizationId, path: `${base}/agent-profiles/${profileId}`, entry };
+  },
+  async provisionAgentProfiles() {
+    const { organizationId, base } = await place();
+    const body = { departments: ['growth'] };
+    const entry = {
+      action: 'agent_profile.provision',
+      subject_kind: 'organization',
+      subject_id: organizationId,
+      arguments: body,
+    };
+    return { organizationId, path: `${base}/agent-profiles/provision`, body, entry };
+  },
+  async createTask() {
+    const { organizationId, base, profileId } = await place();
+    const body = { title: 'A task', ownerAgentProfileId: profileId, spec: { objective: 'Do it' } };
+    const entry = { action: 'task.create', subject_kind: 'task', subject_id: String, arguments: body };
+    return { organizationId, path: `${base}/tasks`, body, entry };
+  },
+  async cancelTask() {
+    const at = await place();
+    const { id, identifier_number: number } = await createTask(sql, at);
+    const entry = {
+      action: 'task.cancel',
+      subject_kind: 'task',
+      subject_id: id,
+      arguments: { taskRef: `T-${number}` },
+    };
+    return { organizationId: at.organizationId, path: `${at.base}/tasks/T-${number}/cancel`, entry };
+  },
+  async retryTask() {
+    const at = await place();
+    const run = await runNew(sql, at);
+    await failRun(sql.api, run, { retryable: false });
+    const entry = { action: 'task.retry', subject_kind: 'task', subject_id: run.taskId };
+    return { organizationId: at.organizationId, path: `${at.base}/tasks/${run.taskId}/retry`, entry };
+  },
+  async respondToHumanInboxItem() {
+    const { organizationId, base, id } = await item('question');
+    const body = { response: 'prices.csv' };
+    const entry = { action: 'inbox_item.respond', subject_kind: 'inbox_item', subject_id: id, arguments: body };
+    return { organizationId, path: `${base}/respond`, body, entry };
+  },
+  async acknowledgeHumanInboxItem() {
+    const { organizationId, base, id } = await item('notification');
+    return { organizationId, path: `${base}/acknowledge`, entry: { action: 'inbox_item.acknowledge', subject_id: id } };
+  },
+  async createOnboarding() {
+    const body = { name: 'Acme', timezone: 'UTC' };
+    return {
+      organizationId: '',
+      path: '/organization-onboardings',
+      body,
+      entry: { action: 'onboarding.create', arguments: body },
+    };
+  },
+  async updateOnboardingSetup() {
+    const { organization_id: organizationId, base, generation } = await onboarded('collecting');
+    const body = { expectedGeneration: generation, summary: 'Lamps' };
+    const entry = {
+      action: 'onboarding.setup',
+      subject_kind: 'onboarding',
+      subject_id: organizationId,
+      arguments: body,
+    };
+    return { organizationId, path: `${base}/setup`, body, entry };
+  },
+  async putOnboardingDisposition() {
+    const { organization_id: organizationId, base, generation } = await onboarded('collecting');
+    const body = { expectedGeneration: generation, disposition: 'connect_later' };
+    const entry = {
+      action: 'onboarding.disposition',
+      arguments: { integrationKey: 'crm', disposition: 'connect_later' },
+    };
+    return { organizationId, path: `${base}/integrations/crm/disposition`, body, entry };
+  },
+  async startOnboarding() {
+    const { organization_id: organizationId, base } = await onboarded('collecting');
+    return { organizationId, path: `${base}/start`, entry: { action: 'onboarding.start', subject_id: organizationId } };
+  },
+  async retryOnboardingResearch() {
+    const { organization_id: organizationId, base, generation } = await onboarded('research_failed');
+    const body = { expectedGeneration: generation };
+    return { organizationId, path: `${base}/public-research/retry`, body, entry: { action: 'onboarding.retry' } };
+  },
+  async completeOnboarding() {
+    const { organization_id: organizationId, base, review } = await onboarded('review');
+    const body = { reviewSha256: review?.sha256, allowWarnings: true };
+    const entry = { action: 'onboarding.complete', subject_id: organizationId, arguments: body };
+    return { organizationId, path: `${base}/complete`, body, entry };
+  },
+  async discardOnboarding() {
+    const { organization_id: organizationId, base: path } = await onboarded('review');
+    return { organizationId, path, entry: { action: 'onboarding.discard', subject_id: organizationId } };
+  },
+  async createMessage() {
+    const at = await createChatPlace(sql);
+    await memberOf(at.organizationId);
+    const chat = await createChat(sql, at);
+    const note = { id: 'note', kind: 'context_note', text: 'They like blue.', status: 'pending' };
+    const approval = { id: 'approval', kind: 'approval', text: 'Send it?' };
+    const { id: messageId } = await exchange(sql, at, chat.id, [note, approval]);
+    const approvals = [
+      { messageId, partId: 'note', approved: false },
+      { messageId, partId: 'approval', approved: true },
+    ];
+    const path = `/organizations/${at.organizationId}/chats/${chat.id}/messages`;
+    const body = { parts: [{ kind: 'text', text: 'Not for the log' }], answers: approvals };
+    const entry = {
+      action: 'approval.decide',
+      subject_kind: 'message',
+      subject_id: String,
+      arguments: { chatId: chat.id, approvals },
+    };
+    return { organizationId: at.organizationId, path, body, entry };
+  },
+};
+
+/** What owners write that decides nothing: words, uploads, and what keeps or ends a conversation. */
+const NO_DECISIONS = [
+  'cancelMessage',
+  'createChat',
+  'deleteChat',
+  'deleteOnboardingSource',
+  'putChatAttachment',
+  'putOnboardingSource',
+  'putTaskInput',
+  'retainContextSource',
+  'updateChat',
+];
+
+const written = apiEndpoints().filter(({ audience, method }) => audience === 'owner' && method !== 'get');
+
+t.test('whatever an owner writes is a decision, or is known not to be one', async (test) => {
+  const sorted = (names: readonly string[]) => [...names].sort();
+  const declared = written.filter(({ decision }) => decision).map(({ operationId }) => operationId);
+  test.same(sorted(declared), sorted(Object.keys(decisions)));
+  const others = written.filter(({ decision }) => !decision).map(({ operationId }) => operationId);
+  test.same(sorted(others), NO_DECISIONS);
+  const foreign = apiEndpoints().filter(({ audience, decision }) => audience !== 'owner' && decision);
+  test.same(foreign, [], 'agents and workers decide nothing');
+});
+
+for (const { operationId, method } of written) {
+  const make = decisions[operationId];
+  if (!make) continue;
+  t.test(`${operationId} leaves one entry`, async (test) => {
+    const made = await make();
+    const headers = { 'x-request-id': `request-${operationId}` };
+    const reply = await anna.send<Record<string, unknown>>(method.toUpperCase(), made.path, made.body, { headers });
+    test.ok(reply.status < 300, JSON.stringify(reply.body));
+    const organizationId = made.organizationId || String(reply.data['organizationId']);
+    const entries = await auditEntries(sql, organizationId);
+    test.equal(entries.length, 1);
+    test.match(entries[0], {
+      organization_id: organizationId,
+      actor_kind: 'owner',
+      actor: 'anna',
+      outcome: 'done',
+      code: null,
+      result: {},
+      request_id: `request-${operationId}`,
+      ...made.entry,
+    });
+    test.notMatch(JSON.stringify(entries), /Not for the log/);
+  });
+}
+
+t.test('words alone are no decision', async (test) => {
+  const at = await createChatPlace(sql);
+  const chat = await createChat(sql, at);
+  const path = `/organizations/${at.organizationId}/chats/${chat.id}/messages`;
+  expectSuccess(await operator.post<Chat>(path, { parts: [{ kind: 'text', text: 'Hello?' }] }), 202);
+  test.same(await auditEntries(sql, at.organizationId), []);
+});
+
+t.test('an operator is written down as one, by how it was let in', async (test) => {
+  const { id } = await makeOrganization(operator);
+  test.match(await auditEntries(sql, id), [{ actor_kind: 'operator', actor: 'open' }]);
+  const token = 'another-owner-token-of-the-tests-0123456789';
+  const byToken = await startTestApp(test, {
+    database: app.database,
+    config: { ownerAuth: { mode: 'token', tokens: [token] } },
+  });
+  const other = await makeOrganization(byToken.owner.as(token));
+  test.match(await auditEntries(sql, other.id), [{ actor_kind: 'operator', actor: 'token' }]);
+  test.notMatch(JSON.stringify(await auditEntries(sql, other.id)), token);
+});
+
+t.test('a replay of an Idempotency-Key is no second decision, a repeat is', async (test) => {
+  const at = await place();
+  const { id } = await createTask(sql, at);
+  const cancel = (key?: string) =>
+    anna.post(`${at.base}/tasks/${id}/cancel`, undefined, key ? { headers: { 'idempotency-key': key } } : {});
+  for (let time = 0; time < 3; time += 1) test.equal((await cancel('one')).status, 200);
+  test.equal((await auditEntries(sql, at.organizationId)).length, 1);
+  const both = await Promise.all([cancel('two'), cancel('two')]);
+  test.same(
+    both.map(({ status }) => status),
+    [200, 200],
+  );
+  test.equal((await auditEntries(sql, at.organizationId)).length, 2);
+  test.equal((await cancel()).status, 200);
+  test.equal((await auditEntries(sql, at.organizationId)).length, 3);
+});
+
+t.test('what is refused leaves no entry', async (test) => {
+  const at = await place();
+  const run = await runNew(sql, at);
+  test.match(await anna.post(`${at.base}/tasks/${run.taskId}/retry`), { status: 409 });
+  test.match(await anna.post(`${at.base}/tasks/${randomUUID()}/cancel`), { status: 404 });
+  test.match(await anna.patch(at.base, { status: 'suspended' }), { status: 403 });
+  test.match(await anna.patch(at.base, { name: '' }), { status: 400 });
+  const eve = app.owner.as(await issuer.token('eve'));
+  test.match(await eve.patch(at.base, { name: 'Mine' }), { status: 404 });
+  await memberOf(at.organizationId, 'vic', 'viewer');
+  const vic = app.owner.as(await issuer.token('vic'));
+  test.match(await vic.patch(at.base, { name: 'Mine' }), { status: 403 });
+  test.same(await auditEntries(sql, at.organizationId), []);
+});
+
+t.test('agents leave none, whatever they call', async (test) => {
+  const at = await place();
+  const { id } = await createTask(sql, at);
+  const agent = `/internal/agent/organizations/${at.organizationId}`;
+  expectSuccess(await app.service.post(`${agent}/tasks/${id}/cancel`));
+  test.same(await auditEntries(sql, at.organizationId), []);
+});
+
+t.test('the entry and the change commit together, or neither does', async (test) => {
+  const at = await place();
+  await setWorkDispatch(sql.api, at, true);
+  // An entry that cannot be written takes the decision back with it.
+  await sql.owner.query(
+    `alter table app.audit_entries add constraint audit_entries_probe_check check (action <> 'dispatch.resume') not valid`,
+  );
+  test.teardown(() => sql.owner.query('alter table app.audit_entries drop constraint audit_entries_probe_check'));
+  test.match(await anna.patch(`${at.base}/work-dispatch`, { stopped: false }), { status: 500 });
+  const { rows } = await sql.owner.query('select stopped from app.dispatch where organization_id = $1 and kind = $2', [
+    at.organizationId,
+    'task',
+  ]);
+  test.same(rows, [{ stopped: true }]);
+  test.same((await anna.get<AuditEntry[]>(`${at.base}/audit`)).data, []);
+});
