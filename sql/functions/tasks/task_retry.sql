@@ -15,6 +15,7 @@ declare
   v_ready uuid[];
   v_id uuid;
   v_above app.tasks;
+  v_enabled uuid[];
 begin
   v_task_id := app.task_find(p_organization_id, p_task_ref);
   perform app.task_roots_lock(p_organization_id, array[v_task_id], true);
@@ -64,40 +65,50 @@ begin
     perform app.fail(409, 'state_conflict', 'The initiative above the failed task is being verified');
   end if;
   -- As at their creation: a change of a profile's status finds these tasks open, or they see it.
-  perform 1 from app.agent_profiles
-    where organization_id = p_organization_id
-      and id in (select owner_agent_profile_id from app.tasks where organization_id = p_organization_id
-        and root_task_id = t.root_task_id and failure_origin_id = t.failure_origin_id)
-    order by id for share;
+  with locked as (
+    select p.id, p.status from app.agent_profiles p
+      where p.organization_id = p_organization_id
+        and p.id in (select owner_agent_profile_id from app.tasks where organization_id = p_organization_id
+          and root_task_id = t.root_task_id and failure_origin_id = t.failure_origin_id)
+      order by p.id for share of p
+  )
+  select coalesce(array_agg(id) filter (where status = 'enabled'), '{}') into v_enabled from locked;
   begin
     -- Most of a large hierarchy waits for its prerequisites, which are not completed before and after this alike, and for
-    -- nothing else: never run and nothing above used up, so no budget; closed until now, so no question. These are blocked
-    -- here, thousands at once. All others are settled one by one.
+    -- nothing else: never run and nothing above used up, so no budget; closed until now, so no question. Initiatives wait
+    -- for the children that come back with them. These are blocked here, thousands at once. All others are settled one by one.
     with touched as materialized (
-      select k.id, k.parent_id, k.kind, k.consumed_agent_run_count, k.scheduled_at, k.owner_agent_profile_id
+      select k.id, k.parent_id, k.kind, k.consumed_agent_run_count, k.scheduled_at, k.owner_agent_profile_id, k.replan
         from app.tasks k
         where k.organization_id = p_organization_id and k.root_task_id = t.root_task_id
           and k.failure_origin_id = t.failure_origin_id
     ), parents as materialized (
-      select u.parent_id as id, app.task_budget_used(p_organization_id, u.parent_id) as used
-        from (select distinct parent_id from touched where parent_id is not null) u
-    ), waits as materialized (
-      select d.task_id, jsonb_agg(jsonb_build_object('kind', 'dependency', 'taskId', d.depends_on_task_id)
-          order by d.created_at, d.id) as blockers
-        from touched
-        join app.task_dependencies d on d.organization_id = p_organization_id and d.task_id = touched.id and d.required
-        join app.tasks p on p.organization_id = d.organization_id and p.id = d.depends_on_task_id
-        where p.status <> 'completed'
-        group by d.task_id
+      select distinct parent_id as id from touched where parent_id is not null
+    ), used_up as materialized (
+      select id from parents where app.task_budget_used(p_organization_id, id)
+    ), completed as materialized (
+      select k.id from app.tasks k
+        where k.organization_id = p_organization_id and k.root_task_id = t.root_task_id and k.status = 'completed'
     ), found as materialized (
-      select touched.id, case when touched.kind = 'task' and touched.consumed_agent_run_count = 0
-            and coalesce(touched.scheduled_at <= clock_timestamp(), true) and not coalesce(parents.used, false)
-            and exists (select 1 from app.agent_profiles p where p.organization_id = p_organization_id
-              and p.id = touched.owner_agent_profile_id and p.status = 'enabled')
-          then coalesce(waits.blockers, '[]') else '[]' end as blockers
+      -- Subqueries, not joins: nobody tells the planner how many these are.
+      select touched.id, case
+          when touched.scheduled_at > clock_timestamp() or touched.owner_agent_profile_id <> all (v_enabled)
+            or touched.kind = 'task' and (touched.consumed_agent_run_count > 0 or touched.parent_id in (select id from used_up))
+            or touched.kind = 'initiative' and (touched.replan is not null
+              or touched.id not in (select id from parents))
+          then '[]'
+          else coalesce((
+              select jsonb_agg(jsonb_build_object('kind', 'dependency', 'taskId', d.depends_on_task_id)
+                  order by d.created_at, d.id)
+                from app.task_dependencies d
+                where d.organization_id = p_organization_id and d.task_id = touched.id and d.required
+                  and case when d.depends_on_root_task_id = t.root_task_id
+                    then d.depends_on_task_id not in (select id from completed)
+                    else exists (select 1 from app.tasks p where p.organization_id = p_organization_id
+                      and p.id = d.depends_on_task_id and p.status <> 'completed') end), '[]')
+            || case touched.kind when 'initiative' then '[{"kind": "children"}]'::jsonb else '[]' end
+          end as blockers
         from touched
-        left join parents on parents.id = touched.parent_id
-        left join waits on waits.task_id = touched.id
     ), reopened as (
       update app.tasks k
         set status = case when f.blockers <> '[]' then 'blocked' else 'pending' end, blockers = f.blockers,

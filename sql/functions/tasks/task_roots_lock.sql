@@ -5,6 +5,8 @@ create or replace function app.task_roots_lock(p_organization_id uuid, p_task_id
   returns void
   language plpgsql
   set search_path = pg_catalog, pg_temp
+  -- The planner takes most edges for ones that leave their hierarchy, and would read the edges of all organizations.
+  set enable_seqscan = off
 as $$
 declare
   v_own uuid[];

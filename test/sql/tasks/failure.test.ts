@@ -276,3 +276,51 @@ scenario('a failure and the completion of the last sibling at once', async (test
   test.same(await statuses(sql, place, { root, one, two }), { root: 'blocked', one: 'completed', two: 'pending' });
   test.match(await lastRequest(sql, place, two), { state: 'published', attempt: 0 });
 });
+
+scenario('what a retry brings back waits for exactly what it has to wait for, of whatever kind', async (test) => {
+  const place = await createPlace(sql);
+  const away = await createSecondProfile(sql, place);
+  const { root } = await createInitiative(sql, place, [], last);
+  const below = (fields: Record<string, unknown>) => createTask(sql, place, { parentId: root, ...fields });
+  const outside = (await createTask(sql, place, { scheduledAt: '2999-01-01T00:00:00Z' })).id;
+  const done = (await below({ priority: 10 })).id;
+  const failing = (await below({ priority: 9 })).id;
+  await completeRun(sql.api, await runNext(sql, place));
+  const tired = (await below({ priority: 8, dependsOn: [done], spec: { budget: { maxAgentRuns: 1 } } })).id;
+  const ids = {
+    failing,
+    tired,
+    group: (await below({ kind: 'initiative', dependsOn: [failing] })).id,
+    empty: (await below({ kind: 'initiative' })).id,
+    abroad: (await below({ dependsOn: [outside, done] })).id,
+    optional: (await below({})).id,
+    later: (await below({ scheduledAt: '2999-01-01T00:00:00Z', dependsOn: [failing] })).id,
+    disabled: (await below({ ownerAgentProfileId: away.profileId, dependsOn: [failing] })).id,
+  };
+  await createTask(sql, place, { parentId: ids.group });
+  await addDependency(sql.api, place, ids.optional, failing, { required: false });
+  const run = await runNext(sql, place);
+  await failRun(sql.api, await runNext(sql, place), { retryable: true });
+  await failRun(sql.api, run);
+  await updateProfile(sql.api, away, { status: 'disabled' });
+  await retryTask(sql.api, place, root);
+
+  const causes = new Map<string, unknown>();
+  for (const [name, id] of Object.entries(ids)) {
+    const { blockers } = (await taskRow(sql, place, id)) as unknown as { blockers: { kind: string }[] };
+    causes.set(
+      name,
+      blockers.map((one) => one.kind),
+    );
+  }
+  test.same(Object.fromEntries(causes), {
+    failing: [],
+    tired: ['budget'],
+    group: ['dependency', 'children'],
+    empty: [],
+    abroad: ['dependency'],
+    optional: [],
+    later: ['dependency', 'schedule'],
+    disabled: ['dependency', 'profile'],
+  });
+});
