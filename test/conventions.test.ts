@@ -90,6 +90,17 @@ t.test('every foreign key says what a deletion does', async (test) => {
     test.match(rest, /^on delete (cascade|no action|restrict|set null)/, reference);
 });
 
+t.test('every table and column says what it is', async (test) => {
+  const relations = `pg_class c where c.relnamespace = 'app'::regnamespace and c.relkind in ('r', 'p', 'v', 'm')`;
+  const silent = await breaking(
+    `select c.relname as table, a.attname as column from pg_attribute a join (select * from ${relations}) c on c.oid = a.attrelid
+     where a.attnum > 0 and not a.attisdropped and coalesce(col_description(c.oid, a.attnum), '') = ''
+     union all
+     select c.relname, null from ${relations} and coalesce(obj_description(c.oid, 'pg_class'), '') = ''`,
+  );
+  test.same(silent, []);
+});
+
 t.test('constraints, indexes and policies are named by the convention', async (test) => {
   const constraints = await breaking(
     `select c.relname as table, k.conname, k.contype, array_agg(a.attname::text order by u.place)
@@ -221,6 +232,7 @@ t.test('functions belong to the roles that limit them', async (test) => {
       'dispatch_totals',
       'idempotency_keys_clean',
       'organization_slug_free',
+      'organizations_deleted',
       'organizations_list',
       'run_requests_pull',
     ],

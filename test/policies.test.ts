@@ -38,8 +38,8 @@ const READ_BY_JOBS = [
   'onboardings',
   'research_findings',
 ];
-/** Read by the administration: of every tenant, or of the one that is set. */
-const READ_BY_ADMIN = ['audit_entries'];
+/** The administration reads the rest: of every tenant, or of the one that is set. */
+const NOT_READ_BY_ADMIN = ['task_identifiers', 'idempotency_keys'];
 /** Nobody's to change, not even the transitions'. */
 const APPEND_ONLY = ['audit_entries'];
 /** What the named cross-tenant functions (runner_global) do to rows of every tenant. */
@@ -85,7 +85,12 @@ const REPORTED = [
 const OF_OPERATORS = ['analyst_grants'];
 /** Tables that belong to no tenant: who does what. */
 const SHARED: Readonly<Record<string, Partial<Record<Role, readonly Verb[]>>>> = {
-  agent_catalogs: { runner_global: ['select', 'insert'], runner_scoped: ['select'], runner_api: ['select'] },
+  agent_catalogs: {
+    runner_global: ['select', 'insert'],
+    runner_scoped: ['select'],
+    runner_api: ['select'],
+    runner_admin: ['select'],
+  },
   pull_gate: { runner_global: ['select', 'update'] },
   schema_migrations: { runner_api: ['select'], runner_jobs: ['select'], runner_admin: ['select'] },
   schema_functions: {},
@@ -103,7 +108,7 @@ function expected(table: string, role: Role, tenant: Tenant, verb: Verb): Outcom
   const visible = tenant === 'own' ? 'reached' : 'hidden';
   // A row of another tenant is not there to be changed, and may not be put there.
   if (role === 'runner_scoped') return verb === 'insert' && tenant !== 'own' ? 'refused' : visible;
-  if (role === 'runner_admin' && READ_BY_ADMIN.includes(table) && verb === 'select') {
+  if (role === 'runner_admin' && !NOT_READ_BY_ADMIN.includes(table) && verb === 'select') {
     return tenant === 'none' ? 'reached' : visible;
   }
   const reads =
@@ -224,7 +229,7 @@ t.test('a tenant that was set in one transaction is not there in the next', asyn
 });
 
 t.test('secrets of leases and of calls are nobody’s to read, not even by name', async (test) => {
-  for (const pool of [sql.api, sql.jobs]) {
+  for (const pool of [sql.api, sql.jobs, sql.admin]) {
     await test.rejects(pool.query('select lease_secret_hash from app.run_requests'), { code: '42501' });
     await test.rejects(pool.query('select lease_secret_hash from app.runs'), { code: '42501' });
     await test.rejects(pool.query('select * from app.runs'), { code: '42501' });

@@ -62,4 +62,4 @@ $$;
 
 alter function app.task_explain owner to runner_scoped;
 revoke all on function app.task_explain from public;
-grant execute on function app.task_explain to runner_api;
+grant execute on function app.task_explain to runner_api, runner_admin;

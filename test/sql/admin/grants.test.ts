@@ -1,0 +1,123 @@
+import { randomUUID } from 'node:crypto';
+import t from 'tap';
+import { createTenant } from '../../support/tenant.ts';
+import { openSql, transition } from '../../support/transitions.ts';
+
+const sql = await openSql(t);
+const own = await createTenant(sql);
+const other = await createTenant(sql);
+
+/** Every column that the administration may read. A new one is denied until it stands here, and in a migration. */
+const GRANTED: Readonly<Record<string, string>> = {
+  agent_catalogs: 'revision ordinal catalog published_at',
+  agent_profiles:
+    'organization_id id key name kind department status root_uri instructions_uri config tool_policy_narrowed deleted_at created_at updated_at',
+  audit_entries:
+    'organization_id id created_at actor_kind actor action subject_kind subject_id arguments outcome code result request_id',
+  chat_attachments: 'organization_id chat_id id file_name media_type size_bytes sha256 created_at',
+  chats:
+    'organization_id id title status summary settings is_onboarding last_message_at archived_at created_at updated_at',
+  context_documents: 'organization_id scope revision path kind size_bytes sha256 source_ids',
+  context_health_reports: 'organization_id revision version assessment context size_bytes sha256 created_at',
+  context_publications: 'organization_id scope revision published_at unreadable',
+  context_revisions: 'organization_id scope revision base_revision created_by created_at',
+  context_sources:
+    'organization_id id origin status kind file_name media_type size_bytes sha256 department provenance_urls title error created_at',
+  dispatch: 'organization_id kind capacity held open_lanes stopped suspended turn open',
+  dispatch_lanes: 'organization_id agent_profile_id kind capacity ready held open',
+  human_inbox_items:
+    'organization_id id kind status purpose blocking title body options task_id run_id action_id chat_id response responded_at created_at updated_at note allow_free_text schedule_id',
+  messages:
+    'organization_id id chat_id reply_to_message_id role status revision author parts error completed_at created_at updated_at',
+  onboardings:
+    'organization_id status generation setup integrations chat_id research_status research_generation research_attempts research_started_at research_finished_at research_error research_warnings review created_at updated_at',
+  organization_members: 'organization_id subject role created_at updated_at',
+  organizations:
+    'id slug name status onboarded_at work_dispatch_stopped_at root_uri authorization_epoch config constraints deleted_at created_at updated_at',
+  research_findings: 'organization_id id origin claim source_ids created_at',
+  run_inputs: 'organization_id run_id path role media_type size sha256 chat_id',
+  run_logs: 'organization_id run_id sequence category status label detail occurred_at',
+  run_outputs: 'organization_id run_id path size sha256 media_type created_at',
+  run_requests:
+    'organization_id id kind task_id agent_profile_id mode state priority attempt fence lease_expires_at worker_id run_id due_at parked published_at cancel_requested_at finished_at created_at chat_id message_id',
+  runs: 'organization_id id kind task_id run_request_id agent_profile_id attempt mode status worker_id harness model log_state log_count output error receipts input_tokens output_tokens tool_calls cost_minor_units cost_known started_at finished_at created_at updated_at chat_id message_id',
+  schedules:
+    'organization_id id key title cron timezone status task_template overlap next_run_at last_run_at last_task_id failing_since created_at updated_at',
+  schema_migrations: 'version name sha256 applied_at',
+  task_dependencies:
+    'organization_id id task_id depends_on_task_id root_task_id depends_on_root_task_id required created_at',
+  task_inputs: 'organization_id task_id path size sha256 media_type created_at',
+  task_outcomes:
+    'organization_id run_id task_id kind task_version graph_revision outcome reference_ids applied_at created_at',
+  tasks:
+    'organization_id id identifier_scope identifier_number parent_id root_task_id depth owner_agent_profile_id source_chat_id source_message_id kind status phase title priority version graph_revision agent_run_count consumed_agent_run_count replan_count completion_revision created_by_run_id spec blockers active_run_id contract answers waiting_until waiting_reason error result failure_origin_id dedupe_key scheduled_at due_at started_at completed_at created_at updated_at replan verification schedule_id spend_limited spent_cost_minor_units spent_tokens cost_known_run_count',
+};
+
+/** What nobody but the transitions may ever see. */
+const SECRETS = [
+  'run_requests.lease_secret_hash',
+  'run_requests.execution_token_hash',
+  'runs.lease_secret_hash',
+  'runs.finish_hash',
+  'run_inputs.content',
+  'run_outputs.storage_key',
+  'chat_attachments.storage_key',
+  'messages.search_text',
+  'idempotency_keys.answer',
+  'chats.harness_session_id',
+];
+
+t.test('the administration reads the columns that are listed here, and no others', async (test) => {
+  const { rows } = await sql.owner.query<{ table: string; columns: string }>(
+    `select c.relname as table, string_agg(a.attname, ' ' order by a.attname) as columns
+     from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+     where c.relnamespace = 'app'::regnamespace and c.relkind in ('r', 'p', 'v', 'm')
+       and has_column_privilege('runner_admin', c.oid, a.attnum, 'select')
+     group by c.relname order by c.relname`,
+  );
+  const found = Object.fromEntries(rows.map(({ table, columns }) => [table, columns]));
+  const sorted = Object.entries(GRANTED).map(([table, columns]) => [table, columns.split(' ').sort().join(' ')]);
+  test.same(found, Object.fromEntries(sorted));
+});
+
+t.test('secrets are refused by name', async (test) => {
+  for (const secret of SECRETS) {
+    const [table, column] = secret.split('.');
+    await test.rejects(sql.admin.query(`select ${column} from app.${table}`), { code: '42501' }, secret);
+  }
+});
+
+t.test('without an organization every one is read, with one that one alone', async (test) => {
+  const count = async (organizationId: string) => {
+    const { rows } = await sql.admin.query<{ ids: string[] }>(
+      `with scope as materialized (select set_config('app.organization_id', $1, true))
+       select array_agg(distinct k.organization_id::text order by k.organization_id::text) as ids
+       from scope cross join lateral (select organization_id from app.tasks offset 0) k`,
+      [organizationId],
+    );
+    return rows[0]?.ids ?? [];
+  };
+  test.same(await count(''), [own.organizationId, other.organizationId].sort());
+  test.same(await count(own.organizationId), [own.organizationId]);
+  test.same(await count(randomUUID()), []);
+});
+
+t.test('a deleted organization is hidden at once, with all that is its', async (test) => {
+  const gone = await createTenant(sql);
+  await transition(sql.api, 'organization_delete', { p_organization_id: gone.organizationId });
+  for (const table of Object.keys(GRANTED)) {
+    const column = table === 'organizations' ? 'id' : 'organization_id';
+    // Decisions are kept as long as their organization, and nobody needs them more than who asks why it is gone.
+    if (!GRANTED[table]?.split(' ').includes(column) || table === 'audit_entries') continue;
+    const { rowCount } = await sql.admin.query(`select ${column} from app.${table} where ${column} = $1`, [
+      gone.organizationId,
+    ]);
+    test.equal(rowCount, 0, table);
+  }
+});
+
+t.test('the administration writes nothing, not even by a connection that might', async (test) => {
+  for (const table of Object.keys(GRANTED)) {
+    await test.rejects(sql.admin.query(`delete from app.${table}`), { code: '42501' }, table);
+  }
+});
