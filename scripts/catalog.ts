@@ -35,7 +35,11 @@ function readCatalog(file: string): Catalog {
 async function publish(client: pg.Client, file: string): Promise<string> {
   const catalog = readCatalog(file);
   const revision = catalogRevision(catalog);
-  const { rows } = await client.query('select app.agent_catalog_publish($1, $2) as answer', [revision, catalog]);
+  // With its entry in the audit log, as by an administrator: the login is all that is known of who types.
+  const { rows } = await client.query(
+    `select app.admin_catalog_publish($1, $2, session_user || ' (command line)') as answer`,
+    [revision, catalog],
+  );
   const { published } = z.object({ published: z.boolean() }).parse(rows[0]?.answer);
   const profiles = `${catalog.profiles.length} profiles`;
   return published ? `published ${revision} (${profiles}); it is current now` : `${revision} is published already`;

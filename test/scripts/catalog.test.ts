@@ -37,6 +37,13 @@ t.test('a catalog is published and shown by the command', async (t) => {
     err: '',
   });
   t.match(await run(['publish', file]), { status: 0, out: `${revision} is published already\n` });
+  const entries = await database.owner.query(
+    `select actor, subject_id, result from app.audit_entries where action = 'catalog.publish' order by created_at`,
+  );
+  t.match(entries.rows, [
+    { actor: / \(command line\)$/, subject_id: revision, result: { published: true } },
+    { subject_id: revision, result: { published: false } },
+  ]);
   const shown = await run(['show']);
   t.match(shown.out, `revision ${revision}, version 7, published `);
   t.match(shown.out, /growth {9}department {2}Finds out where customers come from/);

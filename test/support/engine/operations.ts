@@ -1,3 +1,4 @@
+import { adminDecides } from '../audit_fixtures.ts';
 import {
   addDependency,
   cancelTask,
@@ -301,6 +302,20 @@ const organization: Operation = (world, picks) => {
 const stop: Operation = (world, picks) =>
   setWorkDispatch(world.sql.api, somewhere(world, picks).place, picks.number(2) === 0);
 
+/** An administrator takes a request away from whoever holds it: no lease of it that there was is good for anything. */
+const administer: Operation = async (world, picks) => {
+  const held = picks.number(2) ? recent(picks, world.runs) : recent(picks, world.claims);
+  if (!held) return;
+  const { organizationId, runRequestId } = held;
+  const known = world.claims.filter((claim) => claim.runRequestId === runRequestId);
+  const force = { p_max_attempts: 2, p_backoff_seconds: 0, p_backoff_max_seconds: 0 };
+  const id = { p_run_request_id: runRequestId };
+  await (picks.number(2)
+    ? adminDecides(world.sql.admin, 'lease_expire', organizationId, { ...id, ...force })
+    : adminDecides(world.sql.admin, 'run_request_requeue', organizationId, id));
+  for (const { leaseToken } of known) world.dead.add(leaseToken);
+};
+
 /** By weight: how often each is taken. */
 export const OPERATIONS: Readonly<Record<string, readonly [weight: number, operation: Operation]>> = {
   create: [16, create],
@@ -322,5 +337,6 @@ export const OPERATIONS: Readonly<Record<string, readonly [weight: number, opera
   profile: [2, profile],
   organization: [2, organization],
   stop: [2, stop],
+  administer: [3, administer],
   dispatch: [5, (world) => dispatchAll(world.sql)],
 };
