@@ -12,6 +12,8 @@ select
     where m.organization_id = c.organization_id and m.chat_id = c.id and m.status = 'failed') as failed_answers,
   (select count(*) from app.chat_attachments a
     where a.organization_id = c.organization_id and a.chat_id = c.id) as attachments,
+  (select coalesce(sum(a.size_bytes), 0)::bigint from app.chat_attachments a
+    where a.organization_id = c.organization_id and a.chat_id = c.id) as attachment_bytes,
   c.last_message_at,
   c.archived_at,
   c.created_at,
@@ -28,6 +30,7 @@ comment on column reporting.chats.messages is 'How many messages it has.';
 comment on column reporting.chats.answers is 'How many of them are answers.';
 comment on column reporting.chats.failed_answers is 'How many of them failed.';
 comment on column reporting.chats.attachments is 'How many files it has.';
+comment on column reporting.chats.attachment_bytes is 'The size of its files.';
 comment on column reporting.chats.last_message_at is 'When its last message was written; its making, where there is none.';
 comment on column reporting.chats.archived_at is 'When it was archived.';
 comment on column reporting.chats.created_at is 'When it was made.';

@@ -7,39 +7,57 @@ with zones as materialized (
   from app.organizations o
 )
 select
-  e.organization_id,
-  e.day,
-  e.timezone,
-  e.agent_profile_id,
+  s.organization_id,
+  s.day,
+  z.timezone,
+  s.agent_profile_id,
   p.key as agent_profile_key,
   p.name as agent_profile_name,
-  e.evaluator,
-  e.criterion,
-  count(*) as checks,
-  count(*) filter (where e.status = 'failed') as failures,
-  count(*) filter (where e.status = 'failed') / count(*)::numeric as failure_rate,
-  count(distinct e.task_id) as tasks,
-  count(distinct e.task_id) filter (where e.status = 'failed') as tasks_failed,
-  max(e.finished_at) filter (where e.status = 'failed') as last_failed_at
+  s.evaluator,
+  s.criterion,
+  s.checks,
+  s.failures,
+  s.failures / s.checks::numeric as failure_rate,
+  s.tasks,
+  s.tasks_failed,
+  s.last_failed_at
 from (
-  select r.organization_id, (r.finished_at at time zone z.timezone)::date as day, z.timezone, r.agent_profile_id, r.task_id,
-    r.finished_at, c.value ->> 'evaluator' as evaluator, c.value ->> 'status' as status,
-    coalesce(t.spec #>> array['acceptanceCriteria', c.value ->> 'criterionIndex', 'path'],
-      'criterion ' || (c.value ->> 'criterionIndex')) as criterion
-  from zones z
-  join app.runs r on r.organization_id = z.organization_id
-  cross join lateral jsonb_path_query(r.output, '$.result.completion.checks[*]') c(value)
-  join app.tasks t on t.organization_id = r.organization_id and t.id = r.task_id
-  where r.kind = 'task' and r.mode = 'execute' and r.finished_at is not null
-  union all
-  select r.organization_id, (r.finished_at at time zone z.timezone)::date, z.timezone, r.agent_profile_id, r.task_id,
-    r.finished_at, 'agent', r.output #>> '{result,verdict}', 'verdict'
-  from zones z
-  join app.runs r on r.organization_id = z.organization_id
-  where r.kind = 'task' and r.mode = 'verify' and r.output #>> '{result,verdict}' is not null
-) e
-join app.agent_profiles p on p.organization_id = e.organization_id and p.id = e.agent_profile_id
-group by e.organization_id, e.day, e.timezone, e.agent_profile_id, p.key, p.name, e.evaluator, e.criterion;
+  select
+    e.organization_id,
+    e.day,
+    e.agent_profile_id,
+    e.evaluator,
+    e.criterion,
+    count(*) as checks,
+    count(*) filter (where e.status = 'failed') as failures,
+    count(distinct e.task_id) as tasks,
+    count(distinct e.task_id) filter (where e.status = 'failed') as tasks_failed,
+    max(e.finished_at) filter (where e.status = 'failed') as last_failed_at
+  from (
+    select r.organization_id, (r.finished_at at time zone z.timezone)::date as day, r.agent_profile_id, r.task_id,
+      r.finished_at, c.value ->> 'evaluator' as evaluator, c.value ->> 'status' as status,
+      coalesce(t.spec #>> array['acceptanceCriteria', c.value ->> 'criterionIndex', 'path'],
+        'criterion ' || (c.value ->> 'criterionIndex')) as criterion
+    from zones z
+    join app.runs r on r.organization_id = z.organization_id
+    cross join lateral jsonb_path_query(r.output, '$.result.completion.checks[*]') c(value)
+    join app.tasks t on t.organization_id = r.organization_id and t.id = r.task_id
+    where r.kind = 'task' and r.mode = 'execute' and r.finished_at is not null
+    union all
+    select r.organization_id, (r.finished_at at time zone z.timezone)::date, r.agent_profile_id, r.task_id,
+      r.finished_at, 'agent', r.output #>> '{result,verdict}', 'verdict'
+    from zones z
+    join app.runs r on r.organization_id = z.organization_id
+    where r.kind = 'task' and r.mode = 'verify' and r.output #>> '{result,verdict}' is not null
+  ) e
+  group by e.organization_id, e.day, e.agent_profile_id, e.evaluator, e.criterion
+) s
+-- Looked up once a row of the answer (offset 0): see throughput_by_day.
+cross join lateral (
+  select p.key, p.name from app.agent_profiles p
+  where p.organization_id = s.organization_id and p.id = s.agent_profile_id offset 0
+) p
+cross join lateral (select z.timezone from zones z where z.organization_id = s.organization_id offset 0) z;
 
 comment on view reporting.contract_failures is
   'Summary: which acceptance criteria results failed, a row for each day, profile and criterion that was checked.';

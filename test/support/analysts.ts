@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { accessSync, constants } from 'node:fs';
 import path from 'node:path';
 import pg from 'pg';
-import { migrate } from '../../engine/db/migrate.ts';
+import { closeDatabase } from '../../engine/db/schema/close.ts';
 import { type Added, addAnalyst, removeAnalyst } from '../../scripts/analyst/logins.ts';
 import type { TearDown } from './database.ts';
 import { openSql, type Sql } from './transitions.ts';
@@ -31,10 +31,10 @@ export type Analyst = Readonly<{
 /** What came back: the rows as text, or the SQLSTATE and the message; and what was said besides. */
 export type Said = Readonly<{ code: string | undefined; out: string; said: string }>;
 
-/** A database for reports. A clone has not the privileges of its template: migrating it closes it, as each start does. */
+/** A database for reports. A clone has not the privileges of its template: it is closed again, as each start does. */
 export async function openReporting(t: TearDown): Promise<Sql> {
   const sql = await openSql(t);
-  await migrate(sql.url);
+  await connected(sql.url, (client) => closeDatabase(client, () => {}));
   return sql;
 }
 
@@ -77,48 +77,75 @@ export async function createAnalyst(
   return { name, password, url: loginUrl(sql.url, name, password) };
 }
 
-function bare(error: unknown): Said {
-  const { code, message } = error as { code?: string; message: string };
-  return { code: code ?? 'unknown', out: '', said: message };
-}
+/** Begins each answer in both of psql's streams. */
+const MARK = '----analyst----';
 
-async function byPsql(file: string, url: string, statements: string): Promise<Said> {
-  const { username, password, hostname, port, pathname } = new URL(url);
-  const argv = ['-X', '-A', '-t', '-q', '-v', 'ON_ERROR_STOP=1', '-v', 'VERBOSITY=verbose', '-f', '-'];
+/** One session for all: each begins with what a new session begins with. */
+async function byPsql(file: string, url: string, statements: readonly string[]): Promise<Said[]> {
+  const { username, password, hostname, port, pathname, searchParams } = new URL(url);
   const env = {
     PGHOST: hostname,
     PGPORT: port,
     PGDATABASE: pathname.slice(1),
     PGUSER: username,
     PGPASSWORD: password,
+    PGOPTIONS: searchParams.get('options') ?? '',
     PGCLIENTENCODING: 'UTF8',
     LC_ALL: 'C.UTF-8',
   };
+  const script = statements
+    .map((one) => `\\echo ${MARK}\n\\warn ${MARK}\n${one}\n;\nrollback;\ndiscard all;\n`)
+    .join('');
   return new Promise((resolve) => {
-    const child = execFile(file, argv, { env }, (_error, out, said) => {
-      const found = /(?:ERROR|FATAL): {2}(?:([0-9A-Z]{5}): )?/.exec(said);
-      resolve({ code: found ? (found[1] ?? 'refused') : undefined, out, said });
-    });
+    const child = execFile(
+      file,
+      ['-X', '-A', '-t', '-q', '-v', 'VERBOSITY=verbose', '-f', '-'],
+      { env },
+      (_, out, said) => {
+        const [outs, saids] = [out, said].map((stream) => stream.split(`${MARK}\n`).slice(1));
+        resolve(
+          statements.map((_statement, index) => {
+            // Without a session there is one message, for all.
+            const told = saids?.[index] ?? said;
+            const found = /(?:ERROR|FATAL): {2}(?:([0-9A-Z]{5}): )?/.exec(told);
+            return { code: found ? (found[1] ?? 'refused') : undefined, out: outs?.[index]?.trim() ?? '', said: told };
+          }),
+        );
+      },
+    );
     child.stdin?.on('error', () => {});
-    child.stdin?.end(statements);
+    child.stdin?.end(script);
   });
 }
 
 async function byDriver(url: string, statements: string): Promise<Said> {
+  const said: string[] = [];
   try {
     return await connected(url, async (client) => {
-      const said: string[] = [];
       client.on('notice', (notice) => said.push(notice.message ?? ''));
       const results = [await client.query({ text: statements, rowMode: 'array' })].flat();
       const rows = results.flatMap((result) => result.rows as unknown[][]);
       return { code: undefined, out: rows.map((row) => row.join('|')).join('\n'), said: said.join('\n') };
     });
   } catch (error) {
-    return bare(error);
+    const { code = 'refused', message } = error as { code?: string; message: string };
+    return { code, out: '', said: [...said, message].join('\n') };
   }
 }
 
-/** Statements as a person sends them, by the machine's psql where there is one, else by the driver. */
-export function ask(url: string, statements: string): Promise<Said> {
-  return PSQL === undefined ? byDriver(url, statements) : byPsql(PSQL, url, statements);
+/**
+ * Statements as a person sends them, by the machine's psql where there is one, else by the driver; each of the list may be
+ * several statements, and is asked as in a session of its own.
+ */
+export async function askEach(url: string, statements: readonly string[]): Promise<readonly Said[]> {
+  if (PSQL !== undefined) return byPsql(PSQL, url, statements);
+  const answers: Said[] = [];
+  for (const one of statements) answers.push(await byDriver(url, one));
+  return answers;
+}
+
+export async function ask(url: string, statements: string): Promise<Said> {
+  const [answer] = await askEach(url, [statements]);
+  if (!answer) throw new Error('no answer');
+  return answer;
 }
