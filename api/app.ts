@@ -1,5 +1,6 @@
 import express, { type Express, type NextFunction, type Request, type Response } from 'express';
 import { createThrottle, logThrottled } from '../engine/log.ts';
+import { adminEndpoints, explorerEndpoints } from './admin/endpoints.ts';
 import type { Endpoint } from './http/endpoint.ts';
 import { registerEndpoints } from './http/register.ts';
 import { logRequests } from './http/request_log.ts';
@@ -70,7 +71,8 @@ export function createApp(services: Services, endpoints: readonly Endpoint[] = a
   app.use(trackRequests(services.log));
   app.use(logRequests(services.log, services.metrics));
   app.use(securityHeaders());
-  registerEndpoints(app, [...endpoints, ...systemEndpoints(endpoints)], services, responder);
+  const described = [...endpoints, ...adminEndpoints()];
+  registerEndpoints(app, [...described, ...explorerEndpoints(), ...systemEndpoints(described)], services, responder);
   app.use((error: unknown, req: Request, res: Response, _next: NextFunction) => responder.failure(req, res, error));
   return app;
 }

@@ -6,6 +6,7 @@ import { type Listener, openListener } from '../engine/db/listen.ts';
 import { type Notifier, openNotifier } from '../engine/db/notify.ts';
 import { openPool, roleUrl } from '../engine/db/pool.ts';
 import { openStorage, type Storage } from '../engine/storage/index.ts';
+import { type Admin, openAdmin } from './admin/instance.ts';
 import { CHAT_CHANNEL, type ChatStreams, createChatStreams } from './chat_streams/hub.ts';
 import { createMetrics, type Metrics, watchDatabase } from './http/metrics.ts';
 import { createPullBrokers, PULL_CHANNEL, type PullBrokers } from './pull_broker.ts';
@@ -20,6 +21,7 @@ export type Services = Readonly<{
   notifier: Notifier;
   brokers: PullBrokers;
   chatStreams: ChatStreams;
+  admin: Admin;
   log: Logger;
   metrics: Metrics;
 }>;
@@ -70,7 +72,8 @@ export function openServices(config: Config, log: Logger, options: { processMetr
   };
   const storage = openStorage(config.storageUrl, config.aws);
   const evaluateAcceptance = acceptanceEvaluator({ storage });
-  return { config, db, storage, evaluateAcceptance, listener, notifier, brokers, chatStreams, log, metrics };
+  const admin = openAdmin({ config, url: config.adminDatabaseUrl ?? databaseUrl, notifier, log });
+  return { config, db, storage, evaluateAcceptance, listener, notifier, brokers, chatStreams, admin, log, metrics };
 }
 
 /** Ends what would stay open by itself: waits and event streams. Their clients go elsewhere. */
@@ -82,5 +85,5 @@ export async function endWaits(services: Services): Promise<void> {
 export async function closeServices(services: Services): Promise<void> {
   await endWaits(services);
   await Promise.all([services.notifier.close(), services.listener.close()]);
-  await services.db.end();
+  await Promise.all([services.db.end(), services.admin.close()]);
 }

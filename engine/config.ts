@@ -2,6 +2,7 @@ import { isIP } from 'node:net';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
+import { type AdminToken, namedToken } from './admin_tokens.ts';
 import type { ModelSettings } from './research/model_settings.ts';
 import { type S3Settings, s3Location } from './storage/s3_location.ts';
 
@@ -31,6 +32,14 @@ const tokens = z
     ),
   );
 
+const adminTokens = tokens
+  .transform((list) => list.map(namedToken))
+  .refine(
+    (list) => list.every(({ token }) => token.length >= TOKEN_MIN_LENGTH),
+    `each token needs at least ${TOKEN_MIN_LENGTH} characters`,
+  )
+  .refine((list) => new Set(list.map(({ name }) => name)).size === list.length, 'two tokens have the same name');
+
 const postgresUrl = z
   .string()
   .refine((text) => /^postgres(ql)?:\/\//.test(text) && URL.canParse(text), 'must be a postgres:// URL');
@@ -59,6 +68,11 @@ export const settings = {
     schema: postgresUrl.optional(),
     default: undefined,
     help: 'direct connection for LISTEN, where DATABASE_URL goes through a transaction pooler',
+  },
+  ADMIN_DATABASE_URL: {
+    schema: postgresUrl.optional(),
+    default: undefined,
+    help: 'connection of the administration, where the user of DATABASE_URL may not become runner_admin',
   },
   DATABASE_POOL_SIZE: { schema: integer(1, 500), default: '16', help: 'connections of one process' },
   STORAGE_URL: {
@@ -117,6 +131,11 @@ export const settings = {
     schema: tokens.optional(),
     default: undefined,
     help: 'comma-separated bearer tokens of workers and agent runtimes; npm start makes one when none is set',
+  },
+  ADMIN_TOKENS: {
+    schema: adminTokens.optional(),
+    default: undefined,
+    help: 'comma-separated tokens of administrators, each as name:token; npm start makes one when none is set',
   },
   AGENT_CATALOG: {
     schema: z.enum(['builtin', 'none'], 'must be builtin or none'),
@@ -193,6 +212,7 @@ export type Config = Readonly<{
   dataDir: string;
   databaseUrl: string | undefined;
   listenDatabaseUrl: string | undefined;
+  adminDatabaseUrl: string | undefined;
   databasePoolSize: number;
   storageUrl: string;
   /** For a storage in S3. */
@@ -202,6 +222,7 @@ export type Config = Readonly<{
     | { mode: 'token'; tokens: readonly string[] }
     | { mode: 'jwt'; jwksUrl: string; issuer: string; audience: string };
   agentServiceTokens: readonly string[];
+  adminTokens: readonly AdminToken[];
   agentCatalog: 'builtin' | 'none';
   leaseSeconds: number;
   leaseClaimSeconds: number;
@@ -321,10 +342,12 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     dataDir,
     databaseUrl: values.DATABASE_URL,
     listenDatabaseUrl: values.LISTEN_DATABASE_URL ?? values.DATABASE_URL,
+    adminDatabaseUrl: values.ADMIN_DATABASE_URL ?? values.DATABASE_URL,
     databasePoolSize: values.DATABASE_POOL_SIZE,
     ...storage(values, dataDir),
     ownerAuth: ownerAuth(values),
     agentServiceTokens: values.AGENT_SERVICE_TOKENS ?? [],
+    adminTokens: values.ADMIN_TOKENS ?? [],
     agentCatalog: values.AGENT_CATALOG,
     leaseSeconds: values.LEASE_SECONDS,
     leaseClaimSeconds: values.LEASE_CLAIM_SECONDS,
@@ -343,6 +366,11 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
 /** The environment for a child process: ours, with these settings in place of our own. */
 export function environmentWith(values: { readonly [K in keyof Settings]?: string | undefined }): NodeJS.ProcessEnv {
   return { ...process.env, ...values };
+}
+
+/** PostGraphile asks for this before it is loaded, and complains where nobody answers. */
+export function loadGraphileForProduction(): void {
+  process.env['GRAPHILE_ENV'] ??= 'production';
 }
 
 /** The settings as text for `--help`. */

@@ -11,7 +11,7 @@ import { RunningError, takeDataFolder } from './start/data_folder.ts';
 import { startDatabase } from './start/database.ts';
 import { openLogFile } from './start/log_file.ts';
 import { screen } from './start/screen.ts';
-import { serviceToken } from './start/secrets.ts';
+import { adminToken, serviceToken } from './start/secrets.ts';
 import { type Service, ServiceError, startService } from './start/service.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '..');
@@ -115,6 +115,7 @@ async function run(config: Config, signal: AbortSignal): Promise<void> {
   parts.defer(await takeDataFolder(config.dataDir));
   await checkPort(config);
   const token = config.agentServiceTokens.length > 0 ? undefined : serviceToken(config.dataDir);
+  const admin = config.adminTokens.length > 0 ? undefined : adminToken(config.dataDir);
   const database = await startDatabase(config, { log: log('postgres'), tell, signal });
   parts.defer(() => database.stop(Math.max(500, Math.min(left(), STOP.postgres))));
 
@@ -140,6 +141,8 @@ async function run(config: Config, signal: AbortSignal): Promise<void> {
     environment: (first) =>
       environment({
         ...connection(database.urls?.api),
+        ...(admin ? { ADMIN_TOKENS: `local:${admin.token}` } : {}),
+        ...(database.urls ? { ADMIN_DATABASE_URL: database.urls.admin } : {}),
         // With PORT=0 the first one found a port, which is known to others now.
         ...(first?.url ? { PORT: new URL(first.url).port } : {}),
       }),
@@ -155,7 +158,15 @@ async function run(config: Config, signal: AbortSignal): Promise<void> {
   ]);
   const organizationId = randomUUID();
   process.stdout.write(
-    screen({ config, url, database, tokenFile: token?.file, organizationId, storageProblem: problem }),
+    screen({
+      config,
+      url,
+      database,
+      tokenFile: token?.file,
+      adminTokenFile: admin?.file,
+      organizationId,
+      storageProblem: problem,
+    }),
   );
   await new Promise<void>((resolve) => {
     if (signal.aborted) resolve();

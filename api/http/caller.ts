@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 /** Who may call an endpoint; it decides the credentials, the error codes and the log fields. */
-export type Audience = 'owner' | 'agent' | 'worker' | 'public';
+export type Audience = 'owner' | 'agent' | 'worker' | 'admin' | 'public';
 
 export type OwnerCaller = Readonly<{
   kind: 'owner';
@@ -36,12 +36,15 @@ export type CapabilityCaller = Readonly<{
 }>;
 
 export type AgentCaller = ServiceCaller | CapabilityCaller;
+/** `name` is that of the token, for the audit log. */
+export type AdminCaller = Readonly<{ kind: 'admin'; name: string }>;
 export type PublicCaller = Readonly<{ kind: 'public' }>;
-export type Caller = OwnerCaller | AgentCaller | PublicCaller;
+export type Caller = OwnerCaller | AgentCaller | AdminCaller | PublicCaller;
 
 export type CallerOf<A extends Audience> = {
   owner: OwnerCaller;
   agent: AgentCaller;
   worker: ServiceCaller;
+  admin: AdminCaller;
   public: PublicCaller;
 }[A];

@@ -16,6 +16,10 @@ const workerErrors: readonly DeclaredError[] = [
   },
 ];
 
+const adminErrors: readonly DeclaredError[] = [
+  { status: 401, code: 'admin_unauthorized', when: 'the bearer token is missing or not valid' },
+];
+
 const ownerErrors: readonly DeclaredError[] = [
   { status: 401, code: 'owner_unauthorized', when: 'the bearer token is missing or not valid' },
   { status: 403, code: 'forbidden', when: 'a viewer writes, or a browser of another site sends the request' },
@@ -24,6 +28,7 @@ const ownerErrors: readonly DeclaredError[] = [
 function ofAudience(endpoint: Endpoint): readonly DeclaredError[] {
   if (endpoint.audience === 'agent') return agentErrors;
   if (endpoint.audience === 'worker') return workerErrors;
+  if (endpoint.audience === 'admin') return adminErrors;
   if (endpoint.audience === 'public') return [];
   if (!endpoint.path.includes('{organizationId}')) return ownerErrors;
   const missing = {

@@ -31,12 +31,14 @@ const securitySchemes = {
     scheme: 'bearer',
     description: 'The `executionToken` of a run: one organization, one profile, one run; it ends with the lease.',
   },
+  adminToken: { type: 'http', scheme: 'bearer', description: 'Administrators: a token of ADMIN_TOKENS.' },
 } as const;
 
 const securityOf: Record<Audience, readonly Record<string, readonly never[]>[]> = {
   owner: [{ ownerToken: [] }, {}],
   agent: [{ agentServiceToken: [] }, { agentExecutionCapability: [] }],
   worker: [{ agentServiceToken: [] }],
+  admin: [{ adminToken: [] }],
   public: [],
 };
 

@@ -3,6 +3,7 @@ import type { Express, Request, Response } from 'express';
 import { z } from 'zod';
 import { Problem } from '../../engine/db/problem.ts';
 import type { Services } from '../services.ts';
+import { adminAuthentication } from './auth/admin.ts';
 import { type InternalAuthentication, internalAuthentication } from './auth/internal.ts';
 import { checkMembership, ownerAuthentication } from './auth/owner.ts';
 import { checkStreamType, openStreamedBody, readJson } from './body.ts';
@@ -18,7 +19,10 @@ import { type RequestState, requestState } from './request_state.ts';
 import type { Responder } from './respond.ts';
 import { checkParts, storableIssue } from './validation.ts';
 
-type Authentication = InternalAuthentication & { owner: ReturnType<typeof ownerAuthentication> };
+type Authentication = InternalAuthentication & {
+  owner: ReturnType<typeof ownerAuthentication>;
+  admin: ReturnType<typeof adminAuthentication>;
+};
 
 /** `/a/{b}/{c*}` in Express's spelling. */
 export function expressPath(path: string): string {
@@ -48,6 +52,7 @@ async function authenticate(
   if (endpoint.audience === 'owner') return authentication.owner(req);
   if (endpoint.audience === 'worker') return authentication.worker(req);
   if (endpoint.audience === 'agent') return authentication.agent(req, services.db, organizationId);
+  if (endpoint.audience === 'admin') return authentication.admin(req);
   return { kind: 'public' };
 }
 
@@ -181,7 +186,12 @@ export function registerEndpoints(
   services: Services,
   responder: Responder,
 ): void {
-  const authentication = { ...internalAuthentication(services.config), owner: ownerAuthentication(services.config) };
+  const { config } = services;
+  const authentication = {
+    ...internalAuthentication(config),
+    owner: ownerAuthentication(config),
+    admin: adminAuthentication(config),
+  };
   for (const endpoint of endpoints) {
     app[endpoint.method](expressPath(endpoint.path), createHandler(endpoint, services, authentication, responder));
   }

@@ -11,6 +11,7 @@ export const tags = {
   Context: 'What the organization knows of itself: published documents, the evidence behind them, and their health.',
   'Agent tools': 'What agents call during a run, and runtimes on their behalf.',
   Workers: 'Pulling run requests and holding their leases.',
+  Administration: 'GraphQL over all organizations, for administrators.',
   System: 'Health, metrics and this description.',
 } as const;
 

@@ -25,16 +25,18 @@ export type PoolOptions = Readonly<{
   statementTimeoutMs?: number;
   /** Longest wait for a lock, in ms. */
   lockTimeoutMs?: number;
+  /** Statements that write are refused. */
+  readOnly?: boolean;
 }>;
 
 /** The URL with the role and time-outs as start-up options: set at connect, so that nothing is ever set for a session later. */
 export function roleUrl(
   url: string,
-  options: Pick<PoolOptions, 'role' | 'applicationName' | 'statementTimeoutMs' | 'lockTimeoutMs'>,
+  options: Pick<PoolOptions, 'role' | 'applicationName' | 'statementTimeoutMs' | 'lockTimeoutMs' | 'readOnly'>,
 ): string {
   const parsed = new URL(url);
   const given = parsed.searchParams.get('options');
-  const ours = `-c role=${options.role} -c statement_timeout=${options.statementTimeoutMs ?? 30_000} -c lock_timeout=${options.lockTimeoutMs ?? 10_000} -c timezone=UTC`;
+  const ours = `-c role=${options.role} -c statement_timeout=${options.statementTimeoutMs ?? 30_000} -c lock_timeout=${options.lockTimeoutMs ?? 10_000} -c timezone=UTC${options.readOnly ? ' -c default_transaction_read_only=on' : ''}`;
   parsed.searchParams.set('options', given ? `${given} ${ours}` : ours);
   if (options.applicationName) parsed.searchParams.set('application_name', options.applicationName);
   return parsed.href;

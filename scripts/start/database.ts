@@ -13,7 +13,7 @@ const LONGEST_BACKOFF_MS = 10_000;
 
 export type Database = Readonly<{
   /** What the processes connect with; undefined when they inherit DATABASE_URL. */
-  urls: { api: string; jobs: string } | undefined;
+  urls: { api: string; jobs: string; admin: string } | undefined;
   /** One line for a person: what it is and where. */
   summary: string;
   notes: readonly string[];
@@ -52,6 +52,7 @@ async function prepare(postgres: RunningPostgres, passwords: DatabasePasswords, 
     ...CLOSE_OTHER_DATABASES,
     `alter role runner_api password '${passwords.runner_api}'`,
     `alter role runner_jobs password '${passwords.runner_jobs}'`,
+    `alter role runner_admin password '${passwords.runner_admin}'`,
   );
 }
 
@@ -102,6 +103,7 @@ async function startEmbedded(config: Config, options: DatabaseOptions): Promise<
     urls: {
       api: urlOf(postgres, 'runner_api', passwords.runner_api),
       jobs: urlOf(postgres, 'runner_jobs', passwords.runner_jobs),
+      admin: urlOf(postgres, 'runner_admin', passwords.runner_admin),
     },
     summary: `embedded Postgres ${postgres.version} on port ${postgres.port}, in ${place.cluster}`,
     notes: place.notes,

@@ -22,6 +22,8 @@ export type Screen = Readonly<{
   database: Database;
   /** Undefined when AGENT_SERVICE_TOKENS is set. */
   tokenFile: string | undefined;
+  /** Undefined when ADMIN_TOKENS is set. */
+  adminTokenFile: string | undefined;
   organizationId: string;
   /** Why files cannot be stored now, where that is so. */
   storageProblem: string | undefined;
@@ -34,7 +36,8 @@ function filesRow({ storageUrl, aws, dataDir }: Config): [string, string][] {
 }
 
 /** What a person sees when the start is ready. Secrets are named by their file alone. */
-export function screen({ config, url, database, tokenFile, organizationId, storageProblem }: Screen): string {
+export function screen(shownTo: Screen): string {
+  const { config, url, database, tokenFile, adminTokenFile, organizationId, storageProblem } = shownTo;
   const mode = config.ownerAuth.mode;
   const authorization = mode === 'open' ? '' : ' -H "Authorization: Bearer $BUSINESS_RUNNER_OWNER_TOKEN"';
   const owner = mode === 'open' ? '' : 'BUSINESS_RUNNER_OWNER_TOKEN=… ';
@@ -49,6 +52,10 @@ export function screen({ config, url, database, tokenFile, organizationId, stora
     ['Documentation', `${url}/docs`],
     ['Owners', ownerAccess[mode]],
     ['Workers', tokenFile ? `with the token in ${shown(tokenFile)}` : 'with a token of AGENT_SERVICE_TOKENS'],
+    [
+      'Administration',
+      `${url}/internal/admin ${adminTokenFile ? `with the token in ${shown(adminTokenFile)}` : 'with a token of ADMIN_TOKENS'}`,
+    ],
     ['Data', config.dataDir],
     ['Database', database.summary],
     ...filesRow(config),

@@ -5,10 +5,14 @@ import { z } from 'zod';
 
 /** Where workers and agent runtimes find their service token. */
 export const TOKEN_FILE = 'agent-service-token';
+/** Where an administrator finds the token of the administration. */
+export const ADMIN_TOKEN_FILE = 'admin-token';
 const PASSWORD_FILE = 'database-passwords.json';
 
-const passwords = z.object({ superuser: z.string(), runner_api: z.string(), runner_jobs: z.string() });
-export type DatabasePasswords = z.output<typeof passwords>;
+const logins = ['superuser', 'runner_api', 'runner_jobs', 'runner_admin'] as const;
+export type DatabasePasswords = Readonly<Record<(typeof logins)[number], string>>;
+// A folder of an earlier version has no password of a login that came later.
+const passwords = z.partialRecord(z.enum(logins), z.string());
 
 function makeSecret(): string {
   return randomBytes(32).toString('hex');
@@ -21,9 +25,9 @@ function writeSecret(file: string, text: string): void {
   renameSync(temporary, file);
 }
 
-/** The service token of this data folder, made on the first start. */
-export function serviceToken(dataDir: string): { token: string; file: string } {
-  const file = path.join(dataDir, TOKEN_FILE);
+/** A token of this data folder, made on the first start. */
+function keptToken(dataDir: string, name: string): { token: string; file: string } {
+  const file = path.join(dataDir, name);
   const existing = existsSync(file) ? readFileSync(file, 'utf8').trim() : '';
   if (existing.length >= 32) return { token: existing, file };
   const token = makeSecret();
@@ -31,18 +35,27 @@ export function serviceToken(dataDir: string): { token: string; file: string } {
   return { token, file };
 }
 
-/** The passwords of the embedded database; `fresh` when there were none, so that an existing cluster has others. */
+/** The token of workers and agent runtimes. */
+export const serviceToken = (dataDir: string) => keptToken(dataDir, TOKEN_FILE);
+
+/** The token of the administration. */
+export const adminToken = (dataDir: string) => keptToken(dataDir, ADMIN_TOKEN_FILE);
+
+function storedPasswords(file: string): Partial<DatabasePasswords> {
+  try {
+    return passwords.parse(JSON.parse(readFileSync(file, 'utf8')));
+  } catch (error) {
+    if (!(error instanceof SyntaxError) && !(error instanceof z.ZodError)) throw error;
+    // Damaged: as if it were lost.
+    return {};
+  }
+}
+
+/** The passwords of the embedded database; `fresh` when the superuser's was made now, so that an existing cluster has another. */
 export function databasePasswords(dataDir: string): { passwords: DatabasePasswords; fresh: boolean } {
   const file = path.join(dataDir, PASSWORD_FILE);
-  if (existsSync(file)) {
-    try {
-      return { passwords: passwords.parse(JSON.parse(readFileSync(file, 'utf8'))), fresh: false };
-    } catch (error) {
-      if (!(error instanceof SyntaxError) && !(error instanceof z.ZodError)) throw error;
-      // Damaged: as if it were lost.
-    }
-  }
-  const made = { superuser: makeSecret(), runner_api: makeSecret(), runner_jobs: makeSecret() };
-  writeSecret(file, `${JSON.stringify(made, null, 2)}\n`);
-  return { passwords: made, fresh: true };
+  const stored = existsSync(file) ? storedPasswords(file) : {};
+  const all = Object.fromEntries(logins.map((login) => [login, stored[login] ?? makeSecret()])) as DatabasePasswords;
+  if (logins.some((login) => stored[login] === undefined)) writeSecret(file, `${JSON.stringify(all, null, 2)}\n`);
+  return { passwords: all, fresh: stored.superuser === undefined };
 }

@@ -61,7 +61,8 @@ t.test('it starts, refuses a second start, and whatever is killed, runs again', 
   const tokenFile = path.join(dataDir, 'agent-service-token');
   const token = (await readFile(tokenFile, 'utf8')).trim();
   test.match(token, /^[0-9a-f]{64}$/);
-  for (const file of [tokenFile, path.join(dataDir, 'database-passwords.json')]) {
+  const adminFile = path.join(dataDir, 'admin-token');
+  for (const file of [tokenFile, adminFile, path.join(dataDir, 'database-passwords.json')]) {
     test.equal((await stat(file)).mode & 0o777, 0o600, `${path.basename(file)} is ours alone`);
   }
   test.match(first.stdout(), 'agent-service-token', 'the screen names the file');
@@ -74,6 +75,16 @@ t.test('it starts, refuses a second start, and whatever is killed, runs again', 
     body: JSON.stringify({ workerId: 'test', limit: 1, waitMs: 0 }),
   });
   test.equal(accepted.status, 200, 'the API takes the token');
+
+  const admin = (await readFile(adminFile, 'utf8')).trim();
+  test.match(first.stdout(), 'admin-token');
+  test.notMatch(first.stdout(), admin);
+  const asked = await fetch(`${url}/internal/admin/graphql`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${admin}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ query: '{ organizations { nodes { id } } }' }),
+  });
+  test.same(await asked.json(), { data: { organizations: { nodes: [] } } }, 'and the administration its own');
 
   const refused = start(settings);
   test.equal(await refused.ended, 1);

@@ -14,6 +14,8 @@ import { type Client, createClient } from './http.ts';
 export const SERVICE_TOKEN = 'service-token-of-the-tests-0123456789';
 export const OWNER_TOKEN = 'owner-token-of-the-tests-0123456789abc';
 
+export const ADMIN_TOKEN = 'admin-token-of-the-tests-0123456789';
+
 export type TestApp = Readonly<{
   url: string;
   config: Config;
@@ -46,6 +48,7 @@ async function testConfig(t: TearDown, databaseUrl: string, overrides: Partial<C
     DATABASE_URL: databaseUrl,
     DATABASE_POOL_SIZE: '8',
     AGENT_SERVICE_TOKENS: SERVICE_TOKEN,
+    ADMIN_TOKENS: `tess:${ADMIN_TOKEN}`,
     LOG_LEVEL: 'debug',
     VALIDATE_RESPONSES: '1',
   });

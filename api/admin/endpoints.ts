@@ -1,0 +1,102 @@
+import { text } from 'node:stream/consumers';
+import { z } from 'zod';
+import { createThrottle, logThrottled } from '../../engine/log.ts';
+import { SESSION_PATH } from '../http/auth/admin_session.ts';
+import { type Endpoint, endpoint } from '../http/endpoint.ts';
+import { requestState } from '../http/request_state.ts';
+import { sendAsset, showExplorer, signIn, signOut } from './explorer.ts';
+
+const requestBody = z
+  .strictObject({
+    query: z.string().min(1).describe('At most 20,000 characters, 12 levels and 10,000 rows.'),
+    operationName: z.string().max(200).nullish(),
+    variables: z.record(z.string(), z.unknown()).nullish(),
+    extensions: z.record(z.string(), z.unknown()).nullish().describe('Ignored.'),
+  })
+  .meta({ id: 'GraphqlRequest' });
+
+/** The administration's GraphQL, described by its name alone: the schema describes itself. */
+export function adminEndpoints(): readonly Endpoint[] {
+  const throttle = createThrottle();
+  return [
+    endpoint({
+      method: 'post',
+      path: `${SESSION_PATH}/graphql`,
+      audience: 'admin',
+      tag: 'Administration',
+      operationId: 'postAdminGraphql',
+      summary: 'GraphQL over all organizations, or over one',
+      description:
+        'Queries and mutations of administrators; the schema describes itself, and `/internal/admin` is its explorer. One operation a request. Errors in a GraphQL answer carry the code and the request id in `extensions`. A query that is not valid or beyond its limits is 400 with `errors`; a page has 50 rows unless it says otherwise, and 100 at most.',
+      headers: { 'x-organization-id': z.guid().optional().describe('Everything is that of this organization alone.') },
+      body: requestBody,
+      response: { stream: true, mediaType: 'application/json', description: 'The answer of GraphQL: data, errors.' },
+      example: { body: { query: '{ organizations(first: 10) { nodes { id name status } } }' } },
+      async handler({ services, caller, headers, body, req, res, log }) {
+        const { requestId } = requestState(req);
+        const organizationId = headers['x-organization-id']?.toLowerCase() ?? null;
+        const { status, body: answer } = await services.admin.run(
+          { query: body.query, operationName: body.operationName ?? undefined, variables: body.variables ?? {} },
+          { admin: caller.name, organizationId, requestId },
+          (error, code) => {
+            if (code === 503) logThrottled(log, throttle, 'a dependency is unavailable', error);
+            else log.error({ err: error }, 'a request of the administration failed');
+          },
+        );
+        res.status(status).set('Cache-Control', 'no-store').type('json').end(JSON.stringify(answer));
+      },
+    }),
+  ];
+}
+
+/** The explorer: pages for a browser, which belong to no interface. */
+export function explorerEndpoints(): readonly Endpoint[] {
+  const shared = { audience: 'public', tag: 'Administration' } as const;
+  const html = { stream: true, mediaType: 'text/html', description: 'A page.' } as const;
+  return [
+    endpoint({
+      ...shared,
+      method: 'get',
+      path: SESSION_PATH,
+      operationId: 'getAdminExplorer',
+      summary: 'Explorer of the administration, or the way to sign in',
+      response: html,
+      handler: ({ services, req, res }) => showExplorer(services.config, req, res),
+    }),
+    endpoint({
+      ...shared,
+      method: 'post',
+      path: `${SESSION_PATH}/sign-in`,
+      operationId: 'signInToAdminExplorer',
+      summary: 'Sign in to the explorer',
+      body: { stream: true, mediaTypes: ['application/x-www-form-urlencoded'], maxBytes: 8_192 },
+      response: html,
+      async handler({ services, req, res, openBody }) {
+        signIn(services.config, req, res, await text(openBody()));
+      },
+    }),
+    endpoint({
+      ...shared,
+      method: 'post',
+      path: `${SESSION_PATH}/sign-out`,
+      operationId: 'signOutOfAdminExplorer',
+      summary: 'Sign out of the explorer',
+      body: { stream: true, mediaTypes: ['application/x-www-form-urlencoded'], maxBytes: 8_192 },
+      response: html,
+      async handler({ req, res, openBody }) {
+        await text(openBody());
+        signOut(req, res);
+      },
+    }),
+    endpoint({
+      ...shared,
+      method: 'get',
+      path: `${SESSION_PATH}/assets/{file}`,
+      operationId: 'getAdminExplorerFile',
+      summary: 'The files of that page',
+      params: { file: z.string().regex(/^[\w.-]{1,200}$/) },
+      response: { stream: true, mediaType: 'application/octet-stream', description: 'A file of Ruru.' },
+      handler: ({ params, req, res }) => sendAsset(req, res, params.file),
+    }),
+  ];
+}

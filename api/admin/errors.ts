@@ -1,0 +1,61 @@
+import { GraphQLError } from 'graphql';
+import { isSafeError } from 'postgraphile/grafast';
+import { findPostgresError } from '../../engine/db/errors.ts';
+import { Problem } from '../../engine/db/problem.ts';
+import { invalid, toProblem } from '../http/errors.ts';
+import { STATEMENT_TIMEOUT_MS } from './instance.ts';
+
+const tooSlow = () =>
+  new Problem(
+    503,
+    'query_timeout',
+    `The query took longer than ${STATEMENT_TIMEOUT_MS / 1000} seconds. Ask for shorter pages, or for one organization.`,
+  );
+
+/** A value that its column cannot be compared with, such as a time that there is not. */
+const isWrongValue = (state: string | undefined) => state !== undefined && /^22(?!021|P05)/.test(state);
+
+function problemOf(error: GraphQLError): { problem: Problem; unforeseen: boolean } {
+  const cause = error.originalError;
+  // Without a cause it is GraphQL's own word about the request.
+  if (!cause || cause instanceof GraphQLError || isSafeError(cause)) {
+    return { problem: invalid('query', cause?.message ?? error.message, 'graphql_invalid'), unforeseen: false };
+  }
+  const state = findPostgresError(cause)?.code;
+  if (state === '57014') return { problem: tooSlow(), unforeseen: true };
+  if (isWrongValue(state)) {
+    return { problem: invalid('query', 'holds a value of the wrong form', 'invalid_value'), unforeseen: false };
+  }
+  return toProblem(cause);
+}
+
+export type ShownError = Readonly<{
+  message: string;
+  locations?: GraphQLError['locations'];
+  path?: GraphQLError['path'];
+  extensions: Readonly<Record<string, unknown>>;
+}>;
+
+/** One error as a client sees it: the contract's code and the request's id, and nothing of what went wrong inside. */
+export function shownError(
+  error: GraphQLError,
+  requestId: string,
+  report: (error: unknown, status: number) => void,
+): ShownError {
+  const { problem, unforeseen } = problemOf(error);
+  if (unforeseen) report(error.originalError ?? error, problem.status);
+  return {
+    message:
+      problem.message === 'The request is not valid.'
+        ? (problem.issues?.[0]?.message ?? problem.message)
+        : problem.message,
+    ...(error.locations ? { locations: error.locations } : {}),
+    ...(error.path ? { path: error.path } : {}),
+    extensions: {
+      code: problem.code,
+      statusCode: problem.status,
+      ...(problem.issues?.length ? { issues: problem.issues } : {}),
+      requestId,
+    },
+  };
+}

@@ -1,0 +1,146 @@
+import type { Request, Response } from 'express';
+import type { Config } from '../../engine/config.ts';
+import { Problem } from '../../engine/db/problem.ts';
+import { adminOf } from '../http/auth/admin.ts';
+import {
+  isSameOrigin,
+  makeSession,
+  SESSION_PATH,
+  sessionCookie,
+  sessionOwner,
+  setSessionCookie,
+} from '../http/auth/admin_session.ts';
+
+/** Everything from this host: the pages work without the internet. Ruru sets styles in the page, and has workers. */
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "font-src 'self' data:",
+  "connect-src 'self'",
+  "worker-src 'self' blob:",
+  "base-uri 'none'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+function page(title: string, head: string, body: string): string {
+  return `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <title>${title}</title>
+    ${head}
+  </head>
+  <body>
+    ${body}
+  </body>
+</html>
+`;
+}
+
+const signInStyle = `<style>
+      body { font: 16px/1.5 system-ui, sans-serif; margin: 15vh auto 0; max-width: 24rem; padding: 0 1rem; color-scheme: light dark; }
+      input, button { font: inherit; box-sizing: border-box; width: 100%; margin-top: 0.5rem; padding: 0.5rem; }
+      [role=alert] { color: #c62828; }
+    </style>`;
+
+function signInPage(refusal: string | undefined): string {
+  return page(
+    'Sign in · Business Runner administration',
+    signInStyle,
+    `<h1>Administration</h1>
+    <form method="post" action="${SESSION_PATH}/sign-in">
+      <label for="token">Token of an administrator</label>
+      <input id="token" name="token" type="password" autocomplete="off" required autofocus>
+      ${refusal === undefined ? '' : `<p role="alert">${refusal}</p>`}
+      <button>Sign in</button>
+    </form>`,
+  );
+}
+
+const explorerPage = page(
+  'Business Runner administration',
+  `<link rel="stylesheet" href="${SESSION_PATH}/assets/ruru.css">
+    <style>
+      body { margin: 0; }
+      #ruru-root { height: calc(100vh - 2rem); }
+      header { display: flex; height: 2rem; align-items: center; gap: 1rem; padding: 0 1rem; font: 14px system-ui, sans-serif; }
+      header form { margin-left: auto; }
+    </style>
+    <script type="module" src="${SESSION_PATH}/assets/start.js"></script>`,
+  `<header>
+      <span>Header <code>X-Organization-Id</code>: one organization alone</span>
+      <form method="post" action="${SESSION_PATH}/sign-out"><button>Sign out</button></form>
+    </header>
+    <div id="ruru-root"></div>`,
+);
+
+/** What Ruru's own page has inline, which our policy does not allow. */
+const startScript = `const worker = (file) => new Worker(new URL(file, import.meta.url), { type: 'module' });
+globalThis.MonacoEnvironment = {
+  getWorker: (_, label) =>
+    worker(label === 'json' ? 'jsonWorker.js' : label === 'graphql' ? 'graphqlWorker.js' : 'editorWorker.js'),
+};
+const { React, createRoot, Ruru } = await import('./ruru.js');
+createRoot(document.getElementById('ruru-root')).render(
+  React.createElement(Ruru, { endpoint: '${SESSION_PATH}/graphql', staticPath: '${SESSION_PATH}/assets/' }),
+);
+`;
+
+function sendPage(res: Response, status: number, html: string): void {
+  res.status(status).set({ 'Content-Security-Policy': policy, 'Cache-Control': 'no-store' }).type('html').end(html);
+}
+
+/** The explorer for who has signed in, the way to sign in for others. */
+export function showExplorer(config: Config, req: Request, res: Response): void {
+  const session = sessionCookie(req);
+  const known = session !== undefined && sessionOwner(config.adminTokens, session) !== undefined;
+  sendPage(res, 200, known ? explorerPage : signInPage(undefined));
+}
+
+/** A form is posted by our own page alone: another could sign a person in as somebody else. */
+function requireOwnPage(req: Request): void {
+  if (!isSameOrigin(req)) throw new Problem(403, 'forbidden', 'Requests from other web sites are refused.');
+}
+
+/** Takes the token of the form for a session. @throws Problem 403 */
+export function signIn(config: Config, req: Request, res: Response, form: string): void {
+  requireOwnPage(req);
+  const admin = adminOf(config.adminTokens, new URLSearchParams(form).get('token')?.trim() ?? '');
+  if (!admin) {
+    sendPage(res, 401, signInPage('This is no token of an administrator.'));
+    return;
+  }
+  res.set({ 'Set-Cookie': setSessionCookie(req, makeSession(admin.token)), 'Cache-Control': 'no-store' });
+  res.redirect(303, SESSION_PATH);
+}
+
+/** Ends the session of this browser. @throws Problem 403 */
+export function signOut(req: Request, res: Response): void {
+  requireOwnPage(req);
+  res.set({ 'Set-Cookie': setSessionCookie(req, undefined), 'Cache-Control': 'no-store' });
+  res.redirect(303, SESSION_PATH);
+}
+
+/** A file of Ruru, or the script that starts it. They are the same for everybody, and hold no data. @throws Problem 404 */
+export async function sendAsset(req: Request, res: Response, file: string): Promise<void> {
+  if (file === 'start.js') {
+    res.set('Cache-Control', 'no-cache').type('js').end(startScript);
+    return;
+  }
+  // Loaded by the first page: it is several megabytes.
+  const { getStaticFile } = await import('ruru/static');
+  const found = await getStaticFile({
+    staticPath: '/',
+    urlPath: `/${file}`,
+    acceptEncoding: req.get('accept-encoding'),
+    disallowDevAssets: true,
+  });
+  if (!found || file.endsWith('.map')) throw new Problem(404, 'not_found', 'There is nothing at this path.');
+  res.set({ ...found.headers, 'Cache-Control': 'no-cache', Vary: 'Accept-Encoding' });
+  if (req.get('if-none-match') === found.headers['etag']) res.status(304).removeHeader('content-length');
+  res.end(res.statusCode === 304 ? undefined : found.content);
+}

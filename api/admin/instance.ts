@@ -1,0 +1,74 @@
+import type { Logger } from 'pino';
+import { type Config, loadGraphileForProduction } from '../../engine/config.ts';
+import { DatabaseUnavailableError, openDatabase } from '../../engine/db/database.ts';
+import type { Notifier } from '../../engine/db/notify.ts';
+import { openPool, roleUrl } from '../../engine/db/pool.ts';
+import { createThrottle, logThrottled } from '../../engine/log.ts';
+import type { AdminContext } from './context.ts';
+import type { GraphqlAnswer, GraphqlRequest, Runner } from './run.ts';
+import { adminTransitions } from './transitions.ts';
+
+/** The administration's part of the process: nothing is opened before somebody asks. */
+export type Admin = Readonly<{
+  /**
+   * Answers one GraphQL request. The first one builds the schema, those that come meanwhile wait for the same build, and
+   * one that failed is tried again by the next. `report` is called for what nobody foresaw.
+   */
+  run(request: GraphqlRequest, caller: AdminContext, report: Report): Promise<GraphqlAnswer>;
+  close(): Promise<void>;
+}>;
+
+export type Report = (error: unknown, status: number) => void;
+
+/** How long a statement of a query may take. */
+export const STATEMENT_TIMEOUT_MS = 5_000;
+
+const ROLE = { role: 'runner_admin', applicationName: 'business-runner admin' } as const;
+const WRITERS = 2;
+const MAX_WAITING = 64;
+const ANSWER_TIMEOUT_MS = 40_000;
+
+type AdminOptions = Readonly<{ config: Config; url: string; notifier: Notifier; log: Logger }>;
+
+export function openAdmin({ config, url, notifier, log }: AdminOptions): Admin {
+  const throttle = createThrottle();
+  const db = openDatabase({
+    open: () => openPool(url, { ...ROLE, size: WRITERS }),
+    size: WRITERS,
+    maxWaiting: MAX_WAITING,
+    answerTimeoutMs: ANSWER_TIMEOUT_MS,
+  });
+  const transitions = adminTransitions({ db, config, notifier });
+  const readUrl = roleUrl(url, { ...ROLE, statementTimeoutMs: STATEMENT_TIMEOUT_MS, readOnly: true });
+  let building: Promise<Runner> | undefined;
+  let closed = false;
+
+  async function build(): Promise<Runner> {
+    loadGraphileForProduction();
+    // Loaded here, since it takes a second and most processes never need it.
+    const { createRunner } = await import('./run.ts');
+    return createRunner(readUrl, transitions, (error) =>
+      logThrottled(log, throttle, 'a connection of the administration is lost', error),
+    );
+  }
+
+  function runner(): Promise<Runner> {
+    if (closed) return Promise.reject(new DatabaseUnavailableError('the administration is closed'));
+    if (building) return building;
+    const attempt = build();
+    building = attempt;
+    attempt.catch(() => {
+      building = undefined;
+    });
+    return attempt;
+  }
+
+  return {
+    run: async (request, caller, report) => (await runner()).run(request, caller, report),
+    async close() {
+      closed = true;
+      const built = await building?.catch(() => undefined);
+      await Promise.all([built?.close(), db.end()]);
+    },
+  };
+}

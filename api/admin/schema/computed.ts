@@ -1,0 +1,107 @@
+import { type PgSelectSingleStep, TYPES } from 'postgraphile/@dataplan/pg';
+import { context, loadMany } from 'postgraphile/grafast';
+import { type SQL, sql } from 'postgraphile/pg-sql2';
+import { extendSchema } from 'postgraphile/utils';
+import '../context.ts';
+
+type Row = PgSelectSingleStep;
+
+/** Seconds from one moment to another, to the millisecond, as the database clock has it. */
+function seconds($row: Row, from: SQL, to: SQL) {
+  return $row.select(sql`round(extract(epoch from ${to} - ${from}), 3)::float8`, TYPES.float);
+}
+
+function column($row: Row, name: string): SQL {
+  return sql`${$row.getClassStep().alias}.${sql.identifier(name)}`;
+}
+
+const clock = sql`clock_timestamp()`;
+
+type Cause = Readonly<{ kind: string; details: Readonly<Record<string, unknown>> }>;
+type Explained = Readonly<{ explanation: { tasks: { causes: ({ kind: string } & Record<string, unknown>)[] }[] } }>;
+
+/**
+ * Why tasks do not run, in a statement of its own: task_explain sets the tenant of its transaction, and what the same
+ * statement read after that would be read as that tenant.
+ */
+async function explain(
+  ids: readonly (readonly [string, string])[],
+  { shared: withPgClient }: { shared: Grafast.Context['withPgClient'] },
+): Promise<readonly (readonly Cause[])[]> {
+  const { rows } = await withPgClient(null, (client) =>
+    client.query<Explained>({
+      text: `select app.task_explain(t.organization_id, t.id::text, 1) as explanation
+             from unnest($1::uuid[], $2::uuid[]) with ordinality t(organization_id, id, place) order by t.place`,
+      values: [ids.map(([organizationId]) => organizationId), ids.map(([, id]) => id)],
+    }),
+  );
+  return rows.map(({ explanation }) =>
+    (explanation.tasks[0]?.causes ?? []).map(({ kind, ...details }) => ({ kind, details })),
+  );
+}
+
+/** What an operator wants to know of a row, and no column says. */
+export const computedPlugin = extendSchema(
+  {
+    typeDefs: `
+    """One reason why a task does not run at this moment, or how far it has come."""
+    type TaskCause {
+      """dependency, children, schedule, human, budget, profile, waiting, backoff, stopped, suspended, organization_capacity, profile_capacity, worker, claimed, dispatch, running, failed or cancelled."""
+      kind: String!
+      """What belongs to the kind: ids, times, counts."""
+      details: JSON!
+    }
+    extend type Task {
+      """Scope and number, as people say it: T-12, I-3."""
+      identifier: String!
+      """Why it does not run, computed from the facts as they are now; empty once it is completed."""
+      causes: [TaskCause!]!
+    }
+    extend type Run {
+      """From its start to its end, or to now, in seconds."""
+      durationSeconds: Float!
+    }
+    extend type RunRequest {
+      """How long its lease lasts without a heartbeat, in seconds; negative when it is over and not swept yet, null without one."""
+      leaseRemainingSeconds: Float
+      """How long it has been waiting for a worker, in seconds: since it was published or, while it is queued, since it became due. Null when it does not wait."""
+      queueAgeSeconds: Float
+    }`,
+    objects: {
+      Task: {
+        plans: {
+          identifier($task: Row) {
+            const [scope, number] = [column($task, 'identifier_scope'), column($task, 'identifier_number')];
+            return $task.select(sql`${scope} || '-' || ${number}`, TYPES.text);
+          },
+          causes($task: Row) {
+            return loadMany([$task.get('organization_id'), $task.get('id')], {
+              load: explain as never,
+              shared: context().get('withPgClient'),
+            });
+          },
+        },
+      },
+      Run: {
+        plans: {
+          durationSeconds($run: Row) {
+            return seconds($run, column($run, 'started_at'), sql`coalesce(${column($run, 'finished_at')}, ${clock})`);
+          },
+        },
+      },
+      RunRequest: {
+        plans: {
+          leaseRemainingSeconds($request: Row) {
+            return seconds($request, clock, column($request, 'lease_expires_at'));
+          },
+          queueAgeSeconds($request: Row) {
+            const since = sql`case ${column($request, 'state')} when 'published' then ${column($request, 'published_at')}
+            when 'queued' then case when ${column($request, 'due_at')} <= ${clock} then ${column($request, 'due_at')} end end`;
+            return seconds($request, since, clock);
+          },
+        },
+      },
+    },
+  },
+  'AdminComputedFields',
+);
