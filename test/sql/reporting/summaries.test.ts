@@ -1,0 +1,287 @@
+import t from 'tap';
+import { connected, createAnalyst, openReporting } from '../../support/analysts.ts';
+import { createPlace, createSecondProfile, type Place } from '../../support/fixtures.ts';
+import { inboxRow, runRow, setTimezone, taskRow } from '../../support/reporting_fixtures.ts';
+
+const sql = await openReporting(t);
+const analyst = await createAnalyst(t, sql, { all: true });
+
+/** As the analyst; days and points in time as text. */
+async function rows(place: Place, columns: string, view: string, order = '1'): Promise<Record<string, unknown>[]> {
+  return connected(analyst.url, async (client) => {
+    await client.query(`set timezone = 'UTC'`);
+    const text = `select to_jsonb(r) as row from (select ${columns} from ${view} where organization_id = $1 order by ${order}) r`;
+    const result = await client.query<{ row: Record<string, unknown> }>(text, [place.organizationId]);
+    return result.rows.map(({ row }) => row);
+  });
+}
+
+async function placeIn(timezone: string): Promise<Place> {
+  const place = await createPlace(sql);
+  await setTimezone(sql, place, timezone);
+  return place;
+}
+
+/** What clocks do at midnight there, and to which day points in time around it belong. */
+const DAYS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'America/Havana': {
+    // Forward from 00:00 to 01:00: there is no midnight.
+    '2026-03-08T04:59:59Z': '2026-03-07',
+    '2026-03-08T05:00:00Z': '2026-03-08',
+    // Back from 01:00 to 00:00: midnight comes twice, and both belong to a day of 25 hours.
+    '2026-11-01T03:59:59Z': '2026-10-31',
+    '2026-11-01T04:00:00Z': '2026-11-01',
+    '2026-11-01T04:30:00Z': '2026-11-01',
+    '2026-11-01T05:00:00Z': '2026-11-01',
+    '2026-11-01T05:30:00Z': '2026-11-01',
+    '2026-11-02T04:59:59Z': '2026-11-01',
+    '2026-11-02T05:00:00Z': '2026-11-02',
+  },
+  'Africa/Cairo': {
+    '2026-04-23T21:59:59Z': '2026-04-23',
+    '2026-04-23T22:00:00Z': '2026-04-24',
+    // Back from 24:00 to 23:00: the last hour of the day comes twice.
+    '2026-10-29T20:59:59Z': '2026-10-29',
+    '2026-10-29T21:00:00Z': '2026-10-29',
+    '2026-10-29T21:59:59Z': '2026-10-29',
+    '2026-10-29T22:00:00Z': '2026-10-30',
+  },
+  'America/Santiago': {
+    '2026-04-05T02:59:59Z': '2026-04-04',
+    '2026-04-05T03:00:00Z': '2026-04-04',
+    '2026-04-05T03:59:59Z': '2026-04-04',
+    '2026-04-05T04:00:00Z': '2026-04-05',
+    '2026-09-06T03:59:59Z': '2026-09-05',
+    '2026-09-06T04:00:00Z': '2026-09-06',
+  },
+  // Half an hour, and a day that did not exist.
+  'Australia/Lord_Howe': { '2026-04-04T13:29:59Z': '2026-04-05', '2026-04-04T12:59:59Z': '2026-04-04' },
+  'Pacific/Apia': { '2011-12-30T09:59:59Z': '2011-12-29', '2011-12-30T10:00:00Z': '2011-12-31' },
+};
+
+for (const [zone, days] of Object.entries(DAYS)) {
+  t.test(`days of ${zone} are those of its clocks`, async (test) => {
+    const place = await placeIn(zone);
+    const format = new Intl.DateTimeFormat('en-CA', { timeZone: zone, dateStyle: 'short' });
+    const expected = new Map<string, number>();
+    for (const [at, day] of Object.entries(days)) {
+      test.equal(format.format(new Date(at)), day, `${at}: another implementation says so too`);
+      expected.set(day, (expected.get(day) ?? 0) + 1);
+      await taskRow(sql, place, { completed_at: at });
+      await runRow(sql, place, { finished_at: at });
+      await inboxRow(sql, place, { created_at: at });
+    }
+    const counts = [...expected].sort().map(([day, n]) => ({ day, n }));
+    const throughput = await rows(place, 'day, timezone, runs_finished, tasks_completed', 'throughput_by_day');
+    test.same(
+      throughput,
+      counts.map(({ day, n }) => ({ day, timezone: zone, runs_finished: n, tasks_completed: n })),
+    );
+    test.same(await rows(place, 'day, starts as n', 'queue_waits'), counts);
+    test.same(await rows(place, 'day, items as n', 'waiting_for_people'), counts);
+  });
+}
+
+t.test('a zone that this Postgres does not know is UTC, and fails no view', async (test) => {
+  const place = await placeIn('Atlantis/Capital');
+  await runRow(sql, place, { finished_at: '2026-05-01T23:59:59Z' });
+  await inboxRow(sql, place, { created_at: '2026-05-01T23:59:59Z' });
+  for (const view of ['throughput_by_day', 'queue_waits', 'waiting_for_people']) {
+    test.same(await rows(place, 'day, timezone', view), [{ day: '2026-05-01', timezone: 'UTC' }], view);
+  }
+});
+
+t.test('throughput counts runs by how they ended, and tasks with their owner', async (test) => {
+  const place = await placeIn('UTC');
+  const second = await createSecondProfile(sql, place);
+  const at = (time: string) => ({ started_at: `2026-06-01T${time}Z`, finished_at: '2026-06-01T12:00:00Z' });
+  const used = { input_tokens: 10, output_tokens: 4, cost_minor_units: 25, cost_known: true };
+  await runRow(sql, place, { ...at('11:59:00'), ...used });
+  await runRow(sql, place, { ...at('11:58:00'), ...used });
+  await runRow(sql, place, { ...at('11:57:00'), status: 'failed' });
+  await runRow(sql, place, { ...at('11:56:00'), status: 'expired' });
+  await runRow(sql, place, { ...at('11:55:00'), status: 'cancelled' });
+  await runRow(sql, place, { ...at('11:54:00'), status: 'running', finished_at: null });
+  await runRow(sql, second, { ...at('11:59:00'), status: 'cancelled' });
+  await taskRow(sql, place, { completed_at: '2026-06-01T12:00:00Z' });
+  await taskRow(sql, place, { completed_at: null, status: 'cancelled', created_at: '2026-06-01T12:00:00Z' });
+  const [one, two, ...more] = await rows(place, '*', 'throughput_by_day', `agent_profile_id <> '${place.profileId}'`);
+  test.match(one, {
+    day: '2026-06-01',
+    agent_profile_id: place.profileId,
+    agent_profile_key: place.profileKey,
+    tasks_completed: 1,
+    runs_finished: 5,
+    runs_succeeded: 2,
+    runs_failed: 1,
+    runs_expired: 1,
+    runs_cancelled: 1,
+    success_rate: 0.5,
+    run_seconds: 60 + 120 + 180 + 240 + 300,
+    input_tokens: 20,
+    output_tokens: 8,
+    known_cost_minor_units: 50,
+    runs_with_unknown_cost: 3,
+  });
+  test.match(two, { agent_profile_id: second.profileId, runs_finished: 1, success_rate: null, tasks_completed: 0 });
+  test.same(more, []);
+});
+
+t.test('an initiative costs what all below it cost, and an unknown cost stays unknown', async (test) => {
+  const place = await placeIn('UTC');
+  const root = await taskRow(sql, place, { kind: 'initiative', title: 'Root' });
+  const below = (parent: string, depth: number, fields = {}) =>
+    taskRow(sql, place, { parent_id: parent, root_task_id: root, depth, ...fields });
+  const inner = await below(root, 1, { kind: 'initiative', title: 'Inner' });
+  const task = await below(root, 1);
+  const deep = await below(inner, 2, { status: 'cancelled', completed_at: null });
+  const cost = (units: number) => ({ cost_minor_units: units, cost_known: true, input_tokens: 1 });
+  await runRow(sql, place, { task_id: root, mode: 'plan', ...cost(7) });
+  await runRow(sql, place, { task_id: task, ...cost(100) });
+  await runRow(sql, place, { task_id: deep, ...cost(1000) });
+  await runRow(sql, place, { task_id: deep, status: 'running', finished_at: null, started_at: '2026-02-01T00:00:00Z' });
+  await runRow(sql, place, cost(1_000_000));
+  const columns = `title, depth, tasks, tasks_completed, runs, active_runs, runs_with_unknown_cost,
+    known_cost_minor_units, cost_minor_units, input_tokens`;
+  const known = [
+    {
+      title: 'Inner',
+      depth: 1,
+      tasks: 1,
+      tasks_completed: 0,
+      runs: 1,
+      active_runs: 1,
+      runs_with_unknown_cost: 0,
+      known_cost_minor_units: 1000,
+      cost_minor_units: 1000,
+      input_tokens: 1,
+    },
+    {
+      title: 'Root',
+      depth: 0,
+      tasks: 3,
+      tasks_completed: 2,
+      runs: 3,
+      active_runs: 1,
+      runs_with_unknown_cost: 0,
+      known_cost_minor_units: 1107,
+      cost_minor_units: 1107,
+      input_tokens: 3,
+    },
+  ];
+  test.same(await rows(place, columns, 'cost_by_initiative'), known);
+  await runRow(sql, place, { task_id: task });
+  const [inside, outside] = await rows(place, columns, 'cost_by_initiative');
+  test.same(inside, known[0]);
+  test.match(outside, { runs: 4, runs_with_unknown_cost: 1, known_cost_minor_units: 1107, cost_minor_units: null });
+  const costs = await rows(place, 'cost_minor_units as cost', 'runs', 'cost_minor_units');
+  test.same(
+    costs,
+    [7, 100, 1000, 1_000_000, null, null].map((one) => ({ cost: one })),
+    'nor is it zero in runs',
+  );
+});
+
+t.test('waiting for people is told by what was asked', async (test) => {
+  const place = await placeIn('UTC');
+  const asked = { created_at: '2026-06-01T10:00:00Z' };
+  const answered = { ...asked, status: 'responded', response: 'x' };
+  await inboxRow(sql, place, { ...answered, responded_at: '2026-06-01T10:10:00Z' });
+  await inboxRow(sql, place, { ...answered, responded_at: '2026-06-01T10:20:00Z' });
+  await inboxRow(sql, place, { ...answered, responded_at: '2026-06-01T12:00:00Z' });
+  await inboxRow(sql, place, { ...asked, status: 'cancelled', updated_at: '2026-06-01T11:00:00Z' });
+  await inboxRow(sql, place, asked);
+  await inboxRow(sql, place, {
+    ...asked,
+    kind: 'notification',
+    blocking: false,
+    status: 'acknowledged',
+    responded_at: '2026-06-01T10:00:01Z',
+  });
+  const [notification, question, ...more] = await rows(place, '*', 'waiting_for_people', 'kind');
+  test.match(notification, {
+    kind: 'notification',
+    blocking: false,
+    items: 1,
+    items_answered: 1,
+    longest_answer_seconds: 1,
+  });
+  test.match(question, {
+    day: '2026-06-01',
+    kind: 'question',
+    purpose: 'agent',
+    blocking: true,
+    items: 5,
+    items_open: 1,
+    items_answered: 3,
+    items_closed: 1,
+    answered_wait_seconds: 600 + 1200 + 7200,
+    median_answer_seconds: 1200,
+    longest_answer_seconds: 7200,
+  });
+  test.match(String(question?.['oldest_open_at']), '2026-06-01T10:00:00');
+  test.ok(Number(question?.['open_wait_seconds']) > 0);
+  test.same(more, []);
+});
+
+t.test('contract failures are told by criterion, those of agents’ verdicts too', async (test) => {
+  const place = await placeIn('UTC');
+  const spec = {
+    acceptanceCriteria: [
+      { kind: 'output_file', path: 'a.md' },
+      { kind: 'output_file', path: 'b.md' },
+    ],
+  };
+  const task = await taskRow(sql, place, { spec });
+  const output = (...statuses: string[]) => ({
+    kind: 'task_result',
+    result: {
+      kind: 'completed',
+      completion: {
+        checks: statuses.map((status, criterionIndex) => ({
+          criterionIndex,
+          evaluator: 'backend',
+          status,
+          summary: '',
+          evidence: [],
+        })),
+      },
+    },
+  });
+  const run = (fields: object) => runRow(sql, place, { task_id: task, finished_at: '2026-06-01T10:00:00Z', ...fields });
+  await run({ output: output('failed', 'passed', 'failed'), status: 'failed' });
+  await run({ output: output('failed', 'passed'), status: 'failed' });
+  await run({ output: output('passed', 'passed') });
+  await run({ output: null, status: 'expired' });
+  await run({ output: { kind: 'task_result', result: { kind: 'waiting' } } });
+  await run({ mode: 'verify', output: { kind: 'task_result', result: { kind: 'verification', verdict: 'failed' } } });
+  const columns = 'criterion, evaluator, checks, failures, round(failure_rate, 2) as rate, tasks, tasks_failed';
+  test.same(await rows(place, columns, 'contract_failures'), [
+    { criterion: 'a.md', evaluator: 'backend', checks: 3, failures: 2, rate: 0.67, tasks: 1, tasks_failed: 1 },
+    { criterion: 'b.md', evaluator: 'backend', checks: 3, failures: 0, rate: 0, tasks: 1, tasks_failed: 0 },
+    { criterion: 'criterion 2', evaluator: 'backend', checks: 1, failures: 1, rate: 1, tasks: 1, tasks_failed: 1 },
+    { criterion: 'verdict', evaluator: 'agent', checks: 1, failures: 1, rate: 1, tasks: 1, tasks_failed: 1 },
+  ]);
+});
+
+t.test('queue waits are percentiles over the first starts', async (test) => {
+  const place = await placeIn('UTC');
+  for (let waited = 0; waited <= 100; waited += 1)
+    await runRow(sql, place, { started_at: '2026-06-01T10:00:00Z' }, waited);
+  test.match(await rows(place, '*', 'queue_waits'), [
+    {
+      day: '2026-06-01',
+      kind: 'task',
+      starts: 101,
+      wait_seconds: 5050,
+      p50_seconds: 50,
+      p90_seconds: 90,
+      p99_seconds: 99,
+      longest_seconds: 100,
+    },
+  ]);
+  const [one] = await rows(place, 'queue_wait_seconds as wait', 'runs', '1 desc');
+  test.same(one, { wait: 100 });
+  const [two] = await rows(place, 'queue_wait_seconds as wait, waiting_seconds as waiting', 'run_requests', '1 desc');
+  test.same(two, { wait: 100, waiting: null });
+});
