@@ -37,7 +37,7 @@ export function taskEndpoints(): readonly Endpoint[] {
       operationId: 'createTask',
       summary: 'Create a task',
       description:
-        'The task is pending, and a worker may take it, or blocked while a prerequisite, its schedule, its children or its profile hold it up. An initiative is planned first, by a run of mode plan of its owner, which makes the tasks below it; the first task that anyone else adds below it takes the place of that plan. An open task with the same dedupeKey is answered instead of making one.',
+        'The task is pending, and a worker may take it, or blocked while a prerequisite, its schedule, its children or its profile hold it up. An initiative is planned first, by a run of mode plan of its owner, which makes the tasks below it; the first task that anyone else adds below it takes the place of that plan. One at maxTaskDepth is refused: nothing could be below it. An open task with the same dedupeKey is answered instead of making one.',
       params: { organizationId },
       body: newTaskSchema,
       response: { status: 201, data: taskSchema },

@@ -118,6 +118,11 @@ begin
           format('deeper than maxTaskDepth (%s)', v_limits ->> 'maxTaskDepth')
         from placed p where p.depth > (v_limits ->> 'maxTaskDepth')::integer
       union all
+      select p.place, '.' || p.place || '.kind', 'max_task_depth',
+          format('an initiative at maxTaskDepth (%s) could have no tasks below it', v_limits ->> 'maxTaskDepth')
+        from placed p join made m on m.node = p.node
+        where m.op ->> 'kind' = 'initiative' and p.depth = (v_limits ->> 'maxTaskDepth')::integer
+      union all
       select o.place, '.' || o.place || '.dependsOn', 'circle', 'the prerequisite waits for this task itself'
         from ops o where o.op -> 'on' <> '[]' and exists (
           select 1 from reached r where r.start = o.node and r.node = o.node)

@@ -84,6 +84,12 @@ begin
     end if;
   end if;
 
+  if v_kind = 'initiative' and coalesce(v_parent.depth + 1, 0) >= (v_limits ->> 'maxTaskDepth')::integer then
+    perform app.fail(409, 'state_conflict',
+      format('An initiative at maxTaskDepth (%s) could have no tasks below it', v_limits ->> 'maxTaskDepth'),
+      app.issue('kind', 'max_task_depth', 'nothing may be below an initiative as deep as this'));
+  end if;
+
   if v_profile.id is null then
     perform app.fail(400, 'validation_failed', 'The owner of the task is not a profile of this organization',
       app.issue(case when p_task ? 'ownerProfileKey' then 'ownerProfileKey' else 'ownerAgentProfileId' end,

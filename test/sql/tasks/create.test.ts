@@ -18,6 +18,7 @@ import {
   taskAnswer,
   taskCreate,
   taskRow,
+  updateOrganization,
   updateProfile,
 } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
@@ -160,8 +161,13 @@ scenario('only an open initiative takes tasks below it', async (test) => {
 scenario('a hierarchy is as deep and as large as the limits of the organization say', async (test) => {
   const place = await createPlace(sql, { limits: { maxTaskDepth: 1, maxInitiativeDescendants: 2 } });
   const { root } = await createInitiative(sql, place, []);
-  const child = await createTask(sql, place, { kind: 'initiative', parentId: root });
-  test.match(await refusal(createTask(sql, place, { parentId: child.id })), { status: 409, reason: 'max_task_depth' });
+  const deepest = { kind: 'initiative', parentId: root };
+  const tooDeep = { status: 409, code: 'state_conflict', reason: 'max_task_depth' };
+  test.match(await refusal(createTask(sql, place, deepest)), tooDeep, 'it could have no tasks below it');
+  await updateOrganization(sql.api, place, { config: { limits: { maxTaskDepth: 2 } } });
+  const child = await createTask(sql, place, deepest);
+  await updateOrganization(sql.api, place, { config: { limits: { maxTaskDepth: 1 } } });
+  test.match(await refusal(createTask(sql, place, { parentId: child.id })), tooDeep);
   await createTask(sql, place, { parentId: root });
   test.match(await refusal(createTask(sql, place, { parentId: root })), {
     status: 409,

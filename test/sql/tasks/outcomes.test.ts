@@ -197,7 +197,7 @@ scenario('a plan is refused beyond the limits of its organization', async (test)
       make('b', { kind: 'initiative', parentKey: 'a' }),
       make('c', { parentKey: 'b' }),
     ),
-    { '.2': 'max_task_depth' },
+    { '.1.kind': 'max_task_depth', '.2': 'max_task_depth' },
   );
   test.same(await planIssues(run), { '': 'no_children' });
   test.ok(await stageOutcome(sql, run, plan(make('a'), make('b'), make('c'))));
