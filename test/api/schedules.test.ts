@@ -6,6 +6,7 @@ import {
   expectSuccess,
   type Fields,
   fingerprint,
+  makeTask,
   ownerPath,
   readTask,
   refusalOf,
@@ -125,6 +126,39 @@ t.test('what is no schedule is 400, and says where', async (t) => {
   t.match(refusalOf(await app.service.post(schedules(place, '/x/pause'), { now: true })), /^400 validation_failed/);
   for (const query of [{ status: 'gone' }, { limit: 0 }, { cursor: 'x' }, { key: 'x' }]) {
     t.match(refusalOf(await app.owner.get(ownerPath(place, '/schedules'), { query })), /^400 validation_failed/);
+  }
+  t.equal(await fingerprint(app), before);
+});
+
+t.test('a template that could be no task is refused as the creation of that task is', async (t) => {
+  const { id: leaf } = await makeTask(app, place, { ownerProfileKey: 'growth' });
+  const { id: over } = await makeTask(app, place, { ownerProfileKey: 'growth', kind: 'initiative' });
+  expectSuccess(await app.owner.post(ownerPath(place, `/tasks/${over}/cancel`)));
+  const { id: foreign } = await makeTask(app, elsewhere, { kind: 'initiative' });
+  const before = await fingerprint(app);
+  const wrong: readonly Fields[] = [
+    { parentId: randomUUID() },
+    { parentId: foreign },
+    { parentId: leaf },
+    { parentId: over },
+    { dependsOn: ['T-9999'] },
+    { dependsOn: [foreign] },
+    { sourceChatId: randomUUID() },
+    { sourceMessageId: randomUUID() },
+    { ownerProfileKey: 'nobody' },
+    { spec: { verifierProfileKey: 'nobody' } },
+    { ownerProfileKey: 'operator', spec: { verification: 'agent' } },
+  ];
+  for (const fields of wrong) {
+    const task = { ...template, ...fields };
+    const asTask = await app.service.post(agentPath(place, '/tasks'), task);
+    const asTemplate = await create({ taskTemplate: task });
+    t.ok(asTask.status >= 400, JSON.stringify(fields));
+    t.equal(refusalOf(asTemplate), refusalOf(asTask));
+    t.same(
+      issuePaths(asTemplate),
+      issuePaths(asTask).map((path) => `taskTemplate.${path}`),
+    );
   }
   t.equal(await fingerprint(app), before);
 });

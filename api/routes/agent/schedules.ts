@@ -42,7 +42,7 @@ export function agentScheduleEndpoints(): readonly Endpoint[] {
       tag: 'Agent tools',
       operationId: 'createScheduleAsAgent',
       summary: 'Make tasks by the clock',
-      description: `Each fire makes one task of the template, however many processes run. Fires missed while the service was down make one task together, fires missed by a pause none. While work dispatch is stopped a schedule makes no further task as long as one of its tasks is open. A fire that can make no task (its owner is disabled, its parent is over, a limit is reached) puts one notification into the inbox, and the schedule goes on. A run that names no owner of the tasks means its own profile. 409 when the key is in use. ${MAY}`,
+      description: `Each fire makes one task of the template, however many processes run. Fires missed while the service was down make one task together, fires missed by a pause none. While work dispatch is stopped a schedule makes no further task as long as one of its tasks is open. A fire that can make no task (its owner is disabled, its parent is over, a limit is reached) puts one notification into the inbox, and the schedule goes on. A run that names no owner of the tasks means its own profile. What could not be a task now (its parent, a prerequisite, its chat or its owner is not there, its parent takes no tasks, a limit is reached) is refused as the creation of that task would be. 409 when the key is in use. ${MAY}`,
       params: { organizationId },
       body: newScheduleSchema,
       response: { status: 201, data: scheduleSchema },

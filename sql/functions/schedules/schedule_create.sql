@@ -1,8 +1,8 @@
 -- (none) → active (contract 4.12, decisions 8). p_schedule: {key, title, cron, timezone, taskTemplate, overlap}, validated in
 -- shape; p_next_run_at: its first fire, computed by the caller. A run that names no owner of the tasks means its own profile,
--- and the template says so from then on.
--- Locks: profile (shared) → run request of a capability.
--- Codes: 400 validation_failed, 401 agent_unauthorized, 404 organization_not_found, 409 state_conflict.
+-- and the template says so from then on. What could not be a task now is refused as the creation of that task would be.
+-- Locks: as task_create.
+-- Codes: 400 validation_failed, 401 agent_unauthorized, 404 organization_not_found | task_not_found, 409 state_conflict.
 create or replace function app.schedule_create(
   p_organization_id uuid, p_schedule jsonb, p_next_run_at timestamptz, p_actor jsonb)
   returns jsonb
@@ -13,19 +13,17 @@ declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   v_id uuid := app.uuid_v7();
   v_template jsonb := p_schedule -> 'taskTemplate';
-  v_profile_id uuid;
+  v_refusal jsonb;
   v_actor jsonb;
   s app.schedules;
 begin
-  v_profile_id := app.schedule_profile(p_organization_id, v_template);
+  v_refusal := app.schedule_template_refusal(p_organization_id, v_template, p_actor);
   v_actor := app.actor_require(p_organization_id, p_actor, null);
-  if not v_template ?| array['ownerAgentProfileId', 'ownerProfileKey'] and v_actor ? 'agentProfileId' then
+  if v_refusal is not null then
+    perform app.fail((v_refusal ->> 'status')::integer, v_refusal ->> 'code', v_refusal ->> 'message', v_refusal -> 'issues');
+  end if;
+  if not v_template ?| array['ownerAgentProfileId', 'ownerProfileKey'] then
     v_template := v_template || jsonb_build_object('ownerAgentProfileId', v_actor -> 'agentProfileId');
-  elsif v_profile_id is null then
-    perform app.fail(400, 'validation_failed', 'The owner of the tasks is not a profile of this organization',
-      app.issue(case when v_template ? 'ownerProfileKey' then 'taskTemplate.ownerProfileKey'
-          else 'taskTemplate.ownerAgentProfileId' end,
-        'unknown_profile', 'names no agent profile of this organization'));
   end if;
   insert into app.schedules (organization_id, id, key, title, cron, timezone, task_template, overlap, next_run_at)
     values (p_organization_id, v_id, coalesce(p_schedule ->> 'key', 'schedule-' || v_id),

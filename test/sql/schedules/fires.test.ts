@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto';
 import t from 'tap';
+import { createChat, createChatPlace } from '../../support/chat_fixtures.ts';
 import {
   cancelTask,
   completeRun,
@@ -219,10 +219,15 @@ scenario('a task that is refused is told in the same way, with its reason', asyn
 });
 
 scenario('a schedule outlives the chat that it comes from', async (test) => {
-  const place = await createPlace(sql);
+  const place = await createChatPlace(sql);
+  const chat = await createChat(sql, place);
   const { id } = await daily(place, {
-    taskTemplate: { title: 'Report', ownerProfileKey: place.profileKey, sourceChatId: randomUUID() },
+    taskTemplate: { title: 'Report', ownerProfileKey: place.profileKey, sourceChatId: chat.id },
   });
+  await sql.owner.query(
+    `update app.chats set status = 'archived', archived_at = now(), removed_at = now() where id = $1`,
+    [chat.id],
+  );
   const { outcome, taskId } = await fire(sql, place, id);
   test.equal(outcome, 'fired');
   test.match(await taskRow(sql, place, String(taskId)), { source_chat_id: null });

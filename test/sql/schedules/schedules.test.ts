@@ -2,9 +2,14 @@ import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import {
   capability,
+  completeRun,
+  createInitiative,
   createPlace,
   createSecondProfile,
+  createTask,
+  runMode,
   runNew,
+  runNext,
   SERVICE,
   updateOrganization,
 } from '../../support/fixtures.ts';
@@ -32,6 +37,23 @@ scenario('a schedule is made active, with its defaults', async (test) => {
   test.equal(new Date(schedule.next_run_at ?? '').toISOString(), '2099-01-01T09:00:00.000Z');
   const nowhere = { ...place, organizationId: randomUUID() };
   test.match(await refusal(scheduleCreate(sql.api, nowhere)), { status: 404, code: 'organization_not_found' });
+});
+
+scenario('making a schedule makes no task, takes no number, and waits for no verdict', async (test) => {
+  const place = await createPlace(sql);
+  await createSecondProfile(sql, place, { key: 'judge' });
+  const { root } = await createInitiative(sql, place, ['only'], { spec: { verification: 'agent' } });
+  await completeRun(sql.api, await runNext(sql, place));
+  await runMode(sql, place, 'verify');
+  const taskTemplate = { title: 'x', ownerAgentProfileId: place.profileId, parentId: root };
+  test.match(await refusal(createTask(sql, place, taskTemplate)), { status: 409, reason: 'being_verified' });
+  await createSchedule(sql, place, { taskTemplate });
+  await createSchedule(sql, place);
+  const { rows } = await sql.owner.query('select identifier_number from app.tasks where organization_id = $1', [
+    place.organizationId,
+  ]);
+  test.equal(rows.length, 2);
+  test.match(await createTask(sql, place), { identifier_number: 2 });
 });
 
 scenario('a key is one schedule’s in an organization, also of two at once', async (test) => {

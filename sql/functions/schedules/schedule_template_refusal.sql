@@ -1,0 +1,33 @@
+-- What a task of the template would be refused with, were it made now: {status, code, message, issues} with paths below
+-- taskTemplate; null: nothing. It is made, by the same function as any task, and taken back: so the two cannot disagree.
+-- A verdict under way at its parent is no reason, for that is over by itself. Locks: as task_create.
+create or replace function app.schedule_template_refusal(p_organization_id uuid, p_template jsonb, p_actor jsonb)
+  returns jsonb
+  language plpgsql
+  set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_state text;
+  v_message text;
+  v_code text;
+  v_issues text;
+begin
+  perform app.task_create(p_organization_id, p_template, p_actor);
+  raise exception using errcode = 'RN201', message = 'taken back';
+exception
+  when sqlstate 'RN201' then
+    return null;
+  when sqlstate 'RN400' or sqlstate 'RN404' or sqlstate 'RN409' then
+    get stacked diagnostics v_state = returned_sqlstate, v_message = message_text, v_code = pg_exception_detail,
+      v_issues = pg_exception_hint;
+    if nullif(v_issues, '')::jsonb @> '[{"code": "being_verified"}]' then
+      return null;
+    end if;
+    return jsonb_build_object('status', right(v_state, 3)::integer, 'code', v_code, 'message', v_message, 'issues', (
+      select jsonb_agg(i || jsonb_build_object('path', 'taskTemplate.' || (i ->> 'path')))
+        from jsonb_array_elements(nullif(v_issues, '')::jsonb) i));
+end
+$$;
+
+alter function app.schedule_template_refusal owner to runner_scoped;
+revoke all on function app.schedule_template_refusal from public;
