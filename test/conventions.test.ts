@@ -248,6 +248,7 @@ t.test('functions belong to the roles that limit them', async (test) => {
       'current_organization',
       'human_inbox_items_mark_run',
       'messages_keep_revision',
+      'search_fold',
       'search_grams',
       'tasks_raise_version',
       'tasks_watch_spend',

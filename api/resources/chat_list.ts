@@ -16,7 +16,7 @@ export const chatListQuery = {
     .max(200)
     .optional()
     .describe(
-      'Chats whose title, or a message, holds this text; case does not count, and no character is special. Of a message the first 200,000 characters are searched.',
+      'Chats whose title, or a message, holds this text; case does not count, and no character is special. How it is written does not count either (composed, wide, ß or ss). Of a message the first 30,000 characters are searched.',
     ),
 };
 const querySchema = z.object(chatListQuery);

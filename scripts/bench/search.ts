@@ -50,7 +50,7 @@ export async function seedMessages(db: pg.Pool, organizationId: string, count: n
     await db.query(
       `insert into app.messages (organization_id, chat_id, role, status, parts, search_text, completed_at, created_at, updated_at)
         select $1, ($2::uuid[])[1 + (t.n - 1) / ${PER_CHAT}], 'user', 'complete',
-          jsonb_build_array(jsonb_build_object('id', t.n::text, 'kind', 'text', 'text', t.text)), lower(t.text),
+          jsonb_build_array(jsonb_build_object('id', t.n::text, 'kind', 'text', 'text', t.text)), app.search_fold(t.text),
           now(), timestamptz '2026-01-01' + ($4::int + t.n) * interval '1 second', now()
         from unnest($3::text[]) with ordinality t(text, n)`,
       [organizationId, chats, texts, from],

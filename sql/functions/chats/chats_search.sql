@@ -3,8 +3,10 @@
 -- p_inclusive), in microseconds since 1970; p_backward reads the page before it instead, nearest row first. At most p_limit
 -- rows: the caller asks for one more than it shows. Under row security `like` and `@>` would not use the index, so that the
 -- organization is named in every statement.
--- What is common is found soonest by walking the chats in their order, what is rare by an index: the walk comes first, and
--- when it has read enough without filling the page, the index says how rare it is (scripts/bench/README.md, Search).
+-- What is common is found soonest by walking the chats in their order, what is rare by an index. The walk comes first. When it
+-- has read enough without filling the page, the index of pairs says which chats may hold the text, without a message being
+-- read, and the walk goes on among those alone. Where the pairs of a word are everywhere and the word is not, the index of
+-- trigrams says where it is (scripts/bench/README.md, Search).
 create or replace function app.chats_search(
   p_organization_id uuid, p_search text, p_status text, p_last_message_at_us bigint, p_id uuid, p_inclusive boolean,
   p_backward boolean, p_limit integer)
@@ -16,26 +18,34 @@ declare
   -- Messages that the walk reads before it asks the index, of one chat and of all.
   v_of_chat constant integer := 500;
   v_of_all constant integer := 3000;
-  -- With more hits than these the walk goes on: sorting out all of them would take longer.
+  -- More hits than these are not sorted out one by one.
   v_rare constant integer := 3000;
-  v_text constant text := lower(p_search);
-  v_like constant text := '%' || regexp_replace(v_text, '([\\%_])', '\\\1', 'g') || '%';
-  v_grams constant text[] := app.search_grams(v_text);
+  -- Chats by which is told whether the pairs are worth something.
+  v_sample constant integer := 20;
+  v_text constant text := app.search_fold(p_search);
+  -- A pair says more than its characters.
+  v_grams constant text[] := array(select g from unnest(app.search_grams(v_text)) g where length(g) = least(length(v_text), 2));
   -- Trigrams are made of three letters or digits in a row; whether others than these are letters, is the locale's to say.
   v_trigrams constant boolean := v_text ~ '[a-z0-9]{3}';
+  v_like constant text := '%' || regexp_replace(v_text, '[^a-z0-9]+', '%', 'g') || '%';
   v_at timestamptz := timestamptz 'epoch' + p_last_message_at_us / 1000000 * interval '1 second'
     + p_last_message_at_us % 1000000 * interval '1 microsecond';
   v_id uuid := p_id;
   v_inclusive boolean := p_inclusive;
   v_read integer := 0;
   v_found integer := 0;
-  v_common boolean := false;
   v_from text := ' from app.chats c where c.organization_id = $1 and c.removed_at is null'
     || case when p_status is null then '' else ' and c.status = $2' end;
   v_after text := format(' and (c.last_message_at, c.id) %s ($3, $4) and ($5 or c.id <> $4)',
     case when p_backward then '>=' else '<=' end);
   v_order text := case when p_backward then ' order by c.last_message_at, c.id'
     else ' order by c.last_message_at desc, c.id desc' end;
+  -- With an offset it stays a look at one chat, whatever the planner expects.
+  v_holds text := 'exists (select from app.messages k where k.organization_id = $1 and k.chat_id = c.id
+    and strpos(k.search_text, $6) > 0 offset 0)';
+  v_titled text := case when v_trigrams then 'c.search_title like $9 and ' else '' end
+    || 'strpos(c.search_title, $6) > 0';
+  v_chats uuid[];
   v_hits uuid[];
   v_count integer;
   v_hit boolean;
@@ -50,26 +60,29 @@ begin
     select coalesce(bool_or(m.hit), false), count(*) into v_hit, v_count
       from (select strpos(k.search_text, v_text) > 0 as hit from app.messages k
               where k.organization_id = p_organization_id and k.chat_id = c.id
-              order by k.created_at desc limit case when v_common then null else v_of_chat end) m;
+              order by k.created_at desc limit v_of_chat) m;
     v_read := v_read + v_count;
-    v_hit := v_hit or strpos(lower(c.title), v_text) > 0;
-    if not v_common and (v_read > v_of_all or not v_hit and v_count = v_of_chat) then
-      -- By statements of their own, planned for this very text.
-      execute 'select array_agg(distinct h.chat_id), count(*)
-          from (select m.chat_id from app.messages m where m.organization_id = $1 and m.search_text is not null and '
-          || case when v_trigrams then 'm.search_text like $2'
-               else 'app.search_grams(m.search_text) @> $3 and m.search_text like $2' end || ' limit $4) h'
-        into v_hits, v_count using p_organization_id, v_like, v_grams, v_rare + 1;
-      if v_count <= v_rare then
-        return query execute 'select c.*' || v_from || v_after
-            || ' and (c.id = any ($6) or lower(c.title) like $7)' || v_order || ' limit $8'
-          using p_organization_id, p_status, c.last_message_at, c.id, true, coalesce(v_hits, '{}'), v_like,
-            p_limit - v_found;
-        return;
+    v_hit := v_hit or strpos(c.search_title, v_text) > 0;
+    if v_read > v_of_all or not v_hit and v_count = v_of_chat then
+      select g.chat_ids, g.message_count into v_chats, v_count from app.chats_with_grams(p_organization_id, v_grams) g;
+      if v_trigrams and v_count > v_rare then
+        execute 'select count(*) from (select c.id' || v_from || v_after || ' and c.id = any ($7)' || v_order
+            || ' limit $8) c where ' || v_holds
+          into v_count
+          using p_organization_id, p_status, c.last_message_at, c.id, true, v_text, v_chats, v_sample;
+        if v_count < v_sample / 2 then
+          execute 'select array_agg(h.chat_id), count(*) from (select m.chat_id from app.messages m
+              where m.organization_id = $1 and m.search_text like $2 and strpos(m.search_text, $3) > 0 limit $4) h'
+            into v_hits, v_count using p_organization_id, v_like, v_text, v_rare + 1;
+          if v_count <= v_rare then
+            v_chats := coalesce(v_hits, '{}');
+          end if;
+        end if;
       end if;
-      v_common := true;
-      v_hit := v_hit or exists (select 1 from app.messages k
-        where k.organization_id = p_organization_id and k.chat_id = c.id and strpos(k.search_text, v_text) > 0);
+      return query execute 'select c.*' || v_from || v_after || ' and (' || v_titled || ' or c.id = any ($7) and '
+          || v_holds || ')' || v_order || ' limit $8'
+        using p_organization_id, p_status, c.last_message_at, c.id, true, v_text, v_chats, p_limit - v_found, v_like;
+      return;
     end if;
     if v_hit then
       return next c;

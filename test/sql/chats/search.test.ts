@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import pg from 'pg';
 import t from 'tap';
 import { z } from 'zod';
 import {
@@ -107,7 +108,10 @@ scenario('nothing of another, a deleted or an unknown organization is found', as
   test.same(await search(place, 'ostrich'), []);
 });
 
-/** Chats as rows, more than a walk reads: `common` everywhere, `older` in the older half, `rare` in one old chat. */
+/**
+ * Chats as rows, more than a walk reads: `common` everywhere, `older` in the older half, `rare` in one old chat; of `abcd` and
+ * `efgh` the pairs everywhere, the words in two chats and in the older half.
+ */
 async function manyChats(place: Place): Promise<void> {
   await sql.owner.query(
     `insert into app.chats (organization_id, title, last_message_at)
@@ -116,9 +120,9 @@ async function manyChats(place: Place): Promise<void> {
   );
   await sql.owner.query(
     `insert into app.messages (organization_id, chat_id, role, status, parts, search_text, completed_at, created_at, updated_at)
-     select c.organization_id, c.id, 'user', 'complete', '[]', 'common'
-         || case when c.last_message_at < '2026-01-01 00:50Z' then ' older' else '' end
-         || case when c.title in ('chat 3', 'chat 70') and m.n = 1 then ' rare' else '' end,
+     select c.organization_id, c.id, 'user', 'complete', '[]', 'common ab bc cd ef fg gh'
+         || case when c.last_message_at < '2026-01-01 00:50Z' then ' older efgh' else '' end
+         || case when c.title in ('chat 3', 'chat 70') and m.n = 1 then ' rare abcd' else '' end,
        now(), c.last_message_at + m.n * interval '1 second', now()
      from app.chats c cross join generate_series(1, 70) m(n) where c.organization_id = $1`,
     [place.organizationId],
@@ -137,7 +141,21 @@ scenario('the walk and the index find the same, page by page in both directions'
     [place.organizationId, long.id],
   );
   await sql.owner.query('analyze app.messages');
-  for (const words of ['common', 'older', 'rare', 'chat 7', 'ra', 'old', 'zz', 'e', ' o', 'nowhere']) {
+  for (const words of [
+    'common',
+    'older',
+    'rare',
+    'abcd',
+    'efgh',
+    'abcd older',
+    'chat 7',
+    'ra',
+    'old',
+    'zz',
+    'e',
+    ' o',
+    'nowhere',
+  ]) {
     const { rows } = await sql.owner.query(
       `select c.title from app.chats c where c.organization_id = $1 and (strpos(c.title, $2) > 0 or exists (
          select from app.messages m where m.organization_id = $1 and m.chat_id = c.id and strpos(m.search_text, $2) > 0))
@@ -163,14 +181,85 @@ scenario('the walk and the index find the same, page by page in both directions'
   }
 });
 
-scenario('of a long message the first 200,000 characters are searched, and all are kept', async (test) => {
+scenario('of a long message the first 30,000 characters are searched, and all are kept', async (test) => {
   const place = await createChatPlace(sql);
   const { id } = await createChat(sql, place, { title: 'long' });
   // With the line break between the parts, the second needle begins where search ends.
-  const parts = [text('needle in front'.padEnd(99_999, '.')), text(`${'.'.repeat(99_990)}thenwo\u4e2dXcutoff`)];
+  const parts = [text('needle in front'.padEnd(19_999, '.')), text(`${'.'.repeat(9_990)}thenwo\u4e2dXcutoff`)];
   const { userMessage } = await send(sql.api, place, id, { parts });
   test.same(titles(await search(place, 'needle')), ['long']);
   test.same(titles(await search(place, 'thenwo\u4e2d')), ['long']);
   test.same(titles(await search(place, 'cutoff')), []);
   test.match(await messageRow(sql, place, userMessage.id), { parts });
+  const swollen = await createChat(sql, place, { title: 'swollen' });
+  // One character that folds to eighteen.
+  await send(sql.api, place, swollen.id, { parts: [text('\ufdfa'.repeat(30_000))] });
+  const { rows } = await sql.owner.query('select max(length(search_text)) as longest from app.messages');
+  test.same(rows, [{ longest: 30_000 }]);
+});
+
+scenario('text is found however it was typed, in titles and in messages', async (test) => {
+  const place = await createChatPlace(sql);
+  const forms = {
+    'a sigma at the end': ['ΟΔΟΣ', 'οδός'.normalize('NFD').replace('\u0301', ''), 'οδοσ', 'οδος'],
+    'a mark of its own': ['Café'.normalize('NFC'), 'CAFÉ'.normalize('NFD'), 'cafe\u0301'],
+    'a sharp s': ['Straße', 'STRASSE', 'strasse', 'STRAẞE'],
+    'a dotted capital i': ['İstanbul', 'istanbul', 'ISTANBUL', 'I\u0307stanbul'],
+    'wide and joined letters': ['ＡＢＣ ﬁle', 'abc file'],
+    Cyrillic: ['ЖУРНАЛ', 'журнал'],
+    'half-width kana': ['ｶﾞｲﾄﾞ', 'ガイド'],
+    'a letter that composes when small': ['J\u030c!', 'ǰ!'],
+  };
+  for (const [what, texts] of Object.entries(forms)) {
+    for (const written of texts) {
+      const titled = await createChat(sql, place, { title: `x${written}x` });
+      const said = await createChat(sql, place, { title: 'said' });
+      await exchange(sql, place, said.id, [text('ok')], { parts: [text(`y${written}y`)] });
+      for (const words of texts) {
+        const found = (await search(place, words)).map(({ id }) => id);
+        test.ok(found.includes(titled.id) && found.includes(said.id), `${what}: ${words}`);
+        const around = await search(place, `x${words}x`);
+        test.ok(
+          around.some(({ id }) => id === titled.id),
+          `${what}, inside: ${words}`,
+        );
+      }
+    }
+  }
+});
+
+const LETTERS = /[\u00c0-\u058f\u1e00-\u1fff]/;
+
+t.test('the fold agrees with Unicode, also where the database knows the case of ASCII alone', async (test) => {
+  const capitals: string[] = [];
+  for (let code = 0xc0; code < 0x2000; code += 1) {
+    const letter = String.fromCodePoint(code);
+    if (LETTERS.test(letter) && letter.toLowerCase() !== letter && letter !== 'İ' && letter !== 'ẞ')
+      capitals.push(letter);
+  }
+  const small = (text: string) => text.normalize('NFKC').toLowerCase().replaceAll('ς', 'σ').normalize('NFKC');
+  const ask = `select letter, app.search_fold(letter) as folded from unnest($1::text[]) letter`;
+  const wrong = (rows: readonly { letter: string; folded: string }[]) =>
+    rows.filter(({ letter, folded }) => folded !== small(letter));
+  test.ok(capitals.length > 600);
+  test.same(wrong((await sql.owner.query(ask, [capitals])).rows), []);
+  const { rows: functions } = await sql.owner.query(
+    `select pg_get_functiondef(oid) as definition from pg_proc where oid = 'app.search_fold'::regproc`,
+  );
+  const other = `fold_${randomUUID().replaceAll('-', '')}`;
+  await sql.owner.query(
+    `create database ${other} template template0 encoding 'UTF8' locale_provider libc lc_collate 'C' lc_ctype 'C'`,
+  );
+  const url = new URL(sql.url);
+  url.pathname = `/${other}`;
+  const client = new pg.Client({ connectionString: url.href });
+  try {
+    await client.connect();
+    await client.query('create schema app');
+    await client.query(functions[0].definition);
+    test.same(wrong((await client.query(ask, [capitals])).rows), []);
+  } finally {
+    await client.end();
+    await sql.owner.query(`drop database ${other}`);
+  }
 });
