@@ -1,5 +1,6 @@
 import type { Decision } from '../../engine/db/decision.ts';
 import type { Caller } from './caller.ts';
+import { decisionArguments } from './decision_arguments.ts';
 
 /** What people and administrators decide; the name of a decision never changes. Those that only administrators take last. */
 export const AUDIT_ACTIONS = [
@@ -75,7 +76,7 @@ export function decisionOf(
     action: typeof action === 'function' ? action(body) : action,
     subject,
     id,
-    arguments: given,
+    arguments: decisionArguments(given),
     requestId,
   };
 }

@@ -13,7 +13,7 @@ export type Decision = Readonly<{
   subject: string;
   /** Where the transition's answer names it; undefined: it is the organization. */
   id: readonly string[] | undefined;
-  /** What the call said; the database cuts it and leaves out secrets. */
+  /** What the call said, in short; the database leaves out secrets, and all of it beyond 16 KiB. */
   arguments: Readonly<Record<string, unknown>>;
   requestId: string;
 }>;
