@@ -35,20 +35,22 @@ from (
     max(e.finished_at) filter (where e.status = 'failed') as last_failed_at
   from (
     select r.organization_id, (r.finished_at at time zone z.timezone)::date as day, r.agent_profile_id, r.task_id,
-      r.finished_at, c.value ->> 'evaluator' as evaluator, c.value ->> 'status' as status,
-      coalesce(t.spec #>> array['acceptanceCriteria', c.value ->> 'criterionIndex', 'path'],
-        'criterion ' || (c.value ->> 'criterionIndex')) as criterion
+      r.finished_at, c.evaluator, c.status, c.criterion
     from zones z
     join app.runs r on r.organization_id = z.organization_id
-    cross join lateral jsonb_path_query(r.output, '$.result.completion.checks[*]') c(value)
-    join app.tasks t on t.organization_id = r.organization_id and t.id = r.task_id
-    where r.kind = 'task' and r.mode = 'execute' and r.finished_at is not null
-    union all
-    select r.organization_id, (r.finished_at at time zone z.timezone)::date, r.agent_profile_id, r.task_id,
-      r.finished_at, 'agent', r.output #>> '{result,verdict}', 'verdict'
-    from zones z
-    join app.runs r on r.organization_id = z.organization_id
-    where r.kind = 'task' and r.mode = 'verify' and r.output #>> '{result,verdict}' is not null
+    -- One walk over the runs for both, and no task is read for a file that was there.
+    cross join lateral (
+      select k.value ->> 'evaluator', k.value ->> 'status', coalesce(k.value #>> '{evidence,0,path}',
+        (select t.spec #>> array['acceptanceCriteria', k.value ->> 'criterionIndex', 'path'] from app.tasks t
+          where t.organization_id = r.organization_id and t.id = r.task_id),
+        'criterion ' || (k.value ->> 'criterionIndex'))
+      from jsonb_path_query(r.output, '$.result.completion.checks[*]') k(value)
+      where r.mode = 'execute'
+      union all
+      select 'agent', r.output #>> '{result,verdict}', 'verdict'
+      where r.mode = 'verify' and r.output #>> '{result,verdict}' is not null
+    ) c(evaluator, status, criterion)
+    where r.kind = 'task' and r.mode in ('execute', 'verify') and r.finished_at is not null
   ) e
   group by e.organization_id, e.day, e.agent_profile_id, e.evaluator, e.criterion
 ) s
@@ -72,7 +74,7 @@ comment on column reporting.contract_failures.agent_profile_name is 'Its name.';
 comment on column reporting.contract_failures.evaluator is
   'backend: from the stored bytes; agent: the verdict of another agent.';
 comment on column reporting.contract_failures.criterion is
-  'The path of the file that the criterion is about, as the task says now; verdict for the verdict on the whole.';
+  'The path of the file that the criterion is about; verdict for the verdict on the whole.';
 comment on column reporting.contract_failures.checks is 'How often it was checked.';
 comment on column reporting.contract_failures.failures is 'How often it failed.';
 comment on column reporting.contract_failures.failure_rate is 'The failures by the checks, from 0 to 1.';
