@@ -15,6 +15,7 @@ import {
 } from 'graphql';
 import type { Issue } from '../../engine/db/problem.ts';
 import { validationFailed } from '../http/errors.ts';
+import type { Kept } from './kept.ts';
 import { ordersOfAll } from './schema/catalog.ts';
 
 export const MAX_QUERY_LENGTH = 20_000;
@@ -58,7 +59,7 @@ function withDefaults(operation: OperationDefinitionNode, sent: Variables): Vari
   const values: Record<string, unknown> = { ...sent };
   for (const { variable, defaultValue } of operation.variableDefinitions ?? []) {
     const name = variable.name.value;
-    if (!(name in values) && defaultValue) values[name] = given(defaultValue, {});
+    if (!(name in values)) values[name] = defaultValue && given(defaultValue, {});
   }
   return values;
 }
@@ -195,6 +196,7 @@ export function limited(
   document: DocumentNode,
   operation: OperationDefinitionNode,
   request: Readonly<{ variables: Variables; organizationId: string | null }>,
+  pages: Kept<DocumentNode>,
 ): DocumentNode {
   const variables = withDefaults(operation, request.variables);
   const fragments = new Map(
@@ -219,5 +221,7 @@ export function limited(
   }
   if (request.organizationId === null) issues.push(...orderIssues(operation, document, variables));
   if (issues.length > 0) throw validationFailed(issues.slice(0, 20), 'The query is beyond its limits.');
-  return withPages(schema, document, variables);
+  // Pages differ by which variables are left out, and by nothing else.
+  const absent = Object.keys(variables).filter((name) => variables[name] === undefined || variables[name] === null);
+  return pages.get(absent.sort().join(' '), () => withPages(schema, document, variables));
 }

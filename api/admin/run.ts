@@ -4,6 +4,7 @@ import { invalid } from '../http/errors.ts';
 import type { AdminContext } from './context.ts';
 import { type ShownError, shownError } from './errors.ts';
 import type { Report } from './instance.ts';
+import { type Kept, kept } from './kept.ts';
 import { limited, MAX_QUERY_LENGTH, MAX_TOKENS } from './limits.ts';
 import { buildAdminSchema } from './schema/build.ts';
 import type { AdminTransitions } from './transitions.ts';
@@ -26,6 +27,11 @@ export type Runner = Readonly<{
 }>;
 
 const MAX_ERRORS = 20;
+/** Queries that are kept parsed and checked, so that one which is sent again is not planned again. */
+const KEPT_QUERIES = 100;
+const KEPT_PAGES = 4;
+
+type Checked = Readonly<{ document: DocumentNode; pages: Kept<DocumentNode> }>;
 
 function parsed(query: string): DocumentNode {
   if (query.length > MAX_QUERY_LENGTH) {
@@ -48,16 +54,24 @@ export async function createRunner(
 ): Promise<Runner> {
   const { schema, execute, close } = await buildAdminSchema(url, onError);
 
-  /** The operation as it is executed. @throws GraphQLError or Problem, or an array of errors of the validation */
-  function admitted({ query, operationName, variables }: GraphqlRequest, caller: AdminContext): DocumentNode {
+  const checked = kept<Checked>(KEPT_QUERIES);
+
+  /** @throws GraphQLError or Problem, or the array of errors that the validation found */
+  function check(query: string): Checked {
     const document = parsed(query);
     const errors = validate(schema, document, specifiedRules, { maxErrors: MAX_ERRORS });
     if (errors.length > 0) throw errors;
+    return { document, pages: kept(KEPT_PAGES) };
+  }
+
+  /** The operation as it is executed. @throws as `check` */
+  function admitted({ query, operationName, variables }: GraphqlRequest, caller: AdminContext): DocumentNode {
+    const { document, pages } = checked.get(`${operationName ?? ''} ${query}`, () => check(query));
     const operation = getOperationAST(document, operationName);
     if (!operation) {
       throw new Problem(400, 'validation_failed', 'The query has no such operation, or several: send operationName.');
     }
-    return limited(schema, document, operation, { variables, organizationId: caller.organizationId });
+    return limited(schema, document, operation, { variables, organizationId: caller.organizationId }, pages);
   }
 
   async function run(request: GraphqlRequest, caller: AdminContext, report: Report): Promise<GraphqlAnswer> {

@@ -75,8 +75,11 @@ export const countsPlugin = extendSchema(
       capacity: Int!
     }
     extend type Organization {
+      """Its tasks by state."""
       taskCounts: [TaskCount!]!
+      """Its runs of tasks by state."""
       runCounts: [RunCount!]!
+      """What waits for workers and what they hold."""
       runRequestCounts: [RunRequestCount!]!
     }
     extend type Query {

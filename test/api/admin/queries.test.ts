@@ -6,27 +6,268 @@ import { createTenant } from '../../support/tenant.ts';
 
 const app = await startTestApp(t);
 const own = await createTenant(sqlOf(app));
-await createTenant(sqlOf(app));
+const other = await createTenant(sqlOf(app));
 const admin = adminClient(app);
+const scoped = adminClient(app, own.organizationId);
 
 type Page = Readonly<{ nodes: Row[]; pageInfo: { hasNextPage: boolean; endCursor: string | null } }>;
+type Field = Readonly<{
+  name: string;
+  description: string | null;
+  type: { name: string | null; ofType: { name: string | null } | null };
+}>;
+type Type = Readonly<{ name: string; kind: string; description: string | null; fields: Field[] | null }>;
+
+/** The lists at the root, and the tables that they read. */
+const LISTS: Readonly<Record<string, string>> = {
+  agentProfiles: 'agent_profiles',
+  auditEntries: 'audit_entries',
+  chats: 'chats',
+  dispatches: 'dispatch',
+  humanInboxItems: 'human_inbox_items',
+  onboardings: 'onboardings',
+  organizations: 'organizations',
+  runRequests: 'run_requests',
+  runs: 'runs',
+  schedules: 'schedules',
+  tasks: 'tasks',
+};
+
+const types = async () => {
+  const { __schema } = await admin.query<{ __schema: { types: Type[] } }>(
+    `{ __schema { types { name kind description fields { name description type { name ofType { name } } } } } }`,
+  );
+  return new Map(__schema.types.map((type) => [type.name, type]));
+};
+
+/** The name of a field's type, also where it is never null. */
+const typeName = ({ type }: Field) => type.name ?? type.ofType?.name ?? '';
+const isConnection = (field: Field) => typeName(field).endsWith('Connection');
+
+/** All rows of a list, one page after the other. */
+async function paged(ask: (after: string | null) => Promise<Page>): Promise<Row[]> {
+  const rows: Row[] = [];
+  let after: string | null = null;
+  for (;;) {
+    const page: Page = await ask(after);
+    rows.push(...page.nodes);
+    if (!page.pageInfo.hasNextPage) return rows;
+    after = page.pageInfo.endCursor;
+  }
+}
 
 t.test('a task with what it is related to, and why it does not run', async (test) => {
   const { tasks } = await admin.query<{ tasks: Page }>(
     `query Tasks($organization: UUID!) {
       tasks(filter: { organizationId: { equalTo: $organization }, status: { in: [blocked] } }) {
         nodes {
-          id identifier status phase title
+          identifier status phase
           causes { kind details }
-          organization { id name status }
-          ownerAgentProfile { key kind }
+          organization { id name }
+          ownerAgentProfile { key }
           dependencies(first: 5) { nodes { required dependsOnTask { identifier status } } }
-          runs(first: 5) { nodes { id status durationSeconds costMinorUnits runRequest { state leaseRemainingSeconds queueAgeSeconds } logs(first: 5) { nodes { sequence label } } } }
+          runs(first: 5) { nodes {
+            status durationSeconds costMinorUnits inputTokens
+            runRequest { state leaseRemainingSeconds queueAgeSeconds task { identifier } }
+          } }
         }
       }
     }`,
     { organization: own.organizationId },
   );
-  test.ok(tasks.nodes.length > 0);
-  test.match(tasks.nodes[0], { organization: { id: own.organizationId } });
+  const [asking, waiting] = tasks.nodes as [Row, Row];
+  test.match(asking, {
+    identifier: 'T-3',
+    status: 'blocked',
+    causes: [{ kind: 'human', details: { inboxItemId: String } }],
+    organization: { id: own.organizationId },
+    runs: {
+      nodes: [
+        {
+          status: 'succeeded',
+          durationSeconds: Number,
+          costMinorUnits: '0',
+          inputTokens: String,
+          runRequest: { state: 'finished', leaseRemainingSeconds: null, task: { identifier: 'T-3' } },
+        },
+      ],
+    },
+  });
+  test.match(waiting, {
+    causes: [{ kind: 'dependency' }],
+    dependencies: { nodes: [{ required: true, dependsOnTask: { identifier: 'T-1', status: 'running' } }] },
+  });
+});
+
+t.test('a lease that runs, and a request that waits', async (test) => {
+  const { runRequests } = await scoped.query<{ runRequests: Page }>(
+    `{ runRequests { nodes { state kind leaseRemainingSeconds queueAgeSeconds } } }`,
+  );
+  const [started] = runRequests.nodes.filter(({ state }) => state === 'started');
+  test.match(started, { queueAgeSeconds: null });
+  test.ok(Number(started?.['leaseRemainingSeconds']) > 0);
+  const [published] = runRequests.nodes.filter(({ state }) => state === 'published');
+  test.match(published, { leaseRemainingSeconds: null });
+  test.ok(Number(published?.['queueAgeSeconds']) >= 0);
+});
+
+t.test('every list at the root, page by page: all rows once, with a header those of one organization', async (test) => {
+  for (const [list, table] of Object.entries(LISTS)) {
+    const organization = table === 'organizations' ? 'id' : 'organizationId';
+    const column = table === 'organizations' ? 'id' : 'organization_id';
+    const text = `query ($after: Cursor) { page: ${list}(first: 1, after: $after) {
+      nodes { ${organization} } pageInfo { hasNextPage endCursor } } }`;
+    const { rows } = await app.database.owner.query<{ id: string }>(`select ${column}::text as id from app.${table}`);
+    const ids = (found: Row[]) => found.map((row) => row[organization]).sort();
+    const all = await paged(async (after) => (await admin.query<{ page: Page }>(text, { after })).page);
+    test.same(ids(all), rows.map(({ id }) => id).sort(), list);
+    const one = await paged(async (after) => (await scoped.query<{ page: Page }>(text, { after })).page);
+    test.same(
+      ids(one),
+      rows.filter(({ id }) => id === own.organizationId).map(({ id }) => id),
+      `${list} of one`,
+    );
+  }
+});
+
+t.test('every list below a row, page by page', async (test) => {
+  const known = await types();
+  let lists = 0;
+  for (const list of Object.keys(LISTS)) {
+    const root = known.get('Query')?.fields?.find(({ name }) => name === list);
+    const row = root ? typeName(root).replace(/Connection$/, '') : '';
+    for (const field of known.get(row)?.fields?.filter(isConnection) ?? []) {
+      lists += 1;
+      const text = `query ($after: Cursor, $first: Int!) { parents: ${list}(last: 50) { nodes {
+        page: ${field.name}(first: $first, after: $after) { nodes { __typename } pageInfo { hasNextPage endCursor } } } } }`;
+      const ask = async (first: number, after: string | null) =>
+        (await scoped.query<{ parents: { nodes: { page: Page }[] } }>(text, { first, after })).parents.nodes;
+      const whole = await ask(100, null);
+      // The longest list of all rows: the others have less to page through.
+      const index = whole.reduce(
+        (best, { page }, at) => (page.nodes.length > (whole[best]?.page.nodes.length ?? 0) ? at : best),
+        0,
+      );
+      const pages = await paged(async (after) => (await ask(2, after))[index]?.page as Page);
+      test.equal(pages.length, whole[index]?.page.nodes.length ?? 0, `${list}.${field.name}`);
+    }
+  }
+  test.ok(lists > 30, `${lists} lists`);
+});
+
+t.test('with a header a row of another organization is not there, by whatever way', async (test) => {
+  const { rows } = await app.database.owner.query<{ id: string }>(
+    'select id::text from app.tasks where organization_id = $1 limit 1',
+    [other.organizationId],
+  );
+  const task = { organization: other.organizationId, id: rows[0]?.id };
+  const text = `query ($organization: UUID!, $id: UUID!) {
+    task(organizationId: $organization, id: $id) { id }
+    organization(id: $organization) { id }
+    tasks(filter: { organizationId: { equalTo: $organization } }) { nodes { id } }
+    taskCounts(organizationId: $organization) { count }
+    runCounts(organizationId: $organization) { count }
+    runRequestCounts(organizationId: $organization) { ready }
+  }`;
+  test.match(await admin.query(text, task), { task: { id: task.id }, organization: { id: task.organization } });
+  test.same(await scoped.query(text, task), {
+    task: null,
+    organization: null,
+    tasks: { nodes: [] },
+    taskCounts: [],
+    runCounts: [],
+    runRequestCounts: [],
+  });
+});
+
+t.test('orders and ranges go by what has an index', async (test) => {
+  const { tasks } = await scoped.query<{ tasks: Page }>(
+    '{ tasks(orderBy: [created_at_ASC]) { nodes { identifierNumber createdAt } } }'.replace(
+      'created_at_ASC',
+      'CREATED_AT_ASC',
+    ),
+  );
+  test.same(
+    tasks.nodes.map(({ identifierNumber }) => identifierNumber),
+    [1, 2, 3],
+  );
+  const second = tasks.nodes[1]?.['createdAt'];
+  const { later } = await scoped.query<{ later: Page }>(
+    `query ($from: Datetime!) { later: tasks(filter: { createdAt: { greaterThanOrEqualTo: $from } }) { nodes { identifierNumber } } }`,
+    { from: second },
+  );
+  test.same(
+    later.nodes.map(({ identifierNumber }) => identifierNumber),
+    [3, 2],
+    'the newest first, as long as nobody asks for something else',
+  );
+  const { byPriority } = await scoped.query<{ byPriority: Page }>(
+    '{ byPriority: tasks(orderBy: [PRIORITY_DESC]) { nodes { identifierNumber } } }',
+  );
+  test.equal(byPriority.nodes.length, 3);
+});
+
+t.test('counts by state are those of the tables', async (test) => {
+  const expected = await app.database.owner.query(
+    `select organization_id as "organizationId", status, count(*)::text as count from app.tasks group by 1, 2 order by 1, 2`,
+  );
+  const { taskCounts, runCounts, runRequestCounts } = await admin.query<Record<string, Row[]>>(
+    `{ taskCounts { organizationId status count }
+       runCounts { organizationId status count }
+       runRequestCounts { organizationId kind ready held capacity } }`,
+  );
+  test.same(taskCounts, expected.rows);
+  test.ok(runCounts?.some(({ status, count }) => status === 'succeeded' && count === '1'));
+  const { organizations } = await admin.query<{ organizations: Page }>(
+    `{ organizations { nodes { id taskCounts { status count } runRequestCounts { kind ready held } } } }`,
+  );
+  for (const organization of organizations.nodes) {
+    const { id } = organization;
+    test.same(
+      organization['taskCounts'],
+      expected.rows.filter((row) => row.organizationId === id).map(({ status, count }) => ({ status, count })),
+    );
+    test.same(
+      organization['runRequestCounts'],
+      runRequestCounts
+        ?.filter((row) => row['organizationId'] === id)
+        .map(({ kind, ready, held }) => ({ kind, ready, held })),
+    );
+  }
+});
+
+t.test('states are the enums that their checks name', async (test) => {
+  const { status, state } = await admin.query<Record<string, { enumValues: { name: string }[] }>>(
+    `{ status: __type(name: "TaskStatus") { enumValues { name } } state: __type(name: "RunRequestState") { enumValues { name } } }`,
+  );
+  const names = (type: { enumValues: { name: string }[] } | undefined) => type?.enumValues.map(({ name }) => name);
+  test.same(names(status), ['pending', 'blocked', 'running', 'waiting', 'completed', 'failed', 'cancelled']);
+  test.same(names(state), ['queued', 'published', 'leased', 'started', 'finished', 'cancelled']);
+});
+
+t.test('the schema says what its rows and their fields are, and knows no secrets, offsets or writes', async (test) => {
+  const known = await types();
+  for (const list of ['Task', 'Run', 'RunRequest', 'Organization', 'AuditEntry', 'Chat', 'Message', 'Schedule']) {
+    const type = known.get(list);
+    test.ok(type?.description, list);
+    const scalars = type?.fields?.filter((field) => !known.get(typeName(field))?.fields) ?? [];
+    for (const field of scalars) test.ok(field.description, `${list}.${field.name}`);
+  }
+  const fields = [...known.values()].flatMap((type) => (type.fields ?? []).map(({ name }) => `${type.name}.${name}`));
+  const secret = /secret|hash|token(?!s)|storageKey|content$|password|searchText|harnessSession|dedupeKey|totalCount/i;
+  test.same(
+    fields.filter((name) => secret.test(name) && name !== 'Task.dedupeKey'),
+    [],
+  );
+  const mutations = known.get('Mutation')?.fields?.map(({ name }) => name);
+  test.same(
+    mutations?.filter((name) => /^(create|update|delete)/.test(name)),
+    [],
+  );
+  test.notOk(known.has('Subscription'));
+  const { args } = await admin.query<{ args: { fields: { name: string; args: { name: string }[] }[] } }>(
+    `{ args: __type(name: "Query") { fields { name args { name } } } }`,
+  );
+  const tasks = args.fields.find(({ name }) => name === 'tasks')?.args.map(({ name }) => name);
+  test.same(tasks?.sort(), ['after', 'before', 'filter', 'first', 'last', 'orderBy']);
 });
