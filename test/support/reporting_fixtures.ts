@@ -149,3 +149,34 @@ export async function setTimezone(sql: Sql, place: Place, timezone: string): Pro
     [place.organizationId, timezone],
   );
 }
+
+/** `times` more rows like the ones of each place, an hour apart; `fresh` are columns that have to differ, `at` the
+ * points in time that move. */
+export async function multiply(
+  sql: Sql,
+  table: string,
+  times: number,
+  fresh: Readonly<Record<string, string>>,
+  at: readonly string[],
+): Promise<void> {
+  const client = await sql.owner.connect();
+  try {
+    await client.query('begin; set local session_replication_role = replica');
+    const { rows } = await client.query<{ name: string }>(
+      `select attname as name from pg_attribute where attrelid = $1::regclass and attnum > 0 and not attisdropped
+         and attgenerated = ''`,
+      [`app.${table}`],
+    );
+    const values = rows.map(({ name }) => {
+      if (at.includes(name)) return `${name} - n * interval '1 hour'`;
+      return fresh[name] ?? name;
+    });
+    await client.query(
+      `insert into app.${table} (${rows.map(({ name }) => name).join(', ')})
+        select ${values.join(', ')} from app.${table}, generate_series(1, ${times}) n`,
+    );
+    await client.query('commit');
+  } finally {
+    client.release();
+  }
+}
