@@ -12,7 +12,7 @@ export type Table = Readonly<{ columns: readonly Column[]; rows: readonly (reado
 
 const GAP = 2;
 const FLEXIBLE_LEAST = 10;
-const BAR_LEAST = 8;
+const BAR_LEAST = 6;
 const BAR_MOST = 40;
 
 const isBar = (table: Table, index: number) => table.rows.some((row) => typeof row[index] === 'function');

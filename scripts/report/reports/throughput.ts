@@ -100,7 +100,7 @@ function byTime(organization: Organization, rows: readonly Row[]): Section {
         ['all', ...figures(all)],
       ],
     },
-    notes: ['bars: runs, █ succeeded, ░ others; success leaves cancelled ones out'],
+    notes: ['success leaves cancelled runs out; bars: runs, █ succeeded, ░ others'],
   };
 }
 

@@ -27,7 +27,7 @@ export const waiting: Report = {
           columns: [
             { title: 'what', align: 'left' },
             { title: 'why', align: 'left' },
-            { title: 'work waits', align: 'left' },
+            { title: 'blocks', align: 'left' },
             { title: 'asked', align: 'right' },
             { title: 'open', align: 'right' },
             { title: 'oldest', align: 'right' },
@@ -65,7 +65,7 @@ export const waiting: Report = {
             ],
           ],
         },
-        notes: ['bars: the time that all of them waited together, up to now for the open ones'],
+        notes: ['together, and bars: the time that all of them waited, up to now for the open ones'],
       },
     ];
   },

@@ -1,0 +1,302 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import t from 'tap';
+import { width } from '../../../scripts/report/text.ts';
+import { createAnalyst, openReporting } from '../../support/analysts.ts';
+import { createPlace, createSecondProfile, type Place } from '../../support/fixtures.ts';
+import { inboxRow, runRow, setTimezone, taskRow } from '../../support/reporting_fixtures.ts';
+
+// Each test starts processes, and a machine that is busy takes its time.
+t.setTimeout(180_000);
+
+const root = path.resolve(import.meta.dirname, '../../..');
+const sql = await openReporting(t);
+
+type Said = Readonly<{ status: number | null; out: string; err: string }>;
+
+async function report(url: string, ...argv: string[]): Promise<Said> {
+  const child = spawn(process.execPath, ['scripts/report.ts', ...argv], {
+    cwd: root,
+    env: { PATH: process.env['PATH'], DATABASE_URL: url },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const [out, err, [status]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')]);
+  return { status, out, err };
+}
+
+/** What was printed, which has to be without an error. */
+async function printed(url: string, ...argv: string[]): Promise<string> {
+  const said = await report(url, ...argv);
+  if (said.status !== 0 || said.err !== '') throw new Error(`${argv.join(' ')}: ${said.status} ${said.err}`);
+  return said.out;
+}
+
+const jsonLines = (out: string) =>
+  out
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+
+async function named(place: Place, name: string, profileName = 'Profile'): Promise<void> {
+  const { organizationId, profileId } = place;
+  await sql.owner.query('update app.organizations set name = $2 where id = $1', [organizationId, name]);
+  await sql.owner.query('update app.agent_profiles set name = $3 where organization_id = $1 and id = $2', [
+    organizationId,
+    profileId,
+    profileName,
+  ]);
+}
+
+/** A zone without daylight saving time where it is about noon now: no day begins while the test runs. */
+async function noonZone(): Promise<string> {
+  const { rows } = await sql.owner.query<{ hour: number }>(
+    `select extract(hour from now() at time zone 'UTC')::integer as hour`,
+  );
+  const east = 12 - (rows[0]?.hour ?? 12);
+  return east === 0 ? 'UTC' : `Etc/GMT${east > 0 ? '-' : '+'}${Math.abs(east)}`;
+}
+
+t.test('throughput counts the days of the zone, exactly', async (test) => {
+  const place = await createPlace(sql);
+  await named(place, 'Havana', 'Grüße');
+  await setTimezone(sql, place, 'America/Havana');
+  const ended = (finished_at: string, fields = {}) =>
+    runRow(sql, place, { finished_at, started_at: finished_at, ...fields });
+  await ended('2025-11-02T03:59:00Z', { cost_minor_units: 1, cost_known: true });
+  // Midnight comes twice on this day.
+  await ended('2025-11-02T04:30:00Z', { cost_minor_units: 9_007_199_254, cost_known: true, input_tokens: 5 });
+  await ended('2025-11-02T05:30:00Z', {
+    status: 'failed',
+    error: { code: 'broken' },
+    cost_minor_units: 7,
+    cost_known: true,
+  });
+  await ended('2025-11-03T04:59:00Z', { status: 'expired' });
+  await taskRow(sql, place, { completed_at: '2025-11-02T12:00:00Z' });
+  const argv = ['throughput', '--organization', place.organizationId, '--since', '2025-11-02'];
+
+  const rows = jsonLines(await printed(sql.url, ...argv, '--format', 'json'));
+  test.match(rows, [
+    {
+      organizationId: place.organizationId,
+      day: '2025-11-02',
+      timezone: 'America/Havana',
+      agentProfileName: 'Grüße',
+      tasksCompleted: 1,
+      runsFinished: 3,
+      runsSucceeded: 1,
+      runsFailed: 1,
+      runsExpired: 1,
+      knownCostMinorUnits: 9_007_199_261,
+      runsWithUnknownCost: 1,
+    },
+  ]);
+  test.equal(rows.length, 1);
+  const [head = '', line = '', ...more] = (
+    await printed(sql.url, ...argv, '--format', 'csv', '--currency', 'EUR')
+  ).split('\r\n');
+  test.same(more, ['']);
+  const cells = Object.fromEntries(head.split(',').map((name, index) => [name, line.split(',')[index]]));
+  test.match(cells, {
+    day: '2025-11-02',
+    knownCost: '90071992.61',
+    currency: 'EUR',
+    runsFinished: '3',
+    inputTokens: '5',
+  });
+  const screen = await printed(sql.url, ...argv, '--currency', 'EUR');
+  test.match(screen, /^Havana \(\S+\): throughput from 2025-11-02 to 20\d\d-\d\d-\d\d, America\/Havana\n/);
+  test.match(screen, /\n2025-10-27 +1 +3 +1 +2 +0 +33 % {2}█+░+\n/, 'a week of it, for a year has many days');
+  test.match(screen, /\nGrüße +1 +3 +1 +2 +0 +33 % +0 s +≥ 90071992\.61\n/);
+});
+
+t.test('days without work are shown as such, and bars fit to the screen', async (test) => {
+  const place = await createPlace(sql);
+  const zone = await noonZone();
+  await setTimezone(sql, place, zone);
+  const dayAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString();
+  for (const days of [2, 2, 0]) await runRow(sql, place, { finished_at: dayAgo(days), started_at: dayAgo(days) });
+  await runRow(sql, place, { finished_at: dayAgo(30), started_at: dayAgo(30) });
+  const screen = await printed(sql.url, 'throughput', '--organization', place.organizationId, '--since', '4d');
+  const days = screen.split('\n').filter((line) => /^20\d\d-/.test(line));
+  test.same(
+    days.map((line) =>
+      line
+        .split(/ +/)
+        .slice(2, 3)
+        .concat(line.split(/ +/)[8] ?? ''),
+    ),
+    [
+      ['2', '█'.repeat(31)],
+      ['0', ''],
+      ['1', '█'.repeat(16)],
+    ],
+    'from the first one on',
+  );
+  test.notMatch(screen, '\u001b', 'no colours where it is no terminal');
+  for (const line of screen.split('\n')) test.ok(width(line) <= 100, line);
+});
+
+t.test('cost is told by initiative, and an unknown one stays unknown', async (test) => {
+  const place = await createPlace(sql);
+  const at = new Date().toISOString();
+  const initiative = (title: string) => taskRow(sql, place, { kind: 'initiative', title, created_at: at });
+  const below = async (parent: string, fields: object) => {
+    const task = await taskRow(sql, place, { parent_id: parent, root_task_id: parent, depth: 1 });
+    await runRow(sql, place, { task_id: task, started_at: at, finished_at: at, ...fields });
+  };
+  const dear = await initiative('日本語 =1+1');
+  await below(dear, { cost_minor_units: 1250, cost_known: true });
+  await below(dear, {});
+  const dark = await initiative('\u001b[31mred\u001b[0m\n@SUM');
+  await below(dark, {});
+  const old = await initiative('Long ago');
+  await below(old, { cost_minor_units: 1, cost_known: true, started_at: '2025-01-01T00:00:00Z' });
+  const argv = ['cost', '--organization', place.organizationId, '--currency', 'EUR'];
+
+  const screen = await printed(sql.url, ...argv);
+  test.match(screen, /\nI-\d+ {2}日本語 =1\+1 +completed +2 of 2 +2 +0 s +0 +≥ 12\.50\n/);
+  test.match(screen, /\nI-\d+ {2}\\u001b\[31mred\\u001b\[0m\\n@SUM +completed +1 of 1 +1 +0 s +0 +unknown\n/);
+  test.match(screen, /\nall +3 +0 s +0 +≥ 12\.50\n/);
+  test.match(screen, /the cost of 2 of 3 runs was not reported/);
+  test.notMatch(screen, /Long ago/, 'nothing of it ran in the last 30 days');
+  const lines = screen.split('\n').filter((line) => /^(I-| {2})/.test(line));
+  test.equal(new Set(lines.map(width)).size, 1, 'wide characters are aligned');
+
+  test.match(jsonLines(await printed(sql.url, ...argv, '--format', 'json')), [
+    { title: '日本語 =1+1', knownCostMinorUnits: 1250, knownCost: 12.5, costMinorUnits: null, cost: null },
+    { title: '\u001b[31mred\u001b[0m\n@SUM', runsWithUnknownCost: 1, costMinorUnits: null },
+  ]);
+  const csv = await printed(sql.url, ...argv, '--format', 'csv');
+  test.match(csv, ',日本語 =1+1,');
+  test.match(csv, ',\\u001b[31mred\\u001b[0m\\n@SUM,');
+  await sql.owner.query(
+    `update app.tasks set title = '=HYPERLINK("http://x","y")' where organization_id = $1 and id = $2`,
+    [place.organizationId, dark],
+  );
+  test.match(await printed(sql.url, ...argv, '--format', 'csv'), `,"'=HYPERLINK(""http://x"",""y"")",`);
+});
+
+t.test('waiting, queue and failures tell what happened', async (test) => {
+  const place = await createPlace(sql);
+  const other = await createSecondProfile(sql, place);
+  await named(place, 'Ada & Co', 'Fast');
+  await named(other, 'Ada & Co', 'Slow');
+  const at = new Date(Date.now() - 86_400_000).toISOString();
+  const later = (seconds: number) => new Date(Date.parse(at) + seconds * 1000).toISOString();
+  const answered = { created_at: at, status: 'responded', response: 'yes', purpose: 'needs_input' };
+  for (const seconds of [60, 120, 7200])
+    await inboxRow(sql, place, { ...answered, responded_at: later(seconds), updated_at: later(seconds) });
+  await inboxRow(sql, place, { created_at: at, kind: 'notification', blocking: false });
+  const waiting = await printed(sql.url, 'waiting', '--organization', place.organizationId);
+  test.match(waiting, /\nquestion +needs input +yes +3 +0 +- +3 +2 min +2\.0 h +2\.0 h {2}/);
+  test.match(waiting, /\nnotification +agent +no +1 +1 +1\.0 d +0 +- +- +1\.0 d {2}█+\n/);
+
+  for (const seconds of [10, 20, 30]) await runRow(sql, place, { started_at: at, finished_at: at }, seconds);
+  await runRow(sql, other, { started_at: at, finished_at: at }, 600);
+  const queue = await printed(sql.url, 'queue', '--organization', place.organizationId);
+  test.match(queue, /\nFast +task +3 +20 s +28 s +30 s +30 s {2}/);
+  test.match(queue, /\nSlow +task +1 +10 min +10 min +10 min +10 min {2}█+\n/);
+
+  const task = await taskRow(sql, place, { spec: { acceptanceCriteria: [{ kind: 'output_file', path: 'a.json' }] } });
+  for (const status of ['failed', 'failed', 'passed']) {
+    const checks = [{ criterionIndex: 0, evaluator: 'backend', status, summary: '', evidence: [] }];
+    const output = { kind: 'task_result', result: { kind: 'completed', completion: { checks } } };
+    await runRow(sql, place, { task_id: task, started_at: at, finished_at: at, output });
+  }
+  const failures = await printed(sql.url, 'failures', '--organization', place.organizationId);
+  test.match(failures, /\na\.json +backend +3 +2 +67 % {2}20\d\d-\d\d-\d\d \d\d:\d\d {2}█+\n/);
+});
+
+t.test('an analyst sees what it was given, and an operator all, by name', async (test) => {
+  const [mine, foreign] = [await createPlace(sql), await createPlace(sql)];
+  await named(mine, 'Mine');
+  await named(foreign, 'Foreign');
+  for (const place of [mine, foreign]) await runRow(sql, place, { finished_at: new Date().toISOString() });
+  const { url } = await createAnalyst(t, sql, { organizationIds: [mine.organizationId] });
+
+  const seen = await printed(url, 'throughput', '--format', 'json');
+  test.same([...new Set(jsonLines(seen).map((row) => row['organizationId']))], [mine.organizationId]);
+  const refused = await report(url, 'throughput', '--organization', foreign.organizationId);
+  const unknown = await report(url, 'throughput', '--organization', 'nobody');
+  test.match(refused, {
+    status: 1,
+    out: '',
+    err: `there is no organization ${foreign.organizationId} that this login may read\n`,
+  });
+  test.match(unknown, { status: 1, out: '', err: 'there is no organization nobody that this login may read\n' });
+  const both = await printed(
+    sql.url,
+    'waiting',
+    '--organization',
+    mine.organizationId,
+    '--organization',
+    foreign.organizationId,
+  );
+  test.match(both, /^Foreign \([^\n]*\n\nnothing in this time\n\nMine \([^\n]*\n\nnothing in this time\n$/);
+
+  const nobody = await createAnalyst(t, sql, {});
+  test.equal(await printed(nobody.url, 'cost'), 'there is no organization that this login may read\n');
+  test.equal(await printed(nobody.url, 'cost', '--format', 'csv'), '');
+});
+
+t.test('an empty summary is a head in CSV, and nothing in JSON', async (test) => {
+  const place = await createPlace(sql);
+  for (const name of ['throughput', 'cost', 'waiting', 'queue', 'failures']) {
+    const argv = [name, '--organization', place.organizationId];
+    test.match(
+      await printed(sql.url, ...argv, '--format', 'csv'),
+      /^organization,organizationId,[A-Za-z0-9,]+\r\n$/,
+      name,
+    );
+    test.equal(await printed(sql.url, ...argv, '--format', 'json'), '', name);
+  }
+});
+
+t.test('more rows than a page of the cursor come in full, and a reader that goes away is no error', async (test) => {
+  const place = await createPlace(sql);
+  await sql.owner.query(
+    `insert into app.human_inbox_items (organization_id, kind, purpose, title, created_at)
+      select $1, 'question', 'agent', '?', timestamptz '2015-01-01' + n * interval '1 day' from generate_series(1, 2500) n`,
+    [place.organizationId],
+  );
+  const argv = ['waiting', '--organization', place.organizationId, '--since', '2015-01-01', '--format', 'json'];
+  const rows = jsonLines(await printed(sql.url, ...argv));
+  test.equal(new Set(rows.map((row) => row['day'])).size, 2500);
+
+  const child = spawn(process.execPath, ['scripts/report.ts', ...argv], {
+    cwd: root,
+    env: { PATH: process.env['PATH'], DATABASE_URL: sql.url },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  child.stdout.destroy();
+  const [err, [status]] = await Promise.all([text(child.stderr), once(child, 'exit')]);
+  test.same({ status, err }, { status: 0, err: '' });
+});
+
+t.test('it says in one line what is wrong', async (test) => {
+  test.match(await report(sql.url, 'costs'), { status: 2, out: '', err: /^the report is one of [^\n]+\n$/ });
+  test.match(await report(sql.url), { status: 2, out: '', err: /^name a report[^\n]+\n$/ });
+  test.match(await report(sql.url, '--help'), { status: 0, out: /^npm run report -- REPORT/, err: '' });
+  test.match(await report('mysql://x'), { status: 2 }, 'what was asked comes first');
+  test.match(await report('mysql://x', 'cost'), { status: 78, err: /^DATABASE_URL: [^\n]+\n$/ });
+  test.match(await report('postgres://x:y@127.0.0.1:1/z', 'cost'), {
+    status: 1,
+    err: /^the database does not answer: [^\n]*ECONNREFUSED[^\n]*\n$/,
+  });
+  const folder = await mkdtemp(path.join(tmpdir(), 'report-test-'));
+  test.teardown(() => rm(folder, { recursive: true, force: true }));
+  const child = spawn(process.execPath, ['scripts/report.ts', 'cost'], {
+    cwd: root,
+    env: { PATH: process.env['PATH'], DATA_DIR: folder },
+  });
+  const [err, [status]] = await Promise.all([text(child.stderr), once(child, 'exit')]);
+  test.match(
+    { status, err },
+    { status: 1, err: /^no Business Runner runs on [^\n]+: run npm start first, or set DATABASE_URL\n$/ },
+  );
+});
