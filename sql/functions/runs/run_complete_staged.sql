@@ -44,6 +44,22 @@ begin
           from jsonb_array_elements(v_error -> 'issues') i), 2000));
     end if;
   end if;
+  if v_error is null and jsonb_array_length(p_result -> 'artifacts') > 0 then
+    select a.artifacts, a.missing into v_found from app.run_artifacts(r.organization_id, p_run_id, p_result -> 'artifacts') a;
+    if v_found.missing <> '[]' then
+      perform app.fail(400, 'validation_failed', 'An artifact is not what was stored', v_found.missing);
+    end if;
+    v_artifacts := v_found.artifacts;
+  end if;
+  if v_error is null and o.kind = 'plan' then
+    begin
+      perform app.run_complete_plan(r, t, o, p_body_hash, p_result, v_artifacts, p_report);
+    exception when sqlstate 'RN400' or sqlstate 'RN404' or sqlstate 'RN409' then
+      -- What plan_issues did not see: refused to the worker, the run could never end.
+      v_error := jsonb_build_object('code', 'plan_rejected', 'retryable', true,
+        'message', left('The plan cannot be applied: ' || sqlerrm, 2000));
+    end;
+  end if;
   if v_error is not null then
     perform app.run_finish_record(r.organization_id, p_run_id, 'failed', 'complete', p_body_hash, null, v_error, p_report);
     perform app.run_request_after_failure(r.organization_id, r, v_error, p_max_attempts, p_backoff_seconds,
@@ -51,18 +67,9 @@ begin
     return '{"status": "failed"}';
   end if;
 
-  if jsonb_array_length(p_result -> 'artifacts') > 0 then
-    select a.artifacts, a.missing into v_found from app.run_artifacts(r.organization_id, p_run_id, p_result -> 'artifacts') a;
-    if v_found.missing <> '[]' then
-      perform app.fail(400, 'validation_failed', 'An artifact is not what was stored', v_found.missing);
-    end if;
-    v_artifacts := v_found.artifacts;
-  end if;
   update app.task_outcomes set applied_at = clock_timestamp()
     where organization_id = r.organization_id and run_id = p_run_id;
-  if o.kind = 'plan' then
-    perform app.run_complete_plan(r, t, o, p_body_hash, p_result, v_artifacts, p_report);
-  else
+  if o.kind = 'verification' then
     perform app.run_complete_verdict(r, t, o, p_body_hash, v_artifacts, p_report);
   end if;
   return '{"status": "succeeded"}';

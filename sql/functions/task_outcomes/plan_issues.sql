@@ -127,6 +127,12 @@ begin
         from ops o where o.op -> 'on' <> '[]' and exists (
           select 1 from reached r where r.start = o.node and r.node = o.node)
       union all
+      select o.place, '.' || o.place || '.dependsOn', 'edge_differs', 'the edge is there, and is not required'
+        from ops o join app.task_dependencies d on d.organization_id = p_organization_id and not d.required
+          and d.task_id = case when o.node not like 'key:%' then o.node::uuid end
+          and d.depends_on_task_id = case when o.op #>> '{on,0}' not like 'key:%' then (o.op #>> '{on,0}')::uuid end
+        where o.verb = 'add_dependency'
+      union all
       select a.place, '.' || a.place || '.task', 'not_below', 'is no task below the initiative'
         from about a where not a.below
       union all

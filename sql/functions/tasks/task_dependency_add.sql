@@ -15,7 +15,8 @@ begin
     where organization_id = p_organization_id and task_id = p_task_id and depends_on_task_id = p_depends_on_task_id;
   if found then
     if d.required <> p_required then
-      perform app.fail(409, 'state_conflict', 'This dependency exists with another value of required');
+      perform app.fail(409, 'state_conflict', 'This dependency exists with another value of required',
+        app.issue('required', 'edge_differs', format('the edge is there with required = %s', d.required)));
     end if;
     return d;
   end if;

@@ -16,6 +16,7 @@ declare
   n app.tasks;
   v_owner uuid;
   v_below uuid;
+  v_named boolean;
   v_structural boolean := p_patch ?| array['spec', 'ownerAgentProfileId', 'ownerProfileKey', 'scheduledAt'];
 begin
   v_task_id := app.task_find(p_organization_id, p_task_ref);
@@ -57,9 +58,10 @@ begin
   if p_patch ? 'spec' then
     n.spec := app.merge_patch(app.task_spec_defaults(t.kind), app.merge_patch(t.spec, p_patch -> 'spec'));
   end if;
-  if n.spec ->> 'verification' = 'agent' and (n.spec, n.owner_agent_profile_id) is distinct from
-     (t.spec, t.owner_agent_profile_id) or n.spec ->> 'verifierProfileKey' is distinct from t.spec ->> 'verifierProfileKey' then
-    perform app.task_verifier_require(p_organization_id, n.spec, n.owner_agent_profile_id);
+  v_named := n.spec ->> 'verifierProfileKey' is distinct from t.spec ->> 'verifierProfileKey';
+  if v_named or n.spec ->> 'verification' = 'agent'
+     and (n.spec, n.owner_agent_profile_id) is distinct from (t.spec, t.owner_agent_profile_id) then
+    perform app.task_verifier_require(p_organization_id, n.spec, n.owner_agent_profile_id, v_named);
   end if;
   if t.phase = 'verify' and n.spec - 'budget' <> t.spec - 'budget' then
     -- The result that was to be judged is one of another spec.

@@ -1,12 +1,13 @@
--- Refuses a spec that asks for an agent's verdict which nobody could give.
+-- Refuses a spec that asks for an agent's verdict which nobody could give. p_named: it is now that the spec names its
+-- verifier; one that was named before and has gone since is the operator (task_verifier).
 -- Codes: 400 validation_failed with unknown_profile | no_verifier.
-create or replace function app.task_verifier_require(p_organization_id uuid, p_spec jsonb, p_executor_profile_id uuid)
+create or replace function app.task_verifier_require(p_organization_id uuid, p_spec jsonb, p_executor_profile_id uuid, p_named boolean default true)
   returns void
   language plpgsql stable
   set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if p_spec ->> 'verifierProfileKey' is not null and not exists (
+  if p_named and p_spec ->> 'verifierProfileKey' is not null and not exists (
     select 1 from app.agent_profiles p where p.organization_id = p_organization_id and p.deleted_at is null
       and p.key = p_spec ->> 'verifierProfileKey') then
     perform app.fail(400, 'validation_failed', 'The verifier is not a profile of this organization',

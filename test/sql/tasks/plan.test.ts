@@ -13,6 +13,7 @@ import {
   lastRequest,
   make,
   openItems,
+  type Place,
   patchTask,
   planned,
   publishNow,
@@ -27,15 +28,16 @@ import {
   statuses,
   taskCreate,
   taskRow,
+  updateProfile,
 } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
-import { type Answer, openSession, openSql, refusal } from '../../support/transitions.ts';
+import { type Answer, openSession, openSql, refusal, transition } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
 
-async function runRow(runId: string): Promise<Answer> {
-  const { rows } = await sql.owner.query('select * from app.runs where id = $1', [runId]);
+async function runRow(runId: string, at = sql): Promise<Answer> {
+  const { rows } = await at.owner.query('select * from app.runs where id = $1', [runId]);
   return rows[0];
 }
 
@@ -303,4 +305,64 @@ scenario('a plan run is given how things stand', async (test) => {
   });
   await addDependency(sql.api, place, ids['root'] ?? '', (await createTask(sql, place)).id, { required: false });
   test.same(await statuses(sql, place, ids), { root: 'pending', one: 'failed' });
+});
+
+/** A plan run whose initiative has two tasks already. */
+async function planWithTwo(place: Place) {
+  const run = await runPlan(sql, place);
+  const [a, b] = [
+    await createTask(sql, place, { parentId: run.taskId }),
+    await createTask(sql, place, { parentId: run.taskId }),
+  ];
+  return { run, a: a.id, b: b.id, edge: { op: 'add_dependency', task: a.id, dependsOn: b.id } };
+}
+
+scenario('a plan that needs what is an optional edge is refused, early or late', async (test) => {
+  const place = await createPlace(sql);
+  const early = await planWithTwo(place);
+  await addDependency(sql.api, place, early.a, early.b, { required: false });
+  test.match(await refusal(stageOutcome(sql, early.run, { kind: 'plan', operations: [early.edge] })), {
+    status: 409,
+    issues: [{ path: 'outcome.operations.0.dependsOn', code: 'edge_differs' }],
+  });
+  test.match(await refusal(addDependency(sql.api, place, early.a, early.b)), { status: 409, reason: 'edge_differs' });
+  test.same(await completePlan(sql, early.run, [make('c')]), { status: 'succeeded' });
+
+  const late = await planWithTwo(place);
+  await stageOutcome(sql, late.run, { kind: 'plan', operations: [late.edge] });
+  await addDependency(sql.api, place, late.a, late.b, { required: false });
+  test.same(await completeRun(sql.api, late.run), { status: 'failed' });
+});
+
+scenario('a plan goes on with a verifier that has gone: the operator judges', async (test) => {
+  const place = await createPlace(sql);
+  const judge = await createSecondProfile(sql, place, { key: 'judge' });
+  const growth = await createSecondProfile(sql, place, { kind: 'department' });
+  const run = await runPlan(sql, place);
+  const { id } = await createTask(sql, growth, {
+    parentId: run.taskId,
+    spec: { verification: 'agent', verifierProfileKey: 'judge' },
+  });
+  await updateProfile(sql.api, judge, { status: 'disabled' });
+  await transition(sql.api, 'agent_profile_delete', {
+    p_organization_id: place.organizationId,
+    p_agent_profile_id: judge.profileId,
+  });
+  const operations = [{ op: 'update_task', task: id, spec: { objective: 'Another' } }];
+  test.same(await completePlan(sql, run, operations), { status: 'succeeded' });
+  test.match(await taskRow(sql, place, id), { spec: { objective: 'Another', verifierProfileKey: 'judge' } });
+});
+
+t.test('a plan that cannot be applied for a reason that nobody foresaw fails its run', async (test) => {
+  const spoiled = await openSql(test);
+  await spoiled.owner.query(
+    `create or replace function app.plan_issues(p_organization_id uuid, t app.tasks, p_operations jsonb)
+     returns jsonb language sql as 'select null::jsonb'`,
+  );
+  const place = await createPlace(spoiled);
+  const run = await runPlan(spoiled, place);
+  const operations = [make('a', { dependsOn: ['b'] }), make('b', { dependsOn: ['a'] })];
+  test.same(await completePlan(spoiled, run, operations), { status: 'failed' });
+  test.same(await childrenOf(spoiled, place, run.taskId), [], 'and nothing of it is left');
+  test.match(await runRow(run.runId, spoiled), { status: 'failed', error: { code: 'plan_rejected', retryable: true } });
 });
