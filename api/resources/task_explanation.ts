@@ -13,11 +13,14 @@ const causeFields = {
   open: z.int().optional().describe('Children that are not over.'),
   inboxItemId: z.string().optional().describe('The question to answer.'),
   title: z.string().optional().describe('Of that question.'),
-  agentProfileId: z.string().optional(),
+  agentProfileId: z.string().optional().describe('The owner of the task, or who is to verify it.'),
   key: z.string().optional().describe('Of that profile.'),
   status: z.string().optional().describe('Of that profile.'),
   runId: z.string().optional(),
-  reason: z.string().optional(),
+  reason: z
+    .string()
+    .optional()
+    .describe('Of waiting: as its run has said. Of profile: `verifier`, where it is not the owner that is missing.'),
   attempt: z.int().optional().describe('The attempt that a start would make.'),
   held: z.int().optional().describe('Claims and runs that take up capacity now.'),
   capacity: z.int().optional(),
@@ -140,9 +143,8 @@ function predicate(cause: CauseRow, names: ReadonlyMap<string, string>): string 
     case 'budget':
       return `has used a budget up (${budgets(cause)}): raise it or cancel`;
     case 'profile':
-      return cause.status === 'enabled'
-        ? 'has nobody who may verify it'
-        : `belongs to the disabled profile ${cause.key}`;
+      if (cause.reason === undefined) return `belongs to the disabled profile ${cause.key}`;
+      return cause.key ? `is to be verified by the disabled profile ${cause.key}` : 'has nobody who may verify it';
     case 'waiting':
       return `waits until ${cause.until}, as its run has asked for${cause.reason ? `: ${cause.reason}` : ''}`;
     case 'backoff':

@@ -15,6 +15,7 @@ import {
   failRun,
   type Place,
   retryTask,
+  runNew,
   runNext,
   setWorkDispatch,
   startRun,
@@ -106,6 +107,24 @@ t.test('each blocker says what a person needs', async (t) => {
     { kind: 'schedule' },
     { kind: 'profile', actor: 'person', agentProfileId: place.profileId, key: place.profileKey },
   ]);
+});
+
+t.test('who is missing to verify a task is told, and not its owner', async (t) => {
+  const place = await createPlace(sql, { kind: 'department' });
+  const judge = await createSecondProfile(sql, place, { key: 'judge', kind: 'operator' });
+  const run = await runNew(sql, place, { spec: { verification: 'agent' } });
+  await completeRun(sql.api, run);
+  await updateProfile(sql.api, judge, { status: 'disabled' });
+  t.match(await explain(place, run.taskId), {
+    causes: [{ kind: 'profile', actor: 'person', reason: 'verifier', agentProfileId: judge.profileId, key: 'judge' }],
+    summary: 'T-1 is to be verified by the disabled profile judge.',
+  });
+  await updateProfile(sql.api, judge, { kind: 'department', department: 'growth' });
+  const { causes, summary } = await explain(place, run.taskId);
+  t.match(causes, [{ kind: 'profile', reason: 'verifier', agentProfileId: undefined }]);
+  t.equal(summary, 'T-1 has nobody who may verify it.');
+  await updateProfile(sql.api, place, { status: 'disabled' });
+  t.match((await explain(place, run.taskId)).causes, [{ kind: 'profile', reason: undefined, key: place.profileKey }]);
 });
 
 t.test('a run that waits says until when and why', async (t) => {

@@ -2,7 +2,7 @@
 -- (task_blockers), or how far its run request has come by the rows that a pull reads (run_requests, dispatch,
 -- dispatch_lanes). A task that could be handed out has the one cause `worker`. A completed one has none.
 -- [{kind, …}]: dependency {taskId}, children {open}, schedule {until}, human {inboxItemId, title}, budget {budgets,
--- inboxItemId}, profile {agentProfileId, key}, waiting {until, reason}, backoff {until, attempt}, stopped {since},
+-- inboxItemId}, profile {agentProfileId, key, status, reason: verifier}, waiting {until, reason}, backoff {until, attempt}, stopped {since},
 -- suspended, organization_capacity {held, capacity}, profile_capacity {agentProfileId, key, held, capacity}, worker
 -- {since}, claimed {until}, dispatch, running {runId, since}, failed {originTaskId, error}, cancelled {originTaskId}.
 create or replace function app.task_causes(p_organization_id uuid, t app.tasks)
@@ -50,8 +50,15 @@ begin
             else app.task_budgets_used(p_organization_id, t.id) end,
           'inboxItemId', (select i.id from app.human_inbox_items i where i.organization_id = p_organization_id
             and i.task_id = t.id and i.status = 'open' and i.purpose = 'budget'))
-        when 'profile' then (select jsonb_build_object('agentProfileId', p.id, 'key', p.key, 'status', p.status)
-          from app.agent_profiles p where p.organization_id = p_organization_id and p.id = t.owner_agent_profile_id)
+        -- Its owner or, where that one may run, who would verify it; no profile: nobody would.
+        when 'profile' then coalesce(
+          (select jsonb_build_object('agentProfileId', p.id, 'key', p.key, 'status', p.status)
+            from app.agent_profiles p where p.organization_id = p_organization_id and p.id = t.owner_agent_profile_id
+              and p.status <> 'enabled'),
+          (select jsonb_build_object('reason', 'verifier', 'agentProfileId', p.id, 'key', p.key, 'status', p.status)
+            from app.agent_profiles p where p.organization_id = p_organization_id and p.id = app.task_verifier(
+              p_organization_id, t.spec, coalesce((t.verification ->> 'executorProfileId')::uuid, t.owner_agent_profile_id), false)),
+          '{"reason": "verifier"}')
         else '{}' end) order by b.place)
       from jsonb_array_elements(v_blockers) with ordinality b(blocker, place));
   end if;
