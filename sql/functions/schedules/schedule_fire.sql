@@ -19,6 +19,7 @@ declare
   v_status text;
   v_stopped boolean;
   v_task jsonb;
+  v_key text;
   v_reason text;
 begin
   select * into s from app.schedules
@@ -49,9 +50,14 @@ begin
     s.task_template := s.task_template - 'sourceChatId' - 'sourceMessageId';
   end if;
   begin
-    v_task := app.task_create(s.organization_id, s.task_template || jsonb_build_object('dedupeKey',
-      format('schedule:%s:%s', s.id, to_char(p_fire_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI"Z"'))),
-      '{"kind": "owner"}') -> 'task';
+    v_key := format('schedule:%s:%s', s.id, to_char(p_fire_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI"Z"'));
+    v_task := app.task_create(s.organization_id, s.task_template || jsonb_build_object('dedupeKey', v_key),
+      '{"kind": "owner"}');
+    if not (v_task ->> 'created')::boolean then
+      -- Somebody's task has this key: it is not what the template asks for, and this fire happens once anyway.
+      v_task := app.task_create(s.organization_id, s.task_template, '{"kind": "owner"}');
+    end if;
+    v_task := v_task -> 'task';
   exception when sqlstate 'RN400' or sqlstate 'RN404' or sqlstate 'RN409' then
     get stacked diagnostics v_reason = message_text;
     perform app.schedule_failed(s, v_reason, p_now);

@@ -5,6 +5,7 @@ import {
   completeRun,
   createInitiative,
   createPlace,
+  createTask,
   type Place,
   runNext,
   setWorkDispatch,
@@ -231,4 +232,15 @@ scenario('a schedule outlives the chat that it comes from', async (test) => {
   const { outcome, taskId } = await fire(sql, place, id);
   test.equal(outcome, 'fired');
   test.match(await taskRow(sql, place, String(taskId)), { source_chat_id: null });
+});
+
+scenario('a task that somebody made with the key of a fire is not taken for its task', async (test) => {
+  const place = await createPlace(sql);
+  const { id } = await daily(place);
+  const dedupeKey = `schedule:${id}:2030-03-01T09:00Z`;
+  const other = await createTask(sql, place, { title: 'Something else', dedupeKey });
+  const { outcome, taskId } = await fire(sql, place, id);
+  test.equal(outcome, 'fired');
+  test.not(taskId, other.id);
+  test.match(await taskRow(sql, place, String(taskId)), { title: 'By the clock', schedule_id: id });
 });
