@@ -52,6 +52,7 @@ export function adminEndpoints(): readonly Endpoint[] {
 /** The explorer: pages for a browser, which belong to no interface. */
 export function explorerEndpoints(): readonly Endpoint[] {
   const shared = { audience: 'public', tag: 'Administration' } as const;
+  const foreign = { status: 403, code: 'forbidden', when: 'another web site sends the form' } as const;
   const html = { stream: true, mediaType: 'text/html', description: 'A page.' } as const;
   return [
     endpoint({
@@ -71,6 +72,7 @@ export function explorerEndpoints(): readonly Endpoint[] {
       summary: 'Sign in to the explorer',
       body: { stream: true, mediaTypes: ['application/x-www-form-urlencoded'], maxBytes: 8_192 },
       response: html,
+      errors: [foreign],
       async handler({ services, req, res, openBody }) {
         signIn(services.config, req, res, await text(openBody()));
       },
@@ -83,6 +85,7 @@ export function explorerEndpoints(): readonly Endpoint[] {
       summary: 'Sign out of the explorer',
       body: { stream: true, mediaTypes: ['application/x-www-form-urlencoded'], maxBytes: 8_192 },
       response: html,
+      errors: [foreign],
       async handler({ req, res, openBody }) {
         await text(openBody());
         signOut(req, res);
@@ -96,6 +99,7 @@ export function explorerEndpoints(): readonly Endpoint[] {
       summary: 'The files of that page',
       params: { file: z.string().regex(/^[\w.-]{1,200}$/) },
       response: { stream: true, mediaType: 'application/octet-stream', description: 'A file of Ruru.' },
+      errors: [{ status: 404, code: 'not_found', when: 'there is no such file' }],
       handler: ({ params, req, res }) => sendAsset(req, res, params.file),
     }),
   ];

@@ -15,11 +15,18 @@ const tooSlow = () =>
 /** A value that its column cannot be compared with, such as a time that there is not. */
 const isWrongValue = (state: string | undefined) => state !== undefined && /^22(?!021|P05)/.test(state);
 
+/** What the filters say of a null, by an error that carries no sign but its text. */
+const NULL_IN_FILTER = 'Null literals are forbidden in filter argument input.';
+
 function problemOf(error: GraphQLError): { problem: Problem; unforeseen: boolean } {
   const cause = error.originalError;
   // Without a cause it is GraphQL's own word about the request.
   if (!cause || cause instanceof GraphQLError || isSafeError(cause)) {
     return { problem: invalid('query', cause?.message ?? error.message, 'graphql_invalid'), unforeseen: false };
+  }
+  if (cause.message === NULL_IN_FILTER) {
+    const message = 'compares with null: leave out what is not to be filtered by';
+    return { problem: invalid('filter', message, 'null_in_filter'), unforeseen: false };
   }
   const state = findPostgresError(cause)?.code;
   if (state === '57014') return { problem: tooSlow(), unforeseen: true };

@@ -90,8 +90,15 @@ createRoot(document.getElementById('ruru-root')).render(
 );
 `;
 
+/** With `no-referrer` browsers name no origin for the forms of a page either, and both forms here need theirs. */
+const pageHeaders = {
+  'Content-Security-Policy': policy,
+  'Referrer-Policy': 'same-origin',
+  'Cache-Control': 'no-store',
+};
+
 function sendPage(res: Response, status: number, html: string): void {
-  res.status(status).set({ 'Content-Security-Policy': policy, 'Cache-Control': 'no-store' }).type('html').end(html);
+  res.status(status).set(pageHeaders).type('html').end(html);
 }
 
 /** The explorer for who has signed in, the way to sign in for others. */

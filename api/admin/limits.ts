@@ -157,12 +157,17 @@ function createJudge(
 /** At the root, without an organization, lists are ordered by what has an index over all of them. */
 function orderIssues(operation: OperationDefinitionNode, document: DocumentNode, variables: Variables): Issue[] {
   const issues: Issue[] = [];
+  const defaults = new Map(
+    operation.variableDefinitions?.map(({ variable, defaultValue }) => [variable.name.value, defaultValue]),
+  );
   const allowed = new RegExp(`^(${[...ordersOfAll, 'primary_key'].join('|')})_(asc|desc)$`, 'i');
   const named = (value: ValueNode | undefined): string[] => {
     if (value?.kind === Kind.LIST) return value.values.flatMap(named);
     if (value?.kind === Kind.ENUM) return [value.value];
     if (value?.kind !== Kind.VARIABLE) return [];
-    const values = variables[value.name.value];
+    const name = value.name.value;
+    if (!(name in variables)) return named(defaults.get(name));
+    const values = variables[name];
     return [values].flat().filter((one): one is string => typeof one === 'string');
   };
   function look(selection: SelectionSetNode): void {
@@ -219,7 +224,7 @@ export function limited(
     const message = `asks for up to ${cost} rows; at most ${MAX_COST} are allowed: ask for shorter pages`;
     issues.push({ path: 'query', message, code: 'too_costly' });
   }
-  if (request.organizationId === null) issues.push(...orderIssues(operation, document, variables));
+  if (request.organizationId === null) issues.push(...orderIssues(operation, document, request.variables));
   if (issues.length > 0) throw validationFailed(issues.slice(0, 20), 'The query is beyond its limits.');
   // Pages differ by which variables are left out, and by nothing else.
   const absent = Object.keys(variables).filter((name) => variables[name] === undefined || variables[name] === null);

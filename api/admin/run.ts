@@ -71,6 +71,8 @@ export async function createRunner(
     if (!operation) {
       throw new Problem(400, 'validation_failed', 'The query has no such operation, or several: send operationName.');
     }
+    if (operation.operation === 'subscription')
+      throw invalid('query', 'There are no subscriptions.', 'graphql_invalid');
     return limited(schema, document, operation, { variables, organizationId: caller.organizationId }, pages);
   }
 

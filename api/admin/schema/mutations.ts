@@ -104,7 +104,7 @@ function typesOf(name: keyof AdminTransitions): string {
     }
     extend type Mutation {
       """${description}"""
-      ${name}(${all}): ${payloadName(name)}!
+      ${name}(${all}): ${payloadName(name)}
     }`;
 }
 

@@ -62,6 +62,8 @@ export function adminPreset(pool: Pool, facts: DatabaseFacts): GraphileConfig.Pr
         'greaterThanOrEqualTo',
       ],
       connectionFilterArrays: false,
+      // What clients send when a variable is left out: no condition.
+      connectionFilterAllowEmptyObjectInput: true,
       connectionFilterComputedColumns: false,
       connectionFilterSetofFunctions: false,
       connectionFilterLogicalOperators: false,

@@ -1,0 +1,183 @@
+import { randomUUID } from 'node:crypto';
+import t from 'tap';
+import { builtinCatalog, catalogRevision } from '../../../engine/catalog/index.ts';
+import { adminClient, type Row } from '../../support/admin.ts';
+import { sqlOf } from '../../support/api_fixtures.ts';
+import { startTestApp } from '../../support/app.ts';
+import { claimNext, createPlace, createTask, failRun, type Place, runNew, taskRow } from '../../support/fixtures.ts';
+import { createSchedule, scheduleRow } from '../../support/schedule_fixtures.ts';
+
+const app = await startTestApp(t);
+const sql = sqlOf(app);
+const admin = adminClient(app);
+
+type Payload = Row & Readonly<{ auditEntryId: string }>;
+type Decision = Readonly<{ decided: Payload }>;
+
+/** `decided: name(organizationId, …) { fields auditEntryId }`. */
+async function decide(
+  place: Pick<Place, 'organizationId'>,
+  name: string,
+  fields: string,
+  args: Row = {},
+  client = admin,
+) {
+  const variables = { organizationId: place.organizationId, ...args };
+  return (await client.query<Decision>(mutation(name, fields, args), variables)).decided;
+}
+
+const types: Readonly<Record<string, string>> = { taskRef: 'String!', scheduleRef: 'String!', runRequestId: 'UUID!' };
+
+function mutation(name: string, fields: string, args: Row): string {
+  const heads = Object.keys(args).map((arg) => `, $${arg}: ${types[arg]}`);
+  const given = Object.keys(args).map((arg) => `, ${arg}: $${arg}`);
+  return `mutation ($organizationId: UUID!${heads.join('')}) {
+    decided: ${name}(organizationId: $organizationId${given.join('')}) { ${fields} auditEntryId } }`;
+}
+
+async function refused(
+  place: Pick<Place, 'organizationId'>,
+  name: string,
+  fields: string,
+  args: Row = {},
+  client = admin,
+) {
+  const variables = { organizationId: place.organizationId, ...args };
+  const { status, errors } = await client.refused(mutation(name, fields, args), variables);
+  const { code, statusCode } = errors[0]?.extensions ?? {};
+  return [status, statusCode, code].join(' ');
+}
+
+/** The entries of the audit log, as GraphQL shows them, the newest first. */
+async function entries(place: Pick<Place, 'organizationId'>): Promise<Row[]> {
+  const { auditEntries } = await adminClient(app, place.organizationId).query<{ auditEntries: { nodes: Row[] } }>(
+    '{ auditEntries { nodes { id actorKind actor action subjectKind subjectId outcome arguments result requestId } } }',
+  );
+  return auditEntries.nodes;
+}
+
+t.test('work dispatch is stopped and resumed, and both are in the audit log', async (test) => {
+  const place = await createPlace(sql);
+  const stopped = await decide(place, 'stopDispatch', 'organization { id workDispatchStoppedAt }');
+  test.match(stopped, { organization: { id: place.organizationId, workDispatchStoppedAt: String } });
+  await createTask(sql, place);
+  const resumed = await decide(place, 'resumeDispatch', 'organization { workDispatchStoppedAt } publishedRunRequests');
+  test.match(resumed, { organization: { workDispatchStoppedAt: null }, publishedRunRequests: 1 });
+  test.match(await entries(place), [
+    { id: resumed.auditEntryId, action: 'dispatch.resume', result: { publishedRunRequests: 1 } },
+    {
+      id: stopped.auditEntryId,
+      actorKind: 'admin',
+      actor: 'tess',
+      action: 'dispatch.stop',
+      outcome: 'done',
+      requestId: /^[0-9a-f-]{36}$/,
+    },
+  ]);
+});
+
+t.test('a task is cancelled, and one that is over is not', async (test) => {
+  const place = await createPlace(sql);
+  const task = await createTask(sql, place);
+  const cancelled = await decide(place, 'cancelTask', 'task { id identifier status phase }', { taskRef: 'T-1' });
+  test.match(cancelled, { task: { id: task.id, identifier: 'T-1', status: 'cancelled', phase: 'closed' } });
+  test.match(await entries(place), [{ id: cancelled.auditEntryId, action: 'task.cancel', subjectId: task.id }]);
+  test.equal(await refused(place, 'retryTask', 'task { id }', { taskRef: task.id }), '200 409 state_conflict');
+  test.equal(await refused(place, 'cancelTask', 'task { id }', { taskRef: 'T-9' }), '200 404 task_not_found');
+  test.equal((await entries(place)).length, 1, 'what changed nothing is not written down');
+});
+
+t.test('a task that failed is retried', async (test) => {
+  const place = await createPlace(sql);
+  const run = await runNew(sql, place);
+  await failRun(sql.api, run, { retryable: false });
+  test.match(await taskRow(sql, place, run.taskId), { status: 'failed' });
+  const retried = await decide(place, 'retryTask', 'task { status causes { kind } }', { taskRef: run.taskId });
+  test.match(retried, { task: { status: 'pending', causes: [{ kind: 'worker' }] } });
+});
+
+t.test('a lease is ended by force, and a claim is given to the next worker', async (test) => {
+  const place = await createPlace(sql);
+  const run = await runNew(sql, place);
+  const fields = 'runRequest { state attempt leaseRemainingSeconds } outcome';
+  const expired = await decide(place, 'expireLease', fields, { runRequestId: run.runRequestId });
+  test.match(expired, { outcome: 'expired', runRequest: { state: 'queued', attempt: 1, leaseRemainingSeconds: null } });
+  const requeued = await decide(place, 'requeueRunRequest', fields, { runRequestId: run.runRequestId });
+  test.match(requeued, { outcome: 'published', runRequest: { state: 'published' } });
+  const claim = await claimNext(sql, place);
+  test.equal(claim.runRequestId, run.runRequestId, 'a worker may take it at once');
+  test.equal((await entries(place)).length, 2);
+  test.equal(await refused(place, 'expireLease', fields, { runRequestId: randomUUID() }), '200 404 not_found');
+});
+
+t.test('a schedule is paused and resumed from its next fire', async (test) => {
+  const place = await createPlace(sql);
+  const { id } = await createSchedule(sql, place);
+  const { key } = await scheduleRow(sql, place, id);
+  const paused = await decide(place, 'pauseSchedule', 'schedule { id status nextRunAt }', { scheduleRef: key });
+  test.match(paused, { schedule: { id, status: 'paused', nextRunAt: null } });
+  const resumed = await decide(place, 'resumeSchedule', 'schedule { status nextRunAt }', { scheduleRef: id });
+  test.match(resumed, { schedule: { status: 'active', nextRunAt: String } });
+  test.equal(await refused(place, 'resumeSchedule', 'schedule { id }', { scheduleRef: 'none' }), '200 404 not_found');
+});
+
+t.test('an organization is suspended and reactivated', async (test) => {
+  const place = await createPlace(sql);
+  test.match(await decide(place, 'suspendOrganization', 'organization { status }'), {
+    organization: { status: 'suspended' },
+  });
+  test.match(await decide(place, 'reactivateOrganization', 'organization { status }'), {
+    organization: { status: 'active' },
+  });
+  test.equal(
+    await refused({ organizationId: randomUUID() }, 'suspendOrganization', 'organization { id }'),
+    '200 404 organization_not_found',
+  );
+});
+
+t.test('with a header decisions reach that organization alone', async (test) => {
+  const place = await createPlace(sql);
+  const other = await createPlace(sql);
+  const scoped = adminClient(app, place.organizationId);
+  const answer = await refused(other, 'stopDispatch', 'organization { id }', {}, scoped);
+  test.equal(answer, '200 404 organization_not_found');
+  test.same(await entries(other), []);
+  await decide(place, 'stopDispatch', 'organization { id }', {}, scoped);
+  const catalog = `mutation ($catalog: JSON!) { publishCatalogRevision(catalog: $catalog) { auditEntryId } }`;
+  const { errors } = await scoped.refused(catalog, { catalog: builtinCatalog() });
+  test.match(errors, [{ extensions: { code: 'validation_failed' } }], 'nor all of them');
+});
+
+t.test('a catalog is published once, checked before, and written down for the platform', async (test) => {
+  const text = `mutation ($catalog: JSON!) { decided: publishCatalogRevision(catalog: $catalog) {
+    published auditEntryId agentCatalog { revision publishedAt catalog } } }`;
+  const catalog = { ...builtinCatalog(), version: 4_711 };
+  const { decided } = await admin.query<Decision>(text, { catalog });
+  test.match(decided, { published: true, agentCatalog: { revision: catalogRevision(catalog), catalog } });
+  test.match((await admin.query<Decision>(text, { catalog })).decided, { published: false });
+  const { auditEntry } = await admin.query(
+    `query ($id: UUID!) { auditEntry(organizationId: "00000000-0000-0000-0000-000000000000", id: $id) { action actor organization { id } } }`,
+    { id: decided.auditEntryId },
+  );
+  test.match(auditEntry, { action: 'catalog.publish', actor: 'tess', organization: null });
+  const { errors } = await admin.refused(text, { catalog: { ...catalog, profiles: [] } });
+  test.match(errors, [{ extensions: { code: 'validation_failed', statusCode: 400 } }]);
+  test.ok(errors[0]?.extensions.issues?.length);
+});
+
+t.test('several decisions in one request go one after the other, each by itself', async (test) => {
+  const place = await createPlace(sql);
+  const text = `mutation ($id: UUID!) {
+    stop: stopDispatch(organizationId: $id) { organization { workDispatchStoppedAt } }
+    wrong: cancelTask(organizationId: $id, taskRef: "T-9") { auditEntryId }
+    resume: resumeDispatch(organizationId: $id) { organization { workDispatchStoppedAt } }
+  }`;
+  const { data, errors } = await admin.refused(text, { id: place.organizationId });
+  test.match(errors, [{ path: ['wrong'], extensions: { code: 'task_not_found' } }]);
+  test.match(data, {
+    stop: { organization: { workDispatchStoppedAt: String } },
+    wrong: null,
+    resume: { organization: { workDispatchStoppedAt: null } },
+  });
+  test.match(await entries(place), [{ action: 'dispatch.resume' }, { action: 'dispatch.stop' }]);
+});
