@@ -4,6 +4,7 @@ import { measureGraph } from './graph.ts';
 import { measureHttpLifecycles } from './http_lifecycle.ts';
 import { measureLists } from './lists.ts';
 import { measureQueue } from './queue.ts';
+import { benchReporting } from './reporting/main.ts';
 import { measureSearch, seedMessages } from './search.ts';
 import { seedOrganizations, seedTasks } from './seed.ts';
 import { startBenchApi, startBenchServer } from './server.ts';
@@ -11,12 +12,13 @@ import { measureSqlLifecycles, STEPS } from './sql_lifecycle.ts';
 import { measureBareStreams, measureStreams } from './streams.ts';
 import { measureWake } from './wake.ts';
 
-const HELP = `npm run bench [-- --quick] [-- --only sql,http,queue,wake,lists,graph,streams,search]
+const HELP = `npm run bench [-- --quick] [-- --only sql,http,queue,wake,lists,graph,streams,search,reporting] [--data FOLDER]
 
 Measures a Postgres of its own on this machine and prints a table; --quick takes seconds instead of minutes and says less.
+The data set of reporting is kept in FOLDER and used again where it is given: making it takes minutes.
 `;
 const WORKERS = [1, 8, 32] as const;
-const SECTIONS = ['sql', 'http', 'queue', 'wake', 'lists', 'graph', 'streams', 'search'] as const;
+const SECTIONS = ['sql', 'http', 'queue', 'wake', 'lists', 'graph', 'streams', 'search', 'reporting'] as const;
 
 function row(name: string, value: string, note = ''): void {
   process.stdout.write(`${name.padEnd(46)} ${value.padStart(12)}  ${note}\n`);
@@ -29,6 +31,7 @@ async function main(): Promise<void> {
   const quick = process.argv.includes('--quick');
   const only = process.argv[process.argv.indexOf('--only') + 1]?.split(',');
   const wanted = (section: (typeof SECTIONS)[number]) => !process.argv.includes('--only') || only?.includes(section);
+  const data = process.argv.includes('--data') ? process.argv[process.argv.indexOf('--data') + 1] : undefined;
   const seconds = quick ? 2 : 10;
   const server = await startBenchServer();
   const db = new pg.Pool({ connectionString: server.url });
@@ -152,6 +155,7 @@ async function main(): Promise<void> {
     await db.end();
     await server.stop();
   }
+  if (wanted('reporting')) await benchReporting(row, quick, data);
 }
 
 if (process.argv.includes('--help')) process.stdout.write(HELP);

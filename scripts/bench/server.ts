@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,6 +8,7 @@ import { migrate } from '../../engine/db/migrate.ts';
 import { startPostgres } from '../../engine/postgres/embedded.ts';
 
 export const SERVICE_TOKEN = 'bench-token-of-at-least-32-characters';
+export const ADMIN_TOKEN = 'bench-admin-token-of-at-least-32-characters';
 const apiScript = fileURLToPath(new URL('../../api/main.ts', import.meta.url));
 
 export type BenchServer = Readonly<{
@@ -18,9 +19,13 @@ export type BenchServer = Readonly<{
   stop: () => Promise<void>;
 }>;
 
-/** A Postgres of its own with the settings of `npm start`: it flushes to the disk, as the product's does. */
-export async function startBenchServer(): Promise<BenchServer> {
-  const folder = await mkdtemp(path.join(os.tmpdir(), 'runner-bench-'));
+/**
+ * A Postgres of its own with the settings of `npm start`: it flushes to the disk, as the product's does. In `kept`, a folder
+ * that stays, and is used again the next time, or in one that goes with it.
+ */
+export async function startBenchServer(kept?: string): Promise<BenchServer> {
+  if (kept !== undefined) await mkdir(kept, { recursive: true });
+  const folder = kept ?? (await mkdtemp(path.join(os.tmpdir(), 'runner-bench-')));
   await chmod(folder, 0o711);
   const postgres = await startPostgres({ cluster: path.join(folder, 'postgres'), password: 'bench' });
   await migrate(postgres.url);
@@ -30,7 +35,7 @@ export async function startBenchServer(): Promise<BenchServer> {
     folder,
     async stop() {
       await postgres.stop();
-      await rm(folder, { recursive: true, force: true });
+      if (kept === undefined) await rm(folder, { recursive: true, force: true });
     },
   };
 }
@@ -55,6 +60,7 @@ export async function startBenchApi(
       PORT: '0',
       OWNER_AUTH: 'open',
       AGENT_SERVICE_TOKENS: SERVICE_TOKEN,
+      ADMIN_TOKENS: `bench:${ADMIN_TOKEN}`,
       LOG_LEVEL: 'warn',
     },
   });
