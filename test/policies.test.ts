@@ -1,12 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import type { ClientBase } from 'pg';
 import t from 'tap';
+import { connected, createAnalyst } from './support/analysts.ts';
 import { createTenant } from './support/tenant.ts';
 import { openSql } from './support/transitions.ts';
 
 const sql = await openSql(t);
 
-const ROLES = ['runner_api', 'runner_jobs', 'runner_admin', 'runner_report', 'runner_scoped', 'runner_global'] as const;
+const ROLES = [
+  'runner_api',
+  'runner_jobs',
+  'runner_admin',
+  'runner_report',
+  'runner_analyst',
+  'runner_scoped',
+  'runner_global',
+] as const;
 const VERBS = ['select', 'insert', 'update', 'delete'] as const;
 const TENANTS = ['own', 'other', 'none'] as const;
 
@@ -209,6 +218,49 @@ for (const table of every) {
     }
   });
 }
+
+/** What the logins of analysts read through the views: whose rows, and whatever tenant is set. */
+const LOGINS = {
+  own: ['own'],
+  both: ['own', 'other'],
+  all: ['own', 'other'],
+  nothing: [],
+} as const;
+
+t.test('the views: which login of an analyst reads which tenant’s rows', async (test) => {
+  const ids = { own: own.organizationId, other: other.organizationId };
+  const made = {
+    own: await createAnalyst(test, sql, { organizationIds: [ids.own] }),
+    both: await createAnalyst(test, sql, { organizationIds: [ids.own, ids.other] }),
+    all: await createAnalyst(test, sql, { all: true }),
+    nothing: await createAnalyst(test, sql, { organizationIds: [] }),
+  };
+  const { rows: views } = await sql.owner.query<{ name: string; own: boolean }>(
+    `select relname as name from pg_class where relnamespace = 'reporting'::regnamespace order by 1`,
+  );
+  test.ok(views.length > 15);
+  for (const { name } of views) {
+    const count = async (client: ClientBase, id: string) =>
+      (await client.query(`select from reporting.${name} where organization_id = $1`, [id])).rowCount ?? 0;
+    // An operator sees all of them.
+    const there = {
+      own: await connected(sql.url, (client) => count(client, ids.own)),
+      other: await connected(sql.url, (client) => count(client, ids.other)),
+    };
+    for (const login of ['own', 'both', 'all', 'nothing'] as const) {
+      await connected(made[login].url, async (client) => {
+        for (const set of ['', ids.own, ids.other]) {
+          await client.query(`select set_config('app.organization_id', $1, false)`, [set]);
+          for (const tenant of ['own', 'other'] as const) {
+            const reads: readonly string[] = LOGINS[login];
+            const seen = reads.includes(tenant) ? there[tenant] : 0;
+            test.equal(await count(client, ids[tenant]), seen, `${name}: the rows of ${tenant}, for ${login}`);
+          }
+        }
+      });
+    }
+  }
+});
 
 t.test('a tenant that was set in one transaction is not there in the next', async (test) => {
   const client = await sql.api.connect();

@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { Client } from 'pg';
+import { endBlockingAnalysts } from './schema/analysts.ts';
 import { closeDatabase } from './schema/close.ts';
 import { MigrateError, sqlFiles } from './schema/files.ts';
 import { applyFunctions } from './schema/functions.ts';
@@ -94,6 +95,8 @@ export async function migrate(url: string, options: MigrateOptions = {}): Promis
     sqlFiles(sqlFolder, 'reporting'),
   ]);
   const client = await connect(url);
+  const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
+  const stopEnding = endBlockingAnalysts(rows[0]?.pid ?? 0, () => connect(url), log);
   try {
     // A time-out set for the login or the database is meant for its users, not for a migration.
     await client.query(`set statement_timeout = 0; set lock_timeout = 0; set client_min_messages = warning;
@@ -108,6 +111,7 @@ export async function migrate(url: string, options: MigrateOptions = {}): Promis
     await closeDatabase(client, log);
     return { migrations, functions, views };
   } finally {
+    await stopEnding();
     await client.end();
   }
 }
