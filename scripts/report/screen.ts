@@ -11,24 +11,22 @@ export type ScreenOptions = Readonly<{
   currency: string | undefined;
   /** Of the terminal. */
   columns: number;
-  /** Makes a head stand out; does nothing where colours are not wanted. */
-  bold: (text: string) => string;
-  dim: (text: string) => string;
+  style: (kind: 'bold' | 'dim', text: string) => string;
 }>;
 
-function sectionLines({ table, notes = [] }: Section, { columns, bold, dim }: ScreenOptions): string[] {
+function sectionLines({ table, notes = [] }: Section, { columns, style }: ScreenOptions): string[] {
   const [head = '', ...rows] = tableLines(table, columns);
-  return ['', bold(head), ...rows, ...notes.map(dim)];
+  return ['', style('bold', head), ...rows, ...notes.map((note) => style('dim', note))];
 }
 
 /** A section an organization, as text; each is written when it is there. */
 export async function* screenText(options: ScreenOptions): AsyncGenerator<string> {
-  const { session, report, organizations, currency, bold } = options;
+  const { session, report, organizations, currency, style } = options;
   let first = true;
   for (const organization of organizations) {
     const { slug, name, timezone, since, today } = organization;
     const sections = await reports[report].sections({ session, organization, currency });
-    const lines = [bold(plain(`${name} (${slug}): ${report} from ${since} to ${today}, ${timezone}`))];
+    const lines = [style('bold', plain(`${name} (${slug}): ${report} from ${since} to ${today}, ${timezone}`))];
     if (sections.length === 0) lines.push('', 'nothing in this time');
     for (const section of sections) lines.push(...sectionLines(section, options));
     yield `${first ? '' : '\n'}${lines.join('\n')}\n`;

@@ -3,8 +3,11 @@ import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import t from 'tap';
+import { report } from '../../../scripts/report/command.ts';
+import { ReportError } from '../../../scripts/report/session.ts';
 import { width } from '../../../scripts/report/text.ts';
 import { createAnalyst, openReporting } from '../../support/analysts.ts';
 import { createPlace, createSecondProfile, type Place } from '../../support/fixtures.ts';
@@ -16,23 +19,33 @@ t.setTimeout(180_000);
 const root = path.resolve(import.meta.dirname, '../../..');
 const sql = await openReporting(t);
 
+/** What the command prints on a screen of 100 columns without colours. */
+async function printed(url: string, ...argv: string[]): Promise<string> {
+  const stream = new PassThrough();
+  const out = text(stream);
+  await report(argv, () => url, { stream, columns: 100, style: (_, shown) => shown });
+  stream.end();
+  return out;
+}
+
+/** The message of what the command refuses. */
+async function refusal(url: string, ...argv: string[]): Promise<string> {
+  const said = await printed(url, ...argv).catch((error: unknown) => error);
+  if (said instanceof ReportError) return said.message;
+  throw said instanceof Error ? said : new Error(`it was expected to refuse, and printed ${said}`);
+}
+
 type Said = Readonly<{ status: number | null; out: string; err: string }>;
 
-async function report(url: string, ...argv: string[]): Promise<Said> {
+/** The command as a process, with these settings alone. */
+async function run(settings: NodeJS.ProcessEnv, ...argv: string[]): Promise<Said> {
   const child = spawn(process.execPath, ['scripts/report.ts', ...argv], {
     cwd: root,
-    env: { PATH: process.env['PATH'], DATABASE_URL: url },
+    env: { PATH: process.env['PATH'], ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const [out, err, [status]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')]);
   return { status, out, err };
-}
-
-/** What was printed, which has to be without an error. */
-async function printed(url: string, ...argv: string[]): Promise<string> {
-  const said = await report(url, ...argv);
-  if (said.status !== 0 || said.err !== '') throw new Error(`${argv.join(' ')}: ${said.status} ${said.err}`);
-  return said.out;
 }
 
 const jsonLines = (out: string) =>
@@ -221,14 +234,9 @@ t.test('an analyst sees what it was given, and an operator all, by name', async 
 
   const seen = await printed(url, 'throughput', '--format', 'json');
   test.same([...new Set(jsonLines(seen).map((row) => row['organizationId']))], [mine.organizationId]);
-  const refused = await report(url, 'throughput', '--organization', foreign.organizationId);
-  const unknown = await report(url, 'throughput', '--organization', 'nobody');
-  test.match(refused, {
-    status: 1,
-    out: '',
-    err: `there is no organization ${foreign.organizationId} that this login may read\n`,
-  });
-  test.match(unknown, { status: 1, out: '', err: 'there is no organization nobody that this login may read\n' });
+  const no = (ref: string) => `there is no organization ${ref} that this login may read`;
+  test.equal(await refusal(url, 'throughput', '--organization', foreign.organizationId), no(foreign.organizationId));
+  test.equal(await refusal(url, 'throughput', '--organization', 'nobody'), no('nobody'));
   const both = await printed(
     sql.url,
     'waiting',
@@ -278,25 +286,25 @@ t.test('more rows than a page of the cursor come in full, and a reader that goes
   test.same({ status, err }, { status: 0, err: '' });
 });
 
-t.test('it says in one line what is wrong', async (test) => {
-  test.match(await report(sql.url, 'costs'), { status: 2, out: '', err: /^the report is one of [^\n]+\n$/ });
-  test.match(await report(sql.url), { status: 2, out: '', err: /^name a report[^\n]+\n$/ });
-  test.match(await report(sql.url, '--help'), { status: 0, out: /^npm run report -- REPORT/, err: '' });
-  test.match(await report('mysql://x'), { status: 2 }, 'what was asked comes first');
-  test.match(await report('mysql://x', 'cost'), { status: 78, err: /^DATABASE_URL: [^\n]+\n$/ });
-  test.match(await report('postgres://x:y@127.0.0.1:1/z', 'cost'), {
-    status: 1,
-    err: /^the database does not answer: [^\n]*ECONNREFUSED[^\n]*\n$/,
-  });
+t.test('as a process it says in one line what is wrong, and ends with a status of its own', async (test) => {
   const folder = await mkdtemp(path.join(tmpdir(), 'report-test-'));
   test.teardown(() => rm(folder, { recursive: true, force: true }));
-  const child = spawn(process.execPath, ['scripts/report.ts', 'cost'], {
-    cwd: root,
-    env: { PATH: process.env['PATH'], DATA_DIR: folder },
+  const [usage, help, setting, away, none, well] = await Promise.all([
+    run({ DATABASE_URL: 'mysql://x' }, 'costs'),
+    run({}, '--help'),
+    run({ DATABASE_URL: 'mysql://x' }, 'cost'),
+    run({ DATABASE_URL: 'postgres://x:y@127.0.0.1:1/z' }, 'cost'),
+    run({ DATA_DIR: folder }, 'cost'),
+    run({ DATABASE_URL: sql.url }, 'waiting', '--format', 'csv'),
+  ]);
+  test.match(usage, { status: 2, out: '', err: /^the report is one of [^\n]+\(npm run report -- --help\)\n$/ });
+  test.match(help, { status: 0, out: /^npm run report -- REPORT/, err: '' });
+  test.match(setting, { status: 78, out: '', err: /^DATABASE_URL: [^\n]+\n$/ });
+  test.match(away, { status: 1, out: '', err: /^the database does not answer: [^\n]*ECONNREFUSED[^\n]*\n$/ });
+  test.match(none, {
+    status: 1,
+    out: '',
+    err: /^no Business Runner runs on [^\n]+: run npm start first, or set DATABASE_URL\n$/,
   });
-  const [err, [status]] = await Promise.all([text(child.stderr), once(child, 'exit')]);
-  test.match(
-    { status, err },
-    { status: 1, err: /^no Business Runner runs on [^\n]+: run npm start first, or set DATABASE_URL\n$/ },
-  );
+  test.match(well, { status: 0, out: /^organization,organizationId,/, err: '' });
 });

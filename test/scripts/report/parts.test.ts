@@ -144,7 +144,11 @@ t.test('a table is aligned whatever is in it, and fits into the terminal', (test
     `日本語の長い題名です     7  ${'█'.repeat(32)}`,
     'short                 1234',
   ]);
-  test.same(tableLines(table, 30), ['name              runs', '日本語の長い題…      7  ██████', 'short             1234']);
+  test.same(tableLines(table, 30), [
+    'name              runs',
+    '日本語の長い題…      7  ██████',
+    'short             1234',
+  ]);
   for (const line of tableLines(table, 16)) test.ok(width(line) <= 16, line);
   test.notMatch(tableLines(table, 16).join(''), '█', 'without room there is no bar');
   test.end();
