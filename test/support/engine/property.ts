@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { brokenInvariants } from '../invariants.ts';
 import { Refusal, type Sql, transition } from '../transitions.ts';
+import { drain } from './drain.ts';
 import { OPERATIONS, type Picks } from './operations.ts';
 import { checkCapacity, createWorld, heldNow, Violation, type World } from './world.ts';
 
@@ -59,19 +60,24 @@ export type Bounds = Readonly<{
   steps: number;
   milliseconds: number;
   often?: readonly string[];
+  /** Lets all work come to its end after each sequence. */
+  toTheEnd?: boolean;
 }>;
 
 export type Outcome = Readonly<{ failed: boolean; sequences: number; error: string; report: string }>;
 
 /**
  * Random operations of people, agents, workers and the clock in two organizations; after each step every invariant is
- * asked for. The same seed makes the same operations; what two at once do to each other is the database's to decide.
+ * asked for, and in the end, where that is wanted, whether all work can come to its end (`drain`). The same seed makes the same operations; what two at once do to each other is the database's to decide.
  */
 export async function checkEngine(sql: Sql, bounds: Bounds): Promise<Outcome> {
-  const { seed, runs, steps, milliseconds, often = [] } = bounds;
+  const { seed, runs, steps, milliseconds, often = [], toTheEnd = false } = bounds;
   const property = fc.asyncProperty(fc.array(stepOf(often), { minLength: steps, maxLength: steps }), async (all) => {
     const world = await createWorld(sql);
     for (const moves of all) await takeStep(world, moves);
+    if (toTheEnd) await drain(world);
+    const broken = await brokenInvariants(sql);
+    if (Object.keys(broken).length > 0) throw new Violation(`broken at the end: ${JSON.stringify(broken)}`);
     for (const { organizationId } of world.tenants) {
       await transition(sql.api, 'organization_delete', { p_organization_id: organizationId });
     }
