@@ -25,19 +25,20 @@ export type PoolOptions = Readonly<{
   statementTimeoutMs?: number;
   /** Longest wait for a lock, in ms. */
   lockTimeoutMs?: number;
-  /** Statements that write are refused. */
-  readOnly?: boolean;
+  /** Further settings of the connections, by their names in Postgres. */
+  settings?: Readonly<Record<string, string>>;
 }>;
 
 /** The URL with the role and time-outs as start-up options: set at connect, so that nothing is ever set for a session later. */
 export function roleUrl(
   url: string,
-  options: Pick<PoolOptions, 'role' | 'applicationName' | 'statementTimeoutMs' | 'lockTimeoutMs' | 'readOnly'>,
+  options: Pick<PoolOptions, 'role' | 'applicationName' | 'statementTimeoutMs' | 'lockTimeoutMs' | 'settings'>,
 ): string {
   const parsed = new URL(url);
   const given = parsed.searchParams.get('options');
-  const ours = `-c role=${options.role} -c statement_timeout=${options.statementTimeoutMs ?? 30_000} -c lock_timeout=${options.lockTimeoutMs ?? 10_000} -c timezone=UTC${options.readOnly ? ' -c default_transaction_read_only=on' : ''}`;
-  parsed.searchParams.set('options', given ? `${given} ${ours}` : ours);
+  const ours = `-c role=${options.role} -c statement_timeout=${options.statementTimeoutMs ?? 30_000} -c lock_timeout=${options.lockTimeoutMs ?? 10_000} -c timezone=UTC`;
+  const further = Object.entries(options.settings ?? {}).map(([name, value]) => ` -c ${name}=${value}`);
+  parsed.searchParams.set('options', [given, ours + further.join('')].filter(Boolean).join(' '));
   if (options.applicationName) parsed.searchParams.set('application_name', options.applicationName);
   return parsed.href;
 }

@@ -42,9 +42,10 @@ function counts($organizationId: Step, name: keyof typeof queries) {
 type Parent = Step & { get(name: string): Step };
 type Args = { getRaw(name: string): Step };
 
-/** What is null is not looked up: an organization that is not named stands for all. */
+/** What is null is not looked up: where neither the argument nor the request names one, all stands for it. */
 function given(args: Args): Step {
-  return lambda(args.getRaw('organizationId'), (id) => id ?? ALL);
+  const ids = [args.getRaw('organizationId'), context().get('organizationId')] as const;
+  return lambda(ids, ([named, ofRequest]) => named ?? ofRequest ?? ALL);
 }
 
 /** How much there is of what, by state. */
