@@ -246,7 +246,7 @@ export function createChatStreams(options: ChatStreamsOptions): ChatStreams {
       const stream = createStream(res, events, viewerOf(caller));
       // Joined before it reads: what changes from here on reaches it, whichever comes first.
       const room = join(stream, organizationId, chatId);
-      res.once('close', () => leave(stream, room));
+      res.on('close', () => leave(stream, room));
       try {
         const opening = await retryTransient(() => readOpening(db, organizationId, chatId, parseEventId(lastEventId)));
         if (closed) throw serviceUnavailable('The service is stopping. Connect again.');

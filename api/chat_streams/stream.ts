@@ -55,12 +55,28 @@ function hold(stream: ChatStream, revision: Revision): void {
   stream.pending = revision;
 }
 
+/** Until the client has read what was written: few streams wait at a time, so that the others hold no listeners for it. */
+function awaitReader(stream: ChatStream): void {
+  const { res, events } = stream;
+  stream.waiting = true;
+  const stalled = () => {
+    events.stalled();
+    res.destroy();
+  };
+  res.once('timeout', stalled);
+  res.once('drain', () => {
+    res.off('timeout', stalled);
+    res.setTimeout(0);
+    stream.waiting = res.writableEnded;
+    flush(stream);
+  });
+  // Node's time-out of a socket begins anew with each part of what is written that goes out.
+  res.setTimeout(events.stallMs);
+}
+
 /** The kernel and Node hold what the client did not read yet: more is written when that is gone. */
 function push(stream: ChatStream, bytes: Buffer): void {
-  if (stream.res.write(bytes)) return;
-  stream.waiting = true;
-  // Node's time-out of a socket begins anew with each part of what is written that goes out.
-  stream.res.setTimeout(stream.events.stallMs);
+  if (!stream.res.write(bytes)) awaitReader(stream);
 }
 
 function write(stream: ChatStream, revision: Revision): void {
@@ -128,19 +144,20 @@ function beginningBytes(first: readonly Revision[]): Buffer {
   return Buffer.concat([RETRY, ...first.map((one, index) => (index === last ? one.snapshot() : one.update()))]);
 }
 
+/**
+ * Node joins the head of an answer from fifty pieces, and keeps these as long as the answer is open: 1.6 KiB, and half of that
+ * once a pattern has looked at the whole.
+ */
+function joinHead(res: ServerResponse): void {
+  const head: unknown = Reflect.get(res, '_header');
+  if (typeof head === 'string') /^HTTP/.test(head);
+}
+
 /** Writes the first events, in one piece with the headers. Later revisions may have come to the stream meanwhile. */
 export function begin(stream: ChatStream, { seen, first }: Beginning): void {
   const { res, events } = stream;
+  joinHead(res);
   res.on('error', ignore);
-  res.on('timeout', () => {
-    events.stalled();
-    res.destroy();
-  });
-  res.on('drain', () => {
-    res.setTimeout(0);
-    stream.waiting = res.writableEnded;
-    flush(stream);
-  });
   stream.seen = first.at(-1)?.position ?? seen;
   stream.begun = stream.seen !== NOWHERE;
   stream.waiting = false;

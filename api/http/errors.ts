@@ -118,14 +118,14 @@ const RETRY_BASE_MS = 15;
  * Runs a unit of work again when Postgres gave it up for a lock (lock time-out, deadlock, serialization): nothing was
  * changed then. The only place that repeats; the wait is jittered so that two rivals do not meet again.
  */
-export async function retryTransient<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+export async function retryTransient<T>(work: () => Promise<T>, given?: () => AbortSignal): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await work();
     } catch (error) {
       // A lock time-out has waited long already: once more, then the caller is told.
       const last = findPostgresError(error)?.code === '55P03' ? 2 : RETRIES;
-      if (!isTransient(error) || attempt >= last || signal?.aborted) throw error;
+      if (!isTransient(error) || attempt >= last || given?.().aborted) throw error;
       await new Promise((resolve) => setTimeout(resolve, RETRY_BASE_MS * 2 ** attempt * (0.5 + Math.random())));
     }
   }

@@ -112,6 +112,8 @@ async function admit(
 
 type Admitted = Awaited<ReturnType<typeof admit>>;
 
+const over = (): void => {};
+
 /** Runs the handler and answers: streamed, under an idempotency key, or plainly. */
 async function answer(endpoint: Endpoint, services: Services, responder: Responder, admitted: Admitted, base: Context) {
   const { req, res } = base;
@@ -122,6 +124,8 @@ async function answer(endpoint: Endpoint, services: Services, responder: Respond
   if (isStream(endpoint.response)) {
     await endpoint.handler(base);
     if (!res.headersSent) throw new Error(`${endpoint.operationId} answered nothing`);
+    // A stream that stays open keeps its request, but not the way on through the routes.
+    req.next = over;
     return;
   }
   if (key !== undefined) {
@@ -135,7 +139,7 @@ async function answer(endpoint: Endpoint, services: Services, responder: Respond
   }
   // A streamed body is read once: there is nothing to repeat with.
   const run = () => handle(services.db);
-  const { statusCode, body: sent } = await (isStream(endpoint.body) ? run() : retryTransient(run, base.signal));
+  const { statusCode, body: sent } = await (isStream(endpoint.body) ? run() : retryTransient(run, () => base.signal));
   responder.success(req, res, statusCode, sent);
 }
 
@@ -163,7 +167,9 @@ function createHandler(endpoint: Endpoint, services: Services, authentication: A
       },
       req,
       res,
-      signal: state.signal,
+      get signal() {
+        return state.signal;
+      },
       notify: (channel, payload) => marks.push([channel, payload]),
       openBody() {
         if (!isStream<StreamBody>(endpoint.body)) throw new Error(`${endpoint.operationId} has no stream body`);

@@ -44,7 +44,7 @@ export function logRequests(log: Logger, metrics: Metrics) {
   }
 
   return (req: Request, res: Response, next: NextFunction): void => {
-    res.once('close', () => finished(req, res));
+    res.on('close', () => finished(req, res));
     next();
   };
 }

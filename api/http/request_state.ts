@@ -31,7 +31,11 @@ const traceparentFormat = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[
 
 /** The caller's `X-Request-Id` where it is safe to repeat, else a new one. */
 export function requestIdOf(header: string | undefined): string {
-  return header !== undefined && requestIdFormat.test(header) ? header : randomUUID();
+  if (header !== undefined && requestIdFormat.test(header)) return header;
+  const id = randomUUID();
+  // Node joins it from twenty pieces, which would live as long as the request does: looked at once, it is one.
+  requestIdFormat.test(id);
+  return id;
 }
 
 /** The trace id of a valid W3C `traceparent`. Version 00 has exactly four fields; later versions may append some. */
@@ -41,30 +45,56 @@ export function traceIdOf(header: string | undefined): string | undefined {
   return match[1];
 }
 
+/** Thousands of event streams each keep one: what few of them use is made when it is asked for. */
+class TrackedRequest implements RequestState {
+  readonly requestId: string;
+  readonly traceId: string | undefined;
+  readonly startedAt = process.hrtime.bigint();
+  endpoint: Endpoint | undefined = undefined;
+  awaitsContinue: boolean;
+  readonly #processLog: Logger;
+  #log: Logger | undefined = undefined;
+  #abort: AbortController | undefined = undefined;
+  #gone = false;
+
+  constructor(req: Request, log: Logger) {
+    this.requestId = requestIdOf(req.get('x-request-id'));
+    this.traceId = traceIdOf(req.get('traceparent'));
+    // Node leaves the field undefined for servers without checkContinue; main.ts has one.
+    this.awaitsContinue = /^100-continue$/i.test(req.get('expect') ?? '');
+    this.#processLog = log;
+  }
+
+  get log(): Logger {
+    const { requestId, traceId } = this;
+    this.#log ??= this.#processLog.child(traceId ? { requestId, traceId } : { requestId });
+    return this.#log;
+  }
+
+  get signal(): AbortSignal {
+    if (!this.#abort) {
+      this.#abort = new AbortController();
+      if (this.#gone) this.leave();
+    }
+    return this.#abort.signal;
+  }
+
+  /** The client went away before the answer was over. */
+  leave(): void {
+    this.#gone = true;
+    this.#abort?.abort(new Error('the client went away'));
+  }
+}
+
 /** Gives each request its ids, its log and a signal that aborts when the client goes away. */
 export function trackRequests(log: Logger) {
   return (req: Request, res: Response, next: NextFunction): void => {
-    const requestId = requestIdOf(req.get('x-request-id'));
-    const traceId = traceIdOf(req.get('traceparent'));
-    const gone = new AbortController();
-    res.once('close', () => {
-      if (!res.writableFinished) gone.abort(new Error('the client went away'));
+    const state = new TrackedRequest(req, log);
+    states.set(req, state);
+    res.on('close', () => {
+      if (!res.writableFinished) state.leave();
     });
-    let child: Logger | undefined;
-    states.set(req, {
-      requestId,
-      traceId,
-      startedAt: process.hrtime.bigint(),
-      get log() {
-        child ??= log.child(traceId ? { requestId, traceId } : { requestId });
-        return child;
-      },
-      signal: gone.signal,
-      endpoint: undefined,
-      // Node leaves the field undefined for servers without checkContinue; main.ts has one.
-      awaitsContinue: /^100-continue$/i.test(req.get('expect') ?? ''),
-    });
-    res.setHeader('X-Request-Id', requestId);
+    res.setHeader('X-Request-Id', state.requestId);
     next();
   };
 }
