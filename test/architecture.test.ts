@@ -46,6 +46,26 @@ for (const [part, parts] of Object.entries(allowed)) {
   });
 }
 
+/** What takes a second to load, and most processes never need: the administration's first request loads it. */
+const LATE = ['graphql', 'postgraphile', 'postgraphile-plugin-connection-filter', 'ruru'];
+const loadedFormat = /(?:^|\n)\s*(?:import|export)\b(?!\s+type\b)[^'"`;]*?\bfrom\s*['"]([^'"]+)['"]/g;
+
+t.test('no process loads the GraphQL of the administration when it starts', async (t) => {
+  for (const main of ['api/main.ts', 'jobs/main.ts']) {
+    const files = [main];
+    // Grows while it is walked through.
+    for (const file of files) {
+      const text = await readFile(path.join(root, file), 'utf8');
+      for (const [, specifier = ''] of text.matchAll(loadedFormat)) {
+        const target = path.join(path.dirname(file), specifier);
+        if (!specifier.startsWith('.')) t.notOk(LATE.includes(specifier.split('/')[0] ?? ''), `${file}: ${specifier}`);
+        else if (target.endsWith('.ts') && !files.includes(target)) files.push(target);
+      }
+    }
+    t.ok(files.length > 30, main);
+  }
+});
+
 t.test('only the configuration reads the environment', async (t) => {
   for (const part of Object.keys(allowed)) {
     for (const file of await sources(part)) {
