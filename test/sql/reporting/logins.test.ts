@@ -179,24 +179,18 @@ t.test('two that add the same login at once make one', async (test) => {
   test.equal(made.length, 1);
 });
 
-t.test('an analyst who keeps a transaction open, or the lock of migrations, holds up no migration', async (test) => {
+t.test('an analyst who keeps a transaction open holds up no migration', async (test) => {
   const analyst = await createAnalyst(test, sql, { organizationIds: [acme.organizationId] });
-  const holds = [
-    'begin; select from reporting.runs',
-    `select pg_advisory_lock(hashtextextended('business-runner:migrate', 0))`,
-  ];
-  for (const hold of holds) {
-    await connected(analyst.url, async (session) => {
-      await session.query('set statement_timeout = 0; set idle_in_transaction_session_timeout = 0');
-      await session.query(hold);
-      // A view that is gone is made anew with all others.
-      await sql.owner.query('drop view reporting.onboarding');
-      const told: string[] = [];
-      test.match(await migrate(sql.url, { log: (line) => told.push(line) }), { views: true }, hold);
-      test.ok(told.includes(`ended a session of the analyst ${analyst.name}, which held up the migration`));
-      await test.rejects(session.query('select'));
-    });
-  }
+  await connected(analyst.url, async (session) => {
+    await session.query('set statement_timeout = 0; set idle_in_transaction_session_timeout = 0');
+    await session.query('begin; select from reporting.runs');
+    // A view that is gone is made anew with all others.
+    await sql.owner.query('drop view reporting.onboarding');
+    const told: string[] = [];
+    test.match(await migrate(sql.url, { log: (line) => told.push(line) }), { views: true });
+    test.ok(told.includes(`ended a session of the analyst ${analyst.name}, which held up the migration`));
+    await test.rejects(session.query('select'));
+  });
 });
 
 t.test('the grants of a login are given and taken by operators alone', async (test) => {
