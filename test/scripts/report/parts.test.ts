@@ -50,6 +50,8 @@ t.test('an amount has all its digits, as many of them minor as its currency has'
   test.equal(amount(-5n, 'EUR'), '-0.05');
   test.equal(amount(1234n, 'JPY'), '1234');
   test.equal(amount(1234n, 'KWD'), '1.234');
+  test.equal(amount(1234n, 'HUF'), '12.34', 'which are shown without them');
+  test.equal(amount(1234n, 'IQD'), '1.234');
   test.equal(amount(9_007_199_254_740_993n, 'USD'), '90071992547409.93', 'more than a float has');
   test.end();
 });
