@@ -100,6 +100,11 @@ const ZONES: readonly (readonly [string, readonly string[]])[] = [
   ['America/New_York', ['2026-03-08', '2026-11-01']],
   ['Australia/Lord_Howe', ['2026-04-05', '2026-10-04']],
   ['Asia/Kathmandu', ['2026-03-29']],
+  ['Europe/Lisbon', ['2026-03-29', '2026-10-25']],
+  // At midnight, by two hours, and over a whole day that there never was.
+  ['America/Havana', ['2026-03-08', '2026-11-01']],
+  ['Antarctica/Troll', ['2026-03-29', '2026-10-25']],
+  ['Pacific/Apia', ['2011-12-30']],
 ];
 const EXPRESSIONS = [
   ...[
