@@ -134,7 +134,9 @@ async function main(): Promise<void> {
         row(
           `${one.streams} event streams ${name}`,
           `${one.kibibytes.toFixed(1)} KiB each`,
-          `p50 ${one.p50} ms, p99 ${one.p99} ms at ${options.perSecond} revisions/s (${one.received} seen)`,
+          `p50 ${one.p50} ms, p99 ${one.p99} ms at ${options.perSecond} revisions/s (${one.received} seen); ` +
+            `${one.processor.toFixed(2)} ms of processor each` +
+            (Number.isNaN(one.written99) ? '' : `, writers are answered within ${one.written99.toFixed(0)} ms at p99`),
         );
       }
     }

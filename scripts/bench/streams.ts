@@ -87,15 +87,30 @@ async function stop(child: ChildProcess): Promise<void> {
   await once(child, 'exit');
 }
 
-export type StreamRow = Readonly<{ streams: number; kibibytes: number; received: number; p50: number; p99: number }>;
+export type StreamRow = Readonly<{
+  streams: number;
+  kibibytes: number;
+  received: number;
+  p50: number;
+  p99: number;
+  /** Milliseconds on a processor of the server's main thread for one revision: other work beside it changes that less. */
+  processor: number;
+  /** The same percentile of the answers to who writes: what the database and HTTP take with no stream about it. */
+  written99: number;
+}>;
 
 type Subject = Readonly<{
   urls: readonly string[];
   /** The process that serves them. */
   pid: number;
-  /** Makes revisions for so long. */
-  revise(): Promise<void>;
+  /** Makes revisions for so long; the milliseconds that each write took, where there are writes. */
+  revise(): Promise<readonly number[]>;
 }>;
+
+/** Milliseconds that the main thread of a process was on a processor. */
+async function processorTime(pid: number): Promise<number> {
+  return Number((await readFile(`/proc/${pid}/schedstat`, 'utf8')).split(' ')[0]) / 1e6;
+}
 
 const SETTLE_MS = 2_000;
 
@@ -110,8 +125,10 @@ async function measure(subject: Subject): Promise<StreamRow> {
   await ask(readers, { follow: subject.urls });
   await sleep(SETTLE_MS);
   const kibibytes = (await held(subject.pid)) - before;
-  await subject.revise();
+  const processor = await processorTime(subject.pid);
+  const written = await subject.revise();
   await sleep(500);
+  const used = (await processorTime(subject.pid)) - processor;
   const { samples } = await ask<{ samples: number[] }>(readers, { samples: true });
   await ask(readers, { drop: true });
   await stop(readers);
@@ -121,32 +138,39 @@ async function measure(subject: Subject): Promise<StreamRow> {
     received: samples.length,
     p50: percentile(samples, 0.5),
     p99: percentile(samples, 0.99),
+    processor: used / samples.length,
+    written99: percentile(written, 0.99),
   };
 }
 
-async function writeTurn(post: Post, turn: Turn): Promise<void> {
+/** @returns the milliseconds until the answer */
+async function writeTurn(post: Post, turn: Turn): Promise<number> {
+  const began = performance.now();
   const { organizationId, leaseToken, runId, revision } = turn;
   turn.revision += 1;
   const body = { organizationId, leaseToken, baseRevision: revision, append: 'Some more words of the answer. ' };
   const { status, body: answer } = await post(`/internal/runs/${runId}/message`, body);
   if (status !== 200) throw new Error(`${status}: ${JSON.stringify(answer)}`);
+  return performance.now() - began;
 }
 
 export type StreamOptions = Readonly<{ streams: number; perSecond: number; seconds: number }>;
 
 /** So many writes a second, each to another turn; one that is slow does not hold up the next. */
-async function writeRevisions(url: string, turns: readonly Turn[], options: StreamOptions): Promise<void> {
+async function writeRevisions(url: string, turns: readonly Turn[], options: StreamOptions): Promise<readonly number[]> {
   const { post, close } = client(url, 64);
   const began = performance.now();
-  const writes: Promise<void>[] = [];
+  const writes: Promise<number>[] = [];
   const total = options.perSecond * options.seconds;
   for (let n = 0; n < total; n += 1) {
     const due = began + (n * 1000) / options.perSecond;
-    if (due > performance.now()) await sleep(due - performance.now());
+    const waitMs = due - performance.now();
+    if (waitMs > 0) await sleep(waitMs);
     writes.push(writeTurn(post, turns[n % turns.length] as Turn));
   }
-  await Promise.all(writes);
+  const took = await Promise.all(writes);
   close();
+  return took;
 }
 
 /** Open event streams of one API process, each of a chat of its own, and revisions written over HTTP to the same process. */
@@ -176,6 +200,7 @@ export async function measureBareStreams(options: StreamOptions): Promise<Stream
     async revise() {
       server.send({ everyMs: 1000 / options.perSecond });
       await sleep(options.seconds * 1000);
+      return [];
     },
   });
   await stop(server);
