@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
 import t from 'tap';
 import { adminClient, type Row } from '../../support/admin.ts';
 import { sqlOf } from '../../support/api_fixtures.ts';
@@ -97,6 +99,13 @@ t.test('a task with what it is related to, and why it does not run', async (test
     causes: [{ kind: 'dependency' }],
     dependencies: { nodes: [{ required: true, dependsOnTask: { identifier: 'T-1', status: 'running' } }] },
   });
+});
+
+t.test('the query of the README is one', async (test) => {
+  const readme = await readFile(path.resolve(import.meta.dirname, '../../../README.md'), 'utf8');
+  const body = /-d '(\{"query": "\{ tasks.*\})'/.exec(readme)?.[1] ?? '';
+  const { tasks } = await admin.query<{ tasks: Page }>((JSON.parse(body) as { query: string }).query);
+  test.ok(tasks.nodes.length > 0);
 });
 
 t.test('a lease that runs, and a request that waits', async (test) => {
