@@ -38,8 +38,11 @@ function asker(url: string, organizationId: string | undefined): Ask {
       headers,
       body: JSON.stringify({ query }),
     });
-    const answer = z.looseObject({ data: z.unknown(), errors: z.unknown() }).parse(await response.json());
-    if (answer.errors !== undefined) throw new Error(`${query}: ${JSON.stringify(answer.errors)}`);
+    const text = await response.text();
+    const answer = z.looseObject({ data: z.unknown().optional() }).parse(JSON.parse(text));
+    // Some orders have an index within an organization alone.
+    if (response.status === 400 && text.includes('"organization_required"')) return undefined;
+    if (answer.data === undefined || 'errors' in answer) throw new Error(`${query}: ${text}`);
     return answer.data;
   };
 }
@@ -80,10 +83,12 @@ export async function measureAdminLists(
     // Twice without looking: the query is planned, and the connection has read its catalog.
     for (let round = -2; round < rounds; round += 1) {
       const started = performance.now();
-      rows = pageSchema.parse(await ask(query)).page.nodes.length;
+      const answer = await ask(query);
+      if (answer === undefined) break;
+      rows = pageSchema.parse(answer).page.nodes.length;
       if (round >= 0) samples.push(performance.now() - started);
     }
-    times.push({ list, order, rows, p50: percentile(samples, 0.5), max: Math.max(...samples) });
+    if (samples.length > 0) times.push({ list, order, rows, p50: percentile(samples, 0.5), max: Math.max(...samples) });
   }
   return times.sort((a, b) => b.p50 - a.p50);
 }
