@@ -19,6 +19,11 @@ const unused = [
   'NodePlugin',
   'PgConditionArgumentPlugin',
   'PgConditionCustomFieldsPlugin',
+  'PgConnectionArgFilterBackwardRelationsPlugin',
+  'PgConnectionArgFilterComputedAttributesPlugin',
+  'PgConnectionArgFilterForwardRelationsPlugin',
+  'PgConnectionArgFilterLogicalOperatorsPlugin',
+  'PgConnectionArgFilterRecordFunctionsPlugin',
   'PgConnectionTotalCountPlugin',
   'PgContextPlugin',
   'PgIndexBehaviorsPlugin',
@@ -64,9 +69,6 @@ export function adminPreset(pool: Pool, facts: DatabaseFacts): GraphileConfig.Pr
       connectionFilterArrays: false,
       // What clients send when a variable is left out: no condition.
       connectionFilterAllowEmptyObjectInput: true,
-      connectionFilterComputedColumns: false,
-      connectionFilterSetofFunctions: false,
-      connectionFilterLogicalOperators: false,
     },
   };
 }

@@ -98,7 +98,8 @@ export const shownPlugin: GraphileConfig.Plugin = {
         override: {
           provides: ['shown'],
           callback(behavior, [codec, attribute]) {
-            const { filters = [], hidden = [] } = shownTables[codec.name] ?? {};
+            // The codec's own name is in camelCase.
+            const { filters = [], hidden = [] } = shownTables[codec.extensions?.pg?.name ?? ''] ?? {};
             if (hidden.includes(attribute)) return [behavior, '-*'];
             return [behavior, filters.includes(attribute) ? 'attribute:filterBy' : '-attribute:filterBy'];
           },
