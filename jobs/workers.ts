@@ -10,6 +10,7 @@ import type pg from 'pg';
 import { catalog, isTaskName, parsePayload, type TaskName } from './catalog.ts';
 import { crontab, DISPATCH } from './crontab.ts';
 import { logJobs, queueLogger } from './queue_log.ts';
+import { watchRevision } from './queue_revision.ts';
 import { type Lifeline, openLifeline } from './recovery.ts';
 import type { OpenServices } from './services.ts';
 import type { AddJob, Task } from './task.ts';
@@ -100,8 +101,13 @@ export async function startWorkers(services: OpenServices): Promise<Workers> {
   // Also when the queue gives up by itself: it waits for its jobs, and dispatch has no end of its own.
   events.on('pool:gracefulShutdown', () => leaveOff.abort());
 
+  let runner: Runner | undefined;
+  // It refuses when it is ending by itself already.
+  const stopRunner = async () => runner?.stop().catch(() => undefined);
+  await watchRevision({ events, pool: queuePool, stop: stopRunner, log });
+
   await jobAdder(queuePool)('dispatch', {}, DISPATCH);
-  const runner: Runner = await runQueue({
+  runner = await runQueue({
     pgPool: queuePool,
     // Each worker takes one job when it is free. A local queue would be faster with thousands of jobs a second, and
     // would lock jobs for a busy process while another has nothing to do: dispatch could wait behind a deletion.
@@ -124,11 +130,7 @@ export async function startWorkers(services: OpenServices): Promise<Workers> {
     ended: ended.then(() => lifeline?.close()),
     stop() {
       leaveOff.abort();
-      // It refuses when it is ending by itself already.
-      stopping ??= runner.stop().then(
-        () => ended,
-        () => ended,
-      );
+      stopping ??= stopRunner().then(() => ended);
       return stopping;
     },
   };
