@@ -116,16 +116,22 @@ async function leftOpen(client: pg.Client, name: string): Promise<string[]> {
      where datallowconn and datname <> current_database() and has_database_privilege($1, oid, 'connect') order by 1`,
     [name],
   );
-  const { rows: objects } = await client.query<{ may: boolean }>(
-    `select has_function_privilege($1, 'pg_catalog.lo_create(oid)', 'execute') as may`,
+  const { rows: functions } = await client.query<{ objects: boolean; locks: boolean }>(
+    `select has_function_privilege($1, 'pg_catalog.lo_create(oid)', 'execute') as objects,
+       has_function_privilege($1, 'pg_catalog.pg_advisory_lock(bigint)', 'execute') as locks`,
     [name],
   );
+  const open = [
+    functions[0]?.objects && 'make large objects',
+    functions[0]?.locks && 'take advisory locks without end',
+  ];
+  const what = open.filter((one) => typeof one === 'string').join(' and ');
   return [
     ...rows.map(
       ({ database }) =>
         `it can connect to the database ${database} (revoke connect on database ${id(database)} from public)`,
     ),
-    ...(objects[0]?.may ? ['it can make large objects: run npm run migrate once as a superuser to close that'] : []),
+    ...(what === '' ? [] : [`it can ${what}: run npm run migrate once as a superuser to close that`]),
   ];
 }
 

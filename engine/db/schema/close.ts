@@ -17,17 +17,42 @@ const FUNCTIONS = [
   'pg_logical_emit_message',
 ];
 
+/** One login could take as many as there is memory for, and then no session of the server gets a lock, nor a connection. */
+const ADVISORY_LOCKS = '^pg_(try_)?advisory_(xact_)?lock(_shared)?$';
+/** Who takes some, besides the owner of the database, who migrates it. */
+const LOCKERS = ['runner_scoped', 'runner_global', 'runner_jobs'];
+
 /** For a cluster that belongs to the project alone: its other databases are nobody's but the superuser's. */
 export const CLOSE_OTHER_DATABASES = ['postgres', 'template1'].map(
   (name) => `revoke connect, temporary on database ${name} from public`,
 );
 
+/** Leaves them to the roles that take them. Only a superuser can. */
+async function closeAdvisoryLocks(client: Client): Promise<void> {
+  const { rows } = await client.query<{ functions: string; lockers: string }>(
+    `select string_agg(p.oid::regprocedure::text, ', ') as functions,
+       (select string_agg(quote_ident(r.rolname), ', ') from pg_roles r where r.rolname = any ($2)
+         or r.oid = (select datdba from pg_database where datname = current_database())) as lockers
+     from pg_proc p
+     where p.pronamespace = 'pg_catalog'::regnamespace and p.proname ~ $1
+       and has_function_privilege('public', p.oid, 'execute')
+       and (select rolsuper from pg_roles where rolname = current_user)
+     having count(*) > 0`,
+    [ADVISORY_LOCKS, LOCKERS],
+  );
+  if (!rows[0]) return;
+  const { functions, lockers } = rows[0];
+  await client.query(`begin; grant execute on function ${functions} to ${lockers};
+    revoke execute on function ${functions} from public; commit`);
+}
+
 /**
  * Closes what this database leaves open to every login, so to analysts: temporary tables (and with them functions of one's
- * own), objects in the schema public, large objects. Asked at every migration, because a dump does not carry the
+ * own), objects in the schema public, large objects, advisory locks. Asked at every migration, because a dump does not carry the
  * privileges of a database. What the login may not close is told.
  */
 export async function closeDatabase(client: Client, log: (line: string) => void): Promise<void> {
+  await closeAdvisoryLocks(client);
   const { rows } = await client.query<{ what: string }>(
     `select format('temporary on database %I', current_database()) as what
        where has_database_privilege('public', current_database(), 'temporary')

@@ -257,6 +257,15 @@ t.test('large objects and the write-ahead log are no way to fill the disk', asyn
   );
 });
 
+t.test('advisory locks are no way to use up the memory for locks', async (test) => {
+  const { rows } = await sql.owner.query<{ call: string }>(
+    `select format('select %s(%s)', proname, repeat('1, ', pronargs - 1) || '1') as call from pg_proc
+     where pronamespace = 'pg_catalog'::regnamespace and proname ~ 'advisory.*lock' and proname !~ 'unlock'`,
+  );
+  test.equal(rows.length, 16);
+  await refused(test, ...rows.map(({ call }) => call));
+});
+
 t.test('the catalog tells nothing of other tenants’ values', async (test) => {
   const hidden = [
     `select count(*) from pg_stats where schemaname in ('app', 'graphile_worker', 'reporting')`,
