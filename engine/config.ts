@@ -38,7 +38,13 @@ const adminTokens = tokens
     (list) => list.every(({ token }) => token.length >= TOKEN_MIN_LENGTH),
     `each token needs at least ${TOKEN_MIN_LENGTH} characters`,
   )
-  .refine((list) => new Set(list.map(({ name }) => name)).size === list.length, 'two tokens have the same name');
+  // What stands before a colon and is no name would be part of the token, which then fits nobody's.
+  .refine(
+    (list) => list.every(({ token }) => !token.includes(':')),
+    'a name is made of lower case letters, digits and hyphens, begins with a letter, and has at most 40 characters; a token has no colon',
+  )
+  .refine((list) => new Set(list.map(({ name }) => name)).size === list.length, 'two tokens have the same name')
+  .refine((list) => new Set(list.map(({ token }) => token)).size === list.length, 'two names have the same token');
 
 const postgresUrl = z
   .string()

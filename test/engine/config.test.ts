@@ -23,6 +23,15 @@ t.test('every setting is in --help', async (test) => {
   for (const name of Object.keys(settings)) test.match(settingsHelp(), `  ${name} `);
 });
 
+t.test('tokens of administrators are named, or after their digest', (test) => {
+  const { adminTokens } = readConfig({ ADMIN_TOKENS: `anna:${TOKEN}, y${TOKEN}` });
+  test.match(adminTokens, [
+    { name: 'anna', token: TOKEN },
+    { name: /^token-[0-9a-f]{8}$/, token: `y${TOKEN}` },
+  ]);
+  test.end();
+});
+
 t.test('without settings it is the open laptop start, and empty ones count as none', async (test) => {
   const config = readConfig({});
   test.match(config, { port: 3000, host: '127.0.0.1', ownerAuth: { mode: 'open' }, agentServiceTokens: [] });
@@ -91,6 +100,11 @@ t.test('a wrong value is one line that names its setting', async (test) => {
     ['OWNER_JWKS_URL', { OWNER_AUTH: 'jwt' }],
     ['OWNER_JWT_AUDIENCE', { OWNER_AUTH: 'jwt', OWNER_JWKS_URL: 'https://a/b', OWNER_JWT_ISSUER: 'https://a' }],
     ['AGENT_SERVICE_TOKENS', { AGENT_SERVICE_TOKENS: `${TOKEN} ${TOKEN}` }],
+    ['ADMIN_TOKENS', { ADMIN_TOKENS: 'anna:short' }],
+    ['ADMIN_TOKENS', { ADMIN_TOKENS: `Anna:${TOKEN}` }],
+    ['ADMIN_TOKENS', { ADMIN_TOKENS: `${'a'.repeat(41)}:${TOKEN}` }],
+    ['ADMIN_TOKENS', { ADMIN_TOKENS: `anna:${TOKEN},anna:y${TOKEN}` }],
+    ['ADMIN_TOKENS', { ADMIN_TOKENS: `anna:${TOKEN},ben:${TOKEN}` }],
     ['LEASE_SECONDS', { LEASE_SECONDS: '0' }],
     ['RESEARCH_LLM_URL', { RESEARCH_LLM_URL: 'model.example' }],
     ['RESEARCH_LLM_URL', { RESEARCH_LLM_URL: 'https://user:secret@model.example/v1' }],
