@@ -1,4 +1,5 @@
--- The tasks directly below one, as whoever plans or verifies it needs them: how each stands, and what came of it.
+-- The tasks directly below one, as whoever plans or verifies it needs them: how each stands, and what came of it. In the
+-- order in which they were made (of one plan: tasks before initiatives).
 create or replace function app.task_children(p_organization_id uuid, p_task_id uuid)
   returns jsonb
   language sql stable
@@ -8,7 +9,7 @@ as $$
       'identifier', c.identifier_scope || '-' || c.identifier_number, 'kind', c.kind, 'title', c.title,
       'status', c.status, 'phase', c.phase, 'ownerAgentProfileId', c.owner_agent_profile_id,
       'summary', left(c.result ->> 'summary', 2000), 'artifacts', c.result -> 'artifacts',
-      'error', c.error)) order by c.created_at, c.id), '[]')
+      'error', c.error)) order by c.created_at, c.kind desc, c.identifier_number), '[]')
     from app.tasks c where c.organization_id = p_organization_id and c.parent_id = p_task_id
 $$;
 
