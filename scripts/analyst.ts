@@ -41,7 +41,11 @@ async function add(client: pg.Client, url: string, name: string, options: Option
   const keep = (password: string) => {
     if (file === undefined) return;
     // Never readable by others, not even for a moment.
-    writeFileSync(file, `${password}\n`, { mode: 0o600, flag: 'wx' });
+    try {
+      writeFileSync(file, `${password}\n`, { mode: 0o600, flag: 'wx' });
+    } catch (error) {
+      throw new AnalystError(`the password cannot be written: ${(error as Error).message}`);
+    }
     written = true;
   };
   try {

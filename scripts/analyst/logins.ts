@@ -81,6 +81,12 @@ async function stateOf(client: pg.Client, name: string): Promise<'missing' | 'an
   return rows[0].analyst ? 'analyst' : 'other';
 }
 
+/** Its removal began, and was cut off: it cannot connect. */
+async function leaving(client: pg.Client, name: string): Promise<boolean> {
+  const { rows } = await client.query('select from pg_roles where rolname = $1 and rolconnlimit = 0', [name]);
+  return rows.length > 0;
+}
+
 async function create(client: pg.Client, name: string, password: string): Promise<string[]> {
   const verifier = pg.escapeLiteral(scramVerifier(password));
   await client.query(`create role ${id(name)} login nosuperuser nocreatedb nocreaterole noreplication nobypassrls inherit
@@ -152,6 +158,9 @@ export async function addAnalyst(
   return transaction(client, async () => {
     const state = await stateOf(client, name);
     if (state === 'other') throw new AnalystError(`${name} is a role of this server already, and no analyst's`);
+    if (await leaving(client, name)) {
+      throw new AnalystError(`the removal of ${name} has not come to its end: npm run analyst -- remove ${name}`);
+    }
     const password = state === 'missing' ? makePassword() : undefined;
     const notes = password === undefined ? [] : await create(client, name, password);
     await admit(client, name);
@@ -221,7 +230,12 @@ export async function removeAnalyst(client: pg.Client, name: string): Promise<nu
   const ended = await endSessions(client, name).finally(() => client.query('reset role'));
   await transaction(client, async () => {
     await client.query(`drop owned by ${id(name)}`);
-    await client.query(`drop role ${id(name)}`);
+    await client.query(`drop role ${id(name)}`).catch((error: pg.DatabaseError) => {
+      if (error.code !== '2BP01') throw error;
+      throw new AnalystError(
+        `${name} reads nothing any more and cannot connect, but left ${error.detail}: drop owned by ${id(name)} there, and remove it again`,
+      );
+    });
   });
   return ended;
 }

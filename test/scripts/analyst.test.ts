@@ -65,6 +65,9 @@ t.test('the password goes into a file of its own, for nobody else to read', asyn
   const unknown = ['--organization', '00000000-0000-4000-8000-000000000000', '--password-file', failed];
   test.match(await run(['add', analystName(), ...unknown]), { status: 1, err: /^There is no organization 00000000-/ });
   await test.rejects(stat(failed), { code: 'ENOENT' });
+  const nowhere = await run(['add', name, '--all', '--password-file', path.join(failed, 'password')]);
+  test.match(nowhere, { status: 1, err: /^the password cannot be written: ENOENT.*\n$/ });
+  test.match(await run(['list']), { out: 'there are no analysts\n' });
 });
 
 t.test('what is no command, and what cannot be, is said in a line', async (test) => {

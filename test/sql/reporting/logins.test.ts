@@ -117,6 +117,24 @@ t.test('removing ends the sessions of the login, and leaves nothing of it', asyn
   );
 });
 
+t.test('what a login left in another database keeps it from being dropped, and is told', async (test) => {
+  const other = await createEmptyDatabase(test);
+  const name = analystName();
+  const add = () =>
+    connected(sql.url, (client) => addAnalyst(client, name, { all: true, organizationIds: [] }, () => {}));
+  const remove = () => connected(sql.url, (client) => removeAnalyst(client, name));
+  const { password = '' } = await add();
+  await connected(loginUrl(other.url, name, password), async (session) => {
+    await session.query('set default_transaction_read_only = off');
+    await session.query('select lo_create(0)');
+  });
+  await test.rejects(remove(), { name: 'AnalystError', message: /left 1 object in database test_\w+: drop owned by/ });
+  test.match(await ask(loginUrl(sql.url, name, password), 'select 1'), { code: /./ });
+  await test.rejects(add(), { name: 'AnalystError', message: /has not come to its end/ });
+  await connected(other.url, (client) => client.query(`drop owned by ${name}`));
+  test.equal(await remove(), 0);
+});
+
 t.test('a login that somebody dropped by hand passes nothing on to the next one of its name', async (test) => {
   const name = analystName();
   await connected(sql.url, (client) => addAnalyst(client, name, { all: true, organizationIds: [] }, () => {}));
