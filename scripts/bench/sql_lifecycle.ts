@@ -111,8 +111,8 @@ select app.run_complete(p_organization_id => (:org)::uuid, p_run_id => (:run)::u
   p_checks => null, p_judged => null);
 \\endif
 `;
-/** A new connection compiles and plans each function once: that is not what is measured. */
-const WARM_UP_SECONDS = 1;
+/** A new connection compiles and plans each function once, which takes the processors a while: that is not measured. */
+const warmUpSeconds = (workers: number) => 1 + workers / 4;
 
 async function byPgbench(tool: string, url: string, workers: number, seconds: number): Promise<number> {
   const folder = await mkdtemp(join(tmpdir(), 'bench-'));
@@ -121,10 +121,10 @@ async function byPgbench(tool: string, url: string, workers: number, seconds: nu
   try {
     const script = join(folder, 'lifecycle.sql');
     await writeFile(script, SCRIPT);
-    const time = String(seconds + WARM_UP_SECONDS);
+    const time = String(seconds + Math.ceil(warmUpSeconds(workers)));
     const options = ['-n', '-M', 'prepared', '-f', script, '-c', String(workers), '-j', '2', '-T', time];
     const { rows: began } = await db.query(`select clock_timestamp() + make_interval(secs => $1::float8) as since`, [
-      WARM_UP_SECONDS,
+      warmUpSeconds(workers),
     ]);
     // libpq takes no plus for a space.
     const { stderr } = await run(tool, [...options, roleUrl(url, { role: 'runner_api' }).replaceAll('+', '%20')]);
