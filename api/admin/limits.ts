@@ -6,8 +6,11 @@ import {
   getNamedType,
   isCompositeType,
   Kind,
+  Lexer,
   type OperationDefinitionNode,
   type SelectionSetNode,
+  Source,
+  TokenKind,
   TypeInfo,
   type ValueNode,
   visit,
@@ -21,6 +24,10 @@ import { ordersOfAll } from './schema/catalog.ts';
 export const MAX_QUERY_LENGTH = 20_000;
 export const MAX_TOKENS = 4_000;
 export const MAX_DEPTH = 12;
+/** With each fragment where it is spread, as the planner sees them: fragments that spread each other multiply. */
+const MAX_SELECTIONS = 10_000;
+/** Brackets inside of brackets: whoever walks through far more of them runs out of stack. */
+const MAX_NESTING = 100;
 /** Rows that a query may ask for at most, as pages inside of pages multiply. */
 export const MAX_COST = 10_000;
 export const MAX_PAGE = 100;
@@ -33,6 +40,21 @@ const COSTS: Readonly<Record<string, number>> = {
   runCounts: 100,
   runRequestCounts: 10,
 };
+
+const OPENING: ReadonlySet<TokenKind> = new Set([TokenKind.BRACE_L, TokenKind.BRACKET_L, TokenKind.PAREN_L]);
+const CLOSING: ReadonlySet<TokenKind> = new Set([TokenKind.BRACE_R, TokenKind.BRACKET_R, TokenKind.PAREN_R]);
+
+/** True for a text that is not even to be parsed. @throws GraphQLError where it is none of GraphQL */
+export function isNestedTooDeep(query: string): boolean {
+  const lexer = new Lexer(new Source(query));
+  let level = 0;
+  for (let { kind } = lexer.advance(); kind !== TokenKind.EOF; { kind } = lexer.advance()) {
+    if (OPENING.has(kind)) level += 1;
+    else if (CLOSING.has(kind)) level -= 1;
+    if (level > MAX_NESTING) return true;
+  }
+  return false;
+}
 
 type Variables = Readonly<Record<string, unknown>>;
 
@@ -85,7 +107,8 @@ function withPages(schema: GraphQLSchema, document: DocumentNode, variables: Var
   );
 }
 
-type Judged = Readonly<{ cost: number; depth: number }>;
+/** `size`: how many selections there are once each fragment stands where it is spread. */
+type Judged = Readonly<{ cost: number; depth: number; size: number }>;
 
 /** Depth and cost of a selection, in one walk that follows fragments: they have no circles, validation saw to that. */
 function createJudge(
@@ -114,22 +137,27 @@ function createJudge(
   function ofField(field: FieldNode, parent: string): Judged {
     const name = field.name.value;
     // What the schema says of itself is bounded by the schema.
-    if (name.startsWith('__')) return { cost: 0, depth: 0 };
+    if (name.startsWith('__')) return { cost: 0, depth: 0, size: 1 };
     const type = schema.getType(parent);
     const definition = type && 'getFields' in type ? type.getFields()[name] : undefined;
     const result = definition && getNamedType(definition.type);
     const own = COSTS[name] ?? 0;
-    if (!result || !field.selectionSet || !isCompositeType(result)) return { cost: own, depth: 1 };
+    if (!result || !field.selectionSet || !isCompositeType(result)) return { cost: own, depth: 1, size: 1 };
     const inner = ofSelection(field.selectionSet, result.name);
     const rows = isConnection(result.name) ? page(field) : 1;
     // `nodes` and `edges` stand for the rows of their list, which were counted.
     const row = isConnection(parent) || isConnection(result.name) || name === 'node' ? 0 : 1;
-    return { cost: rows * inner.cost + (isConnection(result.name) ? rows : 0) + row + own, depth: inner.depth + 1 };
+    return {
+      cost: rows * inner.cost + (isConnection(result.name) ? rows : 0) + row + own,
+      depth: inner.depth + 1,
+      size: inner.size + 1,
+    };
   }
 
   function ofSelection(selection: SelectionSetNode, parent: string): Judged {
     let cost = 0;
     let depth = 0;
+    let size = 0;
     for (const one of selection.selections) {
       let judged: Judged;
       if (one.kind === Kind.FIELD) judged = ofField(one, parent);
@@ -138,14 +166,15 @@ function createJudge(
       } else judged = ofFragment(one.name.value);
       cost += judged.cost;
       depth = Math.max(depth, judged.depth);
+      size += judged.size + 1;
     }
-    return { cost, depth };
+    return { cost, depth, size };
   }
 
   /** Once each: fragments that spread each other would otherwise be walked through over and over again. */
   function ofFragment(name: string): Judged {
     const fragment = fragments.get(name);
-    if (!fragment) return { cost: 0, depth: 0 };
+    if (!fragment) return { cost: 0, depth: 0, size: 0 };
     const judged = known.get(name) ?? ofSelection(fragment.selectionSet, fragment.typeCondition.name.value);
     known.set(name, judged);
     return judged;
@@ -170,10 +199,14 @@ function orderIssues(operation: OperationDefinitionNode, document: DocumentNode,
     const values = variables[name];
     return [values].flat().filter((one): one is string => typeof one === 'string');
   };
+  const seen = new Set<string>();
   function look(selection: SelectionSetNode): void {
     for (const one of selection.selections) {
       if (one.kind === Kind.INLINE_FRAGMENT) look(one.selectionSet);
       else if (one.kind === Kind.FRAGMENT_SPREAD) {
+        // Once each, as in ofFragment.
+        if (seen.has(one.name.value)) continue;
+        seen.add(one.name.value);
         const found = document.definitions.find(
           (definition): definition is FragmentDefinitionNode =>
             definition.kind === Kind.FRAGMENT_DEFINITION && definition.name.value === one.name.value,
@@ -211,7 +244,7 @@ export function limited(
   );
   const judge = createJudge(schema, fragments, variables);
   const root = operation.operation === 'mutation' ? 'Mutation' : 'Query';
-  const { cost, depth } = judge.ofSelection(operation.selectionSet, root);
+  const { cost, depth, size } = judge.ofSelection(operation.selectionSet, root);
   const issues = [...judge.issues];
   if (depth > MAX_DEPTH) {
     issues.push({
@@ -219,6 +252,9 @@ export function limited(
       message: `is ${depth} levels deep; at most ${MAX_DEPTH} are allowed`,
       code: 'too_deep',
     });
+  }
+  if (size > MAX_SELECTIONS) {
+    issues.push({ path: 'query', message: 'has too many selections in its fragments', code: 'too_many_selections' });
   }
   if (cost > MAX_COST) {
     const message = `asks for up to ${cost} rows; at most ${MAX_COST} are allowed: ask for shorter pages`;

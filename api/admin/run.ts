@@ -5,7 +5,7 @@ import type { AdminContext } from './context.ts';
 import { type ShownError, shownError } from './errors.ts';
 import type { Report } from './instance.ts';
 import { type Kept, kept } from './kept.ts';
-import { limited, MAX_QUERY_LENGTH, MAX_TOKENS } from './limits.ts';
+import { isNestedTooDeep, limited, MAX_QUERY_LENGTH, MAX_TOKENS } from './limits.ts';
 import { buildAdminSchema } from './schema/build.ts';
 import type { AdminTransitions } from './transitions.ts';
 
@@ -37,6 +37,7 @@ function parsed(query: string): DocumentNode {
   if (query.length > MAX_QUERY_LENGTH) {
     throw invalid('query', `has more than ${MAX_QUERY_LENGTH} characters`, 'too_long');
   }
+  if (isNestedTooDeep(query)) throw invalid('query', 'has too many brackets inside of brackets', 'too_deep');
   return parse(query, { maxTokens: MAX_TOKENS });
 }
 
