@@ -9,7 +9,7 @@ import { errorEnvelopeSchema } from '../../api/http/envelope.ts';
 import { publishBuiltinCatalog } from '../../engine/catalog/index.ts';
 import { chatAttachmentKey, runOutputKey } from '../../engine/storage/index.ts';
 import { expectSuccess, runTask, sqlOf, workerOf } from '../support/api_fixtures.ts';
-import { SERVICE_TOKEN, startTestApp } from '../support/app.ts';
+import { ADMIN_TOKEN, SERVICE_TOKEN, startTestApp } from '../support/app.ts';
 import {
   claimTurn,
   createChat,
@@ -191,8 +191,13 @@ function hintsOf({ path, operationId }: Operation): Hints {
     graphRevision: fc.constant(1),
     outcome: fc.record({ kind: fc.constant('needs_input'), question: fc.constant('Which?'), options: fc.constant([]) }),
   };
+  const graphql = {
+    query: fc.constantFrom('{ organizations(first: 1) { nodes { id } } }', '{ tasks { nodes { nothing } } }'),
+    operationName: fc.constant(null),
+  };
   return {
     ...(ofOutcome ? outcome : {}),
+    ...(operationId === 'postAdminGraphql' ? graphql : {}),
     organizationId: placeholder(operationId === 'createOrganization' ? 'freshId' : 'organizationId'),
     slug: fc.constant('s-@freshId@'),
     organizationIds: fc.array(placeholder('organizationId'), { minLength: 1, maxLength: 2 }),
@@ -338,6 +343,12 @@ function fault(operation: Operation, answer: Answer): string | undefined {
   const envelope = JSON.parse(body.toString('utf8'));
   if (status < 400)
     return envelope.success === true && envelope.statusCode === status ? undefined : 'no success envelope';
+  // GraphQL's own word for what it did not execute.
+  const { errors } = envelope;
+  if (operation.operationId === 'postAdminGraphql' && status === 400 && Array.isArray(errors)) {
+    const known = errors.every(({ extensions }) => extensions.code === 'validation_failed' && extensions.requestId);
+    return known && errors.length > 0 ? undefined : 'an error of GraphQL without its code';
+  }
   const { success, data } = errorEnvelopeSchema.strict().safeParse(envelope);
   if (!success || data.statusCode !== status) return 'no error envelope';
   if (status === 400 && (data.error.issues ?? []).length === 0) return 'a 400 without issues';
@@ -352,12 +363,17 @@ function fault(operation: Operation, answer: Answer): string | undefined {
 const ending =
   /^(startRun|markRunRunning|completeRun|failRun|cancelTask|retryTask|(create|update|delete)Organization|deleteMember|(update|delete)AgentProfile|updateTask|deleteSchedule|respondTo|acknowledge|createMessage|cancelMessage|(update|delete)Chat|writeRunMessage|(discard|start|complete|update|put|retry|delete)Onboarding)/;
 
+function tokenOf({ operationId, path }: Operation): string | undefined {
+  if (operationId === 'researchOnboarding') return '@capability@';
+  if (path.startsWith('/internal/admin')) return ADMIN_TOKEN;
+  return path.startsWith('/internal/') ? SERVICE_TOKEN : undefined;
+}
+
 async function fuzz(operation: Operation): Promise<Map<number, number>> {
   const statuses = new Map<number, number>();
   let worlds = 1;
   let world = await makeWorld(operation);
-  const internal = operation.path.startsWith('/internal/') ? SERVICE_TOKEN : undefined;
-  const token = operation.operationId === 'researchOnboarding' ? '@capability@' : internal;
+  const token = tokenOf(operation);
   const requests = requestArbitrary(operation, { components, hints: hintsOf(operation), token });
   const answers = fc.asyncProperty(requests, async (given) => {
     const answer = await send(operation, given, world);
