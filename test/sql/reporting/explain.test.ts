@@ -30,7 +30,13 @@ for (const [table, columns] of Object.entries({
 // So many that the planner would like their index of slugs.
 await multiply(sql, 'organizations', 500, { id: 'gen_random_uuid()', slug: `'slug-' || n || left(id::text, 8)` }, []);
 const analyst = await createAnalyst(t, sql, { organizationIds: [own.organizationId] });
-await sql.owner.query('analyze');
+// Nothing but the value may differ between two plans: the tables stay as this leaves them.
+await sql.owner.query(`do $$ declare t regclass; begin
+  for t in select oid from pg_class where relnamespace = 'app'::regnamespace and relkind = 'r' loop
+    execute format('alter table %s set (autovacuum_enabled = off)', t);
+  end loop;
+end $$`);
+await sql.owner.query('vacuum analyze');
 
 /** A hostile reader chooses how a table is read, and what a comparison seems to cost. */
 const PLANNERS = [
@@ -69,8 +75,10 @@ t.test('of no value, whether another tenant has it', async (test) => {
       ),
     );
     const answers = await askEach(analyst.url, statements);
-    // Without the value that was asked for.
-    const plans = answers.map(({ code, out }) => code ?? out.replaceAll(/sesame|bungle|98765\d/g, '?'));
+    // Without the value that was asked for, and without what the visibility map saved.
+    const plans = answers.map(
+      ({ code, out }) => code ?? out.replaceAll(/sesame|bungle|98765\d|Heap Fetches: \d+/g, '?'),
+    );
     for (const [index, statement] of statements.entries()) {
       test.match(plans[index], 'Filter', statement);
       if (index % 4 < 2) test.equal(plans[index], plans[index + 2], statement);
