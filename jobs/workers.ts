@@ -11,6 +11,7 @@ import { catalog, isTaskName, parsePayload, type TaskName } from './catalog.ts';
 import { crontab, DISPATCH } from './crontab.ts';
 import { logJobs, queueLogger } from './queue_log.ts';
 import { watchRevision } from './queue_revision.ts';
+import { watchFirstLook } from './queue_start.ts';
 import { type Lifeline, openLifeline } from './recovery.ts';
 import type { OpenServices } from './services.ts';
 import type { AddJob, Task } from './task.ts';
@@ -101,13 +102,14 @@ export async function startWorkers(services: OpenServices): Promise<Workers> {
   // Also when the queue gives up by itself: it waits for its jobs, and dispatch has no end of its own.
   events.on('pool:gracefulShutdown', () => leaveOff.abort());
 
-  let runner: Runner | undefined;
+  const begun = Promise.withResolvers<Runner>();
   // It refuses when it is ending by itself already.
-  const stopRunner = async () => runner?.stop().catch(() => undefined);
+  const stopRunner = async () => (await begun.promise).stop().catch(() => undefined);
   await watchRevision({ events, pool: queuePool, stop: stopRunner, log });
+  watchFirstLook({ events, stop: stopRunner, log });
 
   await jobAdder(queuePool)('dispatch', {}, DISPATCH);
-  runner = await runQueue({
+  const runner = await runQueue({
     pgPool: queuePool,
     // Each worker takes one job when it is free. A local queue would be faster with thousands of jobs a second, and
     // would lock jobs for a busy process while another has nothing to do: dispatch could wait behind a deletion.
@@ -120,6 +122,8 @@ export async function startWorkers(services: OpenServices): Promise<Workers> {
     // Batched, a completion is waited for at the stop, and its failure ends the pool instead of the process.
     preset: { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0, gracefulShutdownAbortTimeout: 5_000 } },
   });
+
+  begun.resolve(runner);
 
   let stopping: Promise<void> | undefined;
   const ended = runner.promise.then(
