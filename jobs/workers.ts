@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events';
 import {
+  type Job,
   parseCronItems,
   type TaskList as QueueTaskList,
   type Runner,
@@ -11,7 +12,7 @@ import { catalog, isTaskName, parsePayload, type TaskName } from './catalog.ts';
 import { crontab, DISPATCH } from './crontab.ts';
 import { logJobs, queueLogger } from './queue_log.ts';
 import { watchRevision } from './queue_revision.ts';
-import { watchFirstLook } from './queue_start.ts';
+import { firstLook } from './queue_start.ts';
 import { type Lifeline, openLifeline } from './recovery.ts';
 import type { OpenServices } from './services.ts';
 import type { AddJob, Task } from './task.ts';
@@ -53,6 +54,19 @@ export function jobAdder(pool: pg.Pool): AddJob {
     ]);
 }
 
+/**
+ * Adds a job that left off again, for another process or the next start. Not where it was replaced while it ran (then it has lost
+ * its key): the old payload would take the place of the new one.
+ */
+async function addAgain(pool: pg.Pool, job: Pick<Job, 'id' | 'priority'>, name: TaskName, payload: unknown) {
+  await pool.query(
+    `with own as materialized (
+       select key from graphile_worker._private_jobs where id = $1 and key is not null for update)
+     select graphile_worker.add_job($2, payload => $3::json, job_key => own.key, priority => $4) from own`,
+    [job.id, name, JSON.stringify(payload), job.priority],
+  );
+}
+
 /** The tasks as the queue calls them: payload checked, context added, what is unfinished added again. */
 function taskList(services: OpenServices, signal: AbortSignal): QueueTaskList {
   const addJob = jobAdder(services.queuePool);
@@ -67,7 +81,7 @@ function taskList(services: OpenServices, signal: AbortSignal): QueueTaskList {
         addJob,
         signal,
       });
-      if (outcome === 'unfinished') await addJob(name, payload, { key: job.key ?? name, priority: job.priority });
+      if (outcome === 'unfinished') await addAgain(services.queuePool, job, name, payload);
     };
   }
   return Object.fromEntries(
@@ -106,7 +120,9 @@ export async function startWorkers(services: OpenServices): Promise<Workers> {
   // It refuses when it is ending by itself already.
   const stopRunner = async () => (await begun.promise).stop().catch(() => undefined);
   await watchRevision({ events, pool: queuePool, stop: stopRunner, log });
-  watchFirstLook({ events, stop: stopRunner, log });
+  const looked = firstLook(events);
+  // Awaited below, and may fail before.
+  looked.catch(() => undefined);
 
   await jobAdder(queuePool)('dispatch', {}, DISPATCH);
   const runner = await runQueue({
@@ -124,12 +140,20 @@ export async function startWorkers(services: OpenServices): Promise<Workers> {
   });
 
   begun.resolve(runner);
-
-  let stopping: Promise<void> | undefined;
   const ended = runner.promise.then(
     () => undefined,
     () => undefined,
   );
+  try {
+    // One that ends by itself before it has looked is no failure of its own.
+    await Promise.race([looked, ended]);
+  } catch (error) {
+    await stopRunner().then(() => ended);
+    await lifeline?.close();
+    throw error;
+  }
+
+  let stopping: Promise<void> | undefined;
   return {
     ended: ended.then(() => lifeline?.close()),
     stop() {

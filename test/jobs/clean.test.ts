@@ -55,7 +55,14 @@ t.test('jobs that nobody will run are told', async (t) => {
   await sql.owner.query(
     `update graphile_worker._private_jobs set attempts = max_attempts where last_error is not null`,
   );
+  // Replaced while it ran, and then failed: as the queue leaves it.
+  await sql.owner.query(`select graphile_worker.add_job('storage__clean', run_at => now() + interval '1 hour')`);
+  await sql.owner.query(
+    `update graphile_worker._private_jobs j set attempts = j.max_attempts, last_error = 'it failed'
+     from graphile_worker.jobs l where l.id = j.id and l.task_identifier = 'storage__clean'`,
+  );
   await run('jobs__check');
+  t.same(await queued(sql.owner, 'storage__clean'), [], 'its successor did the work');
   const told = jobs.logged.filter(({ msg }) => msg.startsWith('jobs w'));
   t.equal(told.length, 2);
   t.match(
