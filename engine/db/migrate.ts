@@ -2,7 +2,7 @@ import path from 'node:path';
 import { Client } from 'pg';
 import { endBlockingAnalysts } from './schema/analysts.ts';
 import { closeDatabase } from './schema/close.ts';
-import { MigrateError, sqlFiles } from './schema/files.ts';
+import { MigrateError, type SqlFile, sqlFiles } from './schema/files.ts';
 import { applyFunctions } from './schema/functions.ts';
 import { installJobQueue } from './schema/job_queue.ts';
 import { applyMigrations } from './schema/migrations.ts';
@@ -81,20 +81,9 @@ async function prepare(client: Client): Promise<void> {
     comment on column app.schema_views.sha256 is 'The digest of its text.'`);
 }
 
-/**
- * Brings the database to the state of the code: migrations, the job queue's schema, functions, reporting views. Any
- * number of processes may call it at once, one does the work. `url` must be a direct connection (the lock belongs to a
- * session), of a superuser or of a login with CREATEROLE that owns the database.
- * @throws MigrateError with one line for the person who runs it; what the failing file did is undone.
- */
-export async function migrate(url: string, options: MigrateOptions = {}): Promise<Migrated> {
-  const { sqlFolder = SQL_FOLDER, log = () => {} } = options;
-  const [migrationFiles, functionFiles, viewFiles] = await Promise.all([
-    sqlFiles(sqlFolder, 'migrations'),
-    sqlFiles(sqlFolder, 'functions'),
-    sqlFiles(sqlFolder, 'reporting'),
-  ]);
-  const client = await connect(url);
+type Files = Readonly<Record<'migrations' | 'functions' | 'reporting', readonly SqlFile[]>>;
+
+async function bring(client: Client, url: string, files: Files, log: (line: string) => void): Promise<Migrated> {
   const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
   const stopEnding = endBlockingAnalysts(rows[0]?.pid ?? 0, () => connect(url), log);
   try {
@@ -104,14 +93,34 @@ export async function migrate(url: string, options: MigrateOptions = {}): Promis
     // Goes with the session: a process that dies here leaves no lock.
     await client.query(`select pg_advisory_lock(hashtextextended('business-runner:migrate', 0))`);
     await prepare(client);
-    const migrations = await applyMigrations(client, migrationFiles, log);
+    const migrations = await applyMigrations(client, files.migrations, log);
     await installJobQueue(client, url);
-    const functions = await applyFunctions(client, functionFiles, log);
-    const views = await applyViews(client, viewFiles, log);
+    const functions = await applyFunctions(client, files.functions, log);
+    const views = await applyViews(client, files.reporting, log);
     await closeDatabase(client, log);
     return { migrations, functions, views };
   } finally {
     await stopEnding();
+  }
+}
+
+/**
+ * Brings the database to the state of the code: migrations, the job queue's schema, functions, reporting views. Any
+ * number of processes may call it at once, one does the work. `url` must be a direct connection (the lock belongs to a
+ * session), of a superuser or of a login with CREATEROLE that owns the database.
+ * @throws MigrateError with one line for the person who runs it; what the failing file did is undone.
+ */
+export async function migrate(url: string, options: MigrateOptions = {}): Promise<Migrated> {
+  const { sqlFolder = SQL_FOLDER, log = () => {} } = options;
+  const [migrations, functions, reporting] = await Promise.all([
+    sqlFiles(sqlFolder, 'migrations'),
+    sqlFiles(sqlFolder, 'functions'),
+    sqlFiles(sqlFolder, 'reporting'),
+  ]);
+  const client = await connect(url);
+  try {
+    return await bring(client, url, { migrations, functions, reporting }, log);
+  } finally {
     await client.end();
   }
 }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { z } from 'zod';
+import { IS_ANALYST } from '../../engine/db/schema/analysts.ts';
 import { makePassword, scramVerifier } from './password.ts';
 
 /** What a person can mend, in one line. */
@@ -72,9 +73,7 @@ async function asOperator(client: pg.Client, text: string, values: unknown[]): P
 /** `missing`: no role has this name. `analyst`: made by this command, in this database or another one of the cluster. */
 async function stateOf(client: pg.Client, name: string): Promise<'missing' | 'analyst' | 'other'> {
   const { rows } = await client.query<{ analyst: boolean }>(
-    `select r.rolcanlogin and not r.rolsuper and exists (
-         select from pg_auth_members m where m.member = r.oid and m.roleid = 'runner_analyst'::regrole) as analyst
-       from pg_roles r where r.rolname = $1`,
+    `select ${IS_ANALYST} as analyst from pg_roles r where r.rolname = $1`,
     [name],
   );
   if (!rows[0]) return 'missing';

@@ -5,7 +5,7 @@ import path from 'node:path';
 import pg from 'pg';
 import { closeDatabase } from '../../engine/db/schema/close.ts';
 import { type Added, addAnalyst, removeAnalyst } from '../../scripts/analyst/logins.ts';
-import type { TearDown } from './database.ts';
+import type { EmptyDatabase, TearDown } from './database.ts';
 import { openSql, type Sql } from './transitions.ts';
 
 /** psql of the machine, which is no part of the embedded Postgres; undefined where there is none. */
@@ -75,6 +75,23 @@ export async function createAnalyst(
   t.teardown(() => connected(sql.url, (client) => removeAnalyst(client, name)).then(() => {}));
   const password = added.password ?? '';
   return { name, password, url: loginUrl(sql.url, name, password) };
+}
+
+/** A login that is no superuser, but makes roles and owns the database: what migrates where nobody gives a superuser. */
+export async function createOperator(t: TearDown, database: EmptyDatabase): Promise<Analyst> {
+  const name = `operator_${randomBytes(6).toString('hex')}`;
+  const { owner } = database;
+  await owner.query(`create role ${name} login createrole password 'x'`);
+  // The roles are those of the cluster, which a superuser made: it has to be a member, and to hand one of them on.
+  for (const role of ['owner', 'scoped', 'global', 'report', 'api', 'jobs', 'admin', 'analyst']) {
+    await owner.query(`grant runner_${role} to ${name} with admin option`);
+  }
+  await owner.query(`alter database ${database.name} owner to ${name}`);
+  await owner.query('create extension if not exists pg_trgm; create extension if not exists btree_gin');
+  t.teardown(async () => {
+    await owner.query(`reassign owned by ${name} to current_user; drop owned by ${name}; drop role ${name}`);
+  });
+  return { name, password: 'x', url: loginUrl(database.url, name, 'x') };
 }
 
 /** Begins each answer in both of psql's streams. */

@@ -3,13 +3,23 @@ import type { Client } from 'pg';
 
 const PAUSE_MS = 500;
 
+/**
+ * Whether the row `r` of pg_roles is the login of an analyst. An operator that is no superuser is a member of runner_analyst too,
+ * for it hands that on; it also makes roles, and becomes those that own the database's contents, which no analyst does.
+ */
+export const IS_ANALYST = `(
+  r.rolcanlogin and not r.rolsuper and not r.rolcreaterole
+  and exists (select from pg_auth_members m where m.member = r.oid and m.roleid = to_regrole('runner_analyst'))
+  and not exists (select from pg_roles o where o.rolname in ('runner_owner', 'runner_scoped', 'runner_global', 'runner_report',
+    'runner_api', 'runner_jobs', 'runner_admin') and pg_has_role(r.oid, o.oid, 'member')))`;
+
 /** Sessions of analysts that the backend waits for, directly. */
 const BLOCKING = `
   select a.pid, a.usename as name, pg_terminate_backend(a.pid) as ended
   from unnest(pg_blocking_pids($1)) b(pid)
   join pg_stat_activity a on a.pid = b.pid
-  join pg_auth_members m on m.member = a.usesysid
-  join pg_roles g on g.oid = m.roleid and g.rolname = 'runner_analyst'`;
+  join pg_roles r on r.oid = a.usesysid
+  where ${IS_ANALYST}`;
 
 /**
  * Ends sessions of analysts that a migration waits for. An open transaction that has read a view locks its tables, and a

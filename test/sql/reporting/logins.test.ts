@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import t from 'tap';
 import { migrate } from '../../../engine/db/migrate.ts';
 import { AnalystError, addAnalyst, listAnalysts, removeAnalyst } from '../../../scripts/analyst/logins.ts';
@@ -230,47 +229,4 @@ t.test('the grants of a login are given and taken by operators alone', async (te
   test.match(await transition(sql.owner, 'analyst_grant', { ...given, p_fresh: true }), { all: false });
   const revoked = await Promise.all([0, 1].map(() => transition(sql.owner, 'analyst_revoke', { p_login: 'someone' })));
   test.same(revoked.map(({ revoked: one }) => one).sort(), [false, true]);
-});
-
-t.test('a login that is no superuser, but owns the database and makes roles, does all of it', async (test) => {
-  const database = await createEmptyDatabase(test);
-  const operator = `operator_${randomBytes(6).toString('hex')}`;
-  await database.owner.query(`create role ${operator} login createrole password 'x'`);
-  test.teardown(async () => {
-    await sql.owner.query(`drop role ${operator}`);
-  });
-  const url = loginUrl(database.url, operator, 'x');
-  // The roles are those of the cluster, which a superuser made: it has to be a member, and to hand one of them on.
-  for (const role of ['owner', 'scoped', 'global', 'report', 'api', 'jobs', 'admin']) {
-    await database.owner.query(`grant runner_${role} to ${operator} with admin option`);
-  }
-  await database.owner.query(`grant runner_analyst to ${operator} with admin option`);
-  await database.owner.query(`alter database ${database.name} owner to ${operator}`);
-  await database.owner.query('create extension pg_trgm; create extension btree_gin');
-  test.teardown(() => database.owner.query(`reassign owned by ${operator} to current_user; drop owned by ${operator}`));
-  const told: string[] = [];
-  await migrate(url, { log: (line) => told.push(line) });
-  test.notOk(
-    told.some((line) => line.startsWith('left open')),
-    'what is its to close is closed',
-  );
-
-  const name = analystName();
-  const added = await connected(url, (client) =>
-    addAnalyst(client, name, { all: true, organizationIds: [] }, () => {}),
-  );
-  test.ok(
-    added.notes.some((note) => note.startsWith('temp_file_limit')),
-    'what only superusers set is told',
-  );
-  test.ok(added.notes.some((note) => note.includes('large objects')));
-  const analyst = loginUrl(database.url, name, added.password ?? '');
-  await connected(analyst, async (session) => {
-    test.equal((await session.query('select from runs')).rowCount, 0);
-    await test.rejects(session.query('create temp table t ()'), { code: /42501|25006/ });
-    const ended = await connected(url, (client) => removeAnalyst(client, name));
-    test.equal(ended, 1);
-    await test.rejects(session.query('select'));
-  });
-  test.same((await sql.owner.query('select from pg_roles where rolname = $1', [name])).rows, []);
 });
