@@ -2,17 +2,25 @@ import {
   type DocumentNode,
   type FieldNode,
   type FragmentDefinitionNode,
+  type GraphQLField,
   type GraphQLSchema,
   getNamedType,
+  getNullableType,
   isCompositeType,
+  isInterfaceType,
+  isListType,
+  isObjectType,
   Kind,
   Lexer,
   type OperationDefinitionNode,
+  SchemaMetaFieldDef,
   type SelectionSetNode,
   Source,
   TokenKind,
   TypeInfo,
+  TypeMetaFieldDef,
   type ValueNode,
+  valueFromASTUntyped,
   visit,
   visitWithTypeInfo,
 } from 'graphql';
@@ -33,6 +41,11 @@ export const MAX_COST = 10_000;
 export const MAX_PAGE = 100;
 export const DEFAULT_PAGE = 50;
 
+/** Values that an answer may have at most: each field counts for each row that it is of, by whatever name. */
+export const MAX_VALUES = 500_000;
+/** Fields that ask for the schema: what they answer is computed at once, while nobody else is served. */
+const MAX_INTROSPECTIONS = 2;
+
 /** What counts more than one row: each asks the database once more, or for a whole index. */
 const COSTS: Readonly<Record<string, number>> = {
   causes: 20,
@@ -40,6 +53,12 @@ const COSTS: Readonly<Record<string, number>> = {
   runCounts: 100,
   runRequestCounts: 10,
 };
+/** A document in a row can be as long as a thousand rows of other columns. */
+const DOCUMENT_COST = 9;
+/** What is expected of a list that has no pages. */
+const LIST_LENGTH = 10;
+/** The same of lists in the schema: fields of a type, arguments of a field, which most have none of. */
+const SCHEMA_LIST_LENGTH = 5;
 
 const OPENING: ReadonlySet<TokenKind> = new Set([TokenKind.BRACE_L, TokenKind.BRACKET_L, TokenKind.PAREN_L]);
 const CLOSING: ReadonlySet<TokenKind> = new Set([TokenKind.BRACE_R, TokenKind.BRACKET_R, TokenKind.PAREN_R]);
@@ -56,15 +75,14 @@ export function isNestedTooDeep(query: string): boolean {
   return false;
 }
 
-type Variables = Readonly<Record<string, unknown>>;
+/** Those that the operation declares, with its defaults. A map: names of variables are also names of what objects inherit. */
+type Variables = ReadonlyMap<string, unknown>;
 
 const isConnection = (type: string): boolean => type.endsWith('Connection');
 
 function given(value: ValueNode | undefined, variables: Variables): unknown {
-  if (value === undefined || value.kind === Kind.NULL) return undefined;
-  if (value.kind === Kind.VARIABLE) return variables[value.name.value] ?? undefined;
-  if (value.kind === Kind.INT) return Number(value.value);
-  return value;
+  if (value?.kind === Kind.VARIABLE) return variables.get(value.name.value) ?? undefined;
+  return value && (valueFromASTUntyped(value) ?? undefined);
 }
 
 function argument(field: FieldNode, name: string): ValueNode | undefined {
@@ -76,14 +94,13 @@ function pageOf(field: FieldNode, variables: Variables): unknown {
   return given(argument(field, 'first'), variables) ?? given(argument(field, 'last'), variables);
 }
 
-/** The variables with the defaults of the operation. */
-function withDefaults(operation: OperationDefinitionNode, sent: Variables): Variables {
-  const values: Record<string, unknown> = { ...sent };
-  for (const { variable, defaultValue } of operation.variableDefinitions ?? []) {
-    const name = variable.name.value;
-    if (!(name in values)) values[name] = defaultValue && given(defaultValue, {});
-  }
-  return values;
+function variablesOf(operation: OperationDefinitionNode, sent: Readonly<Record<string, unknown>>): Variables {
+  return new Map(
+    operation.variableDefinitions?.map(({ variable, defaultValue }) => {
+      const name = variable.name.value;
+      return [name, Object.hasOwn(sent, name) ? sent[name] : defaultValue && valueFromASTUntyped(defaultValue)];
+    }),
+  );
 }
 
 /** Lists that do not say how long their page is get one of `DEFAULT_PAGE`. */
@@ -107,10 +124,26 @@ function withPages(schema: GraphQLSchema, document: DocumentNode, variables: Var
   );
 }
 
-/** `size`: how many selections there are once each fragment stands where it is spread. */
-type Judged = Readonly<{ cost: number; depth: number; size: number }>;
+function fieldOf(
+  schema: GraphQLSchema,
+  parent: string,
+  name: string,
+): Pick<GraphQLField<unknown, unknown>, 'type'> | undefined {
+  if (name === SchemaMetaFieldDef.name) return SchemaMetaFieldDef;
+  if (name === TypeMetaFieldDef.name) return TypeMetaFieldDef;
+  const type = schema.getType(parent);
+  return isObjectType(type) || isInterfaceType(type) ? type.getFields()[name] : undefined;
+}
 
-/** Depth and cost of a selection, in one walk that follows fragments: they have no circles, validation saw to that. */
+/**
+ * `size`: how many selections there are once each fragment stands where it is spread. `values`: how many fields the answer
+ * has. `introspections`: how many fields ask for the schema.
+ */
+type Judged = Readonly<{ cost: number; depth: number; size: number; values: number; introspections: number }>;
+
+const NOTHING: Judged = { cost: 0, depth: 0, size: 0, values: 0, introspections: 0 };
+
+/** Depth, cost and values of a selection, in one walk that follows fragments: they have no circles, validation saw to that. */
 function createJudge(
   schema: GraphQLSchema,
   fragments: ReadonlyMap<string, FragmentDefinitionNode>,
@@ -134,47 +167,70 @@ function createJudge(
     return typeof length === 'number' ? Math.max(length, 1) : DEFAULT_PAGE;
   }
 
+  /** What the schema says of itself: no rows, but values, and the lists in it multiply as pages do. */
+  function ofIntrospection(field: FieldNode, parent: string): Judged {
+    const name = field.name.value;
+    const definition = fieldOf(schema, parent, name);
+    const result = definition && getNamedType(definition.type);
+    if (!result || !field.selectionSet) return { ...NOTHING, size: 1, values: 1 };
+    const inner = ofSelection(field.selectionSet, result.name);
+    const length = isListType(getNullableType(definition.type))
+      ? name === 'types'
+        ? Object.keys(schema.getTypeMap()).length
+        : SCHEMA_LIST_LENGTH
+      : 1;
+    return { ...NOTHING, size: inner.size + 1, values: length * (inner.values + 1) };
+  }
+
   function ofField(field: FieldNode, parent: string): Judged {
     const name = field.name.value;
-    // What the schema says of itself is bounded by the schema.
-    if (name.startsWith('__')) return { cost: 0, depth: 0, size: 1 };
-    const type = schema.getType(parent);
-    const definition = type && 'getFields' in type ? type.getFields()[name] : undefined;
+    if (parent.startsWith('__')) return ofIntrospection(field, parent);
+    if (name === '__typename') return { ...NOTHING, size: 1, values: 1 };
+    if (name.startsWith('__')) return { ...ofIntrospection(field, parent), introspections: 1 };
+    const definition = fieldOf(schema, parent, name);
     const result = definition && getNamedType(definition.type);
-    const own = COSTS[name] ?? 0;
-    if (!result || !field.selectionSet || !isCompositeType(result)) return { cost: own, depth: 1, size: 1 };
+    const own = COSTS[name] ?? (result?.name === 'JSON' ? DOCUMENT_COST : 0);
+    if (!result || !field.selectionSet || !isCompositeType(result)) {
+      return { ...NOTHING, cost: own, depth: 1, size: 1, values: 1 };
+    }
     const inner = ofSelection(field.selectionSet, result.name);
     const rows = isConnection(result.name) ? page(field) : 1;
     // `nodes` and `edges` stand for the rows of their list, which were counted.
-    const row = isConnection(parent) || isConnection(result.name) || name === 'node' ? 0 : 1;
+    const isRows = isConnection(parent) || name === 'node';
+    const row = isRows || isConnection(result.name) ? 0 : 1;
+    const isList = !isRows && isListType(getNullableType(definition.type));
     return {
       cost: rows * inner.cost + (isConnection(result.name) ? rows : 0) + row + own,
       depth: inner.depth + 1,
       size: inner.size + 1,
+      values: (isList ? LIST_LENGTH : rows) * (inner.values + 1),
+      introspections: inner.introspections,
     };
   }
 
   function ofSelection(selection: SelectionSetNode, parent: string): Judged {
-    let cost = 0;
-    let depth = 0;
-    let size = 0;
+    let sum = NOTHING;
     for (const one of selection.selections) {
       let judged: Judged;
       if (one.kind === Kind.FIELD) judged = ofField(one, parent);
       else if (one.kind === Kind.INLINE_FRAGMENT) {
         judged = ofSelection(one.selectionSet, one.typeCondition?.name.value ?? parent);
       } else judged = ofFragment(one.name.value);
-      cost += judged.cost;
-      depth = Math.max(depth, judged.depth);
-      size += judged.size + 1;
+      sum = {
+        cost: sum.cost + judged.cost,
+        depth: Math.max(sum.depth, judged.depth),
+        size: sum.size + judged.size + 1,
+        values: sum.values + judged.values,
+        introspections: sum.introspections + judged.introspections,
+      };
     }
-    return { cost, depth, size };
+    return sum;
   }
 
   /** Once each: fragments that spread each other would otherwise be walked through over and over again. */
   function ofFragment(name: string): Judged {
     const fragment = fragments.get(name);
-    if (!fragment) return { cost: 0, depth: 0, size: 0 };
+    if (!fragment) return NOTHING;
     const judged = known.get(name) ?? ofSelection(fragment.selectionSet, fragment.typeCondition.name.value);
     known.set(name, judged);
     return judged;
@@ -184,21 +240,11 @@ function createJudge(
 }
 
 /** At the root, without an organization, lists are ordered by what has an index over all of them. */
-function orderIssues(operation: OperationDefinitionNode, document: DocumentNode, variables: Variables): Issue[] {
+function scopeIssues(operation: OperationDefinitionNode, document: DocumentNode, variables: Variables): Issue[] {
   const issues: Issue[] = [];
-  const defaults = new Map(
-    operation.variableDefinitions?.map(({ variable, defaultValue }) => [variable.name.value, defaultValue]),
-  );
   const allowed = new RegExp(`^(${[...ordersOfAll, 'primary_key'].join('|')})_(asc|desc)$`, 'i');
-  const named = (value: ValueNode | undefined): string[] => {
-    if (value?.kind === Kind.LIST) return value.values.flatMap(named);
-    if (value?.kind === Kind.ENUM) return [value.value];
-    if (value?.kind !== Kind.VARIABLE) return [];
-    const name = value.name.value;
-    if (!(name in variables)) return named(defaults.get(name));
-    const values = variables[name];
-    return [values].flat().filter((one): one is string => typeof one === 'string');
-  };
+  const named = (value: ValueNode | undefined): unknown[] =>
+    value?.kind === Kind.LIST ? value.values.flatMap(named) : [given(value, variables)].flat();
   const seen = new Set<string>();
   function look(selection: SelectionSetNode): void {
     for (const one of selection.selections) {
@@ -214,7 +260,7 @@ function orderIssues(operation: OperationDefinitionNode, document: DocumentNode,
         if (found) look(found.selectionSet);
       } else {
         for (const order of named(argument(one, 'orderBy'))) {
-          if (allowed.test(order)) continue;
+          if (typeof order !== 'string' || allowed.test(order)) continue;
           const message = `is ordered by ${order} within one organization alone: send X-Organization-Id`;
           issues.push({ path: one.alias?.value ?? one.name.value, message, code: 'organization_required' });
         }
@@ -233,10 +279,10 @@ export function limited(
   schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
-  request: Readonly<{ variables: Variables; organizationId: string | null }>,
+  request: Readonly<{ variables: Readonly<Record<string, unknown>>; organizationId: string | null }>,
   pages: Kept<DocumentNode>,
 ): DocumentNode {
-  const variables = withDefaults(operation, request.variables);
+  const variables = variablesOf(operation, request.variables);
   const fragments = new Map(
     document.definitions
       .filter((definition) => definition.kind === Kind.FRAGMENT_DEFINITION)
@@ -244,25 +290,21 @@ export function limited(
   );
   const judge = createJudge(schema, fragments, variables);
   const root = operation.operation === 'mutation' ? 'Mutation' : 'Query';
-  const { cost, depth, size } = judge.ofSelection(operation.selectionSet, root);
+  const { cost, depth, size, values, introspections } = judge.ofSelection(operation.selectionSet, root);
   const issues = [...judge.issues];
-  if (depth > MAX_DEPTH) {
-    issues.push({
-      path: 'query',
-      message: `is ${depth} levels deep; at most ${MAX_DEPTH} are allowed`,
-      code: 'too_deep',
-    });
-  }
-  if (size > MAX_SELECTIONS) {
-    issues.push({ path: 'query', message: 'has too many selections in its fragments', code: 'too_many_selections' });
-  }
+  const refuse = (message: string, code: string) => issues.push({ path: 'query', message, code });
+  if (depth > MAX_DEPTH) refuse(`is ${depth} levels deep; at most ${MAX_DEPTH} are allowed`, 'too_deep');
+  if (size > MAX_SELECTIONS) refuse('has too many selections in its fragments', 'too_many_selections');
   if (cost > MAX_COST) {
-    const message = `asks for up to ${cost} rows; at most ${MAX_COST} are allowed: ask for shorter pages`;
-    issues.push({ path: 'query', message, code: 'too_costly' });
+    refuse(`asks for up to ${cost} rows; at most ${MAX_COST} are allowed: ask for shorter pages`, 'too_costly');
   }
-  if (request.organizationId === null) issues.push(...orderIssues(operation, document, request.variables));
+  if (introspections > MAX_INTROSPECTIONS) {
+    refuse(`asks ${introspections} times for the schema; at most ${MAX_INTROSPECTIONS} are allowed`, 'too_costly');
+  }
+  if (values > MAX_VALUES) refuse('asks for too many values: name fewer fields, or shorter pages', 'too_many_values');
+  if (request.organizationId === null) issues.push(...scopeIssues(operation, document, variables));
   if (issues.length > 0) throw validationFailed(issues.slice(0, 20), 'The query is beyond its limits.');
   // Pages differ by which variables are left out, and by nothing else.
-  const absent = Object.keys(variables).filter((name) => variables[name] === undefined || variables[name] === null);
+  const absent = [...variables.keys()].filter((name) => (variables.get(name) ?? undefined) === undefined);
   return pages.get(absent.sort().join(' '), () => withPages(schema, document, variables));
 }
