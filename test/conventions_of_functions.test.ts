@@ -1,0 +1,175 @@
+import { globSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import t from 'tap';
+import { FUNCTIONS, rulesOf, SQL_FOLDER, withoutComments } from './support/catalog_rules.ts';
+import { openSql } from './support/transitions.ts';
+
+const sql = await openSql(t);
+const breaking = rulesOf(sql);
+
+t.test('every function has its search path, save for those that take less time than setting it', async (test) => {
+  const broken = await breaking(
+    `select p.proname from ${FUNCTIONS} and not coalesce(p.proconfig, '{}') @> array['search_path=pg_catalog, pg_temp'] order by 1`,
+  );
+  test.same(broken, [{ proname: 'current_organization' }, { proname: 'report_shows' }, { proname: 'uuid_v7' }]);
+});
+
+t.test('functions belong to the roles that limit them', async (test) => {
+  const { rows } = await sql.owner.query<{ name: string; owner: string; definer: boolean }>(
+    `select p.proname as name, p.proowner::regrole::text as owner, p.prosecdef as definer from ${FUNCTIONS} order by 1`,
+  );
+  test.same(
+    rows.filter((row) => row.owner === 'runner_global').map((row) => row.name),
+    [
+      'admin_catalog_publish',
+      'agent_catalog_publish',
+      'agent_catalog_publish_if_none',
+      'analyst_grant',
+      'analyst_revoke',
+      'analysts_list',
+      'chats_expired',
+      'chats_search',
+      'context_health_due',
+      'dispatch_due',
+      'dispatch_totals',
+      'idempotency_keys_clean',
+      'organization_slug_free',
+      'organizations_deleted',
+      'organizations_list',
+      'run_requests_pull',
+    ],
+    'those that see every tenant are these',
+  );
+  test.same(
+    rows.filter((row) => row.owner === 'runner_owner').map((row) => row.name),
+    [
+      'agent_catalogs_keep',
+      'audit_entries_keep',
+      'context_rows_keep',
+      'context_sources_keep',
+      'current_organization',
+      'human_inbox_items_mark_run',
+      'messages_keep_revision',
+      'report_shows',
+      'search_fold',
+      'search_grams',
+      'tasks_raise_version',
+      'tasks_watch_spend',
+      'uuid_v7',
+    ],
+    'the owner of the tables owns no function that runs with its rights',
+  );
+  test.same(
+    rows.filter((row) => row.definer && row.owner === 'runner_owner'),
+    [],
+  );
+  test.same(
+    rows
+      .filter((row) => !['runner_scoped', 'runner_global', 'runner_owner'].includes(row.owner))
+      .map((row) => row.name),
+    ['enqueue', 'timezone_or_utc'],
+    'and the migrating login owns the way into the job queue alone, runner_report what its views call',
+  );
+});
+
+t.test('a tenant’s transition sets its tenant before anything else', async (test) => {
+  const { rows } = await sql.owner.query<{ name: string; body: string; arguments: string }>(
+    `select p.proname as name, p.prosrc as body, pg_get_function_arguments(p.oid) as arguments
+     from ${FUNCTIONS} and p.prosecdef and p.proowner = 'runner_scoped'::regrole and p.prorettype <> 'trigger'::regtype`,
+  );
+  test.ok(rows.length > 25);
+  for (const { name, body, arguments: list } of rows) {
+    test.match(list, /^p_organization_id uuid/, name);
+    test.match(
+      body,
+      /^\s*declare\s+v_tenant constant text := set_config\('app\.organization_id', p_organization_id::text, true\);/,
+      name,
+    );
+  }
+});
+
+t.test('parameters are named p_…, save for rows', async (test) => {
+  const broken = await breaking(
+    `select p.proname, n.name from pg_proc p
+     cross join lateral unnest(p.proargnames, p.proargmodes, coalesce(p.proallargtypes, p.proargtypes::oid[]))
+       n(name, mode, type)
+     join pg_type y on y.oid = n.type
+     where p.pronamespace = 'app'::regnamespace and coalesce(n.mode, 'i') in ('i', 'b') and y.typtype <> 'c'
+       and n.name !~ '^p_'`,
+  );
+  test.same(broken, []);
+});
+
+const functionFiles = globSync('functions/**/*.sql', { cwd: SQL_FOLDER });
+
+t.test('a function file holds the one function that it is named after', async (test) => {
+  test.ok(functionFiles.length > 50);
+  for (const file of functionFiles) {
+    const created = [...withoutComments(file).matchAll(/create or replace function app\.(\w+)/g)].map(
+      (match) => match[1],
+    );
+    test.same(created, [path.basename(file, '.sql')], file);
+  }
+});
+
+t.test('every transition says at its head which codes it raises', async (test) => {
+  for (const file of functionFiles) {
+    const text = readFileSync(path.join(SQL_FOLDER, file), 'utf8');
+    if (!/grant execute/.test(text)) continue;
+    const head = text.slice(0, text.indexOf('create or replace function'));
+    test.match(head, /^--/, `${file} begins with what it does`);
+    for (const [, status, code = ''] of withoutComments(file).matchAll(RAISED)) {
+      test.ok(head.includes(code), `${file}: ${status} ${code}`);
+    }
+  }
+});
+
+/** app.fail(409, 'state_conflict', …) and app.problem(…). */
+const RAISED = /app\.(?:fail|problem)\(\s*(\d{3}),\s*'(\w+)'/g;
+/** app.issue(…, 'stale', …), app.lease_refuse('differs'); and the issues that one query makes of many artifacts. */
+const REASONS =
+  /app\.(?:issue\((?:case[^;]*?end|'[\w.]+'|format\([^;]*?\)|[pv]_path(?: \|\| '[\w.]+')?),|lease_refuse\()\s*'(\w+)'/g;
+const ISSUES_OF_ARTIFACTS = /'code', case when [^']+'(\w+)' else '(\w+)' end/g;
+/** The issues that one query makes of the operations of a plan: place, path, code. */
+const ISSUES_OF_PLANS =
+  /^ +select (?:-1|\w\.place)\b.*?(?:'[\w.]*'|\.place| end)(?: as at)?,\s+'([a-z_]+)'(?: as code)?,/gms;
+
+/** The first two columns of the tables under a heading of sql/README.md, without backticks. */
+function documented(heading: string): string[][] {
+  const readme = readFileSync(path.join(SQL_FOLDER, 'README.md'), 'utf8');
+  const section = readme.split(/^## /m).find((part) => part.startsWith(`${heading}\n`)) ?? '';
+  return section
+    .split('\n')
+    .filter((line) => /^\| *(`|\d)/.test(line))
+    .map((line) =>
+      line
+        .split('|')
+        .map((cell) => cell.trim().replaceAll('`', ''))
+        .slice(1, 3),
+    );
+}
+
+t.test('every code that a function raises is in the table of the README, and nothing else is', async (test) => {
+  const raised = new Set<string>();
+  const reasons = new Set<string>();
+  for (const file of functionFiles) {
+    const text = withoutComments(file);
+    for (const [, status, code] of text.matchAll(RAISED)) raised.add(`${status} ${code}`);
+    for (const [, reason = ''] of text.matchAll(REASONS)) reasons.add(reason);
+    for (const [, one = '', two = ''] of text.matchAll(ISSUES_OF_ARTIFACTS)) reasons.add(one).add(two);
+    for (const [, reason = ''] of text.matchAll(ISSUES_OF_PLANS)) reasons.add(reason);
+  }
+  test.ok(raised.size > 10 && reasons.size > 10);
+  test.same(
+    documented('Error codes')
+      .map((cells) => cells.join(' '))
+      .sort(),
+    [...raised].sort(),
+  );
+  test.same(
+    documented('Reasons')
+      .map(([reason = '']) => reason)
+      .sort(),
+    [...reasons].sort(),
+  );
+});
