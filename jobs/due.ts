@@ -24,8 +24,8 @@ type Unit = Readonly<{ organizationId: string; ids: readonly string[] }>;
 type Sort = Readonly<{
   /** The most ids that go together. */
   batch: number;
-  /** @returns true when a waiting pull may find something now */
-  move(services: Pick<JobServices, 'dispatchDb' | 'config' | 'notifier'>, unit: Unit): Promise<boolean>;
+  /** @returns true when a waiting pull may find something now; `later`: it stays due, and is tried again by and by */
+  move(services: Pick<JobServices, 'dispatchDb' | 'config' | 'notifier'>, unit: Unit): Promise<boolean | 'later'>;
 }>;
 
 /** What became of one request; of a chat's, which chat has a message in another state now. */
@@ -124,7 +124,7 @@ const sorts: Readonly<Record<string, Sort>> = {
         p_next_run_at: next.toISOString(),
       };
       const { outcome } = await call(dispatchDb, 'schedule_fire', args, outcomeSchema);
-      return outcome === 'fired';
+      return outcome === 'waits' ? 'later' : outcome === 'fired';
     },
   },
 };
@@ -154,7 +154,7 @@ function isTooSlow(error: unknown): boolean {
 export type Mover = Readonly<{
   /** Moves what is due of one organization. @returns how many items were moved */
   move(due: readonly Due[], signal: AbortSignal): Promise<number>;
-  /** How many items fail for now: they come first in what is due, and so are added to the limit. */
+  /** How many items fail or wait for now: they come first in what is due, and so are added to the limit. */
   failing(): number;
 }>;
 
@@ -169,6 +169,10 @@ function createMover(services: JobServices): Mover {
   async function moveUnit(name: string, sort: Sort, unit: Unit): Promise<number> {
     try {
       const wakes = await sort.move(services, unit);
+      if (wakes === 'later') {
+        for (const id of unit.ids) quarantine.add(id);
+        return 0;
+      }
       for (const id of unit.ids) quarantine.remove(id);
       // After the commit, and apart from it: a commit that notifies would hold up all others.
       if (wakes) services.notifier.mark(PULL_CHANNEL);

@@ -4,7 +4,7 @@ const LONGEST_MS = 60_000;
 const FORGOTTEN_AFTER_MS = 600_000;
 const MAX_ITEMS = 10_000;
 
-/** Items that failed, put aside for a while, so that they are not tried four times a second for ever. */
+/** Items that failed or have to wait, put aside for a while, so that they are not tried four times a second for ever. */
 export type Quarantine = Readonly<{
   /** Puts the item aside: for a second, then twice as long each time, at most a minute. */
   add(id: string): void;

@@ -1,7 +1,16 @@
 import t from 'tap';
-import { createPlace, type Place } from '../support/fixtures.ts';
+import {
+  completeRun,
+  completeVerdict,
+  createInitiative,
+  createPlace,
+  createSecondProfile,
+  type Place,
+  runMode,
+  runNext,
+} from '../support/fixtures.ts';
 import { scenarios } from '../support/invariants.ts';
-import { createSchedule, scheduledTasks, scheduleRow } from '../support/schedule_fixtures.ts';
+import { createSchedule, scheduledTasks, scheduleItems, scheduleRow } from '../support/schedule_fixtures.ts';
 import { openSql } from '../support/transitions.ts';
 import { until } from '../support/wait.ts';
 import { addJob, dispatching, openClient, openJobs, spawnJobs } from './support.ts';
@@ -55,6 +64,23 @@ scenario('after three days without any process each schedule makes one task', as
     t.ok(Date.parse(row.next_run_at ?? '') > Date.now() - 60_000, 'the next fire is to come');
     t.equal((await scheduledTasks(sql, place, id)).length, 1, row.cron);
   }
+});
+
+scenario('a schedule whose parent is being verified holds up no other, and fires after the verdict', async (t) => {
+  const place = await createPlace(sql);
+  await createSecondProfile(sql, place, { key: 'judge' });
+  const { root } = await createInitiative(sql, place, ['only'], { spec: { verification: 'agent' } });
+  const taskTemplate = { title: 'Below', ownerAgentProfileId: place.profileId, parentId: root };
+  await completeRun(sql.api, await runNext(sql, place));
+  const judge = await runMode(sql, place, 'verify');
+  const waiting = await createSchedule(sql, place, { taskTemplate, nextRunAt: ago(120_000) });
+  const other = await createSchedule(sql, place, { nextRunAt: ago(60_000) });
+  await fired(place, other.id);
+  t.match(await scheduleRow(sql, place, waiting.id), { next_run_at: waiting.next_run_at, last_task_id: null });
+  await completeVerdict(sql, judge, 'failed', { summary: 'More' });
+  const taskId = await fired(place, waiting.id);
+  t.match(await scheduledTasks(sql, place, waiting.id), [{ id: taskId, parent_id: root }]);
+  t.same(await scheduleItems(sql, place, waiting.id), [], 'and nobody was told to mend it');
 });
 
 scenario('its time zone decides when it fires next', async (t) => {

@@ -1,7 +1,8 @@
 -- (none) → active (contract 4.12, decisions 8). p_schedule: {key, title, cron, timezone, taskTemplate, overlap}, validated in
 -- shape; p_next_run_at: its first fire, computed by the caller. A run that names no owner of the tasks means its own profile,
 -- and the template says so from then on. What could not be a task now is refused as the creation of that task would be.
--- Locks: as task_create.
+-- Locks: profile (shared, so that its deletion waits and comes after) → … as schedule_template_refusal → run request of a
+-- capability.
 -- Codes: 400 validation_failed, 401 agent_unauthorized, 404 organization_not_found | task_not_found, 409 state_conflict.
 create or replace function app.schedule_create(
   p_organization_id uuid, p_schedule jsonb, p_next_run_at timestamptz, p_actor jsonb)
@@ -14,16 +15,17 @@ declare
   v_id uuid := app.uuid_v7();
   v_template jsonb := p_schedule -> 'taskTemplate';
   v_refusal jsonb;
-  v_actor jsonb;
+  v_profile app.agent_profiles;
   s app.schedules;
 begin
+  v_profile := app.schedule_profile(p_organization_id, v_template, p_actor);
   v_refusal := app.schedule_template_refusal(p_organization_id, v_template, p_actor);
-  v_actor := app.actor_require(p_organization_id, p_actor, null);
+  perform app.actor_require(p_organization_id, p_actor, null);
   if v_refusal is not null then
     perform app.fail((v_refusal ->> 'status')::integer, v_refusal ->> 'code', v_refusal ->> 'message', v_refusal -> 'issues');
   end if;
   if not v_template ?| array['ownerAgentProfileId', 'ownerProfileKey'] then
-    v_template := v_template || jsonb_build_object('ownerAgentProfileId', v_actor -> 'agentProfileId');
+    v_template := v_template || jsonb_build_object('ownerAgentProfileId', v_profile.id);
   end if;
   insert into app.schedules (organization_id, id, key, title, cron, timezone, task_template, overlap, next_run_at)
     values (p_organization_id, v_id, coalesce(p_schedule ->> 'key', 'schedule-' || v_id),

@@ -1,11 +1,12 @@
 -- A fire that is due: the schedule moves on to p_next_run_at, and one task is made of its template, keyed by schedule and
 -- fire time. None is made while the one before is open and overlap is skip, or work dispatch is stopped; while the
--- organization is suspended; when its owner is disabled, or the task is refused (a person is told once).
+-- organization is suspended; when its owner is disabled, or the task is refused (a person is told once). Where the verdict on
+-- its parent is under way the fire waits, due as it is: that is over by itself, and what comes due meanwhile is one with it.
 -- p_fire_at: the fire as the caller read it; p_next_run_at: the first one after the present, so that however many were
 -- missed meanwhile, they make this one task. Anything else than that state is left alone: called early, late or by several
 -- processes at once it changes nothing. p_now is for the tests of a stop of days.
 -- Locks: schedule → profile (shared) → … as task_create → inbox item.
--- Returns {outcome: kept | fired | skipped | failed, taskId}.
+-- Returns {outcome: kept | waits | fired | skipped | failed, taskId}.
 create or replace function app.schedule_fire(
   p_organization_id uuid, p_schedule_id uuid, p_fire_at timestamptz, p_next_run_at timestamptz,
   p_now timestamptz default clock_timestamp())
@@ -19,8 +20,10 @@ declare
   v_status text;
   v_stopped boolean;
   v_task jsonb;
+  v_skipped boolean;
   v_key text;
   v_reason text;
+  v_issues text;
 begin
   select * into s from app.schedules
     where organization_id = p_organization_id and id = p_schedule_id for no key update;
@@ -33,36 +36,42 @@ begin
   if not found then
     return '{"outcome": "kept"}';
   end if;
-  update app.schedules set next_run_at = p_next_run_at, updated_at = clock_timestamp()
-    where organization_id = s.organization_id and id = s.id;
-  if v_status = 'suspended' or (v_stopped or s.overlap = 'skip') and exists (
-      select 1 from app.tasks where organization_id = s.organization_id and schedule_id = s.id
-        and status in ('pending', 'blocked', 'running', 'waiting')) then
-    return '{"outcome": "skipped"}';
+  v_skipped := v_status = 'suspended' or (v_stopped or s.overlap = 'skip') and exists (
+    select 1 from app.tasks where organization_id = s.organization_id and schedule_id = s.id
+      and status in ('pending', 'blocked', 'running', 'waiting'));
+  if not v_skipped and (app.schedule_profile(s.organization_id, s.task_template, null)).status is distinct from 'enabled' then
+    v_reason := 'the profile that owns its tasks is disabled or gone';
+  elsif not v_skipped then
+    -- A schedule outlives the chat that it comes from.
+    if app.task_source_issues(s.organization_id, s.task_template) <> '[]' then
+      s.task_template := s.task_template - 'sourceChatId' - 'sourceMessageId';
+    end if;
+    begin
+      v_key := format('schedule:%s:%s', s.id, to_char(p_fire_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI"Z"'));
+      v_task := app.task_create(s.organization_id, s.task_template || jsonb_build_object('dedupeKey', v_key),
+        '{"kind": "owner"}');
+      if not (v_task ->> 'created')::boolean then
+        -- Somebody's task has this key: it is not what the template asks for, and this fire happens once anyway.
+        v_task := app.task_create(s.organization_id, s.task_template, '{"kind": "owner"}');
+      end if;
+      v_task := v_task -> 'task';
+    exception when sqlstate 'RN400' or sqlstate 'RN404' or sqlstate 'RN409' then
+      get stacked diagnostics v_reason = message_text, v_issues = pg_exception_hint;
+      if nullif(v_issues, '')::jsonb @> '[{"code": "being_verified"}]' then
+        return '{"outcome": "waits"}';
+      end if;
+    end;
   end if;
 
-  if app.schedule_profile(s.organization_id, s.task_template, true) is null then
-    perform app.schedule_failed(s, 'the profile that owns its tasks is disabled or gone', p_now);
-    return '{"outcome": "failed"}';
+  update app.schedules set next_run_at = p_next_run_at, updated_at = clock_timestamp()
+    where organization_id = s.organization_id and id = s.id;
+  if v_skipped then
+    return '{"outcome": "skipped"}';
   end if;
-  -- A schedule outlives the chat that it comes from.
-  if app.task_source_issues(s.organization_id, s.task_template) <> '[]' then
-    s.task_template := s.task_template - 'sourceChatId' - 'sourceMessageId';
-  end if;
-  begin
-    v_key := format('schedule:%s:%s', s.id, to_char(p_fire_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI"Z"'));
-    v_task := app.task_create(s.organization_id, s.task_template || jsonb_build_object('dedupeKey', v_key),
-      '{"kind": "owner"}');
-    if not (v_task ->> 'created')::boolean then
-      -- Somebody's task has this key: it is not what the template asks for, and this fire happens once anyway.
-      v_task := app.task_create(s.organization_id, s.task_template, '{"kind": "owner"}');
-    end if;
-    v_task := v_task -> 'task';
-  exception when sqlstate 'RN400' or sqlstate 'RN404' or sqlstate 'RN409' then
-    get stacked diagnostics v_reason = message_text;
+  if v_reason is not null then
     perform app.schedule_failed(s, v_reason, p_now);
     return '{"outcome": "failed"}';
-  end;
+  end if;
   update app.tasks set schedule_id = s.id
     where organization_id = s.organization_id and id = (v_task ->> 'id')::uuid;
   update app.schedules

@@ -1,15 +1,18 @@
--- The profile that owns the tasks of a template, locked (shared, as at the creation of a task); null when there is none
--- (any more), or the template names none.
-create or replace function app.schedule_profile(p_organization_id uuid, p_template jsonb, p_enabled boolean default false)
-  returns uuid
+-- The profile that owns the tasks of a template, locked (shared, as at the creation of a task): the one that it names, else
+-- that of the run whose capability p_actor shows. No id: there is none (any more).
+create or replace function app.schedule_profile(p_organization_id uuid, p_template jsonb, p_actor jsonb)
+  returns app.agent_profiles
   language sql
   set search_path = pg_catalog, pg_temp
 as $$
-  select p.id from app.agent_profiles p
+  select p.* from app.agent_profiles p
     where p.organization_id = p_organization_id and p.deleted_at is null
-      and case when p_template ? 'ownerAgentProfileId' then p.id = (p_template ->> 'ownerAgentProfileId')::uuid
-          else p.key = p_template ->> 'ownerProfileKey' end
-      and (not p_enabled or p.status = 'enabled')
+      and case
+        when p_template ->> 'ownerAgentProfileId' is not null then p.id = (p_template ->> 'ownerAgentProfileId')::uuid
+        when p_template ->> 'ownerProfileKey' is not null then p.key = p_template ->> 'ownerProfileKey'
+        else p.id = (select r.agent_profile_id from app.run_requests r
+          where r.organization_id = p_organization_id and r.execution_token_hash = p_actor ->> 'tokenHash'
+            and r.state = 'started') end
     for share of p
 $$;
 

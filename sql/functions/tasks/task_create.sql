@@ -68,10 +68,6 @@ begin
       perform app.fail(409, 'state_conflict', 'Only an open initiative takes tasks below it',
         app.issue('parentId', 'not_an_open_initiative', format('the %s is %s', v_parent.kind, v_parent.status)));
     end if;
-    if v_parent.phase = 'verify' and v_parent.status = 'running' then
-      perform app.fail(409, 'state_conflict', 'The initiative is being verified',
-        app.issue('parentId', 'being_verified', 'wait for the verdict'));
-    end if;
     if v_parent.depth + 1 > (v_limits ->> 'maxTaskDepth')::integer then
       perform app.fail(409, 'state_conflict', format('Deeper than maxTaskDepth (%s)', v_limits ->> 'maxTaskDepth'),
         app.issue('parentId', 'max_task_depth', 'the hierarchy is as deep as it may be'));
@@ -103,6 +99,12 @@ begin
 
   if p_task -> 'spec' ?| array['verification', 'verifierProfileKey'] then
     perform app.task_verifier_require(p_organization_id, p_task -> 'spec', v_profile.id);
+  end if;
+
+  -- The last of all: who waits for the verdict (a schedule) knows that nothing else stands against the task.
+  if v_parent.phase = 'verify' and v_parent.status = 'running' then
+    perform app.fail(409, 'state_conflict', 'The initiative is being verified',
+      app.issue('parentId', 'being_verified', 'wait for the verdict'));
   end if;
 
   update app.task_identifiers set last_number = last_number + 1

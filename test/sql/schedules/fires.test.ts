@@ -3,10 +3,13 @@ import { createChat, createChatPlace } from '../../support/chat_fixtures.ts';
 import {
   cancelTask,
   completeRun,
+  completeVerdict,
   createInitiative,
   createPlace,
+  createSecondProfile,
   createTask,
   type Place,
+  runMode,
   runNext,
   setWorkDispatch,
   taskRow,
@@ -217,6 +220,39 @@ scenario('a task that is refused is told in the same way, with its reason', asyn
   test.equal(iso(row.next_run_at), '2030-03-03T09:00:00.000Z', 'and it goes on');
   await changeSchedule(sql.api, place, 'delete', id);
   test.match(await scheduleItems(sql, place, id), [{ status: 'cancelled' }]);
+});
+
+scenario('a fire whose parent is being verified waits for the verdict, and nobody is told', async (test) => {
+  const place = await createPlace(sql);
+  await createSecondProfile(sql, place, { key: 'judge' });
+  const { root } = await createInitiative(sql, place, ['only'], { spec: { verification: 'agent' } });
+  const template = { title: 'Below', ownerAgentProfileId: place.profileId, parentId: root };
+  const { id } = await daily(place, { taskTemplate: template });
+  await completeRun(sql.api, await runNext(sql, place));
+  const judge = await runMode(sql, place, 'verify');
+  const before = await scheduleRow(sql, place, id);
+  for (const now of ['2030-03-01T09:00:00.000Z', '2030-03-03T12:00:00.000Z']) {
+    test.match(await fire(sql, place, id, { now }), { outcome: 'waits' });
+  }
+  test.same(await scheduleRow(sql, place, id), before, 'it is due as it was');
+  test.same(await scheduleItems(sql, place, id), []);
+  await completeVerdict(sql, judge, 'failed', { summary: 'More' });
+  test.match(await fire(sql, place, id, { now: '2030-03-03T12:00:01.000Z' }), { outcome: 'fired' });
+  test.equal((await scheduledTasks(sql, place, id)).length, 1, 'one for all that came due meanwhile');
+  test.equal(iso((await scheduleRow(sql, place, id)).next_run_at), '2030-03-04T09:00:00.000Z');
+});
+
+scenario('while its parent is being verified, what a person has to mend is told all the same', async (test) => {
+  const place = await createPlace(sql);
+  await createSecondProfile(sql, place, { key: 'judge' });
+  const owner = await createSecondProfile(sql, place, { key: 'owner' });
+  const { root } = await createInitiative(sql, place, ['only'], { spec: { verification: 'agent' } });
+  const { id } = await daily(place, { taskTemplate: { title: 'Below', ownerProfileKey: 'owner', parentId: root } });
+  await completeRun(sql.api, await runNext(sql, place));
+  await runMode(sql, place, 'verify');
+  await updateProfile(sql.api, owner, { status: 'disabled' });
+  test.match(await fire(sql, place, id), { outcome: 'failed' });
+  test.match(await scheduleItems(sql, place, id), [{ body: /disabled/ }]);
 });
 
 scenario('a schedule outlives the chat that it comes from', async (test) => {

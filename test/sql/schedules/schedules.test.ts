@@ -15,7 +15,7 @@ import {
 } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
 import { changeSchedule, createSchedule, fire, scheduleCreate, scheduleRow } from '../../support/schedule_fixtures.ts';
-import { openSession, openSql, refusal } from '../../support/transitions.ts';
+import { openSession, openSql, refusal, transition } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
@@ -48,6 +48,13 @@ scenario('making a schedule makes no task, takes no number, and waits for no ver
   const taskTemplate = { title: 'x', ownerAgentProfileId: place.profileId, parentId: root };
   test.match(await refusal(createTask(sql, place, taskTemplate)), { status: 409, reason: 'being_verified' });
   await createSchedule(sql, place, { taskTemplate });
+  const ownerless = { title: 'x', parentId: root };
+  const unknown = { status: 400, code: 'validation_failed', reason: 'unknown_profile' };
+  for (const template of [ownerless, { ...ownerless, ownerProfileKey: 'nobody' }]) {
+    test.match(await refusal(scheduleCreate(sql.api, place, { taskTemplate: template })), unknown);
+  }
+  const unverified = { ...taskTemplate, spec: { verification: 'agent', verifierProfileKey: 'nobody' } };
+  test.match(await refusal(scheduleCreate(sql.api, place, { taskTemplate: unverified })), unknown);
   await createSchedule(sql, place);
   const { rows } = await sql.owner.query('select identifier_number from app.tasks where organization_id = $1', [
     place.organizationId,
@@ -84,6 +91,27 @@ scenario('the owner of its tasks is a profile of the organization; a run may mea
   const actor = capability(run.executionToken);
   const { schedule } = await scheduleCreate(sql.api, place, { taskTemplate: { title: 'x' } }, actor);
   test.match(schedule, { task_template: { title: 'x', ownerAgentProfileId: place.profileId } });
+});
+
+scenario('the deletion of the profile that owns its tasks comes before a schedule or after it', async (test) => {
+  const place = await createPlace(sql);
+  const gone = await createSecondProfile(sql, place, { key: 'gone' });
+  const [maker, deleter] = [await openSession(test, sql), await openSession(test, sql)];
+  const taskTemplate = { title: 'x', ownerAgentProfileId: gone.profileId };
+  const deletion = { p_organization_id: gone.organizationId, p_agent_profile_id: gone.profileId };
+  await maker.begin();
+  await scheduleCreate(maker, place, { taskTemplate });
+  const second = transition(deleter, 'agent_profile_delete', deletion);
+  await deleter.waits();
+  await maker.commit();
+  await second;
+  const late = await createSecondProfile(sql, place, { key: 'late' });
+  await deleter.begin();
+  await transition(deleter, 'agent_profile_delete', { ...deletion, p_agent_profile_id: late.profileId });
+  const refused = refusal(scheduleCreate(maker, place, { taskTemplate: { title: 'x', ownerProfileKey: 'late' } }));
+  await maker.waits();
+  await deleter.commit();
+  test.match(await refused, { status: 400, code: 'validation_failed', reason: 'unknown_profile' });
 });
 
 scenario('a pause ends the waiting for a fire, a resume starts it anew; repeats change nothing', async (test) => {
