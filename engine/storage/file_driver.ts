@@ -117,7 +117,10 @@ export function openFileStorage(root: string): Storage {
     }
   }
 
-  /** The folder of a key, made where it is missing. What is there is checked before: nothing is made behind a link. */
+  /**
+   * The folder of a key, made where it is missing. What is there is checked before: nothing is made behind a link, save for
+   * one that is put there between that look and the making; such a folder is found by the second look, and not used.
+   */
   async function makeFolderOf(parts: readonly string[]): Promise<string> {
     for (let depth = parts.length; ; depth -= 1) {
       try {

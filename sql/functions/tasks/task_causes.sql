@@ -2,9 +2,10 @@
 -- (task_blockers), or how far its run request has come by the rows that a pull reads (run_requests, dispatch,
 -- dispatch_lanes). A task that could be handed out has the one cause `worker`. A completed one has none.
 -- [{kind, …}]: dependency {taskId}, children {open}, schedule {until}, human {inboxItemId, title}, budget {budgets,
--- inboxItemId}, profile {agentProfileId, key, status, reason: verifier}, waiting {until, reason}, backoff {until, attempt}, stopped {since},
--- suspended, organization_capacity {held, capacity}, profile_capacity {agentProfileId, key, held, capacity}, worker
--- {since}, claimed {until}, dispatch, running {runId, since}, failed {originTaskId, error}, cancelled {originTaskId}.
+-- inboxItemId}, profile {agentProfileId, key, status, reason: verifier}, waiting {until, reason}, backoff {until, attempt},
+-- stopped {since}, suspended, organization_capacity {held, capacity}, profile_capacity {agentProfileId, key, held,
+-- capacity}, worker {since}, claimed {until}, dispatch, running {runId, since}, failed {originTaskId, error}, cancelled
+-- {originTaskId}.
 create or replace function app.task_causes(p_organization_id uuid, t app.tasks)
   returns jsonb
   language plpgsql stable

@@ -68,7 +68,8 @@ export type Outcome = Readonly<{ failed: boolean; sequences: number; error: stri
 
 /**
  * Random operations of people, agents, workers and the clock in two organizations; after each step every invariant is
- * asked for, and in the end, where that is wanted, whether all work can come to its end (`drain`). The same seed makes the same operations; what two at once do to each other is the database's to decide.
+ * asked for, and in the end, where that is wanted, whether all work can come to its end (`drain`). The same seed makes
+ * the same operations; what two at once do to each other is the database's to decide.
  */
 export async function checkEngine(sql: Sql, bounds: Bounds): Promise<Outcome> {
   const { seed, runs, steps, milliseconds, often = [], toTheEnd = false } = bounds;
