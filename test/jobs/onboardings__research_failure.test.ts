@@ -1,7 +1,8 @@
 import t from 'tap';
 import { openSite } from '../engine/net/support.ts';
+import { openModel } from '../support/model_server.ts';
 import { publishCatalog } from '../support/onboarding_fixtures.ts';
-import { openSql, transition } from '../support/transitions.ts';
+import { openSession, openSql, transition } from '../support/transitions.ts';
 import { until } from '../support/wait.ts';
 import { ended, evidenceOf, PRIVATE, pathsOf, shop, start } from './research_support.ts';
 import { openJobs, queued } from './support.ts';
@@ -62,6 +63,42 @@ t.test('an attempt that fails on our side is tried again, then failed; the retry
     ['Acme', 'About Acme', 'Prices'],
   );
   t.equal(await stored(), storedBefore + 1, 'and no bytes lie there twice');
+});
+
+t.test('an attempt that outlasts its time as a whole has failed, and says so', async (t) => {
+  const site = await openSite(t, shop());
+  const model = await openModel(t, () => JSON.stringify({ claims: [] }));
+  const settings = { ...PRIVATE, RESEARCH_LLM_URL: model.url, RESEARCH_LLM_MODEL: 'small', RESEARCH_SECONDS: '1' };
+  await openJobs(t, sql.url, settings);
+  // The website has a share of the time. The database has none: writing the first page down outlasts the whole.
+  const holder = await openSession(t, sql, 'owner');
+  await holder.begin();
+  await holder.query('lock table app.context_sources in share mode', []);
+  const onboarding = await start(sql, { website: site.origin });
+  await until('a page has waited for longer than the attempt may take', async () => {
+    const { rows } = await sql.owner.query(
+      `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+         and query_start < clock_timestamp() - interval '2 seconds'`,
+    );
+    return rows.length > 0;
+  });
+  await holder.commit();
+  const late = await ended(sql, onboarding);
+  t.match(late, {
+    status: 'research_failed',
+    research_attempts: 1,
+    research_error: { code: 'timed_out', retryable: true, message: /longer than 1 seconds/ },
+    review: null,
+  });
+  await until('the job is over', async () => (await queued(sql.owner, 'onboardings__research')).length === 0);
+  t.same(pathsOf(site), ['/'], 'no page is asked for any more, and the job is not tried again by itself');
+  t.same(model.requests, [], 'nor is the model asked');
+  t.equal((await evidenceOf(sql, late)).length, 1, 'what was read is kept');
+  const again = await transition(sql.api, 'onboarding_research_retry', {
+    p_organization_id: late.organization_id,
+    p_expected_generation: late.generation,
+  });
+  t.match(again, { onboarding: { status: 'researching', research_attempts: 2, research_error: null } });
 });
 
 t.test('a job that its process never survives is given up', async (t) => {
