@@ -27,7 +27,7 @@ import {
 import type { Issue } from '../../engine/db/problem.ts';
 import { validationFailed } from '../http/errors.ts';
 import type { Kept } from './kept.ts';
-import { ordersOfAll } from './schema/catalog.ts';
+import { filtersOfOne, ordersOfAll } from './schema/catalog.ts';
 
 export const MAX_QUERY_LENGTH = 20_000;
 export const MAX_TOKENS = 4_000;
@@ -239,12 +239,19 @@ function createJudge(
   return { ofSelection, issues };
 }
 
-/** At the root, without an organization, lists are ordered by what has an index over all of them. */
+/**
+ * At the root, without an organization, lists are ordered by what has an index over all of them, and not filtered by what
+ * has none.
+ */
 function scopeIssues(operation: OperationDefinitionNode, document: DocumentNode, variables: Variables): Issue[] {
   const issues: Issue[] = [];
   const allowed = new RegExp(`^(${[...ordersOfAll, 'primary_key'].join('|')})_(asc|desc)$`, 'i');
   const named = (value: ValueNode | undefined): unknown[] =>
     value?.kind === Kind.LIST ? value.values.flatMap(named) : [given(value, variables)].flat();
+  const filteredBy = (value: ValueNode | undefined): string[] =>
+    value?.kind === Kind.OBJECT
+      ? value.fields.map(({ name }) => name.value)
+      : Object.keys((given(value, variables) as object | undefined) ?? {});
   const seen = new Set<string>();
   function look(selection: SelectionSetNode): void {
     for (const one of selection.selections) {
@@ -259,10 +266,15 @@ function scopeIssues(operation: OperationDefinitionNode, document: DocumentNode,
         );
         if (found) look(found.selectionSet);
       } else {
-        for (const order of named(argument(one, 'orderBy'))) {
-          if (typeof order !== 'string' || allowed.test(order)) continue;
-          const message = `is ordered by ${order} within one organization alone: send X-Organization-Id`;
+        const refuse = (what: string) => {
+          const message = `is ${what} within one organization alone: send X-Organization-Id`;
           issues.push({ path: one.alias?.value ?? one.name.value, message, code: 'organization_required' });
+        };
+        for (const order of named(argument(one, 'orderBy'))) {
+          if (typeof order === 'string' && !allowed.test(order)) refuse(`ordered by ${order}`);
+        }
+        for (const column of filteredBy(argument(one, 'filter'))) {
+          if (filtersOfOne.get(one.name.value)?.has(column)) refuse(`filtered by ${column}`);
         }
       }
     }

@@ -1,3 +1,5 @@
+export const camelCase = (name: string): string => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+
 /** How a table is shown. Columns that are not granted are not there; tables that are not named here are not shown. */
 export type ShownTable = Readonly<{
   /** The list at the root; undefined: read through what it belongs to. */
@@ -6,8 +8,10 @@ export type ShownTable = Readonly<{
   one?: string;
   /** Columns that lists are ordered by, the default first, each with an index behind it. Without any: the primary key. */
   orders?: readonly string[];
-  /** Columns that lists are filtered by, each with an index behind it. */
+  /** Columns that lists are filtered by, each with an index behind it that begins with the organization. */
   filters?: readonly string[];
+  /** Those of them without: a busy table has no index of what changes all the time. They need X-Organization-Id at the root. */
+  filtersOfOne?: readonly string[];
   /** Columns that are granted because a read needs them, and say nothing. */
   hidden?: readonly string[];
 }>;
@@ -75,6 +79,7 @@ export const shownTables: Readonly<Record<string, ShownTable>> = {
     one: 'runRequest',
     orders: byTime,
     filters: ['organization_id', 'task_id', 'agent_profile_id', 'state', 'created_at'],
+    filtersOfOne: ['state'],
   },
   runs: {
     list: 'runs',
@@ -106,6 +111,13 @@ export const shownTables: Readonly<Record<string, ShownTable>> = {
 
 /** What can be ordered by over all organizations as well: the other orders have their index within an organization. */
 export const ordersOfAll: readonly string[] = ['created_at', 'last_message_at', 'ordinal'];
+
+/** By the list at the root: the filters that one organization alone can be asked with. */
+export const filtersOfOne: ReadonlyMap<string, ReadonlySet<string>> = new Map(
+  Object.values(shownTables).flatMap(({ list, filtersOfOne: columns = [] }) =>
+    list ? [[list, new Set(columns.map(camelCase))] as const] : [],
+  ),
+);
 
 function ofOrganization(table: string, back: string): Relation {
   const columns = ['organization_id'];

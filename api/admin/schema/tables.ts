@@ -2,10 +2,8 @@ import { enumCodec } from 'postgraphile/@dataplan/pg';
 import { gatherConfig } from 'postgraphile/graphile-build';
 import { sql } from 'postgraphile/pg-sql2';
 import { type PgSmartTagRule, pgSmartTags } from 'postgraphile/utils';
-import { relations, shownTables } from './catalog.ts';
+import { camelCase, relations, shownTables } from './catalog.ts';
 import { type DatabaseFacts, keyOf } from './facts.ts';
-
-const camelCase = (name: string): string => name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 
 /** Both ways of each relation, by tags: on the key where there is one, else as a key that only the schema knows. */
 export function relationTags(facts: DatabaseFacts): GraphileConfig.Plugin {
