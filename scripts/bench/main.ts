@@ -9,7 +9,7 @@ import { measureSearch, seedMessages } from './search.ts';
 import { seedOrganizations, seedTasks } from './seed.ts';
 import { startBenchApi, startBenchServer } from './server.ts';
 import { measureSqlLifecycles, STEPS } from './sql_lifecycle.ts';
-import { measureBareStreams, measureStreams } from './streams.ts';
+import { measureBareStreams, measureStreams, type StreamRow } from './streams.ts';
 import { measureWake } from './wake.ts';
 
 const HELP = `npm run bench [-- --quick] [-- --only sql,http,queue,wake,lists,graph,streams,search,reporting] [--data FOLDER]
@@ -26,6 +26,10 @@ function row(name: string, value: string, note = ''): void {
 
 const perSecond = (value: number) => `${Math.round(value)}/s`;
 const ratio = (value: number, base: number | undefined) => (base ? (value / base).toFixed(2) : '-');
+
+const milliseconds = (p50: number, p99: number) => `p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms`;
+const times = ({ p50, p99, committed }: StreamRow) =>
+  committed ? `from the commit ${milliseconds(committed.p50, committed.p99)}` : milliseconds(p50, p99);
 
 async function main(): Promise<void> {
   const quick = process.argv.includes('--quick');
@@ -128,13 +132,14 @@ async function main(): Promise<void> {
         ? { streams: 200, perSecond: 50, seconds: 3 }
         : { streams: 2_000, perSecond: 200, seconds: 30 };
       for (const [name, one] of [
-        ['of the API', await measureStreams(server, db, options)],
+        ['of the API', await measureStreams(server, db, 'http', options)],
+        ['of the API, written by SQL', await measureStreams(server, db, 'sql', options)],
         ['of a bare server', await measureBareStreams(options)],
       ] as const) {
         row(
           `${one.streams} event streams ${name}`,
           `${one.kibibytes.toFixed(1)} KiB each`,
-          `p50 ${one.p50} ms, p99 ${one.p99} ms at ${options.perSecond} revisions/s (${one.received} seen); ` +
+          `${times(one)} at ${options.perSecond} revisions/s (${one.received} seen); ` +
             `${one.processor.toFixed(2)} ms of processor each` +
             (Number.isNaN(one.written99) ? '' : `, writers are answered within ${one.written99.toFixed(0)} ms at p99`),
         );

@@ -2,14 +2,21 @@ import { type ClientRequest, request } from 'node:http';
 
 // Many readers of event streams, in a process of their own. Run by streams.ts.
 const STAMP = '"updatedAt":"';
+const EVENT = /(?:^|\n)id: (\S+)\nevent: chat\.message\n/;
+
+/** A revision that came: its event id, when it came and when it was written, in milliseconds since 1970. */
+export type Sample = Readonly<{ id: string; at: number; written: number }>;
+
 const open: ClientRequest[] = [];
-let samples: number[] = [];
+let samples: Sample[] = [];
 
 function onData(chunk: Buffer): void {
+  const at = performance.timeOrigin + performance.now();
   const text = chunk.toString('latin1');
-  const at = text.lastIndexOf(STAMP);
-  if (at === -1 || !text.includes('event: chat.message')) return;
-  samples.push(Date.now() - Date.parse(text.slice(at + STAMP.length, at + STAMP.length + 24)));
+  const [, id] = EVENT.exec(text) ?? [];
+  const stamp = text.lastIndexOf(STAMP);
+  if (id === undefined || stamp === -1) return;
+  samples.push({ id, at, written: Date.parse(text.slice(stamp + STAMP.length, stamp + STAMP.length + 24)) });
 }
 
 /** Resolves with the first bytes, so that the stream is known to be open. */

@@ -5,15 +5,20 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
+import { pino } from 'pino';
 import { z } from 'zod';
+import { CHAT_CHANNEL, chatPayload } from '../../api/chat_streams/hub.ts';
+import { openNotifier } from '../../engine/db/notify.ts';
 import { client, type Post } from './http_lifecycle.ts';
 import { percentile } from './measure.ts';
 import { type BenchServer, startBenchApi } from './server.ts';
+import type { Sample } from './stream_clients.ts';
 
 /** Turns of an organization at once: its chat capacity. */
 const TURNS = 20;
 const LEASE_SECONDS = 3_600;
 const PAGE_BYTES = 4096;
+const WORDS = 'Some more words of the answer. ';
 
 type Turn = {
   organizationId: string;
@@ -26,6 +31,8 @@ type Turn = {
 const claims = z.object({
   items: z.array(z.object({ runRequestId: z.string(), leaseToken: z.string(), chat: z.object({ id: z.string() }) })),
 });
+
+const writtenAnswer = z.object({ messageId: z.string(), revision: z.int() });
 
 async function transition(db: pg.Pool, name: string, args: readonly unknown[]): Promise<unknown> {
   const list = args.map((_, index) => `$${index + 1}`).join(', ');
@@ -91,8 +98,11 @@ export type StreamRow = Readonly<{
   streams: number;
   kibibytes: number;
   received: number;
+  /** Milliseconds from the write, inside of its transaction, to the client. */
   p50: number;
   p99: number;
+  /** The same from the commit; undefined where the writer does not know when that was. */
+  committed: Readonly<{ p50: number; p99: number }> | undefined;
   /** Milliseconds on a processor of the server's main thread for one revision: other work beside it changes that less. */
   processor: number;
   /** The same percentile of the answers to who writes: what the database and HTTP take with no stream about it. */
@@ -103,9 +113,14 @@ type Subject = Readonly<{
   urls: readonly string[];
   /** The process that serves them. */
   pid: number;
-  /** Makes revisions for so long; the milliseconds that each write took, where there are writes. */
-  revise(): Promise<readonly number[]>;
+  /** Makes revisions. */
+  revise(): Promise<Written>;
 }>;
+
+/** The milliseconds that each write took, and when it had committed, since 1970, by its event id: where that is known. */
+type Written = Readonly<{ took: readonly number[]; committed: ReadonlyMap<string, number> }>;
+
+const NOTHING_WRITTEN: Written = { took: [], committed: new Map() };
 
 /** Milliseconds that the main thread of a process was on a processor. */
 async function processorTime(pid: number): Promise<number> {
@@ -129,52 +144,117 @@ async function measure(subject: Subject): Promise<StreamRow> {
   const written = await subject.revise();
   await sleep(500);
   const used = (await processorTime(subject.pid)) - processor;
-  const { samples } = await ask<{ samples: number[] }>(readers, { samples: true });
+  const { samples } = await ask<{ samples: Sample[] }>(readers, { samples: true });
   await ask(readers, { drop: true });
   await stop(readers);
+  const sinceWrite = samples.map(({ at, written: begun }) => at - begun);
+  const sinceCommit = samples
+    .flatMap(({ id, at }) => at - (written.committed.get(id) ?? Number.NaN))
+    .filter((ms) => !Number.isNaN(ms));
   return {
     streams: subject.urls.length,
     kibibytes: kibibytes / 1024 / subject.urls.length,
     received: samples.length,
-    p50: percentile(samples, 0.5),
-    p99: percentile(samples, 0.99),
+    p50: percentile(sinceWrite, 0.5),
+    p99: percentile(sinceWrite, 0.99),
+    committed:
+      sinceCommit.length > 0 ? { p50: percentile(sinceCommit, 0.5), p99: percentile(sinceCommit, 0.99) } : undefined,
     processor: used / samples.length,
-    written99: percentile(written, 0.99),
+    written99: percentile(written.took, 0.99),
   };
 }
 
-/** @returns the milliseconds until the answer */
-async function writeTurn(post: Post, turn: Turn): Promise<number> {
-  const began = performance.now();
-  const { organizationId, leaseToken, runId, revision } = turn;
-  turn.revision += 1;
-  const body = { organizationId, leaseToken, baseRevision: revision, append: 'Some more words of the answer. ' };
-  const { status, body: answer } = await post(`/internal/runs/${runId}/message`, body);
-  if (status !== 200) throw new Error(`${status}: ${JSON.stringify(answer)}`);
-  return performance.now() - began;
+type Write = (turn: Turn) => Promise<void>;
+
+/** Through the API process that has the streams, as a runtime does. */
+function writeOverHttp(post: Post): Write {
+  return async (turn) => {
+    const { organizationId, leaseToken, runId, revision } = turn;
+    turn.revision += 1;
+    const body = { organizationId, leaseToken, baseRevision: revision, append: WORDS };
+    const { status, body: answer } = await post(`/internal/runs/${runId}/message`, body);
+    if (status !== 200) throw new Error(`${status}: ${JSON.stringify(answer)}`);
+  };
+}
+
+/** As another process does: it knows when it has committed, and then notifies. */
+function writeBySql(db: pg.Pool, notify: (payload: string) => void, committed: Map<string, number>): Write {
+  return async (turn) => {
+    const { organizationId, leaseToken, runId, revision, chatId } = turn;
+    turn.revision += 1;
+    const result = await transition(db, 'run_message_write', [
+      organizationId,
+      runId,
+      leaseToken,
+      revision,
+      null,
+      WORDS,
+    ]);
+    const written = writtenAnswer.parse(result);
+    committed.set(`${written.messageId}:${written.revision}`, performance.timeOrigin + performance.now());
+    notify(chatPayload(organizationId, chatId));
+  };
 }
 
 export type StreamOptions = Readonly<{ streams: number; perSecond: number; seconds: number }>;
 
-/** So many writes a second, each to another turn; one that is slow does not hold up the next. */
-async function writeRevisions(url: string, turns: readonly Turn[], options: StreamOptions): Promise<readonly number[]> {
-  const { post, close } = client(url, 64);
+/**
+ * So many writes a second, each to another turn; one that is slow does not hold up the next.
+ * @returns the milliseconds that each took
+ */
+async function writeRevisions(
+  write: Write,
+  turns: readonly Turn[],
+  options: StreamOptions,
+): Promise<readonly number[]> {
   const began = performance.now();
   const writes: Promise<number>[] = [];
   const total = options.perSecond * options.seconds;
+  const timed = async (turn: Turn) => {
+    const start = performance.now();
+    await write(turn);
+    return performance.now() - start;
+  };
   for (let n = 0; n < total; n += 1) {
     const due = began + (n * 1000) / options.perSecond;
     const waitMs = due - performance.now();
     if (waitMs > 0) await sleep(waitMs);
-    writes.push(writeTurn(post, turns[n % turns.length] as Turn));
+    writes.push(timed(turns[n % turns.length] as Turn));
   }
-  const took = await Promise.all(writes);
-  close();
-  return took;
+  return Promise.all(writes);
 }
 
-/** Open event streams of one API process, each of a chat of its own, and revisions written over HTTP to the same process. */
-export async function measureStreams(server: BenchServer, db: pg.Pool, options: StreamOptions): Promise<StreamRow> {
+async function reviseOverHttp(url: string, turns: readonly Turn[], options: StreamOptions): Promise<Written> {
+  const { post, close } = client(url, 64);
+  const took = await writeRevisions(writeOverHttp(post), turns, options);
+  close();
+  return { took, committed: new Map() };
+}
+
+async function reviseBySql(
+  server: BenchServer,
+  db: pg.Pool,
+  turns: readonly Turn[],
+  options: StreamOptions,
+): Promise<Written> {
+  const notifier = openNotifier({ url: server.url, log: pino({ level: 'silent' }) });
+  const committed = new Map<string, number>();
+  const write = writeBySql(db, (payload) => notifier.mark(CHAT_CHANNEL, payload), committed);
+  const took = await writeRevisions(write, turns, options);
+  await notifier.close();
+  return { took, committed };
+}
+
+/**
+ * Open event streams of one API process, each of a chat of its own, and revisions written over HTTP to the same process, or by
+ * SQL from another one, which knows when each was committed.
+ */
+export async function measureStreams(
+  server: BenchServer,
+  db: pg.Pool,
+  writers: 'http' | 'sql',
+  options: StreamOptions,
+): Promise<StreamRow> {
   const turns: Turn[] = [];
   while (turns.length < options.streams) {
     turns.push(...(await seedTurns(db, Math.min(TURNS, options.streams - turns.length))));
@@ -184,7 +264,8 @@ export async function measureStreams(server: BenchServer, db: pg.Pool, options: 
   const row = await measure({
     urls: turns.map((turn) => `${api.url}/organizations/${turn.organizationId}/chats/${turn.chatId}/events`),
     pid: api.pid,
-    revise: () => writeRevisions(api.url, turns, options),
+    revise: () =>
+      writers === 'http' ? reviseOverHttp(api.url, turns, options) : reviseBySql(server, db, turns, options),
   });
   await api.stop();
   return row;
@@ -200,7 +281,7 @@ export async function measureBareStreams(options: StreamOptions): Promise<Stream
     async revise() {
       server.send({ everyMs: 1000 / options.perSecond });
       await sleep(options.seconds * 1000);
-      return [];
+      return NOTHING_WRITTEN;
     },
   });
   await stop(server);
