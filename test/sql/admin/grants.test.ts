@@ -116,6 +116,31 @@ t.test('a deleted organization is hidden at once, with all that is its', async (
   }
 });
 
+t.test(
+  'a chat whose removal has begun is hidden with its messages and attachments, and others are not',
+  async (test) => {
+    const gone = await createTenant(sql);
+    const count = async (table: string, organizationId: string) => {
+      const { rows } = await sql.admin.query<{ n: number }>(
+        `select count(*)::int as n from app.${table} where organization_id = $1`,
+        [organizationId],
+      );
+      return rows[0]?.n ?? 0;
+    };
+    const tables = ['chats', 'messages', 'chat_attachments'];
+    for (const table of tables) test.ok((await count(table, gone.organizationId)) > 0, table);
+    await sql.owner.query(
+      `update app.chats set status = 'archived', archived_at = coalesce(archived_at, now()), removed_at = now()
+     where organization_id = $1`,
+      [gone.organizationId],
+    );
+    for (const table of tables) {
+      test.equal(await count(table, gone.organizationId), 0, table);
+      test.ok((await count(table, own.organizationId)) > 0, table);
+    }
+  },
+);
+
 t.test('the administration writes nothing, not even by a connection that might', async (test) => {
   for (const table of Object.keys(GRANTED)) {
     await test.rejects(sql.admin.query(`delete from app.${table}`), { code: '42501' }, table);
