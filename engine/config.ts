@@ -262,6 +262,16 @@ function parseSettings(environment: NodeJS.ProcessEnv): Parsed {
   return values as Parsed;
 }
 
+/** One token for two audiences would let whoever has the lesser one in as an administrator. */
+function adminTokensOf(values: Parsed): readonly AdminToken[] {
+  const others = new Set([...(values.OWNER_TOKENS ?? []), ...(values.AGENT_SERVICE_TOKENS ?? [])]);
+  const tokens = values.ADMIN_TOKENS ?? [];
+  if (tokens.some(({ token }) => others.has(token))) {
+    throw new ConfigError('ADMIN_TOKENS: a token is also one of OWNER_TOKENS or AGENT_SERVICE_TOKENS');
+  }
+  return tokens;
+}
+
 function ownerAuth(values: Parsed): Config['ownerAuth'] {
   // Without a choice: open on the laptop, tokens as soon as there are any.
   const mode = values.OWNER_AUTH ?? (values.OWNER_TOKENS ? 'token' : 'open');
@@ -353,7 +363,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     ...storage(values, dataDir),
     ownerAuth: ownerAuth(values),
     agentServiceTokens: values.AGENT_SERVICE_TOKENS ?? [],
-    adminTokens: values.ADMIN_TOKENS ?? [],
+    adminTokens: adminTokensOf(values),
     agentCatalog: values.AGENT_CATALOG,
     leaseSeconds: values.LEASE_SECONDS,
     leaseClaimSeconds: values.LEASE_CLAIM_SECONDS,

@@ -105,6 +105,8 @@ t.test('a wrong value is one line that names its setting', async (test) => {
     ['ADMIN_TOKENS', { ADMIN_TOKENS: `${'a'.repeat(41)}:${TOKEN}` }],
     ['ADMIN_TOKENS', { ADMIN_TOKENS: `anna:${TOKEN},anna:y${TOKEN}` }],
     ['ADMIN_TOKENS', { ADMIN_TOKENS: `anna:${TOKEN},ben:${TOKEN}` }],
+    ['ADMIN_TOKENS', { ADMIN_TOKENS: `anna:${TOKEN}`, OWNER_TOKENS: TOKEN }],
+    ['ADMIN_TOKENS', { ADMIN_TOKENS: `anna:${TOKEN}`, AGENT_SERVICE_TOKENS: `y${TOKEN}, ${TOKEN}` }],
     ['LEASE_SECONDS', { LEASE_SECONDS: '0' }],
     ['RESEARCH_LLM_URL', { RESEARCH_LLM_URL: 'model.example' }],
     ['RESEARCH_LLM_URL', { RESEARCH_LLM_URL: 'https://user:secret@model.example/v1' }],
