@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import type { Config } from '../../engine/config.ts';
 import { Problem } from '../../engine/db/problem.ts';
-import { adminOf } from '../http/auth/admin.ts';
+import { adminFinder } from '../http/auth/admin.ts';
 import {
   isSameOrigin,
   makeSession,
@@ -116,7 +116,7 @@ function requireOwnPage(req: Request): void {
 /** Takes the token of the form for a session. @throws Problem 403 */
 export function signIn(config: Config, req: Request, res: Response, form: string): void {
   requireOwnPage(req);
-  const admin = adminOf(config.adminTokens, new URLSearchParams(form).get('token')?.trim() ?? '');
+  const admin = adminFinder(config)(new URLSearchParams(form).get('token')?.trim() ?? '');
   if (!admin) {
     sendPage(res, 401, signInPage('This is no token of an administrator.'));
     return;

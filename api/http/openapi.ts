@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import { z } from 'zod';
+import { SESSION_COOKIE } from './auth/admin_session.ts';
 import type { Audience } from './caller.ts';
 import { declaredErrors, takesIdempotencyKey } from './declared_errors.ts';
 import {
@@ -32,13 +33,20 @@ const securitySchemes = {
     description: 'The `executionToken` of a run: one organization, one profile, one run; it ends with the lease.',
   },
   adminToken: { type: 'http', scheme: 'bearer', description: 'Administrators: a token of ADMIN_TOKENS.' },
+  adminSession: {
+    type: 'apiKey',
+    in: 'cookie',
+    name: SESSION_COOKIE,
+    description:
+      'Administrators: the session of the explorer, which its sign-in sets; only requests of its own page are let in by it.',
+  },
 } as const;
 
 const securityOf: Record<Audience, readonly Record<string, readonly never[]>[]> = {
   owner: [{ ownerToken: [] }, {}],
   agent: [{ agentServiceToken: [] }, { agentExecutionCapability: [] }],
   worker: [{ agentServiceToken: [] }],
-  admin: [{ adminToken: [] }],
+  admin: [{ adminToken: [] }, { adminSession: [] }],
   public: [],
 };
 

@@ -1,30 +1,25 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Request } from 'express';
 import type { AdminToken } from '../../../engine/admin_tokens.ts';
 import type { Config } from '../../../engine/config.ts';
 import { Problem } from '../../../engine/db/problem.ts';
 import type { AdminCaller } from '../caller.ts';
 import { isSameOrigin, sessionCookie, sessionOwner } from './admin_session.ts';
-import { bearerToken } from './bearer.ts';
+import { bearerToken, tokenFinder } from './bearer.ts';
 
 const unauthorized = (message: string) => new Problem(401, 'admin_unauthorized', message);
 
-/** Whose token it is. The time tells neither how much of it fits nor which one did. */
-export function adminOf(tokens: readonly AdminToken[], token: string): AdminToken | undefined {
-  const given = createHash('sha256').update(token).digest();
-  let found: AdminToken | undefined;
-  for (const one of tokens) {
-    if (timingSafeEqual(createHash('sha256').update(one.token).digest(), given)) found = one;
-  }
-  return found;
+/** Whose token of ADMIN_TOKENS one is. */
+export function adminFinder({ adminTokens }: Config): (token: string) => AdminToken | undefined {
+  return tokenFinder(adminTokens, ({ token }) => token);
 }
 
 /** Administrators: a bearer token of ADMIN_TOKENS, or the session of the explorer's own page. */
-export function adminAuthentication({ adminTokens }: Config): (req: Request) => AdminCaller {
+export function adminAuthentication(config: Config): (req: Request) => AdminCaller {
+  const findAdmin = adminFinder(config);
   return (req) => {
     const token = bearerToken(req);
     if (token !== undefined) {
-      const admin = adminOf(adminTokens, token);
+      const admin = findAdmin(token);
       if (!admin) throw unauthorized('The bearer token is not valid.');
       return { kind: 'admin', name: admin.name };
     }
@@ -32,7 +27,7 @@ export function adminAuthentication({ adminTokens }: Config): (req: Request) => 
     if (session === undefined) throw unauthorized('A bearer token is required.');
     // The page is only read; what it sends has to come from itself.
     if (req.method !== 'GET' && !isSameOrigin(req)) throw unauthorized('Requests from other web sites are refused.');
-    const admin = sessionOwner(adminTokens, session);
+    const admin = sessionOwner(config.adminTokens, session);
     if (!admin) throw unauthorized('The session is over: sign in again.');
     return { kind: 'admin', name: admin.name };
   };

@@ -14,13 +14,25 @@ export function sha256Hex(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }
 
-/** A check of a token against a list, whose time tells neither how much of a token fits nor which one did. */
-export function tokenMatcher(tokens: readonly string[]): (token: string) => boolean {
-  const known = tokens.map((token) => createHash('sha256').update(token).digest());
+function digestOf(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+/** Finds whose token one is; the time tells neither how much of it fits nor which one did. */
+export function tokenFinder<T>(owners: readonly T[], tokenOf: (owner: T) => string): (token: string) => T | undefined {
+  const known = owners.map((owner) => ({ owner, digest: digestOf(tokenOf(owner)) }));
   return (token) => {
-    const given = createHash('sha256').update(token).digest();
-    let matches = 0;
-    for (const digest of known) matches |= Number(timingSafeEqual(digest, given));
-    return matches === 1;
+    const given = digestOf(token);
+    let found: T | undefined;
+    for (const { owner, digest } of known) {
+      if (timingSafeEqual(digest, given)) found = owner;
+    }
+    return found;
   };
+}
+
+/** The same, where it does not matter whose token it is. */
+export function tokenMatcher(tokens: readonly string[]): (token: string) => boolean {
+  const find = tokenFinder(tokens, (token) => token);
+  return (token) => find(token) !== undefined;
 }

@@ -210,6 +210,17 @@ t.test('the explorer works without the internet, and its page allows nothing fro
   }
 });
 
+t.test('the document of the interface names both ways in', async (test) => {
+  const document = (await (await send('/openapi.json')).json()) as {
+    paths: Record<string, Record<string, { security: Record<string, unknown>[] }>>;
+    components: { securitySchemes: Record<string, { in?: string; name?: string }> };
+  };
+  test.same(document.paths['/internal/admin/graphql']?.['post']?.security, [{ adminToken: [] }, { adminSession: [] }]);
+  const { adminSession } = document.components.securitySchemes;
+  test.equal(adminSession?.in, 'cookie');
+  test.equal((await session()).split('=')[0], adminSession?.name);
+});
+
 t.test('the token is in no line of the log', (test) => {
   const text = JSON.stringify(app.logged);
   test.notMatch(text, ADMIN_TOKEN);
