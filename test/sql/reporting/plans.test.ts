@@ -8,7 +8,10 @@ const places: Place[] = [];
 for (let index = 0; index < 20; index += 1) {
   const place = await createPlace(sql);
   places.push(place);
-  const task = await taskRow(sql, place, { completed_at: '2026-06-01T00:00:00Z' });
+  const completed = { completed_at: '2026-06-01T00:00:00Z' };
+  const initiative = await taskRow(sql, place, { ...completed, kind: 'initiative' });
+  const below = { parent_id: initiative, root_task_id: initiative, depth: 1 };
+  const task = await taskRow(sql, place, { ...completed, ...below });
   await runRow(sql, place, { task_id: task, started_at: '2026-06-01T00:00:00Z' });
   await inboxRow(sql, place, { task_id: task, created_at: '2026-06-01T00:00:00Z' });
 }
@@ -16,7 +19,9 @@ for (let index = 0; index < 20; index += 1) {
 const next = (column: string) => `md5(${column}::text || n)::uuid`;
 const id = next('id');
 const numbered = { identifier_number: 'identifier_number + n * 100000', dedupe_key: `${id}::text` };
-await multiply(sql, 'tasks', 500, { id, root_task_id: id, ...numbered }, ['created_at', 'completed_at']);
+// Initiatives of 50 tasks, and many without any: then the planner expects much below each one, and few runs of an organization.
+const tree = { id, root_task_id: next('root_task_id'), parent_id: 'md5(parent_id::text || (n % 10 + 1))::uuid' };
+await multiply(sql, 'tasks', 500, { ...tree, ...numbered }, ['created_at', 'completed_at']);
 const times = ['created_at', 'started_at', 'finished_at'];
 const request = { run_request_id: next('run_request_id'), task_id: next('task_id') };
 await multiply(sql, 'runs', 500, { id, ...request }, times);
@@ -63,6 +68,22 @@ t.test('a filter by organization reaches the indexes, through the views and thro
     test.match(conditions(plans), `organization_id = '${organizationId}'::uuid`, view);
   }
 });
+
+t.test(
+  'what is below an initiative is found by the indexes of parents and of tasks, not in all that there is',
+  async (test) => {
+    for (const url of [all.url, one.url]) {
+      const plans = await plan(url, `select * from cost_by_initiative where organization_id = '${organizationId}'`);
+      for (const [table, condition] of [
+        ['tasks', 'parent_id = '],
+        ['runs', 'task_id = '],
+      ] as const) {
+        test.match(conditions(plans.filter((node) => node['Relation Name'] === table)), condition, table);
+      }
+      test.notOk(plans.some((node) => node['Node Type'] === 'Hash'));
+    }
+  },
+);
 
 t.test('a login of one organization reads by index without saying which', async (test) => {
   for (const view of [...BIG, ...SUMMARIES.filter((name) => name !== 'cost_by_initiative')]) {
