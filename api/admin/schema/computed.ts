@@ -18,26 +18,33 @@ function column($row: Row, name: string): SQL {
 const clock = sql`clock_timestamp()`;
 
 type Cause = Readonly<{ kind: string; details: Readonly<Record<string, unknown>> }>;
-type Explained = Readonly<{ explanation: { tasks: { causes: ({ kind: string } & Record<string, unknown>)[] }[] } }>;
+type Explained = Readonly<{
+  place: number;
+  explanation: { tasks: { causes: ({ kind: string } & Record<string, unknown>)[] }[] };
+}>;
 
 /**
  * Why tasks do not run, in a statement of its own: task_explain sets the tenant of its transaction, and what the same
- * statement read after that would be read as that tenant.
+ * statement read after that would be read as that tenant. So those that are still there are found before the first is
+ * explained (the aggregate reads them all); those that are not, as their organization was deleted meanwhile, have no causes.
  */
-async function explain(
+export async function explain(
   ids: readonly (readonly [string, string])[],
   { shared: withPgClient }: { shared: Grafast.Context['withPgClient'] },
 ): Promise<readonly (readonly Cause[])[]> {
   const { rows } = await withPgClient(null, (client) =>
     client.query<Explained>({
-      text: `select app.task_explain(t.organization_id, t.id::text, 1) as explanation
-             from unnest($1::uuid[], $2::uuid[]) with ordinality t(organization_id, id, place) order by t.place`,
+      text: `with seen as materialized (
+               select array_agg(t.organization_id) as organizations, array_agg(t.id) as ids, array_agg(t.place) as places
+               from unnest($1::uuid[], $2::uuid[]) with ordinality t(organization_id, id, place)
+               join app.tasks k on k.organization_id = t.organization_id and k.id = t.id)
+             select one.place::int, app.task_explain(one.organization_id, one.id::text, 1) as explanation
+             from seen, unnest(seen.organizations, seen.ids, seen.places) one(organization_id, id, place)`,
       values: [ids.map(([organizationId]) => organizationId), ids.map(([, id]) => id)],
     }),
   );
-  return rows.map(({ explanation }) =>
-    (explanation.tasks[0]?.causes ?? []).map(({ kind, ...details }) => ({ kind, details })),
-  );
+  const explained = new Map(rows.map(({ place, explanation }) => [place, explanation.tasks[0]?.causes ?? []]));
+  return ids.map((_, index) => (explained.get(index + 1) ?? []).map(({ kind, ...details }) => ({ kind, details })));
 }
 
 /** What an operator wants to know of a row, and no column says. */
