@@ -1,11 +1,11 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import pg from 'pg';
+import type pg from 'pg';
 import { ConfigError, readConfig } from '../engine/config.ts';
 import { findPostgresError, raisedProblem } from '../engine/db/errors.ts';
 import { dictionary } from './analyst/dictionary.ts';
 import { AnalystError, addAnalyst, listAnalysts, removeAnalyst } from './analyst/logins.ts';
-import { NoDatabaseError, operatorDatabaseUrl } from './database_url.ts';
+import { NoDatabaseError, operatorClient, operatorDatabaseUrl } from './database_url.ts';
 
 const USAGE = `npm run analyst -- COMMAND: logins that read the views of schema reporting, and nothing else
 
@@ -120,11 +120,7 @@ async function main(): Promise<void> {
     return;
   }
   const url = operatorDatabaseUrl(readConfig());
-  const client = new pg.Client({ connectionString: url, application_name: 'business-runner analyst' });
-  client.on('error', () => {});
-  await client.connect().catch((error: Error) => {
-    throw new AnalystError(`the database does not answer: ${error.message}`);
-  });
+  const client = await operatorClient(url, { application_name: 'business-runner analyst' });
   try {
     process.stdout.write(`${await command(client, url)}\n`);
   } finally {

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import pg from 'pg';
+import type pg from 'pg';
 import { z } from 'zod';
 import { type Catalog, catalogRevision, catalogSchema } from '../engine/catalog/index.ts';
 import { ConfigError, readConfig } from '../engine/config.ts';
-import { NoDatabaseError, operatorDatabaseUrl } from './database_url.ts';
+import { NoDatabaseError, operatorClient, operatorDatabaseUrl } from './database_url.ts';
 
 const USAGE = `npm run catalog -- COMMAND: the template catalog that agent profiles are provisioned from
 
@@ -71,10 +71,7 @@ async function main(): Promise<void> {
     return;
   }
   const config = readConfig();
-  const client = new pg.Client({ connectionString: operatorDatabaseUrl(config) });
-  await client.connect().catch((error: Error) => {
-    throw new CatalogError(`the database does not answer: ${error.message}`);
-  });
+  const client = await operatorClient(operatorDatabaseUrl(config), { application_name: 'business-runner catalog' });
   try {
     // Publishing is for operators: no login of the API or the jobs may become this role.
     await client.query('set role runner_global').catch((error: Error) => {

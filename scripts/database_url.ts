@@ -1,10 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import pg from 'pg';
 import type { Config } from '../engine/config.ts';
 import { DATABASE_NAME } from './start/database.ts';
-import { databasePasswords } from './start/secrets.ts';
+import { keptSuperuserPassword } from './start/secrets.ts';
 
-/** No DATABASE_URL is set, and no start runs whose database could be meant. */
+/** There is no database to work on: none is set and none runs that could be meant, or it does not answer. One line says which. */
 export class NoDatabaseError extends Error {
   override name = 'NoDatabaseError';
 }
@@ -23,6 +24,27 @@ export function operatorDatabaseUrl({ dataDir, listenDatabaseUrl }: Config): str
   const port = existsSync(pidFile) ? Number(readFileSync(pidFile, 'utf8').split('\n')[3]) : 0;
   if (!port)
     throw new NoDatabaseError(`no Business Runner runs on ${dataDir}: run npm start first, or set DATABASE_URL`);
-  const { passwords } = databasePasswords(dataDir);
-  return `postgres://postgres:${passwords.superuser}@127.0.0.1:${port}/${DATABASE_NAME}`;
+  // Another one would let nobody in, and lie in the way of the start that has to reset it.
+  const password = keptSuperuserPassword(dataDir);
+  if (password === undefined)
+    throw new NoDatabaseError(
+      `the password of the database on ${dataDir} is lost: run npm start anew, or set DATABASE_URL`,
+    );
+  return `postgres://postgres:${password}@127.0.0.1:${port}/${DATABASE_NAME}`;
+}
+
+/**
+ * A connection for a command.
+ * @throws NoDatabaseError when the database does not answer
+ */
+export async function operatorClient(url: string, options: pg.ClientConfig = {}): Promise<pg.Client> {
+  const client = new pg.Client({ ...options, connectionString: url });
+  // A connection that breaks fails the query at hand; without a listener it would end the process.
+  client.on('error', () => {});
+  await client.connect().catch((error: Error) => {
+    // Of several addresses each has its own reason, and all of them together none.
+    const { message } = error instanceof AggregateError ? (error.errors[0] as Error) : error;
+    throw new NoDatabaseError(`the database does not answer: ${message}`);
+  });
+  return client;
 }

@@ -51,6 +51,12 @@ function storedPasswords(file: string): Partial<DatabasePasswords> {
   }
 }
 
+/** The superuser's password, for commands that only read the folder; undefined where none was kept. */
+export function keptSuperuserPassword(dataDir: string): string | undefined {
+  const file = path.join(dataDir, PASSWORD_FILE);
+  return existsSync(file) ? storedPasswords(file).superuser : undefined;
+}
+
 /** The passwords of the embedded database; `fresh` when the superuser's was made now, so that an existing cluster has another. */
 export function databasePasswords(dataDir: string): { passwords: DatabasePasswords; fresh: boolean } {
   const file = path.join(dataDir, PASSWORD_FILE);
