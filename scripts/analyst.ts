@@ -84,16 +84,18 @@ async function remove(client: pg.Client, name: string): Promise<string> {
   return `removed ${name}${ended > 0 ? `, ended ${ended} of its sessions` : ''}`;
 }
 
-/** What is to be done, or undefined for what is no command. */
+/** What is to be done; what is wrong with a command; or undefined for what is none. */
 function commandOf(
   positionals: readonly string[],
   options: Options,
-): ((client: pg.Client, url: string) => Promise<string>) | undefined {
+): ((client: pg.Client, url: string) => Promise<string>) | string | undefined {
   const [command, name, ...rest] = positionals;
   if (rest.length > 0) return undefined;
   if (command === 'add' && name !== undefined) {
-    const chosen = (options.organization?.length ?? 0) > 0;
-    return chosen !== (options.all ?? false) ? (client, url) => add(client, url, name, options) : undefined;
+    const [chosen, all] = [(options.organization?.length ?? 0) > 0, options.all ?? false];
+    if (chosen && all) return '--all is every organization: leave --organization out, or --all';
+    if (!chosen && !all) return `which organizations ${name} is to read is said by --organization ID, or --all`;
+    return (client, url) => add(client, url, name, options);
   }
   if (Object.keys(options).length > 0) return undefined;
   if (command === 'remove' && name !== undefined) return (client) => remove(client, name);
@@ -114,7 +116,8 @@ async function main(): Promise<void> {
   });
   const { help, ...options } = values;
   const command = help ? undefined : commandOf(positionals, options);
-  if (command === undefined) {
+  if (typeof command !== 'function') {
+    if (command !== undefined) process.stderr.write(`${command}\n`);
     process.stdout.write(USAGE);
     process.exitCode = help ? 0 : 64;
     return;

@@ -75,6 +75,9 @@ t.test('what is no command, and what cannot be, is said in a line', async (test)
   for (const argv of [[], ['add', 'a'], ['add', 'a', '--all', '--organization', organizationId], ['list', '--all']]) {
     test.match(await run(argv), usage, argv.join(' '));
   }
+  const both = await run(['add', 'a', '--all', '--organization', organizationId]);
+  test.equal(both.err, '--all is every organization: leave --organization out, or --all\n');
+  test.match(await run(['add', 'a']), { err: /^which organizations a is to read is said by .*\n$/ });
   test.match(await run(['--help']), { status: 0, out: usage.out });
   test.match(await run(['list', '--nonsense']), { status: 64 });
   test.match(await run(['add', 'runner_x', '--all']), { status: 1, err: /^"runner_x" is no name for an analyst.*\n$/ });
