@@ -23,5 +23,5 @@ try {
   if (!known && !readerGone) throw error;
   const more = error instanceof UsageError ? ' (npm run report -- --help)' : '';
   if (!readerGone) process.stderr.write(`${(error as Error).message}${more}\n`);
-  process.exitCode = error instanceof UsageError ? 2 : error instanceof ConfigError ? 78 : readerGone ? 0 : 1;
+  process.exitCode = error instanceof UsageError ? 64 : error instanceof ConfigError ? 78 : readerGone ? 0 : 1;
 }

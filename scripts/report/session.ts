@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { z } from 'zod';
-import { dayIn, firstDay, type Since } from './since.ts';
+import { operatorClient } from '../database_url.ts';
+import { firstDay, type Since } from './since.ts';
 
 /** What a person can mend, in one line. */
 export class ReportError extends Error {
@@ -22,10 +23,10 @@ const NUMBERS: readonly number[] = [
   pg.types.builtins.FLOAT8,
 ];
 
-/** No number becomes a float, and no date an instant; instants as the API writes them. */
+/** No number becomes a float, and no date an instant; instants by ISO 8601, with the microseconds that a Date would lose. */
 function asText(type: number): (value: string) => string {
   if (type !== pg.types.builtins.TIMESTAMPTZ) return (value) => value;
-  return (value) => new Date(value.replace(' ', 'T').replace(/\+00$/, 'Z')).toISOString();
+  return (value) => value.replace(' ', 'T').replace(/\+00$/, 'Z');
 }
 
 export type Query = Readonly<{ text: string; values: readonly unknown[] }>;
@@ -40,17 +41,12 @@ export type Session = Readonly<{
 /**
  * Connects as what can only read the views of schema reporting. Which organizations these show is the login's: an operator's all,
  * an analyst's those that it was given.
- * @throws ReportError
+ * @throws ReportError, NoDatabaseError
  */
 export async function openSession(url: string): Promise<Session> {
-  const client = new pg.Client({
-    connectionString: url,
-    application_name: 'report',
+  const client = await operatorClient(url, {
+    application_name: 'business-runner report',
     types: { getTypeParser: asText } as pg.CustomTypesConfig,
-  });
-  client.on('error', () => {});
-  await client.connect().catch((error: Error) => {
-    throw new ReportError(`the database does not answer: ${error.message}`);
   });
   try {
     await client.query(`set role runner_analyst; set default_transaction_read_only = on; set timezone = 'UTC';
@@ -90,6 +86,7 @@ const organizationRow = z.object({
   slug: z.string(),
   name: z.string(),
   timezone: z.string(),
+  today: z.string(),
 });
 export type Organization = Readonly<{
   id: string;
@@ -111,16 +108,15 @@ export async function findOrganizations(
 ): Promise<readonly Organization[]> {
   const wanted = refs.map((ref) => ref.toLowerCase());
   const found = await session.rows({
-    // As the summaries do: days are those of UTC where this Postgres does not know the zone.
-    text: `select o.organization_id, o.slug, o.name, coalesce(z.name, 'UTC') as timezone, now() as now
-      from reporting.organizations o left join pg_timezone_names z on lower(z.name) = lower(o.timezone)
+    // Which day it is there the database says, as it says in the summaries which day it was.
+    text: `select o.organization_id, o.slug, o.name, o.timezone, (now() at time zone o.timezone)::date as today
+      from reporting.organizations o
       where cardinality($1::text[]) = 0 or o.organization_id::text = any ($1) or o.slug = any ($1)
       order by o.name, o.organization_id`,
     values: [wanted],
   });
   const organizations = found.map((row) => {
-    const { organization_id: id, slug, name, timezone } = organizationRow.parse(row);
-    const today = dayIn(timezone, new Date(row['now'] ?? ''));
+    const { organization_id: id, slug, name, timezone, today } = organizationRow.parse(row);
     return { id, slug, name, timezone, today, since: firstDay(since, today) };
   });
   const missing = wanted.find((ref) => !organizations.some(({ id, slug }) => id === ref || slug === ref));

@@ -20,25 +20,6 @@ export function parseSince(text: string): Since | undefined {
   return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text) ? { day: text } : undefined;
 }
 
-/** The date that clocks show at `now`; in UTC where the zone is unknown. */
-export function dayIn(timezone: string, now: Date): string {
-  const options = {
-    calendar: 'iso8601',
-    numberingSystem: 'latn',
-    year: 'numeric',
-    month: '2-digit',
-    day: '2-digit',
-  } as const;
-  try {
-    const parts = new Intl.DateTimeFormat('en', { ...options, timeZone: timezone }).formatToParts(now);
-    const of = (type: string) => parts.find((part) => part.type === type)?.value ?? '';
-    return `${of('year')}-${of('month')}-${of('day')}`;
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
-    return now.toISOString().slice(0, 10);
-  }
-}
-
 /** `days` after a date. Dates alone are counted, so no clock that is put back or forward gets in. */
 export function addDays(day: string, days: number): string {
   return new Date(Date.parse(`${day}T00:00:00Z`) + days * DAY_MS).toISOString().slice(0, 10);

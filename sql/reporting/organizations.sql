@@ -5,7 +5,8 @@ select
   o.slug || '' as slug,
   o.name,
   o.status,
-  o.config ->> 'timezone' as timezone,
+  -- As the summaries have it: one that this Postgres does not know would make queries fail.
+  app.timezone_or_utc(o.config ->> 'timezone') as timezone,
   (o.config #>> '{limits,maxConcurrentRuns}')::integer as max_concurrent_runs,
   o.onboarded_at,
   o.work_dispatch_stopped_at,
@@ -18,7 +19,8 @@ comment on column reporting.organizations.organization_id is 'The organization.'
 comment on column reporting.organizations.slug is 'Stable name in addresses.';
 comment on column reporting.organizations.name is 'Name.';
 comment on column reporting.organizations.status is 'onboarding, active or suspended.';
-comment on column reporting.organizations.timezone is 'IANA name of its time zone; days of the summaries are days there.';
+comment on column reporting.organizations.timezone is
+  'The zone whose days the summaries count; UTC where the database does not know the one that is set.';
 comment on column reporting.organizations.max_concurrent_runs is 'How many task runs it may have at once.';
 comment on column reporting.organizations.onboarded_at is 'When its onboarding was completed.';
 comment on column reporting.organizations.work_dispatch_stopped_at is

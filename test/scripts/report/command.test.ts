@@ -3,30 +3,20 @@ import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import t from 'tap';
-import { report } from '../../../scripts/report/command.ts';
 import { ReportError } from '../../../scripts/report/session.ts';
 import { width } from '../../../scripts/report/text.ts';
 import { createAnalyst, openReporting } from '../../support/analysts.ts';
 import { createPlace, createSecondProfile, type Place } from '../../support/fixtures.ts';
 import { inboxRow, runRow, setTimezone, taskRow } from '../../support/reporting_fixtures.ts';
+import { jsonLines, printed } from '../../support/reports.ts';
 
 // Each test starts processes, and a machine that is busy takes its time.
 t.setTimeout(180_000);
 
 const root = path.resolve(import.meta.dirname, '../../..');
 const sql = await openReporting(t);
-
-/** What the command prints on a screen of 100 columns without colours. */
-async function printed(url: string, ...argv: string[]): Promise<string> {
-  const stream = new PassThrough();
-  const out = text(stream);
-  await report(argv, () => url, { stream, columns: 100, style: (_, shown) => shown });
-  stream.end();
-  return out;
-}
 
 /** The message of what the command refuses. */
 async function refusal(url: string, ...argv: string[]): Promise<string> {
@@ -47,12 +37,6 @@ async function run(settings: NodeJS.ProcessEnv, ...argv: string[]): Promise<Said
   const [out, err, [status]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')]);
   return { status, out, err };
 }
-
-const jsonLines = (out: string) =>
-  out
-    .split('\n')
-    .filter(Boolean)
-    .map((line) => JSON.parse(line) as Record<string, unknown>);
 
 async function named(place: Place, name: string, profileName = 'Profile'): Promise<void> {
   const { organizationId, profileId } = place;
@@ -297,7 +281,7 @@ t.test('as a process it says in one line what is wrong, and ends with a status o
     run({ DATA_DIR: folder }, 'cost'),
     run({ DATABASE_URL: sql.url }, 'waiting', '--format', 'csv'),
   ]);
-  test.match(usage, { status: 2, out: '', err: /^the report is one of [^\n]+\(npm run report -- --help\)\n$/ });
+  test.match(usage, { status: 64, out: '', err: /^the report is one of [^\n]+\(npm run report -- --help\)\n$/ });
   test.match(help, { status: 0, out: /^npm run report -- REPORT/, err: '' });
   test.match(setting, { status: 78, out: '', err: /^DATABASE_URL: [^\n]+\n$/ });
   test.match(away, { status: 1, out: '', err: /^the database does not answer: [^\n]*ECONNREFUSED[^\n]*\n$/ });
