@@ -9,21 +9,21 @@ export const cost: Report = {
   rows: (organization) =>
     query(`select * ${VIEW} order by known_cost_minor_units desc, created_at, initiative_id`, organization),
   async sections({ session, organization, currency }) {
-    // One inside another is counted in it.
+    // One inside another is counted in it. The sums are of all, also of those that are not shown.
     const rows = await session.rows(
       query(
         `select identifier, title, status, tasks, tasks_completed, runs, runs_with_unknown_cost, known_cost_minor_units,
-          input_tokens + output_tokens as tokens, run_seconds
-        ${VIEW} and depth = 0 order by known_cost_minor_units desc, created_at, initiative_id`,
+          input_tokens + output_tokens as tokens, run_seconds, count(*) over () as all_initiatives,
+          sum(runs) over () as all_runs, sum(runs_with_unknown_cost) over () as all_unknown,
+          sum(known_cost_minor_units) over () as all_known, sum(input_tokens + output_tokens) over () as all_tokens,
+          sum(run_seconds) over () as all_seconds
+        ${VIEW} and depth = 0 order by known_cost_minor_units desc, created_at, initiative_id limit ${SHOWN}`,
         organization,
       ),
     );
-    if (rows.length === 0) return [];
-    const known = rows.reduce((sum, row) => sum + units(row, 'known_cost_minor_units'), 0n);
-    const runs = rows.reduce((sum, row) => sum + count(row, 'runs'), 0);
-    const unknownRuns = rows.reduce((sum, row) => sum + count(row, 'runs_with_unknown_cost'), 0);
-    const total = rows.reduce((sum, row) => sum + count(row, 'run_seconds'), 0);
-    const tokens = rows.reduce((sum, row) => sum + units(row, 'tokens'), 0n);
+    const [all] = rows;
+    if (all === undefined) return [];
+    const [runs, unknownRuns] = [count(all, 'all_runs'), count(all, 'all_unknown')];
     return [
       {
         table: {
@@ -38,36 +38,34 @@ export const cost: Report = {
             { title: costTitle(currency), align: 'right' },
           ],
           rows: [
-            ...rows
-              .slice(0, SHOWN)
-              .map((row) => [
-                text(row, 'identifier'),
-                text(row, 'title'),
-                text(row, 'status'),
-                `${count(row, 'tasks_completed')} of ${count(row, 'tasks')}`,
-                text(row, 'runs'),
-                duration(count(row, 'run_seconds')),
-                text(row, 'tokens'),
-                costOf(
-                  { known: units(row, 'known_cost_minor_units'), unknownRuns: count(row, 'runs_with_unknown_cost') },
-                  count(row, 'runs'),
-                  currency,
-                ),
-              ]),
+            ...rows.map((row) => [
+              text(row, 'identifier'),
+              text(row, 'title'),
+              text(row, 'status'),
+              `${count(row, 'tasks_completed')} of ${count(row, 'tasks')}`,
+              text(row, 'runs'),
+              duration(count(row, 'run_seconds')),
+              text(row, 'tokens'),
+              costOf(
+                { known: units(row, 'known_cost_minor_units'), unknownRuns: count(row, 'runs_with_unknown_cost') },
+                count(row, 'runs'),
+                currency,
+              ),
+            ]),
             [
               'all',
               '',
               '',
               '',
               String(runs),
-              duration(total),
-              String(tokens),
-              costOf({ known, unknownRuns }, runs, currency),
+              duration(count(all, 'all_seconds')),
+              text(all, 'all_tokens'),
+              costOf({ known: units(all, 'all_known'), unknownRuns }, runs, currency),
             ],
           ],
         },
         notes: [
-          ...leftOut(rows.length, 'initiatives'),
+          ...leftOut(count(all, 'all_initiatives'), 'initiatives'),
           'with all that is below them, and all that they have cost since they were made',
           ...(unknownRuns > 0 ? [`≥ and unknown: the cost of ${unknownRuns} of ${runs} runs was not reported`] : []),
         ],

@@ -1,7 +1,7 @@
 import type { Organization, Query, Session } from '../session.ts';
 import type { Table } from '../table.ts';
 
-export type Section = Readonly<{ title?: string; table: Table; notes?: readonly string[] }>;
+export type Section = Readonly<{ table: Table; notes?: readonly string[] }>;
 
 export type Asked = Readonly<{ session: Session; organization: Organization; currency: string | undefined }>;
 

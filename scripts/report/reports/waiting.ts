@@ -5,9 +5,10 @@ import { query, type Report, summaryRows } from './report.ts';
 /** Over the whole time, from the items themselves: medians of days do not add up. */
 const BY_PURPOSE = `
   select kind, purpose, blocking, count(*) as items, count(*) filter (where status = 'open') as open,
-    count(*) filter (where responded_at is not null) as answered,
-    percentile_cont(0.5) within group (order by wait_seconds) filter (where responded_at is not null) as median_seconds,
-    max(wait_seconds) filter (where responded_at is not null) as longest_seconds,
+    count(*) filter (where status in ('responded', 'acknowledged')) as answered,
+    percentile_cont(0.5) within group (order by wait_seconds) filter (where status in ('responded', 'acknowledged'))
+      as median_seconds,
+    max(wait_seconds) filter (where status in ('responded', 'acknowledged')) as longest_seconds,
     extract(epoch from now() - min(created_at) filter (where status = 'open')) as oldest_open_seconds,
     sum(wait_seconds) as all_seconds
   from reporting.inbox_items
