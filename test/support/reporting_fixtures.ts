@@ -8,7 +8,7 @@ type Row = Readonly<Record<string, unknown>>;
  * A row as it is, at a time of the test's choosing. Transitions take the time from the clock, and summaries are about time:
  * triggers and foreign keys are off, constraints hold.
  */
-async function insert(sql: Sql, table: string, row: Row): Promise<void> {
+export async function insertRow(sql: Sql, table: string, row: Row): Promise<void> {
   const client = await sql.owner.connect();
   try {
     await client.query('begin; set local session_replication_role = replica');
@@ -35,7 +35,7 @@ export async function taskRow(sql: Sql, place: Place, fields: Row = {}): Promise
   number += 1;
   const kind = fields['kind'] ?? 'task';
   const at = fields['completed_at'] ?? '2026-01-01T00:00:00Z';
-  await insert(sql, 'tasks', {
+  await insertRow(sql, 'tasks', {
     organization_id: place.organizationId,
     id,
     identifier_scope: kind === 'task' ? 'T' : 'I',
@@ -83,7 +83,7 @@ export async function runRow(sql: Sql, place: Place, fields: Row = {}, waited = 
     kind: 'task',
     task_id: taskId,
   };
-  await insert(sql, 'run_requests', {
+  await insertRow(sql, 'run_requests', {
     ...common,
     id: requestId,
     mode: 'execute',
@@ -97,7 +97,7 @@ export async function runRow(sql: Sql, place: Place, fields: Row = {}, waited = 
     finished_at: startedAt,
     created_at: madeAt,
   });
-  await insert(sql, 'runs', {
+  await insertRow(sql, 'runs', {
     ...common,
     id,
     run_request_id: requestId,
@@ -126,7 +126,7 @@ export async function runRow(sql: Sql, place: Place, fields: Row = {}, waited = 
 
 /** An open question. */
 export async function inboxRow(sql: Sql, place: Place, fields: Row): Promise<void> {
-  await insert(sql, 'human_inbox_items', {
+  await insertRow(sql, 'human_inbox_items', {
     organization_id: place.organizationId,
     id: randomUUID(),
     kind: 'question',
