@@ -1,0 +1,153 @@
+import { randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { chatAttachmentKey, runOutputKey } from '../../engine/storage/index.ts';
+import { sqlOf } from './api_fixtures.ts';
+import type { TestApp } from './app.ts';
+import {
+  claimTurn,
+  createChat,
+  exchange,
+  putAttachment,
+  send as say,
+  startedTurn,
+  startTurn,
+  text,
+} from './chat_fixtures.ts';
+import { publishDocuments, storeSource } from './context_files.ts';
+import {
+  claimNext,
+  completeRun,
+  createPlace,
+  createSecondProfile,
+  createTask,
+  failRun,
+  type Place,
+  recordOutput,
+  runNew,
+} from './fixtures.ts';
+import { createItem } from './inbox_fixtures.ts';
+import { type Onboarding, onboardingIn } from './onboarding_fixtures.ts';
+import type { Operation } from './openapi.ts';
+import { createSchedule } from './schedule_fixtures.ts';
+import { type Sql, transition } from './transitions.ts';
+
+/** What exists, under the names that generated requests carry in its place. */
+export type World = Readonly<Record<string, string>>;
+
+export const ofOnboarding = ({ path }: Operation) => /^\/organization(s\/\{organizationId\}\/|-)onboarding/.test(path);
+
+/** An onboarding in the state that the operation needs, with an answer under way in its chat where an agent calls. */
+async function makeOnboarding(app: TestApp, { operationId }: Operation): Promise<World> {
+  const sql = sqlOf(app);
+  const state = { retryOnboardingResearch: 'research_failed', completeOnboarding: 'review' }[operationId];
+  const onboarding = await onboardingIn(
+    sql,
+    state ?? (/Source$|^research/.test(operationId) ? 'review' : 'collecting'),
+  );
+  const { rows } = await sql.owner.query<{ storage_key: string }>(
+    'select storage_key from app.context_sources where organization_id = $1',
+    [onboarding.organization_id],
+  );
+  // A completion verifies the bytes of each source.
+  for (const { storage_key: key } of rows) await app.services.storage.put(key, Readable.from([Buffer.from('plan')]));
+  return {
+    organizationId: onboarding.organization_id,
+    sourceId: onboarding.sources[0]?.id ?? randomUUID(),
+    reviewSha256: onboarding.review?.sha256 ?? '',
+    freshId: randomUUID(),
+    ...(operationId === 'researchOnboarding' ? { capability: await onboardingCapability(sql, onboarding) } : {}),
+  };
+}
+
+/** The execution token of the turn that answers in the onboarding chat. */
+async function onboardingCapability(sql: Sql, onboarding: Onboarding): Promise<string> {
+  const place = { organizationId: onboarding.organization_id, profileId: '', profileKey: 'chat' };
+  await say(sql.api, place, String(onboarding.chat_id));
+  return (await startTurn(sql.api, await claimTurn(sql, place))).executionToken;
+}
+
+/**
+ * What a call of the operation may act on: an organization with a run of a profile of this kind that holds its lease, a
+ * claim, a failed task, an initiative, and files of each sort; or an onboarding.
+ */
+export async function makeWorld(app: TestApp, operation: Operation, kind = 'department'): Promise<World> {
+  if (/\/onboarding\b/.test(operation.path)) return makeOnboarding(app, operation);
+  const sql = sqlOf(app);
+  const place = await createPlace(sql, { key: 'growth', kind, maxConcurrentRuns: 9 });
+  const failed = await runNew(sql, place);
+  await failRun(sql.api, failed);
+  const done = await runNew(sql, place);
+  const key = runOutputKey(place.organizationId, done.runId);
+  await app.services.storage.put(key, Readable.from([Buffer.from('abc')]));
+  await recordOutput(sql.api, done, 'a.txt', key, 'abc');
+  const documentKey = runOutputKey(place.organizationId, done.runId);
+  await app.services.storage.put(documentKey, Readable.from([Buffer.from('{"entries":[]}')]));
+  await recordOutput(sql.api, done, 'document.json', documentKey, '{"entries":[]}');
+  await completeRun(sql.api, done, { result: { kind: 'completed', summary: 's', artifacts: [{ path: 'a.txt' }] } });
+  const initiative = await createTask(sql, place, { kind: 'initiative' });
+  const run = await runNew(sql, place, { spec: { inputs: [{ kind: 'inline', path: 'a.txt', text: 'abc' }] } });
+  await recordOutput(sql.api, run, 'a.txt');
+  const claimed = await createTask(sql, place);
+  const claim = await claimNext(sql, place);
+  const ready = await createTask(sql, place);
+  const question = await createItem(sql.api, place, ready.id);
+  const notice = await createItem(sql.api, place, claimed.id, { kind: 'notification' });
+  const schedule = await createSchedule(sql, place);
+  await transition(sql.api, 'organization_member_put', {
+    p_organization_id: place.organizationId,
+    p_subject: 'anna',
+    p_role: 'viewer',
+  });
+  return {
+    organizationId: place.organizationId,
+    profileId: place.profileId,
+    failedId: failed.taskId,
+    doneId: done.taskId,
+    doneRunId: done.runId,
+    initiativeId: initiative.id,
+    runningId: run.taskId,
+    runId: run.runId,
+    runLease: run.leaseToken,
+    capability: run.executionToken,
+    claimedId: claimed.id,
+    requestId: claim.runRequestId,
+    claimLease: claim.leaseToken,
+    readyId: ready.id,
+    questionId: question.id,
+    noticeId: notice.id,
+    scheduleKey: schedule.key,
+    ...(await makeChats(app, sql, place)),
+    ...(await makeContext(app, sql, place)),
+    freshId: randomUUID(),
+  };
+}
+
+/** A chat that waits for a message, one whose answer waits for a runtime, one that is being answered; an attachment. */
+async function makeChats(app: TestApp, sql: Sql, place: Place): Promise<World> {
+  await createSecondProfile(sql, place, { kind: 'chat', key: 'talk' });
+  const chat = await createChat(sql, place);
+  const answer = await exchange(sql, place, chat.id, [text('Yes')]);
+  const attachmentId = randomUUID();
+  const key = chatAttachmentKey(place.organizationId, chat.id);
+  await putAttachment(sql.api, place, chat.id, { id: attachmentId, bytes: 'abc', storageKey: key });
+  await app.services.storage.put(key, Readable.from([Buffer.from('abc')]));
+  const turn = await startedTurn(sql, place);
+  await putAttachment(sql.api, place, turn.chatId, { id: attachmentId, bytes: 'abc', storageKey: key });
+  const waiting = await createChat(sql, place);
+  const { assistantMessage } = await say(sql.api, place, waiting.id);
+  return {
+    chatId: chat.id,
+    messageId: answer.id,
+    attachmentId,
+    turnRunId: turn.runId,
+    turnLease: turn.leaseToken,
+    waitingChatId: waiting.id,
+    waitingMessageId: assistantMessage.id,
+  };
+}
+
+/** A published document, and a source. */
+async function makeContext(app: TestApp, sql: Sql, place: Place): Promise<World> {
+  await publishDocuments(sql, app.services.storage, place, { 'a.txt': {} });
+  return { sourceId: (await storeSource(sql, app.services.storage, place, 'abc')).id };
+}
