@@ -74,13 +74,16 @@ async function list(client: pg.Client): Promise<string> {
   if (analysts.length === 0) return 'there are no analysts';
   const lines = analysts.map(({ login, all, organizations, gone }) => {
     const reads = all ? 'every organization' : organizations.map(({ slug }) => slug).join(', ') || 'nothing any more';
-    return `${login.padEnd(24)} ${reads}${gone ? ' (the login is gone: npm run analyst -- remove it)' : ''}`;
+    return `${login.padEnd(24)} ${reads}${gone ? ' (its login is gone: npm run analyst -- remove it)' : ''}`;
   });
   return lines.join('\n');
 }
 
 async function remove(client: pg.Client, name: string): Promise<string> {
   const ended = await removeAnalyst(client, name);
+  if (ended === undefined) {
+    return `took from ${name} what an earlier login of the name was given; the login that has it now is another one, and stays`;
+  }
   return `removed ${name}${ended > 0 ? `, ended ${ended} of its sessions` : ''}`;
 }
 

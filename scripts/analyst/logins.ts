@@ -31,6 +31,8 @@ const listAnswer = z.array(
     login: z.string(),
     all: z.boolean(),
     createdAt: z.string(),
+    /** There is no such login any more, or another one that has the name now and reads nothing of this. */
+    gone: z.boolean(),
     organizations: z.array(z.object({ id: z.string(), slug: z.string() })),
   }),
 );
@@ -175,17 +177,10 @@ export async function addAnalyst(
   });
 }
 
-export async function listAnalysts(
-  client: pg.Client,
-): Promise<readonly (Analyst & { login: string; gone: boolean })[]> {
-  const analysts = await transaction(client, async () =>
+export function listAnalysts(client: pg.Client): Promise<readonly Analyst[]> {
+  return transaction(client, async () =>
     listAnswer.parse(await asOperator(client, 'select app.analysts_list() as answer', [])),
   );
-  const { rows } = await client.query<{ name: string }>(
-    'select rolname as name from pg_roles where rolname = any ($1)',
-    [analysts.map(({ login }) => login)],
-  );
-  return analysts.map((analyst) => ({ ...analyst, gone: !rows.some(({ name }) => name === analyst.login) }));
 }
 
 /** Ends every session of the login, in whatever database. It cannot make new ones: that was taken from it before. */
@@ -202,27 +197,31 @@ async function endSessions(client: pg.Client, name: string): Promise<number> {
   }
 }
 
+const revokeAnswer = z.object({ revoked: z.boolean(), current: z.boolean() });
+
+/** What an earlier login of the name had been given. */
+const isLeftover = ({ revoked, current }: z.output<typeof revokeAnswer>) => revoked && !current;
+
 /**
  * Takes everything from an analyst, ends its sessions and drops the login. Sent again after it was cut off, it goes on.
- * @returns how many sessions were ended
+ * @returns how many sessions were ended; undefined where it was an earlier login of the name that had been given something: that is
+ * taken, and the one that has the name now stays
  * @throws AnalystError when there is no such analyst
  */
-export async function removeAnalyst(client: pg.Client, name: string): Promise<number> {
+export async function removeAnalyst(client: pg.Client, name: string): Promise<number | undefined> {
   checkName(name);
   const state = await stateOf(client, name);
-  const { rows } = await client.query<{ superuser: boolean; member: boolean }>(
+  const { rows } = await client.query<{ superuser: boolean }>(
     `select rolsuper as superuser from pg_roles where rolname = current_user`,
   );
   const known = await transaction(client, async () => {
-    const answer = await asOperator(client, 'select app.analyst_revoke($1) as answer', [name]);
+    const answer = revokeAnswer.parse(await asOperator(client, 'select app.analyst_revoke($1) as answer', [name]));
     // From here on nobody comes in, and who is in sees nothing.
-    if (state === 'analyst') await client.query(`alter role ${id(name)} connection limit 0`);
-    return z.object({ revoked: z.boolean() }).parse(answer).revoked;
+    if (state === 'analyst' && !isLeftover(answer)) await client.query(`alter role ${id(name)} connection limit 0`);
+    return answer;
   });
-  if (state !== 'analyst') {
-    if (known) return 0;
-    throw new AnalystError(`there is no analyst ${name}`);
-  }
+  if (isLeftover(known) || (known.revoked && state !== 'analyst')) return state === 'missing' ? 0 : undefined;
+  if (state !== 'analyst') throw new AnalystError(`there is no analyst ${name}`);
   // Only its own role and superusers may end its sessions and drop what it was given.
   if (!rows[0]?.superuser) await client.query(`grant ${id(name)} to current_user`);
   await client.query(`set role ${rows[0]?.superuser ? 'none' : id(name)}`);

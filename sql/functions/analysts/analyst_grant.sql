@@ -1,5 +1,6 @@
 -- Lets the login of an analyst read organizations, besides those that it reads already; p_all: every one, also those to come.
--- p_fresh: the login has just been made, and what an earlier one of its name was given does not hold.
+-- p_fresh: the login has just been made, and what an earlier one of its name was given does not hold. Nor does it where the
+-- login was made anew elsewhere, as its number tells.
 -- Called by operators alone (npm run analyst), in the transaction that makes the login. Locks: its row of analysts.
 -- Codes: 404 organization_not_found (nothing is given).
 create or replace function app.analyst_grant(p_login text, p_organization_ids uuid[], p_all boolean, p_fresh boolean)
@@ -8,14 +9,13 @@ create or replace function app.analyst_grant(p_login text, p_organization_ids uu
   set search_path = pg_catalog, pg_temp
 as $$
 declare
+  v_oid constant oid := coalesce(to_regrole(quote_ident(p_login))::oid, 0);
   v_unknown uuid;
 begin
-  if p_fresh then
-    delete from app.analyst_grants where login = p_login;
-    delete from app.analysts where login = p_login;
-  end if;
+  delete from app.analyst_grants where login = p_login and (p_fresh or login_oid <> v_oid);
+  delete from app.analysts where login = p_login and (p_fresh or login_oid <> v_oid);
   -- A grant to the same login that runs at this moment is waited for.
-  insert into app.analysts (login, all_organizations) values (p_login, p_all)
+  insert into app.analysts (login, login_oid, all_organizations) values (p_login, v_oid, p_all)
     on conflict (login) do update set all_organizations = analysts.all_organizations or excluded.all_organizations;
   select i.id into v_unknown
     from unnest(p_organization_ids) i(id)
@@ -23,8 +23,8 @@ begin
   if found then
     perform app.fail(404, 'organization_not_found', format('There is no organization %s', v_unknown));
   end if;
-  insert into app.analyst_grants (organization_id, login)
-    select distinct i.id, p_login from unnest(p_organization_ids) i(id)
+  insert into app.analyst_grants (organization_id, login, login_oid)
+    select distinct i.id, p_login, v_oid from unnest(p_organization_ids) i(id)
     on conflict do nothing;
   return jsonb_build_object('login', p_login,
     'all', (select all_organizations from app.analysts where login = p_login),

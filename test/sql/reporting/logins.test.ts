@@ -150,6 +150,39 @@ t.test('a login that somebody dropped by hand passes nothing on to the next one 
   test.same(await seen(loginUrl(sql.url, name, added.password ?? '')), [beta.organizationId]);
 });
 
+t.test('what another database of the server removed is nobody’s, whoever gets its name', async (test) => {
+  const elsewhere = await openReporting(test);
+  const [old, later] = [await createPlace(elsewhere), await createPlace(elsewhere)];
+  const name = analystName();
+  const add = (url: string, ...organizationIds: string[]) =>
+    connected(url, (client) => addAnalyst(client, name, { all: false, organizationIds }, () => {}));
+  const remove = (url: string) => connected(url, (client) => removeAnalyst(client, name));
+  const listed = async () =>
+    (await connected(elsewhere.url, listAnalysts)).find(({ login }) => login === name)?.gone ?? 'not there';
+  const { password: first = '' } = await add(sql.url, acme.organizationId);
+  await add(elsewhere.url, old.organizationId);
+  test.same(await seen(loginUrl(elsewhere.url, name, first)), [old.organizationId]);
+  test.equal(await listed(), false);
+  await remove(sql.url);
+  test.equal(await listed(), true);
+
+  const { password = '' } = await add(sql.url, acme.organizationId);
+  test.teardown(() => remove(sql.url));
+  const url = loginUrl(elsewhere.url, name, password);
+  test.same(await seen(url), [], 'the next one reads nothing of it');
+  test.equal(await listed(), true);
+  test.equal(await remove(elsewhere.url), undefined);
+  test.equal(await listed(), 'not there');
+  test.same(await seen(loginUrl(sql.url, name, password)), [acme.organizationId], 'and is not removed with it');
+
+  await add(elsewhere.url, old.organizationId);
+  await remove(sql.url);
+  const { password: third = '' } = await add(sql.url, acme.organizationId);
+  const { granted } = await add(elsewhere.url, later.organizationId);
+  test.same(granted.organizationIds, [later.organizationId], 'nor is what it is given there added to that');
+  test.same(await seen(loginUrl(elsewhere.url, name, third)), [later.organizationId]);
+});
+
 t.test('names of roles that are no analysts, and what is no name, are refused and change nothing', async (test) => {
   const add = (name: string) =>
     connected(sql.url, (client) => addAnalyst(client, name, { all: true, organizationIds: [] }, () => {}));
