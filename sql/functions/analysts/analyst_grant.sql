@@ -9,7 +9,7 @@ create or replace function app.analyst_grant(p_login text, p_organization_ids uu
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_oid constant oid := coalesce(to_regrole(quote_ident(p_login))::oid, 0);
+  v_oid constant bigint := coalesce(to_regrole(quote_ident(p_login))::oid::bigint, 0);
   v_unknown uuid;
 begin
   delete from app.analyst_grants where login = p_login and (p_fresh or login_oid <> v_oid);

@@ -7,12 +7,12 @@ create or replace function app.analyst_revoke(p_login text)
   set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_oid oid;
+  v_oid bigint;
 begin
   delete from app.analyst_grants where login = p_login;
   delete from app.analysts where login = p_login returning login_oid into v_oid;
   return jsonb_build_object('login', p_login, 'revoked', found,
-    'current', found and v_oid is not distinct from to_regrole(quote_ident(p_login))::oid);
+    'current', found and v_oid is not distinct from to_regrole(quote_ident(p_login))::oid::bigint);
 end
 $$;
 

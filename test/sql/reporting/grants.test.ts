@@ -222,6 +222,6 @@ t.test('every policy of the views asks first whose a row is, by what costs nothi
   for (const { table, shows } of rows) {
     const key = table === 'organizations' ? 'id' : 'organization_id';
     test.match(shows, new RegExp(`^\\(app\\.report_shows\\(${key}, `), table);
-    test.match(shows, /login_oid = \(to_regrole\(quote_ident\(\(?SESSION_USER\)?/i, table);
+    test.match(shows, /login_oid = \(+to_regrole\(quote_ident\(\(?SESSION_USER\)?/i, table);
   }
 });
