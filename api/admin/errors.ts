@@ -51,11 +51,10 @@ export function shownError(
 ): ShownError {
   const { problem, unforeseen } = problemOf(error);
   if (unforeseen) report(error.originalError ?? error, problem.status);
+  // What several issues are about is for the whole of them to say.
+  const [issue, ...others] = (problem.code === 'validation_failed' && problem.issues) || [];
   return {
-    message:
-      problem.message === 'The request is not valid.'
-        ? (problem.issues?.[0]?.message ?? problem.message)
-        : problem.message,
+    message: issue && others.length === 0 ? issue.message : problem.message,
     ...(error.locations ? { locations: error.locations } : {}),
     ...(error.path ? { path: error.path } : {}),
     extensions: {

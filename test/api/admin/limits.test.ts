@@ -144,6 +144,15 @@ t.test('what is wrong with a request is said by code, with the id of the request
   }
 });
 
+t.test('the message is that of the only issue, or of all of them together', async (test) => {
+  const message = async (text: string) => (await admin.refused(text)).errors[0]?.message;
+  test.equal(await message('{ tasks(first: 101) { nodes { id } } }'), 'gives at most 100 rows');
+  test.equal(
+    await message('{ tasks(first: 101) { nodes { id } } chats(first: 101) { nodes { id } } }'),
+    'The query is beyond its limits.',
+  );
+});
+
 t.test('a statement that takes too long ends, and says so', async (test) => {
   const holder = new pg.Client({ connectionString: app.database.url });
   await holder.connect();
