@@ -32,7 +32,7 @@ export function adminEndpoints(): readonly Endpoint[] {
       body: requestBody,
       response: { stream: true, mediaType: 'application/json', description: 'The answer of GraphQL: data, errors.' },
       example: { body: { query: '{ organizations(first: 10) { nodes { id name status } } }' } },
-      async handler({ services, caller, headers, body, req, res, log }) {
+      async handler({ services, caller, headers, body, req, res, log, signal }) {
         const { requestId } = requestState(req);
         const organizationId = headers['x-organization-id']?.toLowerCase() ?? null;
         const { status, body: answer } = await services.admin.run(
@@ -42,6 +42,7 @@ export function adminEndpoints(): readonly Endpoint[] {
             if (code === 503) logThrottled(log, throttle, 'a dependency is unavailable', error);
             else log.error({ err: error }, 'a request of the administration failed');
           },
+          signal,
         );
         res.status(status).set('Cache-Control', 'no-store').type('json').end(JSON.stringify(answer));
       },

@@ -12,30 +12,38 @@ import { adminTransitions } from './transitions.ts';
 export type Admin = Readonly<{
   /**
    * Answers one GraphQL request. The first one builds the schema, those that come meanwhile wait for the same build, and
-   * one that failed is tried again by the next. `report` is called for what nobody foresaw.
+   * one that failed is tried again by the next. `report` is called for what nobody foresaw; once `gone` is
+   * aborted, nothing more is begun.
    */
-  run(request: GraphqlRequest, caller: AdminContext, report: Report): Promise<GraphqlAnswer>;
+  run(request: GraphqlRequest, caller: AdminContext, report: Report, gone?: AbortSignal): Promise<GraphqlAnswer>;
   close(): Promise<void>;
 }>;
 
 export type Report = (error: unknown, status: number) => void;
 
-/** How long a statement of a query may take. */
+/** How long a statement may take, one of a decision as well. */
 export const STATEMENT_TIMEOUT_MS = 5_000;
+const REQUEST_TIMEOUT_MS = 30_000;
 
 const ROLE = { role: 'runner_admin', applicationName: 'business-runner admin' } as const;
 // A page is read faster by one than by several that have to be started; and what runs goes before who looks at it.
 const READER = { default_transaction_read_only: 'on', max_parallel_workers_per_gather: '0' } as const;
 const WRITERS = 2;
 const MAX_WAITING = 64;
-const ANSWER_TIMEOUT_MS = 40_000;
+const ANSWER_TIMEOUT_MS = 10_000;
 
-type AdminOptions = Readonly<{ config: Config; url: string; notifier: Notifier; log: Logger }>;
+type AdminOptions = Readonly<{
+  config: Config;
+  url: string;
+  notifier: Notifier;
+  log: Logger;
+  requestTimeoutMs?: number;
+}>;
 
-export function openAdmin({ config, url, notifier, log }: AdminOptions): Admin {
+export function openAdmin({ config, url, notifier, log, requestTimeoutMs = REQUEST_TIMEOUT_MS }: AdminOptions): Admin {
   const throttle = createThrottle();
   const db = openDatabase({
-    open: () => openPool(url, { ...ROLE, size: WRITERS }),
+    open: () => openPool(url, { ...ROLE, size: WRITERS, statementTimeoutMs: STATEMENT_TIMEOUT_MS }),
     size: WRITERS,
     maxWaiting: MAX_WAITING,
     answerTimeoutMs: ANSWER_TIMEOUT_MS,
@@ -49,9 +57,8 @@ export function openAdmin({ config, url, notifier, log }: AdminOptions): Admin {
     loadGraphileForProduction();
     // Loaded here, since it takes a second and most processes never need it.
     const { createRunner } = await import('./run.ts');
-    return createRunner(readUrl, transitions, (error) =>
-      logThrottled(log, throttle, 'a connection of the administration is lost', error),
-    );
+    const onError = (error: Error) => logThrottled(log, throttle, 'a connection of the administration is lost', error);
+    return createRunner({ url: readUrl, transitions, requestTimeoutMs, onError });
   }
 
   function runner(): Promise<Runner> {
@@ -66,7 +73,7 @@ export function openAdmin({ config, url, notifier, log }: AdminOptions): Admin {
   }
 
   return {
-    run: async (request, caller, report) => (await runner()).run(request, caller, report),
+    run: async (request, caller, report, gone) => (await runner()).run(request, caller, report, gone),
     async close() {
       closed = true;
       const built = await building?.catch(() => undefined);

@@ -1,12 +1,15 @@
 import { type DocumentNode, GraphQLError, getOperationAST, parse, specifiedRules, validate } from 'graphql';
+import { DatabaseUnavailableError } from '../../engine/db/database.ts';
+import { createPermits, NoPermitError } from '../../engine/db/permits.ts';
 import { Problem } from '../../engine/db/problem.ts';
-import { invalid } from '../http/errors.ts';
+import { invalid, serviceUnavailable } from '../http/errors.ts';
 import type { AdminContext } from './context.ts';
 import { type ShownError, shownError } from './errors.ts';
 import type { Report } from './instance.ts';
 import { type Kept, kept } from './kept.ts';
 import { isNestedTooDeep, limited, MAX_QUERY_LENGTH, MAX_TOKENS } from './limits.ts';
-import { buildAdminSchema } from './schema/build.ts';
+import { buildAdminSchema, CONNECTIONS } from './schema/build.ts';
+import { isLonger, MAX_BYTES, tooLarge } from './schema/reading.ts';
 import type { AdminTransitions } from './transitions.ts';
 
 export type GraphqlRequest = Readonly<{
@@ -22,7 +25,11 @@ export type GraphqlAnswer = Readonly<{
 }>;
 
 export type Runner = Readonly<{
-  run(request: GraphqlRequest, caller: AdminContext, report: Report): Promise<GraphqlAnswer>;
+  /**
+   * Once `gone` is aborted, nothing more is begun.
+   * @throws Problem 503 when it takes longer than a request may, DatabaseUnavailableError when too many wait
+   */
+  run(request: GraphqlRequest, caller: AdminContext, report: Report, gone?: AbortSignal): Promise<GraphqlAnswer>;
   close(): Promise<void>;
 }>;
 
@@ -30,6 +37,10 @@ const MAX_ERRORS = 20;
 /** Queries that are kept parsed and checked, so that one which is sent again is not planned again. */
 const KEPT_QUERIES = 100;
 const KEPT_PAGES = 4;
+
+/** Requests that may wait for their turn, and how long; further ones fail at once. */
+const MAX_WAITING = 64;
+const WAIT_TIMEOUT_MS = 10_000;
 
 type Checked = Readonly<{ document: DocumentNode; pages: Kept<DocumentNode> }>;
 
@@ -48,11 +59,56 @@ function asGraphQLError(error: unknown): GraphQLError {
   return new GraphQLError(original.message, { originalError: original });
 }
 
-export async function createRunner(
-  url: string,
-  transitions: AdminTransitions,
-  onError: (error: Error) => void,
-): Promise<Runner> {
+/** A signal that aborts when the client is gone or the time is over, and the promise that fails with it. */
+function lifetime(milliseconds: number, gone: AbortSignal | undefined) {
+  const controller = new AbortController();
+  const ended = Promise.withResolvers<never>();
+  // Nobody may be waiting any more.
+  ended.promise.catch(() => undefined);
+  function end(message: string) {
+    const reason = serviceUnavailable(message);
+    controller.abort(reason);
+    ended.reject(reason);
+  }
+  const leave = () => end('The client has left.');
+  const timer = setTimeout(
+    () => end(`The request took longer than ${milliseconds / 1000} seconds. Ask for less at once.`),
+    milliseconds,
+  );
+  if (gone?.aborted) leave();
+  gone?.addEventListener('abort', leave, { once: true });
+  return {
+    signal: controller.signal,
+    ended: ended.promise,
+    close() {
+      clearTimeout(timer);
+      gone?.removeEventListener('abort', leave);
+    },
+  };
+}
+
+/** None begins once the request is over; one that has begun is carried out. */
+function until(signal: AbortSignal, transitions: AdminTransitions): AdminTransitions {
+  const guarded = Object.entries(transitions).map(([name, decide]): [string, typeof decide] => [
+    name,
+    async (args, caller) => {
+      signal.throwIfAborted();
+      return decide(args, caller);
+    },
+  ]);
+  return Object.fromEntries(guarded) as AdminTransitions;
+}
+
+type RunnerOptions = Readonly<{
+  url: string;
+  transitions: AdminTransitions;
+  /** From its arrival to its answer. */
+  requestTimeoutMs: number;
+  onError: (error: Error) => void;
+}>;
+
+export async function createRunner({ url, transitions, requestTimeoutMs, onError }: RunnerOptions): Promise<Runner> {
+  const permits = createPermits({ count: CONNECTIONS, maxWaiting: MAX_WAITING, waitTimeoutMs: WAIT_TIMEOUT_MS });
   const { schema, execute, close } = await buildAdminSchema(url, onError);
 
   const checked = kept<Checked>(KEPT_QUERIES);
@@ -67,7 +123,7 @@ export async function createRunner(
 
   /** The operation as it is executed. @throws as `check` */
   function admitted({ query, operationName, variables }: GraphqlRequest, caller: AdminContext): DocumentNode {
-    const { document, pages } = checked.get(`${operationName ?? ''} ${query}`, () => check(query));
+    const { document, pages } = checked.get(JSON.stringify([operationName, query]), () => check(query));
     const operation = getOperationAST(document, operationName);
     if (!operation) {
       throw new Problem(400, 'validation_failed', 'The query has no such operation, or several: send operationName.');
@@ -77,23 +133,56 @@ export async function createRunner(
     return limited(schema, document, operation, { variables, organizationId: caller.organizationId }, pages);
   }
 
-  async function run(request: GraphqlRequest, caller: AdminContext, report: Report): Promise<GraphqlAnswer> {
+  async function turn(): Promise<() => void> {
+    try {
+      return await permits.take();
+    } catch (error) {
+      if (error instanceof NoPermitError) throw new DatabaseUnavailableError(`for its turn ${error.message}`);
+      throw error;
+    }
+  }
+
+  /** Its turn lasts as long as it works, also where nobody waits for the answer any more. */
+  async function executed(request: GraphqlRequest, document: DocumentNode, caller: AdminContext, signal: AbortSignal) {
+    const giveBack = await turn();
+    try {
+      signal.throwIfAborted();
+      const result = await execute({ ...request, document }, caller, until(signal, transitions), signal);
+      if (Symbol.asyncIterator in result) throw new Error('the schema has nothing that is answered in parts');
+      return result;
+    } finally {
+      giveBack();
+    }
+  }
+
+  async function run(
+    request: GraphqlRequest,
+    caller: AdminContext,
+    report: Report,
+    gone?: AbortSignal,
+  ): Promise<GraphqlAnswer> {
     const shown = (error: unknown) => shownError(asGraphQLError(error), caller.requestId, report);
+    const refused = (error: unknown): GraphqlAnswer => ({ status: 400, body: { errors: [error].flat().map(shown) } });
     let document: DocumentNode;
     try {
       document = admitted(request, caller);
     } catch (error) {
-      return { status: 400, body: { errors: [error].flat().map(shown) } };
+      return refused(error);
     }
-    const result = await execute({ ...request, document }, caller, transitions);
-    if (Symbol.asyncIterator in result) throw new Error('the schema has nothing that is answered in parts');
-    const { data, errors } = result;
-    // Variables that do not fit are found by the execution, which then has not begun.
-    const status = data === undefined ? 400 : 200;
-    return {
-      status,
-      body: { ...(errors ? { errors: errors.map(shown) } : {}), ...(data === undefined ? {} : { data }) },
-    };
+    const { signal, ended, close: over } = lifetime(requestTimeoutMs, gone);
+    try {
+      const { data, errors } = await Promise.race([executed(request, document, caller, signal), ended]);
+      // No refusal: a decision in it has been carried out.
+      if (isLonger(data, MAX_BYTES)) return { status: 200, body: { errors: [shown(tooLarge())], data: null } };
+      // Variables that do not fit are found by the execution, which then has not begun.
+      const status = data === undefined ? 400 : 200;
+      return {
+        status,
+        body: { ...(errors ? { errors: errors.map(shown) } : {}), ...(data === undefined ? {} : { data }) },
+      };
+    } finally {
+      over();
+    }
   }
 
   return { run, close };

@@ -7,6 +7,7 @@ import type { AdminContext } from '../context.ts';
 import type { AdminTransitions } from '../transitions.ts';
 import { readFacts } from './facts.ts';
 import { adminPreset } from './preset.ts';
+import { countBytes, readingOf } from './reading.ts';
 
 export type Operation = Readonly<{
   document: DocumentNode;
@@ -16,13 +17,20 @@ export type Operation = Readonly<{
 
 export type AdminSchema = Readonly<{
   schema: GraphQLSchema;
-  execute(operation: Operation, caller: AdminContext, transitions: AdminTransitions): ReturnType<typeof execute>;
+  /** Once `signal` is aborted no further statement begins. */
+  execute(
+    operation: Operation,
+    caller: AdminContext,
+    transitions: AdminTransitions,
+    signal: AbortSignal,
+  ): ReturnType<typeof execute>;
   close(): Promise<void>;
 }>;
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const IDLE_TIMEOUT_MS = 60_000;
-const CONNECTIONS = 4;
+/** As many requests are answered at once, as each reads by one connection. */
+export const CONNECTIONS = 4;
 
 /**
  * The schema over connections of its own, which read and cannot write. It takes seconds and some 150 MB, and is built
@@ -37,12 +45,13 @@ export async function buildAdminSchema(url: string, onError: (error: Error) => v
   });
   // A connection that Postgres ends while it is idle.
   pool.on('error', onError);
+  const budgets = countBytes(pool, onError);
   try {
     const { schema, resolvedPreset } = await makeSchema(adminPreset(pool, await readFacts(pool)));
     const withPgClient = makePgAdaptorWithPgClient(pool);
     return {
       schema,
-      execute({ document, operationName, variables }, caller, transitions) {
+      execute({ document, operationName, variables }, caller, transitions, signal) {
         return execute({
           schema,
           document,
@@ -52,7 +61,7 @@ export async function buildAdminSchema(url: string, onError: (error: Error) => v
           contextValue: {
             ...caller,
             transitions,
-            withPgClient,
+            withPgClient: readingOf(withPgClient, budgets, signal),
             pgSubscriber: null,
             // Always set, in the transaction of each statement: empty for all organizations.
             pgSettings: { 'app.organization_id': caller.organizationId ?? '' },
