@@ -8,7 +8,12 @@ import { sendAsset, showExplorer, signIn, signOut } from './explorer.ts';
 
 const requestBody = z
   .strictObject({
-    query: z.string().min(1).describe('At most 20,000 characters, 12 levels and 10,000 rows.'),
+    query: z
+      .string()
+      .min(1)
+      .describe(
+        'At most 20,000 characters, 12 levels, 10,000 rows and 500,000 values; a document of JSON counts as nine rows more.',
+      ),
     operationName: z.string().max(200).nullish(),
     variables: z.record(z.string(), z.unknown()).nullish(),
     extensions: z.record(z.string(), z.unknown()).nullish().describe('Ignored.'),
@@ -27,7 +32,7 @@ export function adminEndpoints(): readonly Endpoint[] {
       operationId: 'postAdminGraphql',
       summary: 'GraphQL over all organizations, or over one',
       description:
-        'Queries and mutations of administrators; the schema describes itself, and `/internal/admin` is its explorer. One operation a request. Errors in a GraphQL answer carry the code and the request id in `extensions`. A query that is not valid or beyond its limits is 400 with `errors`; a page has 50 rows unless it says otherwise, and 100 at most.',
+        'Queries and mutations of administrators; the schema describes itself, and `/internal/admin` is its explorer. One operation a request. Errors in a GraphQL answer carry the code and the request id in `extensions`. A query that is not valid or beyond its limits is 400 with `errors`; a page has 50 rows unless it says otherwise, and 100 at most. An answer has at most 16 MiB; one that is longer is 200 with `too_large` in `errors`. A request that takes longer than 30 seconds, or that too many wait before, is 503. Without `X-Organization-Id` lists at the root are ordered by what has an index over all organizations, and run requests are not filtered by state.',
       headers: { 'x-organization-id': z.guid().optional().describe('Everything is that of this organization alone.') },
       body: requestBody,
       response: { stream: true, mediaType: 'application/json', description: 'The answer of GraphQL: data, errors.' },
