@@ -1,5 +1,6 @@
-import type { CommonQueryMethods, DatabasePool, DatabaseTransactionConnection } from 'slonik';
+import type { CommonQueryMethods, DatabasePool, DatabasePoolConnection, DatabaseTransactionConnection } from 'slonik';
 import type { Queries } from './call.ts';
+import { DatabaseUnavailableError, leavesConnection } from './errors.ts';
 import { createPermits, NoPermitError } from './permits.ts';
 
 /** What the API does with the database: statements, and transactions of several. */
@@ -14,10 +15,7 @@ export type Database = Queries &
 
 export type DatabaseLoad = Readonly<{ running: number; waiting: number }>;
 
-/** Postgres cannot take the call now. */
-export class DatabaseUnavailableError extends Error {
-  override name = 'DatabaseUnavailableError';
-}
+export { DatabaseUnavailableError };
 
 export type DatabaseOptions = Readonly<{
   /** Opens a pool of `size` connections; called again when one could not be opened or does not answer. */
@@ -36,6 +34,25 @@ export type DatabaseOptions = Readonly<{
 
 const WAIT_TIMEOUT_MS = 10_000;
 const END_TIMEOUT_MS = 2_000;
+
+type Outcome<T> = Readonly<{ value: T } | { error: unknown }>;
+
+/**
+ * slonik closes a connection over which an error came. Refusals are errors too: each would cost a new connection, with all
+ * plans to be made again. So the pool never hears of an error that leaves the connection as it was.
+ */
+async function keeping<T>(pool: DatabasePool, work: (connection: DatabasePoolConnection) => Promise<T>): Promise<T> {
+  const outcome: Outcome<T> = await pool.connect(async (connection) => {
+    try {
+      return { value: await work(connection) };
+    } catch (error) {
+      if (!leavesConnection(error)) throw error;
+      return { error };
+    }
+  });
+  if ('error' in outcome) throw outcome.error;
+  return outcome.value;
+}
 
 /**
  * A pool that is opened by its first statement and replaced when it does not answer: the process starts, and recovers,
@@ -72,7 +89,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     await Promise.race([attempt.then((opened) => opened.end()).catch(() => undefined), late]);
   }
 
-  async function answered<T>(work: (pool: DatabasePool) => Promise<T>): Promise<T> {
+  async function answered<T>(work: (connection: DatabasePoolConnection) => Promise<T>): Promise<T> {
     const attempt = pool();
     const late = Promise.withResolvers<never>();
     const timer = setTimeout(() => {
@@ -80,13 +97,13 @@ export function openDatabase(options: DatabaseOptions): Database {
       late.reject(new DatabaseUnavailableError(`no answer within ${options.answerTimeoutMs} ms`));
     }, options.answerTimeoutMs);
     try {
-      return await Promise.race([attempt.then(work), late.promise]);
+      return await Promise.race([attempt.then((opened) => keeping(opened, work)), late.promise]);
     } finally {
       clearTimeout(timer);
     }
   }
 
-  async function run<T>(work: (pool: DatabasePool) => Promise<T>): Promise<T> {
+  async function run<T>(work: (connection: DatabasePoolConnection) => Promise<T>): Promise<T> {
     const giveBack = await permits.take().catch((error: unknown) => {
       if (error instanceof NoPermitError) throw new DatabaseUnavailableError(`for a connection ${error.message}`);
       throw error;
@@ -98,11 +115,12 @@ export function openDatabase(options: DatabaseOptions): Database {
     }
   }
 
-  const one: CommonQueryMethods['one'] = (query, values) => run((opened) => opened.one(query, values));
-  const maybeOne: CommonQueryMethods['maybeOne'] = (query, values) => run((opened) => opened.maybeOne(query, values));
-  const any: CommonQueryMethods['any'] = (query, values) => run((opened) => opened.any(query, values));
-  const many: CommonQueryMethods['many'] = (query, values) => run((opened) => opened.many(query, values));
-  const query: CommonQueryMethods['query'] = (text, values) => run((opened) => opened.query(text, values));
+  const one: CommonQueryMethods['one'] = (query, values) => run((connection) => connection.one(query, values));
+  const maybeOne: CommonQueryMethods['maybeOne'] = (query, values) =>
+    run((connection) => connection.maybeOne(query, values));
+  const any: CommonQueryMethods['any'] = (query, values) => run((connection) => connection.any(query, values));
+  const many: CommonQueryMethods['many'] = (query, values) => run((connection) => connection.many(query, values));
+  const query: CommonQueryMethods['query'] = (text, values) => run((connection) => connection.query(text, values));
 
   return {
     one,
@@ -110,7 +128,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     any,
     many,
     query,
-    transaction: (work) => run((opened) => opened.transaction(work, 0)),
+    transaction: (work) => run((connection) => connection.transaction(work, 0)),
     load: () => ({ running: permits.taken(), waiting: permits.waiting() }),
     async end() {
       ended = true;

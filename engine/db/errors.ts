@@ -1,6 +1,10 @@
 import { z } from 'zod';
-import { DatabaseUnavailableError } from './database.ts';
 import { issueSchema, Problem } from './problem.ts';
+
+/** Postgres cannot take the call now. */
+export class DatabaseUnavailableError extends Error {
+  override name = 'DatabaseUnavailableError';
+}
 
 /** The fields of a Postgres error that matter here. */
 export type PostgresError = Readonly<{
@@ -105,6 +109,17 @@ export function isUnavailable(error: unknown): boolean {
     if (candidate instanceof AggregateError && candidate.errors.some((one) => isUnavailable(one))) return true;
   }
   return false;
+}
+
+// What ends a connection, or says that something is wrong with it or its server. 57014, the statement time-out, does not.
+const endingStates = /^(08|25|28|3D|53|57P|58|F0|XX)/;
+const answered = new Set(['NotFoundError', 'DataIntegrityError', 'SchemaValidationError']);
+
+/** The connection that the error came over goes on: Postgres refused a statement, or its answer is not what was asked for. */
+export function leavesConnection(error: unknown): boolean {
+  const refused = findPostgresError(error);
+  if (refused) return !endingStates.test(refused.code);
+  return error instanceof Problem || (error instanceof Error && answered.has(error.constructor.name));
 }
 
 /** Text that Postgres cannot hold: NUL and broken encodings. */

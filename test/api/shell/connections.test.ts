@@ -9,6 +9,7 @@ import { isUnavailable } from '../../../engine/db/errors.ts';
 import { openListener } from '../../../engine/db/listen.ts';
 import { openNotifier } from '../../../engine/db/notify.ts';
 import { openPool, roleUrl } from '../../../engine/db/pool.ts';
+import { Problem } from '../../../engine/db/problem.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { startProxy } from '../../support/proxy.ts';
 import { until } from '../../support/wait.ts';
@@ -284,4 +285,36 @@ t.test('a transaction is one attempt: it commits whole or not at all', async (t)
   t.equal(runs, 1);
   await db.end();
   await t.rejects(db.one(one), { name: 'DatabaseUnavailableError' });
+});
+
+t.test('a refusal leaves the connection as it was; one that is ended is replaced', async (t) => {
+  const db = open(t, database.url);
+  const backend = sql.type(z.object({ pid: z.int() }))`select pg_backend_pid() as pid`;
+  const { pid } = await db.one(backend);
+  await database.owner.query(`create function app.refuse(p_code text) returns void language plpgsql
+    as $$ begin raise exception 'no' using errcode = p_code; end $$; grant execute on function app.refuse to runner_api`);
+  const raise = (code: string) => sql.unsafe`select app.refuse(${code})`;
+  for (const code of ['RN409', '23505', '22P02', '55P03', '40001', '57014']) {
+    await t.rejects(db.query(raise(code)), { code });
+    await t.rejects(
+      db.transaction((connection) => connection.query(raise(code))),
+      { code },
+    );
+    t.equal((await db.one(backend)).pid, pid, code);
+  }
+  await t.rejects(db.one(sql.unsafe`select 1 where false`), { message: 'Query returned no rows.' });
+  await t.rejects(db.one(sql.type(z.object({ one: z.string() }))`select 1 as one`), { message: /do not conform/ });
+  await t.rejects(
+    db.transaction(async (connection) => {
+      await connection.query(sql.unsafe`select set_config('runner.left', 'over', true)`);
+      throw new Problem(409, 'conflict', 'No.');
+    }),
+    { name: 'Problem', message: 'No.' },
+  );
+  t.same(
+    await db.one(sql.unsafe`select pg_backend_pid() as pid, nullif(current_setting('runner.left', true), '') as left`),
+    { pid, left: null },
+  );
+  await database.owner.query('select pg_terminate_backend($1)', [pid]);
+  await until('another connection', async () => (await db.one(backend).catch(() => ({ pid }))).pid !== pid);
 });
