@@ -44,7 +44,8 @@ export function openServices(config: Config, log: Logger, options: { processMetr
   const role = { role: 'runner_api', applicationName: 'business-runner api' } as const;
   const direct = roleUrl(listenDatabaseUrl ?? databaseUrl, role);
   const db = openDatabase({
-    open: () => openPool(databaseUrl, { ...role, size: config.databasePoolSize }),
+    open: () =>
+      openPool(databaseUrl, { ...role, size: config.databasePoolSize, prepare: databaseUrl === listenDatabaseUrl }),
     size: config.databasePoolSize,
     maxWaiting: WAITING_PER_CONNECTION * config.databasePoolSize,
     answerTimeoutMs: ANSWER_TIMEOUT_MS,

@@ -49,7 +49,8 @@ export function openServices(config: Config, log: Logger): OpenServices {
   function database(size: number, limits: Partial<typeof DISPATCH>) {
     const { answerTimeoutMs = ANSWER_TIMEOUT_MS, ...timeouts } = limits;
     return openDatabase({
-      open: () => openPool(databaseUrl ?? '', { ...role, ...timeouts, size }),
+      open: () =>
+        openPool(databaseUrl ?? '', { ...role, ...timeouts, size, prepare: databaseUrl === listenDatabaseUrl }),
       size,
       maxWaiting: WAITING_PER_CONNECTION * size,
       answerTimeoutMs,

@@ -55,50 +55,74 @@ function translated(error: Error): Error {
 /** The protocol that refuses several statements in one, also where there are no parameters. */
 const extended = { queryMode: 'extended' };
 
+/** `select app.<function>(…)`, as `call` writes it: one plan serves all arguments, so that it is worth keeping. */
+const CALL = /^\s*(?:with answer as materialized \(\s*)?select "app"\."(\w+)"\(/;
+/** A connection keeps at most so many; the texts come from the code, so that there are far fewer. */
+const MAX_PREPARED = 500;
+
+/** Names for the texts of calls: Postgres parses and plans what has a name once a connection. */
+function statementNames(): (text: string) => string | undefined {
+  const names = new Map<string, string>();
+  return (text) => {
+    const known = names.get(text);
+    if (known !== undefined) return known;
+    const [, called] = CALL.exec(text) ?? [];
+    if (called === undefined || names.size >= MAX_PREPARED) return undefined;
+    // Postgres cuts names at 63 bytes: what makes it unlike the others comes first.
+    const name = `${names.size}_${called}`.slice(0, 63);
+    names.set(text, name);
+    return name;
+  };
+}
+
 /**
  * slonik's connections, in place of its own driver, which asks each Postgres for the numbers of the types over a
  * connection to whose errors nobody listens: a Postgres that breaks off in that moment would end our process. Here each
  * connection is listened to from its first moment to its last.
+ *
+ * With `prepare` the calls of functions are prepared by name, which a session keeps: not for a transaction pooler.
  */
-export const pgDriver: DriverFactory = createDriverFactory(async ({ driverConfiguration }) => {
-  const { connectionUri, connectionTimeout } = driverConfiguration;
-  const config = {
-    connectionString: connectionUri,
-    ...(typeof connectionTimeout === 'number' ? { connectionTimeoutMillis: connectionTimeout } : {}),
-    types: { getTypeParser: (type: number): Parse => parsers.get(type) ?? pg.types.getTypeParser(type) },
-  };
-  return {
-    async createPoolClient({ clientEventEmitter }) {
-      const client = new pg.Client(config);
-      client.on('error', (error) => {
-        // Nobody listens any more to one that was given up.
-        if (clientEventEmitter.listenerCount('error') > 0) clientEventEmitter.emit('error', translated(error));
-      });
-      client.on('notice', ({ message }) => {
-        if (message) clientEventEmitter.emit('notice', { message });
-      });
-      return {
-        async connect() {
-          await client.connect();
-        },
-        end: () => client.end(),
-        async query(text, values, options) {
-          const named = options?.name === undefined ? {} : { name: options.name };
-          const query = { text, values: values ?? [], ...extended, ...named };
-          const result = await client.query(query).catch((error: Error) => {
-            throw translated(error);
-          });
-          return {
-            command: result.command as DriverQueryResult['command'],
-            fields: result.fields.map((field) => ({ dataTypeId: field.dataTypeID, name: field.name })),
-            rowCount: result.rowCount,
-            rows: result.rows,
-          };
-        },
-        stream() {
-          throw new Error('rows are not streamed here');
-        },
-      };
-    },
-  };
-});
+export const pgDriver = ({ prepare }: Readonly<{ prepare: boolean }>): DriverFactory =>
+  createDriverFactory(async ({ driverConfiguration }) => {
+    const nameOf = prepare ? statementNames() : () => undefined;
+    const { connectionUri, connectionTimeout } = driverConfiguration;
+    const config = {
+      connectionString: connectionUri,
+      ...(typeof connectionTimeout === 'number' ? { connectionTimeoutMillis: connectionTimeout } : {}),
+      types: { getTypeParser: (type: number): Parse => parsers.get(type) ?? pg.types.getTypeParser(type) },
+    };
+    return {
+      async createPoolClient({ clientEventEmitter }) {
+        const client = new pg.Client(config);
+        client.on('error', (error) => {
+          // Nobody listens any more to one that was given up.
+          if (clientEventEmitter.listenerCount('error') > 0) clientEventEmitter.emit('error', translated(error));
+        });
+        client.on('notice', ({ message }) => {
+          if (message) clientEventEmitter.emit('notice', { message });
+        });
+        return {
+          async connect() {
+            await client.connect();
+          },
+          end: () => client.end(),
+          async query(text, values, options) {
+            const name = options?.name ?? nameOf(text);
+            const query = { text, values: values ?? [], ...extended, ...(name === undefined ? {} : { name }) };
+            const result = await client.query(query).catch((error: Error) => {
+              throw translated(error);
+            });
+            return {
+              command: result.command as DriverQueryResult['command'],
+              fields: result.fields.map((field) => ({ dataTypeId: field.dataTypeID, name: field.name })),
+              rowCount: result.rowCount,
+              rows: result.rows,
+            };
+          },
+          stream() {
+            throw new Error('rows are not streamed here');
+          },
+        };
+      },
+    };
+  });

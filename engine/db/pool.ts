@@ -21,6 +21,8 @@ export type PoolOptions = Readonly<{
   role: 'runner_api' | 'runner_jobs' | 'runner_admin';
   size: number;
   applicationName?: string;
+  /** Calls are prepared once a connection; its server must be Postgres itself, or a pooler of sessions. */
+  prepare?: boolean;
   /** Longest statement, in ms; then the caller sees `service_unavailable`. */
   statementTimeoutMs?: number;
   /** Longest wait for a lock, in ms. */
@@ -57,6 +59,6 @@ export async function openPool(url: string, options: PoolOptions): Promise<Datab
     idleInTransactionSessionTimeout: 'DISABLE_TIMEOUT',
     idleTimeout: 60_000,
     captureStackTrace: false,
-    driverFactory: pgDriver,
+    driverFactory: pgDriver({ prepare: options.prepare ?? false }),
   });
 }

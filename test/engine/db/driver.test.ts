@@ -1,8 +1,13 @@
 import { sql } from 'slonik';
 import t from 'tap';
+import { z } from 'zod';
+import { call } from '../../../engine/db/call.ts';
+import { openDatabase } from '../../../engine/db/database.ts';
+import type { Decision } from '../../../engine/db/decision.ts';
+import { openPool } from '../../../engine/db/pool.ts';
 import { createTestDatabase } from '../../support/database.ts';
 
-const { api } = await createTestDatabase(t);
+const { api, owner, url } = await createTestDatabase(t);
 
 t.test(
   'values are read without losing anything: numbers exactly, times as ISO 8601 in UTC, dates as they are',
@@ -49,4 +54,39 @@ t.test('an int8 that JavaScript cannot hold is refused, not rounded', async (t) 
 
 t.test('several statements in one are refused', async (t) => {
   await t.rejects(api.query(sql.unsafe`select 1; select 2`), { code: '42601' });
+});
+
+t.test('calls are prepared once a connection, where it is asked for; what else is read is planned anew', async (t) => {
+  const define = (answer: string) =>
+    owner.query(`create or replace function app.probe(p_value integer, p_text text) returns jsonb language sql
+      as $$ select to_jsonb(${answer}) $$; grant execute on function app.probe to runner_api`);
+  await define('p_value');
+  const prepared = sql.type(z.object({ name: z.string() }))`select name from pg_prepared_statements order by name`;
+  for (const prepare of [true, false]) {
+    const options = { role: 'runner_api', size: 1, prepare } as const;
+    const pool = openDatabase({ open: () => openPool(url, options), size: 1, maxWaiting: 1, answerTimeoutMs: 20_000 });
+    t.teardown(() => pool.end());
+    const probe = (value: number) => call(pool, 'probe', { p_value: value, p_text: null }, z.int());
+    const decision: Decision = {
+      organizationId: undefined,
+      actorKind: 'operator',
+      actor: 'anna',
+      action: 'probe.try',
+      subject: 'probe',
+      id: undefined,
+      arguments: {},
+      requestId: '0198c0de-0000-7000-8000-000000000001',
+    };
+    t.same([await probe(1), await probe(2)], [1, 2]);
+    const names = async () => (await pool.any(prepared)).map(({ name }) => name);
+    t.same(await names(), prepare ? ['0_probe'] : []);
+    await t.rejects(call(pool, 'probe', { p_value: 'x', p_text: null }, z.int()), { code: '22P02' });
+    t.equal(await probe(3), 3, 'an error leaves the statement as it was');
+    // There is no such organization: what is refused was prepared all the same.
+    await t.rejects(call(pool, 'probe', { p_value: 4, p_text: null }, z.int(), decision));
+    t.same(await names(), prepare ? ['0_probe', '1_probe'] : []);
+    await define('p_value * 10');
+    t.equal(await probe(3), 30, 'what a migration replaces is seen');
+    await define('p_value');
+  }
 });
