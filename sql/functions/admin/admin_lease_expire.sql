@@ -1,6 +1,6 @@
--- leased → published, started → as after its deadline (run_request_expire), although the deadline is not over: whoever held
--- the lease is fenced, and what it sends from now on changes nothing. The attempt counts as any that expired.
--- Locks: roots → run request → … as run_request_expire.
+-- leased → published, started → as after its deadline (run_request_lease_end), although the deadline is not over: whoever
+-- held the lease is fenced, and what it sends from now on changes nothing. The attempt counts as any that expired.
+-- Locks: roots → run request → … as run_request_lease_end.
 -- Returns {run_request_id, outcome: republished | expired | cancelled, state, run_id, chatId, audit_entry_id}; a repeat is 409.
 -- Codes: 404 organization_not_found | not_found, 409 state_conflict (nobody holds a lease of it).
 create or replace function app.admin_lease_expire(
@@ -34,8 +34,7 @@ begin
     perform app.fail(409, 'state_conflict', format('Nobody holds a lease of the run request: it is %s', r.state));
   end if;
   v_run_id := case when r.state = 'started' then r.run_id end;
-  v_answer := app.run_request_expire(p_organization_id, p_run_request_id, p_max_attempts, p_backoff_seconds,
-    p_backoff_max_seconds, true);
+  v_answer := app.run_request_lease_end(r, p_max_attempts, p_backoff_seconds, p_backoff_max_seconds);
   select * into r from app.run_requests where organization_id = p_organization_id and id = p_run_request_id;
   v_answer := v_answer || jsonb_build_object('run_request_id', r.id, 'state', r.state, 'run_id', v_run_id);
   return app.admin_record(p_organization_id, p_admin, 'lease.expire', 'run_request', r.id::text, '{}', v_answer,

@@ -1,5 +1,5 @@
 -- A started turn whose lease has ended: run → expired, message → failed; after a cancel: request and message → cancelled.
--- Called by run_request_expire with the request locked and the deadline judged. Returns {outcome, chatId}.
+-- Called by run_request_lease_end with the request locked and the lease judged. Returns {outcome, chatId}.
 create or replace function app.chat_turn_expire(r app.run_requests)
   returns jsonb
   language plpgsql
