@@ -18,7 +18,14 @@ const { INT8, NUMERIC, TIMESTAMPTZ, TIMESTAMP, DATE } = pg.types.builtins;
 // The driver's types know no arrays.
 const TEXT_ARRAY: number = 1009;
 const asText: Parse = (text) => text;
-const asIsoTime: Parse = (text) => new Date(text).toISOString();
+/** A timestamptz as a session in UTC writes it. */
+const UTC_TIME = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?\+00$/;
+/** By its text where that will do: a third of the time of a Date, of which a long list has thousands. */
+const asIsoTime: Parse = (text) => {
+  const [whole, day, time, fraction = ''] = UTC_TIME.exec(text) ?? [];
+  if (whole === undefined) return new Date(text).toISOString();
+  return `${day}T${time}.${fraction.slice(0, 3).padEnd(3, '0')}Z`;
+};
 
 /** By the type's number, which is the same in every Postgres: the number of the type, of its array, how it is read. */
 const types: readonly (readonly [number, number, Parse])[] = [

@@ -31,12 +31,12 @@ t.test(
 
 t.test('the items of arrays are read in the same way', async (t) => {
   const row = await api.one(sql.unsafe`select array[1, null, 3]::int8[] as int8, array[0.10]::numeric[] as numeric,
-    array[timestamptz '2026-03-01 12:00:00+00'] as timestamptz, array[date '2026-03-01'] as date,
+    array[timestamptz '2026-03-01 12:00:00+00', '2026-03-01 12:00:00.12399+00', '0001-02-03 04:05:06+00'] as timestamptz, array[date '2026-03-01'] as date,
     array[[1, 2], [3, 4]]::int8[] as nested, array['a,b', 'c"d']::text[] as text, '{}'::int8[] as empty`);
   t.same(row, {
     int8: [1, null, 3],
     numeric: ['0.10'],
-    timestamptz: ['2026-03-01T12:00:00.000Z'],
+    timestamptz: ['2026-03-01T12:00:00.000Z', '2026-03-01T12:00:00.123Z', '0001-02-03T04:05:06.000Z'],
     date: ['2026-03-01'],
     nested: [
       [1, 2],
