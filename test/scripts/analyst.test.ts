@@ -49,6 +49,21 @@ t.test('a login is made, listed, given more and removed by the command', async (
   test.match(await run(['remove', name]), { status: 1, err: `there is no analyst ${name}\n` });
 });
 
+t.test('what an earlier login of the name was given is taken, and the one that has it now stays', async (test) => {
+  const name = analystName();
+  await sql.owner.query(`select app.analyst_grant('${name}', '{}', true, true)`);
+  await sql.owner.query(`create role ${name} login in role runner_analyst`);
+  test.match(await run(['list']), { status: 0, out: new RegExp(`^${name} .*\\(its login is gone: `) });
+  const taken = await run(['remove', name]);
+  test.match(taken, {
+    status: 0,
+    err: '',
+    out: /^took from \w+ what an earlier login of the name was given; .* stays\n$/,
+  });
+  test.match(await run(['list']), { status: 0, out: 'there are no analysts\n' });
+  test.match(await run(['remove', name]), { status: 0, out: `removed ${name}\n` });
+});
+
 t.test('the password goes into a file of its own, for nobody else to read', async (test) => {
   const name = analystName();
   const file = path.join(folder, 'password');
