@@ -101,12 +101,6 @@ begin
     perform app.task_verifier_require(p_organization_id, p_task -> 'spec', v_profile.id);
   end if;
 
-  -- The last of all: who waits for the verdict (a schedule) knows that nothing else stands against the task.
-  if v_parent.phase = 'verify' and v_parent.status = 'running' then
-    perform app.fail(409, 'state_conflict', 'The initiative is being verified',
-      app.issue('parentId', 'being_verified', 'wait for the verdict'));
-  end if;
-
   update app.task_identifiers set last_number = last_number + 1
     where organization_id = p_organization_id and scope = case v_kind when 'initiative' then 'I' else 'T' end
     returning last_number into v_number;
@@ -136,6 +130,12 @@ begin
   foreach v_prerequisite in array v_prerequisites loop
     perform app.task_dependency_add(p_organization_id, v_id, v_prerequisite, true);
   end loop;
+
+  -- The last of all: who waits for the verdict (a schedule) knows that nothing else stands against the task.
+  if v_parent.phase = 'verify' and v_parent.status = 'running' then
+    perform app.fail(409, 'state_conflict', 'The initiative is being verified',
+      app.issue('parentId', 'being_verified', 'wait for the verdict'));
+  end if;
   if v_parent.id is not null then
     update app.tasks set graph_revision = graph_revision + 1
       where organization_id = p_organization_id and id = v_parent.root_task_id;

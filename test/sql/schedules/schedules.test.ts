@@ -55,6 +55,11 @@ scenario('making a schedule makes no task, takes no number, and waits for no ver
   }
   const unverified = { ...taskTemplate, spec: { verification: 'agent', verifierProfileKey: 'nobody' } };
   test.match(await refusal(scheduleCreate(sql.api, place, { taskTemplate: unverified })), unknown);
+  const circle = { ...taskTemplate, dependsOn: [root] };
+  test.match(await refusal(scheduleCreate(sql.api, place, { taskTemplate: circle })), {
+    status: 409,
+    reason: 'circle',
+  });
   await createSchedule(sql, place);
   const { rows } = await sql.owner.query('select identifier_number from app.tasks where organization_id = $1', [
     place.organizationId,
