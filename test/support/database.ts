@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
-import type { DatabasePool } from 'slonik';
-import { openPool } from '../../engine/db/pool.ts';
+import { type Database, openDatabase } from '../../engine/db/database.ts';
+import { openPool, type PoolOptions } from '../../engine/db/pool.ts';
 import { databaseUrl, execute, startTestPostgres, TEMPLATE } from './postgres.ts';
 
 /** What a test file hands in; tap's and node:test's contexts both fit. */
@@ -18,9 +18,9 @@ export type EmptyDatabase = Readonly<{
 export type TestDatabase = EmptyDatabase &
   Readonly<{
     /** With the rights of the API, as the API opens it. */
-    api: DatabasePool;
+    api: Database;
     /** With the rights of the job process. */
-    jobs: DatabasePool;
+    jobs: Database;
   }>;
 
 let ownServer: Promise<string> | undefined;
@@ -42,8 +42,9 @@ async function create(t: TearDown, template: string | undefined): Promise<EmptyD
   const source = await templateUrl();
   // Nobody may be connected to a template that is being cloned: statements go through the database postgres.
   const server = databaseUrl(source, 'postgres');
+  // Files are copied in half the time that it takes by way of the log.
   const name = `test_${process.pid}_${randomBytes(6).toString('hex')}`;
-  await execute(server, `create database ${name} template ${template ?? 'template0'}`);
+  await execute(server, `create database ${name} template ${template ?? 'template0'} strategy file_copy`);
   const url = databaseUrl(source, name);
   const owner = new pg.Pool({ connectionString: url, max: 4 });
   // A connection that the server ends at the drop is no failure of the test.
@@ -60,11 +61,22 @@ export function createEmptyDatabase(t: TearDown): Promise<EmptyDatabase> {
   return create(t, undefined);
 }
 
+/** As the processes open it: a refusal leaves the connection, and its plans, as they were. */
+export function openAs(url: string, options: PoolOptions): Database {
+  return openDatabase({
+    open: () => openPool(url, { ...options, prepare: true }),
+    size: options.size,
+    maxWaiting: 1_000,
+    answerTimeoutMs: 120_000,
+    waitTimeoutMs: 60_000,
+  });
+}
+
 /** A migrated database of this test's own (a clone of the template), dropped at its end. */
 export async function createTestDatabase(t: TearDown): Promise<TestDatabase> {
   const database = await create(t, TEMPLATE);
-  const api = await openPool(database.url, { role: 'runner_api', size: 8, applicationName: 'test api' });
-  const jobs = await openPool(database.url, { role: 'runner_jobs', size: 4, applicationName: 'test jobs' });
+  const api = openAs(database.url, { role: 'runner_api', size: 8, applicationName: 'test api' });
+  const jobs = openAs(database.url, { role: 'runner_jobs', size: 4, applicationName: 'test jobs' });
   // Handlers run last to first: pools end before the database goes.
   t.teardown(async () => {
     await Promise.all([api.end(), jobs.end()]);

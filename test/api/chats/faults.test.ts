@@ -5,11 +5,10 @@ import pg from 'pg';
 import t, { type Test } from 'tap';
 import { endWaits } from '../../../api/services.ts';
 import { migrate } from '../../../engine/db/migrate.ts';
-import { openPool } from '../../../engine/db/pool.ts';
 import { startPostgres, throwAway } from '../../../engine/postgres/embedded.ts';
 import { expectSuccess } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
-import type { TestDatabase } from '../../support/database.ts';
+import { openAs, type TestDatabase } from '../../support/database.ts';
 import { until } from '../../support/wait.ts';
 import { ask, createChat, createChatPlace, type Followed, followChat, revise } from './support.ts';
 
@@ -84,10 +83,7 @@ async function ownPostgres(t: Test) {
   const { url } = running;
   const owner = new pg.Pool({ connectionString: url, max: 2 });
   owner.on('error', () => {});
-  const pools = [
-    await openPool(url, { role: 'runner_api', size: 1 }),
-    await openPool(url, { role: 'runner_jobs', size: 1 }),
-  ] as const;
+  const pools = [openAs(url, { role: 'runner_api', size: 1 }), openAs(url, { role: 'runner_jobs', size: 1 })] as const;
   t.teardown(async () => {
     await Promise.allSettled([owner.end(), ...pools.map((pool) => pool.end())]);
     await running.stop();
