@@ -168,7 +168,13 @@ const LISTS: Readonly<Record<string, readonly string[]>> = {
     'parent_id, created_at, id',
     'source_chat_id, created_at, id',
   ],
-  runs: ['created_at, id', 'task_id, created_at, id', 'agent_profile_id, created_at, id', 'status, created_at, id'],
+  // The kind is not sorted by: it passes over the runs of chats without a look at them.
+  runs: [
+    'created_at, id, kind',
+    'task_id, created_at, id',
+    'agent_profile_id, created_at, id, kind',
+    'status, created_at, id, kind',
+  ],
   run_logs: ['run_id, sequence'],
   run_inputs: ['run_id, path'],
   task_dependencies: ['task_id, created_at, id'],

@@ -2,9 +2,14 @@
 -- those that are there. The lists show the others as well.
 set local role runner_owner;
 
--- The kind, so that runs of tasks are counted by the index alone.
+-- The kind comes last: owners list the runs of tasks alone, and those of chats, of which there may be very many, are passed over
+-- inside of the index.
 drop index app.runs_status_idx;
-create index runs_status_idx on app.runs (organization_id, status, created_at, id) include (kind);
+create index runs_status_idx on app.runs (organization_id, status, created_at, id, kind);
+drop index app.runs_created_at_idx;
+create index runs_created_at_idx on app.runs (organization_id, created_at, id, kind);
+drop index app.runs_agent_profile_id_idx;
+create index runs_agent_profile_id_idx on app.runs (organization_id, agent_profile_id, created_at, id, kind);
 drop index app.agent_profiles_created_at_idx;
 create index agent_profiles_created_at_idx on app.agent_profiles (organization_id, created_at desc, id desc);
 -- Beside the unique one: a key may have been that of several profiles that are deleted.
