@@ -1,11 +1,11 @@
-import pg from 'pg';
+import type pg from 'pg';
 import type { Logger } from 'pino';
 import { type Config, ConfigError } from '../engine/config.ts';
 import { openDatabase } from '../engine/db/database.ts';
 import { openNotifier } from '../engine/db/notify.ts';
 import { openPool, roleUrl } from '../engine/db/pool.ts';
-import { createThrottle, logThrottled } from '../engine/log.ts';
 import { openStorage } from '../engine/storage/index.ts';
+import { openQueuePool } from './queue_pool.ts';
 import type { JobServices } from './task.ts';
 import { DISPATCH_LANES } from './tasks/dispatch.ts';
 
@@ -23,16 +23,6 @@ export type OpenServices = JobServices &
     directUrl: string;
     close(): Promise<void>;
   }>;
-
-/** A pool for the queue, whose lost connections are no end of the process: it is asked again. */
-function openQueuePool(url: string, max: number, log: Logger): pg.Pool {
-  const throttle = createThrottle();
-  const pool = new pg.Pool({ connectionString: url, max, connectionTimeoutMillis: 5_000, keepAlive: true });
-  const lost = (error: Error) => logThrottled(log, throttle, 'a connection of the queue is lost', error);
-  pool.on('error', lost);
-  pool.on('connect', (client) => client.on('error', lost));
-  return pool;
-}
 
 /**
  * Opens what jobs need. Nothing here waits for Postgres, which may come up later.
@@ -60,7 +50,7 @@ export function openServices(config: Config, log: Logger): OpenServices {
   // Beside those of dispatch: a half for the queue (one of them listens), a quarter for the work of the jobs.
   const dispatchDb = database(DISPATCH_LANES + 1, DISPATCH);
   const db = database(Math.max(1, Math.floor(databasePoolSize / 4)), {});
-  const queuePool = openQueuePool(directUrl, Math.max(2, Math.floor(databasePoolSize / 2)), log);
+  const queuePool = openQueuePool({ url: directUrl, size: Math.max(2, Math.floor(databasePoolSize / 2)), log });
   const notifier = openNotifier({ url: directUrl, log });
   return {
     config,
