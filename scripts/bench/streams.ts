@@ -94,6 +94,8 @@ async function stop(child: ChildProcess): Promise<void> {
   await once(child, 'exit');
 }
 
+export type StreamOptions = Readonly<{ streams: number; perSecond: number; seconds: number }>;
+
 export type StreamRow = Readonly<{
   streams: number;
   kibibytes: number;
@@ -113,8 +115,8 @@ type Subject = Readonly<{
   urls: readonly string[];
   /** The process that serves them. */
   pid: number;
-  /** Makes revisions. */
-  revise(): Promise<Written>;
+  /** Makes revisions for so long. */
+  revise(seconds: number): Promise<Written>;
 }>;
 
 /** The milliseconds that each write took, and when it had committed, since 1970, by its event id: where that is known. */
@@ -128,20 +130,28 @@ async function processorTime(pid: number): Promise<number> {
 }
 
 const SETTLE_MS = 2_000;
+/** A connection compiles and plans each function when it first calls it: that is not what is measured. */
+const WARM_UP_SECONDS = 5;
 
 /** Memory a stream and the time to the client, of whatever serves the streams. */
-async function measure(subject: Subject): Promise<StreamRow> {
+async function measure(subject: Subject, options: StreamOptions): Promise<StreamRow> {
   const readers = start('./stream_clients.ts');
-  // What a process allocates once, it allocates for these.
-  await ask(readers, { follow: subject.urls.slice(0, Math.ceil(subject.urls.length / 10)) });
-  await ask(readers, { drop: true });
+  // What a process allocates once, or for as much as comes at a time, it allocates for these: a tenth of them each time.
+  const tenth = Math.ceil(subject.urls.length / 10);
+  for (let from = 0; from < subject.urls.length; from += tenth) {
+    await ask(readers, { follow: subject.urls.slice(from, from + tenth) });
+    await ask(readers, { drop: true });
+  }
   await sleep(SETTLE_MS);
   const before = await held(subject.pid);
   await ask(readers, { follow: subject.urls });
   await sleep(SETTLE_MS);
   const kibibytes = (await held(subject.pid)) - before;
+  await subject.revise(WARM_UP_SECONDS);
+  await sleep(SETTLE_MS);
+  await ask(readers, { samples: true });
   const processor = await processorTime(subject.pid);
-  const written = await subject.revise();
+  const written = await subject.revise(options.seconds);
   await sleep(500);
   const used = (await processorTime(subject.pid)) - processor;
   const { samples } = await ask<{ samples: Sample[] }>(readers, { samples: true });
@@ -196,8 +206,6 @@ function writeBySql(db: pg.Pool, notify: (payload: string) => void, committed: M
   };
 }
 
-export type StreamOptions = Readonly<{ streams: number; perSecond: number; seconds: number }>;
-
 /**
  * So many writes a second, each to another turn; one that is slow does not hold up the next.
  * @returns the milliseconds that each took
@@ -205,18 +213,18 @@ export type StreamOptions = Readonly<{ streams: number; perSecond: number; secon
 async function writeRevisions(
   write: Write,
   turns: readonly Turn[],
-  options: StreamOptions,
+  { perSecond, seconds }: StreamOptions,
 ): Promise<readonly number[]> {
   const began = performance.now();
   const writes: Promise<number>[] = [];
-  const total = options.perSecond * options.seconds;
+  const total = perSecond * seconds;
   const timed = async (turn: Turn) => {
     const start = performance.now();
     await write(turn);
     return performance.now() - start;
   };
   for (let n = 0; n < total; n += 1) {
-    const due = began + (n * 1000) / options.perSecond;
+    const due = began + (n * 1000) / perSecond;
     const waitMs = due - performance.now();
     if (waitMs > 0) await sleep(waitMs);
     writes.push(timed(turns[n % turns.length] as Turn));
@@ -261,12 +269,15 @@ export async function measureStreams(
   }
   await db.query('vacuum analyze');
   const api = await startBenchApi(server, 16, COLLECT);
-  const row = await measure({
+  const subject: Subject = {
     urls: turns.map((turn) => `${api.url}/organizations/${turn.organizationId}/chats/${turn.chatId}/events`),
     pid: api.pid,
-    revise: () =>
-      writers === 'http' ? reviseOverHttp(api.url, turns, options) : reviseBySql(server, db, turns, options),
-  });
+    revise: (seconds) =>
+      writers === 'http'
+        ? reviseOverHttp(api.url, turns, { ...options, seconds })
+        : reviseBySql(server, db, turns, { ...options, seconds }),
+  };
+  const row = await measure(subject, options);
   await api.stop();
   return row;
 }
@@ -275,15 +286,16 @@ export async function measureStreams(
 export async function measureBareStreams(options: StreamOptions): Promise<StreamRow> {
   const server = start('./bare_sse.ts');
   const [{ url }] = (await once(server, 'message')) as [{ url: string }];
-  const row = await measure({
+  const subject: Subject = {
     urls: Array.from({ length: options.streams }, () => url),
     pid: server.pid ?? 0,
-    async revise() {
+    async revise(seconds) {
       server.send({ everyMs: 1000 / options.perSecond });
-      await sleep(options.seconds * 1000);
+      await sleep(seconds * 1000);
       return NOTHING_WRITTEN;
     },
-  });
+  };
+  const row = await measure(subject, options);
   await stop(server);
   return row;
 }
