@@ -91,7 +91,8 @@ export function createChatStreams(options: ChatStreamsOptions): ChatStreams {
   const beats = createBeats(options.beatMs);
   const throttle = createThrottle();
   let scheduled = false;
-  let sweep: NodeJS.Timeout | undefined;
+  let sweeping = false;
+  let endPause = (): void => {};
   let closed = false;
 
   const events: StreamEvents = {
@@ -107,7 +108,7 @@ export function createChatStreams(options: ChatStreamsOptions): ChatStreams {
     rooms.set(key, room);
     room.streams.add(stream);
     metrics.chatStreams.inc();
-    sweep ??= setTimeout(() => void lookAtAll(), LOOK_AGAIN_MS);
+    look();
     return room;
   }
 
@@ -117,9 +118,7 @@ export function createChatStreams(options: ChatStreamsOptions): ChatStreams {
     beats.remove(stream);
     if (room.streams.size > 0) return;
     rooms.delete(chatPayload(room.organizationId, room.chatId));
-    if (rooms.size > 0) return;
-    clearTimeout(sweep);
-    sweep = undefined;
+    if (rooms.size === 0) endPause();
   }
 
   function mark(room: Room): void {
@@ -201,26 +200,58 @@ export function createChatStreams(options: ChatStreamsOptions): ChatStreams {
     }
   }
 
-  /** A notification may be lost; the end of an organization, of a membership or of a token sends none. */
-  async function lookAtAll(): Promise<void> {
-    const began = performance.now();
-    const byOrganization = Map.groupBy([...rooms.values()], (room) => room.organizationId);
-    for (const [organizationId, all] of byOrganization) {
-      for (let from = 0; from < all.length; from += MAX_BATCH) {
-        while (reading.has(organizationId)) await reading.get(organizationId);
-        if (closed) return;
-        const fine = await startRead(organizationId, all.slice(from, from + MAX_BATCH));
-        if (!fine) return lookLater(began);
-      }
-    }
-    lookLater(began);
+  /** Everything that is followed, in reads of one organization each. */
+  function batches(): (readonly [string, readonly Room[]])[] {
+    const byOrganization = Map.groupBy(rooms.values(), (room) => room.organizationId);
+    return [...byOrganization].flatMap(([organizationId, all]) =>
+      Array.from({ length: Math.ceil(all.length / MAX_BATCH) }, (_, index) => {
+        return [organizationId, all.slice(index * MAX_BATCH, (index + 1) * MAX_BATCH)] as const;
+      }),
+    );
   }
 
-  function lookLater(began: number): void {
-    sweep = undefined;
-    if (closed || rooms.size === 0) return;
-    const took = performance.now() - began;
-    sweep = setTimeout(() => void lookAtAll(), Math.max(LOOK_AGAIN_MS, took / LOOK_SHARE));
+  /**
+   * A notification may be lost; the end of an organization, of a membership or of a token sends none. One read after another,
+   * evenly over the time of a round: all at once, they would hold up what is written meanwhile.
+   */
+  async function lookAtAll(roundMs: number): Promise<void> {
+    const round = batches();
+    let worked = 0;
+    for (const [organizationId, batch] of round) {
+      await pause(roundMs / round.length);
+      while (reading.has(organizationId)) await reading.get(organizationId);
+      if (closed || rooms.size === 0) break;
+      const followed = batch.filter((room) => room.streams.size > 0);
+      if (followed.length === 0) continue;
+      const began = performance.now();
+      if (!(await startRead(organizationId, followed))) {
+        // Postgres is away: the others would find no more than this one.
+        await pause(LOOK_AGAIN_MS);
+        break;
+      }
+      worked += performance.now() - began;
+    }
+    sweeping = false;
+    look(worked / LOOK_SHARE);
+  }
+
+  /** Until `endPause` at the latest. */
+  function pause(forMs: number): Promise<void> {
+    if (closed) return Promise.resolve();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, forMs);
+    endPause = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+    return promise;
+  }
+
+  /** Begins a round where there is something to look at and none under way. */
+  function look(atLeastMs = 0): void {
+    if (closed || sweeping || rooms.size === 0) return;
+    sweeping = true;
+    void lookAtAll(Math.max(LOOK_AGAIN_MS, atLeastMs));
   }
 
   /** What one stream read at its opening, for the others of its room: theirs may have been older, or be newer. */
@@ -265,7 +296,7 @@ export function createChatStreams(options: ChatStreamsOptions): ChatStreams {
     changed,
     async close() {
       closed = true;
-      clearTimeout(sweep);
+      endPause();
       beats.stop();
       for (const stop of stopListening) stop();
       for (const room of rooms.values()) for (const stream of room.streams) endStream(stream);
