@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
-import { type AdminToken, namedToken } from './admin_tokens.ts';
+import { type AdminToken, namedToken, sharesToken } from './admin_tokens.ts';
 import type { ModelSettings } from './research/model_settings.ts';
 import { type S3Settings, s3Location } from './storage/s3_location.ts';
 
@@ -262,16 +262,6 @@ function parseSettings(environment: NodeJS.ProcessEnv): Parsed {
   return values as Parsed;
 }
 
-/** One token for two audiences would let whoever has the lesser one in as an administrator. */
-function adminTokensOf(values: Parsed): readonly AdminToken[] {
-  const others = new Set([...(values.OWNER_TOKENS ?? []), ...(values.AGENT_SERVICE_TOKENS ?? [])]);
-  const tokens = values.ADMIN_TOKENS ?? [];
-  if (tokens.some(({ token }) => others.has(token))) {
-    throw new ConfigError('ADMIN_TOKENS: a token is also one of OWNER_TOKENS or AGENT_SERVICE_TOKENS');
-  }
-  return tokens;
-}
-
 function ownerAuth(values: Parsed): Config['ownerAuth'] {
   // Without a choice: open on the laptop, tokens as soon as there are any.
   const mode = values.OWNER_AUTH ?? (values.OWNER_TOKENS ? 'token' : 'open');
@@ -352,6 +342,9 @@ export function defaultStorageUrl(dataDir: string): string {
 export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
   const values = parseSettings(environment);
   const dataDir = path.resolve(values.DATA_DIR);
+  if (sharesToken(values.ADMIN_TOKENS, [values.OWNER_TOKENS, values.AGENT_SERVICE_TOKENS])) {
+    throw new ConfigError('ADMIN_TOKENS: a token is also one of OWNER_TOKENS or AGENT_SERVICE_TOKENS');
+  }
   return {
     port: values.PORT,
     host: values.HOST,
@@ -363,7 +356,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     ...storage(values, dataDir),
     ownerAuth: ownerAuth(values),
     agentServiceTokens: values.AGENT_SERVICE_TOKENS ?? [],
-    adminTokens: adminTokensOf(values),
+    adminTokens: values.ADMIN_TOKENS ?? [],
     agentCatalog: values.AGENT_CATALOG,
     leaseSeconds: values.LEASE_SECONDS,
     leaseClaimSeconds: values.LEASE_CLAIM_SECONDS,
