@@ -3,9 +3,10 @@ import type { Logger } from 'pino';
 import { type Config, ConfigError } from '../engine/config.ts';
 import { openDatabase } from '../engine/db/database.ts';
 import { openNotifier } from '../engine/db/notify.ts';
+import { openPlainPool } from '../engine/db/plain_pool.ts';
 import { openPool, roleUrl } from '../engine/db/pool.ts';
+import { createThrottle, logThrottled } from '../engine/log.ts';
 import { openStorage } from '../engine/storage/index.ts';
-import { openQueuePool } from './queue_pool.ts';
 import type { JobServices } from './task.ts';
 import { DISPATCH_LANES } from './tasks/dispatch.ts';
 
@@ -50,7 +51,13 @@ export function openServices(config: Config, log: Logger): OpenServices {
   // Beside those of dispatch: a half for the queue (one of them listens), a quarter for the work of the jobs.
   const dispatchDb = database(DISPATCH_LANES + 1, DISPATCH);
   const db = database(Math.max(1, Math.floor(databasePoolSize / 4)), {});
-  const queuePool = openQueuePool({ url: directUrl, size: Math.max(2, Math.floor(databasePoolSize / 2)), log });
+  const throttle = createThrottle();
+  const queuePool = openPlainPool({
+    url: directUrl,
+    size: Math.max(2, Math.floor(databasePoolSize / 2)),
+    answerTimeoutMs: ANSWER_TIMEOUT_MS,
+    lost: (error) => logThrottled(log, throttle, 'a connection of the queue is lost', error),
+  });
   const notifier = openNotifier({ url: directUrl, log });
   return {
     config,

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { type Config, loadGraphileForProduction } from '../../engine/config.ts';
-import { DatabaseUnavailableError, openDatabase } from '../../engine/db/database.ts';
+import { openDatabase } from '../../engine/db/database.ts';
+import { DatabaseUnavailableError } from '../../engine/db/errors.ts';
 import type { Notifier } from '../../engine/db/notify.ts';
 import { openPool, roleUrl } from '../../engine/db/pool.ts';
 import { createThrottle, logThrottled } from '../../engine/log.ts';
@@ -38,15 +39,18 @@ type AdminOptions = Readonly<{
   notifier: Notifier;
   log: Logger;
   requestTimeoutMs?: number;
+  answerTimeoutMs?: number;
 }>;
 
-export function openAdmin({ config, url, notifier, log, requestTimeoutMs = REQUEST_TIMEOUT_MS }: AdminOptions): Admin {
+export function openAdmin(options: AdminOptions): Admin {
+  const { config, url, notifier, log } = options;
+  const { requestTimeoutMs = REQUEST_TIMEOUT_MS, answerTimeoutMs = ANSWER_TIMEOUT_MS } = options;
   const throttle = createThrottle();
   const db = openDatabase({
     open: () => openPool(url, { ...ROLE, size: WRITERS, statementTimeoutMs: STATEMENT_TIMEOUT_MS }),
     size: WRITERS,
     maxWaiting: MAX_WAITING,
-    answerTimeoutMs: ANSWER_TIMEOUT_MS,
+    answerTimeoutMs,
   });
   const transitions = adminTransitions({ db, config, notifier });
   const readUrl = roleUrl(url, { ...ROLE, statementTimeoutMs: STATEMENT_TIMEOUT_MS, settings: READER });
@@ -58,7 +62,7 @@ export function openAdmin({ config, url, notifier, log, requestTimeoutMs = REQUE
     // Loaded here, since it takes a second and most processes never need it.
     const { createRunner } = await import('./run.ts');
     const onError = (error: Error) => logThrottled(log, throttle, 'a connection of the administration is lost', error);
-    return createRunner({ url: readUrl, transitions, requestTimeoutMs, onError });
+    return createRunner({ url: readUrl, transitions, requestTimeoutMs, answerTimeoutMs, onError });
   }
 
   function runner(): Promise<Runner> {

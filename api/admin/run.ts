@@ -1,5 +1,5 @@
 import { type DocumentNode, GraphQLError, getOperationAST, parse, specifiedRules, validate } from 'graphql';
-import { DatabaseUnavailableError } from '../../engine/db/database.ts';
+import { DatabaseUnavailableError } from '../../engine/db/errors.ts';
 import { createPermits, NoPermitError } from '../../engine/db/permits.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { invalid, serviceUnavailable } from '../http/errors.ts';
@@ -104,12 +104,15 @@ type RunnerOptions = Readonly<{
   transitions: AdminTransitions;
   /** From its arrival to its answer. */
   requestTimeoutMs: number;
+  /** Of a statement. */
+  answerTimeoutMs: number;
   onError: (error: Error) => void;
 }>;
 
-export async function createRunner({ url, transitions, requestTimeoutMs, onError }: RunnerOptions): Promise<Runner> {
+export async function createRunner(options: RunnerOptions): Promise<Runner> {
+  const { transitions, requestTimeoutMs } = options;
   const permits = createPermits({ count: CONNECTIONS, maxWaiting: MAX_WAITING, waitTimeoutMs: WAIT_TIMEOUT_MS });
-  const { schema, execute, close } = await buildAdminSchema(url, onError);
+  const { schema, execute, close } = await buildAdminSchema(options);
 
   const checked = kept<Checked>(KEPT_QUERIES);
 

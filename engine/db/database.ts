@@ -1,6 +1,6 @@
 import type { CommonQueryMethods, DatabasePool, DatabasePoolConnection, DatabaseTransactionConnection } from 'slonik';
 import type { Queries } from './call.ts';
-import { DatabaseUnavailableError, leavesConnection } from './errors.ts';
+import { DatabaseUnavailableError, keepsConnection } from './errors.ts';
 import { createPermits, NoPermitError } from './permits.ts';
 
 /** What the API does with the database: statements, and transactions of several. */
@@ -14,8 +14,6 @@ export type Database = Queries &
   }>;
 
 export type DatabaseLoad = Readonly<{ running: number; waiting: number }>;
-
-export { DatabaseUnavailableError };
 
 export type DatabaseOptions = Readonly<{
   /** Opens a pool of `size` connections; called again when one could not be opened or does not answer. */
@@ -46,7 +44,7 @@ async function keeping<T>(pool: DatabasePool, work: (connection: DatabasePoolCon
     try {
       return { value: await work(connection) };
     } catch (error) {
-      if (!leavesConnection(error)) throw error;
+      if (!keepsConnection(error)) throw error;
       return { error };
     }
   });

@@ -92,7 +92,7 @@ const slonikConnection = new Set([
   'StatementTimeoutError',
 ]);
 const driverMessages =
-  /connection terminated|timeout exceeded when trying to connect|connection timeout|client was closed/i;
+  /connection terminated|timeout exceeded when trying to connect|connection timeout|query read timeout|client was closed/i;
 
 /** Postgres is unreachable, too busy or too slow. */
 export function isUnavailable(error: unknown): boolean {
@@ -116,7 +116,7 @@ const endingStates = /^(08|25|28|3D|53|57P|58|F0|XX)/;
 const answered = new Set(['NotFoundError', 'DataIntegrityError', 'SchemaValidationError']);
 
 /** The connection that the error came over goes on: Postgres refused a statement, or its answer is not what was asked for. */
-export function leavesConnection(error: unknown): boolean {
+export function keepsConnection(error: unknown): boolean {
   const refused = findPostgresError(error);
   if (refused) return !endingStates.test(refused.code);
   return error instanceof Problem || (error instanceof Error && answered.has(error.constructor.name));

@@ -1,8 +1,8 @@
 import type { DocumentNode, GraphQLSchema } from 'graphql';
-import { Pool } from 'pg';
 import { makeSchema } from 'postgraphile';
 import { makePgAdaptorWithPgClient } from 'postgraphile/adaptors/pg';
 import { execute } from 'postgraphile/grafast';
+import { openPlainPool } from '../../../engine/db/plain_pool.ts';
 import type { AdminContext } from '../context.ts';
 import type { AdminTransitions } from '../transitions.ts';
 import { readFacts } from './facts.ts';
@@ -27,25 +27,34 @@ export type AdminSchema = Readonly<{
   close(): Promise<void>;
 }>;
 
-const CONNECT_TIMEOUT_MS = 5_000;
 const IDLE_TIMEOUT_MS = 60_000;
 /** As many requests are answered at once, as each reads by one connection. */
 export const CONNECTIONS = 4;
 
+type SchemaOptions = Readonly<{
+  /** With role and time-outs (engine/db/pool.ts). */
+  url: string;
+  /** Longest wait for the answer of a statement. */
+  answerTimeoutMs: number;
+  onError: (error: Error) => void;
+}>;
+
 /**
  * The schema over connections of its own, which read and cannot write. It takes seconds and some 150 MB, and is built
- * when somebody first asks for it. `url` carries role and time-outs (engine/db/pool.ts).
+ * when somebody first asks for it.
  */
-export async function buildAdminSchema(url: string, onError: (error: Error) => void): Promise<AdminSchema> {
-  const pool = new Pool({
-    connectionString: url,
-    max: CONNECTIONS,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    idleTimeoutMillis: IDLE_TIMEOUT_MS,
+export async function buildAdminSchema({ url, answerTimeoutMs, onError }: SchemaOptions): Promise<AdminSchema> {
+  const pool = openPlainPool({
+    url,
+    size: CONNECTIONS,
+    answerTimeoutMs,
+    idleTimeoutMs: IDLE_TIMEOUT_MS,
+    lost(error, client) {
+      // Others are ended here, for what they send is too much.
+      if (!client || (budgets.get(client)?.left ?? 0) >= 0) onError(error);
+    },
   });
-  // A connection that Postgres ends while it is idle.
-  pool.on('error', onError);
-  const budgets = countBytes(pool, onError);
+  const budgets = countBytes(pool);
   try {
     const { schema, resolvedPreset } = await makeSchema(adminPreset(pool, await readFacts(pool)));
     const withPgClient = makePgAdaptorWithPgClient(pool);

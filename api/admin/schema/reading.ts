@@ -14,13 +14,9 @@ export const tooLarge = () =>
 type Budget = { left: number };
 
 /** Ends a connection whose statement sends more than its request may read, before the memory is full of it. */
-export function countBytes(pool: Pool, onError: (error: Error) => void): WeakMap<PoolClient, Budget> {
+export function countBytes(pool: Pool): WeakMap<PoolClient, Budget> {
   const budgets = new WeakMap<PoolClient, Budget>();
   pool.on('connect', (client) => {
-    // While it is in use, the pool does not listen, and an error without a listener would end the process.
-    client.on('error', (error) => {
-      if ((budgets.get(client)?.left ?? 0) >= 0) onError(error);
-    });
     client.connection.stream.on('data', (bytes: Buffer) => {
       const budget = budgets.get(client);
       if (!budget || budget.left < 0) return;

@@ -6,6 +6,7 @@ import { createLogger } from '../../../engine/log.ts';
 import { adminClient } from '../../support/admin.ts';
 import { sqlOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
+import { startProxy } from '../../support/proxy.ts';
 import { createTenant } from '../../support/tenant.ts';
 import { until } from '../../support/wait.ts';
 
@@ -126,4 +127,22 @@ t.test('four requests are answered at once, some wait for their turn, and more f
   await test.rejects(run(SCHEDULES), { name: 'DatabaseUnavailableError' });
   await release();
   for (const answer of await Promise.all([...running, ...waiting])) test.equal(answer.status, 200);
+});
+
+t.test('readers that fall silent are given up, and the next request has others', async (test) => {
+  const proxy = await startProxy(test, app.database.url);
+  const opened = openAdmin({
+    config: app.config,
+    url: proxy.url,
+    notifier: app.services.notifier,
+    log: createLogger('silent', 'test'),
+    answerTimeoutMs: 5_000,
+  });
+  test.teardown(() => opened.close());
+  const ask = () => opened.run(asked(SCHEDULES), caller, ignored);
+  const all = () => Promise.all(Array.from({ length: 4 }, ask));
+  for (const { body } of await all()) test.match(body, { data: { schedules: { nodes: [] } } });
+  proxy.freezeExisting();
+  for (const { body } of await all()) test.match(body, { errors: [{ extensions: { code: 'service_unavailable' } }] });
+  for (const { body } of await all()) test.match(body, { data: { schedules: { nodes: [] } } });
 });

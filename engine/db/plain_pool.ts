@@ -1,0 +1,57 @@
+import pg from 'pg';
+
+const CONNECT_TIMEOUT_MS = 5_000;
+/** Of a connection on which nothing is said, such as one that listens. */
+const KEEP_ALIVE_MS = 10_000;
+const LATE = 'Query read timeout';
+
+/**
+ * A statement that is late gives up waiting, and its connection would be handed out again, to wait behind it: until TCP gives
+ * it up, a quarter of an hour later.
+ */
+function endSilent(client: pg.PoolClient): void {
+  const query: (...args: unknown[]) => unknown = client.query.bind(client);
+  const watched = (...args: unknown[]): unknown => {
+    const answer = query(...args);
+    if (answer instanceof Promise) {
+      answer.catch((error: Error) => {
+        if (error.message === LATE) client.connection.stream.destroy(error);
+      });
+    }
+    return answer;
+  };
+  Object.assign(client, { query: watched });
+}
+
+/**
+ * A pool of pg's own, for libraries that bring their statements: one whose lost or silent connections are no end of the process.
+ * `lost` is told of each that ends by itself, with its client where it was in use.
+ */
+export function openPlainPool(
+  options: Readonly<{
+    /** With role and time-outs (`roleUrl`). */
+    url: string;
+    size: number;
+    /** Longest wait for an answer: above the statement time-out, which Postgres keeps by itself. */
+    answerTimeoutMs: number;
+    idleTimeoutMs?: number;
+    lost: (error: Error, client?: pg.PoolClient) => void;
+  }>,
+): pg.Pool {
+  const pool = new pg.Pool({
+    connectionString: options.url,
+    max: options.size,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    query_timeout: options.answerTimeoutMs,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
+    ...(options.idleTimeoutMs === undefined ? {} : { idleTimeoutMillis: options.idleTimeoutMs }),
+  });
+  pool.on('error', (error) => options.lost(error));
+  pool.on('connect', (client) => {
+    // While it is in use, the pool does not listen, and an error without a listener would end the process.
+    client.on('error', (error) => options.lost(error, client));
+    endSilent(client);
+  });
+  return pool;
+}
