@@ -9,6 +9,7 @@ import { roleUrl } from '../../engine/db/pool.ts';
 import { createLogger } from '../../engine/log.ts';
 import { binariesIn } from '../../engine/postgres/binaries.ts';
 import { type PostgresOptions, startPostgres, throwAway } from '../../engine/postgres/embedded.ts';
+import { crontab } from '../../jobs/crontab.ts';
 import { type Jobs, startJobs } from '../../jobs/process.ts';
 import { createEmptyDatabase, type TearDown } from '../support/database.ts';
 import { createPlace, createTask, taskRow } from '../support/fixtures.ts';
@@ -101,6 +102,12 @@ t.test('a database that is not migrated yet is waited for', async (t) => {
   await migrate(url);
   await ready;
   t.ok(logged.some(({ msg }) => msg === 'jobs are taken'));
+  const owner = openPool(t, url);
+  const known = await until('the clock has its jobs', async () => {
+    const { rows } = await owner.query('select identifier from graphile_worker._private_known_crontabs');
+    return rows.length > 0 && rows.map((row) => row.identifier);
+  });
+  t.same(known.sort(), crontab.map(({ task }) => task).sort());
 });
 
 t.test('wrong settings are told in one line', async (t) => {

@@ -6,6 +6,7 @@ import pg from 'pg';
 import { type Config, environmentWith, readConfig } from '../../engine/config.ts';
 import { createLogger } from '../../engine/log.ts';
 import { openStorage, type Storage } from '../../engine/storage/index.ts';
+import { crontab } from '../../jobs/crontab.ts';
 import { type Jobs, startJobs } from '../../jobs/process.ts';
 import type { TearDown } from '../support/database.ts';
 import { openFolder } from '../support/folders.ts';
@@ -34,8 +35,26 @@ export async function jobsConfig(t: TearDown, databaseUrl: string, settings: Nod
   });
 }
 
-/** A job process's work inside the test's own process, stopped at its end. */
+/** No job is started by the clock from now on: what a test finds in the queue is not left to the minute in which it runs. */
+async function stopClock(databaseUrl: string): Promise<void> {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  try {
+    // What was started for a later time is not started again.
+    await client.query(
+      `insert into graphile_worker._private_known_crontabs (identifier, known_since, last_execution)
+       select identifier, now(), '2999-01-01' from unnest($1::text[]) identifier
+       on conflict (identifier) do update set last_execution = excluded.last_execution`,
+      [crontab.map(({ task }) => task)],
+    );
+  } finally {
+    await client.end();
+  }
+}
+
+/** A job process's work inside the test's own process, stopped at its end; it does nothing by the clock. */
 export async function openJobs(t: TearDown, databaseUrl: string, settings: NodeJS.ProcessEnv = {}): Promise<TestJobs> {
+  await stopClock(databaseUrl);
   const config = await jobsConfig(t, databaseUrl, settings);
   const { logged, write } = collectLog();
   const jobs = startJobs(config, createLogger('debug', 'jobs', { write }));
@@ -53,12 +72,13 @@ export type JobsProcess = Readonly<{
   ended: Promise<number | null>;
 }>;
 
-/** A real `node jobs/main.ts`, ready. */
+/** A real `node jobs/main.ts`, ready; it does nothing by the clock. */
 export async function spawnJobs(
   t: TearDown,
   databaseUrl: string,
   settings: Parameters<typeof environmentWith>[0] = {},
 ): Promise<JobsProcess> {
+  await stopClock(databaseUrl);
   const folder = await openFolder(t);
   const child = fork(path.resolve(import.meta.dirname, '..', '..', 'jobs', 'main.ts'), [], {
     env: environmentWith({
