@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readTap, type TapResult } from './tap_output.ts';
 
 /** A file that takes longer hangs. */
-const FILE_TIMEOUT_S = 300;
+const FILE_TIMEOUT_S = 600;
 const KILL_AFTER_MS = (FILE_TIMEOUT_S + 20) * 1000;
 /** How much of a crash is shown. */
 const LAST_LINES = 60;

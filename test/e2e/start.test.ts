@@ -9,7 +9,7 @@ import { treeOf, until } from '../support/processes.ts';
 import { type Started, start } from '../support/start.ts';
 
 t.setTimeout(240_000);
-const STOP_WITHIN_MS = 10_000;
+const STOP_WITHIN_MS = 20_000;
 
 function identities(pids: readonly number[]): ProcessIdentity[] {
   return pids.map(identify).filter((identity) => identity !== undefined);
@@ -31,7 +31,7 @@ async function stop(test: Test, started: Started): Promise<void> {
   const at = Date.now();
   started.child.kill('SIGTERM');
   test.equal(await started.ended, 0);
-  test.ok(Date.now() - at < STOP_WITHIN_MS, 'within ten seconds');
+  test.ok(Date.now() - at < STOP_WITHIN_MS, 'within twenty seconds');
   test.same(processes.filter(isAlive), [], 'no process is left');
 }
 
@@ -106,6 +106,8 @@ t.test('it starts, refuses a second start, and whatever is killed, runs again', 
   const postgres = identify(await processOf(first, `postgres -D ${dataDir}`));
   if (!postgres) throw new Error('Postgres does not run');
   const orphans = await treeOf(postgres.pid);
+  // It would stop Postgres if it saw the end of the supervisor before its own.
+  process.kill(await processOf(first, 'read -r'), 'SIGSTOP');
   kill((await first.tree()).filter((pid) => !orphans.includes(pid)));
   await first.ended;
   test.ok(isAlive(postgres), 'Postgres is an orphan');

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
+import { pathToFileURL } from 'node:url';
 import t, { type Test } from 'tap';
 import { createLogger } from '../../engine/log.ts';
-import { chatAttachmentKey, chatPrefix, type Storage } from '../../engine/storage/index.ts';
+import { chatAttachmentKey, chatPrefix, openStorage, type Storage } from '../../engine/storage/index.ts';
 import { openServices } from '../../jobs/services.ts';
 import type { TaskContext } from '../../jobs/task.ts';
 import { chatsClean } from '../../jobs/tasks/chats__clean.ts';
@@ -18,6 +19,7 @@ import {
   updateChat,
 } from '../support/chat_fixtures.ts';
 import { type Place, updateProfile } from '../support/fixtures.ts';
+import { openFolder } from '../support/folders.ts';
 import { openSql, refusal, transition } from '../support/transitions.ts';
 import { until } from '../support/wait.ts';
 import { addJob, jobsConfig, openJobs, queued } from './support.ts';
@@ -180,12 +182,15 @@ t.test('a purge that is not due, or another organization’s, removes nothing', 
 });
 
 t.test('the job process removes them, fails what nobody starts, and tells the streams', async (test) => {
-  const jobs = await openJobs(test, sql.url, { CHAT_START_SECONDS: '1' });
+  const storageUrl = pathToFileURL(await openFolder(test)).href;
+  const storage = openStorage(storageUrl);
   const place = await createChatPlace(sql);
-  const old = await archivedChat(jobs.storage, place, 31);
+  // Before the process, which would fail its turns too if they were not started within a second.
+  const old = await archivedChat(storage, place, 31);
+  await openJobs(test, sql.url, { CHAT_START_SECONDS: '1', STORAGE_URL: storageUrl });
   await addJob(sql.owner, 'chats__clean', {}, 'chats__clean');
   await until('the job has run', async () => (await queued(sql.owner, 'chats__clean')).length === 0);
-  test.same(await left(jobs.storage, place, old), nothing);
+  test.same(await left(storage, place, old), nothing);
 
   const told: (string | undefined)[] = [];
   const listener = await sql.owner.connect();

@@ -93,7 +93,8 @@ export async function pullItems(app: TestApp, fields: Fields): Promise<readonly 
 
 /** The next request of the organization, which has to have one. */
 export async function claim(app: TestApp, place: Pick<Place, 'organizationId'>): Promise<PulledItem> {
-  const [item] = await pullItems(app, { organizationIds: [place.organizationId] });
+  // What was refused a moment ago may still be locked, and a pull skips that.
+  const [item] = await pullItems(app, { organizationIds: [place.organizationId], waitMs: 10_000 });
   if (!item) throw new Error('nothing to pull');
   return item;
 }

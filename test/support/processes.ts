@@ -19,7 +19,7 @@ export async function treeOf(pid: number): Promise<number[]> {
 export async function until(
   what: string,
   condition: () => boolean | Promise<boolean>,
-  withinMs = 20_000,
+  withinMs = 60_000,
 ): Promise<void> {
   const deadline = Date.now() + withinMs;
   while (!(await condition())) {

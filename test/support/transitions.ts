@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { findPostgresError, raisedProblem } from '../../engine/db/errors.ts';
 import { type PoolOptions, roleUrl } from '../../engine/db/pool.ts';
@@ -68,6 +69,31 @@ function argument(value: unknown): unknown {
   return typeof value === 'object' && value !== null && !Buffer.isBuffer(value) ? JSON.stringify(value) : value;
 }
 
+type Statement = Connection['query'];
+
+/**
+ * Postgres tells of an error before the transaction lets its locks go, and a pull skips what is locked. An empty statement
+ * over the same connection is answered after that.
+ */
+async function settled(query: Statement, ...statement: Parameters<Statement>): ReturnType<Statement> {
+  try {
+    return await query(...statement);
+  } catch (error) {
+    await query('', []).catch(() => {});
+    throw error;
+  }
+}
+
+async function send(connection: Connection, ...statement: Parameters<Statement>): ReturnType<Statement> {
+  if (!(connection instanceof pg.Pool)) return settled((text, values) => connection.query(text, values), ...statement);
+  const client = await connection.connect();
+  try {
+    return await settled((text, values) => client.query(text, values), ...statement);
+  } finally {
+    client.release();
+  }
+}
+
 /** `select app.<name>(…)`, as one statement: its answer, or a Refusal; other errors are Postgres's own. */
 export async function transition(
   connection: Connection,
@@ -76,7 +102,8 @@ export async function transition(
 ): Promise<Answer> {
   const list = Object.keys(args).map((key, index) => `${key} => $${index + 1}`);
   try {
-    const { rows } = await connection.query(
+    const { rows } = await send(
+      connection,
       `select app.${name}(${list.join(', ')}) as answer`,
       Object.values(args).map(argument),
     );
@@ -112,7 +139,7 @@ export type Session = Connection &
     waits: () => Promise<void>;
   }>;
 
-const WAIT_LIMIT_MS = 8_000;
+const WAIT_LIMIT_MS = 30_000;
 
 export async function openSession(
   t: TearDown,
@@ -140,6 +167,7 @@ export async function openSession(
           [pid],
         );
         if (seen.rows[0]?.waits) return;
+        await delay(5);
       }
       throw new Error('the session does not wait for a lock');
     },

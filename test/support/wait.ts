@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 export async function until<T>(
   what: string,
   condition: () => T | Promise<T>,
-  withinMs = 15_000,
+  withinMs = 30_000,
 ): Promise<Exclude<T, false | undefined | null>> {
   const deadline = Date.now() + withinMs;
   for (;;) {

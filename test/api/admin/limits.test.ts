@@ -215,7 +215,8 @@ t.test(
 
 async function connections(): Promise<number> {
   const { rows } = await app.database.owner.query<{ n: number }>(
-    `select count(*)::int as n from pg_stat_activity where application_name = 'business-runner admin'`,
+    `select count(*)::int as n from pg_stat_activity
+     where datname = current_database() and application_name = 'business-runner admin'`,
   );
   return rows[0]?.n ?? 0;
 }

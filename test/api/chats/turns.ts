@@ -24,7 +24,8 @@ export type Turn = Readonly<{
 
 /** The next chat turn of the organization, which has to have one. */
 export async function claimTurn(app: TestApp, place: Place): Promise<TurnItem> {
-  const body = { workerId: 'runtime', organizationIds: [place.organizationId], kinds: ['chat'] };
+  // What was refused a moment ago may still be locked, and a pull skips that.
+  const body = { workerId: 'runtime', organizationIds: [place.organizationId], kinds: ['chat'], waitMs: 10_000 };
   const [item] = expectSuccess(await app.service.post<{ items: TurnItem[] }>(PULL, body)).items;
   if (!item) throw new Error('no chat turn to pull');
   return item;

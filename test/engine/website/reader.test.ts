@@ -102,15 +102,17 @@ t.test('rules that take minutes to match hold up nobody, and what they are about
       '/about': html('About'),
     }),
   );
+  // Of this thread's own time, which goes on when the machine is busy with something else, or stands still.
   let longest = 0;
-  let last = performance.now();
+  let last = process.threadCpuUsage();
   const watch = setInterval(() => {
-    longest = Math.max(longest, performance.now() - last);
-    last = performance.now();
+    const { user, system } = process.threadCpuUsage(last);
+    longest = Math.max(longest, (user + system) / 1_000);
+    last = process.threadCpuUsage();
   }, 5);
   t.teardown(() => clearInterval(watch));
   t.same((await readAll(client, site.origin)).addresses, ['/', '/about']);
-  t.ok(longest < 3_000, `the longest pause was ${Math.round(longest)} ms`);
+  t.ok(longest < 3_000, `nothing else was done for ${Math.round(longest)} ms`);
 });
 
 t.test('the pause that robots.txt asks for is kept, up to ten seconds', async (t) => {

@@ -101,7 +101,7 @@ t.test('a cancel that a heartbeat or a write says stops the command, and the tur
   const byWrite: Script = { written: (nth) => (nth >= 2 ? 'cancelling' : 'pending') };
   const byHeartbeat: Script = { heartbeatIntervalMs: 50, heartbeat: (nth) => (nth >= 2 ? 'cancelling' : 'running') };
   for (const script of [byWrite, byHeartbeat]) {
-    const { work, bodies, of } = await setUp(t, script, 'echo one; sleep 0.3; echo two; sleep 300');
+    const { work, bodies, of } = await setUp(t, script, 'echo one; while sleep 0.3; do echo two; done');
     t.equal(await work(), false);
     t.match(bodies('fail'), [{ error: { code: 'cancelled', retryable: false } }]);
     t.equal(of('complete').length, 0);

@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import t, { type Test } from 'tap';
@@ -79,7 +80,7 @@ t.test('the reference worker answers real chats', async (t) => {
     const first = 'Total of the north?\nnorth,7\n';
     await until('the first words', () => textOf(seen().at(-1)) === first, SOON_MS);
     t.equal(seen().at(-1)?.status, 'pending');
-    await writeFile(gate, '');
+    writeFileSync(gate, '');
     t.equal(await ended(child), 0);
     await until('the last revision', () => seen().at(-1)?.status === 'complete');
     t.match(await message(answer), { status: 'complete', error: null });
@@ -145,7 +146,7 @@ t.test('the reference worker answers real chats', async (t) => {
 });
 
 t.test('a cancel stops the command at the next write, and at the next heartbeat', async (t) => {
-  const app = await startTestApp(t, { config: { leaseSeconds: 3 } });
+  const app = await startTestApp(t, { config: { leaseSeconds: 9 } });
   for (const command of ['while :; do echo on; sleep 0.1; done', 'echo on; sleep 300']) {
     const { chat, worker, ended, message, seen, said } = await setUp(t, app);
     const answer = await ask(app, chat);

@@ -19,9 +19,9 @@ async function folder(t: Test): Promise<string> {
   return made;
 }
 
-/** Waits for a condition, for ten seconds at most. */
+/** Waits for a condition, for thirty seconds at most. */
 async function until(condition: () => boolean | Promise<boolean>): Promise<boolean> {
-  const deadline = Date.now() + 10_000;
+  const deadline = Date.now() + 30_000;
   while (Date.now() < deadline) {
     if (await condition()) return true;
     await new Promise((resolve) => setTimeout(resolve, 10));

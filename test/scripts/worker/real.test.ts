@@ -1,11 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import t, { type Test } from 'tap';
 import { SERVICE_TOKEN, startTestApp, type TestApp } from '../../support/app.ts';
+import { openFolder } from '../../support/folders.ts';
 import { until } from '../../support/wait.ts';
 
 // Processes are started, and a machine that is busy takes its time.
@@ -135,12 +137,15 @@ t.test('the reference worker against the real API', async (t) => {
   });
 
   await t.test('SIGTERM drains: what runs is finished, nothing new is taken', async (t) => {
-    const { create, task, worker, ended } = await setUp(t, app);
+    const { create, task, worker, ended, said } = await setUp(t, app);
     const running = await create({}, { priority: 5 });
     const left = await create();
-    const child = worker('sleep 1');
+    const gate = path.join(await openFolder(t), 'open');
+    const child = worker(`until [ -e '${gate}' ]; do sleep 0.05; done`);
     await until('the task runs', async () => (await task(running)).status === 'running');
     child.kill('SIGTERM');
+    await until('it takes nothing new', () => said().includes('taking nothing new'));
+    writeFileSync(gate, '');
     t.equal(await ended(child), 0);
     t.equal((await task(running)).status, 'completed');
     t.equal((await task(left)).status, 'pending');
@@ -148,7 +153,7 @@ t.test('the reference worker against the real API', async (t) => {
 });
 
 t.test('a cancelled run is stopped by its heartbeat', async (t) => {
-  const app = await startTestApp(t, { config: { leaseSeconds: 3 } });
+  const app = await startTestApp(t, { config: { leaseSeconds: 9 } });
   const { home, create, task, runs, worker, ended, said } = await setUp(t, app);
   const given = await create();
   const child = worker('sleep 300', '--once');

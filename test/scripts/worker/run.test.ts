@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -6,6 +7,7 @@ import t, { type Test } from 'tap';
 import { ApiError, workerApi } from '../../../scripts/worker/api.ts';
 import { workLoop } from '../../../scripts/worker/loop.ts';
 import { readOptions } from '../../../scripts/worker/options.ts';
+import { openFolder } from '../../support/folders.ts';
 import { ORGANIZATION, type Script, standIn } from './stand_in.ts';
 
 // Processes are started, and a machine that is busy takes its time.
@@ -41,6 +43,12 @@ async function setUp(t: Test, script: Script, command: string, argv: string[] = 
       stop: stop.signal,
     });
   return { ...server, said, drain, stop, work, scratch, command };
+}
+
+/** A command that waits, and what lets it go. */
+async function openGate(t: Test) {
+  const file = path.join(await openFolder(t), 'open');
+  return { wait: `until [ -e '${file}' ]; do sleep 0.05; done`, open: () => writeFileSync(file, '') };
 }
 
 const runIdOf = (bodies: { runId: string }[]) => bodies[0]?.runId;
@@ -191,7 +199,7 @@ t.test('a lost lease stops the command, and nothing is reported any more', async
 t.test('an API that stays away for as long as the lease lasts ends the run', async (t) => {
   const script: Script = {
     heartbeatIntervalMs: 50,
-    leaseMs: 600,
+    leaseMs: 2_500,
     answer: (verb) => (verb === 'heartbeat' ? 'drop' : null),
   };
   const { work, of, said } = await setUp(t, script, 'sleep 300');
@@ -202,12 +210,17 @@ t.test('an API that stays away for as long as the lease lasts ends the run', asy
 });
 
 t.test('a heartbeat that failed once changes nothing', async (t) => {
+  const gate = await openGate(t);
   const script: Script = {
     heartbeatIntervalMs: 30,
-    leaseMs: 10_000,
-    answer: (verb, nth) => (verb === 'heartbeat' && nth === 1 ? 'drop' : null),
+    leaseMs: 20_000,
+    answer(verb, nth) {
+      if (verb !== 'heartbeat') return null;
+      if (nth > 2) gate.open();
+      return nth === 1 ? 'drop' : null;
+    },
   };
-  const { work, of } = await setUp(t, script, 'sleep 0.6');
+  const { work, of } = await setUp(t, script, gate.wait);
   t.equal(await work(), true);
   t.ok(of('heartbeat').length > 2);
 });
@@ -250,10 +263,12 @@ t.test('an input path that leads out of the folder fails the run', async (t) => 
 });
 
 t.test('drain finishes what runs and takes nothing new; stop hands it back', async (t) => {
-  const draining = await setUp(t, { tasks: [{}, {}, {}] }, 'sleep 0.4', ['--concurrency', '2']);
+  const gate = await openGate(t);
+  const draining = await setUp(t, { tasks: [{}, {}, {}] }, gate.wait, ['--concurrency', '2']);
   const working = draining.work();
   while (draining.of('running').length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
   draining.drain.abort();
+  gate.open();
   t.equal(await working, true);
   t.equal(draining.of('complete').length, 2);
   t.equal(draining.of('start').length, 2);

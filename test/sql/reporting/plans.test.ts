@@ -27,7 +27,7 @@ const request = { run_request_id: next('run_request_id'), task_id: next('task_id
 await multiply(sql, 'runs', 500, { id, ...request }, times);
 await multiply(sql, 'run_requests', 500, { id, task_id: next('task_id') }, ['created_at']);
 await multiply(sql, 'human_inbox_items', 500, { id }, ['created_at']);
-await sql.owner.query('analyze');
+await sql.owner.query('vacuum analyze');
 
 const [place] = places;
 const organizationId = place?.organizationId ?? '';
