@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { call, type Queries, textArray, uuidArray } from '../engine/db/call.ts';
+import { anyAnswer, call, type Queries, textArray, uuidArray } from '../engine/db/call.ts';
 import type { Listener } from '../engine/db/listen.ts';
 import type { Notifier } from '../engine/db/notify.ts';
 import { retryTransient } from './http/errors.ts';
@@ -96,7 +96,7 @@ function release(options: BrokerOptions, items: readonly Claim[]): void {
       p_run_request_id: item.runRequestId,
       p_lease_token: item.leaseToken,
     };
-    call(options.db, 'run_request_release', args, z.unknown())
+    call(options.db, 'run_request_release', args, anyAnswer)
       .then(options.announce)
       .catch((error: unknown) => options.log.debug({ err: error }, 'a claim could not be given back'));
   }

@@ -1,6 +1,6 @@
 import { sql } from 'slonik';
 import { z } from 'zod';
-import { call, type Queries, uuidArray } from '../engine/db/call.ts';
+import { anyAnswer, call, type Queries, uuidArray } from '../engine/db/call.ts';
 import { findPostgresError, isTransient, isUnavailable } from '../engine/db/errors.ts';
 import { scoped } from '../engine/db/scope.ts';
 import { createThrottle, logThrottled } from '../engine/log.ts';
@@ -105,7 +105,7 @@ const sorts: Readonly<Record<string, Sort>> = {
     batch: WAKE_BATCH,
     async move({ dispatchDb }, { organizationId, ids }) {
       const args = { p_organization_id: organizationId, p_task_ids: uuidArray(ids) };
-      await call(dispatchDb, 'tasks_wake', args, z.unknown());
+      await call(dispatchDb, 'tasks_wake', args, anyAnswer);
       return true;
     },
   },

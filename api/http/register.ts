@@ -6,15 +6,15 @@ import type { Services } from '../services.ts';
 import { adminAuthentication } from './auth/admin.ts';
 import { type InternalAuthentication, internalAuthentication } from './auth/internal.ts';
 import { checkMembership, ownerAuthentication } from './auth/owner.ts';
-import { checkStreamType, openStreamedBody, readJson } from './body.ts';
+import { checkStreamType, readJson } from './body.ts';
 import type { Caller } from './caller.ts';
-import { decisionOf } from './decision.ts';
 import { takesIdempotencyKey } from './declared_errors.ts';
 import { type Context, type Endpoint, isStream, type JsonAnswer, type StreamBody } from './endpoint.ts';
 import { retryTransient, validationFailed } from './errors.ts';
 import { idempotencyKey, idempotently, type KeptAnswer } from './idempotency.ts';
 import type { Pagination } from './pagination.ts';
 import { parseQuery } from './query.ts';
+import { type Admitted, RequestContext } from './request_context.ts';
 import { type RequestState, requestState } from './request_state.ts';
 import type { Responder } from './respond.ts';
 import { checkParts, storableIssue } from './validation.ts';
@@ -88,7 +88,7 @@ async function admit(
   authentication: Authentication,
   req: Request,
   res: Response,
-) {
+): Promise<Admitted> {
   const state = requestState(req);
   const pathValues = rawParams(req);
   const organizationId = pathValues['organizationId'];
@@ -110,16 +110,14 @@ async function admit(
   return { ...parts, caller, organizationId, key, body };
 }
 
-type Admitted = Awaited<ReturnType<typeof admit>>;
-
 const over = (): void => {};
 
 /** Runs the handler and answers: streamed, under an idempotency key, or plainly. */
-async function answer(endpoint: Endpoint, services: Services, responder: Responder, admitted: Admitted, base: Context) {
-  const { req, res } = base;
+async function answer(endpoint: Endpoint, responder: Responder, admitted: Admitted, base: RequestContext) {
+  const { req, res, services } = base;
   const { key, caller, organizationId, body } = admitted;
   const handle = async (db: Context['db']): Promise<KeptAnswer> =>
-    keptAnswer(endpoint, await endpoint.handler(db === base.db ? base : withDatabase(base, db)));
+    keptAnswer(endpoint, await endpoint.handler(base.within(db)));
 
   if (isStream(endpoint.response)) {
     await endpoint.handler(base);
@@ -143,44 +141,17 @@ async function answer(endpoint: Endpoint, services: Services, responder: Respond
   responder.success(req, res, statusCode, sent);
 }
 
-function withDatabase(base: Context, db: Context['db']): Context {
-  return Object.create(base, { db: { value: db, enumerable: true } }) as Context;
-}
-
 function createHandler(endpoint: Endpoint, services: Services, authentication: Authentication, responder: Responder) {
   return async function handle(req: Request, res: Response): Promise<void> {
     const state = requestState(req);
     state.endpoint = endpoint;
     const admitted = await admit(endpoint, services, authentication, req, res);
-    const marks: [string, string | undefined][] = [];
-    const context: Context = {
-      params: admitted.params,
-      query: admitted.query,
-      headers: admitted.headers,
-      body: admitted.body,
-      caller: admitted.caller,
-      decision: decisionOf(endpoint.decision, { ...admitted, requestId: state.requestId }),
-      db: services.db,
-      services,
-      get log() {
-        return state.log;
-      },
-      req,
-      res,
-      get signal() {
-        return state.signal;
-      },
-      notify: (channel, payload) => marks.push([channel, payload]),
-      openBody() {
-        if (!isStream<StreamBody>(endpoint.body)) throw new Error(`${endpoint.operationId} has no stream body`);
-        return openStreamedBody(req, res, state, endpoint.body);
-      },
-    };
+    const context = new RequestContext({ endpoint, services, state, admitted, req, res });
     try {
-      await answer(endpoint, services, responder, admitted, context);
+      await answer(endpoint, responder, admitted, context);
     } finally {
       // After the commit; and after a refusal too, since a transition may change state and refuse.
-      for (const [channel, payload] of marks) services.notifier.mark(channel, payload);
+      context.wake();
     }
   };
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { keyColumns } from '../http/pagination.ts';
 import * as schemas from '../http/schemas.ts';
+import { mapping } from './mapping.ts';
 import { DEPARTMENTS } from './organization.ts';
 import { RUN_MODES } from './run.ts';
 import { timestamp } from './timestamp.ts';
@@ -59,21 +60,23 @@ export const agentProfileRow = z
     created_at: timestamp,
     updated_at: timestamp,
   })
-  .transform(
-    (row): AgentProfile => ({
-      id: row.id,
-      organizationId: row.organization_id,
-      key: row.key,
-      name: row.name,
-      kind: row.kind,
-      department: row.department,
-      status: row.status,
-      rootUri: row.root_uri,
-      instructionsUri: row.instructions_uri,
-      config: row.config,
-      createdAt: row.created_at,
-      updatedAt: row.updated_at,
-    }),
+  .pipe(
+    mapping(
+      (row): AgentProfile => ({
+        id: row.id,
+        organizationId: row.organization_id,
+        key: row.key,
+        name: row.name,
+        kind: row.kind,
+        department: row.department,
+        status: row.status,
+        rootUri: row.root_uri,
+        instructionsUri: row.instructions_uri,
+        config: row.config,
+        createdAt: row.created_at,
+        updatedAt: row.updated_at,
+      }),
+    ),
   );
 
 /** What a transition returns, and a read of one. */
@@ -97,11 +100,13 @@ export const provisionedAnswer = z
     agent_profiles: z.array(agentProfileRow),
     disabled_profile_ids: z.array(z.string()),
   })
-  .transform((row) => ({
-    revision: row.revision,
-    profiles: row.agent_profiles,
-    disabledProfileIds: row.disabled_profile_ids,
-  }));
+  .pipe(
+    mapping((row) => ({
+      revision: row.revision,
+      profiles: row.agent_profiles,
+      disabledProfileIds: row.disabled_profile_ids,
+    })),
+  );
 
 const organizationId = '0199f2f4-7d1c-7a52-9b1e-2f4f6a1c0d3e';
 export const exampleRevision = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08';

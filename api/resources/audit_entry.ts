@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { keyColumns } from '../http/pagination.ts';
 import * as schemas from '../http/schemas.ts';
+import { mapping } from './mapping.ts';
 import { timestamp } from './timestamp.ts';
 
 export const ACTOR_KINDS = ['owner', 'operator', 'admin'] as const;
@@ -57,20 +58,22 @@ const auditEntryRow = z
     result: values,
     request_id: z.string().nullable(),
   })
-  .transform(
-    (row): AuditEntry => ({
-      id: row.id,
-      organizationId: row.organization_id,
-      createdAt: row.created_at,
-      actor: { kind: row.actor_kind, name: row.actor },
-      action: row.action,
-      subject: { kind: row.subject_kind, id: row.subject_id },
-      arguments: row.arguments,
-      outcome: row.outcome,
-      code: row.code,
-      result: row.result,
-      requestId: row.request_id,
-    }),
+  .pipe(
+    mapping(
+      (row): AuditEntry => ({
+        id: row.id,
+        organizationId: row.organization_id,
+        createdAt: row.created_at,
+        actor: { kind: row.actor_kind, name: row.actor },
+        action: row.action,
+        subject: { kind: row.subject_kind, id: row.subject_id },
+        arguments: row.arguments,
+        outcome: row.outcome,
+        code: row.code,
+        result: row.result,
+        requestId: row.request_id,
+      }),
+    ),
   );
 export const auditEntryPageRow = z.object({ entry: auditEntryRow, ...keyColumns });
 

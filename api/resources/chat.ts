@@ -5,6 +5,7 @@ import { Problem } from '../../engine/db/problem.ts';
 import { requireOrganization, scoped } from '../../engine/db/scope.ts';
 import { keyColumns } from '../http/pagination.ts';
 import * as schemas from '../http/schemas.ts';
+import { mapping } from './mapping.ts';
 import { nullableTimestamp, timestamp } from './timestamp.ts';
 
 export const CHAT_STATUSES = ['open', 'archived'] as const;
@@ -48,21 +49,23 @@ export const chatRow = z
     created_at: timestamp,
     updated_at: timestamp,
   })
-  .transform(
-    (row): Chat => ({
-      id: row.id,
-      organizationId: row.organization_id,
-      title: row.title,
-      status: row.status,
-      summary: row.summary,
-      harnessSessionId: row.harness_session_id,
-      settings: row.settings,
-      lastMessageAt: row.last_message_at,
-      archivedAt: row.archived_at,
-      createdAt: row.created_at,
-      updatedAt: row.updated_at,
-      isOnboardingChat: row.is_onboarding,
-    }),
+  .pipe(
+    mapping(
+      (row): Chat => ({
+        id: row.id,
+        organizationId: row.organization_id,
+        title: row.title,
+        status: row.status,
+        summary: row.summary,
+        harnessSessionId: row.harness_session_id,
+        settings: row.settings,
+        lastMessageAt: row.last_message_at,
+        archivedAt: row.archived_at,
+        createdAt: row.created_at,
+        updatedAt: row.updated_at,
+        isOnboardingChat: row.is_onboarding,
+      }),
+    ),
   );
 
 export const chatAnswer = z.object({ chat: chatRow });

@@ -6,6 +6,7 @@ import { Problem } from '../../engine/db/problem.ts';
 import { requireOrganization, scoped } from '../../engine/db/scope.ts';
 import { invalid } from '../http/errors.ts';
 import * as schemas from '../http/schemas.ts';
+import { mapping } from './mapping.ts';
 import { timestamp } from './timestamp.ts';
 
 /** 50 MB (contract 8). */
@@ -40,19 +41,21 @@ const attachmentRow = z
     sha256: z.string(),
     created_at: timestamp,
   })
-  .transform(
-    (row): ChatAttachment => ({
-      version: 1,
-      id: row.id,
-      organizationId: row.organization_id,
-      chatId: row.chat_id,
-      fileName: row.file_name,
-      mediaType: row.media_type,
-      sizeBytes: row.size_bytes,
-      sha256: row.sha256,
-      createdAt: row.created_at,
-      uri: `org://${row.organization_id}/chats/${row.chat_id}/attachments/${row.id}`,
-    }),
+  .pipe(
+    mapping(
+      (row): ChatAttachment => ({
+        version: 1,
+        id: row.id,
+        organizationId: row.organization_id,
+        chatId: row.chat_id,
+        fileName: row.file_name,
+        mediaType: row.media_type,
+        sizeBytes: row.size_bytes,
+        sha256: row.sha256,
+        createdAt: row.created_at,
+        uri: `org://${row.organization_id}/chats/${row.chat_id}/attachments/${row.id}`,
+      }),
+    ),
   );
 
 /** What `app.chat_attachment_put` answers. */
@@ -153,13 +156,15 @@ export const attachmentBytesRow = z
     sha256: z.string(),
     storage_key: z.string(),
   })
-  .transform((row) => ({
-    key: row.storage_key,
-    size: row.size_bytes,
-    sha256: row.sha256,
-    mediaType: row.media_type,
-    fileName: row.file_name,
-  }));
+  .pipe(
+    mapping((row) => ({
+      key: row.storage_key,
+      size: row.size_bytes,
+      sha256: row.sha256,
+      mediaType: row.media_type,
+      fileName: row.file_name,
+    })),
+  );
 
 export const attachmentNotFound = () =>
   new Problem(404, 'attachment_not_found', 'There is no attachment with this id in this chat.');

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { CONTEXT_SCOPES, DOCUMENT_KINDS } from '../../engine/context/index.ts';
 import * as schemas from '../http/schemas.ts';
+import { mapping } from './mapping.ts';
 import { filePath } from './task_spec.ts';
 import { timestamp } from './timestamp.ts';
 
@@ -70,24 +71,28 @@ export const promotionAnswer = z.object({
             sha256: z.string(),
             source_ids: z.array(z.string()),
           })
-          .transform((row) => ({
-            kind: row.kind,
-            path: row.path,
-            sizeBytes: row.size_bytes,
-            sha256: row.sha256,
-            sourceIds: row.source_ids,
-          })),
+          .pipe(
+            mapping((row) => ({
+              kind: row.kind,
+              path: row.path,
+              sizeBytes: row.size_bytes,
+              sha256: row.sha256,
+              sourceIds: row.source_ids,
+            })),
+          ),
       ),
     })
-    .transform(
-      (row): ContextRevision => ({
-        scope: row.scope,
-        revision: row.revision,
-        baseRevision: row.base_revision,
-        createdAt: row.created_at,
-        createdBy: row.created_by,
-        documents: row.documents,
-      }),
+    .pipe(
+      mapping(
+        (row): ContextRevision => ({
+          scope: row.scope,
+          revision: row.revision,
+          baseRevision: row.base_revision,
+          createdAt: row.created_at,
+          createdBy: row.created_by,
+          documents: row.documents,
+        }),
+      ),
     ),
 });
 
@@ -103,12 +108,14 @@ export const publishedDocumentRow = z
     size_bytes: z.int(),
     sha256: z.string(),
   })
-  .transform((row) => ({
-    scope: row.scope,
-    revision: row.revision,
-    publishedAt: row.published_at,
-    path: row.path,
-    kind: row.kind,
-    file: { key: row.storage_key, size: row.size_bytes, sha256: row.sha256 },
-  }));
+  .pipe(
+    mapping((row) => ({
+      scope: row.scope,
+      revision: row.revision,
+      publishedAt: row.published_at,
+      path: row.path,
+      kind: row.kind,
+      file: { key: row.storage_key, size: row.size_bytes, sha256: row.sha256 },
+    })),
+  );
 export type PublishedDocument = z.output<typeof publishedDocumentRow>;

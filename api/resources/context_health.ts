@@ -13,6 +13,7 @@ import { Problem } from '../../engine/db/problem.ts';
 import { organizationNotFound, scoped } from '../../engine/db/scope.ts';
 import { readVerified, type Storage, StorageBrokenError } from '../../engine/storage/index.ts';
 import * as schemas from '../http/schemas.ts';
+import { mapping } from './mapping.ts';
 import { timestamp } from './timestamp.ts';
 
 const freshness = z.object({ at: schemas.timestamp.nullable(), fresh: z.boolean() });
@@ -59,7 +60,7 @@ const stateRow = z.object({
   revisions: z.array(
     z
       .object({ revision: z.int(), assessment: z.enum(ASSESSMENTS), version: z.int(), created_at: timestamp })
-      .transform(({ created_at: createdAt, ...row }) => ({ ...row, createdAt })),
+      .pipe(mapping(({ created_at: createdAt, ...row }) => ({ ...row, createdAt }))),
   ),
 });
 

@@ -8,6 +8,7 @@ import type { StoredBytes } from '../http/bytes.ts';
 import { keyColumns, keyset, type Pagination, pageQuery } from '../http/pagination.ts';
 import * as schemas from '../http/schemas.ts';
 import { conditions } from './conditions.ts';
+import { mapping } from './mapping.ts';
 import { storedProblems } from './stored_problems.ts';
 import { timestamp } from './timestamp.ts';
 
@@ -61,28 +62,30 @@ export const contextSourceRow = z
     error: z.looseObject({ code: z.string().optional(), message: z.string().optional() }).nullable(),
     created_at: timestamp,
   })
-  .transform((row) => ({
-    source: {
-      id: row.id,
-      origin: row.origin,
-      status: row.status,
-      kind: row.kind,
-      title: row.title,
-      fileName: row.file_name,
-      mediaType: row.media_type,
-      sizeBytes: row.size_bytes,
-      sha256: row.sha256,
-      department: row.department,
-      provenanceUrls: row.provenance_urls,
-      error: row.error && {
-        code: row.error.code ?? 'failed',
-        message: row.error.message ?? 'It could not be ingested.',
-      },
-      uri: `org://${row.organization_id}/context/sources/${row.id}`,
-      createdAt: row.created_at,
-    } satisfies ContextSource,
-    file: { key: row.storage_key, size: row.size_bytes, sha256: row.sha256 },
-  }));
+  .pipe(
+    mapping((row) => ({
+      source: {
+        id: row.id,
+        origin: row.origin,
+        status: row.status,
+        kind: row.kind,
+        title: row.title,
+        fileName: row.file_name,
+        mediaType: row.media_type,
+        sizeBytes: row.size_bytes,
+        sha256: row.sha256,
+        department: row.department,
+        provenanceUrls: row.provenance_urls,
+        error: row.error && {
+          code: row.error.code ?? 'failed',
+          message: row.error.message ?? 'It could not be ingested.',
+        },
+        uri: `org://${row.organization_id}/context/sources/${row.id}`,
+        createdAt: row.created_at,
+      } satisfies ContextSource,
+      file: { key: row.storage_key, size: row.size_bytes, sha256: row.sha256 },
+    })),
+  );
 
 export const contextSourcesSchema = z
   .object({

@@ -6,6 +6,7 @@ import { organizationNotFound, requireOrganization, scoped } from '../../engine/
 import { keyColumns, keyset, type Pagination, pageQuery } from '../http/pagination.ts';
 import * as schemas from '../http/schemas.ts';
 import { conditions } from './conditions.ts';
+import { mapping } from './mapping.ts';
 import { nullableTimestamp, timestamp } from './timestamp.ts';
 
 export const INBOX_KINDS = ['question', 'notification', 'approval', 'reconciliation'] as const;
@@ -66,30 +67,32 @@ const inboxItemRow = z
     created_at: timestamp,
     updated_at: timestamp,
   })
-  .transform(
-    (row): InboxItem => ({
-      id: row.id,
-      organizationId: row.organization_id,
-      kind: row.kind,
-      status: row.status,
-      purpose: row.purpose,
-      blocking: row.blocking,
-      title: row.title,
-      body: row.body,
-      options: row.options,
-      allowFreeText:
-        row.kind === 'question' && row.allow_free_text && row.purpose !== 'repair' && row.purpose !== 'budget',
-      taskId: row.task_id,
-      runId: row.run_id,
-      actionId: row.action_id,
-      chatId: row.chat_id,
-      scheduleId: row.schedule_id,
-      response: row.response,
-      note: row.note,
-      respondedAt: row.responded_at,
-      createdAt: row.created_at,
-      updatedAt: row.updated_at,
-    }),
+  .pipe(
+    mapping(
+      (row): InboxItem => ({
+        id: row.id,
+        organizationId: row.organization_id,
+        kind: row.kind,
+        status: row.status,
+        purpose: row.purpose,
+        blocking: row.blocking,
+        title: row.title,
+        body: row.body,
+        options: row.options,
+        allowFreeText:
+          row.kind === 'question' && row.allow_free_text && row.purpose !== 'repair' && row.purpose !== 'budget',
+        taskId: row.task_id,
+        runId: row.run_id,
+        actionId: row.action_id,
+        chatId: row.chat_id,
+        scheduleId: row.schedule_id,
+        response: row.response,
+        note: row.note,
+        respondedAt: row.responded_at,
+        createdAt: row.created_at,
+        updatedAt: row.updated_at,
+      }),
+    ),
   );
 
 /** What a transition of an item returns. */

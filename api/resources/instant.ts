@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mapping } from './mapping.ts';
 
 /**
  * A point in time in a request → ISO 8601 UTC with milliseconds. Years 1900 to 9999: what Postgres, JavaScript and
@@ -10,4 +11,4 @@ export const instant = z.iso
     const year = new Date(text).getUTCFullYear();
     return year >= 1900 && year <= 9999;
   }, 'must lie between the years 1900 and 9999')
-  .transform((text) => new Date(text).toISOString());
+  .pipe(mapping((text) => new Date(text).toISOString()));

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Issue } from '../../engine/db/problem.ts';
 import { validationFailed } from '../http/errors.ts';
+import { mapping } from './mapping.ts';
 
 const FORM = /^org:\/\/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:\/(?:[\w.~!$&'()*+,;=:@-]|%[0-9a-f]{2})+)*\/?$/i;
 const PREFIX_LENGTH = 'org://00000000-0000-0000-0000-000000000000'.length;
@@ -14,7 +15,7 @@ export const logicalUri = z
   .max(1000)
   .regex(FORM, 'must be a logical URI, org://{organizationId}/…')
   .refine((text) => !/\/(?:\.|%2e){1,2}(?:\/|$)/i.test(text), 'must not hold . or .. segments')
-  .transform((text) => text.slice(0, PREFIX_LENGTH).toLowerCase() + text.slice(PREFIX_LENGTH));
+  .pipe(mapping((text) => text.slice(0, PREFIX_LENGTH).toLowerCase() + text.slice(PREFIX_LENGTH)));
 
 /**
  * @param uris by the path of their field; absent ones are skipped

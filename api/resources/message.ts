@@ -2,6 +2,7 @@ import { sql } from 'slonik';
 import { z } from 'zod';
 import { keyColumns } from '../http/pagination.ts';
 import * as schemas from '../http/schemas.ts';
+import { mapping } from './mapping.ts';
 import { partSchema } from './message_parts.ts';
 import { nullableTimestamp, timestamp } from './timestamp.ts';
 
@@ -56,22 +57,24 @@ export const messageRow = z
     created_at: timestamp,
     updated_at: timestamp,
   })
-  .transform(
-    (row): Message => ({
-      id: row.id,
-      organizationId: row.organization_id,
-      chatId: row.chat_id,
-      replyToMessageId: row.reply_to_message_id,
-      role: row.role,
-      status: row.status,
-      revision: row.revision,
-      author: row.author,
-      parts: row.parts,
-      error: row.error,
-      completedAt: row.completed_at,
-      createdAt: row.created_at,
-      updatedAt: row.updated_at,
-    }),
+  .pipe(
+    mapping(
+      (row): Message => ({
+        id: row.id,
+        organizationId: row.organization_id,
+        chatId: row.chat_id,
+        replyToMessageId: row.reply_to_message_id,
+        role: row.role,
+        status: row.status,
+        revision: row.revision,
+        author: row.author,
+        parts: row.parts,
+        error: row.error,
+        completedAt: row.completed_at,
+        createdAt: row.created_at,
+        updatedAt: row.updated_at,
+      }),
+    ),
   );
 
 /** The message of `m` for a select list, without the copy of its text that is searched. */

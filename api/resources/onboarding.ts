@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { dispositionSchema, reviewSummarySchema, setupSchema } from '../../engine/onboarding/index.ts';
 import * as schemas from '../http/schemas.ts';
+import { mapping } from './mapping.ts';
 import { DEPARTMENTS } from './organization.ts';
 import { nullableTimestamp, timestamp } from './timestamp.ts';
 
@@ -77,21 +78,23 @@ const sourceRow = z
     department: z.enum(DEPARTMENTS).nullable(),
     created_at: timestamp,
   })
-  .transform((row) => ({
-    id: row.id,
-    kind: row.kind,
-    status: row.status,
-    fileName: row.file_name,
-    mediaType: row.media_type,
-    sizeBytes: row.size_bytes,
-    sha256: row.sha256,
-    department: row.department,
-    createdAt: row.created_at,
-  }));
+  .pipe(
+    mapping((row) => ({
+      id: row.id,
+      kind: row.kind,
+      status: row.status,
+      fileName: row.file_name,
+      mediaType: row.media_type,
+      sizeBytes: row.size_bytes,
+      sha256: row.sha256,
+      department: row.department,
+      createdAt: row.created_at,
+    })),
+  );
 
 const findingRow = z
   .object({ id: z.string(), claim: z.string(), source_ids: z.array(z.string()), created_at: timestamp })
-  .transform((row) => ({ id: row.id, claim: row.claim, evidence: row.source_ids, createdAt: row.created_at }));
+  .pipe(mapping((row) => ({ id: row.id, claim: row.claim, evidence: row.source_ids, createdAt: row.created_at })));
 
 /** What `app.onboarding_state` makes of a row of `app.onboardings`. */
 const onboardingRow = z
@@ -113,27 +116,29 @@ const onboardingRow = z
     created_at: timestamp,
     updated_at: timestamp,
   })
-  .transform(
-    (row): Onboarding => ({
-      organizationId: row.organization_id,
-      status: row.status,
-      generation: row.generation,
-      setup: row.setup,
-      sources: row.sources,
-      integrations: row.integrations,
-      chatId: row.chat_id,
-      research: {
-        status: row.research_status,
-        attempts: row.research_attempts,
-        startedAt: row.research_started_at,
-        finishedAt: row.research_finished_at,
-        error: row.research_error,
-        findings: row.findings,
-      },
-      review: row.review,
-      createdAt: row.created_at,
-      updatedAt: row.updated_at,
-    }),
+  .pipe(
+    mapping(
+      (row): Onboarding => ({
+        organizationId: row.organization_id,
+        status: row.status,
+        generation: row.generation,
+        setup: row.setup,
+        sources: row.sources,
+        integrations: row.integrations,
+        chatId: row.chat_id,
+        research: {
+          status: row.research_status,
+          attempts: row.research_attempts,
+          startedAt: row.research_started_at,
+          finishedAt: row.research_finished_at,
+          error: row.research_error,
+          findings: row.findings,
+        },
+        review: row.review,
+        createdAt: row.created_at,
+        updatedAt: row.updated_at,
+      }),
+    ),
   );
 
 export const onboardingAnswer = z.object({ onboarding: onboardingRow });

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { DISPOSITIONS } from '../../engine/onboarding/index.ts';
 import { revision } from './agent_profile_changes.ts';
+import { mapping } from './mapping.ts';
 import { DEPARTMENTS } from './organization.ts';
 import { SLUG, unique, WORDS } from './organization_changes.ts';
 import { timeZone } from './time_zone.ts';
@@ -17,7 +18,7 @@ const website = z
     const url = URL.parse(text);
     return url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '';
   }, 'must be an address such as https://example.com, without user name and password')
-  .transform((text) => new URL(text).href);
+  .pipe(mapping((text) => new URL(text).href));
 
 const expectedGeneration = z
   .int()

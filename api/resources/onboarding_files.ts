@@ -1,11 +1,12 @@
 import type { Logger } from 'pino';
 import { sql } from 'slonik';
 import { z } from 'zod';
-import { call, json, type Queries, uuidArray } from '../../engine/db/call.ts';
+import { anyAnswer, call, json, type Queries, uuidArray } from '../../engine/db/call.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { scoped } from '../../engine/db/scope.ts';
 import { BrokenSourcesError, type ScopeDocuments, storeFirstRevision } from '../../engine/onboarding/index.ts';
 import type { Storage } from '../../engine/storage/index.ts';
+import { mapping } from './mapping.ts';
 import type { Onboarding } from './onboarding.ts';
 
 const bytesRow = z
@@ -16,13 +17,15 @@ const bytesRow = z
     sha256: z.string(),
     storage_key: z.string(),
   })
-  .transform((row) => ({
-    id: row.id,
-    mediaType: row.media_type,
-    size: row.size_bytes,
-    sha256: row.sha256,
-    key: row.storage_key,
-  }));
+  .pipe(
+    mapping((row) => ({
+      id: row.id,
+      mediaType: row.media_type,
+      size: row.size_bytes,
+      sha256: row.sha256,
+      key: row.storage_key,
+    })),
+  );
 
 /**
  * Stores the documents that the completion publishes, made of the onboarding's review. When it is refused after all the
@@ -75,7 +78,7 @@ async function markBroken(db: Queries, organizationId: string, sourceId: string,
     p_status: 'failed',
     p_error: json({ code: `bytes_${reason}`, message: BROKEN[reason] }),
   };
-  await call(db, 'context_source_mark', args, z.unknown());
+  await call(db, 'context_source_mark', args, anyAnswer);
 }
 
 /** Deletes bytes that no row names any more. What cannot be deleted now the clean-up finds by its age. */

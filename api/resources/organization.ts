@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { keyColumns } from '../http/pagination.ts';
 import * as schemas from '../http/schemas.ts';
+import { mapping } from './mapping.ts';
 import { nullableTimestamp, timestamp } from './timestamp.ts';
 
 export const ORGANIZATION_STATUSES = ['onboarding', 'active', 'suspended'] as const;
@@ -73,21 +74,23 @@ export const organizationRow = z
     created_at: timestamp,
     updated_at: timestamp,
   })
-  .transform(
-    (row): Organization => ({
-      id: row.id,
-      slug: row.slug,
-      name: row.name,
-      status: row.status,
-      onboardedAt: row.onboarded_at,
-      workDispatchStoppedAt: row.work_dispatch_stopped_at,
-      rootUri: row.root_uri,
-      authorizationEpoch: row.authorization_epoch,
-      config: row.config,
-      constraints: row.constraints,
-      createdAt: row.created_at,
-      updatedAt: row.updated_at,
-    }),
+  .pipe(
+    mapping(
+      (row): Organization => ({
+        id: row.id,
+        slug: row.slug,
+        name: row.name,
+        status: row.status,
+        onboardedAt: row.onboarded_at,
+        workDispatchStoppedAt: row.work_dispatch_stopped_at,
+        rootUri: row.root_uri,
+        authorizationEpoch: row.authorization_epoch,
+        config: row.config,
+        constraints: row.constraints,
+        createdAt: row.created_at,
+        updatedAt: row.updated_at,
+      }),
+    ),
   );
 
 /** What a transition returns, and a read of one. */
@@ -101,7 +104,7 @@ export const workDispatchSchema = z.object({
 });
 export const workDispatchAnswer = z
   .object({ organization: organizationRow, published_run_requests: z.int() })
-  .transform((row) => ({ organization: row.organization, publishedRunRequests: row.published_run_requests }));
+  .pipe(mapping((row) => ({ organization: row.organization, publishedRunRequests: row.published_run_requests })));
 
 const exampleId = '0199f2f4-7d1c-7a52-9b1e-2f4f6a1c0d3e';
 

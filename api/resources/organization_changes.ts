@@ -2,6 +2,7 @@ import { domainToASCII } from 'node:url';
 import { z } from 'zod';
 import { instant } from './instant.ts';
 import { logicalUri, requireOwnUris } from './logical_uri.ts';
+import { mapping } from './mapping.ts';
 import { removable } from './merge_patch.ts';
 import { ORGANIZATION_STATUSES, RISKS } from './organization.ts';
 import { timeZone } from './time_zone.ts';
@@ -21,7 +22,7 @@ export function unique<T extends z.ZodType<string>>(item: T, max: number) {
 const domain = z
   .string()
   .max(253)
-  .transform((text) => domainToASCII(text))
+  .pipe(mapping((text) => domainToASCII(text)))
   .refine((text) => /^[a-z0-9-]+(?:\.[a-z0-9-]+)*$/.test(text), 'must be a domain name')
   .meta({ description: 'A domain name; those below it are meant too.' });
 

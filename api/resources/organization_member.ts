@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { keyColumns } from '../http/pagination.ts';
 import * as schemas from '../http/schemas.ts';
+import { mapping } from './mapping.ts';
 import { timestamp } from './timestamp.ts';
 
 export const MEMBER_ROLES = ['owner', 'viewer'] as const;
@@ -33,14 +34,16 @@ const memberRow = z
     created_at: timestamp,
     updated_at: timestamp,
   })
-  .transform(
-    (row): Member => ({
-      organizationId: row.organization_id,
-      subject: row.subject,
-      role: row.role,
-      createdAt: row.created_at,
-      updatedAt: row.updated_at,
-    }),
+  .pipe(
+    mapping(
+      (row): Member => ({
+        organizationId: row.organization_id,
+        subject: row.subject,
+        role: row.role,
+        createdAt: row.created_at,
+        updatedAt: row.updated_at,
+      }),
+    ),
   );
 
 export const memberAnswer = z.object({ member: memberRow });

@@ -1,6 +1,7 @@
 import { sql } from 'slonik';
 import { z } from 'zod';
 import { keyColumns } from '../http/pagination.ts';
+import { mapping } from './mapping.ts';
 import { taskResultSchema } from './task.ts';
 import { nullableTimestamp, timestamp } from './timestamp.ts';
 
@@ -101,13 +102,15 @@ function toRun(row: z.output<typeof runColumns>): Run {
   };
 }
 
-export const runRow = runColumns.transform(toRun);
-export const runPageRow = runColumns.extend(keyColumns).transform((row) => ({
-  cursor_key: row.cursor_key,
-  cursor_id: row.cursor_id,
-  cursor_rows: row.cursor_rows,
-  run: toRun(row),
-}));
+export const runRow = runColumns.pipe(mapping(toRun));
+export const runPageRow = runColumns.extend(keyColumns).pipe(
+  mapping((row) => ({
+    cursor_key: row.cursor_key,
+    cursor_id: row.cursor_id,
+    cursor_rows: row.cursor_rows,
+    run: toRun(row),
+  })),
+);
 
 /** The columns that both need; `u` is the run, `p` its profile. */
 export const runSelect = sql.fragment`

@@ -6,6 +6,7 @@ import { Problem } from '../../engine/db/problem.ts';
 import { scoped } from '../../engine/db/scope.ts';
 import type { GetOptions, Storage } from '../../engine/storage/index.ts';
 import type { StoredBytes } from '../http/bytes.ts';
+import { mapping } from './mapping.ts';
 import { runNotFound } from './run_list.ts';
 
 const manifestFileSchema = z.object({
@@ -35,15 +36,17 @@ const inputRow = z
     size: z.int(),
     sha256: z.string().nullable(),
   })
-  .transform((row) => ({
-    path: row.path,
-    name: row.path.slice(row.path.lastIndexOf('/') + 1),
-    role: row.role,
-    mediaType: row.media_type,
-    sizeBytes: row.size,
-    available: row.sha256 !== null,
-    sha256: row.sha256,
-  }));
+  .pipe(
+    mapping((row) => ({
+      path: row.path,
+      name: row.path.slice(row.path.lastIndexOf('/') + 1),
+      role: row.role,
+      mediaType: row.media_type,
+      sizeBytes: row.size,
+      available: row.sha256 !== null,
+      sha256: row.sha256,
+    })),
+  );
 
 const manifestRow = z.object({ files: z.array(inputRow) });
 

@@ -4,6 +4,7 @@ import type { Queries } from '../../engine/db/call.ts';
 import { scoped } from '../../engine/db/scope.ts';
 import { invalid } from '../http/errors.ts';
 import { integerText, queryInteger } from '../http/query.ts';
+import { mapping } from './mapping.ts';
 import { LOG_STATES, RUN_STATUSES } from './run.ts';
 import { runNotFound } from './run_list.ts';
 import { timestamp } from './timestamp.ts';
@@ -57,7 +58,7 @@ const itemRow = z
     detail: z.string(),
     occurred_at: timestamp,
   })
-  .transform(({ occurred_at, ...row }) => ({ ...row, occurredAt: occurred_at }));
+  .pipe(mapping(({ occurred_at, ...row }) => ({ ...row, occurredAt: occurred_at })));
 
 const pageRow = z.object({
   status: z.enum(RUN_STATUSES),

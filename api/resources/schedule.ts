@@ -6,6 +6,7 @@ import { nextFire } from '../../engine/schedules/index.ts';
 import { keyColumns } from '../http/pagination.ts';
 import * as schemas from '../http/schemas.ts';
 import { isUuid } from './ids.ts';
+import { mapping } from './mapping.ts';
 import { nullableTimestamp, timestamp } from './timestamp.ts';
 
 export const SCHEDULE_STATUSES = ['active', 'paused'] as const;
@@ -50,23 +51,25 @@ const scheduleRow = z
     created_at: timestamp,
     updated_at: timestamp,
   })
-  .transform(
-    (row): Schedule => ({
-      id: row.id,
-      organizationId: row.organization_id,
-      key: row.key,
-      title: row.title,
-      cron: row.cron,
-      timezone: row.timezone,
-      status: row.status,
-      taskTemplate: row.task_template,
-      overlap: row.overlap,
-      nextRunAt: row.next_run_at,
-      lastRunAt: row.last_run_at,
-      lastTaskId: row.last_task_id,
-      createdAt: row.created_at,
-      updatedAt: row.updated_at,
-    }),
+  .pipe(
+    mapping(
+      (row): Schedule => ({
+        id: row.id,
+        organizationId: row.organization_id,
+        key: row.key,
+        title: row.title,
+        cron: row.cron,
+        timezone: row.timezone,
+        status: row.status,
+        taskTemplate: row.task_template,
+        overlap: row.overlap,
+        nextRunAt: row.next_run_at,
+        lastRunAt: row.last_run_at,
+        lastTaskId: row.last_task_id,
+        createdAt: row.created_at,
+        updatedAt: row.updated_at,
+      }),
+    ),
   );
 
 /** What a transition of a schedule returns. */

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { Problem } from '../../engine/db/problem.ts';
 import { receiveFile, type Storage, StorageTooLargeError } from '../../engine/storage/index.ts';
 import { toProblem } from '../http/errors.ts';
+import { mapping } from './mapping.ts';
 
 /** Longest output or task input: 1 GiB, as companion files (contract 8). */
 export const UPLOAD_MAX_BYTES = 1_073_741_824;
@@ -14,7 +15,7 @@ export const storedFileSchema = z
 
 export const storedFileRow = z
   .object({ path: z.string(), media_type: z.string(), size: z.int(), sha256: z.string() })
-  .transform((row) => ({ path: row.path, mediaType: row.media_type, sizeBytes: row.size, sha256: row.sha256 }));
+  .pipe(mapping((row) => ({ path: row.path, mediaType: row.media_type, sizeBytes: row.size, sha256: row.sha256 })));
 
 export type ReceivedFile = Readonly<{ key: string; size: number; sha256: string; mediaType: string }>;
 

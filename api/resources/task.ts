@@ -1,6 +1,7 @@
 import { sql } from 'slonik';
 import { z } from 'zod';
 import { keyColumns } from '../http/pagination.ts';
+import { mapping } from './mapping.ts';
 import { taskSpecSchema } from './task_spec.ts';
 import { nullableTimestamp, timestamp } from './timestamp.ts';
 
@@ -287,14 +288,16 @@ export function toTask(row: z.output<typeof taskColumns>): Task {
 }
 
 /** Rows of tasks as they come from Postgres → tasks as they go out. */
-export const taskRow = taskColumns.transform(toTask);
+export const taskRow = taskColumns.pipe(mapping(toTask));
 /** The same with the columns of a keyset. */
-export const taskPageRow = taskColumns.extend(keyColumns).transform((row) => ({
-  cursor_key: row.cursor_key,
-  cursor_id: row.cursor_id,
-  cursor_rows: row.cursor_rows,
-  task: toTask(row),
-}));
+export const taskPageRow = taskColumns.extend(keyColumns).pipe(
+  mapping((row) => ({
+    cursor_key: row.cursor_key,
+    cursor_id: row.cursor_id,
+    cursor_rows: row.cursor_rows,
+    task: toTask(row),
+  })),
+);
 
 /** The columns that both need, save for the spec; `t` is the task, `r` its root. */
 export const taskSelectWithoutSpec = sql.fragment`

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { Queries } from '../../engine/db/call.ts';
 import { scoped } from '../../engine/db/scope.ts';
 import { keyColumns, keyset, type Pagination, pageQuery } from '../http/pagination.ts';
+import { mapping } from './mapping.ts';
 import type { dependencySchema } from './task_changes.ts';
 import { getTask } from './task_list.ts';
 
@@ -20,7 +21,7 @@ function toDependency(row: z.output<typeof columns>): Dependency {
 }
 
 /** A row of `app.task_dependencies` → the edge as it goes out. */
-export const dependencyRow = columns.transform(toDependency);
+export const dependencyRow = columns.pipe(mapping(toDependency));
 /** What a transition of an edge returns. */
 export const dependencyAnswer = z.object({ dependency: dependencyRow });
 

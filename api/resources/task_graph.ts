@@ -5,6 +5,7 @@ import { Problem } from '../../engine/db/problem.ts';
 import { scoped } from '../../engine/db/scope.ts';
 import { columnBytes } from '../http/pagination.ts';
 import { isUuid } from './ids.ts';
+import { mapping } from './mapping.ts';
 import { taskColumns, taskSchema, taskSelectWithoutSpec, toTask } from './task.ts';
 import { dependencySchema } from './task_changes.ts';
 
@@ -44,23 +45,27 @@ const edgeColumns = z
     depends_on_task_ids: z.array(z.string()),
     required: z.array(z.boolean()),
   })
-  .transform((edges) =>
-    edges.ids.map((id, place) => ({
-      id,
-      taskId: edges.task_ids[place] ?? '',
-      dependsOnTaskId: edges.depends_on_task_ids[place] ?? '',
-      required: edges.required[place] ?? false,
-    })),
+  .pipe(
+    mapping((edges) =>
+      edges.ids.map((id, place) => ({
+        id,
+        taskId: edges.task_ids[place] ?? '',
+        dependsOnTaskId: edges.depends_on_task_ids[place] ?? '',
+        required: edges.required[place] ?? false,
+      })),
+    ),
   );
 
 /** A task of the graph. With the focused one comes what there is beside the tasks. */
 const nodeRow = taskColumns
   .extend({ is_related: z.boolean(), edges: edgeColumns.nullable(), truncated: z.boolean().nullable() })
-  .transform((row) => ({
-    task: toTask(row),
-    related: row.is_related,
-    focus: row.edges === null ? undefined : { dependencies: row.edges, truncated: row.truncated === true },
-  }));
+  .pipe(
+    mapping((row) => ({
+      task: toTask(row),
+      related: row.is_related,
+      focus: row.edges === null ? undefined : { dependencies: row.edges, truncated: row.truncated === true },
+    })),
+  );
 
 /** The columns of a task, with a spec whose inline inputs say what they are and not what they hold. */
 const nodeSelect = sql.fragment`

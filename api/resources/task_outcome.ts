@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { uuid } from '../http/schemas.ts';
 import { taskRef } from './ids.ts';
 import { resultSchema } from './lease.ts';
+import { mapping } from './mapping.ts';
 import { TASK_KINDS } from './task.ts';
 import { MAX_VERSION, priority, profileKey, title } from './task_changes.ts';
 import { filePath, newTaskSpecSchema, taskSpecPatchSchema } from './task_spec.ts';
@@ -101,16 +102,18 @@ const outcomeRow = z
     idempotency_key: z.string(),
     created_at: timestamp,
   })
-  .transform((row) => ({
-    taskId: row.task_id,
-    runId: row.run_id,
-    kind: row.kind,
-    taskVersion: row.task_version,
-    graphRevision: row.graph_revision,
-    idempotencyKey: row.idempotency_key,
-    status: 'staged' as const,
-    createdAt: row.created_at,
-  }));
+  .pipe(
+    mapping((row) => ({
+      taskId: row.task_id,
+      runId: row.run_id,
+      kind: row.kind,
+      taskVersion: row.task_version,
+      graphRevision: row.graph_revision,
+      idempotencyKey: row.idempotency_key,
+      status: 'staged' as const,
+      createdAt: row.created_at,
+    })),
+  );
 
 /** What `app.task_outcome_stage` returns. */
 export const outcomeAnswer = z.object({ outcome: outcomeRow });

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mapping } from './mapping.ts';
 
 /** The name as the IANA database spells it; undefined for what is no name of it. */
 function canonicalName(text: string): string | undefined {
@@ -18,4 +19,4 @@ export const timeZone = z
   .string()
   .max(64)
   .refine((text) => canonicalName(text) !== undefined, 'must be an IANA time zone such as Europe/Berlin')
-  .transform((text) => canonicalName(text) ?? text);
+  .pipe(mapping((text) => canonicalName(text) ?? text));

@@ -6,6 +6,8 @@ import { Problem, problemSchema } from './problem.ts';
 export type Queries = Pick<CommonQueryMethods, 'one' | 'maybeOne' | 'any' | 'many' | 'query'>;
 
 const refusal = z.object({ problem: problemSchema });
+/** Of a transition whose answer nobody reads. */
+export const anyAnswer = z.unknown();
 const answerRow = z.object({ result: z.unknown() });
 
 /** A jsonb argument. */
@@ -24,6 +26,15 @@ export function uuidArray(values: readonly string[] | undefined) {
 }
 
 export type Argument = ValueExpression | ListSqlToken | undefined;
+
+/**
+ * Few answers are refusals, and a parse that fails is dear: what it answers has accessors of its own, which V8 makes for the old
+ * generation, where they would keep the whole answer alive until the next full collection.
+ */
+function refusalOf(result: unknown) {
+  if (typeof result !== 'object' || result === null || !('problem' in result)) return undefined;
+  return refusal.safeParse(result).data?.problem;
+}
 
 /**
  * One transition in one round trip: `select app.<name>(p_a => $1, …)`, whose jsonb result is parsed by `schema`.
@@ -50,10 +61,7 @@ export async function call<S extends z.ZodType>(
           from answer`
       : sql.type(answerRow)`${transition}`,
   );
-  const refused = refusal.safeParse(row.result);
-  if (refused.success) {
-    const { status, code, message, issues } = refused.data.problem;
-    throw new Problem(status, code, message, issues);
-  }
+  const refused = refusalOf(row.result);
+  if (refused) throw new Problem(refused.status, refused.code, refused.message, refused.issues);
   return schema.parse(row.result);
 }

@@ -33,7 +33,7 @@ export function openNotifier(options: {
   log: Logger;
   onSent?: (result: 'sent' | 'failed') => void;
 }): Notifier {
-  const pending = new Map<string, readonly [string, string]>();
+  let pending = new Map<string, readonly [string, string]>();
   const throttle = createThrottle();
   let timer: NodeJS.Timeout | undefined;
   let sending: Promise<void> | undefined;
@@ -65,7 +65,8 @@ export function openNotifier(options: {
     if (!client || pending.size === 0) return;
     flushedAt = performance.now();
     const batch = [...pending];
-    pending.clear();
+    // Another one: an emptied one keeps its entries alive until the next full collection.
+    pending = new Map();
     const pairs = batch.map(([, pair]) => pair);
     try {
       await send(

@@ -35,13 +35,13 @@ export function organizationNotFound(): Problem {
   return new Problem(404, 'organization_not_found', 'There is no organization with this id.');
 }
 
+const foundRow = z.object({ found: z.boolean() });
+
 /**
  * Tells an empty list from one of an organization that is not there (or is being deleted).
  * @throws Problem 404 `organization_not_found`
  */
 export async function requireOrganization(queries: Queries, organizationId: string): Promise<void> {
-  const found = await queries.maybeOne(
-    scoped(organizationId, z.object({ found: z.boolean() }), sql.fragment`select true as found`),
-  );
+  const found = await queries.maybeOne(scoped(organizationId, foundRow, sql.fragment`select true as found`));
   if (!found) throw organizationNotFound();
 }

@@ -7,7 +7,7 @@ import {
   DOCUMENT_KINDS,
   readDocument,
 } from '../../engine/context/index.ts';
-import { call, json } from '../../engine/db/call.ts';
+import { anyAnswer, call, json } from '../../engine/db/call.ts';
 import { scoped } from '../../engine/db/scope.ts';
 import { checkVerified, StorageBrokenError } from '../../engine/storage/index.ts';
 import type { TaskContext } from '../task.ts';
@@ -103,7 +103,7 @@ async function problemOf(
       p_status: 'failed',
       p_error: json({ code: missing ? 'bytes_missing' : 'bytes_changed', message }),
     };
-    await call(db, 'context_source_mark', args, z.unknown());
+    await call(db, 'context_source_mark', args, anyAnswer);
     return message;
   }
 }

@@ -1,6 +1,6 @@
 import { sql } from 'slonik';
 import { z } from 'zod';
-import { call, json } from '../../engine/db/call.ts';
+import { anyAnswer, call, json } from '../../engine/db/call.ts';
 import { scoped } from '../../engine/db/scope.ts';
 import { textCheck } from '../../engine/media_types.ts';
 import { checkVerified, type Storage, StorageBrokenError } from '../../engine/storage/index.ts';
@@ -65,7 +65,7 @@ export const contextSourcesIngest: Task<'context_sources__ingest'> = async ({ or
         p_status: problem ? 'failed' : 'ingested',
         p_error: json(problem),
       };
-      await call(db, 'context_source_mark', args, z.unknown());
+      await call(db, 'context_source_mark', args, anyAnswer);
     }
   }
 };

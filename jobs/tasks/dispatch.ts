@@ -12,12 +12,14 @@ const BATCH = 200;
 /** Organizations that are served at the same time; one connection is left for reading. */
 export const DISPATCH_LANES = 3;
 
+const supersededRow = z.object({ superseded: z.boolean() });
+
 /**
  * True when a newer run is at work. It holds the key (adding it took the key from this one), but may still wait for a
  * free worker: until it has really begun, this one goes on.
  */
 async function isSuperseded(db: Queries, jobId: string): Promise<boolean> {
-  const { superseded } = await db.one(sql.type(z.object({ superseded: z.boolean() }))`
+  const { superseded } = await db.one(sql.type(supersededRow)`
     select exists (
       select from graphile_worker.jobs
       where key = ${DISPATCH.key} and id <> ${jobId}::bigint and locked_at is not null

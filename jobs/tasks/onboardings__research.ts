@@ -1,6 +1,6 @@
 import { sql } from 'slonik';
 import { z } from 'zod';
-import { call, json } from '../../engine/db/call.ts';
+import { anyAnswer, call, json } from '../../engine/db/call.ts';
 import { scoped } from '../../engine/db/scope.ts';
 import { createWebClient, type WebClient } from '../../engine/net/index.ts';
 import {
@@ -144,7 +144,7 @@ async function finish(
     p_generation: payload.generation,
     p_outcome: json(outcome),
   };
-  await call(context.db, 'onboarding_research_finish', args, z.unknown());
+  await call(context.db, 'onboarding_research_finish', args, anyAnswer);
 }
 
 /**

@@ -15,6 +15,7 @@ import {
 } from '../../resources/lease.ts';
 import { logsBody } from '../../resources/log_entries.ts';
 import { requireOwnUris } from '../../resources/logical_uri.ts';
+import { mapping } from '../../resources/mapping.ts';
 import { completeRun, type Ended, endedSchema } from '../../resources/run_completion.ts';
 import { timestamp } from '../../resources/timestamp.ts';
 
@@ -42,7 +43,7 @@ const startedRow = z.union([
   z.object({ ...turnFields, ...startedFields, leaseExpiresAt: timestamp }),
   z
     .object({ taskId: z.string(), ...startedFields, leaseExpiresAt: timestamp })
-    .transform((run) => ({ kind: 'run' as const, ...run })),
+    .pipe(mapping((run) => ({ kind: 'run' as const, ...run }))),
 ]);
 
 /** The end of a run, told to pulls that wait for its slot and to those who follow its chat. */

@@ -37,6 +37,8 @@ const leaseToken = '3.9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0
 const CONVERSATION_MAX_BYTES = 1024 * 1024;
 
 /** These routes have no 404 (decisions 1): an attachment that is not there is a mistake in the request. */
+const attachmentAnswer = z.object({ attachment: attachmentBytesRow });
+
 function noSuchAttachment(error: unknown): never {
   if (toProblem(error).problem.status === 404)
     throw invalid('attachmentId', 'is not an attachment of the chat, or its bytes are gone');
@@ -125,7 +127,7 @@ export function chatTurnEndpoints(): readonly Endpoint[] {
           p_lease_token: lease['x-lease-token'],
           p_attachment_id: params.attachmentId,
         };
-        await call(db, 'run_attachment', args, z.object({ attachment: attachmentBytesRow }))
+        await call(db, 'run_attachment', args, attachmentAnswer)
           .then(({ attachment }) => sendBytes(req, res, { ...attachment, storage: services.storage, signal }))
           .catch(noSuchAttachment);
       },

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { type Endpoint, endpoint } from '../../http/endpoint.ts';
 import { uuid } from '../../http/schemas.ts';
 import { agentProfileRow, agentProfileSchema } from '../../resources/agent_profile.ts';
+import { mapping } from '../../resources/mapping.ts';
 import { RUN_MODES } from '../../resources/run.ts';
 import { taskRow, taskSchema } from '../../resources/task.ts';
 import { timestamp } from '../../resources/timestamp.ts';
@@ -69,14 +70,16 @@ const turnRow = z
     harness_session_id: z.string().nullable(),
     is_onboarding: z.boolean(),
   })
-  .transform((row) => ({
-    chatId: row.id,
-    messageId: row.message_id,
-    title: row.title,
-    summary: row.summary,
-    harnessSessionId: row.harness_session_id,
-    isOnboardingChat: row.is_onboarding,
-  }));
+  .pipe(
+    mapping((row) => ({
+      chatId: row.id,
+      messageId: row.message_id,
+      title: row.title,
+      summary: row.summary,
+      harnessSessionId: row.harness_session_id,
+      isOnboardingChat: row.is_onboarding,
+    })),
+  );
 const claimRow = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('task'), ...claimFields, task: taskRow }),
   z.object({ kind: z.literal('chat'), ...claimFields, chat: turnRow }),

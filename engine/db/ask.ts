@@ -1,0 +1,18 @@
+import type pg from 'pg';
+
+/**
+ * `client.query`, by its callback: the function with which the driver would make a promise of it is assigned to a property, and
+ * such functions V8 makes for the old generation. Each would keep what waits for the answer, the whole request, alive until
+ * the next full collection.
+ * @throws what the driver throws
+ */
+export function ask<R extends pg.QueryResultRow>(client: pg.Client, query: pg.QueryConfig): Promise<pg.QueryResult<R>> {
+  return new Promise((resolve, reject) => {
+    client.query<R>(query, (error, result) => {
+      if (!error) return resolve(result);
+      // Where it came from, instead of the socket that it was read from.
+      Error.captureStackTrace(error);
+      reject(error);
+    });
+  });
+}
