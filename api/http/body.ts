@@ -40,6 +40,9 @@ function askForBody(res: Response, state: RequestState): void {
   res.writeContinue();
 }
 
+/** One for all: a listener made here would stay with its request, and keep it alive until the next full collection. */
+function ignore(): void {}
+
 /** The whole body, at most `limit` bytes. Stops reading, without closing the connection, when there is more. */
 function collect(req: Request, limit: number): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
@@ -65,7 +68,7 @@ function collect(req: Request, limit: number): Promise<Buffer> {
     req.pause();
     req.off('data', onData).off('end', onEnd).off('close', onGone).off('error', onGone);
     // Whatever happens to the connection from here on, nobody waits for this body.
-    req.on('error', () => {});
+    req.on('error', ignore);
   });
 }
 
@@ -148,13 +151,13 @@ export function openStreamedBody(req: Request, res: Response, state: RequestStat
     destroy(error, done) {
       clearTimeout(idle);
       req.off('data', onData).off('end', onEnd).off('close', onGone).off('error', onGone).pause();
-      req.on('error', () => {});
+      req.on('error', ignore);
       done(error);
     },
   });
   // It may fail before its reader listens, or when no one ever will: an error that nobody hears ends the process. The
   // reader gets it all the same.
-  stream.on('error', () => {});
+  stream.on('error', ignore);
   function onData(chunk: Buffer) {
     size += chunk.length;
     idle?.refresh();
