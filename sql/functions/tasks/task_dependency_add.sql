@@ -38,8 +38,9 @@ begin
       app.issue('dependsOn', 'circle', 'the prerequisite waits for this task itself'));
   end if;
   insert into app.task_dependencies
-      (organization_id, task_id, depends_on_task_id, root_task_id, depends_on_root_task_id, required)
-    select p_organization_id, t.id, p.id, t.root_task_id, p.root_task_id, p_required
+      (organization_id, task_id, depends_on_task_id, root_task_id, depends_on_root_task_id, required, created_at)
+    -- The clock, not the start of the transaction: several edges of one call are listed in the order in which they were named.
+    select p_organization_id, t.id, p.id, t.root_task_id, p.root_task_id, p_required, clock_timestamp()
       from app.tasks t, app.tasks p
       where t.organization_id = p_organization_id and t.id = p_task_id
         and p.organization_id = p_organization_id and p.id = p_depends_on_task_id
