@@ -15,6 +15,8 @@ import { stopOrphan } from './orphan.ts';
 const READY_WITHIN_MS = 300_000;
 /** How long what a killed Postgres left behind (shared memory, pid file, port) may stand in the way. */
 const LEFTOVERS_GO_WITHIN_MS = 5_000;
+/** At least so many tries, also where the machine was held up for that long. */
+const LEFTOVERS_TRIES = 10;
 const LEFTOVERS = /pre-existing shared memory block|lock file ".*" already exists|could not bind/;
 const HOST = '127.0.0.1';
 
@@ -177,13 +179,14 @@ async function launch(options: PostgresOptions, binaries: Binaries, port: number
 
 async function launchUntilReady(options: PostgresOptions, binaries: Binaries): Promise<Launch & { port: number }> {
   const deadline = Date.now() + LEFTOVERS_GO_WITHIN_MS;
-  for (;;) {
+  for (let tries = 1; ; tries += 1) {
     options.signal?.throwIfAborted();
     const port = options.port ?? (await freePort());
     try {
       return { ...(await launch(options, binaries, port)), port };
     } catch (error) {
-      if (!(error instanceof LaunchError) || !LEFTOVERS.test(error.message) || Date.now() > deadline) throw error;
+      if (!(error instanceof LaunchError) || !LEFTOVERS.test(error.message)) throw error;
+      if (tries >= LEFTOVERS_TRIES && Date.now() > deadline) throw error;
       await sleep(100);
     }
   }

@@ -12,8 +12,8 @@ import { openSql } from '../../support/transitions.ts';
 const root = path.resolve(import.meta.dirname, '../../..');
 const AT_ONCE = 4;
 const ROUNDS = 60;
-/** A few hundred in truth; 4,000 to 20,000 where a request is kept alive. */
-const KEPT_AT_MOST = 1_500;
+/** A few hundred in truth, 1,000 for a refusal; 3,000 to 15,000 where a request is kept alive. */
+const KEPT_AT_MOST = 2_000;
 
 const sql = await openSql(t);
 
