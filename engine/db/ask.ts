@@ -6,13 +6,17 @@ import type pg from 'pg';
  * the next full collection.
  * @throws what the driver throws
  */
-export function ask<R extends pg.QueryResultRow>(client: pg.Client, query: pg.QueryConfig): Promise<pg.QueryResult<R>> {
-  return new Promise((resolve, reject) => {
-    client.query<R>(query, (error, result) => {
-      if (!error) return resolve(result);
-      // Where it came from, instead of the socket that it was read from.
-      Error.captureStackTrace(error);
-      reject(error);
+export async function ask<R extends pg.QueryResultRow>(
+  client: pg.Client,
+  query: pg.QueryConfig,
+): Promise<pg.QueryResult<R>> {
+  try {
+    return await new Promise((resolve, reject) => {
+      client.query<R>(query, (error, result) => (error ? reject(error) : resolve(result)));
     });
-  });
+  } catch (error) {
+    // Who asked, instead of the socket that the error was read from.
+    if (error instanceof Error) Error.captureStackTrace(error);
+    throw error;
+  }
 }
