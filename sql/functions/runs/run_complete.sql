@@ -116,6 +116,7 @@ begin
     return '{"status": "succeeded"}';
   end if;
   if v_passed and t.spec ->> 'verification' = 'agent' then
+    perform app.verifiers_hold(p_organization_id);
     update app.tasks
       set status = 'pending', phase = 'verify', active_run_id = null, completion_revision = completion_revision + 1,
         contract = case when contract ? 'verdicts' then contract || '{"failures": 0}' end,

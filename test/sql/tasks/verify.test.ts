@@ -247,6 +247,29 @@ scenario('a verifier that is disabled hands over to another, and the task waits 
   test.match(await taskRow(sql, growth, run.taskId), { status: 'completed' });
 });
 
+scenario('a verifier that changes while a task comes to be judged, either of the two first', async (test) => {
+  const { operator, growth } = await departments();
+  const [one, two] = [await runNew(sql, growth, agent), await runNew(sql, growth, agent)];
+  const session = await openSession(test, sql);
+  await session.begin();
+  await updateProfile(session, operator, { status: 'disabled' });
+  // The change would not see the task in its new phase, nor the task the change.
+  await test.rejects(completeRun(sql.api, one), { code: '40001' });
+  await session.commit();
+  test.same(await completeRun(sql.api, one), { status: 'succeeded' });
+  test.match(await taskRow(sql, growth, one.taskId), { status: 'blocked', blockers: [{ kind: 'profile' }] });
+
+  await session.begin();
+  await completeRun(session, two);
+  const enabler = await openSession(test, sql);
+  const enabled = updateProfile(enabler, operator, { status: 'enabled' });
+  await enabler.waits();
+  await session.commit();
+  await enabled;
+  for (const { taskId } of [one, two])
+    test.match(await taskRow(sql, growth, taskId), { status: 'pending', phase: 'verify' });
+});
+
 scenario('a verifier that comes later takes what waits for one', async (test) => {
   const { operator, growth } = await departments();
   const run = await runNew(sql, growth, agent);
