@@ -5,11 +5,12 @@ import t, { type Test } from 'tap';
 import { commandLine, identify, isAlive, type ProcessIdentity } from '../../engine/process/identity.ts';
 import { createEmptyDatabase } from '../support/database.ts';
 import { openFolder } from '../support/folders.ts';
-import { treeOf, until } from '../support/processes.ts';
+import { treeOf } from '../support/processes.ts';
 import { type Started, start } from '../support/start.ts';
+import { until } from '../support/wait.ts';
 
 t.setTimeout(240_000);
-const STOP_WITHIN_MS = 20_000;
+const STOP_WITHIN_MS = 10_000;
 
 function identities(pids: readonly number[]): ProcessIdentity[] {
   return pids.map(identify).filter((identity) => identity !== undefined);
@@ -31,7 +32,7 @@ async function stop(test: Test, started: Started): Promise<void> {
   const at = Date.now();
   started.child.kill('SIGTERM');
   test.equal(await started.ended, 0);
-  test.ok(Date.now() - at < STOP_WITHIN_MS, 'within twenty seconds');
+  test.ok(Date.now() - at < STOP_WITHIN_MS, 'within ten seconds');
   test.same(processes.filter(isAlive), [], 'no process is left');
 }
 

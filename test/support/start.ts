@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import path from 'node:path';
-import { treeOf, until } from './processes.ts';
+import { treeOf } from './processes.ts';
+import { until } from './wait.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '..', '..');
 

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 export async function until<T>(
   what: string,
   condition: () => T | Promise<T>,
-  withinMs = 30_000,
+  withinMs = 60_000,
 ): Promise<Exclude<T, false | undefined | null>> {
   const deadline = Date.now() + withinMs;
   for (;;) {

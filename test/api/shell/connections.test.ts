@@ -104,7 +104,7 @@ t.test('a listener closes whatever state it is in', async (t) => {
   const began = Date.now();
   const hanging = openListener({ url, log });
   await hanging.close();
-  t.ok(Date.now() - began < 4_000);
+  t.ok(Date.now() - began < 2_000);
 });
 
 t.test('marks are merged and sent at once', async (t) => {
@@ -245,7 +245,7 @@ t.test('nobody is forgotten in the line when connections fail', async (t) => {
     proxy.cut();
     const began = Date.now();
     await Promise.allSettled([...early, ...Array.from({ length: 5 }, () => db.one(one))]);
-    t.ok(Date.now() - began < 9_000, 'refused at once, not by a time-out of ten seconds');
+    t.ok(Date.now() - began < 5_000, 'refused at once, not by a time-out');
     proxy.restore();
   }
 });

@@ -284,7 +284,7 @@ t.test('closing answers all waiters with nothing, at once', async (t) => {
   const began = Date.now();
   await brokers.close();
   t.ok((await Promise.all(pulls)).every((items) => items.length === 0));
-  t.ok(Date.now() - began < 10_000);
+  t.ok(Date.now() - began < 1_000);
   await publish(1);
   t.same(await pull(brokers), [], 'and all later ones');
 });

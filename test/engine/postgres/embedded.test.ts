@@ -9,7 +9,8 @@ import { type PostgresOptions, startPostgres, throwAway } from '../../../engine/
 import { identify, isAlive } from '../../../engine/process/identity.ts';
 import { openFolder } from '../../support/folders.ts';
 import { query } from '../../support/postgres.ts';
-import { childrenOf, until } from '../../support/processes.ts';
+import { childrenOf } from '../../support/processes.ts';
+import { until } from '../../support/wait.ts';
 
 // Clusters are made on a machine that is busy with other tests.
 t.setTimeout(120_000);

@@ -6,6 +6,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import t, { type Test } from 'tap';
 import { runCommand } from '../../../scripts/worker/command.ts';
+import { until } from '../../support/wait.ts';
 
 // Processes are started, and a machine that is busy takes its time.
 t.setTimeout(180_000);
@@ -14,16 +15,6 @@ async function folder(t: Test): Promise<string> {
   const made = await mkdtemp(path.join(tmpdir(), 'worker-test-'));
   t.teardown(() => rm(made, { recursive: true, force: true }));
   return made;
-}
-
-/** Waits for a condition, for thirty seconds at most. */
-async function until(condition: () => boolean | Promise<boolean>): Promise<boolean> {
-  const deadline = Date.now() + 30_000;
-  while (Date.now() < deadline) {
-    if (await condition()) return true;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  return false;
 }
 
 function isAlive(pid: number): boolean {
@@ -70,7 +61,7 @@ t.test(
     const end = await running;
     t.equal(end.timedOut, false);
     t.equal(pids.length, 2);
-    t.ok(await until(() => !pids.some(isAlive)), 'nothing of it is left');
+    await until('nothing of it is left', () => !pids.some(isAlive));
   },
 );
 
@@ -85,7 +76,7 @@ t.test('what a finished command left in the background ends too', async (t) => {
     onLine: (line) => pids.push(Number(line)),
   });
   t.match(end, { exitCode: 0 });
-  t.ok(await until(() => pids.length === 1 && !pids.some(isAlive)));
+  await until('it has begun and ended', () => pids.length === 1 && !pids.some(isAlive));
 });
 
 t.test('a command that takes too long is stopped', async (t) => {
@@ -117,5 +108,5 @@ t.test('no command outlives a worker that was killed', async (t) => {
   const pid = Number(line);
   t.ok(isAlive(pid));
   worker.kill('SIGKILL');
-  t.ok(await until(() => !isAlive(pid)), 'the leash ended it');
+  await until('the leash ended it', () => !isAlive(pid));
 });

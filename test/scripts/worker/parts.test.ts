@@ -9,6 +9,7 @@ import { ResultError, readResult, readUsage } from '../../../scripts/worker/resu
 import { backoffMs, retrying } from '../../../scripts/worker/retry.ts';
 import { taskText } from '../../../scripts/worker/task_text.ts';
 import { makeFolders, outputFiles, pathBelow, workspaceAt } from '../../../scripts/worker/workspace.ts';
+import { until } from '../../support/wait.ts';
 
 // Processes are started, and a machine that is busy takes its time.
 t.setTimeout(180_000);
@@ -17,16 +18,6 @@ async function folder(t: Test): Promise<string> {
   const made = await mkdtemp(path.join(tmpdir(), 'worker-test-'));
   t.teardown(() => rm(made, { recursive: true, force: true }));
   return made;
-}
-
-/** Waits for a condition, for thirty seconds at most. */
-async function until(condition: () => boolean | Promise<boolean>): Promise<boolean> {
-  const deadline = Date.now() + 30_000;
-  while (Date.now() < deadline) {
-    if (await condition()) return true;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  return false;
 }
 
 t.test('the command line is read, and what is wrong with it is said in one line', async (t) => {
@@ -165,10 +156,10 @@ t.test('lines are followed while they are appended, cut anywhere', async (t) => 
   const over = new AbortController();
   const take = (line: string) => void lines.push(line);
   const followed = followLines(file, { take, tick: () => {}, everyMs: 5, signal: over.signal });
-  t.ok(await until(() => lines.length === 1));
+  await until('one line', () => lines.length === 1);
   const word = Buffer.from('ond\nGröße\n');
   await appendFile(file, word.subarray(0, 7));
-  t.ok(await until(() => lines.length === 2));
+  await until('another line', () => lines.length === 2);
   await appendFile(file, word.subarray(7));
   await appendFile(file, `${'x'.repeat(100_000)}\nlast`);
   over.abort();
