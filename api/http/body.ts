@@ -40,7 +40,7 @@ function askForBody(res: Response, state: RequestState): void {
   res.writeContinue();
 }
 
-/** One for all: a listener made here would stay with its request, and keep it alive until the next full collection. */
+/** One for all: with one for each, requests stayed alive until the next full collection (scripts/bench/README.md). */
 function ignore(): void {}
 
 /** The whole body, at most `limit` bytes. Stops reading, without closing the connection, when there is more. */

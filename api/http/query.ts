@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mapping } from '../../engine/mapping.ts';
 
 /** What OpenAPI should say about a parameter that arrives as text. */
 export const documentedAs = new WeakMap<z.core.$ZodType, Readonly<Record<string, unknown>>>();
@@ -29,7 +30,7 @@ export function integerText(options: IntegerOptions) {
     z
       .string()
       .regex(/^-?\d{1,15}$/, 'must be a whole number')
-      .transform(Number)
+      .pipe(mapping(Number))
       .pipe(z.int().min(minimum).max(maximum)),
     { type: 'integer', minimum, maximum, ...(description ? { description } : {}) },
   );
@@ -37,10 +38,10 @@ export function integerText(options: IntegerOptions) {
 
 /** `true` or `false` in a query. */
 export function queryBoolean(description?: string) {
-  return documented(
-    z.enum(['true', 'false'], 'must be true or false').transform((text) => text === 'true'),
-    { type: 'boolean', ...(description ? { description } : {}) },
-  );
+  return documented(z.enum(['true', 'false'], 'must be true or false').pipe(mapping((text) => text === 'true')), {
+    type: 'boolean',
+    ...(description ? { description } : {}),
+  });
 }
 
 /** A query string as an object; a name given twice becomes an array, which scalar parameters refuse. */

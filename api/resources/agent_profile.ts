@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { mapping } from '../../engine/mapping.ts';
 import { keyColumns } from '../http/pagination.ts';
 import * as schemas from '../http/schemas.ts';
-import { mapping } from './mapping.ts';
 import { DEPARTMENTS } from './organization.ts';
 import { RUN_MODES } from './run.ts';
 import { timestamp } from './timestamp.ts';

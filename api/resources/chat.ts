@@ -3,9 +3,9 @@ import { z } from 'zod';
 import type { Queries } from '../../engine/db/call.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { requireOrganization, scoped } from '../../engine/db/scope.ts';
+import { mapping } from '../../engine/mapping.ts';
 import { keyColumns } from '../http/pagination.ts';
 import * as schemas from '../http/schemas.ts';
-import { mapping } from './mapping.ts';
 import { nullableTimestamp, timestamp } from './timestamp.ts';
 
 export const CHAT_STATUSES = ['open', 'archived'] as const;

@@ -4,9 +4,9 @@ import { z } from 'zod';
 import type { Queries } from '../../engine/db/call.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { requireOrganization, scoped } from '../../engine/db/scope.ts';
+import { mapping } from '../../engine/mapping.ts';
 import { invalid } from '../http/errors.ts';
 import * as schemas from '../http/schemas.ts';
-import { mapping } from './mapping.ts';
 import { timestamp } from './timestamp.ts';
 
 /** 50 MB (contract 8). */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { CONTEXT_SCOPES, DOCUMENT_KINDS } from '../../engine/context/index.ts';
+import { mapping } from '../../engine/mapping.ts';
 import * as schemas from '../http/schemas.ts';
-import { mapping } from './mapping.ts';
 import { filePath } from './task_spec.ts';
 import { timestamp } from './timestamp.ts';
 

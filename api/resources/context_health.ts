@@ -11,9 +11,9 @@ import {
 import type { Queries } from '../../engine/db/call.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { organizationNotFound, scoped } from '../../engine/db/scope.ts';
+import { mapping } from '../../engine/mapping.ts';
 import { readVerified, type Storage, StorageBrokenError } from '../../engine/storage/index.ts';
 import * as schemas from '../http/schemas.ts';
-import { mapping } from './mapping.ts';
 import { timestamp } from './timestamp.ts';
 
 const freshness = z.object({ at: schemas.timestamp.nullable(), fresh: z.boolean() });

@@ -3,12 +3,12 @@ import { z } from 'zod';
 import type { Queries } from '../../engine/db/call.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { requireOrganization, scoped } from '../../engine/db/scope.ts';
+import { mapping } from '../../engine/mapping.ts';
 import type { Storage } from '../../engine/storage/index.ts';
 import type { StoredBytes } from '../http/bytes.ts';
 import { keyColumns, keyset, type Pagination, pageQuery } from '../http/pagination.ts';
 import * as schemas from '../http/schemas.ts';
 import { conditions } from './conditions.ts';
-import { mapping } from './mapping.ts';
 import { storedProblems } from './stored_problems.ts';
 import { timestamp } from './timestamp.ts';
 

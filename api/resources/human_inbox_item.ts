@@ -3,10 +3,10 @@ import { z } from 'zod';
 import type { Queries } from '../../engine/db/call.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { organizationNotFound, requireOrganization, scoped } from '../../engine/db/scope.ts';
+import { mapping } from '../../engine/mapping.ts';
 import { keyColumns, keyset, type Pagination, pageQuery } from '../http/pagination.ts';
 import * as schemas from '../http/schemas.ts';
 import { conditions } from './conditions.ts';
-import { mapping } from './mapping.ts';
 import { nullableTimestamp, timestamp } from './timestamp.ts';
 
 export const INBOX_KINDS = ['question', 'notification', 'approval', 'reconciliation'] as const;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { mapping } from './mapping.ts';
+import { mapping } from '../../engine/mapping.ts';
 
 /**
  * A point in time in a request → ISO 8601 UTC with milliseconds. Years 1900 to 9999: what Postgres, JavaScript and

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Issue } from '../../engine/db/problem.ts';
+import { mapping } from '../../engine/mapping.ts';
 import { validationFailed } from '../http/errors.ts';
-import { mapping } from './mapping.ts';
 
 const FORM = /^org:\/\/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:\/(?:[\w.~!$&'()*+,;=:@-]|%[0-9a-f]{2})+)*\/?$/i;
 const PREFIX_LENGTH = 'org://00000000-0000-0000-0000-000000000000'.length;

@@ -1,8 +1,8 @@
 import { sql } from 'slonik';
 import { z } from 'zod';
+import { mapping } from '../../engine/mapping.ts';
 import { keyColumns } from '../http/pagination.ts';
 import * as schemas from '../http/schemas.ts';
-import { mapping } from './mapping.ts';
 import { partSchema } from './message_parts.ts';
 import { nullableTimestamp, timestamp } from './timestamp.ts';
 

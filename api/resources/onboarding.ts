@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { mapping } from '../../engine/mapping.ts';
 import { dispositionSchema, reviewSummarySchema, setupSchema } from '../../engine/onboarding/index.ts';
 import * as schemas from '../http/schemas.ts';
-import { mapping } from './mapping.ts';
 import { DEPARTMENTS } from './organization.ts';
 import { nullableTimestamp, timestamp } from './timestamp.ts';
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { mapping } from '../../engine/mapping.ts';
 import { DISPOSITIONS } from '../../engine/onboarding/index.ts';
 import { revision } from './agent_profile_changes.ts';
-import { mapping } from './mapping.ts';
 import { DEPARTMENTS } from './organization.ts';
 import { SLUG, unique, WORDS } from './organization_changes.ts';
 import { timeZone } from './time_zone.ts';

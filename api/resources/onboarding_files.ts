@@ -4,9 +4,9 @@ import { z } from 'zod';
 import { anyAnswer, call, json, type Queries, uuidArray } from '../../engine/db/call.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { scoped } from '../../engine/db/scope.ts';
+import { mapping } from '../../engine/mapping.ts';
 import { BrokenSourcesError, type ScopeDocuments, storeFirstRevision } from '../../engine/onboarding/index.ts';
 import type { Storage } from '../../engine/storage/index.ts';
-import { mapping } from './mapping.ts';
 import type { Onboarding } from './onboarding.ts';
 
 const bytesRow = z

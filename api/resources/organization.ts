@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { mapping } from '../../engine/mapping.ts';
 import { keyColumns } from '../http/pagination.ts';
 import * as schemas from '../http/schemas.ts';
-import { mapping } from './mapping.ts';
 import { nullableTimestamp, timestamp } from './timestamp.ts';
 
 export const ORGANIZATION_STATUSES = ['onboarding', 'active', 'suspended'] as const;

@@ -1,8 +1,8 @@
 import { domainToASCII } from 'node:url';
 import { z } from 'zod';
+import { mapping } from '../../engine/mapping.ts';
 import { instant } from './instant.ts';
 import { logicalUri, requireOwnUris } from './logical_uri.ts';
-import { mapping } from './mapping.ts';
 import { removable } from './merge_patch.ts';
 import { ORGANIZATION_STATUSES, RISKS } from './organization.ts';
 import { timeZone } from './time_zone.ts';

@@ -1,7 +1,7 @@
 import { sql } from 'slonik';
 import { z } from 'zod';
+import { mapping } from '../../engine/mapping.ts';
 import { keyColumns } from '../http/pagination.ts';
-import { mapping } from './mapping.ts';
 import { taskResultSchema } from './task.ts';
 import { nullableTimestamp, timestamp } from './timestamp.ts';
 

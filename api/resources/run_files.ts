@@ -4,9 +4,9 @@ import { z } from 'zod';
 import type { Queries } from '../../engine/db/call.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { scoped } from '../../engine/db/scope.ts';
+import { mapping } from '../../engine/mapping.ts';
 import type { GetOptions, Storage } from '../../engine/storage/index.ts';
 import type { StoredBytes } from '../http/bytes.ts';
-import { mapping } from './mapping.ts';
 import { runNotFound } from './run_list.ts';
 
 const manifestFileSchema = z.object({

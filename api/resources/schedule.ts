@@ -2,11 +2,11 @@ import { sql } from 'slonik';
 import { z } from 'zod';
 import type { Queries } from '../../engine/db/call.ts';
 import { organizationNotFound, scoped } from '../../engine/db/scope.ts';
+import { mapping } from '../../engine/mapping.ts';
 import { nextFire } from '../../engine/schedules/index.ts';
 import { keyColumns } from '../http/pagination.ts';
 import * as schemas from '../http/schemas.ts';
 import { isUuid } from './ids.ts';
-import { mapping } from './mapping.ts';
 import { nullableTimestamp, timestamp } from './timestamp.ts';
 
 export const SCHEDULE_STATUSES = ['active', 'paused'] as const;

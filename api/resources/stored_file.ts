@@ -1,9 +1,9 @@
 import type { Readable } from 'node:stream';
 import { z } from 'zod';
 import { Problem } from '../../engine/db/problem.ts';
+import { mapping } from '../../engine/mapping.ts';
 import { receiveFile, type Storage, StorageTooLargeError } from '../../engine/storage/index.ts';
 import { toProblem } from '../http/errors.ts';
-import { mapping } from './mapping.ts';
 
 /** Longest output or task input: 1 GiB, as companion files (contract 8). */
 export const UPLOAD_MAX_BYTES = 1_073_741_824;

@@ -2,8 +2,8 @@ import { sql } from 'slonik';
 import { z } from 'zod';
 import type { Queries } from '../../engine/db/call.ts';
 import { scoped } from '../../engine/db/scope.ts';
+import { mapping } from '../../engine/mapping.ts';
 import { keyColumns, keyset, type Pagination, pageQuery } from '../http/pagination.ts';
-import { mapping } from './mapping.ts';
 import type { dependencySchema } from './task_changes.ts';
 import { getTask } from './task_list.ts';
 

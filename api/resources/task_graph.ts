@@ -3,9 +3,9 @@ import { z } from 'zod';
 import type { Queries } from '../../engine/db/call.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { scoped } from '../../engine/db/scope.ts';
+import { mapping } from '../../engine/mapping.ts';
 import { columnBytes } from '../http/pagination.ts';
 import { isUuid } from './ids.ts';
-import { mapping } from './mapping.ts';
 import { taskColumns, taskSchema, taskSelectWithoutSpec, toTask } from './task.ts';
 import { dependencySchema } from './task_changes.ts';
 

@@ -1,8 +1,8 @@
 import { z } from 'zod';
+import { mapping } from '../../engine/mapping.ts';
 import { uuid } from '../http/schemas.ts';
 import { taskRef } from './ids.ts';
 import { resultSchema } from './lease.ts';
-import { mapping } from './mapping.ts';
 import { TASK_KINDS } from './task.ts';
 import { MAX_VERSION, priority, profileKey, title } from './task_changes.ts';
 import { filePath, newTaskSpecSchema, taskSpecPatchSchema } from './task_spec.ts';

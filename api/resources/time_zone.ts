@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { mapping } from './mapping.ts';
+import { mapping } from '../../engine/mapping.ts';
 
 /** The name as the IANA database spells it; undefined for what is no name of it. */
 function canonicalName(text: string): string | undefined {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { mapping } from './mapping.ts';
+import { mapping } from '../../engine/mapping.ts';
 
 const GOES_OUT = '2026-11-28T00:04:56.057Z';
 

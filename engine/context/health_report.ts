@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mapping } from '../mapping.ts';
 import { DocumentError } from './document.ts';
 
 export const ASSESSMENTS = ['full_audit', 'integration_reconciliation'] as const;
@@ -42,30 +43,34 @@ const version2 = z
     integrationFindings: z.array(findingSchema).default([]),
     mappedConnectorKeys: z.array(z.string()).default([]),
   })
-  .transform(
-    (old): HealthReport => ({
-      version: HEALTH_VERSION,
-      generatedAt: old.generatedAt,
-      findings: { general: old.findings, integrations: old.integrationFindings },
-      fullAuditAt: old.generatedAt,
-      integrationReconciliationAt: null,
-      mappedConnectorKeys: old.mappedConnectorKeys,
-    }),
+  .pipe(
+    mapping(
+      (old): HealthReport => ({
+        version: HEALTH_VERSION,
+        generatedAt: old.generatedAt,
+        findings: { general: old.findings, integrations: old.integrationFindings },
+        fullAuditAt: old.generatedAt,
+        integrationReconciliationAt: null,
+        mappedConnectorKeys: old.mappedConnectorKeys,
+      }),
+    ),
   );
 
 /** Version 1 had sentences. */
-const version1 = z.object({ version: z.literal(1), generatedAt: instant, findings: z.array(z.string()) }).transform(
-  (old): HealthReport => ({
-    version: HEALTH_VERSION,
-    generatedAt: old.generatedAt,
-    findings: {
-      general: old.findings.map((message) => findingSchema.parse({ code: 'note', message })),
-      integrations: [],
-    },
-    fullAuditAt: old.generatedAt,
-    integrationReconciliationAt: null,
-    mappedConnectorKeys: [],
-  }),
+const version1 = z.object({ version: z.literal(1), generatedAt: instant, findings: z.array(z.string()) }).pipe(
+  mapping(
+    (old): HealthReport => ({
+      version: HEALTH_VERSION,
+      generatedAt: old.generatedAt,
+      findings: {
+        general: old.findings.map((message) => findingSchema.parse({ code: 'note', message })),
+        integrations: [],
+      },
+      fullAuditAt: old.generatedAt,
+      integrationReconciliationAt: null,
+      mappedConnectorKeys: [],
+    }),
+  ),
 );
 
 const anyVersion = z.union([healthReportSchema, version2, version1]);

@@ -29,7 +29,7 @@ export type Argument = ValueExpression | ListSqlToken | undefined;
 
 /**
  * Few answers are refusals, and a parse that fails is dear: what it answers has accessors of its own, which V8 makes for the old
- * generation, where they would keep the whole answer alive until the next full collection.
+ * generation, half a kilobyte each that only a full collection frees.
  */
 function refusalOf(result: unknown) {
   if (typeof result !== 'object' || result === null || !('problem' in result)) return undefined;

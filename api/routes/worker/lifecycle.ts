@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { call, json } from '../../../engine/db/call.ts';
+import { mapping } from '../../../engine/mapping.ts';
 import { CHAT_CHANNEL, chatPayload } from '../../chat_streams/hub.ts';
 import { type Context, type Endpoint, endpoint } from '../../http/endpoint.ts';
 import { uuid } from '../../http/schemas.ts';
@@ -15,7 +16,6 @@ import {
 } from '../../resources/lease.ts';
 import { logsBody } from '../../resources/log_entries.ts';
 import { requireOwnUris } from '../../resources/logical_uri.ts';
-import { mapping } from '../../resources/mapping.ts';
 import { completeRun, type Ended, endedSchema } from '../../resources/run_completion.ts';
 import { timestamp } from '../../resources/timestamp.ts';
 

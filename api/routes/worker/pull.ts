@@ -1,8 +1,8 @@
 import { z } from 'zod';
+import { mapping } from '../../../engine/mapping.ts';
 import { type Endpoint, endpoint } from '../../http/endpoint.ts';
 import { uuid } from '../../http/schemas.ts';
 import { agentProfileRow, agentProfileSchema } from '../../resources/agent_profile.ts';
-import { mapping } from '../../resources/mapping.ts';
 import { RUN_MODES } from '../../resources/run.ts';
 import { taskRow, taskSchema } from '../../resources/task.ts';
 import { timestamp } from '../../resources/timestamp.ts';
