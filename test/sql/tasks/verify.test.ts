@@ -16,6 +16,7 @@ import {
   patchTask,
   planned,
   pull,
+  type Run,
   recordOutput,
   retryTask,
   runMode,
@@ -250,24 +251,31 @@ scenario('a verifier that is disabled hands over to another, and the task waits 
 scenario('a verifier that changes while a task comes to be judged, either of the two first', async (test) => {
   const { operator, growth } = await departments();
   const [one, two] = [await runNew(sql, growth, agent), await runNew(sql, growth, agent)];
-  const session = await openSession(test, sql);
+  const spent = await runNew(sql, growth, { spec: { ...agent.spec, budget: { maxAgentRuns: 1 } } });
+  const [session, rival] = [await openSession(test, sql), await openSession(test, sql)];
+  const first = async (run: Run, change: Answer) => {
+    await session.begin();
+    await completeRun(session, run);
+    const changed = updateProfile(rival, operator, change);
+    await rival.waits();
+    await session.commit();
+    await changed;
+  };
+
+  await first(spent, { status: 'disabled' });
+  const blockers = [{ kind: 'budget' }, { kind: 'profile' }];
+  test.match(await taskRow(sql, growth, spent.taskId), { status: 'blocked', blockers });
+
+  await first(one, { status: 'enabled' });
+  test.match(await taskRow(sql, growth, one.taskId), { status: 'pending', phase: 'verify' });
+
   await session.begin();
   await updateProfile(session, operator, { status: 'disabled' });
   // The change would not see the task in its new phase, nor the task the change.
-  await test.rejects(completeRun(sql.api, one), { code: '40001' });
+  await test.rejects(completeRun(sql.api, two), { code: '40001' });
   await session.commit();
-  test.same(await completeRun(sql.api, one), { status: 'succeeded' });
-  test.match(await taskRow(sql, growth, one.taskId), { status: 'blocked', blockers: [{ kind: 'profile' }] });
-
-  await session.begin();
-  await completeRun(session, two);
-  const enabler = await openSession(test, sql);
-  const enabled = updateProfile(enabler, operator, { status: 'enabled' });
-  await enabler.waits();
-  await session.commit();
-  await enabled;
-  for (const { taskId } of [one, two])
-    test.match(await taskRow(sql, growth, taskId), { status: 'pending', phase: 'verify' });
+  test.same(await completeRun(sql.api, two), { status: 'succeeded' });
+  test.match(await taskRow(sql, growth, two.taskId), { status: 'blocked', blockers: [{ kind: 'profile' }] });
 });
 
 scenario('a verifier that comes later takes what waits for one', async (test) => {
