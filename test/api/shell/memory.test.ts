@@ -1,9 +1,14 @@
 import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import { get, type IncomingMessage, request } from 'node:http';
 import path from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { pathToFileURL } from 'node:url';
 import t from 'tap';
 import { SERVICE_TOKEN } from '../../support/app.ts';
+import { createChat, createChatPlace } from '../../support/chat_fixtures.ts';
 import { createPlace, createTask } from '../../support/fixtures.ts';
 import { openFolder } from '../../support/folders.ts';
 import { createClient } from '../../support/http.ts';
@@ -18,9 +23,9 @@ const REFUSED = 'a refusal of the database';
 
 const sql = await openSql(t);
 
-/** The API as a process of its own, which tells what its old generation holds. */
+/** The API as a process of its own, which tells how much memory it uses. */
 async function start() {
-  const reporter = pathToFileURL(path.join(root, 'test', 'support', 'old_generation.ts')).href;
+  const reporter = pathToFileURL(path.join(root, 'test', 'support', 'memory_reporter.ts')).href;
   const child = spawn(process.execPath, ['--expose-gc', '--import', reporter, path.join(root, 'api', 'main.ts')], {
     env: {
       PATH: process.env['PATH'],
@@ -40,8 +45,8 @@ async function start() {
   const [{ url }] = await once(child, 'message');
   return {
     url: url as string,
-    async oldBytes(): Promise<number> {
-      child.send({ type: 'old generation' });
+    async bytes(type: 'old generation' | 'resident'): Promise<number> {
+      child.send({ type });
       const [{ bytes }] = await once(child, 'message');
       return bytes;
     },
@@ -70,10 +75,59 @@ t.test('a request leaves nothing in the old generation', async (t) => {
     };
     // What is made once, and code that is compiled.
     await repeat(ROUNDS);
-    const before = await api.oldBytes();
+    const before = await api.bytes('old generation');
     await repeat(ROUNDS);
-    const kept = ((await api.oldBytes()) - before) / (ROUNDS * AT_ONCE);
+    const kept = ((await api.bytes('old generation')) - before) / (ROUNDS * AT_ONCE);
     t.equal((await send()).status, what === REFUSED ? 409 : 200, what);
     t.ok(kept < KEPT_AT_MOST, `${what} keeps ${Math.round(kept)} bytes`);
   }
+});
+
+const MiB = 1024 * 1024;
+const piece = Buffer.alloc(65_536, 'x');
+
+t.test('an upload and a download of 50 MB keep the memory flat', async (t) => {
+  const api = await start();
+  const place = await createChatPlace(sql);
+  const chat = await createChat(sql, place);
+  const address = `${api.url}/organizations/${place.organizationId}/chats/${chat.id}/attachments/`;
+
+  async function upload(id: string, size: number): Promise<number | undefined> {
+    const query = 'fileName=notes.txt&mediaType=text%2Fplain';
+    const headers = { 'content-type': 'application/octet-stream' };
+    const outgoing = request(`${address}${id}?${query}`, { method: 'PUT', headers });
+    const answered = once(outgoing, 'response');
+    await pipeline(Readable.from(Array.from({ length: size / piece.length }, () => piece)), outgoing);
+    const [response] = (await answered) as [IncomingMessage];
+    response.resume();
+    await once(response, 'end');
+    return response.statusCode;
+  }
+  async function download(id: string): Promise<number> {
+    const [response] = (await once(get(`${address}${id}/content`), 'response')) as [IncomingMessage];
+    let size = 0;
+    for await (const chunk of response) size += chunk.length;
+    return size;
+  }
+  async function both(size: number): Promise<void> {
+    const id = randomUUID();
+    t.equal(await upload(id, size), 201);
+    t.equal(await download(id), size);
+  }
+
+  // Code is loaded, and the young generation has its size; by small files, so that what is held of a large one shows.
+  for (let n = 0; n < 30; n += 1) await both(MiB);
+  const before = await api.bytes('resident');
+  let highest = before;
+  let over = false;
+  const watching = (async () => {
+    while (!over) highest = Math.max(highest, await api.bytes('resident'));
+  })();
+  await both(50 * MiB).finally(() => {
+    over = true;
+  });
+  await watching;
+  const grown = (highest - before) / MiB;
+  t.ok(grown < 30, `${grown.toFixed(1)} MiB more`);
+  t.comment(`${Math.round(before / MiB)} MiB before`);
 });
