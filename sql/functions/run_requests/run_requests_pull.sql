@@ -18,13 +18,15 @@ create or replace function app.run_requests_pull(
   set enable_seqscan = off
 as $$
 declare
+  v_asynchronous constant text := set_config('synchronous_commit', 'off', true);
   v_limit integer := cardinality(p_worker_ids);
   v_turns app.dispatch[];
   v_turn app.dispatch;
-  v_dispatch app.dispatch;
   v_left integer;
   v_places integer;
-  v_lane record;
+  v_share integer;
+  v_lane uuid;
+  v_rest uuid[];
   v_ids uuid[];
   v_profiles uuid[];
   v_closed integer;
@@ -32,7 +34,6 @@ declare
   v_items jsonb := '[]';
   v_secret text;
 begin
-  perform set_config('synchronous_commit', 'off', true);
   perform 1 from app.pull_gate for no key update;
 
   select array_agg(o.d) into v_turns
@@ -52,35 +53,30 @@ begin
   v_left := v_limit;
   v_places := coalesce(cardinality(v_turns), 0);
 
+  -- The counters of a turn are those under its lock. What earlier organizations left over goes to the later ones.
   foreach v_turn in array coalesce(v_turns, '{}') loop
-    -- Read again: the counters are those under our lock. What earlier organizations left over goes to the later ones.
-    select * into v_dispatch from app.dispatch d
-      where d.organization_id = v_turn.organization_id and d.kind = v_turn.kind;
-    v_ids := '{}';
-    v_profiles := '{}';
-    if v_dispatch.open then
-      -- The best of the heads of its lanes, each as far as the lane's own capacity goes.
-      select coalesce(array_agg(c.id), '{}'), coalesce(array_agg(c.agent_profile_id), '{}') into v_ids, v_profiles
-        from (
-          select h.id, l.agent_profile_id
-            from app.dispatch_lanes l
-            cross join lateral (
-              select q.id, q.priority, q.published_at from app.run_requests q
-                where q.organization_id = l.organization_id and q.agent_profile_id = l.agent_profile_id
-                  and q.kind = l.kind and q.state = 'published'
-                order by q.priority desc, q.published_at, q.id
-                limit least(l.capacity - l.held, ceil(v_left::numeric / v_places)::integer)
-                for no key update skip locked
-            ) h
-            where l.organization_id = v_turn.organization_id and l.kind = v_turn.kind and l.open
-              and (p_profile_keys is null or exists (
-                select 1 from app.agent_profiles p
-                  where p.organization_id = l.organization_id and p.id = l.agent_profile_id
-                    and p.key = any (p_profile_keys)))
-            order by h.priority desc, h.published_at, h.id
-            limit least(v_dispatch.capacity - v_dispatch.held, ceil(v_left::numeric / v_places)::integer)
-        ) c;
-    end if;
+    v_share := least(v_turn.capacity - v_turn.held, (v_left + v_places - 1) / v_places);
+    -- The best of the heads of its lanes, each as far as the lane's own capacity goes.
+    select coalesce(array_agg(c.id), '{}'), coalesce(array_agg(c.agent_profile_id), '{}') into v_ids, v_profiles
+      from (
+        select h.id, l.agent_profile_id
+          from app.dispatch_lanes l
+          cross join lateral (
+            select q.id, q.priority, q.published_at from app.run_requests q
+              where q.organization_id = l.organization_id and q.agent_profile_id = l.agent_profile_id
+                and q.kind = l.kind and q.state = 'published'
+              order by q.priority desc, q.published_at, q.id
+              limit least(l.capacity - l.held, v_share)
+              for no key update skip locked
+          ) h
+          where l.organization_id = v_turn.organization_id and l.kind = v_turn.kind and l.open
+            and (p_profile_keys is null or exists (
+              select 1 from app.agent_profiles p
+                where p.organization_id = l.organization_id and p.id = l.agent_profile_id
+                  and p.key = any (p_profile_keys)))
+          order by h.priority desc, h.published_at, h.id
+          limit v_share
+      ) c;
     v_places := v_places - 1;
     v_closed := 0;
     for place in 1 .. cardinality(v_ids) loop
@@ -109,12 +105,16 @@ begin
       v_items := v_items || v_item;
       v_left := v_left - 1;
     end loop;
-    for v_lane in
-      select u.id, count(*)::integer as claims from unnest(v_profiles) u(id) group by u.id
-    loop
-      update app.dispatch_lanes l set ready = l.ready - v_lane.claims, held = l.held + v_lane.claims
-        where l.organization_id = v_turn.organization_id and l.kind = v_turn.kind and l.agent_profile_id = v_lane.id
+    -- A lane at a time.
+    while cardinality(v_profiles) > 0 loop
+      v_lane := v_profiles[1];
+      v_rest := array_remove(v_profiles, v_lane);
+      update app.dispatch_lanes l
+        set ready = l.ready - (cardinality(v_profiles) - cardinality(v_rest)),
+          held = l.held + (cardinality(v_profiles) - cardinality(v_rest))
+        where l.organization_id = v_turn.organization_id and l.kind = v_turn.kind and l.agent_profile_id = v_lane
         returning v_closed + (not l.open)::integer into v_closed;
+      v_profiles := v_rest;
     end loop;
     -- The turn is over also for one whose requests were all locked by others: it would stand in the way of the rest.
     update app.dispatch d

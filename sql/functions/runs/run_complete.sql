@@ -33,10 +33,28 @@ declare
   v_passed boolean;
   v_result jsonb;
   v_error jsonb;
+  v_graph_revision integer;
 begin
-  perform app.task_roots_lock(p_organization_id, array(
-    select unnest(case mode when 'plan' then app.run_task_ids(organization_id, id, task_id) else array[task_id] end)
-      from app.runs where organization_id = p_organization_id and id = p_run_id and task_id is not null), true);
+  -- From most hierarchies no edge leads out: then the root is all there is to lock (task_roots_lock), and for most tasks
+  -- it is the task itself.
+  select root.* into t from app.tasks root
+    where root.organization_id = p_organization_id
+      and root.id = (select k.root_task_id from app.runs u
+        join app.tasks k on k.organization_id = u.organization_id and k.id = u.task_id
+        where u.organization_id = p_organization_id and u.id = p_run_id and u.mode <> 'plan')
+      and not exists (select 1 from app.task_dependencies d
+        where d.organization_id = p_organization_id and d.depends_on_root_task_id = root.id
+          and d.root_task_id <> d.depends_on_root_task_id)
+    for no key update;
+  if not found then
+    perform app.task_roots_lock(p_organization_id, array(
+      select unnest(case mode when 'plan' then app.run_task_ids(organization_id, id, task_id) else array[task_id] end)
+        from app.runs where organization_id = p_organization_id and id = p_run_id and task_id is not null), true);
+  elsif exists (select 1 from app.task_dependencies d
+      where d.organization_id = p_organization_id and d.depends_on_root_task_id = t.id
+        and d.root_task_id <> d.depends_on_root_task_id) then
+    raise exception using errcode = '40001', message = 'the hierarchies to lock changed meanwhile';
+  end if;
   r := app.run_request_of(p_organization_id, p_run_id);
   v_answer := app.run_finish_open(r, p_run_id, p_lease_token, 'complete', p_body_hash, p_report);
   if v_answer is not null then
@@ -45,7 +63,12 @@ begin
   if r.kind = 'chat' or p_result ->> 'kind' = 'chat_message' then
     return app.chat_turn_complete(r, p_run_id, p_body_hash, p_result, p_report);
   end if;
-  select * into t from app.tasks where organization_id = p_organization_id and id = r.task_id;
+  v_graph_revision := t.graph_revision;
+  if t.id is distinct from r.task_id then
+    select * into t from app.tasks where organization_id = p_organization_id and id = r.task_id;
+    select graph_revision into v_graph_revision from app.tasks
+      where organization_id = p_organization_id and id = t.root_task_id;
+  end if;
 
   if r.mode <> 'execute' or r.staged_run_id = p_run_id then
     v_staged := app.run_complete_staged(r, t, p_run_id, p_body_hash, p_result, p_report, p_max_attempts,
@@ -97,8 +120,7 @@ begin
   v_result := jsonb_build_object('kind', 'completed', 'summary', coalesce(p_result ->> 'summary', ''),
     'artifacts', v_artifacts, 'completion', jsonb_build_object(
       'version', 1, 'taskVersion', t.version,
-      'taskGraphRevision', (select graph_revision from app.tasks
-                              where organization_id = p_organization_id and id = t.root_task_id),
+      'taskGraphRevision', v_graph_revision,
       'completionRevision', t.completion_revision + 1, 'runIds', jsonb_build_array(p_run_id),
       'disposition', case when v_passed then 'passed' else 'failed' end, 'checks', coalesce(p_checks, '[]')));
   if not v_passed then

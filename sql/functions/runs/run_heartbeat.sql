@@ -11,9 +11,10 @@ create or replace function app.run_heartbeat(
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
+  v_asynchronous constant text := set_config('synchronous_commit', 'off', true);
   r app.run_requests;
+  v_status text;
 begin
-  perform set_config('synchronous_commit', 'off', true);
   r := app.run_request_of(p_organization_id, p_run_id);
   if r.run_id is distinct from p_run_id or r.state <> 'started' or not app.lease_holds(r, p_lease_token) then
     perform app.lease_refuse('lease_lost');
@@ -23,9 +24,10 @@ begin
   end if;
   update app.run_requests
     set lease_expires_at = clock_timestamp() + make_interval(secs => p_lease_seconds)
-    where organization_id = p_organization_id and id = r.id;
-  return jsonb_build_object('status',
-    (select status from app.runs where organization_id = p_organization_id and id = p_run_id));
+    where organization_id = p_organization_id and id = r.id
+    returning (select u.status from app.runs u where u.organization_id = p_organization_id and u.id = p_run_id)
+      into v_status;
+  return jsonb_build_object('status', v_status);
 end
 $$;
 

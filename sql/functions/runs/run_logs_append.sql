@@ -12,7 +12,8 @@ as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   r app.run_requests;
-  v_run app.runs;
+  v_status text;
+  v_entries constant integer := jsonb_array_length(p_entries);
   v_inserted integer;
   v_fresh integer;
   v_room integer;
@@ -21,7 +22,25 @@ begin
   if r.run_id is distinct from p_run_id or r.state <> 'started' or not app.lease_holds(r, p_lease_token) then
     perform app.lease_refuse('lease_lost');
   end if;
-  select * into v_run from app.runs where organization_id = p_organization_id and id = p_run_id;
+  -- Mostly all of it is new and there is room: then that is all.
+  update app.runs
+    set log_count = log_count + v_entries, log_state = 'recording', updated_at = clock_timestamp()
+    where organization_id = p_organization_id and id = p_run_id and log_state <> 'truncated'
+      and log_count + v_entries <= 10000
+    returning status into v_status;
+  if found then
+    insert into app.run_logs (organization_id, run_id, sequence, category, status, label, detail, occurred_at)
+      select p_organization_id, p_run_id, e.sequence, e.category, e.status, e.label, coalesce(e.detail, ''), e."occurredAt"
+        from jsonb_to_recordset(p_entries)
+          e(sequence bigint, category text, status text, label text, detail text, "occurredAt" timestamptz)
+      on conflict do nothing;
+    get diagnostics v_inserted = row_count;
+  end if;
+  if v_inserted = v_entries then
+    return jsonb_build_object('status', case when r.cancel_requested_at is not null then 'cancelling' else v_status end);
+  end if;
+
+  -- Some are there already, also by this batch itself.
   if exists (
     select 1 from (select distinct e.* from jsonb_to_recordset(p_entries)
         e(sequence bigint, category text, status text, label text, detail text, "occurredAt" timestamptz)) e
@@ -35,26 +54,33 @@ begin
   ) then
     perform app.lease_refuse('differs');
   end if;
-  v_room := 10000 - v_run.log_count;
-  with fresh as (
-    select distinct e.* from jsonb_to_recordset(p_entries)
-        e(sequence bigint, category text, status text, label text, detail text, "occurredAt" timestamptz)
-      where not exists (select 1 from app.run_logs l where l.organization_id = p_organization_id
-        and l.run_id = p_run_id and l.sequence = e.sequence)
-  ), inserted as (
-    insert into app.run_logs (organization_id, run_id, sequence, category, status, label, detail, occurred_at)
-      select p_organization_id, p_run_id, f.sequence, f.category, f.status, f.label, coalesce(f.detail, ''), f."occurredAt"
-        from fresh f order by f.sequence limit v_room
-      returning 1)
-  select (select count(*) from inserted), (select count(*) from fresh) into v_inserted, v_fresh;
-  if v_fresh > 0 then
-    update app.runs
-      set log_count = log_count + v_inserted, updated_at = clock_timestamp(),
-        log_state = case when v_inserted < v_fresh or log_state = 'truncated' then 'truncated' else 'recording' end
-      where organization_id = p_organization_id and id = p_run_id
-        and (v_inserted > 0 or log_state <> 'truncated');
+  if v_inserted is not null then
+    update app.runs set log_count = log_count - (v_entries - v_inserted)
+      where organization_id = p_organization_id and id = p_run_id;
+  else
+    -- Or there is no room for all.
+    select status, 10000 - log_count into v_status, v_room from app.runs
+      where organization_id = p_organization_id and id = p_run_id;
+    with fresh as (
+      select distinct e.* from jsonb_to_recordset(p_entries)
+          e(sequence bigint, category text, status text, label text, detail text, "occurredAt" timestamptz)
+        where not exists (select 1 from app.run_logs l where l.organization_id = p_organization_id
+          and l.run_id = p_run_id and l.sequence = e.sequence)
+    ), inserted as (
+      insert into app.run_logs (organization_id, run_id, sequence, category, status, label, detail, occurred_at)
+        select p_organization_id, p_run_id, f.sequence, f.category, f.status, f.label, coalesce(f.detail, ''), f."occurredAt"
+          from fresh f order by f.sequence limit v_room
+        returning 1)
+    select (select count(*) from inserted), (select count(*) from fresh) into v_inserted, v_fresh;
+    if v_fresh > 0 then
+      update app.runs
+        set log_count = log_count + v_inserted, updated_at = clock_timestamp(),
+          log_state = case when v_inserted < v_fresh or log_state = 'truncated' then 'truncated' else 'recording' end
+        where organization_id = p_organization_id and id = p_run_id
+          and (v_inserted > 0 or log_state <> 'truncated');
+    end if;
   end if;
-  return jsonb_build_object('status', case when r.cancel_requested_at is not null then 'cancelling' else v_run.status end);
+  return jsonb_build_object('status', case when r.cancel_requested_at is not null then 'cancelling' else v_status end);
 end
 $$;
 

@@ -20,17 +20,17 @@ begin
   if r.cancel_requested_at is not null then
     return '{"status": "cancelling"}';
   end if;
-  select * into v_run from app.runs where organization_id = p_organization_id and id = p_run_id;
-  if v_run.status = 'running' then
-    if (v_run.harness, v_run.model, v_run.workspace_uri) is distinct from (p_harness, p_model, p_workspace_uri) then
-      perform app.lease_refuse('differs');
-    end if;
-    return '{"status": "running"}';
-  end if;
+  -- A run changes only under the lock of its request: nobody else is changing it, so the state may be asked for here.
   update app.runs
     set status = 'running', harness = p_harness, model = p_model, workspace_uri = p_workspace_uri,
       updated_at = clock_timestamp()
-    where organization_id = p_organization_id and id = p_run_id;
+    where organization_id = p_organization_id and id = p_run_id and status = 'starting';
+  if not found then
+    select * into v_run from app.runs where organization_id = p_organization_id and id = p_run_id;
+    if (v_run.harness, v_run.model, v_run.workspace_uri) is distinct from (p_harness, p_model, p_workspace_uri) then
+      perform app.lease_refuse('differs');
+    end if;
+  end if;
   return '{"status": "running"}';
 end
 $$;

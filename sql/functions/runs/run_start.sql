@@ -25,12 +25,14 @@ declare
   v_published boolean;
   v_spend_limited boolean;
 begin
-  select spend_limited into v_spend_limited from app.tasks
+  -- The root; for most tasks it is the task itself.
+  select * into t from app.tasks
     where organization_id = p_organization_id
       and id = (select k.root_task_id from app.run_requests q
         join app.tasks k on k.organization_id = q.organization_id and k.id = q.task_id
         where q.organization_id = p_organization_id and q.id = p_run_request_id)
     for no key update;
+  v_spend_limited := t.spend_limited;
   select * into r from app.run_requests
     where organization_id = p_organization_id and id = p_run_request_id for no key update;
   if not found or not app.lease_holds(r, p_lease_token) then
@@ -79,7 +81,9 @@ begin
   if r.kind = 'chat' then
     return app.chat_turn_start(r, p_run_id, p_worker_id, p_lease_seconds, v_token);
   end if;
-  select * into t from app.tasks where organization_id = p_organization_id and id = r.task_id;
+  if t.id <> r.task_id then
+    select * into t from app.tasks where organization_id = p_organization_id and id = r.task_id;
+  end if;
   if t.status <> 'pending' or v_disabled or (t.parent_id is not null or r.mode <> 'execute' or v_spend_limited)
      and app.task_budget_used(p_organization_id, t.id) then
     -- A sibling's start may have used up a parent's budget after the pull: the task is blocked, its request ends.
