@@ -15,6 +15,7 @@ t.test('every function has its search path, save for those that take less time t
     broken.map((row) => (row as { proname: string }).proname),
     [
       'current_organization',
+      'messages_hold',
       'report_shows',
       'run_logs_hold',
       'run_requests_counts',
@@ -61,6 +62,7 @@ t.test('functions belong to the roles that limit them', async (test) => {
       'context_sources_keep',
       'current_organization',
       'human_inbox_items_mark_run',
+      'messages_hold',
       'messages_keep_revision',
       'report_shows',
       'rule_refuse',

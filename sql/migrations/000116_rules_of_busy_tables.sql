@@ -134,12 +134,36 @@ begin
 end
 $$;
 
+create function app.messages_hold(r app.messages) returns boolean
+  language plpgsql immutable
+as $$
+declare
+  v_broken constant text := case
+    when not r.role in ('user', 'assistant') then 'messages_role_check'
+    when not r.status in ('pending', 'complete', 'cancelling', 'cancelled', 'failed') then 'messages_status_check'
+    when not (r.role = 'assistant' or r.status = 'complete') then 'messages_complete_when_user_check'
+    when not ((r.status in ('complete', 'cancelled', 'failed')) = (r.completed_at is not null))
+      then 'messages_completed_at_when_final_check'
+    when not ((r.status = 'failed') = (r.error is not null)) then 'messages_error_when_failed_check'
+    when not jsonb_typeof(r.parts) = 'array' then 'messages_parts_check'
+    when not ((r.role = 'assistant') = (r.reply_to_message_id is not null)) then 'messages_reply_when_assistant_check'
+    when not r.revision >= 1 then 'messages_revision_check'
+    when not ((r.completed_at is null) = (r.search_text is null)) then 'messages_search_text_when_final_check'
+  end;
+begin
+  if v_broken is not null then
+    perform app.rule_refuse('messages', v_broken);
+  end if;
+  return true;
+end
+$$;
+
 do $$
 declare
   v_name text;
 begin
   foreach v_name in array array['rule_refuse(text, text)', 'tasks_hold(app.tasks)', 'run_requests_hold(app.run_requests)',
-      'runs_hold(app.runs)', 'run_logs_hold(app.run_logs)'] loop
+      'runs_hold(app.runs)', 'run_logs_hold(app.run_logs)', 'messages_hold(app.messages)'] loop
     execute format('revoke all on function app.%s from public', v_name);
     execute format('grant execute on function app.%s to runner_scoped, runner_global', v_name);
   end loop;
@@ -207,6 +231,19 @@ alter table app.run_logs
   drop constraint run_logs_sequence_check,
   drop constraint run_logs_status_check,
   add constraint run_logs_hold_check check (app.run_logs_hold(run_logs));
+
+-- Each revision of an answer that is being written is an update.
+alter table app.messages
+  drop constraint messages_complete_when_user_check,
+  drop constraint messages_completed_at_when_final_check,
+  drop constraint messages_error_when_failed_check,
+  drop constraint messages_parts_check,
+  drop constraint messages_reply_when_assistant_check,
+  drop constraint messages_revision_check,
+  drop constraint messages_role_check,
+  drop constraint messages_search_text_when_final_check,
+  drop constraint messages_status_check,
+  add constraint messages_hold_check check (app.messages_hold(messages));
 
 -- The same for the condition of a trigger: which changes of state change a counter of dispatch. What the pull does it counts
 -- itself.

@@ -6,9 +6,9 @@ create or replace function app.run_request_release(p_organization_id uuid, p_run
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
+  v_asynchronous constant text := set_config('synchronous_commit', 'off', true);
   r app.run_requests;
 begin
-  perform set_config('synchronous_commit', 'off', true);
   select * into r from app.run_requests
     where organization_id = p_organization_id and id = p_run_request_id for no key update;
   if not found or r.state <> 'leased' or not app.lease_holds(r, p_lease_token) then

@@ -80,6 +80,28 @@ scenario(
   },
 );
 
+scenario('what is sent again takes no room: a batch whose new entries just fit is kept whole', async (test) => {
+  const place = await createPlace(sql);
+  const run = await runNew(sql, place);
+  await sql.owner.query(
+    `insert into app.run_logs (organization_id, run_id, sequence, category, status, label, detail, occurred_at)
+     select $1, $2, n, 'execution', 'completed', 'entry', '', now() from generate_series(1, 9997) n`,
+    [run.organizationId, run.runId],
+  );
+  await sql.owner.query(`update app.runs set log_count = 9997, log_state = 'recording' where id = $1`, [run.runId]);
+  await appendLogs(sql.api, run, [logEntry(20_000)]);
+  const batch = [logEntry(20_000), logEntry(20_001), logEntry(20_002), logEntry(20_001)];
+  test.same(await appendLogs(sql.api, run, batch), { status: 'starting' });
+  test.same(await appendLogs(sql.api, run, batch), { status: 'starting' }, 'and again');
+  test.match(await refusal(appendLogs(sql.api, run, [logEntry(20_003), logEntry(20_001, 'other')])), differs);
+  const { rows } = await sql.owner.query(
+    `select log_state, log_count, (select count(*)::int from app.run_logs l where l.run_id = u.id) as kept
+     from app.runs u where id = $1`,
+    [run.runId],
+  );
+  test.same(rows, [{ log_state: 'recording', log_count: 10_000, kept: 10_000 }]);
+});
+
 scenario('an output is recorded under its path, and replaced by the next one there', async (test) => {
   const place = await createPlace(sql);
   const run = await runNew(sql, place);
