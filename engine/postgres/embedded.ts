@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
 import { createServer, Socket } from 'node:net';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
@@ -58,7 +59,7 @@ export type PostgresOptions = Readonly<{
   binaries?: Binaries;
   /** Whom to run as when we are root; default: postgres, else nobody. */
   account?: Account | undefined;
-  /** Default: a free one. */
+  /** Default: the one that this cluster had last, or else a free one. */
   port?: number;
   settings?: Readonly<Record<string, string>>;
   /** Gets every line that Postgres logs. */
@@ -102,6 +103,15 @@ async function freePort(): Promise<number> {
     const port = 15_000 + Math.floor(Math.random() * 15_000);
     if (await isFree(port)) return port;
   }
+}
+
+/**
+ * The port that this cluster had last, which people wrote down, unless it is in use: Postgres keeps the words it was started with.
+ */
+async function lastPort(cluster: string): Promise<number | undefined> {
+  const words = await readFile(path.join(cluster, 'postmaster.opts'), 'utf8').catch(() => '');
+  const port = Number(/"port=(\d+)"/.exec(words)?.[1]);
+  return port > 0 && (await isFree(port)) ? port : undefined;
 }
 
 /** Stops Postgres when we die without stopping it: the pipe closes, however we died. */
@@ -181,7 +191,7 @@ async function launchUntilReady(options: PostgresOptions, binaries: Binaries): P
   const deadline = Date.now() + LEFTOVERS_GO_WITHIN_MS;
   for (let tries = 1; ; tries += 1) {
     options.signal?.throwIfAborted();
-    const port = options.port ?? (await freePort());
+    const port = options.port ?? (await lastPort(options.cluster)) ?? (await freePort());
     try {
       return { ...(await launch(options, binaries, port)), port };
     } catch (error) {

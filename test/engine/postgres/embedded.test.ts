@@ -2,6 +2,7 @@ import { fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import path from 'node:path';
 import t, { type Test } from 'tap';
 import { isRoot, ownerOf } from '../../../engine/postgres/account.ts';
@@ -36,6 +37,22 @@ t.test('a cluster is made, keeps its data over a stop, and only the password ope
     { n: 1, l: 'äö', fsync: 'off' },
   ]);
   await second.stop();
+});
+
+t.test('a cluster keeps its port, and takes another one where somebody else has it', async (test) => {
+  const options = await optionsIn(test);
+  const first = await startPostgres(options);
+  await first.stop();
+  const second = await startPostgres(options);
+  test.equal(second.port, first.port);
+  await second.stop();
+  const other = createServer();
+  await once(other.listen(first.port, '127.0.0.1'), 'listening');
+  const third = await startPostgres(options);
+  test.not(third.port, first.port);
+  test.same(await query(third.url, 'select 1 as n'), [{ n: 1 }]);
+  await third.stop();
+  other.close();
 });
 
 t.test('a lost password is set anew', async (test) => {
