@@ -6,6 +6,7 @@ import {
   createPlace,
   createTask,
   logEntry,
+  type Run,
   recordOutput,
   runNew,
   sha256,
@@ -18,6 +19,19 @@ const sql = await openSql(t);
 const scenario = scenarios(t, sql);
 
 const differs = { status: 409, code: 'run_lease_expired', reason: 'differs', raised: true };
+
+/** As if the entries 1 to `count` had been sent. */
+async function fillLog(run: Run, count: number): Promise<void> {
+  await sql.owner.query(
+    `insert into app.run_logs (organization_id, run_id, sequence, category, status, label, detail, occurred_at)
+     select $1, $2, n, 'execution', 'completed', 'entry', '', now() from generate_series(1, $3::integer) n`,
+    [run.organizationId, run.runId, count],
+  );
+  await sql.owner.query(`update app.runs set log_count = $2, log_state = 'recording' where id = $1`, [
+    run.runId,
+    count,
+  ]);
+}
 
 scenario('log entries are kept once; the same sequence with other content refuses the whole batch', async (test) => {
   const place = await createPlace(sql);
@@ -57,12 +71,7 @@ scenario(
   async (test) => {
     const place = await createPlace(sql);
     const run = await runNew(sql, place);
-    await sql.owner.query(
-      `insert into app.run_logs (organization_id, run_id, sequence, category, status, label, detail, occurred_at)
-     select $1, $2, n, 'execution', 'completed', 'entry', '', now() from generate_series(1, 9999) n`,
-      [run.organizationId, run.runId],
-    );
-    await sql.owner.query(`update app.runs set log_count = 9999, log_state = 'recording' where id = $1`, [run.runId]);
+    await fillLog(run, 9999);
     test.same(await appendLogs(sql.api, run, [logEntry(20_000), logEntry(20_001)]), { status: 'starting' });
     test.same(
       await appendLogs(sql.api, run, [logEntry(20_000)]),
@@ -83,12 +92,7 @@ scenario(
 scenario('what is sent again takes no room: a batch whose new entries just fit is kept whole', async (test) => {
   const place = await createPlace(sql);
   const run = await runNew(sql, place);
-  await sql.owner.query(
-    `insert into app.run_logs (organization_id, run_id, sequence, category, status, label, detail, occurred_at)
-     select $1, $2, n, 'execution', 'completed', 'entry', '', now() from generate_series(1, 9997) n`,
-    [run.organizationId, run.runId],
-  );
-  await sql.owner.query(`update app.runs set log_count = 9997, log_state = 'recording' where id = $1`, [run.runId]);
+  await fillLog(run, 9997);
   await appendLogs(sql.api, run, [logEntry(20_000)]);
   const batch = [logEntry(20_000), logEntry(20_001), logEntry(20_002), logEntry(20_001)];
   test.same(await appendLogs(sql.api, run, batch), { status: 'starting' });
