@@ -54,9 +54,16 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     often: ['pull', 'start', 'lapse'],
     found: /lease/,
   },
-  'a pull hands out more than the capacity': {
+  'a pull hands out more than the capacity of the organization': {
     in: 'run_requests_pull',
-    replace: /least\((l|v_dispatch)\.capacity - \1\.held, /g,
+    replace: 'least(v_turn.capacity - v_turn.held, ',
+    by: 'least(99, ',
+    often: ['many', 'pull'],
+    found: /held at a capacity/,
+  },
+  'a pull hands out more than the capacity of a profile': {
+    in: 'run_requests_pull',
+    replace: 'least(l.capacity - l.held, ',
     by: 'least(99, ',
     often: ['many', 'pull'],
     found: /held at a capacity/,

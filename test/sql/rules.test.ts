@@ -33,6 +33,7 @@ const broken: Readonly<Record<string, Readonly<Record<string, readonly string[]>
       `status = 'completed', phase = 'closed', active_run_id = null`,
     ],
     counters: [
+      'version = 0',
       'graph_revision = 0',
       'agent_run_count = -1',
       'replan_count = -1',
@@ -40,7 +41,7 @@ const broken: Readonly<Record<string, Readonly<Record<string, readonly string[]>
       'consumed_agent_run_count = agent_run_count - 1',
     ],
     dedupe_key: [`dedupe_key = ''`, `dedupe_key = repeat('x', 201)`],
-    depth: ['depth = -1', 'depth = 1', 'parent_id = id'],
+    depth: ['depth = -1', 'depth = -1, parent_id = id', 'depth = 1', 'parent_id = id'],
     failure_origin_when_over: ['failure_origin_id = id'],
     origin_when_failed: [`status = 'failed', phase = 'closed', active_run_id = null`],
     plan_of_initiative: [`phase = 'plan'`],

@@ -26,7 +26,7 @@ begin
   update app.runs
     set log_count = log_count + v_entries, log_state = 'recording', updated_at = clock_timestamp()
     where organization_id = p_organization_id and id = p_run_id and log_state <> 'truncated'
-      and log_count + v_entries <= 10000
+      and v_entries > 0 and log_count + v_entries <= 10000
     returning status into v_status;
   if found then
     insert into app.run_logs (organization_id, run_id, sequence, category, status, label, detail, occurred_at)

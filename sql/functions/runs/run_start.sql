@@ -81,7 +81,7 @@ begin
   if r.kind = 'chat' then
     return app.chat_turn_start(r, p_run_id, p_worker_id, p_lease_seconds, v_token);
   end if;
-  if t.id <> r.task_id then
+  if t.id is distinct from r.task_id then
     select * into t from app.tasks where organization_id = p_organization_id and id = r.task_id;
   end if;
   if t.status <> 'pending' or v_disabled or (t.parent_id is not null or r.mode <> 'execute' or v_spend_limited)

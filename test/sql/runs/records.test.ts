@@ -89,6 +89,15 @@ scenario(
   },
 );
 
+scenario('a batch of nothing changes nothing', async (test) => {
+  const place = await createPlace(sql);
+  const run = await runNew(sql, place);
+  const row = () => sql.owner.query('select * from app.runs where id = $1', [run.runId]).then(({ rows }) => rows);
+  const before = await row();
+  test.same(await appendLogs(sql.api, run, []), { status: 'starting' });
+  test.same(await row(), before);
+});
+
 scenario('what is sent again takes no room: a batch whose new entries just fit is kept whole', async (test) => {
   const place = await createPlace(sql);
   const run = await runNew(sql, place);
