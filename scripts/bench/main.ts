@@ -1,4 +1,3 @@
-import pg from 'pg';
 import { measureCommits } from './commits.ts';
 import { measureGraph } from './graph.ts';
 import { measureHttpLifecycles } from './http_lifecycle.ts';
@@ -7,7 +6,7 @@ import { measureQueue } from './queue.ts';
 import { benchReporting } from './reporting/main.ts';
 import { measureSearch, seedMessages } from './search.ts';
 import { seedOrganizations, seedTasks } from './seed.ts';
-import { startBenchApi, startBenchServer } from './server.ts';
+import { benchPool, startBenchApi, startBenchServer } from './server.ts';
 import { measureSqlLifecycles, STEPS } from './sql_lifecycle.ts';
 import { measureBareStreams, measureStreams, type StreamRow } from './streams.ts';
 import { measureWake } from './wake.ts';
@@ -38,7 +37,7 @@ async function main(): Promise<void> {
   const data = process.argv.includes('--data') ? process.argv[process.argv.indexOf('--data') + 1] : undefined;
   const seconds = quick ? 2 : 10;
   const server = await startBenchServer();
-  const db = new pg.Pool({ connectionString: server.url });
+  const db = benchPool(server);
   try {
     process.stdout.write(`Postgres ${server.version}, Node ${process.version}\n\n`);
     const { organizationIds } = await seedOrganizations(db, 20);

@@ -4,6 +4,7 @@ import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import pg from 'pg';
 import { migrate } from '../../engine/db/migrate.ts';
 import { startPostgres } from '../../engine/postgres/embedded.ts';
 
@@ -38,6 +39,13 @@ export async function startBenchServer(kept?: string): Promise<BenchServer> {
       if (kept === undefined) await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Connections as superuser. One that is still closing when the server stops is no failure of the measurement. */
+export function benchPool(server: Pick<BenchServer, 'url'>): pg.Pool {
+  const pool = new pg.Pool({ connectionString: server.url });
+  pool.on('error', () => {});
+  return pool;
 }
 
 export type BenchApi = Readonly<{ url: string; pid: number; stop: () => Promise<void> }>;

@@ -1,5 +1,4 @@
-import pg from 'pg';
-import { startBenchApi, startBenchServer } from '../server.ts';
+import { benchPool, startBenchApi, startBenchServer } from '../server.ts';
 import { measureAdminLists, type PageTime } from './admin_lists.ts';
 import { reportedOrganizations, seedReporting } from './seed.ts';
 import { measureReports, measureSummaries, type Timing } from './summaries.ts';
@@ -23,7 +22,7 @@ function slowest(times: readonly PageTime[]): readonly PageTime[] {
  */
 export async function benchReporting(print: Print, quick: boolean, kept: string | undefined): Promise<void> {
   const server = await startBenchServer(kept);
-  const db = new pg.Pool({ connectionString: server.url });
+  const db = benchPool(server);
   try {
     const rounds = quick ? 3 : 10;
     let organizations = await reportedOrganizations(db);
