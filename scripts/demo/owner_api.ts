@@ -31,11 +31,14 @@ const taskSchema = z.looseObject({
   status: z.string(),
   state: z.looseObject({
     blockers: z.array(z.looseObject({ kind: z.string(), taskId: z.string().optional() })),
-    contract: z.looseObject({ checks: z.array(checkSchema) }).optional(),
   }),
   result: resultSchema.nullable(),
 });
 export type DemoTask = z.output<typeof taskSchema>;
+const failedRunSchema = z.looseObject({
+  id: z.string(),
+  output: z.looseObject({ result: resultSchema.optional() }).nullable(),
+});
 
 const onboardingSchema = z.looseObject({
   organizationId: z.string(),
@@ -125,6 +128,9 @@ export function ownerApi(options: Readonly<{ url: string; token?: string | undef
     getTask: (id: string, taskId: string) => ask(taskSchema, 'GET', `${organization(id)}/tasks/${taskId}`),
     listTasks: (id: string, parentId: string) =>
       ask(z.array(taskSchema), 'GET', `${organization(id)}/tasks?parentId=${parentId}&sortDirection=asc`),
+    /** The latest first. */
+    failedRuns: (id: string, taskId: string) =>
+      ask(z.array(failedRunSchema), 'GET', `${organization(id)}/runs?taskId=${taskId}&status=failed`),
     openQuestions: (id: string) =>
       ask(z.array(itemSchema), 'GET', `${organization(id)}/human-inbox?status=open&kind=question`),
     respond: (id: string, itemId: string, response: string) =>

@@ -21,14 +21,18 @@ export async function watchTask(
 ): Promise<DemoTask> {
   const { say, deadline, signal } = options;
   let status = '';
-  let refused = '';
+  const told = new Set<string>();
   for (;;) {
     signal.throwIfAborted();
     const now = await api.getTask(organizationId, task.id);
-    const failures = (now.state.contract?.checks ?? []).map((check) => check.summary).join('; ');
-    if (failures !== '' && failures !== refused) {
-      say(`${now.identifier}  the result was refused: ${failures}`);
-      refused = failures;
+    // By its runs, after the task: the next run may mend it before anybody looks again.
+    for (const run of (await api.failedRuns(organizationId, task.id)).toReversed()) {
+      const checks = run.output?.result?.completion?.checks ?? [];
+      const failures = checks.filter((check) => check.status === 'failed').map((check) => check.summary);
+      if (failures.length > 0 && !told.has(run.id)) {
+        say(`${now.identifier}  the result was refused: ${failures.join('; ')}`);
+        told.add(run.id);
+      }
     }
     if (now.status !== status) say(`${now.identifier}  is ${now.status}`);
     status = now.status;
