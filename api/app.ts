@@ -1,51 +1,80 @@
 import express, { type Express, type NextFunction, type Request, type Response } from 'express';
 import { createThrottle, logThrottled } from '../engine/log.ts';
 import { adminEndpoints, explorerEndpoints } from './admin/endpoints.ts';
+import { agentProfileEndpoints } from './agent_profiles/owner.ts';
+import { auditEndpoints } from './audit/owner.ts';
+import { chatAttachmentEndpoints } from './chat_attachments/owner.ts';
+import { chatTurnEndpoints } from './chat_turns/worker.ts';
+import { chatEndpoints } from './chats/owner.ts';
+import { agentContextEndpoints } from './context/agent.ts';
+import { contextEndpoints } from './context/owner.ts';
 import type { Endpoint } from './http/endpoint.ts';
 import { registerEndpoints } from './http/register.ts';
 import { logRequests } from './http/request_log.ts';
 import { requestState, trackRequests } from './http/request_state.ts';
 import { createResponder } from './http/respond.ts';
 import { securityHeaders } from './http/security_headers.ts';
-import { agentEndpoints } from './routes/agent/index.ts';
-import { agentProfileEndpoints } from './routes/agent_profiles.ts';
-import { auditEndpoints } from './routes/audit.ts';
-import { chatAttachmentEndpoints } from './routes/chat_attachments.ts';
-import { chatEndpoints } from './routes/chats.ts';
-import { contextEndpoints } from './routes/context.ts';
-import { humanInboxEndpoints } from './routes/human_inbox.ts';
-import { messageEndpoints } from './routes/messages.ts';
-import { onboardingSourceEndpoints } from './routes/onboarding_sources.ts';
-import { onboardingEndpoints } from './routes/onboardings.ts';
-import { organizationMemberEndpoints } from './routes/organization_members.ts';
-import { organizationEndpoints } from './routes/organizations.ts';
-import { runEndpoints } from './routes/runs.ts';
-import { scheduleEndpoints } from './routes/schedules.ts';
-import { systemEndpoints } from './routes/system.ts';
-import { taskEndpoints } from './routes/tasks.ts';
-import { workerEndpoints } from './routes/worker/index.ts';
+import { agentInboxEndpoints } from './human_inbox/agent.ts';
+import { humanInboxEndpoints } from './human_inbox/owner.ts';
+import { messageEndpoints } from './messages/owner.ts';
+import { agentOnboardingEndpoints } from './onboardings/agent.ts';
+import { onboardingEndpoints } from './onboardings/owner.ts';
+import { onboardingSourceEndpoints } from './onboardings/owner_sources.ts';
+import { organizationMemberEndpoints } from './organization_members/owner.ts';
+import { agentOrganizationEndpoints } from './organizations/agent.ts';
+import { organizationEndpoints } from './organizations/owner.ts';
+import { pullEndpoint } from './run_requests/worker.ts';
+import { runEndpoints } from './runs/owner.ts';
+import { runLifecycleEndpoints } from './runs/worker.ts';
+import { runFileEndpoints } from './runs/worker_files.ts';
+import { agentScheduleEndpoints } from './schedules/agent.ts';
+import { scheduleEndpoints } from './schedules/owner.ts';
 import type { Services } from './services.ts';
+import { systemEndpoints } from './system/public.ts';
+import { agentOutcomeEndpoints } from './task_outcomes/agent.ts';
+import { agentTaskEndpoints } from './tasks/agent.ts';
+import { taskEndpoints } from './tasks/owner.ts';
 
-/** Every endpoint of the API, by audience and section of the contract. */
+/** People who own or view an organization: OWNER_AUTH decides who they are, membership what they see. */
+const ownerEndpoints = (): readonly Endpoint[] => [
+  ...onboardingEndpoints(),
+  ...onboardingSourceEndpoints(),
+  ...organizationEndpoints(),
+  ...organizationMemberEndpoints(),
+  ...auditEndpoints(),
+  ...agentProfileEndpoints(),
+  ...taskEndpoints(),
+  ...runEndpoints(),
+  ...humanInboxEndpoints(),
+  ...scheduleEndpoints(),
+  ...chatEndpoints(),
+  ...messageEndpoints(),
+  ...chatAttachmentEndpoints(),
+  ...contextEndpoints(),
+];
+
+/** Agents: the service token, or the execution capability of one run. */
+const agentEndpoints = (): readonly Endpoint[] => [
+  ...agentOrganizationEndpoints(),
+  ...agentTaskEndpoints(),
+  ...agentContextEndpoints(),
+  ...agentOnboardingEndpoints(),
+  ...agentInboxEndpoints(),
+  ...agentOutcomeEndpoints(),
+  ...agentScheduleEndpoints(),
+];
+
+/** Workers: the service token alone; every call about a run also carries its lease token. */
+const workerEndpoints = (): readonly Endpoint[] => [
+  pullEndpoint(),
+  ...runLifecycleEndpoints(),
+  ...runFileEndpoints(),
+  ...chatTurnEndpoints(),
+];
+
+/** Every endpoint under the contract of owners, agents and workers; administrators and the public ones are added below. */
 export function apiEndpoints(): readonly Endpoint[] {
-  return [
-    ...onboardingEndpoints(),
-    ...onboardingSourceEndpoints(),
-    ...organizationEndpoints(),
-    ...organizationMemberEndpoints(),
-    ...auditEndpoints(),
-    ...agentProfileEndpoints(),
-    ...taskEndpoints(),
-    ...runEndpoints(),
-    ...humanInboxEndpoints(),
-    ...scheduleEndpoints(),
-    ...chatEndpoints(),
-    ...messageEndpoints(),
-    ...chatAttachmentEndpoints(),
-    ...contextEndpoints(),
-    ...agentEndpoints(),
-    ...workerEndpoints(),
-  ];
+  return [...ownerEndpoints(), ...agentEndpoints(), ...workerEndpoints()];
 }
 
 /** The API over its services; `endpoints` are those of the product unless a test brings its own. */

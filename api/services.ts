@@ -7,9 +7,9 @@ import { type Notifier, openNotifier } from '../engine/db/notify.ts';
 import { openPool, roleUrl } from '../engine/db/pool.ts';
 import { openStorage, type Storage } from '../engine/storage/index.ts';
 import { type Admin, openAdmin } from './admin/instance.ts';
-import { CHAT_CHANNEL, type ChatStreams, createChatStreams } from './chat_streams/hub.ts';
+import { CHAT_CHANNEL, type ChatStreams, createChatStreams } from './chats/events/hub.ts';
 import { createMetrics, type Metrics, watchDatabase } from './http/metrics.ts';
-import { createPullBrokers, PULL_CHANNEL, type PullBrokers } from './pull_broker.ts';
+import { createPullBrokers, PULL_CHANNEL, type PullBrokers } from './run_requests/pull_broker.ts';
 
 /** All that the API needs from outside a request: made once, handed to every handler. */
 export type Services = Readonly<{

@@ -1,6 +1,6 @@
 import { ConfigError, readConfig, settingsHelp } from '../engine/config.ts';
 import { createLogger } from '../engine/log.ts';
-import { startJobs } from './process.ts';
+import { startJobs } from './runner/process.ts';
 
 const EX_CONFIG = 78;
 /** Whatever hangs: the process is gone within five seconds, and its jobs run elsewhere. */

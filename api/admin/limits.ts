@@ -26,7 +26,7 @@ import {
 } from 'graphql';
 import type { Issue } from '../../engine/db/problem.ts';
 import { validationFailed } from '../http/errors.ts';
-import type { Kept } from './kept.ts';
+import type { Kept } from './document_cache.ts';
 import { filtersOfOne, ordersOfAll } from './schema/catalog.ts';
 
 export const MAX_QUERY_LENGTH = 20_000;

@@ -6,11 +6,11 @@ import type { Database } from '../../engine/db/database.ts';
 import type { Notifier } from '../../engine/db/notify.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { organizationNotFound } from '../../engine/db/scope.ts';
-import { CHAT_CHANNEL, chatPayload } from '../chat_streams/hub.ts';
+import { CHAT_CHANNEL, chatPayload } from '../chats/events/hub.ts';
 import { retryTransient } from '../http/errors.ts';
 import { checkParts } from '../http/validation.ts';
-import { PULL_CHANNEL } from '../pull_broker.ts';
-import { resumedFire } from '../resources/schedule.ts';
+import { PULL_CHANNEL } from '../run_requests/pull_broker.ts';
+import { resumedFire } from '../schedules/schema.ts';
 import type { AdminContext } from './context.ts';
 
 /** Which rows a decision was about: the payload of its mutation reads them. */

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
 import { pino } from 'pino';
 import { z } from 'zod';
-import { CHAT_CHANNEL, chatPayload } from '../../api/chat_streams/hub.ts';
+import { CHAT_CHANNEL, chatPayload } from '../../api/chats/events/hub.ts';
 import { openNotifier } from '../../engine/db/notify.ts';
 import { client, type Post } from './http_lifecycle.ts';
 import { percentile } from './measure.ts';

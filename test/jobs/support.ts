@@ -7,7 +7,7 @@ import { type Config, environmentWith, readConfig } from '../../engine/config.ts
 import { createLogger } from '../../engine/log.ts';
 import { openStorage, type Storage } from '../../engine/storage/index.ts';
 import { crontab } from '../../jobs/crontab.ts';
-import { type Jobs, startJobs } from '../../jobs/process.ts';
+import { type Jobs, startJobs } from '../../jobs/runner/process.ts';
 import type { TearDown } from '../support/database.ts';
 import { openFolder } from '../support/folders.ts';
 import { until } from '../support/wait.ts';

@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import { builtinCatalog, catalogRevision } from '../../engine/catalog/index.ts';
 import { GROSS_TOTAL, NET_TOTAL } from '../../scripts/demo/tasks.ts';
-import { PRIVATE } from '../jobs/research_support.ts';
+import { PRIVATE } from '../jobs/onboardings/support.ts';
 import { openJobs } from '../jobs/support.ts';
 import { SERVICE_TOKEN, startTestApp } from '../support/app.ts';
 

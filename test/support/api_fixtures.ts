@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
 import { buffer } from 'node:stream/consumers';
-import type { Task } from '../../api/resources/task.ts';
+import type { Task } from '../../api/tasks/schema.ts';
 import { organizationPrefix } from '../../engine/storage/index.ts';
 import type { TestApp } from './app.ts';
 import type { Place } from './fixtures.ts';

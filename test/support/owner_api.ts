@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import type { AgentProfile } from '../../api/resources/agent_profile.ts';
-import type { Organization } from '../../api/resources/organization.ts';
-import type { Task } from '../../api/resources/task.ts';
+import type { AgentProfile } from '../../api/agent_profiles/schema.ts';
+import type { Organization } from '../../api/organizations/schema.ts';
+import type { Task } from '../../api/tasks/schema.ts';
 import type { TestApp } from './app.ts';
 import type { Client } from './http.ts';
 

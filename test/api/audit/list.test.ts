@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
-import type { AuditEntry } from '../../../api/resources/audit_entry.ts';
+import type { AuditEntry } from '../../../api/audit/schema.ts';
 import { expectSuccess, sqlOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import { adminDecides, appendEntry, auditEntries, PLATFORM } from '../../support/audit_fixtures.ts';

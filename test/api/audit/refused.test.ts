@@ -1,7 +1,7 @@
 import t from 'tap';
 import { z } from 'zod';
+import { uuid } from '../../../api/fields/ids.ts';
 import { endpoint } from '../../../api/http/endpoint.ts';
-import { uuid } from '../../../api/http/schemas.ts';
 import { call } from '../../../engine/db/call.ts';
 import { sqlOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';

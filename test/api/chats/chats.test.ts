@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
-import type { Chat } from '../../../api/resources/chat.ts';
+import type { Chat } from '../../../api/chats/schema.ts';
 import { expectSuccess, makeTask, ownerPath, refusalOf, sqlOf } from '../../support/api_fixtures.ts';
 import { OWNER_TOKEN, startTestApp } from '../../support/app.ts';
 import { createOnboardingChat } from '../../support/chat_fixtures.ts';
 import { createSecondProfile } from '../../support/fixtures.ts';
 import { issuePaths } from '../../support/http.ts';
 import { startIssuer } from '../../support/jwt.ts';
+import { answerWith, startTurn } from '../chat_turns/turns.ts';
 import { ask, chatPath, createChat, createChatPlace, follow, patchChat } from './support.ts';
-import { answerWith, startTurn } from './turns.ts';
 
 const app = await startTestApp(t);
 const place = await createChatPlace(app);

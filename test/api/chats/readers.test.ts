@@ -1,5 +1,5 @@
 import t from 'tap';
-import { createChatStreams } from '../../../api/chat_streams/hub.ts';
+import { createChatStreams } from '../../../api/chats/events/hub.ts';
 import { expectSuccess } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import { until } from '../../support/wait.ts';

@@ -1,9 +1,9 @@
 import t from 'tap';
-import type { Chat } from '../../../api/resources/chat.ts';
+import type { Chat } from '../../../api/chats/schema.ts';
 import { expectSuccess, ownerPath, refusalOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
+import { answerWith, runtimeOf, startTurn } from '../chat_turns/turns.ts';
 import { ask, chatPath, createChat, createChatPlace, patchChat } from './support.ts';
-import { answerWith, runtimeOf, startTurn } from './turns.ts';
 
 const app = await startTestApp(t);
 const place = await createChatPlace(app);

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
-import type { Onboarding } from '../../../api/resources/onboarding.ts';
+import type { Onboarding } from '../../../api/onboardings/schema.ts';
 import { openSite } from '../../engine/net/support.ts';
 import { html } from '../../engine/website/support.ts';
-import { PRIVATE, shop } from '../../jobs/research_support.ts';
+import { PRIVATE, shop } from '../../jobs/onboardings/support.ts';
 import { openJobs } from '../../jobs/support.ts';
 import { expectSuccess, ownerPath, refusalOf, sqlOf, storedKeys } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';

@@ -1,5 +1,5 @@
 import t from 'tap';
-import type { Onboarding } from '../../../api/resources/onboarding.ts';
+import type { Onboarding } from '../../../api/onboardings/schema.ts';
 import { expectSuccess, ownerPath, refusalOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import { startIssuer } from '../../support/jwt.ts';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
-import type { AgentProfile } from '../../../api/resources/agent_profile.ts';
-import type { Onboarding } from '../../../api/resources/onboarding.ts';
-import type { Organization } from '../../../api/resources/organization.ts';
+import type { AgentProfile } from '../../../api/agent_profiles/schema.ts';
+import type { Onboarding } from '../../../api/onboardings/schema.ts';
+import type { Organization } from '../../../api/organizations/schema.ts';
 import { canonicalSha256 } from '../../../engine/canonical_json.ts';
 import { expectSuccess, ownerPath, refusalOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';

@@ -1,7 +1,7 @@
 import type { RequestListener } from 'node:http';
 import t, { type Test } from 'tap';
-import type { Onboarding } from '../../../api/resources/onboarding.ts';
-import type { OnboardingResearch } from '../../../api/resources/onboarding_research.ts';
+import type { OnboardingResearch } from '../../../api/onboardings/research.ts';
+import type { Onboarding } from '../../../api/onboardings/schema.ts';
 import type { Config } from '../../../engine/config.ts';
 import { openForbidden, openSite } from '../../engine/net/support.ts';
 import { html } from '../../engine/website/support.ts';
@@ -9,7 +9,7 @@ import { expectSuccess, type Fields } from '../../support/api_fixtures.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import type { Client } from '../../support/http.ts';
 import { openModel } from '../../support/model_server.ts';
-import { runtimeOf, startTurn, type Turn } from '../chats/turns.ts';
+import { runtimeOf, startTurn, type Turn } from '../chat_turns/turns.ts';
 import { complete, create, get, inState, publish, start } from './support.ts';
 
 const app = await startTestApp(t, { config: { allowPrivateAddresses: true } });

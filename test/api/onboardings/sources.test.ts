@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
 import t from 'tap';
-import type { Onboarding } from '../../../api/resources/onboarding.ts';
+import type { Onboarding } from '../../../api/onboardings/schema.ts';
 import { expectSuccess, refusalOf, storedKeys } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import { issuePaths } from '../../support/http.ts';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Onboarding } from '../../../api/resources/onboarding.ts';
+import type { Onboarding } from '../../../api/onboardings/schema.ts';
 import { publishBuiltinCatalog } from '../../../engine/catalog/index.ts';
 import { expectSuccess, type Fields, sqlOf } from '../../support/api_fixtures.ts';
 import type { TestApp } from '../../support/app.ts';

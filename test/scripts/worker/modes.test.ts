@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import t, { type Test } from 'tap';
-import type { Task } from '../../../api/resources/task.ts';
+import type { Task } from '../../../api/tasks/schema.ts';
 import { workerApi } from '../../../scripts/worker/api.ts';
 import { workLoop } from '../../../scripts/worker/loop.ts';
 import { readOptions } from '../../../scripts/worker/options.ts';

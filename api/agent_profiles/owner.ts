@@ -1,0 +1,181 @@
+import { z } from 'zod';
+import { call, json, textArray } from '../../engine/db/call.ts';
+import { agentCatalogExample, agentCatalogSchema, currentCatalog } from '../agent_catalogs/schema.ts';
+import { CHAT_CHANNEL, chatPayload } from '../chats/events/hub.ts';
+import { organizationId, uuid } from '../fields/ids.ts';
+import { type Endpoint, endpoint } from '../http/endpoint.ts';
+import { PULL_CHANNEL } from '../run_requests/pull_broker.ts';
+import { agentProfilePatchSchema, newAgentProfileSchema, provisionSchema, requireProfileUris } from './changes.ts';
+import { agentProfileListQuery, getAgentProfile, listAgentProfiles } from './list.ts';
+import {
+  agentProfileAnswer,
+  agentProfileChangedAnswer,
+  agentProfileExample,
+  agentProfileSchema,
+  provisionedAnswer,
+  provisionedSchema,
+} from './schema.ts';
+
+const params = { organizationId, id: uuid };
+const notFound = {
+  status: 404,
+  code: 'agent_profile_not_found',
+  when: 'the organization has no such profile',
+} as const;
+const keyInUse = { status: 409, code: 'state_conflict', when: 'the key is in use in the organization' } as const;
+
+/** Contract 4.3. */
+export function agentProfileEndpoints(): readonly Endpoint[] {
+  return [
+    endpoint({
+      method: 'get',
+      path: '/organizations/{organizationId}/agent-profiles',
+      audience: 'owner',
+      tag: 'Agent profiles',
+      operationId: 'listAgentProfiles',
+      summary: 'List agent profiles',
+      description: 'Newest first.',
+      params: { organizationId },
+      query: agentProfileListQuery,
+      response: { data: z.array(agentProfileSchema), list: true },
+      example: { data: [agentProfileExample] },
+      handler: ({ db, params, query }) => listAgentProfiles(db, params.organizationId, query),
+    }),
+    endpoint({
+      method: 'post',
+      path: '/organizations/{organizationId}/agent-profiles',
+      audience: 'owner',
+      tag: 'Agent profiles',
+      operationId: 'createAgentProfile',
+      summary: 'Create an agent profile',
+      description: 'key, name and kind are required, and department for department profiles alone.',
+      params: { organizationId },
+      body: newAgentProfileSchema,
+      response: { status: 201, data: agentProfileSchema },
+      errors: [keyInUse],
+      example: {
+        body: { key: 'growth', name: 'Growth', kind: 'department', department: 'growth' },
+        data: agentProfileExample,
+      },
+      decision: { action: 'agent_profile.create', subject: 'agent_profile', id: ['agent_profile', 'id'] },
+      async handler({ db, params: { organizationId }, body, decision }) {
+        requireProfileUris(organizationId, body);
+        const args = { p_organization_id: organizationId, p_fields: json(body) };
+        return (await call(db, 'agent_profile_create', args, agentProfileAnswer, decision)).agent_profile;
+      },
+    }),
+    endpoint({
+      method: 'get',
+      path: '/organizations/{organizationId}/agent-profiles/{id}',
+      audience: 'owner',
+      tag: 'Agent profiles',
+      operationId: 'getAgentProfile',
+      summary: 'Get an agent profile',
+      params,
+      response: { data: agentProfileSchema },
+      errors: [notFound],
+      example: { data: agentProfileExample },
+      handler: ({ db, params }) => getAgentProfile(db, params.organizationId, params.id),
+    }),
+    endpoint({
+      method: 'patch',
+      path: '/organizations/{organizationId}/agent-profiles/{id}',
+      audience: 'owner',
+      tag: 'Agent profiles',
+      operationId: 'updateAgentProfile',
+      summary: 'Change an agent profile',
+      description:
+        'A JSON merge patch. Disabling ends the profile’s claims and capabilities, cancels its runs, fails its chat answers with `runtime_unavailable` and blocks its open tasks with `{kind: profile}`; enabling lifts that. A changed status or tool policy raises the organization’s authorizationEpoch.',
+      params,
+      body: agentProfilePatchSchema,
+      response: { data: agentProfileSchema },
+      errors: [notFound, keyInUse],
+      example: { body: { status: 'disabled' }, data: { ...agentProfileExample, status: 'disabled' } },
+      decision: { action: 'agent_profile.update', subject: 'agent_profile', id: ['agent_profile', 'id'] },
+      async handler({ db, params: { organizationId, id }, body, notify, decision }) {
+        requireProfileUris(organizationId, body);
+        const args = { p_organization_id: organizationId, p_agent_profile_id: id, p_patch: json(body) };
+        const answer = await call(db, 'agent_profile_update', args, agentProfileChangedAnswer, decision);
+        // Enabled, or with a higher limit, it opens for waiting workers; disabled, it gives its capacity to others.
+        notify(PULL_CHANNEL);
+        for (const chatId of answer.chatIds) notify(CHAT_CHANNEL, chatPayload(organizationId, chatId));
+        return answer.agent_profile;
+      },
+    }),
+    endpoint({
+      method: 'delete',
+      path: '/organizations/{organizationId}/agent-profiles/{id}',
+      audience: 'owner',
+      tag: 'Agent profiles',
+      operationId: 'deleteAgentProfile',
+      summary: 'Delete an agent profile',
+      description:
+        'Disables it, with all that follows, and hides it; its tasks and runs go on naming it. Answers the profile; a repeat is 404. Its key is free again.',
+      params,
+      response: { data: agentProfileSchema },
+      errors: [notFound],
+      example: { data: { ...agentProfileExample, status: 'disabled' } },
+      decision: { action: 'agent_profile.delete', subject: 'agent_profile', id: ['agent_profile', 'id'] },
+      async handler({ db, params, notify, decision }) {
+        const args = { p_organization_id: params.organizationId, p_agent_profile_id: params.id };
+        const answer = await call(db, 'agent_profile_delete', args, agentProfileChangedAnswer, decision);
+        notify(PULL_CHANNEL);
+        for (const chatId of answer.chatIds) notify(CHAT_CHANNEL, chatPayload(params.organizationId, chatId));
+        return answer.agent_profile;
+      },
+    }),
+    endpoint({
+      method: 'get',
+      path: '/agent-profile-templates',
+      audience: 'owner',
+      tag: 'Agent profiles',
+      operationId: 'getAgentProfileTemplates',
+      summary: 'Get the current template catalog',
+      response: { data: agentCatalogSchema },
+      errors: [
+        { status: 503, code: 'request_failed', when: 'no catalog is published, or the database cannot be reached' },
+      ],
+      codes: { 503: 'request_failed' },
+      example: { data: agentCatalogExample },
+      handler: ({ db }) => currentCatalog(db),
+    }),
+    endpoint({
+      method: 'post',
+      path: '/organizations/{organizationId}/agent-profiles/provision',
+      audience: 'owner',
+      tag: 'Agent profiles',
+      operationId: 'provisionAgentProfiles',
+      summary: 'Provision agent profiles from a template catalog',
+      description:
+        'Pins operator, chat and the selected department profiles to one catalog revision, making those that are missing and enabling those that are disabled. Department profiles of the catalog that are not selected are disabled, and all such are listed. Names that were edited stay, narrowed tool policies are never widened, profiles made by hand are not touched. A repeat changes nothing.',
+      params: { organizationId },
+      body: provisionSchema,
+      response: { data: provisionedSchema },
+      errors: [
+        { status: 404, code: 'request_failed', when: 'the organization or the catalog revision does not exist' },
+        { status: 409, code: 'state_conflict', when: 'a profile made by hand holds the key of a template' },
+        { status: 503, code: 'request_failed', when: 'no catalog is published, or the database cannot be reached' },
+      ],
+      codes: { 404: 'request_failed', 503: 'request_failed' },
+      example: {
+        body: { departments: ['growth'] },
+        data: {
+          revision: agentProfileExample.config.catalogSource.revision,
+          profiles: [agentProfileExample],
+          disabledProfileIds: [],
+        },
+      },
+      decision: { action: 'agent_profile.provision', subject: 'organization' },
+      async handler({ db, params, body, notify, decision }) {
+        const args = {
+          p_organization_id: params.organizationId,
+          p_departments: textArray(body.departments),
+          p_revision: body.revision,
+        };
+        const answer = await call(db, 'agent_profiles_provision', args, provisionedAnswer, decision);
+        notify(PULL_CHANNEL);
+        return answer;
+      },
+    }),
+  ];
+}

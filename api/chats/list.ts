@@ -1,0 +1,72 @@
+import { sql } from 'slonik';
+import { z } from 'zod';
+import type { Queries } from '../../engine/db/call.ts';
+import { conditions } from '../../engine/db/conditions.ts';
+import { requireOrganization, scoped } from '../../engine/db/scope.ts';
+import { type Keyset, keyset, type Pagination, pageQuery } from '../http/pagination.ts';
+import { CHAT_STATUSES, type Chat, chatPageRow } from './schema.ts';
+
+/** Query of the chat list (contract 4.4). */
+export const chatListQuery = {
+  ...pageQuery(),
+  status: z.enum(CHAT_STATUSES).optional(),
+  search: z
+    .string()
+    .min(1)
+    .max(200)
+    .optional()
+    .describe(
+      'Chats whose title, or a message, holds this text; case does not count, and no character is special. How it is written does not count either (composed, wide, ß or ss). Of a message the first 30,000 characters are searched.',
+    ),
+};
+const querySchema = z.object(chatListQuery);
+
+/**
+ * One page of an organization's chats, the one with the latest message first.
+ * @throws Problem 404 `organization_not_found`; 400 for a cursor that does not fit
+ */
+export async function listChats(
+  db: Queries,
+  organizationId: string,
+  query: z.output<typeof querySchema>,
+): Promise<{ data: Chat[]; pagination: Pagination }> {
+  const { cursor, limit, status, search } = query;
+  const page = keyset({
+    list: `chats:${organizationId}`,
+    sort: { name: 'lastMessageAt', key: sql.fragment`c.last_message_at`, type: 'timestamptz', direction: 'desc' },
+    id: sql.fragment`c.id`,
+    filters: { status, search },
+    cursor,
+    limit,
+  });
+  const from =
+    search === undefined
+      ? sql.fragment`
+          app.chats c
+          where c.organization_id = scope.organization_id and ${conditions('c', { status })} and ${page.where}`
+      : searched(organizationId, search, status, page);
+  const rows = await db.any(
+    scoped(
+      organizationId,
+      chatPageRow,
+      sql.fragment`select to_jsonb(c) as chat, ${page.columns} from ${from} ${page.orderAndLimit}`,
+    ),
+  );
+  if (rows.length === 0) await requireOrganization(db, organizationId);
+  return page.finish(rows, (row) => row.chat);
+}
+
+/** The page of a search: the function seeks and limits by itself, nearest row first. */
+function searched(organizationId: string, search: string, status: string | undefined, { position, take }: Keyset) {
+  return sql.fragment`
+    app.chats_search(
+      p_organization_id => ${organizationId}::uuid,
+      p_search => ${search},
+      p_status => ${status ?? null},
+      p_last_message_at_us => ${position?.key ?? null}::bigint,
+      p_id => ${position?.id ?? null}::uuid,
+      p_inclusive => ${position?.inclusive ?? false},
+      p_backward => ${position?.backward ?? false},
+      p_limit => ${take}
+    ) c`;
+}

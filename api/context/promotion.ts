@@ -1,0 +1,153 @@
+import { z } from 'zod';
+import {
+  DOCUMENT_KINDS,
+  DOCUMENT_MAX_BYTES,
+  DocumentError,
+  type DocumentKind,
+  type Entry,
+  entriesSchema,
+  foreignCitations,
+  REVISION_MAX_DOCUMENTS,
+  type StoredDocument,
+  storeDocument,
+} from '../../engine/context/index.ts';
+import { call, json, type Queries } from '../../engine/db/call.ts';
+import type { Storage } from '../../engine/storage/index.ts';
+import { uuid } from '../fields/ids.ts';
+import { actorOf } from '../http/actor.ts';
+import type { Caller } from '../http/caller.ts';
+import { invalid, toProblem } from '../http/errors.ts';
+import { filePath } from '../tasks/spec.ts';
+import { type ContextRevision, contextScope, documentPath, promotionAnswer } from './documents.ts';
+
+const common = {
+  scope: contextScope,
+  baseRevision: z
+    .int()
+    .min(0)
+    .max(2_147_483_647)
+    .nullable()
+    .describe('The published revision that it is made from; 0 or null while there is none. Another one is 409.'),
+  removePaths: z
+    .array(documentPath)
+    .max(REVISION_MAX_DOCUMENTS)
+    .default([])
+    .describe('Documents of the base to leave out. Those that are not named stay as they are.'),
+};
+
+type Named = Readonly<{ documents: readonly { path: string }[]; removePaths: readonly string[] }>;
+
+/** A path stands once in a revision, and a promotion that changes nothing is a mistake. */
+function checkPaths({ documents, removePaths }: Named, context: z.RefinementCtx): void {
+  const paths = [...documents.map(({ path }) => path), ...removePaths];
+  if (paths.length === 0) {
+    context.addIssue({ code: 'custom', path: ['documents'], message: 'must name what to publish or remove' });
+  }
+  if (new Set(paths).size < paths.length) {
+    context.addIssue({ code: 'custom', path: ['documents'], message: 'must name each path once' });
+  }
+}
+
+const kind = z.enum(DOCUMENT_KINDS);
+
+/** `POST /context/promotions`. */
+export const promotionBody = z
+  .strictObject({
+    ...common,
+    documents: z
+      .array(z.strictObject({ kind, path: documentPath, entries: entriesSchema }))
+      .max(REVISION_MAX_DOCUMENTS),
+  })
+  .superRefine(checkPaths);
+
+/** `POST /tasks/{taskRef}/context-revisions/promote`. */
+export const taskPromotionBody = z
+  .strictObject({
+    ...common,
+    documents: z
+      .array(
+        z.strictObject({
+          kind,
+          path: documentPath,
+          outputPath: filePath.optional().describe('The output file that holds `{entries}`; default: the path.'),
+          runId: uuid
+            .optional()
+            .describe('The run that stored it; default: the newest that succeeded, or the caller’s own.'),
+        }),
+      )
+      .max(REVISION_MAX_DOCUMENTS),
+  })
+  .superRefine(checkPaths);
+
+export type NewDocument = Readonly<{ kind: DocumentKind; path: string; entries: readonly Entry[] }>;
+
+/** Where a promotion goes, and who makes it. */
+export type Promotion = Readonly<{
+  organizationId: string;
+  scope: z.output<typeof contextScope>;
+  baseRevision: number | null;
+  removePaths: readonly string[];
+  caller: Caller;
+  taskRef?: string;
+}>;
+
+function callPromote<S extends z.ZodType>(db: Queries, promotion: Promotion, documents: unknown, answer: S) {
+  const args = {
+    p_organization_id: promotion.organizationId,
+    p_scope: promotion.scope,
+    p_base_revision: promotion.baseRevision,
+    p_documents: json(documents),
+    p_actor: actorOf(promotion.caller),
+    p_task_ref: promotion.taskRef,
+  };
+  return call(db, 'context_promote', args, answer);
+}
+
+/** Before files are read or stored: may this be? @throws Problem 401, 404, 409 */
+export async function checkPromotion(db: Queries, promotion: Promotion): Promise<void> {
+  await callPromote(db, promotion, null, z.unknown());
+}
+
+async function storeOne(
+  storage: Storage,
+  organizationId: string,
+  document: NewDocument,
+  index: number,
+): Promise<StoredDocument> {
+  const [foreign] = foreignCitations(organizationId, document.entries);
+  if (foreign !== undefined) {
+    throw invalid(`documents.${index}`, `entry ${foreign} cites what is none of this organization`, 'foreign_uri');
+  }
+  try {
+    return await storeDocument(storage, organizationId, document);
+  } catch (error) {
+    if (!(error instanceof DocumentError)) throw error;
+    throw invalid(`documents.${index}`, `must have at most ${DOCUMENT_MAX_BYTES} bytes as a file`, 'too_large');
+  }
+}
+
+/**
+ * Stores the files, then publishes the revision that names them. Where that is refused the files go; where its outcome is
+ * unknown they stay, and the clean-up looks a day later whether a row names them.
+ * @throws Problem as `app.context_promote`
+ */
+export async function promote(
+  db: Queries,
+  storage: Storage,
+  promotion: Promotion,
+  documents: readonly NewDocument[],
+): Promise<ContextRevision> {
+  const stored: StoredDocument[] = [];
+  try {
+    for (const [index, document] of documents.entries()) {
+      stored.push(await storeOne(storage, promotion.organizationId, document, index));
+    }
+    const removed = promotion.removePaths.map((path) => ({ path, removed: true }));
+    return (await callPromote(db, promotion, [...stored, ...removed], promotionAnswer)).revision;
+  } catch (error) {
+    if (toProblem(error).problem.status < 500) {
+      await Promise.all(stored.map(({ storageKey }) => storage.delete(storageKey)));
+    }
+    throw error;
+  }
+}

@@ -1,0 +1,176 @@
+import { sql } from 'slonik';
+import { z } from 'zod';
+import type { Queries } from '../../engine/db/call.ts';
+import { conditions } from '../../engine/db/conditions.ts';
+import { Problem } from '../../engine/db/problem.ts';
+import { requireOrganization, scoped } from '../../engine/db/scope.ts';
+import { mapping } from '../../engine/mapping.ts';
+import type { Storage } from '../../engine/storage/index.ts';
+import { dateTime, timestamp } from '../fields/timestamp.ts';
+import { storedProblems } from '../files/stored_problems.ts';
+import type { StoredBytes } from '../http/bytes.ts';
+import { keyColumns, keyset, type Pagination, pageQuery } from '../http/pagination.ts';
+
+export const SOURCE_ORIGINS = ['onboarding', 'chat', 'task', 'research'] as const;
+export const SOURCE_STATUSES = ['stored', 'ingested', 'failed'] as const;
+export const DEPARTMENTS = ['growth', 'engineering', 'support'] as const;
+
+const errorSchema = z.object({ code: z.string(), message: z.string() });
+
+/** Contract 2.8, decisions 10. */
+export const contextSourceSchema = z
+  .object({
+    id: z.string(),
+    origin: z.enum(SOURCE_ORIGINS),
+    status: z
+      .enum(SOURCE_STATUSES)
+      .describe(
+        '`stored`: not read yet. `ingested`: read, whole, and may ground evidence. `failed`: `error` says why.',
+      ),
+    kind: z.enum(['file', 'markdown', 'page']),
+    title: z.string().nullable(),
+    fileName: z.string(),
+    mediaType: z.string(),
+    sizeBytes: z.int(),
+    sha256: z.string(),
+    department: z.enum(DEPARTMENTS).nullable().describe('Null: evidence for the whole organization.'),
+    provenanceUrls: z.array(z.string()).describe('Where it came from.'),
+    error: errorSchema.nullable(),
+    uri: z.string().describe('How entries of documents cite it.'),
+    createdAt: dateTime,
+  })
+  .meta({ id: 'ContextSource' });
+export type ContextSource = z.output<typeof contextSourceSchema>;
+
+/** A row of `app.context_sources`, as `to_jsonb` writes it. */
+export const contextSourceRow = z
+  .object({
+    organization_id: z.string(),
+    id: z.string(),
+    origin: z.enum(SOURCE_ORIGINS),
+    status: z.enum(SOURCE_STATUSES),
+    kind: z.enum(['file', 'markdown', 'page']),
+    title: z.string().nullable(),
+    file_name: z.string(),
+    media_type: z.string(),
+    size_bytes: z.int(),
+    sha256: z.string(),
+    storage_key: z.string(),
+    department: z.enum(DEPARTMENTS).nullable(),
+    provenance_urls: z.array(z.string()),
+    error: z.looseObject({ code: z.string().optional(), message: z.string().optional() }).nullable(),
+    created_at: timestamp,
+  })
+  .pipe(
+    mapping((row) => ({
+      source: {
+        id: row.id,
+        origin: row.origin,
+        status: row.status,
+        kind: row.kind,
+        title: row.title,
+        fileName: row.file_name,
+        mediaType: row.media_type,
+        sizeBytes: row.size_bytes,
+        sha256: row.sha256,
+        department: row.department,
+        provenanceUrls: row.provenance_urls,
+        error: row.error && {
+          code: row.error.code ?? 'failed',
+          message: row.error.message ?? 'It could not be ingested.',
+        },
+        uri: `org://${row.organization_id}/context/sources/${row.id}`,
+        createdAt: row.created_at,
+      } satisfies ContextSource,
+      file: { key: row.storage_key, size: row.size_bytes, sha256: row.sha256 },
+    })),
+  );
+
+export const contextSourcesSchema = z
+  .object({
+    items: z.array(contextSourceSchema),
+    issues: z
+      .array(z.object({ sourceId: z.string(), code: z.string(), message: z.string() }))
+      .describe('What is wrong with sources of this page. They stay in the list, and hide no other.'),
+  })
+  .meta({ id: 'ContextSources' });
+
+/** Query of the source list (contract 4.5). */
+export const contextSourceListQuery = {
+  ...pageQuery(),
+  origin: z.enum(SOURCE_ORIGINS).optional(),
+  status: z.enum(SOURCE_STATUSES).optional(),
+  department: z.enum(DEPARTMENTS).optional(),
+};
+const querySchema = z.object(contextSourceListQuery);
+
+const pageRow = z.object({ row: contextSourceRow, ...keyColumns });
+
+/**
+ * One page of an organization's retained sources, newest first.
+ * @throws Problem 404 `organization_not_found`; 400 for a cursor that does not fit
+ */
+export async function listContextSources(
+  db: Queries,
+  storage: Storage,
+  organizationId: string,
+  query: z.output<typeof querySchema>,
+): Promise<{ data: z.output<typeof contextSourcesSchema>; pagination: Pagination }> {
+  const { cursor, limit, ...filters } = query;
+  const page = keyset({
+    list: `context_sources:${organizationId}`,
+    sort: { name: 'createdAt', key: sql.fragment`s.created_at`, type: 'timestamptz', direction: 'desc' },
+    id: sql.fragment`s.id`,
+    filters,
+    cursor,
+    limit,
+  });
+  const rows = await db.any(
+    scoped(
+      organizationId,
+      pageRow,
+      sql.fragment`
+        select to_jsonb(s) as row, ${page.columns}
+        from app.context_sources s
+        where s.organization_id = scope.organization_id and ${conditions('s', filters)} and ${page.where}
+        ${page.orderAndLimit}`,
+    ),
+  );
+  if (rows.length === 0) await requireOrganization(db, organizationId);
+  const { data, pagination } = page.finish(rows, ({ row }) => row);
+  const problems = await storedProblems(
+    storage,
+    data.map(({ file }) => file),
+  );
+  const issues = data.flatMap(({ source }, index) => {
+    const problem = problems[index] ?? source.error;
+    return problem ? [{ sourceId: source.id, ...problem }] : [];
+  });
+  return { data: { items: data.map(({ source }) => source), issues }, pagination };
+}
+
+/**
+ * The retained bytes of a source, whatever its status.
+ * @throws Problem 404 `organization_not_found` or `not_found`
+ */
+export async function getContextSourceBytes(
+  db: Queries,
+  organizationId: string,
+  sourceId: string,
+): Promise<Omit<StoredBytes, 'storage' | 'signal'>> {
+  const found = await db.maybeOne(
+    scoped(
+      organizationId,
+      z.object({ row: contextSourceRow }),
+      sql.fragment`
+        select to_jsonb(s) as row from app.context_sources s
+        where s.organization_id = scope.organization_id and s.id = ${sourceId}::uuid`,
+    ),
+  );
+  if (!found) {
+    await requireOrganization(db, organizationId);
+    throw new Problem(404, 'not_found', 'The organization has no source with this id.');
+  }
+  const { source, file } = found.row;
+  return { ...file, mediaType: source.mediaType, fileName: source.fileName, evidence: true };
+}

@@ -1,0 +1,72 @@
+import { z } from 'zod';
+import { mapping } from '../../engine/mapping.ts';
+import { DISPOSITIONS } from '../../engine/onboarding/index.ts';
+import { revision } from '../agent_profiles/changes.ts';
+import { timeZone } from '../fields/time_zone.ts';
+import { SLUG, unique, WORDS } from '../organizations/changes.ts';
+import { DEPARTMENTS } from '../organizations/schema.ts';
+
+const name = z.string().trim().min(1).max(200);
+const departments = unique(z.enum(DEPARTMENTS), DEPARTMENTS.length);
+const currency = z.string().regex(/^[A-Z]{3}$/, 'must be three upper-case letters such as EUR');
+
+const website = z
+  .string()
+  .trim()
+  .max(2_000)
+  .refine((text) => {
+    const url = URL.parse(text);
+    return url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '';
+  }, 'must be an address such as https://example.com, without user name and password')
+  .pipe(mapping((text) => new URL(text).href));
+
+const expectedGeneration = z
+  .int()
+  .min(1)
+  .max(2_147_483_647)
+  .describe('The generation that was read; another one by now: 409.');
+
+/** Shape A of contract 4.1: all of it is required, and nothing else is known. */
+const withSlug = z.strictObject({ name, slug: z.string().max(63).regex(SLUG, WORDS), timezone: timeZone, departments });
+
+/** Shape B: the slug follows from the name, and every department is enabled. */
+const withWebsite = z.strictObject({
+  name,
+  website: website.optional(),
+  timezone: timeZone.optional().describe('UTC where it is left out.'),
+  defaultCurrency: currency.optional(),
+});
+
+export const newOnboardingSchema = z.union([withSlug, withWebsite]).meta({ id: 'NewOnboarding' });
+
+/** Body of the setup update: a merge patch with the generation. */
+export const setupPatchSchema = z
+  .strictObject({
+    expectedGeneration,
+    name: name.optional(),
+    website: website.nullable().optional(),
+    timezone: timeZone.optional(),
+    defaultCurrency: currency.nullable().optional(),
+    departments: departments.optional().describe('Those that get a profile with the completion.'),
+    summary: z.string().trim().min(1).max(10_000).nullable().optional().describe('What the organization is about.'),
+  })
+  .meta({ id: 'OnboardingSetupPatch', description: 'What is left out stays; null takes away.' });
+
+export const integrationKey = z.string().max(100).regex(SLUG, WORDS).describe('The integration.');
+
+export const dispositionBody = z
+  .strictObject({
+    expectedGeneration,
+    disposition: z.enum(DISPOSITIONS),
+    departments: departments.default([]).describe('Those that are to use it; none: all.'),
+  })
+  .meta({ id: 'OnboardingDisposition' });
+
+export const researchRetryBody = z.strictObject({ expectedGeneration }).meta({ id: 'OnboardingResearchRetry' });
+
+export const completionBody = z
+  .strictObject({
+    reviewSha256: revision.describe('`review.sha256` of the review that was confirmed.'),
+    allowWarnings: z.boolean().default(false).describe('Required when the review has warnings.'),
+  })
+  .meta({ id: 'OnboardingCompletion' });

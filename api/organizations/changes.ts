@@ -1,0 +1,105 @@
+import { domainToASCII } from 'node:url';
+import { z } from 'zod';
+import { mapping } from '../../engine/mapping.ts';
+import { instant } from '../fields/instant.ts';
+import { logicalUri, requireOwnUris } from '../fields/logical_uri.ts';
+import { removable } from '../fields/merge_patch.ts';
+import { timeZone } from '../fields/time_zone.ts';
+import { ORGANIZATION_STATUSES, RISKS } from './schema.ts';
+
+export const SLUG = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
+export const WORDS = 'must be lower-case letters and digits, joined by single hyphens';
+// Room above it for the raises that changes bring, until the column's four bytes are full.
+const EPOCH_MAX = 2_000_000_000;
+
+export function unique<T extends z.ZodType<string>>(item: T, max: number) {
+  return z
+    .array(item)
+    .max(max)
+    .refine((list) => new Set(list).size === list.length, 'names an entry twice');
+}
+
+const domain = z
+  .string()
+  .max(253)
+  .pipe(mapping((text) => domainToASCII(text)))
+  .refine((text) => /^[a-z0-9-]+(?:\.[a-z0-9-]+)*$/.test(text), 'must be a domain name')
+  .meta({ description: 'A domain name; those below it are meant too.' });
+
+const department = { enabled: z.boolean() };
+const limits = {
+  maxConcurrentRuns: z.int().min(1).max(10_000),
+  maxDailyActions: z.int().min(0).max(1_000_000),
+  maxTaskDepth: z.int().min(0).max(100),
+  maxPlanOperations: z.int().min(1).max(1_000),
+  maxInitiativeDescendants: z.int().min(1).max(100_000),
+};
+const constraints = {
+  allowedIntegrations: unique(z.string().max(100).regex(SLUG, WORDS), 500),
+  blockedDomains: unique(domain, 1_000),
+  approvalRequiredForRisk: unique(z.enum(RISKS), RISKS.length),
+};
+
+const fields = {
+  slug: z.string().max(63).regex(SLUG, WORDS),
+  name: z.string().trim().min(1).max(200),
+  status: z.enum(ORGANIZATION_STATUSES),
+  onboardedAt: instant.nullable(),
+  rootUri: logicalUri,
+  authorizationEpoch: z.int().min(1).max(EPOCH_MAX),
+};
+
+const newDepartment = z.strictObject(department).optional();
+
+/** Body of the create: slug and name, the rest over the defaults (design/decisions.md 2). */
+export const newOrganizationSchema = z
+  .strictObject({
+    ...z.object(fields).partial({ status: true, onboardedAt: true, rootUri: true, authorizationEpoch: true }).shape,
+    config: z
+      .strictObject({
+        timezone: timeZone.optional(),
+        departments: z
+          .strictObject({ growth: newDepartment, engineering: newDepartment, support: newDepartment })
+          .optional(),
+        limits: z.strictObject(limits).partial().optional(),
+        storageRootUri: logicalUri.optional(),
+      })
+      .optional(),
+    constraints: z.strictObject(constraints).partial().optional(),
+  })
+  .meta({ id: 'NewOrganization' });
+
+const changedDepartment = z.strictObject(removable(department));
+
+/** Body of the update, a JSON merge patch. */
+export const organizationPatchSchema = z
+  .strictObject({
+    ...z.object({ ...fields, rootUri: logicalUri.nullable() }).partial().shape,
+    ...removable({
+      config: z.strictObject(
+        removable({
+          timezone: timeZone,
+          departments: z.strictObject(
+            removable({ growth: changedDepartment, engineering: changedDepartment, support: changedDepartment }),
+          ),
+          limits: z.strictObject(removable(limits)),
+          storageRootUri: logicalUri,
+        }),
+      ),
+      constraints: z.strictObject(removable(constraints)),
+    }),
+  })
+  .meta({ id: 'OrganizationPatch', description: 'A JSON merge patch (RFC 7396): null brings a default back.' });
+
+/** @throws Problem 400 for logical URIs of another organization */
+export function requireOrganizationUris(
+  organizationId: string,
+  body: z.output<typeof newOrganizationSchema> | z.output<typeof organizationPatchSchema>,
+): void {
+  requireOwnUris(organizationId, { rootUri: body.rootUri, 'config.storageRootUri': body.config?.storageRootUri });
+}
+
+/** Body of both work-dispatch endpoints (contract 4.2 and 4.12). */
+export const workDispatchBody = z
+  .strictObject({ stopped: z.boolean().describe('True stops work dispatch, false resumes it.') })
+  .meta({ id: 'WorkDispatch' });

@@ -1,0 +1,108 @@
+import { z } from 'zod';
+import { mapping } from '../../engine/mapping.ts';
+import { agentProfileRow, agentProfileSchema } from '../agent_profiles/schema.ts';
+import { uuid } from '../fields/ids.ts';
+import { timestamp } from '../fields/timestamp.ts';
+import { type Endpoint, endpoint } from '../http/endpoint.ts';
+import { RUN_MODES } from '../runs/schema.ts';
+import { taskRow, taskSchema } from '../tasks/schema.ts';
+
+const pullBody = z
+  .strictObject({
+    workerId: z.string().min(1).max(200),
+    limit: z.int().min(1).max(50).default(1),
+    waitMs: z.int().min(0).max(30_000).default(0).describe('How long to wait for work, in ms.'),
+    organizationIds: z.array(uuid).min(1).max(1000).optional(),
+    profileKeys: z.array(z.string().min(1).max(63)).min(1).max(100).optional(),
+    kinds: z
+      .array(z.enum(['task', 'chat']))
+      .min(1)
+      .max(2)
+      .optional(),
+  })
+  .meta({ id: 'Pull' });
+
+const itemFields = {
+  organizationId: z.string(),
+  runRequestId: z.string(),
+  leaseToken: z.string().describe('"<fence>.<secret>": the start and every call of the run carries it.'),
+  mode: z.enum(RUN_MODES),
+  attempt: z.int().describe('The attempt that a start makes.'),
+  priority: z.int(),
+};
+
+const answeredFields = {
+  ...itemFields,
+  leaseExpiresAt: z.iso.datetime().describe('Start it before.'),
+  agentProfile: agentProfileSchema,
+};
+
+const turnSchema = z
+  .object({
+    chatId: z.string(),
+    messageId: z.string().describe('The pending answer that the turn writes.'),
+    title: z.string(),
+    summary: z.string().nullable(),
+    harnessSessionId: z.string().nullable(),
+    isOnboardingChat: z.boolean(),
+  })
+  .meta({ id: 'PulledChat' });
+
+const pullAnswer = z
+  .object({
+    items: z.array(
+      z.discriminatedUnion('kind', [
+        z.object({ kind: z.literal('task'), ...answeredFields, task: taskSchema }),
+        z.object({ kind: z.literal('chat'), ...answeredFields, chat: turnSchema }),
+      ]),
+    ),
+  })
+  .meta({ id: 'Pulled' });
+
+/** What `app.run_requests_pull` hands out → an item. */
+const claimFields = { ...itemFields, leaseExpiresAt: timestamp, agentProfile: agentProfileRow };
+const turnRow = z
+  .object({
+    id: z.string(),
+    message_id: z.string(),
+    title: z.string(),
+    summary: z.string().nullable(),
+    harness_session_id: z.string().nullable(),
+    is_onboarding: z.boolean(),
+  })
+  .pipe(
+    mapping((row) => ({
+      chatId: row.id,
+      messageId: row.message_id,
+      title: row.title,
+      summary: row.summary,
+      harnessSessionId: row.harness_session_id,
+      isOnboardingChat: row.is_onboarding,
+    })),
+  );
+const claimRow = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('task'), ...claimFields, task: taskRow }),
+  z.object({ kind: z.literal('chat'), ...claimFields, chat: turnRow }),
+]);
+
+/** `POST /internal/run-requests/pull` [+] of decisions 5. */
+export function pullEndpoint(): Endpoint {
+  return endpoint({
+    method: 'post',
+    path: '/internal/run-requests/pull',
+    audience: 'worker',
+    tag: 'Workers',
+    operationId: 'pullRunRequests',
+    summary: 'Pull run requests, waiting for some if there are none',
+    description:
+      'Organizations take turns; within one, priority and then age decide. One at its capacity is passed over. Each item is claimed for this worker until leaseExpiresAt, and handed out again when it is not started by then. Chat turns have a capacity of their own. An empty list at the end of the wait.',
+    body: pullBody,
+    response: { data: pullAnswer },
+    example: { body: { workerId: 'worker-1', limit: 1, waitMs: 20_000 } },
+    async handler({ services, body, signal }) {
+      const { workerId, limit, waitMs, ...filters } = body;
+      const claims = await services.brokers.pull(filters, { workerId, limit, waitMs, signal });
+      return { items: claims.map((claim) => claimRow.parse(claim)) };
+    },
+  });
+}

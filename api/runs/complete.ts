@@ -1,0 +1,67 @@
+import { z } from 'zod';
+import { call, json, type Queries } from '../../engine/db/call.ts';
+import { serviceUnavailable } from '../http/errors.ts';
+import type { Services } from '../services.ts';
+import type { completeBody } from './changes.ts';
+
+/** Of a chat turn, `chatId` says whose message has changed. */
+export const endedSchema = z.object({ status: z.string(), chatId: z.string().optional() });
+export type Ended = z.output<typeof endedSchema>;
+
+/** What has to be judged before the run can end, and a digest that stands for exactly that. */
+const toEvaluate = z.object({
+  judged: z.string(),
+  evaluate: z.object({
+    criteria: z.array(z.unknown()),
+    outputs: z.array(
+      z.object({
+        path: z.string(),
+        size: z.int(),
+        sha256: z.string(),
+        mediaType: z.string(),
+        storageKey: z.string(),
+      }),
+    ),
+  }),
+});
+
+const ROUNDS = 5;
+
+/**
+ * Ends a run with a result (contract 4.13, "Complete semantics"). One round trip when there is nothing to judge. With
+ * acceptance criteria the database answers first what to judge; the bytes are read outside of any transaction, and the
+ * verdict counts only while task and bytes are still those that were judged.
+ */
+export async function completeRun(
+  context: Readonly<{ db: Queries; services: Services; signal: AbortSignal }>,
+  runId: string,
+  body: z.output<typeof completeBody>,
+  hash: string,
+): Promise<Ended> {
+  const { organizationId, leaseToken, output, ...report } = body;
+  const args = {
+    p_organization_id: organizationId,
+    p_run_id: runId,
+    p_lease_token: leaseToken,
+    p_body_hash: hash,
+    p_result: json(output.kind === 'task_result' ? output.result : output),
+    p_report: json(report),
+    p_max_attempts: context.services.config.runRequestMaxAttempts,
+    p_backoff_seconds: context.services.config.retryBackoffSeconds,
+    p_backoff_max_seconds: context.services.config.retryBackoffMaxSeconds,
+  };
+  let verdict: { checks: unknown; judged: string } | undefined;
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const answer = await call(
+      context.db,
+      'run_complete',
+      { ...args, p_checks: json(verdict?.checks), p_judged: verdict?.judged },
+      z.union([endedSchema, toEvaluate]),
+    );
+    if ('status' in answer) return answer;
+    const { criteria, outputs } = answer.evaluate;
+    const input = { organizationId, runId, criteria, outputs, signal: context.signal };
+    verdict = { checks: await context.services.evaluateAcceptance(input), judged: answer.judged };
+  }
+  throw serviceUnavailable('The task or its outputs keep changing. Try again.');
+}

@@ -1,0 +1,121 @@
+import { z } from 'zod';
+import { call } from '../../engine/db/call.ts';
+import { Problem } from '../../engine/db/problem.ts';
+import { runOutputKey } from '../../engine/storage/index.ts';
+import { uuid } from '../fields/ids.ts';
+import {
+  type ReceivedFile,
+  storeAndRecord,
+  storedFileRow,
+  storedFileSchema,
+  UPLOAD_MAX_BYTES,
+} from '../files/stored_file.ts';
+import { sendBytes } from '../http/bytes.ts';
+import { type Endpoint, endpoint } from '../http/endpoint.ts';
+import { invalid } from '../http/errors.ts';
+import { filePath } from '../tasks/spec.ts';
+import { leaseFields, runId } from './changes.ts';
+import { getInputBytes, getInputManifest, inputManifestSchema } from './files.ts';
+
+const headers = { 'x-organization-id': uuid, 'x-lease-token': leaseFields.leaseToken };
+const recorded = z.object({ output: storedFileRow.nullable(), replaced: z.string().nullable() });
+const held = z.object({ held: z.literal(true) });
+
+/**
+ * These routes have no 404 (decisions 1): a path that the manifest does not list is a mistake in the request, and a lease
+ * is not to blame for bytes that were lost.
+ */
+function noSuchInput(error: unknown): never {
+  if (error instanceof Problem && error.status === 404) throw invalid('path', 'is not an available input of the run');
+  throw error;
+}
+
+/** Outputs and inputs of a run [+] of decisions 5. */
+export function runFileEndpoints(): readonly Endpoint[] {
+  return [
+    endpoint({
+      method: 'put',
+      path: '/internal/runs/{runId}/outputs/{path*}',
+      audience: 'worker',
+      tag: 'Workers',
+      operationId: 'putRunOutput',
+      summary: 'Store one output file',
+      description:
+        'Streamed; size, digest and media type are what the backend finds. The same path again replaces the file until the run is completed.',
+      params: { runId, path: filePath },
+      headers,
+      body: { stream: true, mediaTypes: ['application/octet-stream'], maxBytes: UPLOAD_MAX_BYTES },
+      response: { status: 201, data: storedFileSchema },
+      async handler({ db, services, params, headers: lease, openBody, signal }) {
+        const organizationId = lease['x-organization-id'];
+        const record = (file: ReceivedFile | null) =>
+          call(
+            db,
+            'run_output_record',
+            {
+              p_organization_id: organizationId,
+              p_run_id: params.runId,
+              p_lease_token: lease['x-lease-token'],
+              p_path: params.path,
+              p_storage_key: file?.key,
+              p_size: file?.size,
+              p_sha256: file?.sha256,
+              p_media_type: file?.mediaType,
+            },
+            recorded,
+          );
+        // Nobody's bytes are taken without a lease; it is judged again when they are recorded.
+        await record(null);
+        const key = runOutputKey(organizationId, params.runId);
+        const upload = { key, path: params.path, source: openBody(), signal };
+        const { output, replaced } = await storeAndRecord(services.storage, upload, record);
+        if (replaced !== null) await services.storage.delete(replaced);
+        if (output === null) throw new Error('a stored output was not recorded');
+        return output;
+      },
+    }),
+    endpoint({
+      method: 'get',
+      path: '/internal/runs/{runId}/inputs',
+      audience: 'worker',
+      tag: 'Workers',
+      operationId: 'listRunInputs',
+      summary: 'List the files hydrated for the run',
+      description: 'None for a chat turn, whose attachments are read by themselves.',
+      params: { runId },
+      headers,
+      response: { data: inputManifestSchema },
+      async handler({ db, params, headers: lease }) {
+        const args = { p_organization_id: lease['x-organization-id'], p_run_id: params.runId };
+        await call(db, 'run_lease_check', { ...args, p_lease_token: lease['x-lease-token'] }, held);
+        return getInputManifest(db, lease['x-organization-id'], params.runId, null);
+      },
+    }),
+    endpoint({
+      method: 'get',
+      path: '/internal/runs/{runId}/inputs/content',
+      audience: 'worker',
+      tag: 'Workers',
+      operationId: 'getRunInput',
+      summary: 'Download one hydrated file',
+      params: { runId },
+      query: { path: filePath },
+      headers,
+      response: {
+        stream: true,
+        mediaType: 'application/octet-stream',
+        ranges: true,
+        description: 'The bytes that the run was given.',
+      },
+      errors: [{ status: 400, code: 'validation_failed', when: 'the run was not given such a file' }],
+      async handler({ db, services, params, query, headers: lease, req, res, signal }) {
+        const organizationId = lease['x-organization-id'];
+        const args = { p_organization_id: organizationId, p_run_id: params.runId };
+        await call(db, 'run_lease_check', { ...args, p_lease_token: lease['x-lease-token'] }, held);
+        await getInputBytes(db, services.storage, organizationId, params.runId, query.path)
+          .then((file) => sendBytes(req, res, { ...file, signal }))
+          .catch(noSuchInput);
+      },
+    }),
+  ];
+}

@@ -1,0 +1,63 @@
+import { sql } from 'slonik';
+import { z } from 'zod';
+import type { Queries } from '../../engine/db/call.ts';
+import { scoped } from '../../engine/db/scope.ts';
+import { mapping } from '../../engine/mapping.ts';
+import { keyColumns, keyset, type Pagination, pageQuery } from '../http/pagination.ts';
+import type { dependencySchema } from './changes.ts';
+import { getTask } from './list.ts';
+
+type Dependency = z.output<typeof dependencySchema>;
+
+const columns = z.object({
+  id: z.string(),
+  task_id: z.string(),
+  depends_on_task_id: z.string(),
+  required: z.boolean(),
+});
+
+function toDependency(row: z.output<typeof columns>): Dependency {
+  return { id: row.id, taskId: row.task_id, dependsOnTaskId: row.depends_on_task_id, required: row.required };
+}
+
+/** A row of `app.task_dependencies` → the edge as it goes out. */
+export const dependencyRow = columns.pipe(mapping(toDependency));
+/** What a transition of an edge returns. */
+export const dependencyAnswer = z.object({ dependency: dependencyRow });
+
+const pageRow = columns.extend(keyColumns);
+export const dependencyListQuery = pageQuery();
+const querySchema = z.object(dependencyListQuery);
+
+/**
+ * One page of what a task waits for, newest edge first.
+ * @throws Problem 404 `task_not_found`; 400 for a cursor that does not fit
+ */
+export async function listDependencies(
+  db: Queries,
+  organizationId: string,
+  ref: string,
+  query: z.output<typeof querySchema>,
+): Promise<{ data: Dependency[]; pagination: Pagination }> {
+  const task = await getTask(db, organizationId, ref);
+  const page = keyset({
+    list: `task_dependencies:${task.id}`,
+    sort: { name: 'createdAt', key: sql.fragment`d.created_at`, type: 'timestamptz', direction: 'desc' },
+    id: sql.fragment`d.id`,
+    filters: {},
+    cursor: query.cursor,
+    limit: query.limit,
+  });
+  const rows = await db.any(
+    scoped(
+      organizationId,
+      pageRow,
+      sql.fragment`
+        select d.id, d.task_id, d.depends_on_task_id, d.required, ${page.columns}
+        from app.task_dependencies d
+        where d.organization_id = scope.organization_id and d.task_id = ${task.id}::uuid and ${page.where}
+        ${page.orderAndLimit}`,
+    ),
+  );
+  return page.finish(rows, toDependency);
+}

@@ -1,0 +1,223 @@
+import { z } from 'zod';
+import { call, type Queries } from '../../engine/db/call.ts';
+import { timestamp } from '../fields/timestamp.ts';
+import { TASK_KINDS, TASK_PHASES, TASK_STATUSES } from './schema.ts';
+
+const ACTORS = ['person', 'platform_operator', 'worker', 'time', 'backend', 'task', 'nobody'] as const;
+type Actor = (typeof ACTORS)[number];
+
+/** A cause as `app.task_causes` writes it, but for its instants. */
+const causeFields = {
+  taskId: z.string().optional().describe('The prerequisite.'),
+  originTaskId: z.string().optional().describe('The task whose failure did it; itself, where it is that task.'),
+  open: z.int().optional().describe('Children that are not over.'),
+  inboxItemId: z.string().optional().describe('The question to answer.'),
+  title: z.string().optional().describe('Of that question.'),
+  agentProfileId: z.string().optional().describe('The owner of the task, or who is to verify it.'),
+  key: z.string().optional().describe('Of that profile.'),
+  status: z.string().optional().describe('Of that profile.'),
+  runId: z.string().optional(),
+  reason: z
+    .string()
+    .optional()
+    .describe('Of waiting: as its run has said. Of profile: `verifier`, where it is not the owner that is missing.'),
+  attempt: z.int().optional().describe('The attempt that a start would make.'),
+  held: z.int().optional().describe('Claims and runs that take up capacity now.'),
+  capacity: z.int().optional(),
+  budgets: z
+    .array(
+      z.object({ taskId: z.string(), identifier: z.string(), budget: z.string(), used: z.int(), allowed: z.int() }),
+    )
+    .optional()
+    .describe('What is used up, of this task or of those above it.'),
+  error: z.looseObject({ code: z.string(), message: z.string() }).optional(),
+};
+const KINDS = {
+  dependency: 'task',
+  children: 'task',
+  schedule: 'time',
+  human: 'person',
+  budget: 'person',
+  profile: 'person',
+  waiting: 'time',
+  backoff: 'time',
+  stopped: 'person',
+  suspended: 'platform_operator',
+  organization_capacity: 'worker',
+  profile_capacity: 'worker',
+  worker: 'worker',
+  claimed: 'worker',
+  running: 'worker',
+  dispatch: 'backend',
+  failed: 'person',
+  cancelled: 'nobody',
+} as const satisfies Record<string, Actor>;
+const KIND_NAMES = Object.keys(KINDS) as [keyof typeof KINDS, ...(keyof typeof KINDS)[]];
+
+const causeSchema = z
+  .object({
+    kind: z
+      .enum(KIND_NAMES)
+      .describe(
+        'The blockers of a task (dependency, children, schedule, human, budget, profile), or where its run request stands: backoff after a failure, work dispatch stopped, organization suspended, the capacity of organization or profile taken, ready for a worker, claimed by one, running, or about to be moved on by the backend itself (dispatch). waiting: as its run has asked for. failed, cancelled: it is over.',
+      ),
+    actor: z
+      .enum(ACTORS)
+      .describe(
+        'Who has to act: a person (an answer, a profile, a budget, a retry, the stop of work dispatch), a platform operator, a worker, the clock, the backend, another task of this answer, or nobody any more.',
+      ),
+    message: z.string(),
+    until: z.iso.datetime().optional(),
+    since: z.iso.datetime().optional(),
+    ...causeFields,
+  })
+  .meta({ id: 'TaskCause' });
+type Cause = z.output<typeof causeSchema>;
+
+const nodeFields = {
+  id: z.string(),
+  identifier: z.string(),
+  title: z.string(),
+  kind: z.enum(TASK_KINDS),
+  status: z.enum(TASK_STATUSES),
+  phase: z.enum(TASK_PHASES),
+  distance: z.int().describe('Steps from the task that was asked for, which has 0.'),
+  viaTaskId: z.string().nullable().describe('The task that waits for this one, on the shortest way.'),
+};
+const nodeSchema = z.object({ ...nodeFields, causes: z.array(causeSchema) }).meta({ id: 'ExplainedTask' });
+type Node = z.output<typeof nodeSchema>;
+
+/** Why a task is not running. [+] */
+export const taskExplanationSchema = z
+  .object({
+    taskId: z.string(),
+    identifier: z.string(),
+    status: z.enum(TASK_STATUSES),
+    phase: z.enum(TASK_PHASES),
+    summary: z.string().describe('One sentence for a person.'),
+    causes: z.array(causeSchema).describe('Of the task itself. None: it is completed.'),
+    rootCauses: z
+      .array(
+        z.object({ task: z.object({ id: z.string(), identifier: z.string(), title: z.string() }), cause: causeSchema }),
+      )
+      .describe('What all of it comes down to: the causes, of whichever task, that are not another task.'),
+    tasks: z
+      .array(nodeSchema)
+      .describe('The task, and all that it waits for, directly or through others, nearest first.'),
+    truncated: z.boolean().describe('True where there are more than these 100 tasks.'),
+  })
+  .meta({ id: 'TaskExplanation' });
+type Explanation = z.output<typeof taskExplanationSchema>;
+
+const causeRow = z.object({
+  kind: z.enum(KIND_NAMES),
+  until: timestamp.optional(),
+  since: timestamp.optional(),
+  ...causeFields,
+});
+type CauseRow = z.output<typeof causeRow>;
+const answer = z.object({
+  tasks: z.array(z.object({ ...nodeFields, causes: z.array(causeRow) })).min(1),
+  truncated: z.boolean(),
+});
+
+function budgets(cause: CauseRow): string {
+  return (cause.budgets ?? [])
+    .map((one) => `${one.budget} of ${one.identifier}: ${one.used} of ${one.allowed}`)
+    .join(', ');
+}
+
+/** What a cause says of its task, after the task's name. */
+function predicate(cause: CauseRow, names: ReadonlyMap<string, string>): string {
+  const named = (id: string | undefined) => names.get(id ?? '') ?? 'another task';
+  const by = (id: string | undefined) => (id === undefined ? 'by a person' : `by the failure of ${named(id)}`);
+  switch (cause.kind) {
+    case 'dependency':
+      return `waits for ${named(cause.taskId)}`;
+    case 'children':
+      return cause.open ? `waits for ${cause.open} open below it` : 'has no tasks below it yet';
+    case 'schedule':
+      return `is scheduled for ${cause.until}`;
+    case 'human':
+      return `waits for an answer in the inbox: ${cause.title}`;
+    case 'budget':
+      return `has used a budget up (${budgets(cause)}): raise it or cancel`;
+    case 'profile':
+      if (cause.reason === undefined) return `belongs to the disabled profile ${cause.key}`;
+      return cause.key ? `is to be verified by the disabled profile ${cause.key}` : 'has nobody who may verify it';
+    case 'waiting':
+      return `waits until ${cause.until}, as its run has asked for${cause.reason ? `: ${cause.reason}` : ''}`;
+    case 'backoff':
+      return `is tried again at ${cause.until}, as attempt ${cause.attempt}`;
+    case 'stopped':
+      return `is held back: work dispatch is stopped since ${cause.since}`;
+    case 'suspended':
+      return 'is held back: the organization is suspended';
+    case 'organization_capacity':
+      return `is ready, but ${cause.held} of ${cause.capacity} runs of the organization are taken`;
+    case 'profile_capacity':
+      return `is ready, but ${cause.held} of ${cause.capacity} runs of the profile ${cause.key} are taken`;
+    case 'worker':
+      return `is ready since ${cause.since}, and no worker has taken it`;
+    case 'claimed':
+      return `was handed to a worker, which has until ${cause.until} to start it`;
+    case 'running':
+      return `is running since ${cause.since}`;
+    case 'dispatch':
+      return 'is about to be moved on by the backend';
+    case 'failed':
+      return cause.error ? `has failed: ${cause.error.message}` : `has failed ${by(cause.originTaskId)}`;
+    case 'cancelled':
+      return `was cancelled ${by(cause.originTaskId)}`;
+  }
+}
+
+/** A cause that is another task is no end of the chain. */
+function isRoot(node: Node, cause: Cause): boolean {
+  if (cause.originTaskId !== undefined) return cause.originTaskId === node.id;
+  return cause.actor !== 'task' || (cause.kind === 'children' && !cause.open);
+}
+
+function toExplanation({ tasks, truncated }: z.output<typeof answer>): Explanation {
+  const names = new Map(tasks.map((task) => [task.id, task.identifier]));
+  const nodes = tasks.map((task): Node => {
+    const described = (cause: CauseRow): Cause => ({
+      ...cause,
+      // What waits for a cancelled task waits for ever, unless a person acts.
+      actor: cause.kind === 'cancelled' && task.distance > 0 ? 'person' : KINDS[cause.kind],
+      message: `${task.identifier} ${predicate(cause, names)}`,
+    });
+    return { ...task, causes: task.causes.map(described) };
+  });
+  const rootCauses = nodes.flatMap((node) =>
+    node.causes
+      .filter((cause) => isRoot(node, cause))
+      .map((cause) => ({ task: { id: node.id, identifier: node.identifier, title: node.title }, cause })),
+  );
+  const [focus] = nodes as [Node];
+  const [first, ...rest] = rootCauses;
+  const more = rest.length === 0 ? '' : ` (and ${rest.length} more)`;
+  return {
+    taskId: focus.id,
+    identifier: focus.identifier,
+    status: focus.status,
+    phase: focus.phase,
+    summary: first ? `${first.cause.message}${more}.` : `${focus.identifier} is ${focus.status}.`,
+    causes: focus.causes,
+    rootCauses,
+    tasks: nodes,
+    truncated,
+  };
+}
+
+/**
+ * Why a task is not running: its causes and those of all that it waits for, from the rows and the function that dispatch.
+ * @throws Problem 404 `task_not_found`
+ */
+export async function explainTask(db: Queries, organizationId: string, ref: string): Promise<Explanation> {
+  const args = { p_organization_id: organizationId, p_task_ref: ref };
+  return toExplanation(await call(db, 'task_explain', args, answer));
+}
+
+export const EXPLAIN_DESCRIPTION =
+  'From what the dispatch itself reads: the blockers of the task, its run request, the capacity that is left. Where it waits for other tasks, these are followed to the causes that are none: a question in the inbox, a budget, a profile, a stop, a failure, the clock, a worker that has not come.';

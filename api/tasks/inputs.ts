@@ -1,0 +1,61 @@
+import { z } from 'zod';
+import { call } from '../../engine/db/call.ts';
+import { taskInputKey } from '../../engine/storage/index.ts';
+import { organizationId, taskRef } from '../fields/ids.ts';
+import {
+  type ReceivedFile,
+  storeAndRecord,
+  storedFileRow,
+  storedFileSchema,
+  UPLOAD_MAX_BYTES,
+} from '../files/stored_file.ts';
+import { actorOf } from '../http/actor.ts';
+import { type Endpoint, endpoint } from '../http/endpoint.ts';
+import { filePath } from './spec.ts';
+
+const looked = z.object({ taskId: z.string() });
+const stored = z.object({ input: storedFileRow });
+
+/**
+ * `PUT …/tasks/{taskRef}/inputs/{path}` [+]: stores an input that `spec.inputs` names as `{kind: upload, path}`. Twice the
+ * same path: the newer bytes go to later runs, and a run keeps those that it was given.
+ */
+export function taskInputEndpoint(audience: 'owner' | 'agent', path: `/${string}`): Endpoint {
+  return endpoint({
+    method: 'put',
+    path,
+    audience,
+    tag: audience === 'owner' ? 'Tasks' : 'Agent tools',
+    operationId: audience === 'owner' ? 'putTaskInput' : 'putTaskInputAsAgent',
+    summary: 'Upload an input of a task',
+    description:
+      'Stores the bytes that `spec.inputs` names as `{kind: upload, path}`. Upload before the task can run (create it with a `scheduledAt` or a prerequisite), since a run is given what is there at its start. The media type follows from the bytes.',
+    params: { organizationId, taskRef, path: filePath },
+    body: { stream: true, mediaTypes: ['application/octet-stream'], maxBytes: UPLOAD_MAX_BYTES },
+    response: { status: 201, data: storedFileSchema },
+    errors: [
+      { status: 404, code: 'task_not_found', when: 'the organization has no such task' },
+      { status: 409, code: 'state_conflict', when: 'the task is over, or has as many inputs as it may' },
+    ],
+    async handler({ db, services, params, caller, openBody, signal }) {
+      const args = (file: ReceivedFile | null) => ({
+        p_organization_id: params.organizationId,
+        p_task_ref: params.taskRef,
+        p_path: params.path,
+        p_storage_key: file?.key,
+        p_size: file?.size,
+        p_sha256: file?.sha256,
+        p_media_type: file?.mediaType,
+        p_actor: actorOf(caller),
+      });
+      // Nobody's bytes are taken for a task that is not there.
+      const { taskId } = await call(db, 'task_input_put', args(null), looked);
+      const key = taskInputKey(params.organizationId, taskId);
+      const upload = { key, path: params.path, source: openBody(), signal };
+      return storeAndRecord(services.storage, upload, async (file) => {
+        const { input } = await call(db, 'task_input_put', args(file), stored);
+        return input;
+      });
+    },
+  });
+}

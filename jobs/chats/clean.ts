@@ -1,0 +1,59 @@
+import { sql } from 'slonik';
+import { z } from 'zod';
+import { call } from '../../engine/db/call.ts';
+import { chatPrefix } from '../../engine/storage/index.ts';
+import type { Task, TaskContext } from '../runner/handler.ts';
+
+const CHATS = 100;
+const ROWS = 500;
+const OBJECTS = 200;
+
+const chatSchema = z.object({ organization_id: z.uuid(), chat_id: z.uuid() });
+type Chat = z.output<typeof chatSchema>;
+const answer = z.object({ done: z.boolean(), gone: z.boolean() });
+
+async function remove({ db, storage, signal }: TaskContext, chat: Chat): Promise<'removed' | 'kept' | 'stopped'> {
+  const { organization_id: organizationId, chat_id: chatId } = chat;
+  const args = { p_organization_id: organizationId, p_chat_id: chatId, p_limit: ROWS };
+  for (;;) {
+    if (signal.aborted) return 'stopped';
+    const rows = await call(db, 'chat_purge', { ...args, p_forget: false }, answer);
+    // Opened again meanwhile, not due yet, or removed by another process: its objects are none of our business.
+    if (rows.gone) return 'kept';
+    if (!rows.done) continue;
+    const objects = await storage.deletePrefix(chatPrefix(organizationId, chatId), { batch: OBJECTS });
+    if (objects.done) break;
+  }
+  await call(db, 'chat_purge', { ...args, p_forget: true }, answer);
+  return 'removed';
+}
+
+/**
+ * Removes chats 30 days after they were archived: hides the chat, then takes its rows, its objects (by their prefix, so
+ * that what no row names goes too) and last its own row, in batches. A crash anywhere loses nothing, for the chat's row
+ * is what the next run finds. One chat that cannot be removed stops no other.
+ */
+export const chatsClean: Task<'chats__clean'> = async (_payload, context) => {
+  const { db, log } = context;
+  let kept = 0;
+  let failed = 0;
+  for (;;) {
+    const chats = await db.any(
+      sql.type(chatSchema)`select organization_id, chat_id from app.chats_expired(${kept + failed}, ${CHATS})`,
+    );
+    if (chats.length === 0) break;
+    for (const chat of chats) {
+      try {
+        const outcome = await remove(context, chat);
+        // The next hour's run goes on where this one leaves off.
+        if (outcome === 'stopped') return 'done';
+        if (outcome === 'kept') kept += 1;
+      } catch (error) {
+        failed += 1;
+        log.error({ err: error, organizationId: chat.organization_id, chatId: chat.chat_id }, 'a chat stays for now');
+      }
+    }
+  }
+  if (failed > 0) throw new Error(`${failed} chats could not be removed`);
+  return 'done';
+};

@@ -1,0 +1,71 @@
+import { sql } from 'slonik';
+import { z } from 'zod';
+import { anyAnswer, call, json } from '../../engine/db/call.ts';
+import { scoped } from '../../engine/db/scope.ts';
+import { textCheck } from '../../engine/media_types.ts';
+import { checkVerified, type Storage, StorageBrokenError } from '../../engine/storage/index.ts';
+import type { Task } from '../runner/handler.ts';
+
+const BATCH = 50;
+
+const sourceRow = z.object({
+  id: z.string(),
+  media_type: z.string(),
+  storage_key: z.string(),
+  size_bytes: z.int(),
+  sha256: z.string(),
+});
+
+const TEXT = /^text\/|json|yaml|toml|xml|sql/;
+
+/** Why the bytes cannot ground anything, or null. */
+async function problemOf(
+  storage: Storage,
+  source: z.output<typeof sourceRow>,
+  signal: AbortSignal,
+): Promise<{ code: string; message: string } | null> {
+  const text = textCheck();
+  const isText = TEXT.test(source.media_type);
+  const file = { key: source.storage_key, size: source.size_bytes, sha256: source.sha256 };
+  try {
+    await checkVerified(storage, file, { signal, ...(isText ? { observe: text.observe } : {}) });
+  } catch (error) {
+    if (!(error instanceof StorageBrokenError)) throw error;
+    if (error.reason === 'missing') return { code: 'bytes_missing', message: 'is no longer stored' };
+    return { code: 'bytes_changed', message: 'was changed after it was stored' };
+  }
+  return isText && !text.isText() ? { code: 'not_text', message: 'is not UTF-8 text' } : null;
+}
+
+/**
+ * Reads the sources that were stored, and says of each whether it may ground evidence: its bytes are whole, and what
+ * should be text is text. One that cannot be read now stays as it is, for the next try.
+ */
+export const contextSourcesIngest: Task<'context_sources__ingest'> = async ({ organizationId }, context) => {
+  const { db, storage, signal } = context;
+  for (;;) {
+    const sources = await db.any(
+      scoped(
+        organizationId,
+        sourceRow,
+        sql.fragment`
+          select s.id::text, s.media_type, s.storage_key, s.size_bytes, s.sha256
+          from app.context_sources s
+          where s.organization_id = scope.organization_id and s.status = 'stored'
+          order by s.created_at, s.id limit ${BATCH}`,
+      ),
+    );
+    if (sources.length === 0) return 'done';
+    for (const source of sources) {
+      if (signal.aborted) return 'unfinished';
+      const problem = await problemOf(storage, source, signal);
+      const args = {
+        p_organization_id: organizationId,
+        p_source_id: source.id,
+        p_status: problem ? 'failed' : 'ingested',
+        p_error: json(problem),
+      };
+      await call(db, 'context_source_mark', args, anyAnswer);
+    }
+  }
+};

@@ -1,0 +1,221 @@
+import { sql } from 'slonik';
+import { z } from 'zod';
+import { anyAnswer, call, type Queries, uuidArray } from '../../engine/db/call.ts';
+import { findPostgresError, isTransient, isUnavailable } from '../../engine/db/errors.ts';
+import { scoped } from '../../engine/db/scope.ts';
+import { createThrottle, logThrottled } from '../../engine/log.ts';
+import { nextFire } from '../../engine/schedules/index.ts';
+import type { JobServices } from '../runner/handler.ts';
+import { createQuarantine } from './quarantine.ts';
+
+/** Each API process listens to it, and lets its pulls look again. */
+const PULL_CHANNEL = 'runner_pull';
+/** Each API process listens to it, and shows its streams of the chat what is new. */
+const CHAT_CHANNEL = 'runner_chat';
+const WAKE_BATCH = 50;
+
+// The sort is text: during a release the database may know more sorts than this process.
+const dueSchema = z.object({ sort: z.string(), organization_id: z.uuid(), ids: z.array(z.uuid()).min(1) });
+export type Due = z.output<typeof dueSchema>;
+
+/** What goes into one transaction. */
+type Unit = Readonly<{ organizationId: string; ids: readonly string[] }>;
+
+type Sort = Readonly<{
+  /** The most ids that go together. */
+  batch: number;
+  /** @returns true when a waiting pull may find something now; `later`: it stays due, and is tried again by and by */
+  move(services: Pick<JobServices, 'dispatchDb' | 'config' | 'notifier'>, unit: Unit): Promise<boolean | 'later'>;
+}>;
+
+/** What became of one request; of a chat's, which chat has a message in another state now. */
+const outcomeSchema = z.object({ outcome: z.string(), chatId: z.uuid().optional() });
+
+const scheduleSchema = z.object({
+  cron: z.string(),
+  timezone: z.string(),
+  fire_at: z.iso.datetime({ offset: true }),
+  now: z.iso.datetime({ offset: true }),
+});
+
+/** A due schedule as it stands, and the present of the database; undefined where it is not due (any more). */
+async function dueSchedule(db: Queries, { organizationId, ids }: Unit) {
+  return await db.maybeOne(
+    scoped(
+      organizationId,
+      scheduleSchema,
+      sql.fragment`
+        select s.cron, s.timezone, to_jsonb(s.next_run_at) #>> '{}' as fire_at,
+          to_jsonb(clock_timestamp()) #>> '{}' as now
+        from app.schedules s
+        where s.organization_id = scope.organization_id and s.id = ${ids[0] ?? null}::uuid
+          and s.next_run_at <= clock_timestamp()`,
+    ),
+  );
+}
+
+/** After the commit. @returns true when something was moved */
+function tell(
+  { notifier }: Pick<JobServices, 'notifier'>,
+  unit: Unit,
+  answer: z.output<typeof outcomeSchema>,
+): boolean {
+  if (answer.chatId) notifier.mark(CHAT_CHANNEL, `${unit.organizationId} ${answer.chatId}`);
+  return answer.outcome !== 'kept';
+}
+
+const sorts: Readonly<Record<string, Sort>> = {
+  expire: {
+    batch: 1,
+    async move(services, unit) {
+      const { config } = services;
+      const args = {
+        p_organization_id: unit.organizationId,
+        p_run_request_id: unit.ids[0],
+        p_max_attempts: config.runRequestMaxAttempts,
+        p_backoff_seconds: config.retryBackoffSeconds,
+        p_backoff_max_seconds: config.retryBackoffMaxSeconds,
+      };
+      // Expired and cancelled ones free a slot, republished ones can be taken.
+      return tell(services, unit, await call(services.dispatchDb, 'run_request_expire', args, outcomeSchema));
+    },
+  },
+  chat_overdue: {
+    batch: 1,
+    async move(services, unit) {
+      const args = {
+        p_organization_id: unit.organizationId,
+        p_run_request_id: unit.ids[0],
+        p_start_seconds: services.config.chatStartSeconds,
+      };
+      // A claim that died with it frees a slot.
+      return tell(services, unit, await call(services.dispatchDb, 'chat_turn_overdue', args, outcomeSchema));
+    },
+  },
+  publish: {
+    batch: Number.POSITIVE_INFINITY,
+    async move({ dispatchDb }, { organizationId, ids }) {
+      const args = { p_organization_id: organizationId, p_run_request_ids: uuidArray(ids) };
+      const { published } = await call(dispatchDb, 'run_requests_publish', args, z.object({ published: z.int() }));
+      return published > 0;
+    },
+  },
+  wake: {
+    // Each locks its hierarchy: many at once would hold up others.
+    batch: WAKE_BATCH,
+    async move({ dispatchDb }, { organizationId, ids }) {
+      const args = { p_organization_id: organizationId, p_task_ids: uuidArray(ids) };
+      await call(dispatchDb, 'tasks_wake', args, anyAnswer);
+      return true;
+    },
+  },
+  fire: {
+    batch: 1,
+    async move({ dispatchDb }, unit) {
+      const due = await dueSchedule(dispatchDb, unit);
+      if (!due) return false;
+      // After the present rather than after the fire: however many were missed, they are one task.
+      const next = nextFire(due.cron, due.timezone, new Date(due.now));
+      if (!next) throw new Error(`the schedule ${due.cron} never fires again`);
+      const args = {
+        p_organization_id: unit.organizationId,
+        p_schedule_id: unit.ids[0],
+        p_fire_at: due.fire_at,
+        p_next_run_at: next.toISOString(),
+      };
+      const { outcome } = await call(dispatchDb, 'schedule_fire', args, outcomeSchema);
+      return outcome === 'waits' ? 'later' : outcome === 'fired';
+    },
+  },
+};
+
+/** What is due over all organizations, at most `limit` of a sort, by organization. */
+export async function readDue(db: Queries, limit: number, chatStartSeconds: number): Promise<Map<string, Due[]>> {
+  const rows = await db.any(
+    sql.type(dueSchema)`select sort, organization_id, ids from app.dispatch_due(${limit}, ${chatStartSeconds})`,
+  );
+  return Map.groupBy(rows, (row) => row.organization_id);
+}
+
+function units(due: Due, ids: readonly string[]): Unit[] {
+  const size = Math.min(sorts[due.sort]?.batch ?? ids.length, ids.length) || 1;
+  const count = Math.ceil(ids.length / size);
+  return Array.from({ length: count }, (_, index) => ({
+    organizationId: due.organization_id,
+    ids: ids.slice(index * size, (index + 1) * size),
+  }));
+}
+
+/** The time-out of one statement: a fault of the item rather than of the database. */
+function isTooSlow(error: unknown): boolean {
+  return findPostgresError(error)?.code === '57014';
+}
+
+export type Mover = Readonly<{
+  /** Moves what is due of one organization. @returns how many items were moved */
+  move(due: readonly Due[], signal: AbortSignal): Promise<number>;
+  /** How many items fail or wait for now: they come first in what is due, and so are added to the limit. */
+  failing(): number;
+}>;
+
+/**
+ * Moves due items with the function of their sort, a transaction a unit. No item stops another: one that fails is put
+ * aside, one whose rows are locked is left to the next round.
+ */
+function createMover(services: JobServices): Mover {
+  const quarantine = createQuarantine();
+  const throttle = createThrottle();
+
+  async function moveUnit(name: string, sort: Sort, unit: Unit): Promise<number> {
+    try {
+      const wakes = await sort.move(services, unit);
+      if (wakes === 'later') {
+        for (const id of unit.ids) quarantine.add(id);
+        return 0;
+      }
+      for (const id of unit.ids) quarantine.remove(id);
+      // After the commit, and apart from it: a commit that notifies would hold up all others.
+      if (wakes) services.notifier.mark(PULL_CHANNEL);
+      return unit.ids.length;
+    } catch (error) {
+      if (isTransient(error)) return 0;
+      if (unit.ids.length === 1) {
+        for (const id of unit.ids) quarantine.add(id);
+        const log = services.log.child({ organizationId: unit.organizationId, id: unit.ids[0] });
+        logThrottled(log, throttle, `dispatch cannot ${name} an item`, error);
+      }
+      if (isUnavailable(error) && !isTooSlow(error)) throw error;
+      if (unit.ids.length === 1) return 0;
+    }
+    // One of several is the cause: it alone shall stay behind.
+    let moved = 0;
+    for (const id of unit.ids) moved += await moveUnit(name, sort, { ...unit, ids: [id] });
+    return moved;
+  }
+
+  return {
+    failing: quarantine.size,
+    async move(dues, signal) {
+      let moved = 0;
+      for (const due of dues) {
+        const sort = sorts[due.sort];
+        if (!sort) continue;
+        const ids = due.ids.filter((id) => !quarantine.has(id));
+        for (const unit of units(due, ids)) {
+          if (signal.aborted) return moved;
+          moved += await moveUnit(due.sort, sort, unit);
+        }
+      }
+      return moved;
+    },
+  };
+}
+
+const movers = new WeakMap<JobServices['dispatchDb'], Mover>();
+
+/** The one of the process: what fails stays aside, and is not told anew, when the task's next run takes over. */
+export function moverOf(services: JobServices): Mover {
+  const mover = movers.get(services.dispatchDb) ?? createMover(services);
+  movers.set(services.dispatchDb, mover);
+  return mover;
+}

@@ -1,0 +1,97 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import type { Config } from '../../engine/config.ts';
+import { findPostgresError, isUnavailable } from '../../engine/db/errors.ts';
+import { codeVersion, databaseVersion } from '../../engine/db/schema/version.ts';
+import { createThrottle, logThrottled } from '../../engine/log.ts';
+import { type OpenServices, openServices } from './services.ts';
+import { startWorkers, type Workers } from './workers.ts';
+
+const AGAIN_MS = 500;
+/** Of the stop: what has not left off by then runs again elsewhere, as after a crash. */
+const GRACE_MS = 4_000;
+
+export type Jobs = Readonly<{
+  /** Fulfilled when jobs are taken for the first time. */
+  ready: Promise<void>;
+  /** Rejects with what no waiting mends. */
+  failed: Promise<never>;
+  /** Within five seconds. */
+  stop(): Promise<void>;
+}>;
+
+class NotMigratedError extends Error {
+  override name = 'NotMigratedError';
+}
+
+// insufficient_privilege, undefined_table, undefined_function, invalid_schema_name, and a role that is not there.
+const missing = new Set(['42501', '42P01', '42883', '3F000', '22023']);
+
+/** Does not take an unfinished migration for a fault: its last steps are the queue's rights, and the functions. */
+function isMissing(error: unknown): boolean {
+  return missing.has(findPostgresError(error)?.code ?? '');
+}
+
+async function requireMigrated(services: OpenServices, needed: number): Promise<void> {
+  const version = await databaseVersion(services.db);
+  if (version >= needed) return;
+  throw new NotMigratedError(`the database is at migration ${version}, and ${needed} is needed`);
+}
+
+/**
+ * Runs jobs until it is stopped. A database that is away or not yet migrated is waited for, here instead of in the
+ * supervisor: a process that is there goes on half a second after Postgres is.
+ */
+export function startJobs(config: Config, log: Logger): Jobs {
+  const services = openServices(config, log);
+  const throttle = createThrottle();
+  const stopping = new AbortController();
+  const first = Promise.withResolvers<void>();
+  let workers: Workers | undefined;
+
+  async function runOnce(needed: number): Promise<void> {
+    try {
+      await requireMigrated(services, needed);
+      workers = await startWorkers(services);
+    } catch (error) {
+      const migrated = !isMissing(error) && !(error instanceof NotMigratedError);
+      if (migrated && !isUnavailable(error)) throw error;
+      const reason = migrated ? 'the database is away' : 'the database is not migrated (npm run migrate)';
+      logThrottled(log, throttle, `jobs cannot be taken yet: ${reason}`, error);
+      return;
+    }
+    first.resolve();
+    if (stopping.signal.aborted) await workers.stop();
+    await workers.ended;
+    if (!stopping.signal.aborted) log.error('the workers ended by themselves and are started again');
+  }
+
+  async function runUntilStopped(): Promise<void> {
+    const needed = await codeVersion();
+    while (!stopping.signal.aborted) {
+      await runOnce(needed);
+      await delay(AGAIN_MS, undefined, { signal: stopping.signal }).catch(() => undefined);
+    }
+  }
+
+  const running = runUntilStopped();
+  const failed = Promise.withResolvers<never>();
+  running.catch(failed.reject);
+  failed.promise.catch(() => undefined);
+  let stopped: Promise<void> | undefined;
+  async function stop(): Promise<void> {
+    stopping.abort();
+    const done = new AbortController();
+    const late = delay(GRACE_MS, undefined, { signal: done.signal }).catch(() => undefined);
+    const left = Promise.all([workers?.stop(), running]).catch(() => undefined);
+    await Promise.race([left, late]);
+    done.abort();
+    await services.close();
+  }
+
+  return {
+    ready: first.promise,
+    failed: failed.promise,
+    stop: () => (stopped ??= stop()),
+  };
+}

@@ -1,0 +1,243 @@
+import { randomUUID } from 'node:crypto';
+import t from 'tap';
+import type { Chat } from '../../../api/chats/schema.ts';
+import type { Message } from '../../../api/messages/schema.ts';
+import { agentPath, expectSuccess, makeTask, ownerPath, PULL, refusalOf, sqlOf } from '../../support/api_fixtures.ts';
+import { startTestApp } from '../../support/app.ts';
+import { createSecondProfile } from '../../support/fixtures.ts';
+import { until } from '../../support/wait.ts';
+import { ask, chatPath, createChat, createChatPlace, followChat } from '../chats/support.ts';
+import { answerWith, claimTurn, runtimeOf, startClaim, startTurn } from './turns.ts';
+
+const app = await startTestApp(t);
+const place = await createChatPlace(app);
+
+const read = async (message: Message) =>
+  expectSuccess(await app.owner.get<Message>(ownerPath(place, `/messages/${message.id}`)));
+
+t.test('a turn is pulled, started, written and completed, and those who follow see it', async (t) => {
+  const chat = await createChat(app, place, 'Sales');
+  const answer = await ask(app, chat, 'How much?');
+  const stream = await followChat(app, chat);
+  t.teardown(() => stream.stop());
+  const item = await claimTurn(app, place);
+  t.match(item, {
+    kind: 'chat',
+    mode: 'execute',
+    attempt: 1,
+    agentProfile: { kind: 'chat' },
+    chat: {
+      chatId: chat.id,
+      messageId: answer.id,
+      title: 'Sales',
+      summary: null,
+      harnessSessionId: null,
+      isOnboardingChat: false,
+    },
+  });
+  t.notOk('task' in item);
+  const runId = randomUUID();
+  const started = expectSuccess(await startClaim(app, item, runId));
+  t.match(started, {
+    kind: 'chat_turn',
+    organizationId: place.organizationId,
+    agentProfileId: place.profileId,
+    chatId: chat.id,
+    messageId: answer.id,
+    runRequestId: item.runRequestId,
+    runId,
+    attempt: 1,
+    heartbeatIntervalMs: 20_000,
+  });
+  t.same(expectSuccess(await startClaim(app, item, runId)).executionToken, started.executionToken);
+  const runtime = runtimeOf(app, { ...started, leaseToken: item.leaseToken });
+  expectSuccess(await runtime.post('running', { harness: 'h', model: 'm' }));
+  t.same(expectSuccess(await runtime.append(1, 'About ')), { revision: 2, status: 'pending' });
+  t.same(expectSuccess(await runtime.append(1, 'About ')), { revision: 2, status: 'pending' }, 'sent again');
+  t.same(expectSuccess(await runtime.append(2, 'ten.')), { revision: 3, status: 'pending' });
+  t.equal(refusalOf(await runtime.append(2, 'twelve.')), '409 run_lease_expired differs');
+  t.match(await read(answer), { revision: 3, status: 'pending', parts: [{ kind: 'text', text: 'About ten.' }] });
+  const output = { parts: [{ kind: 'text', text: 'Ten.' }], summary: 'About sales', harnessSessionId: 's-1' };
+  t.same(expectSuccess(await runtime.complete(output)), { status: 'succeeded' });
+  t.same(expectSuccess(await runtime.complete(output)), { status: 'succeeded' }, 'sent again');
+  t.equal(refusalOf(await runtime.complete()), '409 run_lease_expired differs');
+  const done = await read(answer);
+  t.match(done, { status: 'complete', revision: 4, parts: [{ kind: 'text', text: 'Ten.' }], error: null });
+  t.ok(done.completedAt);
+  const after = expectSuccess(await app.owner.get<Chat>(chatPath(chat)));
+  t.match(after, { summary: 'About sales', harnessSessionId: 's-1' });
+  t.ok(after.lastMessageAt > chat.lastMessageAt);
+  await until('the end', () => stream.events.at(-1)?.data.message?.status === 'complete');
+  t.same(stream.events.at(-1)?.data.message, done);
+  t.match(
+    expectSuccess(await app.owner.get<unknown[]>(ownerPath(place, '/runs'))),
+    { length: 0 },
+    '4.7 lists no turns',
+  );
+});
+
+t.test('what was written last stays when the end brings no parts', async (t) => {
+  const answer = await ask(app, await createChat(app, place));
+  const runtime = runtimeOf(app, await startTurn(app, place));
+  expectSuccess(await runtime.write(1, [{ kind: 'text', text: 'Written' }]));
+  expectSuccess(await runtime.complete());
+  t.match(await read(answer), { status: 'complete', parts: [{ text: 'Written' }] });
+});
+
+t.test('a failed turn leaves its error, and the chat takes the next message', async (t) => {
+  const chat = await createChat(app, place);
+  const answer = await ask(app, chat);
+  const runtime = runtimeOf(app, await startTurn(app, place));
+  t.same(expectSuccess(await runtime.fail({ retryable: true })), { status: 'failed' });
+  t.match(await read(answer), { status: 'failed', error: { code: 'broken', message: 'It broke', retryable: true } });
+  t.match(await ask(app, chat), { status: 'pending' });
+  await answerWith(app, place, []);
+});
+
+t.test('a started turn that is cancelled ends when the runtime yields', async (t) => {
+  const chat = await createChat(app, place);
+  const answer = await ask(app, chat);
+  const runtime = runtimeOf(app, await startTurn(app, place));
+  expectSuccess(await runtime.append(1, 'Half'));
+  const cancel = chatPath(chat, `/messages/${answer.id}/cancel`);
+  t.match(expectSuccess(await app.owner.post<Message>(cancel)), { status: 'cancelling', revision: 3 });
+  t.equal(refusalOf(await app.owner.post(cancel)), '409 message_not_cancellable');
+  t.same(expectSuccess(await runtime.append(2, ' more')), { revision: 3, status: 'cancelling' });
+  t.same(expectSuccess(await runtime.post('heartbeat', {})), { status: 'cancelling' });
+  t.equal(refusalOf(await app.owner.delete(chatPath(chat))), '409 chat_response_active');
+  t.same(expectSuccess(await runtime.complete({ parts: [] })), { status: 'cancelled' });
+  t.match(await read(answer), { status: 'cancelled', parts: [{ text: 'Half' }], revision: 4 });
+});
+
+t.test('the runtime reads the conversation up to the message that it answers', async (t) => {
+  const chat = await createChat(app, place, 'Long');
+  for (const text of ['One', 'Two']) {
+    await ask(app, chat, text);
+    await answerWith(app, place, [{ kind: 'text', text: `${text}!` }]);
+  }
+  const answer = await ask(app, chat, 'Three');
+  const runtime = runtimeOf(app, await startTurn(app, place));
+  const whole = expectSuccess(await runtime.conversation());
+  const texts = whole.messages.map(({ parts: [part] }) => part?.kind === 'text' && part.text);
+  t.same(texts, ['One', 'One!', 'Two', 'Two!', 'Three']);
+  t.match(whole, {
+    messageId: answer.id,
+    userMessageId: answer.replyToMessageId,
+    earlier: false,
+    chat: { id: chat.id, title: 'Long' },
+  });
+  const part = expectSuccess(await runtime.conversation({ limit: 2 }));
+  t.match(part, { earlier: true, messages: [{ role: 'assistant' }, { id: answer.replyToMessageId }] });
+  t.equal((await runtime.conversation({ limit: 0 })).status, 400);
+  expectSuccess(await runtime.complete());
+  t.equal(refusalOf(await runtime.conversation()), '409 run_lease_expired lease_lost');
+});
+
+t.test('the runtime reads the attachments of its chat, and no others', async (t) => {
+  const chat = await createChat(app, place);
+  const neighbour = await createChat(app, place);
+  const id = randomUUID();
+  const upload = (to: Chat) =>
+    app.owner.put(chatPath(to, `/attachments/${id}`), to.title, {
+      query: { fileName: 'notes.txt', mediaType: 'text/plain' },
+    });
+  expectSuccess(await upload(chat), 201);
+  await ask(app, chat);
+  const runtime = runtimeOf(app, await startTurn(app, place));
+  const response = await runtime.attachment(id);
+  t.equal(response.status, 200);
+  t.equal(await response.text(), chat.title);
+  t.equal((await runtime.attachment(randomUUID())).status, 400);
+  expectSuccess(await runtime.complete());
+  t.equal((await runtime.attachment(id)).status, 409);
+  await ask(app, neighbour);
+  const next = runtimeOf(app, await startTurn(app, place));
+  t.equal((await next.attachment(id)).status, 400, 'ids are of one chat');
+  expectSuccess(await next.complete());
+});
+
+t.test('calls of a runtime that do not fit are refused, and the lease stays', async (t) => {
+  await ask(app, await createChat(app, place));
+  const turn = await startTurn(app, place);
+  const runtime = runtimeOf(app, turn);
+  const bad: readonly (readonly [string, Readonly<Record<string, unknown>>])[] = [
+    ['neither', { baseRevision: 1 }],
+    ['both', { baseRevision: 1, parts: [], append: 'x' }],
+    ['nothing to append', { baseRevision: 1, append: '' }],
+    ['no base', { append: 'x' }],
+    ['a part of users', { baseRevision: 1, parts: [{ kind: 'answer', messageId: randomUUID(), partId: 'a' }] }],
+    ['an unknown field', { baseRevision: 1, parts: [{ kind: 'text', text: 'x', size: 1 }] }],
+    ['an id twice', { baseRevision: 1, parts: ['a', 'a'].map((id) => ({ id, kind: 'text', text: 'x' })) }],
+  ];
+  for (const [name, fields] of bad) t.equal((await runtime.post('message', fields)).status, 400, name);
+  const result = { kind: 'completed', summary: 'x', artifacts: [] };
+  t.equal((await runtime.post('complete', { output: { kind: 'task_result', result } })).status, 400);
+  const lost = { ...turn, leaseToken: `9.${turn.leaseToken.split('.')[1]}` };
+  t.equal(refusalOf(await runtimeOf(app, lost).append(1, 'x')), '409 run_lease_expired lease_lost');
+  const foreign = { ...turn, organizationId: (await createChatPlace(app)).organizationId };
+  t.equal(refusalOf(await runtimeOf(app, foreign).append(1, 'x')), '409 run_lease_expired lease_lost');
+  expectSuccess(await runtime.append(1, 'x'));
+  expectSuccess(await runtime.complete());
+});
+
+t.test('a base revision that is not the current one is refused, however large', async (t) => {
+  const chat = await createChat(app, place);
+  await ask(app, chat);
+  const runtime = runtimeOf(app, await startTurn(app, place));
+  for (const revision of [2, 2_147_483_647]) {
+    t.equal(refusalOf(await runtime.append(revision, 'x')), '409 run_lease_expired differs');
+  }
+  t.equal(expectSuccess(await runtime.append(1, 'x')).revision, 2);
+  expectSuccess(await runtime.complete());
+});
+
+t.test('a text that was made by appending may be rewritten, and completed with', async (t) => {
+  const answer = await ask(app, await createChat(app, place));
+  const runtime = runtimeOf(app, await startTurn(app, place));
+  expectSuccess(await runtime.append(1, 'x'.repeat(60_000)));
+  expectSuccess(await runtime.append(2, 'x'.repeat(60_000)));
+  const { parts } = await read(answer);
+  expectSuccess(await runtime.write(3, parts));
+  expectSuccess(await runtime.complete({ parts }));
+  t.same((await read(answer)).parts, parts);
+});
+
+t.test('the token of a turn is bound to it, and ends with it', async (t) => {
+  await ask(app, await createChat(app, place));
+  const turn = await startTurn(app, place);
+  const agent = app.owner.as(turn.executionToken);
+  t.equal((await agent.get(agentPath(place, '/status'))).status, 200);
+  t.equal((await agent.get(ownerPath(place, '/chats'))).status, 200, 'open mode asks for no token');
+  t.equal(refusalOf(await agent.post(PULL, { workerId: 'w' })), '401 agent_unauthorized');
+  expectSuccess(await runtimeOf(app, turn).complete());
+  t.equal(refusalOf(await agent.get(agentPath(place, '/status'))), '401 agent_unauthorized');
+});
+
+t.test('tasks and chat turns are pulled side by side, each with what it is', async (t) => {
+  const tasks = await createSecondProfile(sqlOf(app), place);
+  await makeTask(app, tasks);
+  await ask(app, await createChat(app, place));
+  const pulled = await app.service.post<{ items: { kind: string }[] }>(PULL, {
+    workerId: 'w',
+    limit: 5,
+    organizationIds: [place.organizationId],
+  });
+  t.same(
+    expectSuccess(pulled)
+      .items.map((item) => item.kind)
+      .sort(),
+    ['chat', 'task'],
+  );
+});
+
+t.test('a turn is given no input files, and its holder alone is told so', async (t) => {
+  await ask(app, await createChat(app, place));
+  const turn = await startTurn(app, place);
+  const path = `/internal/runs/${turn.runId}/inputs`;
+  const headers = { 'x-organization-id': turn.organizationId, 'x-lease-token': turn.leaseToken };
+  t.same(expectSuccess(await app.service.get(path, { headers })), { version: 1, files: [] });
+  const content = await app.service.get(`${path}/content`, { headers, query: { path: 'a.txt' } });
+  t.match(content, { status: 400, code: 'validation_failed' });
+  expectSuccess(await runtimeOf(app, turn).complete({ parts: [{ kind: 'text', text: 'Done' }] }));
+  t.equal(refusalOf(await app.service.get(path, { headers })), '409 run_lease_expired lease_lost');
+});

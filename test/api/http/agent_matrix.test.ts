@@ -1,0 +1,166 @@
+import { randomUUID } from 'node:crypto';
+import t from 'tap';
+import { publishBuiltinCatalog } from '../../../engine/catalog/index.ts';
+import { fingerprint, refusalOf } from '../../support/api_fixtures.ts';
+import { OWNER_TOKEN, startTestApp } from '../../support/app.ts';
+import type { Client, Reply } from '../../support/http.ts';
+import { type Operation, readOpenApi } from '../../support/openapi.ts';
+import { makeWorld, type World } from '../../support/worlds.ts';
+
+const app = await startTestApp(t, {
+  config: { ownerAuth: { mode: 'token', tokens: [OWNER_TOKEN] }, logLevel: 'error' },
+});
+await publishBuiltinCatalog(app.services.db);
+const owner = app.owner.as(OWNER_TOKEN);
+const { operations } = await readOpenApi(app.owner);
+
+/** Every path of the contract's 4.6 and 4.12, with ours beside them, as the document lists them. */
+const ofOwners = operations.filter(({ path }) => path.startsWith('/organizations/{organizationId}/tasks'));
+const ofAgents = operations.filter(({ path }) => path.startsWith('/internal/agent/'));
+
+type Body = (world: World) => unknown;
+const none: Body = () => undefined;
+const aTask: Body = () => ({ title: 'x', ownerProfileKey: 'growth' });
+
+/** What each is called with so that it succeeds; an endpoint that is not here fails the first test. */
+const bodies: Readonly<Record<string, Body>> = {
+  listTasks: none,
+  createTask: aTask,
+  getTask: none,
+  getTaskGraph: none,
+  explainTask: none,
+  cancelTask: none,
+  retryTask: none,
+  putTaskInput: () => 'bytes',
+  getAgentStatus: none,
+  setWorkDispatchAsAgent: () => ({ stopped: true }),
+  listTasksAsAgent: none,
+  createTaskAsAgent: aTask,
+  getTaskAsAgent: none,
+  explainTaskAsAgent: none,
+  updateTaskAsAgent: () => ({ expectedVersion: 1, title: 'y' }),
+  listTaskDependenciesAsAgent: none,
+  createTaskDependencyAsAgent: ({ claimedId }) => ({ dependsOn: claimedId }),
+  cancelTaskAsAgent: none,
+  retryTaskAsAgent: none,
+  putTaskInputAsAgent: () => 'bytes',
+  promoteContext: ({ sourceId }) => ({
+    scope: 'organization',
+    baseRevision: 1,
+    documents: [{ kind: 'facts', path: 'a.txt', entries: [{ key: 'k', evidence: [sourceId] }] }],
+  }),
+  promoteContextOfTask: () => ({
+    scope: 'organization',
+    baseRevision: 1,
+    documents: [{ kind: 'notes', path: 'a.txt', outputPath: 'document.json' }],
+  }),
+  retainContextSourceAsAgent: ({ doneRunId }) => ({ kind: 'run_artifact', runId: doneRunId, artifactIndex: 0 }),
+  researchOnboarding: () => ({ urls: ['http://127.0.0.1/'] }),
+  createHumanInboxItemAsAgent: () => ({ kind: 'question', title: 'Which one?' }),
+  stageTaskOutcome: ({ runId }) => ({
+    runId,
+    taskVersion: 2,
+    graphRevision: 1,
+    idempotencyKey: 'k',
+    outcome: { kind: 'needs_input', question: 'Which?', options: [] },
+  }),
+  listSchedulesAsAgent: none,
+  createScheduleAsAgent: () => ({ cron: '0 9 * * *', taskTemplate: { title: 'x', ownerProfileKey: 'growth' } }),
+  pauseScheduleAsAgent: none,
+  resumeScheduleAsAgent: none,
+  deleteScheduleAsAgent: none,
+};
+
+/** Which task of the world a call is about. */
+function taskOf({ operationId }: Operation, world: World): string | undefined {
+  if (operationId.startsWith('retryTask')) return world['failedId'];
+  if (operationId === 'stageTaskOutcome') return world['runningId'];
+  return operationId === 'promoteContextOfTask' ? world['doneId'] : world['readyId'];
+}
+
+/** The call with what the world has, in the organization that is named. */
+function call(client: Client, operation: Operation, world: World, organizationId = world['organizationId']) {
+  const { method, path, operationId } = operation;
+  const values: Readonly<Record<string, string | undefined>> = {
+    organizationId,
+    taskRef: taskOf(operation, world),
+    scheduleRef: world['scheduleKey'],
+    path: 'a.txt',
+  };
+  const filled = path.replace(/\{(\w+)\*?\}/g, (_whole, name) => values[name] ?? '');
+  return client.send(method, filled, bodies[operationId]?.(world));
+}
+
+const answerOf = (reply: Reply<unknown>) => (reply.status < 400 ? String(reply.status) : refusalOf(reply));
+const declared = ({ responses }: Operation) => Object.keys(responses).filter((status) => status < '400');
+const namesAnother = ({ path }: Operation) => /\{(taskRef|scheduleRef)\}/.test(path);
+
+t.test('the matrix holds every endpoint that the document has, and no other', async (t) => {
+  const described = [...ofOwners, ...ofAgents].map(({ operationId }) => operationId);
+  t.same(Object.keys(bodies).sort(), described.sort());
+});
+
+t.test('every endpoint of owners answers its owner, and neither the service token nor a capability', async (t) => {
+  for (const operation of ofOwners) {
+    const world = await makeWorld(app, operation, 'operator');
+    const { operationId } = operation;
+    for (const client of [app.service, owner.as(world['capability'] ?? '')]) {
+      t.equal(answerOf(await call(client, operation, world)), '401 owner_unauthorized', operationId);
+    }
+    t.same([answerOf(await call(owner, operation, world))], declared(operation), operationId);
+  }
+});
+
+t.test('every endpoint of agents answers the service token and a capability in their own organization', async (t) => {
+  for (const operation of ofAgents) {
+    const { operationId } = operation;
+    const forService = await makeWorld(app, operation, 'operator');
+    // The contract wants a capability of the chat for research.
+    const expected = operationId === 'researchOnboarding' ? ['401 agent_unauthorized'] : declared(operation);
+    t.same([answerOf(await call(app.service, operation, forService))], expected, `${operationId} by the service`);
+    const world = await makeWorld(app, operation, 'operator');
+    const agent = app.owner.as(world['capability'] ?? '');
+    t.same([answerOf(await call(agent, operation, world))], declared(operation), `${operationId} by a capability`);
+  }
+});
+
+t.test('what is another organization’s is there for nobody, and nothing of it changes', async (t) => {
+  for (const operation of [...ofOwners, ...ofAgents]) {
+    const { operationId, path } = operation;
+    const own = await makeWorld(app, operation, 'operator');
+    const foreign = await makeWorld(app, operation, 'operator');
+    const agent = app.owner.as(own['capability'] ?? '');
+    const before = await fingerprint(app);
+    const anywhere = path.startsWith('/internal/') ? app.service : owner;
+    const research = operationId === 'researchOnboarding';
+    t.match(
+      answerOf(await call(anywhere, operation, own, randomUUID())),
+      research ? /^401 / : /^404 /,
+      `${operationId} in no organization`,
+    );
+    if (namesAnother(operation)) {
+      t.match(
+        answerOf(await call(anywhere, operation, foreign, own['organizationId'])),
+        /^404 /,
+        `${operationId} of another’s`,
+      );
+    }
+    if (anywhere === app.service) {
+      const unauthorized = '401 agent_unauthorized';
+      t.equal(
+        answerOf(await call(agent, operation, foreign)),
+        unauthorized,
+        `${operationId} at another by a capability`,
+      );
+      t.equal(answerOf(await call(agent, operation, own, randomUUID())), unauthorized, operationId);
+      if (namesAnother(operation)) {
+        t.match(
+          answerOf(await call(agent, operation, foreign, own['organizationId'])),
+          /^40[14] /,
+          `${operationId} of another’s by a capability`,
+        );
+      }
+    }
+    t.equal(await fingerprint(app), before, operationId);
+  }
+});

@@ -1,0 +1,121 @@
+import fc from 'fast-check';
+import t from 'tap';
+import { errorEnvelopeSchema } from '../../../api/http/envelope.ts';
+import { publishBuiltinCatalog } from '../../../engine/catalog/index.ts';
+import { expectSuccess, runTask, sqlOf, workerOf } from '../../support/api_fixtures.ts';
+import { ADMIN_TOKEN, SERVICE_TOKEN, startTestApp } from '../../support/app.ts';
+import { createPlace } from '../../support/fixtures.ts';
+import { type Operation, readOpenApi } from '../../support/openapi.ts';
+import { requestArbitrary } from '../../support/request_arbitrary.ts';
+import { hintsOf } from '../../support/request_hints.ts';
+import { type Answer, createSender, pathOf } from '../../support/request_sending.ts';
+import type { JsonSchema } from '../../support/schema_arbitrary.ts';
+import { makeWorld, ofOnboarding } from '../../support/worlds.ts';
+
+// The same requests in every run. To dig: node test/api/openapi_fuzz.test.ts 500 7 (rounds of each operation, seed).
+const [rounds, seed] = process.argv.slice(2).map(Number);
+const ROUNDS = rounds ?? 25;
+const SEED = seed ?? 20_261_128;
+/** Fresh organizations for an operation that ends what it acts on. */
+const WORLDS = 6;
+
+const app = await startTestApp(t, { config: { logLevel: 'error', retryBackoffSeconds: 1 } });
+const sql = sqlOf(app);
+await publishBuiltinCatalog(app.services.db);
+const { operations, components } = await readOpenApi(app.owner);
+
+const send = createSender(t, app.url);
+
+function isEnvelope(schema: JsonSchema | undefined): boolean {
+  return typeof schema?.['properties'] === 'object' && 'success' in (schema['properties'] ?? {});
+}
+
+/** Why an answer is not one that the document allows; undefined when all is well. */
+function fault(operation: Operation, answer: Answer): string | undefined {
+  const { status, type, body } = answer;
+  if (status >= 500) return `status ${status}`;
+  const declared = operation.responses[status];
+  // Broken paths are refused before it is known whose they are.
+  if (!declared && ![400, 404, 405].includes(status)) return `status ${status} is not declared`;
+  if (operation.method === 'HEAD' || status === 304) return body.length === 0 ? undefined : 'a body where none may be';
+  // What is not an envelope by its description: bytes, metrics, the document itself.
+  if (status < 400 && !isEnvelope(declared?.content?.['application/json']?.schema)) return undefined;
+  if (type !== 'application/json; charset=utf-8') return `content type ${type}`;
+  const envelope = JSON.parse(body.toString('utf8'));
+  if (status < 400)
+    return envelope.success === true && envelope.statusCode === status ? undefined : 'no success envelope';
+  // GraphQL's own word for what it did not execute.
+  const { errors } = envelope;
+  if (operation.operationId === 'postAdminGraphql' && status === 400 && Array.isArray(errors)) {
+    const known = errors.every(({ extensions }) => extensions.code === 'validation_failed' && extensions.requestId);
+    return known && errors.length > 0 ? undefined : 'an error of GraphQL without its code';
+  }
+  const { success, data } = errorEnvelopeSchema.strict().safeParse(envelope);
+  if (!success || data.statusCode !== status) return 'no error envelope';
+  if (status === 400 && (data.error.issues ?? []).length === 0) return 'a 400 without issues';
+  const invalid = ofOnboarding(operation) ? 'request_failed' : 'validation_failed';
+  if (status === 400 && data.error.code !== invalid) return `400 ${data.error.code}`;
+  if (declared && status !== 404 && !declared.description.includes(`\`${data.error.code}\``))
+    return `${data.error.code} is not declared`;
+  return undefined;
+}
+
+/** After these succeed, what they acted on is over, and the rest of the round would see nothing but that. */
+const ending =
+  /^(startRun|markRunRunning|completeRun|failRun|cancelTask|retryTask|(create|update|delete)Organization|deleteMember|(update|delete)AgentProfile|updateTask|deleteSchedule|respondTo|acknowledge|createMessage|cancelMessage|(update|delete)Chat|writeRunMessage|(discard|start|complete|update|put|retry|delete)Onboarding)/;
+
+function tokenOf({ operationId, path }: Operation): string | undefined {
+  if (operationId === 'researchOnboarding') return '@capability@';
+  if (path.startsWith('/internal/admin')) return ADMIN_TOKEN;
+  return path.startsWith('/internal/') ? SERVICE_TOKEN : undefined;
+}
+
+async function fuzz(operation: Operation): Promise<Map<number, number>> {
+  const statuses = new Map<number, number>();
+  let worlds = 1;
+  let world = await makeWorld(app, operation);
+  const token = tokenOf(operation);
+  const requests = requestArbitrary(operation, { components, hints: hintsOf(operation), token });
+  const answers = fc.asyncProperty(requests, async (given) => {
+    const answer = await send(operation, given, world);
+    statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1);
+    const wrong = fault(operation, answer);
+    if (wrong) {
+      const sent = `${operation.method} ${pathOf(operation, given, world)}`;
+      throw new Error(`${wrong}: ${sent} → ${answer.body.toString('utf8').slice(0, 500)}`);
+    }
+    if (answer.status < 300 && ending.test(operation.operationId) && worlds < WORLDS) {
+      worlds += 1;
+      world = await makeWorld(app, operation);
+    }
+  });
+  await fc.assert(answers, { seed: SEED, numRuns: ROUNDS });
+  return statuses;
+}
+
+t.test('no input makes a 5xx, and every answer is one that the document describes', async (t) => {
+  t.ok(operations.length > 40);
+  for (const operation of operations) {
+    await t.test(`${operation.method} ${operation.path}`, async (t) => {
+      const statuses = await fuzz(operation);
+      const seen = JSON.stringify(Object.fromEntries(statuses));
+      t.ok(
+        [...statuses.keys()].some((status) => status < 400),
+        `some of it was good: ${seen}`,
+      );
+      if (operation.parameters.length > 0 || operation.body) {
+        t.ok(
+          [...statuses.keys()].some((status) => status >= 400),
+          `and some of it bad: ${seen}`,
+        );
+      }
+    });
+  }
+});
+
+t.test('the app still works after all of it', async (t) => {
+  const place = await createPlace(sql);
+  const run = await runTask(app, place);
+  t.same(expectSuccess(await workerOf(app, run).complete()), { status: 'succeeded' });
+  t.same(app.logged, [], 'nothing was logged as an error');
+});

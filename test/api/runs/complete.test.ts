@@ -1,0 +1,295 @@
+import t from 'tap';
+import type { Run } from '../../../api/runs/schema.ts';
+import {
+  COMPLETED,
+  expectSuccess,
+  type Fields,
+  fingerprint,
+  makeTask,
+  ownerPath,
+  readTask,
+  refusalOf,
+  runNext,
+  runTask,
+  sqlOf,
+  workerOf,
+} from '../../support/api_fixtures.ts';
+import { startTestApp } from '../../support/app.ts';
+import { createPlace, openItems } from '../../support/fixtures.ts';
+import { brokenInvariants } from '../../support/invariants.ts';
+
+const app = await startTestApp(t);
+const sql = sqlOf(app);
+const place = await createPlace(sql, { maxConcurrentRuns: 50, limits: { maxConcurrentRuns: 50 } });
+
+const pointer = (at: string, operator: string, value?: unknown) => ({
+  kind: 'json_pointer',
+  pointer: at,
+  operator,
+  ...(value === undefined ? {} : { value }),
+});
+const file = (path: string, ...checks: Fields[]) => ({ kind: 'output_file', path, checks });
+const withCriteria = (...acceptanceCriteria: Fields[]) => ({ spec: { acceptanceCriteria } });
+const report = withCriteria(file('report.json', pointer('/total', 'eq', 3)));
+
+const getRun = async (id: string) => expectSuccess(await app.owner.get<Run>(ownerPath(place, `/runs/${id}`)));
+
+t.test('when every check holds on the stored bytes the task is completed, and says by what', async (t) => {
+  const run = await runTask(app, place, report);
+  const worker = workerOf(app, run);
+  const { sha256 } = expectSuccess(await worker.put('report.json', '{"total": 3.0}'), 201);
+  expectSuccess(await worker.put('notes/a b.txt', 'x'), 201);
+  t.same(expectSuccess(await worker.completeWith('notes/a b.txt', 'report.json')), { status: 'succeeded' });
+  const task = await readTask(app, place, run.taskId);
+  const uri = `org://${place.organizationId}/runs/${run.runId}/outputs`;
+  const evidence = {
+    kind: 'file',
+    runId: run.runId,
+    path: 'report.json',
+    uri: `${uri}/report.json`,
+    size: 14,
+    sha256,
+    mediaType: 'application/json',
+  };
+  t.match(task, { status: 'completed', phase: 'closed', state: { blockers: [], activeRunIds: [] } });
+  t.ok(task.completedAt);
+  t.same(task.result?.artifacts?.[1], evidence);
+  t.equal(task.result?.artifacts?.[0]?.uri, `${uri}/notes/a%20b.txt`);
+  t.match(task.result?.completion, {
+    disposition: 'passed',
+    runIds: [run.runId],
+    checks: [{ criterionIndex: 0, evaluator: 'backend', status: 'passed', summary: 'report.json: all 1 checks hold' }],
+  });
+  t.same(task.result?.completion?.checks[0]?.evidence, [evidence]);
+  t.same((await getRun(run.runId)).output, { kind: 'task_result', result: task.result });
+});
+
+t.test('a check that fails: once more with what failed, and passing then clears it', async (t) => {
+  const run = await runTask(app, place, report);
+  const worker = workerOf(app, run);
+  expectSuccess(await worker.put('report.json', '{"total": 4}'), 201);
+  for (const _ of [1, 2]) t.same(expectSuccess(await worker.completeWith('report.json')), { status: 'failed' });
+  const failed = await getRun(run.runId);
+  t.match(failed, {
+    status: 'failed',
+    error: { code: 'acceptance_failed', retryable: true },
+    output: {
+      result: { kind: 'completed', artifacts: [{ path: 'report.json' }], completion: { disposition: 'failed' } },
+    },
+  });
+  t.match(await readTask(app, place, run.taskId), {
+    status: 'pending',
+    result: null,
+    state: {
+      contract: {
+        failures: 1,
+        runId: run.runId,
+        checks: [{ criterionIndex: 0, status: 'failed', summary: /report\.json: .*\/total.* 3.* 4/ }],
+      },
+    },
+  });
+  t.same(await openItems(sql, place, run.taskId), []);
+  const second = await runNext(app, place);
+  t.match([second.taskId, second.attempt], [run.taskId, 1], 'a new request, with attempts of its own');
+  expectSuccess(await workerOf(app, second).put('report.json', '{"total": 3}'), 201);
+  expectSuccess(await workerOf(app, second).completeWith('report.json'));
+  const task = await readTask(app, place, run.taskId);
+  t.match(task, { status: 'completed', agentRunCount: 2, result: { completion: { completionRevision: 2 } } });
+  t.notOk(task.state.contract);
+});
+
+async function failContract(taskId?: string): Promise<string> {
+  const run = taskId === undefined ? await runTask(app, place, report) : await runNext(app, place);
+  expectSuccess(await workerOf(app, run).put('report.json', '{}'), 201);
+  t.same(expectSuccess(await workerOf(app, run).completeWith('report.json')), { status: 'failed' });
+  return run.taskId;
+}
+
+t.test('failing twice blocks the task with a question, and the owner’s retry reopens it', async (t) => {
+  const taskId = await failContract();
+  await failContract(taskId);
+  const items = await openItems(sql, place, taskId);
+  t.match(items, [{ kind: 'question', purpose: 'repair', options: ['try_again', 'accept', 'cancel'] }]);
+  t.equal(items.length, 1);
+  t.match(await readTask(app, place, taskId), {
+    status: 'blocked',
+    state: { blockers: [{ kind: 'human', inboxItemId: items[0]?.['id'] }], contract: { failures: 2 } },
+  });
+  const retry = ownerPath(place, `/tasks/${taskId}/retry`);
+  const reopened = expectSuccess(await app.owner.post<{ state: Fields }>(retry));
+  t.match(reopened, { status: 'pending', state: { blockers: [] } });
+  t.notOk(reopened.state['contract'], 'it starts anew');
+  t.same(await openItems(sql, place, taskId), []);
+  await failContract(taskId);
+  t.match(await readTask(app, place, taskId), { status: 'pending', state: { contract: { failures: 1 } } });
+  await app.owner.post(ownerPath(place, `/tasks/${taskId}/cancel`));
+});
+
+t.test('an artifact that was never stored is refused, and the lease stays', async (t) => {
+  const run = await runTask(app, place, report);
+  const worker = workerOf(app, run);
+  const stored = expectSuccess(await worker.put('report.json', '{"total": 3}'), 201);
+  const before = await fingerprint(app);
+  const complete = (...artifacts: Fields[]) => worker.complete({ ...COMPLETED, artifacts });
+  const missing = await complete({ path: 'report.json' }, { path: 'other.json' });
+  t.equal(refusalOf(missing), '400 validation_failed not_stored');
+  t.equal(missing.body.error.issues?.[0]?.path, 'output.result.artifacts.1.path');
+  const differs: Fields[] = [{ size: 13 }, { sha256: '0'.repeat(64) }];
+  for (const fields of differs) {
+    t.equal(refusalOf(await complete({ path: 'report.json', ...fields })), '400 validation_failed differs_from_stored');
+  }
+  t.match(refusalOf(await complete({ path: '../report.json' })), /^400 validation_failed/);
+  t.match(refusalOf(await complete({ path: 'report.json', uri: 'file:///etc' })), /^400 validation_failed/);
+  t.equal(await fingerprint(app), before, 'nothing has ended');
+  t.same(expectSuccess(await worker.heartbeat()), { status: 'starting' });
+  const { sizeBytes: size, sha256 } = stored;
+  const right = { path: 'report.json', kind: 'file', size, sha256, mediaType: 'whatever/the-worker-says', name: 'R' };
+  t.same(expectSuccess(await complete(right)), { status: 'succeeded' });
+  t.match((await getRun(run.runId)).output?.result.artifacts, [{ mediaType: 'application/json', name: 'R' }]);
+});
+
+/** Each criterion with what is stored, and whether it holds. */
+const verdicts: readonly (readonly [string, Fields, Record<string, string>, boolean])[] = [
+  ['a file that is there', file('a'), { a: '' }, true],
+  ['a file that is missing', file('a'), { b: '' }, false],
+  ['another case of its name', file('a'), { A: '' }, false],
+  ['its media type', file('a.csv', { kind: 'media_type', anyOf: ['image/*', 'text/csv'] }), { 'a.csv': 'a,b\n' }, true],
+  ['another media type', file('a.csv', { kind: 'media_type', anyOf: ['image/*'] }), { 'a.csv': 'a,b\n' }, false],
+  ['a number in another spelling', file('a', pointer('/n', 'eq', 1.5)), { a: '{"n": 15e-1}' }, true],
+  ['a number beyond doubles', file('a', pointer('/n', 'gt', 9007199254740991)), { a: '{"n": 9007199254740993}' }, true],
+  ['a number as text', file('a', pointer('/n', 'eq', 1)), { a: '{"n": "1"}' }, false],
+  ['what must not be there', file('a', pointer('/n', 'exists', false)), { a: '{}' }, true],
+  ['an element', file('a', pointer('/l', 'contains', { x: 1 })), { a: '{"l": [0, {"x": 1}]}' }, true],
+  [
+    'two checks, one of which fails',
+    file('a', pointer('/n', 'gte', 1), pointer('/n', 'lt', 1)),
+    { a: '{"n": 1}' },
+    false,
+  ],
+  ['no JSON', file('a', pointer('/n', 'exists')), { a: 'n: 1' }, false],
+  ['an empty file as JSON', file('a', pointer('', 'exists')), { a: '' }, false],
+];
+
+t.test('criteria decide on the bytes as the contract says', async (t) => {
+  for (const [name, criterion, outputs, passes] of verdicts) {
+    const run = await runTask(app, place, withCriteria(criterion));
+    const worker = workerOf(app, run);
+    for (const [path, content] of Object.entries(outputs)) expectSuccess(await worker.put(path, content), 201);
+    const answer = expectSuccess(await worker.completeWith(...Object.keys(outputs)));
+    t.same(answer, { status: passes ? 'succeeded' : 'failed' }, name);
+    await app.owner.post(ownerPath(place, `/tasks/${run.taskId}/cancel`));
+  }
+});
+
+t.test('a file that was stored but is not part of the result does not count', async (t) => {
+  const run = await runTask(app, place, report);
+  expectSuccess(await workerOf(app, run).put('report.json', '{"total": 3}'), 201);
+  t.same(expectSuccess(await workerOf(app, run).complete()), { status: 'failed' });
+  await app.owner.post(ownerPath(place, `/tasks/${run.taskId}/cancel`));
+});
+
+t.test('a criterion of any other kind decides nothing, and is kept', async (t) => {
+  const display = { kind: 'reviewed_by', who: ['a', { b: null }] };
+  const run = await runTask(app, place, withCriteria(display));
+  t.same(expectSuccess(await workerOf(app, run).complete()), { status: 'succeeded' });
+  const task = await readTask(app, place, run.taskId);
+  t.same(task.spec.acceptanceCriteria, [display]);
+  t.same(task.result?.completion?.checks, []);
+});
+
+t.test('bytes that were lost after they were stored do not hold what they should', async (t) => {
+  const run = await runTask(app, place, report);
+  const worker = workerOf(app, run);
+  expectSuccess(await worker.put('report.json', '{"total": 3}'), 201);
+  const { rows } = await app.database.owner.query<{ storage_key: string }>(
+    'select storage_key from app.run_outputs where run_id = $1',
+    [run.runId],
+  );
+  await app.services.storage.delete(rows[0]?.storage_key ?? '');
+  t.same(expectSuccess(await worker.completeWith('report.json')), { status: 'failed' });
+  await app.owner.post(ownerPath(place, `/tasks/${run.taskId}/cancel`));
+});
+
+t.test('two that complete at once end the run once', async (t) => {
+  const run = await runTask(app, place, report);
+  const worker = workerOf(app, run);
+  expectSuccess(await worker.put('report.json', '{"total": 3}'), 201);
+  const replies = await Promise.all(Array.from({ length: 5 }, () => worker.completeWith('report.json')));
+  for (const reply of replies) t.same(expectSuccess(reply), { status: 'succeeded' });
+  t.match(await readTask(app, place, run.taskId), {
+    status: 'completed',
+    result: { completion: { completionRevision: 1 } },
+  });
+});
+
+t.test('complete and fail at once: one of them decides, and the other is told', async (t) => {
+  for (let n = 0; n < 5; n += 1) {
+    const run = await runTask(app, place);
+    const worker = workerOf(app, run);
+    const [completed, failed] = await Promise.all([worker.complete(), worker.fail()]);
+    const won = [completed, failed].filter((reply) => reply.status === 200);
+    t.equal(won.length, 1);
+    const lost = completed.status === 200 ? failed : completed;
+    t.equal(refusalOf(lost), '409 run_lease_expired differs');
+    const { status } = await readTask(app, place, run.taskId);
+    t.equal(status, completed.status === 200 ? 'completed' : 'failed');
+  }
+});
+
+const wrongBodies: Readonly<Record<string, Fields>> = {
+  'no output': { output: undefined },
+  'a null output': { output: null },
+  'another kind of output': { output: { kind: 'chat_message', result: COMPLETED } },
+  'an unknown result': { output: { kind: 'task_result', result: { kind: 'done' } } },
+  'no summary': { output: { kind: 'task_result', result: { kind: 'completed' } } },
+  'a field of its own': { output: { kind: 'task_result', result: { ...COMPLETED, confidence: 1 } } },
+  'a completion of its own': { output: { kind: 'task_result', result: { ...COMPLETED, completion: {} } } },
+  'waiting without a time': { output: { kind: 'task_result', result: { kind: 'waiting', reason: 'x' } } },
+  'waiting for no time': { output: { kind: 'task_result', result: { kind: 'waiting', until: 'soon', reason: 'x' } } },
+  'asking nothing': { output: { kind: 'task_result', result: { kind: 'needs_input', question: '' } } },
+  'a broken usage': { usage: { inputTokens: 1.5 } },
+  'a negative usage': { usage: { outputTokens: -1 } },
+  'an endless usage': { usage: { toolCalls: 1e300 } },
+  'an unknown usage': { usage: { tokens: 1 } },
+  'a receipt without its hash': { receipts: [{ kind: 'command', id: '1', status: 'completed', exitCode: 0 }] },
+  'a receipt with a bad hash': {
+    receipts: [{ kind: 'command', id: '1', commandHash: 'A'.repeat(64), status: 'x', exitCode: 0 }],
+  },
+  'another log state': { logState: 'recording' },
+  'a place on the machine': { workspaceUri: 'file:///etc' },
+  'a foreign place': { workspaceUri: 'org://00000000-0000-4000-8000-000000000000/x' },
+  'a place above': { workspaceUri: `org://${place.organizationId}/a/../../b` },
+  'an unknown field': { status: 'succeeded' },
+};
+
+t.test('a malformed result is refused, and the lease stays', async (t) => {
+  const run = await runTask(app, place);
+  const worker = workerOf(app, run);
+  const before = await fingerprint(app);
+  for (const [name, fields] of Object.entries(wrongBodies)) {
+    const reply = await worker.post('complete', { output: { kind: 'task_result', result: COMPLETED }, ...fields });
+    t.match(refusalOf(reply), /^400 validation_failed/, name);
+  }
+  const wrongErrors: Fields[] = [
+    { code: '' },
+    { code: 7 },
+    { message: undefined },
+    { retryable: 'yes' },
+    { stack: 'x' },
+  ];
+  for (const fields of wrongErrors) t.match(refusalOf(await worker.fail(fields)), /^400 validation_failed/);
+  t.equal(await fingerprint(app), before);
+  t.same(expectSuccess(await worker.complete()), { status: 'succeeded' });
+});
+
+t.test('prerequisites that are completed let their dependents go', async (t) => {
+  const first = await runTask(app, place);
+  const second = await makeTask(app, place, { dependsOn: [first.taskId] });
+  t.equal(second.status, 'blocked');
+  expectSuccess(await workerOf(app, first).complete());
+  t.match(await readTask(app, place, second.id), { status: 'pending', state: { blockers: [] } });
+});
+
+t.test('everything is consistent after all of it', async (t) => {
+  t.same(await brokenInvariants(sql), {});
+});

@@ -1,0 +1,244 @@
+import { randomUUID } from 'node:crypto';
+import t from 'tap';
+import {
+  COMPLETED,
+  claim,
+  expectSuccess,
+  type Fields,
+  fingerprint,
+  makeTask,
+  ownerPath,
+  type PulledItem,
+  readTask,
+  refusalOf,
+  runNext,
+  runTask,
+  sqlOf,
+  startOf,
+  startRun,
+  workerOf,
+} from '../../support/api_fixtures.ts';
+import { startTestApp } from '../../support/app.ts';
+import { createPlace, lastRequest, logEntry, publishNow, updateOrganization } from '../../support/fixtures.ts';
+import { brokenInvariants } from '../../support/invariants.ts';
+
+const app = await startTestApp(t, { config: { leaseSeconds: 300, leaseClaimSeconds: 3600, retryBackoffSeconds: 1 } });
+const sql = sqlOf(app);
+const place = await createPlace(sql, {
+  key: 'growth',
+  kind: 'department',
+  maxConcurrentRuns: 50,
+  limits: { maxConcurrentRuns: 50 },
+});
+const elsewhere = await createPlace(sql);
+
+const start = (item: PulledItem, fields: Fields = {}) =>
+  app.service.post(`/internal/run-requests/${item.runRequestId}/start`, { ...startOf(item), ...fields });
+
+t.test('a start answers everything that the run needs, and the same when it is sent again', async (t) => {
+  const task = await makeTask(app, place);
+  const item = await claim(app, place);
+  const runId = randomUUID();
+  const first = await start(item, { runId: runId.toUpperCase() });
+  const { leaseExpiresAt, executionToken, ...rest } = first.data;
+  t.same(rest, {
+    kind: 'run',
+    organizationId: place.organizationId,
+    agentProfileId: place.profileId,
+    taskId: task.id,
+    runRequestId: item.runRequestId,
+    runId,
+    attempt: 1,
+    heartbeatIntervalMs: 100_000,
+  });
+  t.match(executionToken, /^[0-9a-f]{64}$/);
+  const left = Date.parse(String(leaseExpiresAt)) - Date.now();
+  t.ok(left > 200_000 && left <= 300_000, `the lease lasts ${left} ms more`);
+  t.same((await start(item, { runId })).data, first.data);
+  t.match(await readTask(app, place, task.id), {
+    status: 'running',
+    agentRunCount: 1,
+    state: { activeRunIds: [runId] },
+  });
+  expectSuccess(await workerOf(app, { ...item, runId }).complete());
+});
+
+t.test('running, heartbeat, logs, complete and fail sent twice are harmless', async (t) => {
+  const run = await runTask(app, place);
+  const worker = workerOf(app, run);
+  t.same(expectSuccess(await worker.heartbeat()), { status: 'starting' });
+  for (const _ of [1, 2]) t.same(expectSuccess(await worker.running()), { status: 'running' });
+  t.equal(refusalOf(await worker.running({ model: 'another' })), '409 run_lease_expired differs');
+  t.same(expectSuccess(await worker.heartbeat()), { status: 'running' });
+  for (const _ of [1, 2]) t.same(expectSuccess(await worker.logs([logEntry(1)])), { status: 'running' });
+  for (const _ of [1, 2]) t.same(expectSuccess(await worker.complete()), { status: 'succeeded' });
+  const before = await fingerprint(app);
+  const other = { ...COMPLETED, summary: 'Another' };
+  t.equal(refusalOf(await worker.complete(other)), '409 run_lease_expired differs');
+  t.equal(refusalOf(await worker.complete(COMPLETED, { usage: { toolCalls: 1 } })), '409 run_lease_expired differs');
+  t.equal(refusalOf(await worker.fail()), '409 run_lease_expired differs', 'the other end');
+
+  const failing = await runTask(app, place);
+  const failed = workerOf(app, failing);
+  for (const _ of [1, 2]) t.same(expectSuccess(await failed.fail()), { status: 'failed' });
+  t.equal(refusalOf(await failed.fail({ message: 'Another' })), '409 run_lease_expired differs');
+  t.equal(refusalOf(await failed.complete()), '409 run_lease_expired differs');
+  t.not(await fingerprint(app), before);
+});
+
+t.test('the order of fields and defaults make no other body of a finishing call', async (t) => {
+  const run = await runTask(app, place);
+  const { organizationId, leaseToken, runId } = run;
+  const send = (body: string) =>
+    app.service.send('POST', `/internal/runs/${runId}/complete`, body, {
+      headers: { 'content-type': 'application/json' },
+    });
+  const lease = `"organizationId":"${organizationId}","leaseToken":"${leaseToken}"`;
+  const result = '{"kind":"completed","summary":"s","artifacts":[]}';
+  expectSuccess(await send(`{${lease},"output":{"kind":"task_result","result":${result}}}`));
+  const turned = '{ "summary": "s", "kind": "completed" }';
+  const again = await send(`{"output":{"result":${turned},"kind":"task_result"},${lease}}`);
+  t.same(expectSuccess(again), { status: 'succeeded' });
+});
+
+t.test('a start is refused for each reason, and counts nothing then', async (t) => {
+  await makeTask(app, place);
+  const item = await claim(app, place);
+  const { runId } = startOf(item);
+  const refused = async (fields: Fields, path = item.runRequestId) =>
+    refusalOf(await app.service.post(`/internal/run-requests/${path}/start`, { ...startOf(item), ...fields }));
+  t.equal(await refused({ leaseToken: '1.x' }), '409 run_lease_expired lease_lost');
+  t.equal(await refused({}, randomUUID()), '409 run_lease_expired lease_lost', 'an unknown request');
+  t.equal(await refused({ organizationId: randomUUID() }), '409 run_lease_expired lease_lost');
+  t.equal(await refused({ organizationId: elsewhere.organizationId }), '409 run_lease_expired lease_lost');
+  t.match(await readTask(app, place, item.task.id), { agentRunCount: 0, status: 'pending' });
+  const used = await runTask(app, place);
+  t.equal(await refused({ runId: used.runId }), '409 run_lease_expired differs', 'the id of another run');
+  expectSuccess(await workerOf(app, used).complete());
+  expectSuccess(await start(item, { runId }));
+  t.equal(await refused({ runId: randomUUID() }), '409 run_lease_expired differs', 'a second run of one claim');
+  t.match(await readTask(app, place, item.task.id), { agentRunCount: 1 });
+  expectSuccess(await workerOf(app, { ...item, runId }).complete());
+});
+
+t.test('20 starts at once: one run, one attempt', async (t) => {
+  await makeTask(app, place);
+  const item = await claim(app, place);
+  const replies = await Promise.all(Array.from({ length: 20 }, () => start(item, { runId: randomUUID() })));
+  const won = replies.filter((reply) => reply.status === 200);
+  t.equal(won.length, 1);
+  for (const reply of replies.filter((one) => one.status !== 200)) {
+    t.equal(refusalOf(reply), '409 run_lease_expired differs');
+  }
+  t.match(await readTask(app, place, item.task.id), { agentRunCount: 1 });
+  t.match(await lastRequest(sql, place, item.task.id), { attempt: 1 });
+  expectSuccess(await workerOf(app, { ...item, runId: String(won[0]?.data['runId']) }).complete());
+});
+
+t.test('limits that were lowered after the pull: 409 capacity, and the request is handed out again', async (t) => {
+  const small = await createPlace(sql, { maxConcurrentRuns: 5 });
+  await makeTask(app, small);
+  await makeTask(app, small);
+  const [first, second] = [await claim(app, small), await claim(app, small)];
+  await updateOrganization(sql.api, small, { config: { limits: { maxConcurrentRuns: 1 } } });
+  t.equal(refusalOf(await start(second)), '409 run_lease_expired capacity');
+  t.match(await readTask(app, small, second.task.id), { status: 'pending', agentRunCount: 0 });
+  t.equal(refusalOf(await start(second)), '409 run_lease_expired lease_lost', 'its claim is over');
+  const run = await startRun(app, first);
+  expectSuccess(await workerOf(app, run).complete());
+  t.match(await claim(app, small), { runRequestId: second.runRequestId, attempt: 1 });
+});
+
+t.test('a task that is not ready any more: its claim is over', async (t) => {
+  const task = await makeTask(app, place);
+  const item = await claim(app, place);
+  await app.owner.post(ownerPath(place, `/tasks/${task.id}/cancel`));
+  t.equal(refusalOf(await start(item)), '409 run_lease_expired lease_lost');
+  const budget = { spec: { budget: { maxAgentRuns: 1 } } };
+  const root = await makeTask(app, place, { kind: 'initiative', ...budget });
+  const children = [
+    await makeTask(app, place, { parentId: root.id }),
+    await makeTask(app, place, { parentId: root.id }),
+  ];
+  const [one, two] = [await claim(app, place), await claim(app, place)];
+  t.same(new Set([one.task.id, two.task.id]), new Set(children.map((child) => child.id)));
+  const run = await startRun(app, one);
+  t.equal(refusalOf(await start(two)), '409 run_lease_expired task_not_ready', 'its sibling used up the budget');
+  t.match(await readTask(app, place, two.task.id), { status: 'blocked', state: { blockers: [{ kind: 'budget' }] } });
+  expectSuccess(await workerOf(app, run).complete());
+});
+
+t.test('a cancel tells the worker to stop, and what it still sends is kept but decides nothing', async (t) => {
+  for (const end of ['complete', 'fail'] as const) {
+    const run = await runTask(app, place);
+    const worker = workerOf(app, run);
+    expectSuccess(await worker.running());
+    await app.owner.post(ownerPath(place, `/tasks/${run.taskId}/cancel`));
+    t.same(expectSuccess(await worker.heartbeat()), { status: 'cancelling' });
+    t.same(expectSuccess(await worker.running()), { status: 'cancelling' });
+    const report = { usage: { inputTokens: 5 }, logState: 'complete' };
+    const finish = () => (end === 'complete' ? worker.complete(COMPLETED, report) : worker.fail({}, report));
+    for (const _ of [1, 2]) t.same(expectSuccess(await finish()), { status: 'cancelled' }, end);
+    t.match(await app.owner.get(ownerPath(place, `/runs/${run.runId}`)), {
+      data: { status: 'cancelled', output: null, error: null, logState: 'complete', usage: { inputTokens: 5 } },
+    });
+    t.match(await readTask(app, place, run.taskId), { status: 'cancelled', result: null });
+    t.equal(refusalOf(await worker.heartbeat()), '409 run_lease_expired lease_lost', 'the slot is free');
+  }
+});
+
+t.test('a retryable failure is tried again after a backoff, until the attempts are used up', async (t) => {
+  const task = await makeTask(app, place, { priority: 1000, spec: { budget: { maxAttemptsPerPhase: 2 } } });
+  const first = await runNext(app, place);
+  const before = Date.now();
+  t.same(expectSuccess(await workerOf(app, first).fail({ retryable: true })), { status: 'failed' });
+  const after = Date.now();
+  t.match(await readTask(app, place, task.id), { status: 'pending', state: { activeRunIds: [] } });
+  const { state, due_at: due } = await lastRequest(sql, place, task.id);
+  t.equal(state, 'queued');
+  t.ok(due.getTime() >= before + 500 && due.getTime() <= after + 1_000, 'due within the first backoff');
+  await publishNow(sql, place, task.id);
+  const second = await runNext(app, place);
+  t.equal(second.attempt, 2);
+  expectSuccess(await workerOf(app, second).fail({ retryable: true, code: 'again' }));
+  t.match(await readTask(app, place, task.id), {
+    status: 'failed',
+    phase: 'closed',
+    state: { error: { code: 'again' } },
+  });
+});
+
+t.test('a result may wait until a time, or ask', async (t) => {
+  const run = await runTask(app, place);
+  const until = '2099-01-01T00:00:00.000Z';
+  t.same(expectSuccess(await workerOf(app, run).complete({ kind: 'waiting', until, reason: 'The bank is closed' })), {
+    status: 'succeeded',
+  });
+  t.match(await readTask(app, place, run.taskId), {
+    status: 'waiting',
+    state: { waiting: { until, reason: 'The bank is closed' }, blockers: [], activeRunIds: [] },
+    result: null,
+  });
+  t.match(await app.owner.get(ownerPath(place, `/runs/${run.runId}`)), {
+    data: { status: 'succeeded', output: { result: { kind: 'waiting', until } } },
+  });
+  await app.owner.post(ownerPath(place, `/tasks/${run.taskId}/cancel`));
+});
+
+t.test('after a suspension claims are over, and started runs may finish', async (t) => {
+  const other = await createPlace(sql, { maxConcurrentRuns: 5 });
+  const run = await runTask(app, other);
+  await makeTask(app, other);
+  const item = await claim(app, other);
+  await updateOrganization(sql.api, other, { status: 'suspended' });
+  t.equal(refusalOf(await start(item)), '409 run_lease_expired lease_lost');
+  const worker = workerOf(app, run);
+  expectSuccess(await worker.running());
+  expectSuccess(await worker.heartbeat());
+  expectSuccess(await worker.put('a.txt', 'a'), 201);
+  t.same(expectSuccess(await worker.completeWith('a.txt')), { status: 'succeeded' });
+});
+
+t.test('everything is consistent after all of it', async (t) => {
+  t.same(await brokenInvariants(sql), {});
+});

@@ -1,0 +1,255 @@
+import { randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
+import t, { type Test } from 'tap';
+import { decodeHealthReport } from '../../../engine/context/index.ts';
+import { createLogger } from '../../../engine/log.ts';
+import { contextPrefix, readVerified, type Storage } from '../../../engine/storage/index.ts';
+import { contextHealthAssess } from '../../../jobs/context/assess_health.ts';
+import { contextFilesClean } from '../../../jobs/context/clean_files.ts';
+import { contextSourcesIngest } from '../../../jobs/context/ingest_sources.ts';
+import { contextHealthSchedule } from '../../../jobs/context/schedule_health.ts';
+import type { AddJob, TaskContext } from '../../../jobs/runner/handler.ts';
+import { openServices } from '../../../jobs/runner/services.ts';
+import { entry, publishDocuments, spoil, storeSource } from '../../support/context_files.ts';
+import { promote, recordHealth } from '../../support/context_fixtures.ts';
+import { createPlace, type Place, runNew } from '../../support/fixtures.ts';
+import { openSql, transition } from '../../support/transitions.ts';
+import { until } from '../../support/wait.ts';
+import { jobsConfig, openJobs } from '../support.ts';
+
+const sql = await openSql(t);
+
+type Started = Readonly<{ context: TaskContext; storage: Storage; added: Record<string, unknown>[]; stop: () => void }>;
+
+async function openContext(test: Test): Promise<Started> {
+  const services = openServices(await jobsConfig(test, sql.url), createLogger('silent', 'jobs'));
+  test.teardown(() => services.close());
+  const stopping = new AbortController();
+  const added: Record<string, unknown>[] = [];
+  const addJob: AddJob = async (name, payload, options) => added.push({ name, ...payload, key: options?.key });
+  const context = { ...services, jobId: '1', attempt: 1, addJob, signal: stopping.signal };
+  return { context, storage: services.storage, added, stop: () => stopping.abort() };
+}
+
+async function statuses(place: Place): Promise<Record<string, string>> {
+  const { rows } = await sql.owner.query(
+    `select file_name, status || coalesce(' ' || (error ->> 'code'), '') as status from app.context_sources
+     where organization_id = $1`,
+    [place.organizationId],
+  );
+  return Object.fromEntries(rows.map((row) => [row.file_name, row.status]));
+}
+
+/** The newest report, from its file. */
+async function latest(storage: Storage, place: Place) {
+  const { rows } = await sql.owner.query(
+    'select * from app.context_health_reports where organization_id = $1 order by revision desc limit 1',
+    [place.organizationId],
+  );
+  const [row] = rows;
+  const file = { key: row.storage_key, size: Number(row.size_bytes), sha256: row.sha256 };
+  return { row, report: decodeHealthReport(await readVerified(storage, file)) };
+}
+
+t.test('stored sources are ingested when their bytes are whole, and failed otherwise', async (test) => {
+  const { context, storage } = await openContext(test);
+  const place = await createPlace(sql);
+  const add = (fileName: string, content: string | Uint8Array, mediaType: string) =>
+    storeSource(sql, storage, place, content, { fileName, mediaType, status: 'stored' });
+  await add('good.md', 'größe', 'text/markdown');
+  await add('picture.png', Uint8Array.of(0x89, 0, 0xff), 'image/png');
+  await add('latin.csv', Uint8Array.of(0xe9, 0x41), 'text/csv');
+  const changed = await add('changed.txt', 'plan', 'text/plain');
+  const cut = await add('cut.txt', 'a longer plan', 'text/plain');
+  const gone = await add('gone.txt', 'gone', 'text/plain');
+  await spoil(storage, changed.storage_key, 'palm');
+  await spoil(storage, cut.storage_key, 'a long');
+  await storage.delete(gone.storage_key);
+  test.equal(await contextSourcesIngest({ organizationId: place.organizationId }, context), 'done');
+  const expected = {
+    'good.md': 'ingested',
+    'picture.png': 'ingested',
+    'latin.csv': 'failed not_text',
+    'changed.txt': 'failed bytes_changed',
+    'cut.txt': 'failed bytes_changed',
+    'gone.txt': 'failed bytes_missing',
+  };
+  test.same(await statuses(place), expected);
+  test.equal(await contextSourcesIngest({ organizationId: place.organizationId }, context), 'done', 'and again');
+  test.same(await statuses(place), expected);
+});
+
+t.test('a report says what is missing, unreadable and without evidence, each for itself', async (test) => {
+  const { context, storage } = await openContext(test);
+  const place = await createPlace(sql);
+  const good = await storeSource(sql, storage, place, 'good', { fileName: 'good.txt' });
+  const bad = await storeSource(sql, storage, place, 'bad', { fileName: 'bad.txt' });
+  const old = await storeSource(sql, storage, place, 'old', { fileName: 'old.txt' });
+  await sql.owner.query('alter table app.context_sources disable trigger context_sources_keep');
+  await sql.owner.query(`update app.context_sources set created_at = now() - interval '200 days' where id = $1`, [
+    old.id,
+  ]);
+  await sql.owner.query('alter table app.context_sources enable trigger context_sources_keep');
+  const uri = `org://${place.organizationId}/context/sources/${good.id}`;
+  const keys = await publishDocuments(sql, storage, place, {
+    'facts.json': {
+      entries: [
+        entry('grounded', { value: 'yes', evidence: [uri] }),
+        entry('spoiled', { value: 'yes', evidence: [bad.id] }),
+        entry('aged', { value: 'yes', evidence: [`source:${old.id}`] }),
+        entry('bare', { value: 'yes' }),
+        entry('blank', { evidence: ['https://example.com/'] }),
+      ],
+    },
+    'how.json': { kind: 'processes', entries: [entry('refund', { notes: 'quickly' })] },
+    'strategy.json': { kind: 'strategy', entries: [entry('aim', { value: 'grow' })] },
+  });
+  await spoil(storage, keys['strategy.json'] ?? '', '{"entries":[]}');
+  await spoil(storage, bad.storage_key, 'mad');
+  const { organizationId } = place;
+  test.equal(await contextHealthAssess({ organizationId, assessment: 'full_audit' }, context), 'done');
+  const { row, report } = await latest(storage, place);
+  test.match(row, { revision: 1, version: 3, assessment: 'full_audit', context: { organization: 1 } });
+  test.same(
+    report.findings.general.map((one) => [one.severity, one.code, one.path ?? one.scope ?? one.sourceId, one.entryKey]),
+    [
+      ['critical', 'document_unreadable', 'strategy.json', null],
+      ['warning', 'evidence_unusable', 'facts.json', 'spoiled'],
+      ['warning', 'evidence_missing', 'facts.json', 'bare'],
+      ['warning', 'source_failed', bad.id, null],
+      ['info', 'scope_missing', 'engineering', null],
+      ['info', 'scope_missing', 'growth', null],
+      ['info', 'scope_missing', 'support', null],
+      ['info', 'evidence_stale', 'facts.json', 'aged'],
+      ['info', 'entry_incomplete', 'facts.json', 'blank'],
+      ['info', 'entry_incomplete', 'how.json', 'refund'],
+    ],
+  );
+  test.same([report.findings.integrations, report.mappedConnectorKeys], [[], []]);
+  const run = await runNew(sql, place);
+  const { rows } = await sql.owner.query(
+    `select path, sha256 is not null as available from app.run_inputs where run_id = $1 order by path`,
+    [run.runId],
+  );
+  test.same(
+    rows.map(({ path, available }) => [path, available]),
+    [
+      ['context/organization/facts.json', true],
+      ['context/organization/how.json', true],
+      ['context/organization/strategy.json', false],
+    ],
+    'a run that starts now is told that one of them is not there',
+  );
+  test.same(await statuses(place), {
+    'good.txt': 'ingested',
+    'bad.txt': 'failed bytes_changed',
+    'old.txt': 'ingested',
+  });
+
+  await contextHealthAssess({ organizationId, assessment: 'integration_reconciliation' }, context);
+  const second = await latest(storage, place);
+  test.match(second.row, { revision: 2, assessment: 'integration_reconciliation' });
+  test.same(second.report.findings.general, report.findings.general, 'a reconciliation keeps the general findings');
+  test.equal(second.report.fullAuditAt, report.fullAuditAt);
+  await spoil(storage, second.row.storage_key, '{}');
+  await contextHealthAssess({ organizationId, assessment: 'integration_reconciliation' }, context);
+  const third = await latest(storage, place);
+  test.match(third.row, { revision: 3, assessment: 'full_audit' }, 'where none is to be read it audits');
+});
+
+t.test('an organization that is gone, or goes meanwhile, has no report', async (test) => {
+  const { context, storage } = await openContext(test);
+  const place = await createPlace(sql);
+  const { organizationId } = place;
+  await publishDocuments(sql, storage, place, { 'a.json': {} });
+  const failing: TaskContext = {
+    ...context,
+    storage: {
+      ...storage,
+      put: async (...args) => {
+        await transition(sql.api, 'organization_delete', { p_organization_id: organizationId });
+        return storage.put(...args);
+      },
+    },
+  };
+  test.equal(await contextHealthAssess({ organizationId, assessment: 'full_audit' }, failing), 'done');
+  test.same((await storage.list(`${contextPrefix(organizationId)}health/`)).objects, []);
+  test.equal(await contextHealthAssess({ organizationId, assessment: 'full_audit' }, context), 'done');
+  test.equal(await contextFilesClean({ organizationId }, context), 'done');
+});
+
+t.test('the schedule finds those whose last full audit is a day old', async (test) => {
+  const { context, added } = await openContext(test);
+  const fresh = await createPlace(sql);
+  const never = await createPlace(sql);
+  const old = await createPlace(sql);
+  const empty = await createPlace(sql);
+  for (const place of [fresh, never, old]) await promote(sql.api, place);
+  await recordHealth(sql.jobs, fresh);
+  await recordHealth(sql.jobs, old);
+  await sql.owner.query('alter table app.context_health_reports disable trigger user');
+  await sql.owner.query(
+    `update app.context_health_reports set created_at = now() - interval '25 hours' where organization_id = $1`,
+    [old.organizationId],
+  );
+  await sql.owner.query('alter table app.context_health_reports enable trigger user');
+  await recordHealth(sql.jobs, old, { assessment: 'integration_reconciliation' });
+  test.equal(await contextHealthSchedule({}, context), 'done');
+  const added1 = (place: Place) => added.filter((job) => job.organizationId === place.organizationId);
+  test.same(added1(fresh), []);
+  test.same(added1(empty), []);
+  for (const place of [never, old]) {
+    test.match(added1(place), [
+      { name: 'context_health__assess', assessment: 'full_audit' },
+      { name: 'context_files__clean' },
+    ]);
+  }
+});
+
+t.test('files that nothing names go after a day, and nothing else does', async (test) => {
+  const { context, storage } = await openContext(test);
+  const place = await createPlace(sql);
+  const { organizationId } = place;
+  const prefix = contextPrefix(organizationId);
+  const dayOld = Date.now() - 25 * 3_600_000;
+  const put = async (name: string) => {
+    await storage.put(`${prefix}${name}`, Readable.from([Buffer.from('x')]));
+    return `${prefix}${name}`;
+  };
+  const abandoned = await put(`documents/${dayOld}-${randomUUID()}`);
+  const young = await put(`documents/${Date.now()}-${randomUUID()}`);
+  const unknown = await put('elsewhere/file');
+  const cited = await put(`sources/${dayOld}-${randomUUID()}`);
+  await storeSource(sql, storage, place, 'x', { storageKey: cited });
+  test.equal(await contextFilesClean({ organizationId }, context), 'done');
+  const left = (await storage.list(prefix)).objects.map(({ key }) => key);
+  test.notOk(left.includes(abandoned));
+  test.ok([young, unknown, cited].every((key) => left.includes(key)));
+});
+
+t.test('a job that stops leaves off, and goes on later', async (test) => {
+  const { context, storage, stop } = await openContext(test);
+  const place = await createPlace(sql);
+  const { organizationId } = place;
+  await storeSource(sql, storage, place, 'plan', { status: 'stored' });
+  await publishDocuments(sql, storage, place, { 'a.json': {} });
+  stop();
+  test.equal(await contextSourcesIngest({ organizationId }, context), 'unfinished');
+  test.equal(await contextHealthAssess({ organizationId, assessment: 'full_audit' }, context), 'unfinished');
+  test.equal(await contextFilesClean({ organizationId }, context), 'unfinished');
+  test.same(await statuses(place), { 'plan.txt': 'stored' });
+});
+
+t.test('what is stored and promoted is read by itself', async (test) => {
+  const place = await createPlace(sql);
+  const { storage } = await openJobs(test, sql.url);
+  await storeSource(sql, storage, place, 'plan', { status: 'stored' });
+  await publishDocuments(sql, storage, place, { 'a.json': {} });
+  await until('the source is ingested', async () => (await statuses(place))['plan.txt'] === 'ingested');
+  await until('there is a report', async () => {
+    const { rows } = await sql.owner.query('select from app.context_health_reports where organization_id = $1', [
+      place.organizationId,
+    ]);
+    return rows.length > 0;
+  });
+});
