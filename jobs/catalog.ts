@@ -11,24 +11,24 @@ export const catalog = {
   chats__clean: nothing,
   idempotency_keys__clean: nothing,
   storage__clean: nothing,
-  jobs__check: nothing,
+  runner__check: nothing,
   /** `generation`: of the attempt; a job of an attempt that is over does nothing. */
   onboardings__research: z.strictObject({ organizationId: z.uuid(), generation: z.int() }),
-  context_sources__ingest: z.strictObject({ organizationId: z.uuid() }),
-  context_health__assess: z.strictObject({ organizationId: z.uuid(), assessment: z.enum(ASSESSMENTS) }),
-  context_health__schedule: nothing,
-  context_files__clean: z.strictObject({ organizationId: z.uuid() }),
+  context__ingest_sources: z.strictObject({ organizationId: z.uuid() }),
+  context__assess_health: z.strictObject({ organizationId: z.uuid(), assessment: z.enum(ASSESSMENTS) }),
+  context__schedule_health: nothing,
+  context__clean_files: z.strictObject({ organizationId: z.uuid() }),
 } as const satisfies Readonly<Record<string, z.ZodType>>;
 
-export type TaskName = keyof typeof catalog;
-export type Payload<N extends TaskName> = z.output<(typeof catalog)[N]>;
+export type JobName = keyof typeof catalog;
+export type Payload<N extends JobName> = z.output<(typeof catalog)[N]>;
 
 /** What cannot be run: the job fails with this message. */
 export class JobError extends Error {
   override name = 'JobError';
 }
 
-export function isTaskName(name: string): name is TaskName {
+export function isJobName(name: string): name is JobName {
   return Object.hasOwn(catalog, name);
 }
 
@@ -46,8 +46,8 @@ function withoutClock(payload: unknown): unknown {
  * The payload of a job, checked.
  * @throws JobError that names the task and what is wrong
  */
-export function parsePayload<N extends TaskName>(name: N, payload: unknown): Payload<N> {
-  if (!isTaskName(name)) throw new JobError(`there is no task ${JSON.stringify(name)}`);
+export function parsePayload<N extends JobName>(name: N, payload: unknown): Payload<N> {
+  if (!isJobName(name)) throw new JobError(`there is no task ${JSON.stringify(name)}`);
   const parsed = catalog[name].safeParse(withoutClock(payload ?? {}));
   if (!parsed.success) throw new JobError(`wrong payload of ${name}: ${z.prettifyError(parsed.error)}`);
   return parsed.data as Payload<N>;

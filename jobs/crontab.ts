@@ -1,11 +1,11 @@
 import type { CronItem } from 'graphile-worker';
-import type { TaskName } from './catalog.ts';
+import type { JobName } from './catalog.ts';
 
 /** Before all others: whatever waits in the queue, due work is handed out in time. */
 export const DISPATCH = { key: 'dispatch', priority: -100 } as const;
 
 /** What the clock starts, in UTC; of any number of processes one adds the job. */
-export const crontab: readonly (CronItem & { readonly task: TaskName })[] = [
+export const crontab: readonly (CronItem & { readonly task: JobName })[] = [
   {
     task: 'dispatch',
     match: '* * * * *',
@@ -13,8 +13,8 @@ export const crontab: readonly (CronItem & { readonly task: TaskName })[] = [
     options: { jobKey: DISPATCH.key, priority: DISPATCH.priority },
   },
   { task: 'idempotency_keys__clean', match: '7 * * * *', options: { jobKey: 'idempotency_keys__clean' } },
-  { task: 'context_health__schedule', match: '12 * * * *', options: { jobKey: 'context_health__schedule' } },
+  { task: 'context__schedule_health', match: '12 * * * *', options: { jobKey: 'context__schedule_health' } },
   { task: 'chats__clean', match: '22 * * * *', options: { jobKey: 'chats__clean' } },
   { task: 'storage__clean', match: '37 * * * *', options: { jobKey: 'storage__clean' } },
-  { task: 'jobs__check', match: '52 * * * *', options: { jobKey: 'jobs__check' } },
+  { task: 'runner__check', match: '52 * * * *', options: { jobKey: 'runner__check' } },
 ];

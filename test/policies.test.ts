@@ -177,8 +177,8 @@ const every = await tables();
 
 t.test('every table of a tenant has rows of both tenants, or the matrix would say nothing about it', async (test) => {
   for (const table of every) {
-    for (const place of [own, other]) {
-      const where = table.tenantColumn ? `where ${table.tenantColumn} = '${place.organizationId}'` : '';
+    for (const org of [own, other]) {
+      const where = table.tenantColumn ? `where ${table.tenantColumn} = '${org.organizationId}'` : '';
       const { rows } = await sql.owner.query(`select count(*)::int as n from app.${table.name} ${where}`);
       test.ok(rows[0].n > 0, table.name);
     }

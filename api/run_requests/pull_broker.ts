@@ -8,7 +8,7 @@ import type { Metrics } from '../http/metrics.ts';
 
 export const PULL_CHANNEL = 'runner_pull';
 const MAX_CLAIM = 50;
-const LOOK_AGAIN_MS = 2_000;
+const POLL_INTERVAL_MS = 2_000;
 const AFTER_ERROR_MS = 250;
 
 export type PullFilters = Readonly<{
@@ -184,7 +184,7 @@ function createBroker(options: BrokerOptions, filters: PullFilters, onIdle: () =
     running = undefined;
     if (waiters.size === 0) onIdle();
     // A notification may be lost, and some changes send none.
-    else timer = setTimeout(wake, LOOK_AGAIN_MS);
+    else timer = setTimeout(wake, POLL_INTERVAL_MS);
   }
 
   function wake(): void {

@@ -10,7 +10,7 @@ export type Ended = z.output<typeof endedSchema>;
 
 /** What has to be judged before the run can end, and a digest that stands for exactly that. */
 const toEvaluate = z.object({
-  judged: z.string(),
+  evaluationDigest: z.string(),
   evaluate: z.object({
     criteria: z.array(z.unknown()),
     outputs: z.array(
@@ -50,18 +50,18 @@ export async function completeRun(
     p_backoff_seconds: context.services.config.retryBackoffSeconds,
     p_backoff_max_seconds: context.services.config.retryBackoffMaxSeconds,
   };
-  let verdict: { checks: unknown; judged: string } | undefined;
+  let verdict: { checks: unknown; evaluationDigest: string } | undefined;
   for (let round = 0; round < ROUNDS; round += 1) {
     const answer = await call(
       context.db,
       'run_complete',
-      { ...args, p_checks: json(verdict?.checks), p_judged: verdict?.judged },
+      { ...args, p_checks: json(verdict?.checks), p_evaluation_digest: verdict?.evaluationDigest },
       z.union([endedSchema, toEvaluate]),
     );
     if ('status' in answer) return answer;
     const { criteria, outputs } = answer.evaluate;
     const input = { organizationId, runId, criteria, outputs, signal: context.signal };
-    verdict = { checks: await context.services.evaluateAcceptance(input), judged: answer.judged };
+    verdict = { checks: await context.services.evaluateAcceptance(input), evaluationDigest: answer.evaluationDigest };
   }
   throw serviceUnavailable('The task or its outputs keep changing. Try again.');
 }

@@ -39,7 +39,11 @@ const startedRow = z.union([
 ]);
 
 /** The end of a run, told to pulls that wait for its slot and to those who follow its chat. */
-function told(notify: Context['notify'], organizationId: string, { status, chatId }: Ended): { status: string } {
+function notifyRunEnded(
+  notify: Context['notify'],
+  organizationId: string,
+  { status, chatId }: Ended,
+): { status: string } {
   notify(PULL_CHANNEL);
   if (chatId !== undefined) notify(CHAT_CHANNEL, chatPayload(organizationId, chatId));
   return { status };
@@ -166,7 +170,7 @@ export function runLifecycleEndpoints(): readonly Endpoint[] {
       async handler({ db, services, params, body, notify, signal }) {
         requireOwnUris(body.organizationId, { workspaceUri: body.workspaceUri });
         const ended = await completeRun({ db, services, signal }, params.runId, body, bodyHash(body));
-        return told(notify, body.organizationId, ended);
+        return notifyRunEnded(notify, body.organizationId, ended);
       },
     }),
     endpoint({
@@ -194,7 +198,7 @@ export function runLifecycleEndpoints(): readonly Endpoint[] {
           p_backoff_seconds: config.retryBackoffSeconds,
           p_backoff_max_seconds: config.retryBackoffMaxSeconds,
         };
-        return told(notify, organizationId, await call(db, 'run_fail', args, endedSchema));
+        return notifyRunEnded(notify, organizationId, await call(db, 'run_fail', args, endedSchema));
       },
     }),
   ];

@@ -39,7 +39,10 @@ type Outcome<T> = Readonly<{ value: T } | { error: unknown }>;
  * slonik closes a connection over which an error came. Refusals are errors too: each would cost a new connection, with all
  * plans to be made again. So the pool never hears of an error that leaves the connection as it was.
  */
-async function keeping<T>(pool: DatabasePool, work: (connection: DatabasePoolConnection) => Promise<T>): Promise<T> {
+async function withReusableConnection<T>(
+  pool: DatabasePool,
+  work: (connection: DatabasePoolConnection) => Promise<T>,
+): Promise<T> {
   const outcome: Outcome<T> = await pool.connect(async (connection) => {
     try {
       return { value: await work(connection) };
@@ -95,7 +98,7 @@ export function openDatabase(options: DatabaseOptions): Database {
       late.reject(new DatabaseUnavailableError(`no answer within ${options.answerTimeoutMs} ms`));
     }, options.answerTimeoutMs);
     try {
-      return await Promise.race([attempt.then((opened) => keeping(opened, work)), late.promise]);
+      return await Promise.race([attempt.then((opened) => withReusableConnection(opened, work)), late.promise]);
     } finally {
       clearTimeout(timer);
     }

@@ -6,7 +6,7 @@ import {
   type DriverFactory,
   type DriverQueryResult,
 } from 'slonik';
-import { ask } from './ask.ts';
+import { queryClient } from './query_client.ts';
 
 function safeInteger(text: string): number {
   const value = Number(text);
@@ -117,7 +117,7 @@ export const pgDriver = ({ prepare }: Readonly<{ prepare: boolean }>): DriverFac
           async query(text, values, options) {
             const name = options?.name ?? nameOf(text);
             const query = { text, values: values ?? [], ...extended, ...(name === undefined ? {} : { name }) };
-            const result = await ask(client, query).catch((error: Error) => {
+            const result = await queryClient(client, query).catch((error: Error) => {
               throw translated(error);
             });
             return {

@@ -83,7 +83,7 @@ async function prepare(client: Client): Promise<void> {
 
 type Files = Readonly<Record<'migrations' | 'functions' | 'reporting', readonly SqlFile[]>>;
 
-async function bring(client: Client, url: string, files: Files, log: (line: string) => void): Promise<Migrated> {
+async function applyAll(client: Client, url: string, files: Files, log: (line: string) => void): Promise<Migrated> {
   const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
   const stopEnding = endBlockingAnalysts(rows[0]?.pid ?? 0, () => connect(url), log);
   try {
@@ -119,7 +119,7 @@ export async function migrate(url: string, options: MigrateOptions = {}): Promis
   ]);
   const client = await connect(url);
   try {
-    return await bring(client, url, { migrations, functions, reporting }, log);
+    return await applyAll(client, url, { migrations, functions, reporting }, log);
   } finally {
     await client.end();
   }

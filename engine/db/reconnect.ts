@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { ask } from './ask.ts';
+import { queryClient } from './query_client.ts';
 
 const FIRST_DELAY_MS = 100;
 const LAST_DELAY_MS = 5_000;
@@ -29,7 +29,7 @@ export function send<R extends pg.QueryResultRow = pg.QueryResultRow>(
   values: readonly unknown[] = [],
 ): Promise<pg.QueryResult<R>> {
   const before = lines.get(client) ?? Promise.resolve();
-  const answer = before.catch(() => undefined).then(() => ask<R>(client, { text, values: [...values] }));
+  const answer = before.catch(() => undefined).then(() => queryClient<R>(client, { text, values: [...values] }));
   lines.set(client, answer);
   return answer;
 }

@@ -2,7 +2,7 @@ import { sql } from 'slonik';
 import { z } from 'zod';
 import { call } from '../../engine/db/call.ts';
 import { chatPrefix } from '../../engine/storage/index.ts';
-import type { Task, TaskContext } from '../runner/handler.ts';
+import type { JobContext, JobHandler } from '../runner/handler.ts';
 
 const CHATS = 100;
 const ROWS = 500;
@@ -12,7 +12,7 @@ const chatSchema = z.object({ organization_id: z.uuid(), chat_id: z.uuid() });
 type Chat = z.output<typeof chatSchema>;
 const answer = z.object({ done: z.boolean(), gone: z.boolean() });
 
-async function remove({ db, storage, signal }: TaskContext, chat: Chat): Promise<'removed' | 'kept' | 'stopped'> {
+async function remove({ db, storage, signal }: JobContext, chat: Chat): Promise<'removed' | 'kept' | 'stopped'> {
   const { organization_id: organizationId, chat_id: chatId } = chat;
   const args = { p_organization_id: organizationId, p_chat_id: chatId, p_limit: ROWS };
   for (;;) {
@@ -33,7 +33,7 @@ async function remove({ db, storage, signal }: TaskContext, chat: Chat): Promise
  * that what no row names goes too) and last its own row, in batches. A crash anywhere loses nothing, for the chat's row
  * is what the next run finds. One chat that cannot be removed stops no other.
  */
-export const chatsClean: Task<'chats__clean'> = async (_payload, context) => {
+export const chatsClean: JobHandler<'chats__clean'> = async (_payload, context) => {
   const { db, log } = context;
   let kept = 0;
   let failed = 0;

@@ -13,11 +13,11 @@ import {
 import { call, json } from '../../engine/db/call.ts';
 import { findPostgresError, raisedProblem } from '../../engine/db/errors.ts';
 import { contextKey, readVerified, StorageBrokenError } from '../../engine/storage/index.ts';
-import type { Task, TaskContext } from '../runner/handler.ts';
+import type { JobContext, JobHandler } from '../runner/handler.ts';
 import { readDocuments, readLatestReport, readSources, readState } from './read_health.ts';
 
 /** The general part of the latest report, which a reconciliation keeps; null where there is none to be read. */
-async function latestAudit(context: TaskContext, organizationId: string) {
+async function latestAudit(context: JobContext, organizationId: string) {
   const row = await readLatestReport(context, organizationId);
   if (!row) return null;
   try {
@@ -34,7 +34,7 @@ async function latestAudit(context: TaskContext, organizationId: string) {
 type Audit = Readonly<{ general: Finding[]; unreadable?: Readonly<Record<string, readonly string[]>> }>;
 
 async function audit(
-  context: TaskContext,
+  context: JobContext,
   organizationId: string,
   state: Readonly<{ context: Readonly<Record<string, number>>; departments: readonly string[] }>,
   now: Date,
@@ -53,7 +53,7 @@ async function audit(
  * Writes a health report: its file first, then the row that names it. A full audit reads the published documents and
  * the sources; a reconciliation looks at integrations alone, and keeps the general findings of the report before it.
  */
-export const contextHealthAssess: Task<'context_health__assess'> = async (payload, context) => {
+export const contextHealthAssess: JobHandler<'context__assess_health'> = async (payload, context) => {
   const { organizationId } = payload;
   const { db, storage, signal } = context;
   const state = await readState(context, organizationId);

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Database } from '../../engine/db/database.ts';
 import { scoped } from '../../engine/db/scope.ts';
 import { contextKeyTime, contextPrefix } from '../../engine/storage/index.ts';
-import type { Task } from '../runner/handler.ts';
+import type { JobHandler } from '../runner/handler.ts';
 
 /** Far longer than it takes from a stored file to the row that names it. */
 const ABANDONED_AFTER_MS = 24 * 3_600_000;
@@ -33,7 +33,7 @@ async function exists(db: Database, organizationId: string): Promise<boolean> {
 }
 
 /** Removes files of the context that were stored for a change that never came: a day old, and named by no row. */
-export const contextFilesClean: Task<'context_files__clean'> = async ({ organizationId }, context) => {
+export const contextFilesClean: JobHandler<'context__clean_files'> = async ({ organizationId }, context) => {
   const { db, storage, log, signal } = context;
   // A deleted one shows no rows: its files are the deletion's.
   if (!(await exists(db, organizationId))) return 'done';

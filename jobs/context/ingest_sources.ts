@@ -4,7 +4,7 @@ import { anyAnswer, call, json } from '../../engine/db/call.ts';
 import { scoped } from '../../engine/db/scope.ts';
 import { textCheck } from '../../engine/media_types.ts';
 import { checkVerified, type Storage, StorageBrokenError } from '../../engine/storage/index.ts';
-import type { Task } from '../runner/handler.ts';
+import type { JobHandler } from '../runner/handler.ts';
 
 const BATCH = 50;
 
@@ -41,7 +41,7 @@ async function problemOf(
  * Reads the sources that were stored, and says of each whether it may ground evidence: its bytes are whole, and what
  * should be text is text. One that cannot be read now stays as it is, for the next try.
  */
-export const contextSourcesIngest: Task<'context_sources__ingest'> = async ({ organizationId }, context) => {
+export const contextSourcesIngest: JobHandler<'context__ingest_sources'> = async ({ organizationId }, context) => {
   const { db, storage, signal } = context;
   for (;;) {
     const sources = await db.any(

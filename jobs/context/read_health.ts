@@ -10,7 +10,7 @@ import {
 import { anyAnswer, call, json } from '../../engine/db/call.ts';
 import { scoped } from '../../engine/db/scope.ts';
 import { checkVerified, StorageBrokenError } from '../../engine/storage/index.ts';
-import type { TaskContext } from '../runner/handler.ts';
+import type { JobContext } from '../runner/handler.ts';
 
 const BATCH = 200;
 
@@ -21,7 +21,7 @@ const stateRow = z.object({
 });
 
 /** What there is to assess; null for an organization that is gone. */
-export function readState({ db }: TaskContext, organizationId: string) {
+export function readState({ db }: JobContext, organizationId: string) {
   return db.maybeOne(
     scoped(
       organizationId,
@@ -49,7 +49,7 @@ const documentRow = z.object({
 
 /** The documents of these revisions, read and verified. */
 export async function readDocuments(
-  { db, storage, signal }: TaskContext,
+  { db, storage, signal }: JobContext,
   organizationId: string,
   context: Readonly<Record<string, number>>,
 ): Promise<AssessedDocument[]> {
@@ -85,11 +85,7 @@ const sourceRow = z.object({
 });
 
 /** Ingested bytes that are not what they were ground nothing any more. */
-async function problemOf(
-  { db, storage, signal }: TaskContext,
-  organizationId: string,
-  row: z.output<typeof sourceRow>,
-) {
+async function problemOf({ db, storage, signal }: JobContext, organizationId: string, row: z.output<typeof sourceRow>) {
   try {
     await checkVerified(storage, { key: row.storage_key, size: row.size_bytes, sha256: row.sha256 }, { signal });
     return null;
@@ -109,7 +105,7 @@ async function problemOf(
 }
 
 /** All sources by id; the bytes of those that ground evidence are read again, and failed ones marked. */
-export async function readSources(context: TaskContext, organizationId: string): Promise<Map<string, AssessedSource>> {
+export async function readSources(context: JobContext, organizationId: string): Promise<Map<string, AssessedSource>> {
   const sources = new Map<string, AssessedSource>();
   let after: z.output<typeof sourceRow> | undefined;
   for (;;) {
@@ -148,7 +144,7 @@ export async function readSources(context: TaskContext, organizationId: string):
 const reportRow = z.object({ storage_key: z.string(), size_bytes: z.int(), sha256: z.string() });
 
 /** Where the latest report lies, or null. */
-export function readLatestReport({ db }: TaskContext, organizationId: string) {
+export function readLatestReport({ db }: JobContext, organizationId: string) {
   return db.maybeOne(
     scoped(
       organizationId,

@@ -1,6 +1,6 @@
 import { sql } from 'slonik';
 import { z } from 'zod';
-import type { Task } from '../runner/handler.ts';
+import type { JobHandler } from '../runner/handler.ts';
 
 const BATCH = 200;
 /** Reports are daily; promotions ask for one at once. */
@@ -9,7 +9,10 @@ const EVERY_HOURS = 24;
 const dueRow = z.object({ id: z.string() });
 
 /** Lets each organization be assessed, and its context be cleaned, whose last full audit is a day old. */
-export const contextHealthSchedule: Task<'context_health__schedule'> = async (_payload, { db, addJob, signal }) => {
+export const contextHealthSchedule: JobHandler<'context__schedule_health'> = async (
+  _payload,
+  { db, addJob, signal },
+) => {
   let after: string | null = null;
   for (;;) {
     const rows: readonly z.output<typeof dueRow>[] = await db.any(
@@ -18,11 +21,11 @@ export const contextHealthSchedule: Task<'context_health__schedule'> = async (_p
     for (const { id: organizationId } of rows) {
       if (signal.aborted) return 'unfinished';
       await addJob(
-        'context_health__assess',
+        'context__assess_health',
         { organizationId, assessment: 'full_audit' },
-        { key: `context_health__assess:${organizationId}` },
+        { key: `context__assess_health:${organizationId}` },
       );
-      await addJob('context_files__clean', { organizationId }, { key: `context_files__clean:${organizationId}` });
+      await addJob('context__clean_files', { organizationId }, { key: `context__clean_files:${organizationId}` });
     }
     const last = rows.at(-1);
     if (rows.length < BATCH || !last) return 'done';

@@ -3,14 +3,14 @@ import { z } from 'zod';
 import type { Queries } from '../../engine/db/call.ts';
 import { createThrottle, logThrottled } from '../../engine/log.ts';
 import { DISPATCH } from '../crontab.ts';
-import type { JobServices, Task } from '../runner/handler.ts';
-import { type Due, moverOf, readDue } from './due.ts';
+import type { JobHandler, JobServices } from '../runner/handler.ts';
+import { type Due, processorOf, readDue } from './due.ts';
 
 const INTERVAL_MS = 250;
-/** Of each sort, a round. */
+/** Of each kind, a round. */
 const BATCH = 200;
 /** Organizations that are served at the same time; one connection is left for reading. */
-export const DISPATCH_LANES = 3;
+export const DISPATCH_SLOTS = 3;
 
 const supersededRow = z.object({ superseded: z.boolean() });
 
@@ -28,44 +28,44 @@ async function isSuperseded(db: Queries, jobId: string): Promise<boolean> {
 }
 
 /** Serves organizations side by side, each by one lane at a time: a slow one holds up nobody else. */
-function createLanes(services: JobServices, signal: AbortSignal) {
-  const mover = moverOf(services);
+function createSlots(services: JobServices, signal: AbortSignal) {
+  const processor = processorOf(services);
   const throttle = createThrottle();
-  const lanes = new Map<string, Promise<void>>();
-  let moved = 0;
+  const slots = new Map<string, Promise<void>>();
+  let processed = 0;
   let full = false;
   let wake = Promise.withResolvers<void>();
 
   async function serve(organizationId: string, dues: readonly Due[]): Promise<void> {
     try {
-      moved += await mover.move(dues, signal);
+      processed += await processor.process(dues, signal);
     } catch (error) {
       logThrottled(services.log, throttle, 'dispatch cannot move what is due', error);
     } finally {
-      lanes.delete(organizationId);
-      if (full && moved > 0) wake.resolve();
+      slots.delete(organizationId);
+      if (full && processed > 0) wake.resolve();
     }
   }
 
   return {
     /** Reads what is due and sets lanes to work on it. */
     async round(): Promise<void> {
-      moved = 0;
+      processed = 0;
       full = false;
       wake = Promise.withResolvers();
-      const limit = BATCH + mover.failing();
+      const limit = BATCH + processor.failing();
       const due = await readDue(services.dispatchDb, limit, services.config.chatStartSeconds);
       for (const [organizationId, dues] of due) {
         full ||= dues.some((one) => one.ids.length >= limit);
-        if (lanes.has(organizationId)) continue;
-        if (lanes.size >= DISPATCH_LANES) full = true;
-        else lanes.set(organizationId, serve(organizationId, dues));
+        if (slots.has(organizationId)) continue;
+        if (slots.size >= DISPATCH_SLOTS) full = true;
+        else slots.set(organizationId, serve(organizationId, dues));
       }
     },
     /** Fulfilled when the next round shall not wait: more was due than could be taken, and some of it is done. */
     more: () => wake.promise,
     async idle(): Promise<void> {
-      await Promise.all(lanes.values());
+      await Promise.all(slots.values());
     },
   };
 }
@@ -87,22 +87,22 @@ async function pause(more: Promise<void>, signal: AbortSignal): Promise<void> {
  * newer run takes over. The crontab starts one a minute, each process one at its start; two at once are harmless, for
  * the functions judge anew under their locks. While Postgres is away it goes on trying.
  */
-export const dispatch: Task<'dispatch'> = async (_payload, context) => {
+export const dispatch: JobHandler<'dispatch'> = async (_payload, context) => {
   const { dispatchDb, log, jobId, signal } = context;
   const throttle = createThrottle();
-  const lanes = createLanes(context, signal);
+  const slots = createSlots(context, signal);
   try {
     while (!signal.aborted) {
       try {
         if (await isSuperseded(dispatchDb, jobId)) return 'done';
-        await lanes.round();
+        await slots.round();
       } catch (error) {
         logThrottled(log, throttle, 'dispatch cannot read what is due', error);
       }
-      await pause(lanes.more(), signal);
+      await pause(slots.more(), signal);
     }
     return 'unfinished';
   } finally {
-    await lanes.idle();
+    await slots.idle();
   }
 };

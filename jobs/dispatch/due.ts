@@ -14,18 +14,18 @@ const PULL_CHANNEL = 'runner_pull';
 const CHAT_CHANNEL = 'runner_chat';
 const WAKE_BATCH = 50;
 
-// The sort is text: during a release the database may know more sorts than this process.
-const dueSchema = z.object({ sort: z.string(), organization_id: z.uuid(), ids: z.array(z.uuid()).min(1) });
+// The kind is text: during a release the database may know more kinds than this process.
+const dueSchema = z.object({ kind: z.string(), organization_id: z.uuid(), ids: z.array(z.uuid()).min(1) });
 export type Due = z.output<typeof dueSchema>;
 
 /** What goes into one transaction. */
 type Unit = Readonly<{ organizationId: string; ids: readonly string[] }>;
 
-type Sort = Readonly<{
+type DueKind = Readonly<{
   /** The most ids that go together. */
   batch: number;
   /** @returns true when a waiting pull may find something now; `later`: it stays due, and is tried again by and by */
-  move(services: Pick<JobServices, 'dispatchDb' | 'config' | 'notifier'>, unit: Unit): Promise<boolean | 'later'>;
+  process(services: Pick<JobServices, 'dispatchDb' | 'config' | 'notifier'>, unit: Unit): Promise<boolean | 'later'>;
 }>;
 
 /** What became of one request; of a chat's, which chat has a message in another state now. */
@@ -55,7 +55,7 @@ async function dueSchedule(db: Queries, { organizationId, ids }: Unit) {
 }
 
 /** After the commit. @returns true when something was moved */
-function tell(
+function notifyOutcome(
   { notifier }: Pick<JobServices, 'notifier'>,
   unit: Unit,
   answer: z.output<typeof outcomeSchema>,
@@ -64,10 +64,10 @@ function tell(
   return answer.outcome !== 'kept';
 }
 
-const sorts: Readonly<Record<string, Sort>> = {
+const dueKinds: Readonly<Record<string, DueKind>> = {
   expire: {
     batch: 1,
-    async move(services, unit) {
+    async process(services, unit) {
       const { config } = services;
       const args = {
         p_organization_id: unit.organizationId,
@@ -77,24 +77,24 @@ const sorts: Readonly<Record<string, Sort>> = {
         p_backoff_max_seconds: config.retryBackoffMaxSeconds,
       };
       // Expired and cancelled ones free a slot, republished ones can be taken.
-      return tell(services, unit, await call(services.dispatchDb, 'run_request_expire', args, outcomeSchema));
+      return notifyOutcome(services, unit, await call(services.dispatchDb, 'run_request_expire', args, outcomeSchema));
     },
   },
   chat_overdue: {
     batch: 1,
-    async move(services, unit) {
+    async process(services, unit) {
       const args = {
         p_organization_id: unit.organizationId,
         p_run_request_id: unit.ids[0],
         p_start_seconds: services.config.chatStartSeconds,
       };
       // A claim that died with it frees a slot.
-      return tell(services, unit, await call(services.dispatchDb, 'chat_turn_overdue', args, outcomeSchema));
+      return notifyOutcome(services, unit, await call(services.dispatchDb, 'chat_turn_overdue', args, outcomeSchema));
     },
   },
   publish: {
     batch: Number.POSITIVE_INFINITY,
-    async move({ dispatchDb }, { organizationId, ids }) {
+    async process({ dispatchDb }, { organizationId, ids }) {
       const args = { p_organization_id: organizationId, p_run_request_ids: uuidArray(ids) };
       const { published } = await call(dispatchDb, 'run_requests_publish', args, z.object({ published: z.int() }));
       return published > 0;
@@ -103,7 +103,7 @@ const sorts: Readonly<Record<string, Sort>> = {
   wake: {
     // Each locks its hierarchy: many at once would hold up others.
     batch: WAKE_BATCH,
-    async move({ dispatchDb }, { organizationId, ids }) {
+    async process({ dispatchDb }, { organizationId, ids }) {
       const args = { p_organization_id: organizationId, p_task_ids: uuidArray(ids) };
       await call(dispatchDb, 'tasks_wake', args, anyAnswer);
       return true;
@@ -111,7 +111,7 @@ const sorts: Readonly<Record<string, Sort>> = {
   },
   fire: {
     batch: 1,
-    async move({ dispatchDb }, unit) {
+    async process({ dispatchDb }, unit) {
       const due = await dueSchedule(dispatchDb, unit);
       if (!due) return false;
       // After the present rather than after the fire: however many were missed, they are one task.
@@ -129,16 +129,16 @@ const sorts: Readonly<Record<string, Sort>> = {
   },
 };
 
-/** What is due over all organizations, at most `limit` of a sort, by organization. */
+/** What is due over all organizations, at most `limit` of a kind, by organization. */
 export async function readDue(db: Queries, limit: number, chatStartSeconds: number): Promise<Map<string, Due[]>> {
   const rows = await db.any(
-    sql.type(dueSchema)`select sort, organization_id, ids from app.dispatch_due(${limit}, ${chatStartSeconds})`,
+    sql.type(dueSchema)`select kind, organization_id, ids from app.dispatch_due(${limit}, ${chatStartSeconds})`,
   );
   return Map.groupBy(rows, (row) => row.organization_id);
 }
 
 function units(due: Due, ids: readonly string[]): Unit[] {
-  const size = Math.min(sorts[due.sort]?.batch ?? ids.length, ids.length) || 1;
+  const size = Math.min(dueKinds[due.kind]?.batch ?? ids.length, ids.length) || 1;
   const count = Math.ceil(ids.length / size);
   return Array.from({ length: count }, (_, index) => ({
     organizationId: due.organization_id,
@@ -151,24 +151,24 @@ function isTooSlow(error: unknown): boolean {
   return findPostgresError(error)?.code === '57014';
 }
 
-export type Mover = Readonly<{
+export type Processor = Readonly<{
   /** Moves what is due of one organization. @returns how many items were moved */
-  move(due: readonly Due[], signal: AbortSignal): Promise<number>;
+  process(due: readonly Due[], signal: AbortSignal): Promise<number>;
   /** How many items fail or wait for now: they come first in what is due, and so are added to the limit. */
   failing(): number;
 }>;
 
 /**
- * Moves due items with the function of their sort, a transaction a unit. No item stops another: one that fails is put
+ * Moves due items with the function of their kind, a transaction a unit. No item stops another: one that fails is put
  * aside, one whose rows are locked is left to the next round.
  */
-function createMover(services: JobServices): Mover {
+function createProcessor(services: JobServices): Processor {
   const quarantine = createQuarantine();
   const throttle = createThrottle();
 
-  async function moveUnit(name: string, sort: Sort, unit: Unit): Promise<number> {
+  async function processUnit(name: string, kind: DueKind, unit: Unit): Promise<number> {
     try {
-      const wakes = await sort.move(services, unit);
+      const wakes = await kind.process(services, unit);
       if (wakes === 'later') {
         for (const id of unit.ids) quarantine.add(id);
         return 0;
@@ -188,34 +188,34 @@ function createMover(services: JobServices): Mover {
       if (unit.ids.length === 1) return 0;
     }
     // One of several is the cause: it alone shall stay behind.
-    let moved = 0;
-    for (const id of unit.ids) moved += await moveUnit(name, sort, { ...unit, ids: [id] });
-    return moved;
+    let processed = 0;
+    for (const id of unit.ids) processed += await processUnit(name, kind, { ...unit, ids: [id] });
+    return processed;
   }
 
   return {
     failing: quarantine.size,
-    async move(dues, signal) {
-      let moved = 0;
+    async process(dues, signal) {
+      let processed = 0;
       for (const due of dues) {
-        const sort = sorts[due.sort];
-        if (!sort) continue;
+        const kind = dueKinds[due.kind];
+        if (!kind) continue;
         const ids = due.ids.filter((id) => !quarantine.has(id));
         for (const unit of units(due, ids)) {
-          if (signal.aborted) return moved;
-          moved += await moveUnit(due.sort, sort, unit);
+          if (signal.aborted) return processed;
+          processed += await processUnit(due.kind, kind, unit);
         }
       }
-      return moved;
+      return processed;
     },
   };
 }
 
-const movers = new WeakMap<JobServices['dispatchDb'], Mover>();
+const processors = new WeakMap<JobServices['dispatchDb'], Processor>();
 
 /** The one of the process: what fails stays aside, and is not told anew, when the task's next run takes over. */
-export function moverOf(services: JobServices): Mover {
-  const mover = movers.get(services.dispatchDb) ?? createMover(services);
-  movers.set(services.dispatchDb, mover);
-  return mover;
+export function processorOf(services: JobServices): Processor {
+  const processor = processors.get(services.dispatchDb) ?? createProcessor(services);
+  processors.set(services.dispatchDb, processor);
+  return processor;
 }

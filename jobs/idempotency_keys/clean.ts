@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { call } from '../../engine/db/call.ts';
-import type { Task } from '../runner/handler.ts';
+import type { JobHandler } from '../runner/handler.ts';
 
 const BATCH = 1_000;
 const answer = z.object({ removed: z.int() });
 
 /** Removes keys that have had their day, a transaction a batch. */
-export const idempotencyKeysClean: Task<'idempotency_keys__clean'> = async (_payload, { db, signal }) => {
+export const idempotencyKeysClean: JobHandler<'idempotency_keys__clean'> = async (_payload, { db, signal }) => {
   for (;;) {
     // The next hour's run goes on where this one leaves off.
     if (signal.aborted) return 'done';

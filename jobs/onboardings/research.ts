@@ -15,7 +15,7 @@ import {
 } from '../../engine/research/index.ts';
 import { domainBlocker, READ_LIMITS, readWebsite } from '../../engine/website/index.ts';
 import type { Payload } from '../catalog.ts';
-import type { Task, TaskContext } from '../runner/handler.ts';
+import type { JobContext, JobHandler } from '../runner/handler.ts';
 
 /** Tries of one job, crashes included, before the attempt fails and a person is told: about half a minute. */
 const TRIES = 4;
@@ -49,7 +49,7 @@ class AttemptOver extends Error {
   override name = 'AttemptOver';
 }
 
-type Research = TaskContext &
+type Research = JobContext &
   Payload<'onboardings__research'> &
   Readonly<{ web: WebClient; begun: Begun; over: AbortSignal; pageIds: string[] }>;
 
@@ -134,11 +134,7 @@ async function findingsOf(research: Research): Promise<Findings> {
   return { claims: [...site.claims, ...model.claims], warnings: [...site.warnings, ...model.warnings] };
 }
 
-async function finish(
-  context: TaskContext,
-  payload: Payload<'onboardings__research'>,
-  outcome: unknown,
-): Promise<void> {
+async function finish(context: JobContext, payload: Payload<'onboardings__research'>, outcome: unknown): Promise<void> {
   const args = {
     p_organization_id: payload.organizationId,
     p_generation: payload.generation,
@@ -153,7 +149,7 @@ async function finish(
  * anywhere: the next run finds the pages that are kept, and only the last write changes the state. A website or model
  * that does not do its part is a warning; what goes wrong on our side is tried again, then the attempt has failed.
  */
-export const onboardingsResearch: Task<'onboardings__research'> = async (payload, context) => {
+export const onboardingsResearch: JobHandler<'onboardings__research'> = async (payload, context) => {
   const { organizationId, generation } = payload;
   const { db, config, signal, log } = context;
   const args = { p_organization_id: organizationId, p_generation: generation };

@@ -3,7 +3,7 @@ import { call } from '../../engine/db/call.ts';
 import type { Database } from '../../engine/db/database.ts';
 import { findPostgresError, raisedProblem } from '../../engine/db/errors.ts';
 import { organizationPrefix } from '../../engine/storage/index.ts';
-import type { Task } from '../runner/handler.ts';
+import type { JobHandler } from '../runner/handler.ts';
 
 const ROWS = 500;
 const OBJECTS = 200;
@@ -31,7 +31,7 @@ async function purge(db: Database, organizationId: string, forget: boolean): Pro
  * takes what uploads have left since (an API process that dies between storing and refusing the record), and with it
  * the organization's own row. Until then the id cannot be taken again, so no pass meets the files of a new owner.
  */
-export const organizationsDelete: Task<'organizations__delete'> = async (payload, context) => {
+export const organizationsDelete: JobHandler<'organizations__delete'> = async (payload, context) => {
   const { organizationId, late } = payload;
   const { db, storage, signal } = context;
 

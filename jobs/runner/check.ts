@@ -1,7 +1,7 @@
 import { sql } from 'slonik';
 import { z } from 'zod';
 import { catalog } from '../catalog.ts';
-import type { Task } from './handler.ts';
+import type { JobHandler } from './handler.ts';
 
 const row = z.object({ task: z.string(), stray: z.boolean(), jobs: z.int() });
 
@@ -10,7 +10,7 @@ const row = z.object({ task: z.string(), stray: z.boolean(), jobs: z.int() });
  * was replaced while it ran, and then failed, is no such job: it has lost its key, its successor does the work, and it ends here
  * (one whose process died: `recovery.ts`).
  */
-export const jobsCheck: Task<'jobs__check'> = async (_payload, { db, log }) => {
+export const jobsCheck: JobHandler<'runner__check'> = async (_payload, { db, log }) => {
   await db.query(sql.unsafe`
     select graphile_worker.complete_jobs(array_agg(id)) from graphile_worker.jobs
     where key is null and locked_at is null and attempts >= max_attempts having count(*) > 0`);

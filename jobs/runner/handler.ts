@@ -3,7 +3,7 @@ import type { Config } from '../../engine/config.ts';
 import type { Database } from '../../engine/db/database.ts';
 import type { Notifier } from '../../engine/db/notify.ts';
 import type { Storage } from '../../engine/storage/index.ts';
-import type { Payload, TaskName } from '../catalog.ts';
+import type { JobName, Payload } from '../catalog.ts';
 
 /** All that tasks need from outside: made once a process. */
 export type JobServices = Readonly<{
@@ -18,13 +18,13 @@ export type JobServices = Readonly<{
 }>;
 
 /** Each job has a key: by its loss one is known that was replaced while it ran. */
-export type AddJob = <N extends TaskName>(
+export type AddJob = <N extends JobName>(
   name: N,
   payload: Payload<N>,
   options: Readonly<{ key: string; priority?: number | undefined; runAt?: Date | undefined }>,
 ) => Promise<unknown>;
 
-export type TaskContext = JobServices &
+export type JobContext = JobServices &
   Readonly<{
     jobId: string;
     /** The first time 1; a process that died in the middle has used one up. */
@@ -41,4 +41,4 @@ export type Outcome = 'done' | 'unfinished';
  * A task may run twice, also at the same time, and may end anywhere: what it does is safe to do again.
  * One that throws runs again after a backoff, up to 25 times.
  */
-export type Task<N extends TaskName> = (payload: Payload<N>, context: TaskContext) => Promise<Outcome>;
+export type JobHandler<N extends JobName> = (payload: Payload<N>, context: JobContext) => Promise<Outcome>;

@@ -14,7 +14,7 @@ const SETTLE_MS = 6_000;
 /** Any number that no other advisory lock of this database uses. */
 const LOCK_SEED = 42;
 
-export type Lifeline = Readonly<{ close(): Promise<void> }>;
+export type LivenessLock = Readonly<{ close(): Promise<void> }>;
 
 type Watch = Readonly<{
   /** Judges the owners of locked jobs once. */
@@ -77,7 +77,7 @@ function createWatch(client: pg.Client, poolId: string, settledAt: number, log: 
  * as it can; should that take too long, its jobs run twice, as jobs may.
  * @param options.url a direct connection: through a transaction pooler the lock would belong to nobody
  */
-export function openLifeline(options: { url: string; poolId: string; log: Logger }): Lifeline {
+export function openLivenessLock(options: { url: string; poolId: string; log: Logger }): LivenessLock {
   const { poolId, log } = options;
   const throttle = createThrottle();
   let timer: NodeJS.Timeout | undefined;

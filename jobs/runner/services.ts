@@ -7,7 +7,7 @@ import { openPlainPool } from '../../engine/db/plain_pool.ts';
 import { openPool, roleUrl } from '../../engine/db/pool.ts';
 import { createThrottle, logThrottled } from '../../engine/log.ts';
 import { openStorage } from '../../engine/storage/index.ts';
-import { DISPATCH_LANES } from '../dispatch/dispatch.ts';
+import { DISPATCH_SLOTS } from '../dispatch/dispatch.ts';
 import type { JobServices } from './handler.ts';
 
 const WAITING_PER_CONNECTION = 64;
@@ -49,7 +49,7 @@ export function openServices(config: Config, log: Logger): OpenServices {
   }
 
   // Beside those of dispatch: a half for the queue (one of them listens), a quarter for the work of the jobs.
-  const dispatchDb = database(DISPATCH_LANES + 1, DISPATCH);
+  const dispatchDb = database(DISPATCH_SLOTS + 1, DISPATCH);
   const db = database(Math.max(1, Math.floor(databasePoolSize / 4)), {});
   const throttle = createThrottle();
   const queuePool = openPlainPool({

@@ -8,7 +8,7 @@ import {
   type WorkerEvents,
 } from 'graphile-worker';
 import type pg from 'pg';
-import { catalog, isTaskName, parsePayload, type TaskName } from '../catalog.ts';
+import { catalog, isJobName, type JobName, parsePayload } from '../catalog.ts';
 import { chatsClean } from '../chats/clean.ts';
 import { contextHealthAssess } from '../context/assess_health.ts';
 import { contextFilesClean } from '../context/clean_files.ts';
@@ -22,24 +22,24 @@ import { organizationsDelete } from '../organizations/delete.ts';
 import { storageClean } from '../storage/clean.ts';
 import { jobsCheck } from './check.ts';
 import { firstLook } from './first_poll.ts';
-import type { AddJob, Task } from './handler.ts';
+import type { AddJob, JobHandler } from './handler.ts';
 import { logJobs, queueLogger } from './log.ts';
-import { type Lifeline, openLifeline } from './recovery.ts';
+import { type LivenessLock, openLivenessLock } from './recovery.ts';
 import { watchRevision } from './revision.ts';
 import type { OpenServices } from './services.ts';
 
-const tasks: Readonly<{ [N in TaskName]: Task<N> }> = {
+const tasks: Readonly<{ [N in JobName]: JobHandler<N> }> = {
   dispatch,
   organizations__delete: organizationsDelete,
   chats__clean: chatsClean,
   idempotency_keys__clean: idempotencyKeysClean,
   storage__clean: storageClean,
-  jobs__check: jobsCheck,
+  runner__check: jobsCheck,
   onboardings__research: onboardingsResearch,
-  context_sources__ingest: contextSourcesIngest,
-  context_health__assess: contextHealthAssess,
-  context_health__schedule: contextHealthSchedule,
-  context_files__clean: contextFilesClean,
+  context__ingest_sources: contextSourcesIngest,
+  context__assess_health: contextHealthAssess,
+  context__schedule_health: contextHealthSchedule,
+  context__clean_files: contextFilesClean,
 };
 
 /** Adds a job; one with the same key that waits is replaced, one that runs is left to end. */
@@ -58,7 +58,7 @@ export function jobAdder(pool: pg.Pool): AddJob {
  * Adds a job that left off again, for another process or the next start. Not where it was replaced while it ran (then it has lost
  * its key): the old payload would take the place of the new one.
  */
-async function addAgain(pool: pg.Pool, job: Pick<Job, 'id' | 'priority'>, name: TaskName, payload: unknown) {
+async function addAgain(pool: pg.Pool, job: Pick<Job, 'id' | 'priority'>, name: JobName, payload: unknown) {
   await pool.query(
     `with own as materialized (
        select key from graphile_worker._private_jobs where id = $1 and key is not null for update)
@@ -70,10 +70,10 @@ async function addAgain(pool: pg.Pool, job: Pick<Job, 'id' | 'priority'>, name: 
 /** The tasks as the queue calls them: payload checked, context added, what is unfinished added again. */
 function taskList(services: OpenServices, signal: AbortSignal): QueueTaskList {
   const addJob = jobAdder(services.queuePool);
-  function register<N extends TaskName>(name: N): QueueTaskList[string] {
+  function register<N extends JobName>(name: N): QueueTaskList[string] {
     return async (given, { job }) => {
       const payload = parsePayload(name, given);
-      const task: Task<N> = tasks[name];
+      const task: JobHandler<N> = tasks[name];
       const outcome = await task(payload, {
         ...services,
         jobId: String(job.id),
@@ -86,7 +86,7 @@ function taskList(services: OpenServices, signal: AbortSignal): QueueTaskList {
   }
   return Object.fromEntries(
     Object.keys(catalog)
-      .filter(isTaskName)
+      .filter(isJobName)
       .map((name) => [name, register(name)]),
   );
 }
@@ -106,10 +106,10 @@ export async function startWorkers(services: OpenServices): Promise<Workers> {
   const { queuePool, directUrl, log } = services;
   const leaveOff = new AbortController();
   const events: WorkerEvents = new EventEmitter();
-  let lifeline: Lifeline | undefined;
+  let livenessLock: LivenessLock | undefined;
   logJobs(events, log);
   events.on('pool:create', ({ workerPool }) => {
-    lifeline = openLifeline({ url: directUrl, poolId: workerPool.id, log });
+    livenessLock = openLivenessLock({ url: directUrl, poolId: workerPool.id, log });
     // The name under which its jobs are locked.
     log.info({ pool: workerPool.id }, 'jobs are taken');
   });
@@ -149,13 +149,13 @@ export async function startWorkers(services: OpenServices): Promise<Workers> {
     await Promise.race([looked, ended]);
   } catch (error) {
     await stopRunner().then(() => ended);
-    await lifeline?.close();
+    await livenessLock?.close();
     throw error;
   }
 
   let stopping: Promise<void> | undefined;
   return {
-    ended: ended.then(() => lifeline?.close()),
+    ended: ended.then(() => livenessLock?.close()),
     stop() {
       leaveOff.abort();
       stopping ??= stopRunner().then(() => ended);

@@ -70,7 +70,7 @@ async function lifecycle(client: pg.Client, worker: number): Promise<number> {
     p_result: JSON.stringify(RESULT),
     p_report: JSON.stringify(REPORT),
     p_checks: null,
-    p_judged: null,
+    p_evaluation_digest: null,
   });
   return 1;
 }
@@ -108,7 +108,7 @@ select app.run_logs_append(p_organization_id => (:org)::uuid, p_run_id => (:run)
   p_entries => '${JSON.stringify(logEntries)}');
 select app.run_complete(p_organization_id => (:org)::uuid, p_run_id => (:run)::uuid, p_lease_token => (:token)::text,
   p_body_hash => (:run)::text, p_result => '${JSON.stringify(RESULT)}', p_report => '${JSON.stringify(REPORT)}',
-  p_checks => null, p_judged => null);
+  p_checks => null, p_evaluation_digest => null);
 \\endif
 `;
 /** A new connection compiles and plans each function once, which takes the processors a while: that is not measured. */

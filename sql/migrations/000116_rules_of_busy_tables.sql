@@ -16,7 +16,7 @@ end
 $$;
 
 -- As for app.uuid_v7: setting the search path would take as long as the rest. They are called where it is set.
-create function app.tasks_hold(r app.tasks) returns boolean
+create function app.tasks_check(r app.tasks) returns boolean
   language plpgsql immutable
 as $$
 declare
@@ -56,7 +56,7 @@ begin
 end
 $$;
 
-create function app.run_requests_hold(r app.run_requests) returns boolean
+create function app.run_requests_check(r app.run_requests) returns boolean
   language plpgsql immutable
 as $$
 declare
@@ -88,7 +88,7 @@ begin
 end
 $$;
 
-create function app.runs_hold(r app.runs) returns boolean
+create function app.runs_check(r app.runs) returns boolean
   language plpgsql immutable
 as $$
 declare
@@ -114,7 +114,7 @@ begin
 end
 $$;
 
-create function app.run_logs_hold(r app.run_logs) returns boolean
+create function app.run_logs_check(r app.run_logs) returns boolean
   language plpgsql immutable
 as $$
 declare
@@ -134,7 +134,7 @@ begin
 end
 $$;
 
-create function app.messages_hold(r app.messages) returns boolean
+create function app.messages_check(r app.messages) returns boolean
   language plpgsql immutable
 as $$
 declare
@@ -162,8 +162,8 @@ do $$
 declare
   v_name text;
 begin
-  foreach v_name in array array['rule_refuse(text, text)', 'tasks_hold(app.tasks)', 'run_requests_hold(app.run_requests)',
-      'runs_hold(app.runs)', 'run_logs_hold(app.run_logs)', 'messages_hold(app.messages)'] loop
+  foreach v_name in array array['rule_refuse(text, text)', 'tasks_check(app.tasks)', 'run_requests_check(app.run_requests)',
+      'runs_check(app.runs)', 'run_logs_check(app.run_logs)', 'messages_check(app.messages)'] loop
     execute format('revoke all on function app.%s from public', v_name);
     execute format('grant execute on function app.%s to runner_scoped, runner_global', v_name);
   end loop;
@@ -195,7 +195,7 @@ alter table app.tasks
   drop constraint tasks_title_check,
   drop constraint tasks_verification_when_verify_check,
   drop constraint tasks_waiting_when_until_check,
-  add constraint tasks_hold_check check (app.tasks_hold(tasks));
+  add constraint tasks_row_check check (app.tasks_check(tasks));
 
 alter table app.run_requests
   drop constraint run_requests_cancel_requested_when_started_check,
@@ -210,7 +210,7 @@ alter table app.run_requests
   drop constraint run_requests_run_when_started_check,
   drop constraint run_requests_state_check,
   drop constraint run_requests_task_when_task_check,
-  add constraint run_requests_hold_check check (app.run_requests_hold(run_requests));
+  add constraint run_requests_row_check check (app.run_requests_check(run_requests));
 
 alter table app.runs
   drop constraint runs_chat_when_chat_check,
@@ -222,7 +222,7 @@ alter table app.runs
   drop constraint runs_mode_check,
   drop constraint runs_status_check,
   drop constraint runs_task_when_task_check,
-  add constraint runs_hold_check check (app.runs_hold(runs));
+  add constraint runs_row_check check (app.runs_check(runs));
 
 alter table app.run_logs
   drop constraint run_logs_category_check,
@@ -230,7 +230,7 @@ alter table app.run_logs
   drop constraint run_logs_label_check,
   drop constraint run_logs_sequence_check,
   drop constraint run_logs_status_check,
-  add constraint run_logs_hold_check check (app.run_logs_hold(run_logs));
+  add constraint run_logs_row_check check (app.run_logs_check(run_logs));
 
 -- Each revision of an answer that is being written is an update.
 alter table app.messages
@@ -243,7 +243,7 @@ alter table app.messages
   drop constraint messages_role_check,
   drop constraint messages_search_text_when_final_check,
   drop constraint messages_status_check,
-  add constraint messages_hold_check check (app.messages_hold(messages));
+  add constraint messages_row_check check (app.messages_check(messages));
 
 -- The same for the condition of a trigger: which changes of state change a counter of dispatch. What the pull does it counts
 -- itself.

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { request } from 'node:http';
 import t from 'tap';
-import { openS3Place } from '../engine/storage/s3_place.ts';
+import { openS3Storage } from '../engine/storage/s3_storage.ts';
 import { openJobs } from '../jobs/support.ts';
 import {
   expectSuccess,
@@ -16,7 +16,7 @@ import {
   workerOf,
 } from '../support/api_fixtures.ts';
 import { startTestApp } from '../support/app.ts';
-import { createPlace } from '../support/fixtures.ts';
+import { createTestOrganization } from '../support/fixtures.ts';
 import { startProxy } from '../support/proxy.ts';
 import { startS3 } from '../support/s3.ts';
 import { until } from '../support/wait.ts';
@@ -28,12 +28,12 @@ const proxy = await startProxy(t, s3.endpoint);
 const config = { storageUrl: s3.storageUrl('e2e/files', proxy.url), aws: s3.settings };
 const app = await startTestApp(t, { config });
 const sql = sqlOf(app);
-const place = await createPlace(sql, { maxConcurrentRuns: 50, limits: { maxConcurrentRuns: 50 } });
-const { unfinished } = openS3Place(s3.storageUrl('e2e/files'), s3.settings);
+const org = await createTestOrganization(sql, { maxConcurrentRuns: 50, limits: { maxConcurrentRuns: 50 } });
+const { unfinished } = openS3Storage(s3.storageUrl('e2e/files'), s3.settings);
 
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
 const artifact = (run: HeldRun, headers: Record<string, string> = {}) =>
-  app.owner.fetch(ownerPath(place, `/runs/${run.runId}/artifacts/0/content`), { headers });
+  app.owner.fetch(ownerPath(org, `/runs/${run.runId}/artifacts/0/content`), { headers });
 
 t.test('a task with an uploaded input is done by its output, and both lie in the bucket', async (t) => {
   const criterion = {
@@ -41,18 +41,18 @@ t.test('a task with an uploaded input is done by its output, and both lie in the
     path: 'out/result.json',
     checks: [{ kind: 'json_pointer', pointer: '/rows', operator: 'eq', value: 3 }],
   };
-  const gate = await runTask(app, place);
-  const task = await makeTask(app, place, {
+  const gate = await runTask(app, org);
+  const task = await makeTask(app, org, {
     priority: 1000,
     dependsOn: [gate.taskId],
     spec: { inputs: [{ kind: 'upload', path: 'data/input.bin' }], acceptanceCriteria: [criterion] },
   });
   const input = randomBytes(7 * MiB);
-  const stored = await app.owner.put(ownerPath(place, `/tasks/${task.id}/inputs/data/input.bin`), input);
+  const stored = await app.owner.put(ownerPath(org, `/tasks/${task.id}/inputs/data/input.bin`), input);
   t.match(stored, { status: 201, data: { sizeBytes: input.length, sha256: sha256(input) } });
   expectSuccess(await workerOf(app, gate).complete());
 
-  const run = await runNext(app, place);
+  const run = await runNext(app, org);
   const worker = workerOf(app, run);
   const given = await worker.input('data/input.bin');
   t.ok(Buffer.from(await given.arrayBuffer()).equals(input), 'the run gets what was uploaded');
@@ -66,13 +66,13 @@ t.test('a task with an uploaded input is done by its output, and both lie in the
   t.equal(await whole.text(), output);
   const part = await artifact(run, { range: 'bytes=0-9' });
   t.match([part.status, await part.text()], [206, output.slice(0, 10)]);
-  t.equal((await storedKeys(app, place)).length, 2, 'the output that was replaced has gone');
+  t.equal((await storedKeys(app, org)).length, 2, 'the output that was replaced has gone');
   t.same(await readdir(app.config.dataDir), [], 'and nothing lies on the disk');
 });
 
 t.test('an upload that breaks off leaves nothing', async (t) => {
-  const run = await runTask(app, place);
-  const before = await storedKeys(app, place);
+  const run = await runTask(app, org);
+  const before = await storedKeys(app, org);
   const { headers, outputPath } = workerOf(app, run);
   const { hostname, port } = new URL(app.url);
   const upload = request({
@@ -91,7 +91,7 @@ t.test('an upload that breaks off leaves nothing', async (t) => {
   await until('the upload has begun', async () => (await unfinished()) > 0);
   upload.destroy();
   await until('it is given up', async () => (await unfinished()) === 0);
-  t.same(await storedKeys(app, place), before);
+  t.same(await storedKeys(app, org), before);
   expectSuccess(await workerOf(app, run).complete());
 });
 
@@ -99,7 +99,7 @@ t.test('while the store is away, what needs it is 503 and all else goes on', asy
   await until('ready', async () => (await app.owner.get('/readyz')).status === 200);
   t.match(await app.owner.get('/readyz'), { data: { storage: 'reachable' } });
   const spec = { acceptanceCriteria: [{ kind: 'output_file', path: 'a.txt', checks: [] }] };
-  const run = await runTask(app, place, { spec });
+  const run = await runTask(app, org, { spec });
   const worker = workerOf(app, run);
   expectSuccess(await worker.put('a.txt', 'stored'), 201);
 
@@ -132,14 +132,14 @@ t.test('while the store is away, what needs it is 503 and all else goes on', asy
 });
 
 t.test('a deleted organization leaves no object', async (t) => {
-  t.ok((await storedKeys(app, place)).length > 0);
+  t.ok((await storedKeys(app, org)).length > 0);
   const credentials = s3.settings.credentials;
   await openJobs(t, app.database.url, {
     STORAGE_URL: config.storageUrl,
     AWS_ACCESS_KEY_ID: credentials?.accessKeyId,
     AWS_SECRET_ACCESS_KEY: credentials?.secretAccessKey,
   });
-  const deleted = await app.owner.delete(ownerPath(place));
+  const deleted = await app.owner.delete(ownerPath(org));
   t.ok(deleted.status < 300, `it answers ${deleted.status}`);
-  await until('the objects are gone', async () => (await storedKeys(app, place)).length === 0);
+  await until('the objects are gone', async () => (await storedKeys(app, org)).length === 0);
 });

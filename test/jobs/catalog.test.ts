@@ -1,7 +1,8 @@
+import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import t from 'tap';
-import { catalog, isTaskName, JobError, parsePayload, type TaskName } from '../../jobs/catalog.ts';
+import { catalog, isJobName, JobError, type JobName, parsePayload } from '../../jobs/catalog.ts';
 import { crontab } from '../../jobs/crontab.ts';
 
 const SQL = path.resolve(import.meta.dirname, '..', '..', 'sql');
@@ -20,7 +21,7 @@ t.test('a payload is checked, and what the crontab adds is left out', async (t) 
       message: /^wrong payload of organizations__delete: /,
     });
   }
-  t.throws(() => parsePayload('toString' as TaskName, {}), new JobError('there is no task "toString"'));
+  t.throws(() => parsePayload('toString' as JobName, {}), new JobError('there is no task "toString"'));
 });
 
 t.test('whatever adds jobs names a task of the catalog', async (t) => {
@@ -31,8 +32,13 @@ t.test('whatever adds jobs names a task of the catalog', async (t) => {
   );
   t.ok(named.includes('organizations__delete'));
   for (const name of [...named, ...crontab.map((item) => item.task)]) {
-    t.ok(isTaskName(name ?? ''), `${name} is in the catalog`);
+    t.ok(isJobName(name ?? ''), `${name} is in the catalog`);
   }
-  const inFolder = await readdir(path.resolve(SQL, '..', 'jobs', 'tasks'));
-  t.same(inFolder.map((name) => path.basename(name, '.ts')).sort(), Object.keys(catalog).sort(), 'one file each');
+});
+
+t.test('a job <noun>__<verb> lies in jobs/<noun>/<verb>.ts', async (t) => {
+  for (const name of Object.keys(catalog)) {
+    const [noun = '', verb = noun] = name.split('__');
+    t.ok(existsSync(path.resolve(SQL, '..', 'jobs', noun, `${verb}.ts`)), name);
+  }
 });

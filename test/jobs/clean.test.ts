@@ -61,7 +61,7 @@ t.test('jobs that nobody will run are told', async (t) => {
     `update graphile_worker._private_jobs j set attempts = j.max_attempts, last_error = 'it failed'
      from graphile_worker.jobs l where l.id = j.id and l.task_identifier = 'storage__clean'`,
   );
-  await run('jobs__check');
+  await run('runner__check');
   t.same(await queued(sql.owner, 'storage__clean'), [], 'its successor did the work');
   const told = jobs.logged.filter(({ msg }) => msg.startsWith('jobs w'));
   t.equal(told.length, 2);

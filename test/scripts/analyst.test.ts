@@ -6,15 +6,15 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import t from 'tap';
 import { analystName, ask, loginUrl, openReporting } from '../support/analysts.ts';
-import { createPlace } from '../support/fixtures.ts';
+import { createTestOrganization } from '../support/fixtures.ts';
 
 t.setTimeout(180_000);
 const root = path.resolve(import.meta.dirname, '../..');
 const sql = await openReporting(t);
 const folder = await mkdtemp(path.join(tmpdir(), 'analyst-test-'));
 t.teardown(() => rm(folder, { recursive: true, force: true }));
-const { organizationId } = await createPlace(sql);
-const other = await createPlace(sql);
+const { organizationId } = await createTestOrganization(sql);
+const other = await createTestOrganization(sql);
 
 async function run(argv: readonly string[], env: NodeJS.ProcessEnv = { DATABASE_URL: sql.url }) {
   const child = spawn(process.execPath, ['scripts/analyst.ts', ...argv], {

@@ -48,7 +48,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     found: /causes as blockers/,
   },
   'neither fence nor time of a lease is compared': {
-    in: 'lease_holds',
+    in: 'lease_is_current',
     replace: /return coalesce\([\s\S]*?, false\);/,
     by: `return r.state in ('leased', 'started');`,
     often: ['pull', 'start', 'lapse'],

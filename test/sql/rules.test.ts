@@ -1,14 +1,14 @@
 import t from 'tap';
-import { createChatPlace, startedTurn } from '../support/chat_fixtures.ts';
-import { appendLogs, createPlace, logEntry, runNew } from '../support/fixtures.ts';
+import { createChatOrganization, startedTurn } from '../support/chat_fixtures.ts';
+import { appendLogs, createTestOrganization, logEntry, runNew } from '../support/fixtures.ts';
 import { openSql } from '../support/transitions.ts';
 
-// The rules of the busiest tables are functions (`app.<table>_hold`), each called by the one check of its table.
+// The rules of the busiest tables are functions (`app.<table>_check`), each called by the one check of its table.
 const sql = await openSql(t);
-const place = await createPlace(sql);
-const run = await runNew(sql, place);
+const org = await createTestOrganization(sql);
+const run = await runNew(sql, org);
 await appendLogs(sql.api, run, [logEntry(1)]);
-const turn = await startedTurn(sql, await createChatPlace(sql));
+const turn = await startedTurn(sql, await createChatOrganization(sql));
 
 const rowOf: Readonly<Record<string, string>> = {
   tasks: `id = '${run.taskId}'`,
@@ -137,7 +137,7 @@ t.test('every rule of those functions is broken above', async (test) => {
   for (const [table, rules] of Object.entries(broken)) {
     const { rows } = await sql.owner.query<{ rules: string }>(
       `select prosrc as rules from pg_proc where oid = to_regprocedure($1)`,
-      [`app.${table}_hold(app.${table})`],
+      [`app.${table}_check(app.${table})`],
     );
     const named = [...(rows[0]?.rules.matchAll(/then '(\w+)'/g) ?? [])].map((match) => match[1]);
     test.same(

@@ -5,7 +5,7 @@ import { buffer } from 'node:stream/consumers';
 import type { Task } from '../../api/tasks/schema.ts';
 import { organizationPrefix } from '../../engine/storage/index.ts';
 import type { TestApp } from './app.ts';
-import type { Place } from './fixtures.ts';
+import type { TestOrganization } from './fixtures.ts';
 import type { Client, Reply } from './http.ts';
 import type { Sql } from './transitions.ts';
 
@@ -18,13 +18,13 @@ export function sqlOf(app: TestApp): Sql {
 }
 
 /** A path of the owner's endpoints. */
-export function ownerPath(place: Pick<Place, 'organizationId'>, rest = ''): string {
-  return `/organizations/${place.organizationId}${rest}`;
+export function ownerPath(org: Pick<TestOrganization, 'organizationId'>, rest = ''): string {
+  return `/organizations/${org.organizationId}${rest}`;
 }
 
 /** A path of the agent's endpoints. */
-export function agentPath(place: Pick<Place, 'organizationId'>, rest = ''): string {
-  return `/internal/agent/organizations/${place.organizationId}${rest}`;
+export function agentPath(org: Pick<TestOrganization, 'organizationId'>, rest = ''): string {
+  return `/internal/agent/organizations/${org.organizationId}${rest}`;
 }
 
 /** A mark that differs after any row was written: by the ids of the transactions that wrote the rows. */
@@ -41,8 +41,8 @@ export async function fingerprint(app: TestApp): Promise<string> {
 }
 
 /** The keys of all that is stored for the organization. */
-export async function storedKeys(app: TestApp, place: Pick<Place, 'organizationId'>): Promise<string[]> {
-  const { objects } = await app.services.storage.list(organizationPrefix(place.organizationId));
+export async function storedKeys(app: TestApp, org: Pick<TestOrganization, 'organizationId'>): Promise<string[]> {
+  const { objects } = await app.services.storage.list(organizationPrefix(org.organizationId));
   return objects.map((object) => object.key);
 }
 
@@ -59,17 +59,17 @@ export function refusalOf(reply: Reply<unknown>): string {
   return [reply.status, reply.code, issue].filter((part) => part !== undefined).join(' ');
 }
 
-export async function makeTask(app: TestApp, place: Place, fields: Fields = {}): Promise<Task> {
+export async function makeTask(app: TestApp, org: TestOrganization, fields: Fields = {}): Promise<Task> {
   const owner =
-    'ownerProfileKey' in fields || 'ownerAgentProfileId' in fields ? {} : { ownerProfileKey: place.profileKey };
+    'ownerProfileKey' in fields || 'ownerAgentProfileId' in fields ? {} : { ownerProfileKey: org.profileKey };
   return expectSuccess(
-    await app.owner.post<Task>(ownerPath(place, '/tasks'), { title: 'A task', ...owner, ...fields }),
+    await app.owner.post<Task>(ownerPath(org, '/tasks'), { title: 'A task', ...owner, ...fields }),
     201,
   );
 }
 
-export async function readTask(app: TestApp, place: Place, ref: string): Promise<Task> {
-  return expectSuccess(await app.owner.get<Task>(ownerPath(place, `/tasks/${ref}`)));
+export async function readTask(app: TestApp, org: TestOrganization, ref: string): Promise<Task> {
+  return expectSuccess(await app.owner.get<Task>(ownerPath(org, `/tasks/${ref}`)));
 }
 
 export type PulledItem = Readonly<{
@@ -92,9 +92,9 @@ export async function pullItems(app: TestApp, fields: Fields): Promise<readonly 
 }
 
 /** The next request of the organization, which has to have one. */
-export async function claim(app: TestApp, place: Pick<Place, 'organizationId'>): Promise<PulledItem> {
+export async function claim(app: TestApp, org: Pick<TestOrganization, 'organizationId'>): Promise<PulledItem> {
   // What was refused a moment ago may still be locked, and a pull skips that.
-  const [item] = await pullItems(app, { organizationIds: [place.organizationId], waitMs: 10_000 });
+  const [item] = await pullItems(app, { organizationIds: [org.organizationId], waitMs: 10_000 });
   if (!item) throw new Error('nothing to pull');
   return item;
 }
@@ -124,14 +124,14 @@ export async function startRun(app: TestApp, item: PulledItem, runId?: string): 
 }
 
 /** Claims and starts what comes next in the organization. */
-export async function runNext(app: TestApp, place: Pick<Place, 'organizationId'>): Promise<HeldRun> {
-  return startRun(app, await claim(app, place));
+export async function runNext(app: TestApp, org: Pick<TestOrganization, 'organizationId'>): Promise<HeldRun> {
+  return startRun(app, await claim(app, org));
 }
 
 /** A new task of the place's profile, claimed and started. */
-export async function runTask(app: TestApp, place: Place, fields: Fields = {}): Promise<HeldRun> {
-  const task = await makeTask(app, place, { priority: 1000, ...fields });
-  const run = await runNext(app, place);
+export async function runTask(app: TestApp, org: TestOrganization, fields: Fields = {}): Promise<HeldRun> {
+  const task = await makeTask(app, org, { priority: 1000, ...fields });
+  const run = await runNext(app, org);
   if (run.taskId !== task.id) throw new Error('another task came first');
   return run;
 }

@@ -1,7 +1,7 @@
 // Chats as tests work with them, made through the transitions with the rights of the API and the jobs.
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { createPlace, OWNER, type Place, sha256 } from './fixtures.ts';
+import { createTestOrganization, OWNER, sha256, type TestOrganization } from './fixtures.ts';
 import { type Answer, type Connection, type Sql, transition } from './transitions.ts';
 
 const chatSchema = z.looseObject({
@@ -34,13 +34,16 @@ const sentSchema = z.object({ userMessage: messageSchema, assistantMessage: mess
 export type Sent = z.output<typeof sentSchema>;
 
 /** An organization with an enabled profile of kind chat. */
-export function createChatPlace(sql: Sql, fields: Parameters<typeof createPlace>[1] = {}): Promise<Place> {
-  return createPlace(sql, { kind: 'chat', ...fields });
+export function createChatOrganization(
+  sql: Sql,
+  fields: Parameters<typeof createTestOrganization>[1] = {},
+): Promise<TestOrganization> {
+  return createTestOrganization(sql, { kind: 'chat', ...fields });
 }
 
-export async function createChat(sql: Sql, place: Place, body: Answer = {}): Promise<Chat> {
+export async function createChat(sql: Sql, org: TestOrganization, body: Answer = {}): Promise<Chat> {
   const answer = await transition(sql.api, 'chat_create', {
-    p_organization_id: place.organizationId,
+    p_organization_id: org.organizationId,
     p_body: { title: 'A chat', ...body },
     p_actor: OWNER,
   });
@@ -48,18 +51,23 @@ export async function createChat(sql: Sql, place: Place, body: Answer = {}): Pro
 }
 
 /** The onboarding chat of an organization, which no transition of chats makes. */
-export async function createOnboardingChat(sql: Sql, place: Place): Promise<Chat> {
-  const chat = await createChat(sql, place);
+export async function createOnboardingChat(sql: Sql, org: TestOrganization): Promise<Chat> {
+  const chat = await createChat(sql, org);
   await sql.owner.query('update app.chats set is_onboarding = true where organization_id = $1 and id = $2', [
-    place.organizationId,
+    org.organizationId,
     chat.id,
   ]);
   return chat;
 }
 
-export async function updateChat(connection: Connection, place: Place, chatId: string, patch: Answer): Promise<Chat> {
+export async function updateChat(
+  connection: Connection,
+  org: TestOrganization,
+  chatId: string,
+  patch: Answer,
+): Promise<Chat> {
   const answer = await transition(connection, 'chat_update', {
-    p_organization_id: place.organizationId,
+    p_organization_id: org.organizationId,
     p_chat_id: chatId,
     p_patch: patch,
     p_actor: OWNER,
@@ -67,9 +75,9 @@ export async function updateChat(connection: Connection, place: Place, chatId: s
   return chatAnswer.parse(answer).chat;
 }
 
-export async function deleteChat(connection: Connection, place: Place, chatId: string): Promise<Chat> {
+export async function deleteChat(connection: Connection, org: TestOrganization, chatId: string): Promise<Chat> {
   const answer = await transition(connection, 'chat_delete', {
-    p_organization_id: place.organizationId,
+    p_organization_id: org.organizationId,
     p_chat_id: chatId,
     p_actor: OWNER,
   });
@@ -83,12 +91,12 @@ export function text(words: string) {
 /** A user message with its pending answer. */
 export async function send(
   connection: Connection,
-  place: Place,
+  org: TestOrganization,
   chatId: string,
   body: Answer = { parts: [text('Hello')] },
 ): Promise<Sent> {
   const answer = await transition(connection, 'message_create', {
-    p_organization_id: place.organizationId,
+    p_organization_id: org.organizationId,
     p_chat_id: chatId,
     p_body: { author: { kind: 'human', displayName: 'Ada' }, ...body },
     p_actor: OWNER,
@@ -98,11 +106,11 @@ export async function send(
 
 export async function cancelMessage(
   connection: Connection,
-  place: Place,
+  org: TestOrganization,
   message: Pick<Message, 'id' | 'chat_id'>,
 ): Promise<Message> {
   const answer = await transition(connection, 'message_cancel', {
-    p_organization_id: place.organizationId,
+    p_organization_id: org.organizationId,
     p_chat_id: message.chat_id,
     p_message_id: message.id,
     p_actor: OWNER,
@@ -114,13 +122,13 @@ export type AttachmentFields = Readonly<{ id?: string; fileName?: string; bytes?
 
 export function putAttachment(
   connection: Connection,
-  place: Place,
+  org: TestOrganization,
   chatId: string,
   fields: AttachmentFields = {},
 ): Promise<Answer> {
   const bytes = fields.bytes ?? 'bytes';
   return transition(connection, 'chat_attachment_put', {
-    p_organization_id: place.organizationId,
+    p_organization_id: org.organizationId,
     p_chat_id: chatId,
     p_attachment_id: fields.id ?? randomUUID(),
     p_file_name: fields.fileName ?? 'notes.txt',
@@ -156,10 +164,10 @@ const claimSchema = z.looseObject({
 export type ChatClaim = z.output<typeof claimSchema>;
 
 /** Up to `limit` chat turns of the organization. */
-export async function pullTurns(connection: Connection, place: Place, limit = 1): Promise<ChatClaim[]> {
+export async function pullTurns(connection: Connection, org: TestOrganization, limit = 1): Promise<ChatClaim[]> {
   const answer = await transition(connection, 'run_requests_pull', {
     p_worker_ids: Array.from({ length: limit }, () => 'runtime'),
-    p_organization_ids: [place.organizationId],
+    p_organization_ids: [org.organizationId],
     p_profile_keys: null,
     p_kinds: ['chat'],
     p_claim_seconds: 30,
@@ -168,8 +176,8 @@ export async function pullTurns(connection: Connection, place: Place, limit = 1)
 }
 
 /** The next chat turn of the organization, which has to have one. */
-export async function claimTurn(sql: Sql, place: Place): Promise<ChatClaim> {
-  const [claim] = await pullTurns(sql.api, place);
+export async function claimTurn(sql: Sql, org: TestOrganization): Promise<ChatClaim> {
+  const [claim] = await pullTurns(sql.api, org);
   if (!claim) throw new Error('no chat turn to pull');
   return claim;
 }
@@ -191,10 +199,10 @@ export async function startTurn(
 }
 
 /** A message in a new chat, claimed and started. */
-export async function startedTurn(sql: Sql, place: Place): Promise<Turn & { sent: Sent }> {
-  const chat = await createChat(sql, place);
-  const sent = await send(sql.api, place, chat.id);
-  return { ...(await startTurn(sql.api, await claimTurn(sql, place))), sent };
+export async function startedTurn(sql: Sql, org: TestOrganization): Promise<Turn & { sent: Sent }> {
+  const chat = await createChat(sql, org);
+  const sent = await send(sql.api, org, chat.id);
+  return { ...(await startTurn(sql.api, await claimTurn(sql, org))), sent };
 }
 
 type Held = Pick<Turn, 'organizationId' | 'runId' | 'leaseToken'>;
@@ -230,44 +238,44 @@ export function completeTurn(
     p_result: { kind: 'chat_message', ...output },
     p_report: {},
     p_checks: null,
-    p_judged: null,
+    p_evaluation_digest: null,
   });
 }
 
 /** A message in the chat and a complete answer with these parts. */
 export async function exchange(
   sql: Sql,
-  place: Place,
+  org: TestOrganization,
   chatId: string,
   parts: readonly Answer[],
   body?: Answer,
 ): Promise<Message> {
-  const { assistantMessage } = await send(sql.api, place, chatId, body);
-  await completeTurn(sql.api, await startTurn(sql.api, await claimTurn(sql, place)), { parts });
-  return messageRow(sql, place, assistantMessage.id);
+  const { assistantMessage } = await send(sql.api, org, chatId, body);
+  await completeTurn(sql.api, await startTurn(sql.api, await claimTurn(sql, org)), { parts });
+  return messageRow(sql, org, assistantMessage.id);
 }
 
-export async function messageRow(sql: Sql, place: Place, id: string): Promise<Message> {
+export async function messageRow(sql: Sql, org: TestOrganization, id: string): Promise<Message> {
   const { rows } = await sql.owner.query(
     'select to_jsonb(m) as message from app.messages m where organization_id = $1 and id = $2',
-    [place.organizationId, id],
+    [org.organizationId, id],
   );
   return messageSchema.parse(rows[0]?.message);
 }
 
-export async function chatRow(sql: Sql, place: Place, id: string): Promise<Chat | undefined> {
+export async function chatRow(sql: Sql, org: TestOrganization, id: string): Promise<Chat | undefined> {
   const { rows } = await sql.owner.query(
     'select to_jsonb(c) as chat from app.chats c where organization_id = $1 and id = $2',
-    [place.organizationId, id],
+    [org.organizationId, id],
   );
   return rows[0] && chatSchema.parse(rows[0].chat);
 }
 
 /** The one request that answers a message. */
-export async function turnRequest(sql: Sql, place: Place, messageId: string) {
+export async function turnRequest(sql: Sql, org: TestOrganization, messageId: string) {
   const { rows } = await sql.owner.query(
     'select * from app.run_requests where organization_id = $1 and message_id = $2',
-    [place.organizationId, messageId],
+    [org.organizationId, messageId],
   );
   return z.looseObject({ id: z.string(), state: z.string(), attempt: z.number() }).parse(rows[0]);
 }

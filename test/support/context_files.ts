@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { type Entry, entrySchema, storeDocument } from '../../engine/context/index.ts';
 import { contextKey, type Storage } from '../../engine/storage/index.ts';
 import { insertSource, promote, type Source } from './context_fixtures.ts';
-import type { Place } from './fixtures.ts';
+import type { TestOrganization } from './fixtures.ts';
 import type { Answer, Sql } from './transitions.ts';
 
 export function entry(key: string, fields: Partial<Entry> = {}): Entry {
@@ -17,16 +17,16 @@ type File = Readonly<{ kind?: 'facts' | 'strategy' | 'processes' | 'glossary' | 
 export async function publishDocuments(
   sql: Sql,
   storage: Storage,
-  place: Place,
+  org: TestOrganization,
   files: Readonly<Record<string, File>>,
   fields: Readonly<{ scope?: string; base?: number }> = {},
 ): Promise<Record<string, string>> {
   const documents = await Promise.all(
     Object.entries(files).map(([path, { kind = 'facts', entries = [] }]) =>
-      storeDocument(storage, place.organizationId, { kind, path, entries }),
+      storeDocument(storage, org.organizationId, { kind, path, entries }),
     ),
   );
-  await promote(sql.api, place, { ...fields, documents });
+  await promote(sql.api, org, { ...fields, documents });
   return Object.fromEntries(documents.map(({ path, storageKey }) => [path, storageKey]));
 }
 
@@ -34,13 +34,13 @@ export async function publishDocuments(
 export async function storeSource(
   sql: Sql,
   storage: Storage,
-  place: Place,
+  org: TestOrganization,
   content: string | Uint8Array,
   fields: Answer = {},
 ): Promise<Source> {
-  const storageKey = contextKey(place.organizationId, 'sources');
+  const storageKey = contextKey(org.organizationId, 'sources');
   const { size, sha256 } = await storage.put(storageKey, Readable.from([Buffer.from(content)]));
-  return insertSource(sql, place, { storageKey, sizeBytes: size, sha256, id: randomUUID(), ...fields });
+  return insertSource(sql, org, { storageKey, sizeBytes: size, sha256, id: randomUUID(), ...fields });
 }
 
 /** Other bytes where an object lay, as somebody at the disk would leave them. */

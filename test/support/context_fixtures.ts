@@ -1,7 +1,7 @@
 // Context as tests work with it, made through the transitions with the rights of the API.
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { OWNER, type Place, sha256 } from './fixtures.ts';
+import { OWNER, sha256, type TestOrganization } from './fixtures.ts';
 import { type Answer, type Connection, type Sql, transition } from './transitions.ts';
 
 const documentSchema = z.looseObject({
@@ -40,10 +40,14 @@ type Promotion = Readonly<{
   taskRef?: string;
 }>;
 
-export async function promote(connection: Connection, place: Place, fields: Promotion = {}): Promise<Revision> {
+export async function promote(
+  connection: Connection,
+  org: TestOrganization,
+  fields: Promotion = {},
+): Promise<Revision> {
   const { scope = 'organization', base = 0, documents = [document('facts.json')], actor = OWNER, taskRef } = fields;
   const answer = await transition(connection, 'context_promote', {
-    p_organization_id: place.organizationId,
+    p_organization_id: org.organizationId,
     p_scope: scope,
     p_base_revision: base,
     p_documents: JSON.stringify(documents),
@@ -62,7 +66,7 @@ const sourceSchema = z.looseObject({
 export type Source = z.output<typeof sourceSchema>;
 
 /** A source of the onboarding, which its transitions record; ingested unless the fields say otherwise. */
-export async function insertSource(sql: Sql, place: Place, fields: Answer = {}): Promise<Source> {
+export async function insertSource(sql: Sql, org: TestOrganization, fields: Answer = {}): Promise<Source> {
   const source = {
     origin: 'onboarding',
     status: 'ingested',
@@ -75,15 +79,21 @@ export async function insertSource(sql: Sql, place: Place, fields: Answer = {}):
     ...fields,
   };
   const { rows } = await sql.owner.query('select to_jsonb(app.context_source_insert($1, $2)) as source', [
-    place.organizationId,
+    org.organizationId,
     source,
   ]);
   return sourceSchema.parse(rows[0].source);
 }
 
-export async function markSource(connection: Connection, place: Place, id: string, status: string, error?: Answer) {
+export async function markSource(
+  connection: Connection,
+  org: TestOrganization,
+  id: string,
+  status: string,
+  error?: Answer,
+) {
   const answer = await transition(connection, 'context_source_mark', {
-    p_organization_id: place.organizationId,
+    p_organization_id: org.organizationId,
     p_source_id: id,
     p_status: status,
     p_error: error ?? null,
@@ -91,9 +101,13 @@ export async function markSource(connection: Connection, place: Place, id: strin
   return z.object({ source: sourceSchema.nullable() }).parse(answer).source;
 }
 
-export async function recordHealth(connection: Connection, place: Place, fields: Answer = {}): Promise<Answer> {
+export async function recordHealth(
+  connection: Connection,
+  org: TestOrganization,
+  fields: Answer = {},
+): Promise<Answer> {
   const answer = await transition(connection, 'context_health_record', {
-    p_organization_id: place.organizationId,
+    p_organization_id: org.organizationId,
     p_report: {
       assessment: 'full_audit',
       context: {},

@@ -1,5 +1,14 @@
 import { z } from 'zod';
-import { completeRun, createTask, OWNER, openItems, type Place, recordOutput, runNew, runNext } from './fixtures.ts';
+import {
+  completeRun,
+  createTask,
+  OWNER,
+  openItems,
+  recordOutput,
+  runNew,
+  runNext,
+  type TestOrganization,
+} from './fixtures.ts';
 import { type Answer, type Connection, type Sql, transition } from './transitions.ts';
 
 const itemSchema = z.looseObject({ id: z.string(), kind: z.string(), status: z.string() });
@@ -8,14 +17,14 @@ const answerSchema = z.object({ item: itemSchema });
 
 export async function createItem(
   connection: Connection,
-  place: Place,
+  org: TestOrganization,
   ref: string,
   fields: Answer = {},
   actor: Answer = OWNER,
 ): Promise<Item> {
   return answerSchema.parse(
     await transition(connection, 'human_inbox_item_create', {
-      p_organization_id: place.organizationId,
+      p_organization_id: org.organizationId,
       p_task_ref: ref,
       p_item: { kind: 'question', title: 'Which one?', ...fields },
       p_actor: actor,
@@ -25,14 +34,14 @@ export async function createItem(
 
 export async function respond(
   connection: Connection,
-  place: Pick<Place, 'organizationId'>,
+  org: Pick<TestOrganization, 'organizationId'>,
   id: string,
   response: string,
   note: string | null = null,
 ): Promise<Item> {
   return answerSchema.parse(
     await transition(connection, 'human_inbox_respond', {
-      p_organization_id: place.organizationId,
+      p_organization_id: org.organizationId,
       p_inbox_item_id: id,
       p_response: response,
       p_note: note,
@@ -42,20 +51,20 @@ export async function respond(
 
 export async function acknowledge(
   connection: Connection,
-  place: Pick<Place, 'organizationId'>,
+  org: Pick<TestOrganization, 'organizationId'>,
   id: string,
 ): Promise<Item> {
   return answerSchema.parse(
     await transition(connection, 'human_inbox_acknowledge', {
-      p_organization_id: place.organizationId,
+      p_organization_id: org.organizationId,
       p_inbox_item_id: id,
     }),
   ).item;
 }
 
 /** The one open item about a task. */
-export async function onlyItem(sql: Sql, place: Place, taskId: string): Promise<Item> {
-  const items = await openItems(sql, place, taskId);
+export async function onlyItem(sql: Sql, org: TestOrganization, taskId: string): Promise<Item> {
+  const items = await openItems(sql, org, taskId);
   if (items.length !== 1) throw new Error(`the task has ${items.length} open items`);
   return itemSchema.parse(items[0]);
 }
@@ -74,44 +83,44 @@ const done = { kind: 'completed', summary: 'As good as it gets', artifacts: [{ p
 export async function failContract(sql: Sql, run: Parameters<typeof completeRun>[1]): Promise<void> {
   await recordOutput(sql.api, run, 'report.json');
   const asked = await completeRun(sql.api, run, { result: done });
-  await completeRun(sql.api, run, { result: done, checks: [failedCheck], judged: String(asked['judged']) });
+  await completeRun(sql.api, run, { result: done, checks: [failedCheck], evaluationDigest: String(asked['evaluationDigest']) });
 }
 
 /** A task whose result was refused twice: with the question about it. */
 export async function createRepair(
   sql: Sql,
-  place: Place,
+  org: TestOrganization,
   fields: Answer = {},
 ): Promise<{ taskId: string; runId: string; item: Item }> {
-  const first = await runNew(sql, place, { spec: criteria, ...fields });
+  const first = await runNew(sql, org, { spec: criteria, ...fields });
   await failContract(sql, first);
-  const second = await runNext(sql, place);
+  const second = await runNext(sql, org);
   await failContract(sql, second);
-  return { taskId: first.taskId, runId: second.runId, item: await onlyItem(sql, place, first.taskId) };
+  return { taskId: first.taskId, runId: second.runId, item: await onlyItem(sql, org, first.taskId) };
 }
 
 /** A task whose run asks a question and ends. */
-export async function createAsking(sql: Sql, place: Place, options: readonly string[] = []) {
-  const run = await runNew(sql, place);
+export async function createAsking(sql: Sql, org: TestOrganization, options: readonly string[] = []) {
+  const run = await runNew(sql, org);
   await completeRun(sql.api, run, { result: { kind: 'needs_input', question: 'Which one?', options } });
-  return { taskId: run.taskId, item: await onlyItem(sql, place, run.taskId) };
+  return { taskId: run.taskId, item: await onlyItem(sql, org, run.taskId) };
 }
 
 /** A task that has used its only run, by a question that was answered: with the question about its budget. */
-export async function createBudgetQuestion(sql: Sql, place: Place, fields: Answer = {}) {
-  const run = await runNew(sql, place, { spec: { budget: { maxAgentRuns: 1 } }, ...fields });
+export async function createBudgetQuestion(sql: Sql, org: TestOrganization, fields: Answer = {}) {
+  const run = await runNew(sql, org, { spec: { budget: { maxAgentRuns: 1 } }, ...fields });
   await completeRun(sql.api, run, { result: { kind: 'waiting', until: '2020-01-01T00:00:00Z', reason: '' } });
-  return { taskId: run.taskId, item: await onlyItem(sql, place, run.taskId) };
+  return { taskId: run.taskId, item: await onlyItem(sql, org, run.taskId) };
 }
 
 /** Something that can wait for another task, with the notification that this one never completes. */
-export async function createNotice(sql: Sql, place: Place) {
-  const ended = await createTask(sql, place);
-  const waiting = await createTask(sql, place, { dependsOn: [ended.id] });
+export async function createNotice(sql: Sql, org: TestOrganization) {
+  const ended = await createTask(sql, org);
+  const waiting = await createTask(sql, org, { dependsOn: [ended.id] });
   await transition(sql.api, 'task_cancel', {
-    p_organization_id: place.organizationId,
+    p_organization_id: org.organizationId,
     p_task_ref: ended.id,
     p_actor: OWNER,
   });
-  return { taskId: waiting.id, item: await onlyItem(sql, place, waiting.id) };
+  return { taskId: waiting.id, item: await onlyItem(sql, org, waiting.id) };
 }

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { builtinCatalog, catalogRevision } from '../../engine/catalog/index.ts';
 import { document } from './context_fixtures.ts';
-import { type Place, sha256 } from './fixtures.ts';
+import { sha256, type TestOrganization } from './fixtures.ts';
 import { type Answer, type Connection, type Sql, transition } from './transitions.ts';
 
 const stateSchema = z.looseObject({
@@ -30,7 +30,7 @@ export type Onboarding = z.output<typeof stateSchema>;
 const answerSchema = z.looseObject({ onboarding: stateSchema });
 const maybeSchema = z.looseObject({ onboarding: stateSchema.nullable() });
 
-type OnboardingPlace = Pick<Place, 'organizationId'>;
+type OnboardingOrganization = Pick<TestOrganization, 'organizationId'>;
 
 /** The shipped catalog; onboardings start with its chat profile. */
 export async function publishCatalog(sql: Sql): Promise<void> {
@@ -41,11 +41,11 @@ export async function publishCatalog(sql: Sql): Promise<void> {
 /** One step of an onboarding by the name of its transition, after `onboarding_`. */
 export async function step(
   connection: Connection,
-  place: OnboardingPlace,
+  org: OnboardingOrganization,
   name: string,
   args: Answer = {},
 ): Promise<Onboarding> {
-  const given = { p_organization_id: place.organizationId, ...args };
+  const given = { p_organization_id: org.organizationId, ...args };
   return answerSchema.parse(await transition(connection, `onboarding_${name}`, given)).onboarding;
 }
 
@@ -57,11 +57,17 @@ export async function createOnboarding(sql: Sql, fields: Answer = {}): Promise<O
   return answerSchema.parse(answer).onboarding;
 }
 
-export const placeOf = (onboarding: Onboarding): OnboardingPlace => ({ organizationId: onboarding.organization_id });
+export const placeOf = (onboarding: Onboarding): OnboardingOrganization => ({
+  organizationId: onboarding.organization_id,
+});
 
-export const read = (sql: Sql, place: OnboardingPlace) => step(sql.api, place, 'read');
+export const read = (sql: Sql, org: OnboardingOrganization) => step(sql.api, org, 'read');
 
-export function putSource(connection: Connection, place: OnboardingPlace, fields: Answer = {}): Promise<Onboarding> {
+export function putSource(
+  connection: Connection,
+  org: OnboardingOrganization,
+  fields: Answer = {},
+): Promise<Onboarding> {
   const source = {
     id: randomUUID(),
     kind: 'markdown',
@@ -73,19 +79,19 @@ export function putSource(connection: Connection, place: OnboardingPlace, fields
     storageKey: `sources/${randomUUID()}`,
     ...fields,
   };
-  return step(connection, place, 'source_put', { p_source: source });
+  return step(connection, org, 'source_put', { p_source: source });
 }
 
 /** The end of the attempt of this generation; null when it was out of date. */
 export async function finish(
   sql: Sql,
-  place: OnboardingPlace,
+  org: OnboardingOrganization,
   generation: number,
   outcome: Answer = { status: 'completed' },
   connection: Connection = sql.jobs,
 ): Promise<Onboarding | null> {
   const answer = await transition(connection, 'onboarding_research_finish', {
-    p_organization_id: place.organizationId,
+    p_organization_id: org.organizationId,
     p_generation: generation,
     p_outcome: outcome,
   });
@@ -97,26 +103,26 @@ export const FAILURE = { status: 'failed', error: { code: 'broken', message: 'It
 /** A new onboarding that the transitions brought into the state. */
 export async function onboardingIn(sql: Sql, status: string, fields: Answer = {}): Promise<Onboarding> {
   let onboarding = await createOnboarding(sql, fields);
-  const place = placeOf(onboarding);
+  const org = placeOf(onboarding);
   if (status === 'collecting') return onboarding;
-  onboarding = await putSource(sql.api, place);
-  onboarding = await step(sql.api, place, 'start');
+  onboarding = await putSource(sql.api, org);
+  onboarding = await step(sql.api, org, 'start');
   if (status === 'researching') return onboarding;
   const outcome = status === 'research_failed' ? FAILURE : { status: 'completed' };
-  const finished = await finish(sql, place, onboarding.generation, outcome);
+  const finished = await finish(sql, org, onboarding.generation, outcome);
   if (!finished) throw new Error('the research is not under way');
-  if (status === 'completed') return complete(sql.api, place, finished);
-  if (status === 'discarded') await step(sql.api, place, 'discard');
+  if (status === 'completed') return complete(sql.api, org, finished);
+  if (status === 'discarded') await step(sql.api, org, 'discard');
   return finished;
 }
 
 export function complete(
   connection: Connection,
-  place: OnboardingPlace,
+  org: OnboardingOrganization,
   onboarding: Onboarding,
   args: Answer = {},
 ): Promise<Onboarding> {
-  return step(connection, place, 'complete', {
+  return step(connection, org, 'complete', {
     p_review_sha256: onboarding.review?.sha256,
     p_allow_warnings: false,
     p_documents: JSON.stringify([{ scope: 'organization', documents: [document('facts.json')] }]),
@@ -125,8 +131,8 @@ export function complete(
 }
 
 /** An onboarding with a finding for an organization that was made without one. */
-export async function insertOnboarding(sql: Sql, place: OnboardingPlace): Promise<void> {
-  const { organizationId } = place;
+export async function insertOnboarding(sql: Sql, org: OnboardingOrganization): Promise<void> {
+  const { organizationId } = org;
   await sql.owner.query(`insert into app.onboardings (organization_id, setup) values ($1, '{}')`, [organizationId]);
   await sql.owner.query(
     `insert into app.research_findings (organization_id, origin, claim, source_ids) values ($1, 'job', 'c', '["x"]')`,

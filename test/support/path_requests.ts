@@ -6,9 +6,9 @@ import type { World } from './worlds.ts';
 
 /** What a name of this kind holds is a path, the name of a file, or a logical URI. */
 const PATHLIKE = /(?:path|paths|file|filename|uri)$/i;
-export const isUri = (place: string) => /uri$/i.test(place);
+export const isUri = (org: string) => /uri$/i.test(org);
 /** These name no place: a file may be called anything but slashes, an artifact is looked for among the names of outputs. */
-export const isName = (place: string) => place === 'fileName' || place === 'outcome.result.artifacts.path';
+export const isName = (org: string) => org === 'fileName' || org === 'outcome.result.artifacts.path';
 
 /** Where a body has such names, lists left out: `documents.path`. */
 function placesIn(schema: JsonSchema, components: Components, at: readonly string[] = []): string[] {
@@ -147,19 +147,19 @@ export const encodings: readonly ((value: string) => string)[] = [
   (value) => encodeURIComponent(encodeURIComponent(value).replaceAll('.', '%2e')),
 ];
 
-type Tried = Readonly<{ place: string; value: string; encode?: (value: string) => string }>;
+type Tried = Readonly<{ org: string; value: string; encode?: (value: string) => string }>;
 
 /** A request with what the world has, and the value at the place that is tried. */
 export async function sendPath(app: TestApp, operation: Operation, world: World, tried?: Tried): Promise<RawAnswer> {
   const { method, operationId, parameters, body } = operation;
   const given = (name: string) =>
-    name === tried?.place
+    name === tried?.org
       ? (tried.encode ?? encodeURIComponent)(tried.value)
       : encodeURIComponent(parameterOf(name, operation, world) ?? '');
   const required = parameters.filter((parameter) => parameter.required);
   const query = required.filter((parameter) => parameter.in === 'query').map(({ name }) => `${name}=${given(name)}`);
   const headers = required.filter((parameter) => parameter.in === 'header');
-  const build = bodies[operationId]?.[tried?.place ?? ''];
+  const build = bodies[operationId]?.[tried?.org ?? ''];
   return rawRequest(app.url, {
     method,
     path: `${operation.path.replace(/\{(\w+)\}/g, (_whole, name) => given(name))}?${query.join('&')}`,
@@ -173,11 +173,11 @@ export async function sendPath(app: TestApp, operation: Operation, world: World,
 }
 
 /** A value as the place wants it: a URI is one of the organization, with the value as its path. */
-export function writtenAt(place: string, value: string, world: World, { operationId }: Operation): string {
+export function writtenAt(org: string, value: string, world: World, { operationId }: Operation): string {
   const organizationId = world[operationId === 'createOrganization' ? 'freshId' : 'organizationId'];
-  return isUri(place) ? `org://${organizationId}/${value}` : value;
+  return isUri(org) ? `org://${organizationId}/${value}` : value;
 }
 
 /** A value that the place takes. */
-export const goodAt = (place: string) =>
-  ({ file: 'swagger-ui.css', 'documents.outputPath': 'document.json' })[place] ?? 'a.txt';
+export const goodAt = (org: string) =>
+  ({ file: 'swagger-ui.css', 'documents.outputPath': 'document.json' })[org] ?? 'a.txt';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Place } from './fixtures.ts';
+import type { TestOrganization } from './fixtures.ts';
 import type { Sql } from './transitions.ts';
 
 type Row = Readonly<Record<string, unknown>>;
@@ -30,19 +30,19 @@ export async function insertRow(sql: Sql, table: string, row: Row): Promise<void
 let number = 1000;
 
 /** A completed task, or an initiative; its id. */
-export async function taskRow(sql: Sql, place: Place, fields: Row = {}): Promise<string> {
+export async function taskRow(sql: Sql, org: TestOrganization, fields: Row = {}): Promise<string> {
   const id = randomUUID();
   number += 1;
   const kind = fields['kind'] ?? 'task';
   const at = fields['completed_at'] ?? '2026-01-01T00:00:00Z';
   await insertRow(sql, 'tasks', {
-    organization_id: place.organizationId,
+    organization_id: org.organizationId,
     id,
     identifier_scope: kind === 'task' ? 'T' : 'I',
     identifier_number: number,
     root_task_id: id,
     depth: 0,
-    owner_agent_profile_id: place.profileId,
+    owner_agent_profile_id: org.profileId,
     kind,
     status: 'completed',
     phase: 'closed',
@@ -71,15 +71,15 @@ export async function taskRow(sql: Sql, place: Place, fields: Row = {}): Promise
 }
 
 /** A run that succeeded without any cost known, with its request, made `waited` seconds before the start. */
-export async function runRow(sql: Sql, place: Place, fields: Row = {}, waited = 0): Promise<string> {
+export async function runRow(sql: Sql, org: TestOrganization, fields: Row = {}, waited = 0): Promise<string> {
   const id = randomUUID();
   const requestId = randomUUID();
   const startedAt = String(fields['started_at'] ?? fields['finished_at'] ?? '2026-01-01T00:00:00Z');
   const madeAt = new Date(Date.parse(startedAt) - waited * 1000).toISOString();
   const taskId = fields['task_id'] ?? randomUUID();
   const common = {
-    organization_id: place.organizationId,
-    agent_profile_id: place.profileId,
+    organization_id: org.organizationId,
+    agent_profile_id: org.profileId,
     kind: 'task',
     task_id: taskId,
   };
@@ -125,9 +125,9 @@ export async function runRow(sql: Sql, place: Place, fields: Row = {}, waited = 
 }
 
 /** An open question. */
-export async function inboxRow(sql: Sql, place: Place, fields: Row): Promise<void> {
+export async function inboxRow(sql: Sql, org: TestOrganization, fields: Row): Promise<void> {
   await insertRow(sql, 'human_inbox_items', {
-    organization_id: place.organizationId,
+    organization_id: org.organizationId,
     id: randomUUID(),
     kind: 'question',
     status: 'open',
@@ -143,10 +143,10 @@ export async function inboxRow(sql: Sql, place: Place, fields: Row): Promise<voi
 }
 
 /** Sets the time zone as nobody could who asks the API, which knows which names are zones. */
-export async function setTimezone(sql: Sql, place: Place, timezone: string): Promise<void> {
+export async function setTimezone(sql: Sql, org: TestOrganization, timezone: string): Promise<void> {
   await sql.owner.query(
     `update app.organizations set config = jsonb_set(config, '{timezone}', to_jsonb($2::text)) where id = $1`,
-    [place.organizationId, timezone],
+    [org.organizationId, timezone],
   );
 }
 

@@ -56,7 +56,7 @@ export function requestArbitrary(
   given: Readonly<{ components: Components; hints: Hints; token: string | undefined }>,
 ): fc.Arbitrary<GeneratedRequest> {
   const { components, hints, token } = given;
-  const among = (place: Parameter['in']) => operation.parameters.filter((parameter) => parameter.in === place);
+  const among = (org: Parameter['in']) => operation.parameters.filter((parameter) => parameter.in === org);
   const values = (parameters: readonly Parameter[], wrong: number) =>
     Object.fromEntries(
       parameters.map(({ name, schema }) => [

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { nextFire } from '../../engine/schedules/index.ts';
-import { OWNER, type Place } from './fixtures.ts';
+import { OWNER, type TestOrganization } from './fixtures.ts';
 import { type Answer, type Connection, type Sql, transition } from './transitions.ts';
 
 const scheduleSchema = z.looseObject({
@@ -29,18 +29,18 @@ export type ScheduleFields = Readonly<{
 
 export function scheduleCreate(
   connection: Connection,
-  place: Place,
+  org: TestOrganization,
   fields: ScheduleFields = {},
   actor: Answer = OWNER,
 ): Promise<Answer> {
   const { nextRunAt = new Date(Date.now() + 3_600_000).toISOString(), ...schedule } = fields;
   return transition(connection, 'schedule_create', {
-    p_organization_id: place.organizationId,
+    p_organization_id: org.organizationId,
     p_schedule: {
       key: `s-${randomUUID().slice(0, 8)}`,
       cron: '0 9 * * *',
       timezone: 'UTC',
-      taskTemplate: { title: 'By the clock', ownerAgentProfileId: place.profileId },
+      taskTemplate: { title: 'By the clock', ownerAgentProfileId: org.profileId },
       ...schedule,
     },
     p_next_run_at: nextRunAt,
@@ -50,15 +50,15 @@ export function scheduleCreate(
 
 export async function createSchedule(
   sql: Pick<Sql, 'api'>,
-  place: Place,
+  org: TestOrganization,
   fields: ScheduleFields = {},
 ): Promise<ScheduleRow> {
-  return answerSchema.parse(await scheduleCreate(sql.api, place, fields)).schedule;
+  return answerSchema.parse(await scheduleCreate(sql.api, org, fields)).schedule;
 }
 
 export async function changeSchedule(
   connection: Connection,
-  place: Place,
+  org: TestOrganization,
   verb: 'pause' | 'resume' | 'delete',
   ref: string,
   fields: Readonly<{ nextRunAt?: string; actor?: Answer }> = {},
@@ -66,7 +66,7 @@ export async function changeSchedule(
   const { nextRunAt = new Date(Date.now() + 3_600_000).toISOString(), actor = OWNER } = fields;
   return answerSchema.parse(
     await transition(connection, `schedule_${verb}`, {
-      p_organization_id: place.organizationId,
+      p_organization_id: org.organizationId,
       p_schedule_ref: ref,
       ...(verb === 'resume' ? { p_next_run_at: nextRunAt } : {}),
       p_actor: actor,
@@ -74,10 +74,10 @@ export async function changeSchedule(
   ).schedule;
 }
 
-export async function scheduleRow(sql: Sql, place: Place, id: string): Promise<ScheduleRow> {
+export async function scheduleRow(sql: Sql, org: TestOrganization, id: string): Promise<ScheduleRow> {
   const { rows } = await sql.owner.query<{ row: unknown }>(
     'select to_jsonb(s) as row from app.schedules s where organization_id = $1 and id = $2',
-    [place.organizationId, id],
+    [org.organizationId, id],
   );
   return scheduleSchema.parse(rows[0]?.row);
 }
@@ -85,14 +85,14 @@ export async function scheduleRow(sql: Sql, place: Place, id: string): Promise<S
 /** What the dispatch job does with a due schedule at a point in time; by default with its next fire. */
 export async function fire(
   sql: Sql,
-  place: Place,
+  org: TestOrganization,
   id: string,
   fields: Readonly<{ now?: string; fireAt?: string; connection?: Connection }> = {},
 ): Promise<Answer> {
-  const { cron, timezone, next_run_at: due } = await scheduleRow(sql, place, id);
+  const { cron, timezone, next_run_at: due } = await scheduleRow(sql, org, id);
   const { now = due ?? '', fireAt = due, connection = sql.jobs } = fields;
   return transition(connection, 'schedule_fire', {
-    p_organization_id: place.organizationId,
+    p_organization_id: org.organizationId,
     p_schedule_id: id,
     p_fire_at: fireAt,
     p_next_run_at: nextFire(cron, timezone, new Date(now))?.toISOString(),
@@ -101,19 +101,19 @@ export async function fire(
 }
 
 /** The tasks that a schedule has made, oldest first. */
-export async function scheduledTasks(sql: Sql, place: Place, id: string): Promise<Answer[]> {
+export async function scheduledTasks(sql: Sql, org: TestOrganization, id: string): Promise<Answer[]> {
   const { rows } = await sql.owner.query(
     'select * from app.tasks where organization_id = $1 and schedule_id = $2 order by identifier_number',
-    [place.organizationId, id],
+    [org.organizationId, id],
   );
   return rows;
 }
 
 /** What the inbox says about a schedule, oldest first. */
-export async function scheduleItems(sql: Sql, place: Place, id: string): Promise<Answer[]> {
+export async function scheduleItems(sql: Sql, org: TestOrganization, id: string): Promise<Answer[]> {
   const { rows } = await sql.owner.query(
     'select * from app.human_inbox_items where organization_id = $1 and schedule_id = $2 order by created_at, id',
-    [place.organizationId, id],
+    [org.organizationId, id],
   );
   return rows;
 }

@@ -16,8 +16,8 @@ export async function layOut(app: TestApp): Promise<string> {
   const files = storageFolder(app);
   await mkdir(path.join(files, 'organizations'), { recursive: true });
   const beside = path.join(path.dirname(files), 'secret.txt');
-  for (const place of [beside, path.join(files, 'secret.txt'), path.join(files, 'organizations', 'secret.txt')]) {
-    await writeFile(place, SECRET);
+  for (const org of [beside, path.join(files, 'secret.txt'), path.join(files, 'organizations', 'secret.txt')]) {
+    await writeFile(org, SECRET);
   }
   return beside;
 }
@@ -26,14 +26,14 @@ export async function layOut(app: TestApp): Promise<string> {
 export async function treeOf(root: string, inside?: string): Promise<string[]> {
   const found: string[] = [];
   for (const entry of await readdir(root, { withFileTypes: true })) {
-    const place = path.join(root, entry.name);
-    if (place === inside) continue;
-    if (entry.isSymbolicLink()) found.push(`${place} → ${await readlink(place)}`);
-    else if (entry.isDirectory()) found.push(`${place}/`, ...(await treeOf(place, inside)));
+    const org = path.join(root, entry.name);
+    if (org === inside) continue;
+    if (entry.isSymbolicLink()) found.push(`${org} → ${await readlink(org)}`);
+    else if (entry.isDirectory()) found.push(`${org}/`, ...(await treeOf(org, inside)));
     else
       found.push(
-        `${place} ${createHash('sha256')
-          .update(await readFile(place))
+        `${org} ${createHash('sha256')
+          .update(await readFile(org))
           .digest('hex')}`,
       );
   }

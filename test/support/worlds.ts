@@ -17,13 +17,13 @@ import { publishDocuments, storeSource } from './context_files.ts';
 import {
   claimNext,
   completeRun,
-  createPlace,
   createSecondProfile,
   createTask,
+  createTestOrganization,
   failRun,
-  type Place,
   recordOutput,
   runNew,
+  type TestOrganization,
 } from './fixtures.ts';
 import { createItem } from './inbox_fixtures.ts';
 import { type Onboarding, onboardingIn } from './onboarding_fixtures.ts';
@@ -61,9 +61,9 @@ async function makeOnboarding(app: TestApp, { operationId }: Operation): Promise
 
 /** The execution token of the turn that answers in the onboarding chat. */
 async function onboardingCapability(sql: Sql, onboarding: Onboarding): Promise<string> {
-  const place = { organizationId: onboarding.organization_id, profileId: '', profileKey: 'chat' };
-  await say(sql.api, place, String(onboarding.chat_id));
-  return (await startTurn(sql.api, await claimTurn(sql, place))).executionToken;
+  const org = { organizationId: onboarding.organization_id, profileId: '', profileKey: 'chat' };
+  await say(sql.api, org, String(onboarding.chat_id));
+  return (await startTurn(sql.api, await claimTurn(sql, org))).executionToken;
 }
 
 /**
@@ -73,34 +73,34 @@ async function onboardingCapability(sql: Sql, onboarding: Onboarding): Promise<s
 export async function makeWorld(app: TestApp, operation: Operation, kind = 'department'): Promise<World> {
   if (/\/onboarding\b/.test(operation.path)) return makeOnboarding(app, operation);
   const sql = sqlOf(app);
-  const place = await createPlace(sql, { key: 'growth', kind, maxConcurrentRuns: 9 });
-  const failed = await runNew(sql, place);
+  const org = await createTestOrganization(sql, { key: 'growth', kind, maxConcurrentRuns: 9 });
+  const failed = await runNew(sql, org);
   await failRun(sql.api, failed);
-  const done = await runNew(sql, place);
-  const key = runOutputKey(place.organizationId, done.runId);
+  const done = await runNew(sql, org);
+  const key = runOutputKey(org.organizationId, done.runId);
   await app.services.storage.put(key, Readable.from([Buffer.from('abc')]));
   await recordOutput(sql.api, done, 'a.txt', key, 'abc');
-  const documentKey = runOutputKey(place.organizationId, done.runId);
+  const documentKey = runOutputKey(org.organizationId, done.runId);
   await app.services.storage.put(documentKey, Readable.from([Buffer.from('{"entries":[]}')]));
   await recordOutput(sql.api, done, 'document.json', documentKey, '{"entries":[]}');
   await completeRun(sql.api, done, { result: { kind: 'completed', summary: 's', artifacts: [{ path: 'a.txt' }] } });
-  const initiative = await createTask(sql, place, { kind: 'initiative' });
-  const run = await runNew(sql, place, { spec: { inputs: [{ kind: 'inline', path: 'a.txt', text: 'abc' }] } });
+  const initiative = await createTask(sql, org, { kind: 'initiative' });
+  const run = await runNew(sql, org, { spec: { inputs: [{ kind: 'inline', path: 'a.txt', text: 'abc' }] } });
   await recordOutput(sql.api, run, 'a.txt');
-  const claimed = await createTask(sql, place);
-  const claim = await claimNext(sql, place);
-  const ready = await createTask(sql, place);
-  const question = await createItem(sql.api, place, ready.id);
-  const notice = await createItem(sql.api, place, claimed.id, { kind: 'notification' });
-  const schedule = await createSchedule(sql, place);
+  const claimed = await createTask(sql, org);
+  const claim = await claimNext(sql, org);
+  const ready = await createTask(sql, org);
+  const question = await createItem(sql.api, org, ready.id);
+  const notice = await createItem(sql.api, org, claimed.id, { kind: 'notification' });
+  const schedule = await createSchedule(sql, org);
   await transition(sql.api, 'organization_member_put', {
-    p_organization_id: place.organizationId,
+    p_organization_id: org.organizationId,
     p_subject: 'anna',
     p_role: 'viewer',
   });
   return {
-    organizationId: place.organizationId,
-    profileId: place.profileId,
+    organizationId: org.organizationId,
+    profileId: org.profileId,
     failedId: failed.taskId,
     doneId: done.taskId,
     doneRunId: done.runId,
@@ -116,25 +116,25 @@ export async function makeWorld(app: TestApp, operation: Operation, kind = 'depa
     questionId: question.id,
     noticeId: notice.id,
     scheduleKey: schedule.key,
-    ...(await makeChats(app, sql, place)),
-    ...(await makeContext(app, sql, place)),
+    ...(await makeChats(app, sql, org)),
+    ...(await makeContext(app, sql, org)),
     freshId: randomUUID(),
   };
 }
 
 /** A chat that waits for a message, one whose answer waits for a runtime, one that is being answered; an attachment. */
-async function makeChats(app: TestApp, sql: Sql, place: Place): Promise<World> {
-  await createSecondProfile(sql, place, { kind: 'chat', key: 'talk' });
-  const chat = await createChat(sql, place);
-  const answer = await exchange(sql, place, chat.id, [text('Yes')]);
+async function makeChats(app: TestApp, sql: Sql, org: TestOrganization): Promise<World> {
+  await createSecondProfile(sql, org, { kind: 'chat', key: 'talk' });
+  const chat = await createChat(sql, org);
+  const answer = await exchange(sql, org, chat.id, [text('Yes')]);
   const attachmentId = randomUUID();
-  const key = chatAttachmentKey(place.organizationId, chat.id);
-  await putAttachment(sql.api, place, chat.id, { id: attachmentId, bytes: 'abc', storageKey: key });
+  const key = chatAttachmentKey(org.organizationId, chat.id);
+  await putAttachment(sql.api, org, chat.id, { id: attachmentId, bytes: 'abc', storageKey: key });
   await app.services.storage.put(key, Readable.from([Buffer.from('abc')]));
-  const turn = await startedTurn(sql, place);
-  await putAttachment(sql.api, place, turn.chatId, { id: attachmentId, bytes: 'abc', storageKey: key });
-  const waiting = await createChat(sql, place);
-  const { assistantMessage } = await say(sql.api, place, waiting.id);
+  const turn = await startedTurn(sql, org);
+  await putAttachment(sql.api, org, turn.chatId, { id: attachmentId, bytes: 'abc', storageKey: key });
+  const waiting = await createChat(sql, org);
+  const { assistantMessage } = await say(sql.api, org, waiting.id);
   return {
     chatId: chat.id,
     messageId: answer.id,
@@ -147,7 +147,7 @@ async function makeChats(app: TestApp, sql: Sql, place: Place): Promise<World> {
 }
 
 /** A published document, and a source. */
-async function makeContext(app: TestApp, sql: Sql, place: Place): Promise<World> {
-  await publishDocuments(sql, app.services.storage, place, { 'a.txt': {} });
-  return { sourceId: (await storeSource(sql, app.services.storage, place, 'abc')).id };
+async function makeContext(app: TestApp, sql: Sql, org: TestOrganization): Promise<World> {
+  await publishDocuments(sql, app.services.storage, org, { 'a.txt': {} });
+  return { sourceId: (await storeSource(sql, app.services.storage, org, 'abc')).id };
 }

@@ -10,7 +10,7 @@ import { retryTransient, serviceUnavailable } from '../../http/errors.ts';
 import type { Metrics } from '../../http/metrics.ts';
 import { endUnauthorized, viewerOf } from './access.ts';
 import { type Change, readChanges, readOpening } from './heads.ts';
-import { createBeats } from './keep_alive.ts';
+import { createKeepAlive } from './keep_alive.ts';
 import { isAfter, type Position, parseEventId } from './position.ts';
 import { begin, type ChatStream, closeStream, createStream, endStream, offer, type StreamEvents } from './stream.ts';
 
@@ -24,9 +24,9 @@ export function chatPayload(organizationId: string, chatId: string): string {
 // Reads at once: a reconnect looks at all chats, and must leave connections to the requests.
 const MAX_READS = 4;
 const MAX_BATCH = 100;
-const LOOK_AGAIN_MS = 2_000;
-// The looks of `LOOK_AGAIN_MS` take at most this share of the time, whatever the number of organizations.
-const LOOK_SHARE = 0.1;
+const POLL_INTERVAL_MS = 2_000;
+// The looks of `POLL_INTERVAL_MS` take at most this share of the time, whatever the number of organizations.
+const POLL_SHARE = 0.1;
 const AFTER_ERROR_MS = 500;
 const STALL_MS = 60_000;
 const ACCESS_MS = 2_000;
@@ -40,7 +40,7 @@ export type ChatStreamsOptions = Readonly<{
   /** How long a client may read nothing. */
   stallMs?: number;
   /** Between two comment lines of a stream. */
-  beatMs?: number;
+  keepAliveMs?: number;
   /** How long a subject that was found to be a member is taken for one. */
   accessMs?: number;
 }>;
@@ -63,7 +63,7 @@ export type ChatStreams = Readonly<{
 }>;
 
 /** The open streams of one chat. */
-type Room = {
+type Subscription = {
   readonly organizationId: string;
   readonly chatId: string;
   readonly streams: Set<ChatStream>;
@@ -83,12 +83,12 @@ export const EVENT_STREAM = {
 /** One hub a process: it hears of changes over the one LISTEN connection and reads each once for all streams of the chat. */
 export function createChatStreams(options: ChatStreamsOptions): ChatStreams {
   const { db, metrics, log, accessMs = ACCESS_MS } = options;
-  const rooms = new Map<string, Room>();
+  const subscriptions = new Map<string, Subscription>();
   /** Rooms to look at, by organization. */
-  const dirty = new Map<string, Set<Room>>();
+  const dirty = new Map<string, Set<Subscription>>();
   /** At most one read an organization, so that what is read later is never older. */
   const reading = new Map<string, Promise<boolean>>();
-  const beats = createBeats(options.beatMs);
+  const keepAlive = createKeepAlive(options.keepAliveMs);
   const throttle = createThrottle();
   let scheduled = false;
   let sweeping = false;
@@ -102,29 +102,35 @@ export function createChatStreams(options: ChatStreamsOptions): ChatStreams {
     stalled: () => metrics.chatStreamsCut.inc(),
   };
 
-  function join(stream: ChatStream, organizationId: string, chatId: string): Room {
+  function join(stream: ChatStream, organizationId: string, chatId: string): Subscription {
     const key = chatPayload(organizationId, chatId);
-    const room = rooms.get(key) ?? { organizationId, chatId, streams: new Set(), known: undefined, missed: false };
-    rooms.set(key, room);
-    room.streams.add(stream);
+    const subscription = subscriptions.get(key) ?? {
+      organizationId,
+      chatId,
+      streams: new Set(),
+      known: undefined,
+      missed: false,
+    };
+    subscriptions.set(key, subscription);
+    subscription.streams.add(stream);
     metrics.chatStreams.inc();
-    look();
-    return room;
+    startPolling();
+    return subscription;
   }
 
-  function leave(stream: ChatStream, room: Room): void {
-    if (!room.streams.delete(stream)) return;
+  function leave(stream: ChatStream, subscription: Subscription): void {
+    if (!subscription.streams.delete(stream)) return;
     metrics.chatStreams.dec();
-    beats.remove(stream);
-    if (room.streams.size > 0) return;
-    rooms.delete(chatPayload(room.organizationId, room.chatId));
-    if (rooms.size === 0) endPause();
+    keepAlive.remove(stream);
+    if (subscription.streams.size > 0) return;
+    subscriptions.delete(chatPayload(subscription.organizationId, subscription.chatId));
+    if (subscriptions.size === 0) endPause();
   }
 
-  function mark(room: Room): void {
-    const marked = dirty.get(room.organizationId) ?? new Set();
-    dirty.set(room.organizationId, marked);
-    marked.add(room);
+  function mark(subscription: Subscription): void {
+    const marked = dirty.get(subscription.organizationId) ?? new Set();
+    dirty.set(subscription.organizationId, marked);
+    marked.add(subscription);
     if (scheduled) return;
     scheduled = true;
     // After the notifications that came in the same packet.
@@ -135,32 +141,33 @@ export function createChatStreams(options: ChatStreamsOptions): ChatStreams {
   }
 
   function changed(payload: string): void {
-    const room = rooms.get(payload);
-    if (room) mark(room);
+    const subscription = subscriptions.get(payload);
+    if (subscription) mark(subscription);
   }
 
-  function apply(room: Room, { closed: over, revisions }: Change): void {
+  function apply(subscription: Subscription, { closed: over, revisions }: Change): void {
     for (const revision of revisions) {
-      if (room.known === undefined || isAfter(revision.position, room.known)) room.known = revision.position;
-      for (const stream of room.streams) offer(stream, revision);
+      if (subscription.known === undefined || isAfter(revision.position, subscription.known))
+        subscription.known = revision.position;
+      for (const stream of subscription.streams) offer(stream, revision);
     }
-    if (over) for (const stream of room.streams) closeStream(stream);
+    if (over) for (const stream of subscription.streams) closeStream(stream);
   }
 
-  async function read(organizationId: string, batch: readonly Room[]): Promise<boolean> {
+  async function read(organizationId: string, batch: readonly Subscription[]): Promise<boolean> {
     try {
       // First, and with its failure nothing is shown: what comes later is not for those who have lost access.
       await endUnauthorized(
         db,
         organizationId,
-        batch.flatMap((room) => [...room.streams]),
+        batch.flatMap((subscription) => [...subscription.streams]),
         accessMs,
       );
       const chats = batch.flatMap(({ chatId, known }) => (known === undefined ? [] : [{ chatId, known }]));
       const changes = chats.length > 0 ? await readChanges(db, organizationId, chats) : new Map<string, Change>();
-      for (const room of batch) {
-        const change = changes.get(room.chatId);
-        if (change) apply(room, change);
+      for (const subscription of batch) {
+        const change = changes.get(subscription.chatId);
+        if (change) apply(subscription, change);
       }
       return true;
     } catch (error) {
@@ -169,7 +176,7 @@ export function createChatStreams(options: ChatStreamsOptions): ChatStreams {
     }
   }
 
-  function startRead(organizationId: string, batch: readonly Room[]): Promise<boolean> {
+  function startRead(organizationId: string, batch: readonly Subscription[]): Promise<boolean> {
     const done = read(organizationId, batch).finally(() => {
       reading.delete(organizationId);
       readDirty();
@@ -178,14 +185,14 @@ export function createChatStreams(options: ChatStreamsOptions): ChatStreams {
     return done;
   }
 
-  function takeDirty(organizationId: string, marked: Set<Room>): Room[] {
+  function takeDirty(organizationId: string, marked: Set<Subscription>): Subscription[] {
     const batch = [...marked].slice(0, MAX_BATCH);
-    for (const room of batch) {
-      marked.delete(room);
-      room.missed ||= room.known === undefined;
+    for (const subscription of batch) {
+      marked.delete(subscription);
+      subscription.missed ||= subscription.known === undefined;
     }
     if (marked.size === 0) dirty.delete(organizationId);
-    return batch.filter((room) => room.streams.size > 0);
+    return batch.filter((subscription) => subscription.streams.size > 0);
   }
 
   function readDirty(): void {
@@ -201,8 +208,8 @@ export function createChatStreams(options: ChatStreamsOptions): ChatStreams {
   }
 
   /** Everything that is followed, in reads of one organization each. */
-  function batches(): (readonly [string, readonly Room[]])[] {
-    const byOrganization = Map.groupBy(rooms.values(), (room) => room.organizationId);
+  function batches(): (readonly [string, readonly Subscription[]])[] {
+    const byOrganization = Map.groupBy(subscriptions.values(), (subscription) => subscription.organizationId);
     return [...byOrganization].flatMap(([organizationId, all]) =>
       Array.from({ length: Math.ceil(all.length / MAX_BATCH) }, (_, index) => {
         return [organizationId, all.slice(index * MAX_BATCH, (index + 1) * MAX_BATCH)] as const;
@@ -214,25 +221,25 @@ export function createChatStreams(options: ChatStreamsOptions): ChatStreams {
    * A notification may be lost; the end of an organization, of a membership or of a token sends none. One read after another,
    * evenly over the time of a round: all at once, they would hold up what is written meanwhile.
    */
-  async function lookAtAll(roundMs: number): Promise<void> {
+  async function pollAll(roundMs: number): Promise<void> {
     const round = batches();
     let worked = 0;
     for (const [organizationId, batch] of round) {
       await pause(roundMs / round.length);
       while (reading.has(organizationId)) await reading.get(organizationId);
-      if (closed || rooms.size === 0) break;
-      const followed = batch.filter((room) => room.streams.size > 0);
+      if (closed || subscriptions.size === 0) break;
+      const followed = batch.filter((subscription) => subscription.streams.size > 0);
       if (followed.length === 0) continue;
       const began = performance.now();
       if (!(await startRead(organizationId, followed))) {
         // Postgres is away: the others would find no more than this one.
-        await pause(LOOK_AGAIN_MS);
+        await pause(POLL_INTERVAL_MS);
         break;
       }
       worked += performance.now() - began;
     }
     sweeping = false;
-    look(worked / LOOK_SHARE);
+    startPolling(worked / POLL_SHARE);
   }
 
   /** Until `endPause` at the latest. */
@@ -248,18 +255,19 @@ export function createChatStreams(options: ChatStreamsOptions): ChatStreams {
   }
 
   /** Begins a round where there is something to look at and none under way. */
-  function look(atLeastMs = 0): void {
-    if (closed || sweeping || rooms.size === 0) return;
+  function startPolling(atLeastMs = 0): void {
+    if (closed || sweeping || subscriptions.size === 0) return;
     sweeping = true;
-    void lookAtAll(Math.max(LOOK_AGAIN_MS, atLeastMs));
+    void pollAll(Math.max(POLL_INTERVAL_MS, atLeastMs));
   }
 
   /** What one stream read at its opening, for the others of its room: theirs may have been older, or be newer. */
-  function compare(room: Room, at: Position): void {
-    const differs = room.known !== undefined && (isAfter(at, room.known) || isAfter(room.known, at));
-    if (room.known === undefined || isAfter(room.known, at)) room.known = at;
-    if (differs || room.missed) mark(room);
-    room.missed = false;
+  function compare(subscription: Subscription, at: Position): void {
+    const differs =
+      subscription.known !== undefined && (isAfter(at, subscription.known) || isAfter(subscription.known, at));
+    if (subscription.known === undefined || isAfter(subscription.known, at)) subscription.known = at;
+    if (differs || subscription.missed) mark(subscription);
+    subscription.missed = false;
   }
 
   const stopListening = [
@@ -267,7 +275,7 @@ export function createChatStreams(options: ChatStreamsOptions): ChatStreams {
       if (sender !== options.notifier.sender()) changed(payload);
     }),
     options.listener.onResync(() => {
-      for (const room of rooms.values()) mark(room);
+      for (const subscription of subscriptions.values()) mark(subscription);
     }),
   ];
 
@@ -276,8 +284,8 @@ export function createChatStreams(options: ChatStreamsOptions): ChatStreams {
       if (closed) throw serviceUnavailable('The service is stopping. Connect again.');
       const stream = createStream(res, events, viewerOf(caller));
       // Joined before it reads: what changes from here on reaches it, whichever comes first.
-      const room = join(stream, organizationId, chatId);
-      res.on('close', () => leave(stream, room));
+      const subscription = join(stream, organizationId, chatId);
+      res.on('close', () => leave(stream, subscription));
       try {
         const opening = await retryTransient(() => readOpening(db, organizationId, chatId, parseEventId(lastEventId)));
         if (closed) throw serviceUnavailable('The service is stopping. Connect again.');
@@ -285,11 +293,11 @@ export function createChatStreams(options: ChatStreamsOptions): ChatStreams {
         if (stream.closing) throw organizationNotFound();
         res.writeHead(200, EVENT_STREAM);
         begin(stream, opening);
-        compare(room, opening.at);
+        compare(subscription, opening.at);
         if (opening.closed) closeStream(stream);
-        else beats.add(stream);
+        else keepAlive.add(stream);
       } catch (error) {
-        leave(stream, room);
+        leave(stream, subscription);
         throw error;
       }
     },
@@ -297,9 +305,9 @@ export function createChatStreams(options: ChatStreamsOptions): ChatStreams {
     async close() {
       closed = true;
       endPause();
-      beats.stop();
+      keepAlive.stop();
       for (const stop of stopListening) stop();
-      for (const room of rooms.values()) for (const stream of room.streams) endStream(stream);
+      for (const subscription of subscriptions.values()) for (const stream of subscription.streams) endStream(stream);
       await Promise.all(reading.values());
     },
   };

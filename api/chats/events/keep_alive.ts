@@ -1,9 +1,9 @@
-import { beat, type ChatStream } from './stream.ts';
+import { type ChatStream, sendKeepAlive } from './stream.ts';
 
-const BEAT_MS = 15_000;
+const KEEP_ALIVE_MS = 15_000;
 const PARTS = 30;
 
-export type Beats = Readonly<{
+export type KeepAlive = Readonly<{
   add(stream: ChatStream): void;
   remove(stream: ChatStream): void;
   stop(): void;
@@ -13,7 +13,7 @@ export type Beats = Readonly<{
  * A comment line to each stream every `everyMs`, by one timer for all: a part of them at each of its ticks, so that
  * thousands of lines do not hold up a revision.
  */
-export function createBeats(everyMs = BEAT_MS): Beats {
+export function createKeepAlive(everyMs = KEEP_ALIVE_MS): KeepAlive {
   const parts = Array.from({ length: PARTS }, () => new Set<ChatStream>());
   let count = 0;
   let next = 0;
@@ -21,7 +21,7 @@ export function createBeats(everyMs = BEAT_MS): Beats {
   let timer: NodeJS.Timeout | undefined;
 
   function onTick(): void {
-    for (const stream of parts[tick] ?? []) beat(stream);
+    for (const stream of parts[tick] ?? []) sendKeepAlive(stream);
     tick = (tick + 1) % PARTS;
   }
 

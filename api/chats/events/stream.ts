@@ -28,7 +28,7 @@ export type ChatStream = {
   /** The latest revision, held back while waiting. Bytes are shared with the other streams. */
   pending: Revision | undefined;
   /** The last revision of the message before that of `pending`, in whose middle the client was. */
-  owed: Revision | undefined;
+  pendingFinal: Revision | undefined;
   closing: boolean;
 };
 
@@ -41,7 +41,7 @@ export function createStream(res: ServerResponse, events: StreamEvents, viewer: 
     begun: false,
     waiting: true,
     pending: undefined,
-    owed: undefined,
+    pendingFinal: undefined,
     closing: false,
   };
 }
@@ -50,7 +50,7 @@ function hold(stream: ChatStream, revision: Revision): void {
   const { pending, seen } = stream;
   if (pending && pending.position.messageId !== revision.position.messageId) {
     // The latest wins inside a message; that a message is over is not kept from whoever saw it begin.
-    if (seen === NOWHERE || pending.position.messageId === seen.messageId) stream.owed = pending;
+    if (seen === NOWHERE || pending.position.messageId === seen.messageId) stream.pendingFinal = pending;
   }
   stream.pending = revision;
 }
@@ -93,10 +93,10 @@ function write(stream: ChatStream, revision: Revision): void {
 
 /** Writes what was held back, as far as the client reads. */
 function flush(stream: ChatStream): void {
-  while (!stream.waiting && stream.owed) {
-    const { owed } = stream;
-    stream.owed = undefined;
-    write(stream, owed);
+  while (!stream.waiting && stream.pendingFinal) {
+    const { pendingFinal } = stream;
+    stream.pendingFinal = undefined;
+    write(stream, pendingFinal);
   }
   while (!stream.waiting && stream.pending) {
     const { pending } = stream;
@@ -128,7 +128,7 @@ export function endStream(stream: ChatStream): void {
 }
 
 /** Keeps proxies from taking the connection for dead. */
-export function beat(stream: ChatStream): void {
+export function sendKeepAlive(stream: ChatStream): void {
   if (!stream.waiting && !stream.closing) push(stream, COMMENT);
 }
 

@@ -9,7 +9,7 @@ create or replace function app.agent_profile_apply(o app.agent_profiles, n app.a
 as $$
 declare
   v_tasks uuid[];
-  v_judged uuid[];
+  v_evaluation_digest uuid[];
   v_ended uuid[];
   v_id uuid;
 begin
@@ -21,9 +21,9 @@ begin
       where organization_id = o.organization_id and owner_agent_profile_id = o.id
         and status in ('pending', 'blocked', 'running', 'waiting');
     -- Whoever verifies them may change by this.
-    select coalesce(array_agg(id), '{}') into v_judged from app.tasks
+    select coalesce(array_agg(id), '{}') into v_evaluation_digest from app.tasks
       where organization_id = o.organization_id and phase = 'verify' and owner_agent_profile_id <> o.id;
-    perform app.task_roots_lock(o.organization_id, v_tasks || v_judged, true);
+    perform app.task_roots_lock(o.organization_id, v_tasks || v_evaluation_digest, true);
     -- Meanwhile some have ended or found another owner. None was added: that takes a lock on the profile.
     select coalesce(array_agg(id), '{}') into v_tasks from app.tasks
       where organization_id = o.organization_id and owner_agent_profile_id = o.id and id = any (v_tasks)
@@ -42,18 +42,18 @@ begin
     if n.status = 'disabled' then
       perform app.chat_turns_end(o.organization_id, o.id);
       select v_tasks || coalesce(array_agg(r.task_id), '{}') into v_ended from app.run_requests r
-        where r.organization_id = o.organization_id and r.agent_profile_id = o.id and r.task_id = any (v_judged)
+        where r.organization_id = o.organization_id and r.agent_profile_id = o.id and r.task_id = any (v_evaluation_digest)
           and r.mode = 'verify' and r.cancel_requested_at is null
           and r.state in ('queued', 'published', 'leased', 'started');
       perform app.task_requests_cancel(o.organization_id, v_ended);
       update app.tasks set status = 'pending', active_run_id = null
         where organization_id = o.organization_id and id = any (v_ended) and status = 'running';
     end if;
-    foreach v_id in array v_tasks || v_judged loop
+    foreach v_id in array v_tasks || v_evaluation_digest loop
       perform app.task_settle(o.organization_id, v_id);
     end loop;
   elsif n.kind <> o.kind or n.key <> o.key then
-    perform app.tasks_judge(o.organization_id);
+    perform app.tasks_settle_verification(o.organization_id);
   end if;
   if n.config -> 'maxConcurrentRuns' <> o.config -> 'maxConcurrentRuns' then
     perform 1 from app.dispatch where organization_id = o.organization_id and kind = 'task' for no key update;

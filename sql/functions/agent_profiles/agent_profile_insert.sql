@@ -19,7 +19,7 @@ begin
   insert into app.dispatch_lanes (organization_id, agent_profile_id, kind, capacity)
     values (p_organization_id, p.id, 'task', (p.config ->> 'maxConcurrentRuns')::integer),
            (p_organization_id, p.id, 'chat', 20);
-  perform app.tasks_judge(p_organization_id);
+  perform app.tasks_settle_verification(p_organization_id);
   return p;
 end
 $$;

@@ -15,7 +15,7 @@ begin
     where q.organization_id = p_organization_id
       and q.id = (select k.run_request_id from app.runs k where k.organization_id = p_organization_id and k.id = p_run_id);
   if r.run_id is distinct from p_run_id or r.kind <> 'chat' or r.state <> 'started'
-     or not app.lease_holds(r, p_lease_token) then
+     or not app.lease_is_current(r, p_lease_token) then
     perform app.lease_refuse('lease_lost');
   end if;
   select * into a from app.chat_attachments

@@ -20,7 +20,7 @@ declare
 begin
   r := app.run_request_of(p_organization_id, p_run_id);
   if r.run_id is distinct from p_run_id or r.kind <> 'chat' or r.state <> 'started'
-     or not app.lease_holds(r, p_lease_token) then
+     or not app.lease_is_current(r, p_lease_token) then
     perform app.lease_refuse('lease_lost');
   end if;
   select * into m from app.messages where organization_id = p_organization_id and id = r.message_id;

@@ -132,9 +132,9 @@ begin
       select coalesce(jsonb_agg(u.path), '[]') from jsonb_array_elements_text(p.unreadable) u(path)
         where not exists (select 1 from jsonb_array_elements(p_documents) d where d ->> 'path' = u.path))
     where organization_id = p_organization_id and scope = p_scope;
-  perform app.enqueue('context_health__assess',
+  perform app.enqueue('context__assess_health',
     jsonb_build_object('organizationId', p_organization_id, 'assessment', 'full_audit'),
-    format('context_health__assess:%s', p_organization_id));
+    format('context__assess_health:%s', p_organization_id));
   return jsonb_build_object('revision', to_jsonb(r) || jsonb_build_object('documents', (
     select coalesce(jsonb_agg(to_jsonb(d) - 'storage_key' order by d.path), '[]') from app.context_documents d
       where d.organization_id = p_organization_id and d.scope = p_scope and d.revision = r.revision)));

@@ -33,8 +33,8 @@ begin
     return s;
   end if;
   if s.status = 'stored' then
-    perform app.enqueue('context_sources__ingest', jsonb_build_object('organizationId', p_organization_id),
-      format('context_sources__ingest:%s', p_organization_id));
+    perform app.enqueue('context__ingest_sources', jsonb_build_object('organizationId', p_organization_id),
+      format('context__ingest_sources:%s', p_organization_id));
   end if;
   return s;
 end

@@ -1,7 +1,7 @@
--- What time has made due, over all organizations, at most p_limit of each sort: one row an organization and sort, for the
--- dispatch job to move with the function that the sort names. Reads only.
+-- What time has made due, over all organizations, at most p_limit of each kind: one row an organization and kind, for the
+-- dispatch job to move with the function that the kind names. Reads only.
 create or replace function app.dispatch_due(p_limit integer, p_chat_start_seconds integer default 300)
-  returns table (sort text, organization_id uuid, ids uuid[])
+  returns table (kind text, organization_id uuid, ids uuid[])
   language sql stable security definer
   set search_path = pg_catalog, pg_temp
 as $$

@@ -11,7 +11,7 @@ declare
 begin
   select * into r from app.run_requests
     where organization_id = p_organization_id and id = p_run_request_id for no key update;
-  if not found or r.state <> 'leased' or not app.lease_holds(r, p_lease_token) then
+  if not found or r.state <> 'leased' or not app.lease_is_current(r, p_lease_token) then
     return '{"released": false}';
   end if;
   update app.run_requests

@@ -4,15 +4,15 @@
 -- A task that asks for an agent's verdict is not closed: it is pending in phase verify. Plan and verify runs, staged outcomes
 -- and open questions of the run: see run_complete_staged.
 -- p_checks null: not evaluated. When the task has criteria to evaluate, nothing changes and the answer is
--- {evaluate: {runId, criteria, outputs, artifacts}, judged}: the caller evaluates the stored bytes and calls again with the
--- checks and `judged`, which stands for exactly that task spec and those bytes; if they changed meanwhile, it is asked again.
+-- {evaluate: {runId, criteria, outputs, artifacts}, evaluationDigest}: the caller evaluates the stored bytes and calls again with the
+-- checks and `evaluationDigest`, which stands for exactly that task spec and those bytes; if they changed meanwhile, it is asked again.
 -- p_report: {usage, receipts, harness, workspaceUri, logState}. After a cancel: report only, {status: cancelled}.
 -- Locks: roots → run request → run → (commit) dispatch.
 -- A chat turn's p_result is its whole output: see chat_turn_complete.
 -- Codes: 400 validation_failed (an artifact that was never stored; the lease stays), 409 run_lease_expired.
 create or replace function app.run_complete(
   p_organization_id uuid, p_run_id uuid, p_lease_token text, p_body_hash text, p_result jsonb, p_report jsonb,
-  p_checks jsonb, p_judged text, p_max_attempts integer default 3, p_backoff_seconds integer default 10,
+  p_checks jsonb, p_evaluation_digest text, p_max_attempts integer default 3, p_backoff_seconds integer default 10,
   p_backoff_max_seconds integer default 300)
   returns jsonb
   language plpgsql security definer
@@ -29,7 +29,7 @@ declare
   v_artifacts jsonb := '[]';
   v_missing jsonb := '[]';
   v_outputs jsonb := '[]';
-  v_judged text;
+  v_evaluation_digest text;
   v_passed boolean;
   v_result jsonb;
   v_error jsonb;
@@ -56,7 +56,7 @@ begin
     raise exception using errcode = '40001', message = 'the hierarchies to lock changed meanwhile';
   end if;
   r := app.run_request_of(p_organization_id, p_run_id);
-  v_answer := app.run_finish_open(r, p_run_id, p_lease_token, 'complete', p_body_hash, p_report);
+  v_answer := app.run_finish_precheck(r, p_run_id, p_lease_token, 'complete', p_body_hash, p_report);
   if v_answer is not null then
     return v_answer;
   end if;
@@ -110,9 +110,9 @@ begin
   end if;
 
   if t.spec -> 'acceptanceCriteria' @> '[{"kind": "output_file"}]' then
-    v_judged := encode(sha256(convert_to((t.spec -> 'acceptanceCriteria')::text || v_outputs::text, 'UTF8')), 'hex');
-    if p_checks is null or p_judged is distinct from v_judged then
-      return jsonb_build_object('judged', v_judged, 'evaluate', jsonb_build_object('runId', p_run_id,
+    v_evaluation_digest := encode(sha256(convert_to((t.spec -> 'acceptanceCriteria')::text || v_outputs::text, 'UTF8')), 'hex');
+    if p_checks is null or p_evaluation_digest is distinct from v_evaluation_digest then
+      return jsonb_build_object('evaluationDigest', v_evaluation_digest, 'evaluate', jsonb_build_object('runId', p_run_id,
         'criteria', t.spec -> 'acceptanceCriteria', 'outputs', v_outputs));
     end if;
   end if;
@@ -138,7 +138,7 @@ begin
     return '{"status": "succeeded"}';
   end if;
   if v_passed and t.spec ->> 'verification' = 'agent' then
-    perform app.verifiers_hold(p_organization_id);
+    perform app.profiles_lock_shared(p_organization_id);
     update app.tasks
       set status = 'pending', phase = 'verify', active_run_id = null, completion_revision = completion_revision + 1,
         contract = case when contract ? 'verdicts' then contract || '{"failures": 0}' end,

@@ -19,7 +19,7 @@ begin
   perform app.task_roots_lock(p_organization_id, array(
     select task_id from app.runs where organization_id = p_organization_id and id = p_run_id and task_id is not null), true);
   r := app.run_request_of(p_organization_id, p_run_id);
-  v_answer := app.run_finish_open(r, p_run_id, p_lease_token, 'fail', p_body_hash, p_report);
+  v_answer := app.run_finish_precheck(r, p_run_id, p_lease_token, 'fail', p_body_hash, p_report);
   if v_answer is not null then
     return v_answer;
   end if;

@@ -16,7 +16,7 @@ declare
   v_status text;
 begin
   r := app.run_request_of(p_organization_id, p_run_id);
-  if r.run_id is distinct from p_run_id or r.state <> 'started' or not app.lease_holds(r, p_lease_token) then
+  if r.run_id is distinct from p_run_id or r.state <> 'started' or not app.lease_is_current(r, p_lease_token) then
     perform app.lease_refuse('lease_lost');
   end if;
   if r.cancel_requested_at is not null then

@@ -11,7 +11,7 @@ begin
   select q.* into r from app.run_requests q
     where q.organization_id = p_organization_id
       and q.id = (select u.run_request_id from app.runs u where u.organization_id = p_organization_id and u.id = p_run_id);
-  if r.run_id is distinct from p_run_id or r.state <> 'started' or not app.lease_holds(r, p_lease_token) then
+  if r.run_id is distinct from p_run_id or r.state <> 'started' or not app.lease_is_current(r, p_lease_token) then
     perform app.lease_refuse('lease_lost');
   end if;
   return '{"held": true}';

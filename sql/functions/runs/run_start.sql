@@ -35,7 +35,7 @@ begin
   v_spend_limited := t.spend_limited;
   select * into r from app.run_requests
     where organization_id = p_organization_id and id = p_run_request_id for no key update;
-  if not found or not app.lease_holds(r, p_lease_token) then
+  if not found or not app.lease_is_current(r, p_lease_token) then
     perform app.lease_refuse('lease_lost');
   end if;
   v_token := encode(sha256(convert_to(
@@ -126,13 +126,13 @@ begin
       from up where a.organization_id = p_organization_id and a.id = up.id;
   end if;
   if r.mode <> 'execute' then
-    perform app.run_context_fix(p_organization_id, p_run_id, t, r.mode);
+    perform app.run_context_snapshot(p_organization_id, p_run_id, t, r.mode);
   end if;
   if t.spec -> 'inputs' <> '[]'::jsonb then
-    perform app.run_inputs_fix(p_organization_id, p_run_id, t);
+    perform app.run_inputs_snapshot(p_organization_id, p_run_id, t);
   end if;
   if v_published then
-    perform app.run_documents_fix(p_organization_id, p_run_id, v_department);
+    perform app.run_documents_snapshot(p_organization_id, p_run_id, v_department);
   end if;
   return app.run_start_answer(r, v_token);
 end

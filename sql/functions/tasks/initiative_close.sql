@@ -20,7 +20,7 @@ begin
   v_result := jsonb_build_object('kind', 'completed', 'summary', format('%s of the tasks below completed', v_completed),
     'artifacts', '[]'::jsonb);
   if t.spec ->> 'verification' = 'agent' then
-    perform app.verifiers_hold(p_organization_id);
+    perform app.profiles_lock_shared(p_organization_id);
     update app.tasks
       set phase = 'verify', verification = jsonb_build_object('executorProfileId', owner_agent_profile_id, 'result', v_result)
       where organization_id = p_organization_id and id = p_task_id;

@@ -65,11 +65,11 @@ t.test(
         // The policy hides organizations that are deleted, and what equals something is not null.
         const implied = [null, `(${column} IS NOT NULL)`, table === 'organizations' ? '(deleted_at IS NULL)' : null];
         const found = rows.some((index) => {
-          const place = index.columns.indexOf(column);
-          const before = index.columns.slice(0, place);
+          const org = index.columns.indexOf(column);
+          const before = index.columns.slice(0, org);
           return (
             index.table === table &&
-            place >= 0 &&
+            org >= 0 &&
             before.every((name) => common.has(name)) &&
             implied.includes(index.predicate)
           );

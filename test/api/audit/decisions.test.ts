@@ -8,8 +8,15 @@ import { publishBuiltinCatalog } from '../../../engine/catalog/index.ts';
 import { expectSuccess, sqlOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import { auditEntries } from '../../support/audit_fixtures.ts';
-import { createChat, createChatPlace, exchange } from '../../support/chat_fixtures.ts';
-import { createPlace, createTask, failRun, type Place, runNew, setWorkDispatch } from '../../support/fixtures.ts';
+import { createChat, createChatOrganization, exchange } from '../../support/chat_fixtures.ts';
+import {
+  createTask,
+  createTestOrganization,
+  failRun,
+  runNew,
+  setWorkDispatch,
+  type TestOrganization,
+} from '../../support/fixtures.ts';
 import { createItem } from '../../support/inbox_fixtures.ts';
 import { startIssuer } from '../../support/jwt.ts';
 import { type Onboarding, onboardingIn, read } from '../../support/onboarding_fixtures.ts';
@@ -33,8 +40,8 @@ const memberOf = (organizationId: string, subject = 'anna', role = 'owner') =>
     p_role: role,
   });
 
-async function place(): Promise<Place & { base: string }> {
-  const made = await createPlace(sql);
+async function org(): Promise<TestOrganization & { base: string }> {
+  const made = await createTestOrganization(sql);
   await memberOf(made.organizationId);
   return { ...made, base: `/organizations/${made.organizationId}` };
 }
@@ -53,7 +60,7 @@ async function onboarded(status: string): Promise<Onboarding & { base: string }>
 }
 
 async function item(kind: string): Promise<{ organizationId: string; base: string; id: string }> {
-  const at = await place();
+  const at = await org();
   const task = await createTask(sql, at);
   const { id } = await createItem(sql.api, at, task.id, { kind });
   return { ...at, id, base: `${at.base}/human-inbox/${id}` };
@@ -73,22 +80,22 @@ const decisions: Readonly<Record<string, () => Promise<Made>>> = {
     return { organizationId, path: `/organizations/${organizationId}`, body, entry };
   },
   async updateOrganization() {
-    const { organizationId, base: path } = await place();
+    const { organizationId, base: path } = await org();
     const body = { name: 'Northern Light' };
     const entry = { action: 'organization.update', subject_id: organizationId, arguments: body };
     return { organizationId, path: path.toUpperCase().replace('/ORGANIZATIONS', '/organizations'), body, entry };
   },
   async deleteOrganization() {
-    const { organizationId, base: path } = await place();
+    const { organizationId, base: path } = await org();
     return { organizationId, path, entry: { action: 'organization.delete', subject_id: organizationId } };
   },
   async setWorkDispatch() {
-    const { organizationId, base } = await place();
+    const { organizationId, base } = await org();
     const entry = { action: 'dispatch.stop', subject_kind: 'organization', subject_id: organizationId, arguments: {} };
     return { organizationId, path: `${base}/work-dispatch`, body: { stopped: true }, entry };
   },
   async putMember() {
-    const { organizationId, base } = await place();
+    const { organizationId, base } = await org();
     const entry = {
       action: 'member.put',
       subject_kind: 'member',
@@ -98,13 +105,13 @@ const decisions: Readonly<Record<string, () => Promise<Made>>> = {
     return { organizationId, path: `${base}/members/a%7Cb`, body: { role: 'viewer' }, entry };
   },
   async deleteMember() {
-    const { organizationId, base } = await place();
+    const { organizationId, base } = await org();
     await memberOf(organizationId, 'vic', 'viewer');
     const entry = { action: 'member.delete', subject_kind: 'member', subject_id: 'vic' };
     return { organizationId, path: `${base}/members/vic`, entry };
   },
   async createAgentProfile() {
-    const { organizationId, base } = await place();
+    const { organizationId, base } = await org();
     const body = { key: 'growth', name: 'Growth', kind: 'department', department: 'growth' };
     const entry = {
       action: 'agent_profile.create',
@@ -115,18 +122,18 @@ const decisions: Readonly<Record<string, () => Promise<Made>>> = {
     return { organizationId, path: `${base}/agent-profiles`, body, entry };
   },
   async updateAgentProfile() {
-    const { organizationId, base, profileId } = await place();
+    const { organizationId, base, profileId } = await org();
     const body = { status: 'disabled' };
     const entry = { action: 'agent_profile.update', subject_id: profileId, arguments: { id: profileId, ...body } };
     return { organizationId, path: `${base}/agent-profiles/${profileId}`, body, entry };
   },
   async deleteAgentProfile() {
-    const { organizationId, base, profileId } = await place();
+    const { organizationId, base, profileId } = await org();
     const entry = { action: 'agent_profile.delete', subject_id: profileId };
     return { organizationId, path: `${base}/agent-profiles/${profileId}`, entry };
   },
   async provisionAgentProfiles() {
-    const { organizationId, base } = await place();
+    const { organizationId, base } = await org();
     const body = { departments: ['growth'] };
     const entry = {
       action: 'agent_profile.provision',
@@ -137,13 +144,13 @@ const decisions: Readonly<Record<string, () => Promise<Made>>> = {
     return { organizationId, path: `${base}/agent-profiles/provision`, body, entry };
   },
   async createTask() {
-    const { organizationId, base, profileId } = await place();
+    const { organizationId, base, profileId } = await org();
     const body = { title: 'A task', ownerAgentProfileId: profileId, spec: { objective: 'Do it' } };
     const entry = { action: 'task.create', subject_kind: 'task', subject_id: String, arguments: body };
     return { organizationId, path: `${base}/tasks`, body, entry };
   },
   async cancelTask() {
-    const at = await place();
+    const at = await org();
     const { id, identifier_number: number } = await createTask(sql, at);
     const entry = {
       action: 'task.cancel',
@@ -154,7 +161,7 @@ const decisions: Readonly<Record<string, () => Promise<Made>>> = {
     return { organizationId: at.organizationId, path: `${at.base}/tasks/T-${number}/cancel`, entry };
   },
   async retryTask() {
-    const at = await place();
+    const at = await org();
     const run = await runNew(sql, at);
     await failRun(sql.api, run, { retryable: false });
     const entry = { action: 'task.retry', subject_kind: 'task', subject_id: run.taskId };
@@ -219,7 +226,7 @@ const decisions: Readonly<Record<string, () => Promise<Made>>> = {
     return { organizationId, path, entry: { action: 'onboarding.discard', subject_id: organizationId } };
   },
   async createMessage() {
-    const at = await createChatPlace(sql);
+    const at = await createChatOrganization(sql);
     await memberOf(at.organizationId);
     const chat = await createChat(sql, at);
     const note = { id: 'note', kind: 'context_note', text: 'They like blue.', status: 'pending' };
@@ -292,7 +299,7 @@ for (const { operationId, method } of written) {
 }
 
 t.test('words alone are no decision', async (test) => {
-  const at = await createChatPlace(sql);
+  const at = await createChatOrganization(sql);
   const chat = await createChat(sql, at);
   const path = `/organizations/${at.organizationId}/chats/${chat.id}/messages`;
   expectSuccess(await operator.post<Chat>(path, { parts: [{ kind: 'text', text: 'Hello?' }] }), 202);
@@ -313,7 +320,7 @@ t.test('an operator is written down as one, by how it was let in', async (test) 
 });
 
 t.test('a replay of an Idempotency-Key is no second decision, a repeat is', async (test) => {
-  const at = await place();
+  const at = await org();
   const { id } = await createTask(sql, at);
   const cancel = (key?: string) =>
     anna.post(`${at.base}/tasks/${id}/cancel`, undefined, key ? { headers: { 'idempotency-key': key } } : {});
@@ -330,7 +337,7 @@ t.test('a replay of an Idempotency-Key is no second decision, a repeat is', asyn
 });
 
 t.test('what is refused leaves no entry', async (test) => {
-  const at = await place();
+  const at = await org();
   const run = await runNew(sql, at);
   test.match(await anna.post(`${at.base}/tasks/${run.taskId}/retry`), { status: 409 });
   test.match(await anna.post(`${at.base}/tasks/${randomUUID()}/cancel`), { status: 404 });
@@ -345,7 +352,7 @@ t.test('what is refused leaves no entry', async (test) => {
 });
 
 t.test('agents leave none, whatever they call', async (test) => {
-  const at = await place();
+  const at = await org();
   const { id } = await createTask(sql, at);
   const agent = `/internal/agent/organizations/${at.organizationId}`;
   expectSuccess(await app.service.post(`${agent}/tasks/${id}/cancel`));
@@ -353,7 +360,7 @@ t.test('agents leave none, whatever they call', async (test) => {
 });
 
 t.test('the entry and the change commit together, or neither does', async (test) => {
-  const at = await place();
+  const at = await org();
   await setWorkDispatch(sql.api, at, true);
   // An entry that cannot be written takes the decision back with it.
   await sql.owner.query(

@@ -4,7 +4,7 @@ import type { AuditEntry } from '../../../api/audit/schema.ts';
 import { expectSuccess, sqlOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import { adminDecides, appendEntry, auditEntries, PLATFORM } from '../../support/audit_fixtures.ts';
-import { createPlace } from '../../support/fixtures.ts';
+import { createTestOrganization } from '../../support/fixtures.ts';
 import { issuePaths } from '../../support/http.ts';
 import { startIssuer } from '../../support/jwt.ts';
 import { transition } from '../../support/transitions.ts';
@@ -21,7 +21,7 @@ const ids = async (organizationId: string, query: Query = {}) =>
 
 /** An organization with this many entries: their ids, newest first. */
 async function withEntries(count: number): Promise<{ organizationId: string; newest: string[] }> {
-  const { organizationId } = await createPlace(sql);
+  const { organizationId } = await createTestOrganization(sql);
   for (let n = 0; n < count; n += 1) {
     const fields = { action: n % 2 ? 'task.cancel' : 'task.retry', actorKind: n % 3 ? 'owner' : 'admin' };
     await appendEntry(sql.api, organizationId, fields);
@@ -31,8 +31,8 @@ async function withEntries(count: number): Promise<{ organizationId: string; new
 }
 
 t.test('an entry says who decided what, about what, with what, and how it ended', async (test) => {
-  const place = await createPlace(sql);
-  const { organizationId } = place;
+  const org = await createTestOrganization(sql);
+  const { organizationId } = org;
   test.same(expectSuccess(await list(organizationId)), []);
   await adminDecides(sql.admin, 'dispatch_stop', organizationId);
   await appendEntry(sql.api, organizationId, {
@@ -94,7 +94,7 @@ t.test('pages lead there and back, newest first', async (test) => {
 });
 
 t.test('entries of one microsecond are all shown, once', async (test) => {
-  const { organizationId } = await createPlace(sql);
+  const { organizationId } = await createTestOrganization(sql);
   await sql.owner.query(
     `insert into app.audit_entries (organization_id, created_at, actor_kind, actor, action, subject_kind, outcome)
      select $1, '2035-01-01', 'owner', 'me', 'task.create', 'task', 'done' from generate_series(1, 9)`,
@@ -130,24 +130,24 @@ t.test('filters by action, kind of actor and time', async (test) => {
   test.same(await ids(organizationId, { actorKind: 'operator' }), []);
   test.same(await ids(organizationId, { action: 'organization.delete' }), []);
   const days = [1, 2, 3, 4];
-  const place = await createPlace(sql);
+  const org = await createTestOrganization(sql);
   for (const day of days) {
     await sql.owner.query(
       `insert into app.audit_entries (organization_id, created_at, actor_kind, actor, action, subject_kind, outcome)
        values ($1, $2, 'owner', 'me', 'task.create', 'task', 'done')`,
-      [place.organizationId, `2035-01-0${day}T00:00:00Z`],
+      [org.organizationId, `2035-01-0${day}T00:00:00Z`],
     );
   }
   const found = async (query: Query) =>
-    expectSuccess(await list(place.organizationId, query)).map(({ createdAt }) => Number(createdAt.slice(8, 10)));
+    expectSuccess(await list(org.organizationId, query)).map(({ createdAt }) => Number(createdAt.slice(8, 10)));
   test.same(await found({ since: '2035-01-02T00:00:00Z' }), [4, 3, 2], 'since takes its moment in');
   test.same(await found({ until: '2035-01-03T00:00:00Z' }), [2, 1], 'until leaves it out');
   test.same(await found({ since: '2035-01-02T01:00:00+01:00', until: '2035-01-04T00:00:00Z' }), [3, 2]);
   test.same(await found({ since: '2035-01-04T00:00:00Z', until: '2035-01-01T00:00:00Z' }), []);
-  const first = await list(place.organizationId, { limit: 1, until: '2035-01-04T00:00:00Z' });
+  const first = await list(org.organizationId, { limit: 1, until: '2035-01-04T00:00:00Z' });
   const next = { limit: 1, cursor: String(first.body.pagination.nextCursor) };
-  test.match(await list(place.organizationId, next), { status: 400, code: 'validation_failed' }, 'of other filters');
-  test.match(await list(place.organizationId, { ...next, until: '2035-01-04T00:00:00Z' }), { status: 200 });
+  test.match(await list(org.organizationId, next), { status: 400, code: 'validation_failed' }, 'of other filters');
+  test.match(await list(org.organizationId, { ...next, until: '2035-01-04T00:00:00Z' }), { status: 200 });
   test.match(
     await list(organizationId, { ...next, until: '2035-01-04T00:00:00Z' }),
     { status: 400 },
@@ -157,7 +157,7 @@ t.test('filters by action, kind of actor and time', async (test) => {
 });
 
 t.test('what the query gets wrong is named', async (test) => {
-  const { organizationId } = await createPlace(sql);
+  const { organizationId } = await createTestOrganization(sql);
   const wrong: readonly [Query, string][] = [
     [{ action: 'task.explode' }, 'query.action'],
     [{ actorKind: 'agent' }, 'query.actorKind'],

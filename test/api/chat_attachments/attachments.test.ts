@@ -10,10 +10,10 @@ import { expectSuccess, ownerPath, refusalOf, storedKeys } from '../../support/a
 import { startTestApp } from '../../support/app.ts';
 import { issuePaths } from '../../support/http.ts';
 import { answerWith } from '../chat_turns/turns.ts';
-import { chatPath, createChat, createChatPlace, type Posted, patchChat } from '../chats/support.ts';
+import { chatPath, createChat, createChatOrganization, type Posted, patchChat } from '../chats/support.ts';
 
 const app = await startTestApp(t);
-const place = await createChatPlace(app);
+const org = await createChatOrganization(app);
 const LIMIT = 52_428_800;
 
 const sha256 = (bytes: string | Uint8Array) => createHash('sha256').update(bytes).digest('hex');
@@ -40,20 +40,20 @@ const content = (chat: Chat, id: string, init?: RequestInit) =>
   app.owner.fetch(chatPath(chat, `/attachments/${id}/content`), init);
 
 t.test('an attachment is recorded as the backend found it, and comes back byte by byte', async (t) => {
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   const id = randomUUID();
   const bytes = 'Grüße\r\n';
   const attachment = expectSuccess(await put(chat, bytes, { id, fileName: 'Notes.TXT' }), 201);
   t.match(attachment, {
     version: 1,
     id,
-    organizationId: place.organizationId,
+    organizationId: org.organizationId,
     chatId: chat.id,
     fileName: 'Notes.TXT',
     mediaType: 'text/plain',
     sizeBytes: Buffer.byteLength(bytes),
     sha256: sha256(bytes),
-    uri: `org://${place.organizationId}/chats/${chat.id}/attachments/${id}`,
+    uri: `org://${org.organizationId}/chats/${chat.id}/attachments/${id}`,
   });
   t.same(Object.keys(attachment).length, 10);
   const response = await content(chat, id);
@@ -67,7 +67,7 @@ t.test('an attachment is recorded as the backend found it, and comes back byte b
 });
 
 t.test('ranges, HEAD, entity tags and If-Range', async (t) => {
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   const id = randomUUID();
   const { sha256: digest } = expectSuccess(await put(chat, '0123456789', { id }), 201);
   const head = await content(chat, id, { method: 'HEAD' });
@@ -83,7 +83,7 @@ t.test('ranges, HEAD, entity tags and If-Range', async (t) => {
 });
 
 t.test('names hold any character, and reach the download whole', async (t) => {
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   const names = ['Übersicht "Q1".md', "l'été — 日本語 🌱.md", '“a”; filename=x.md', 'a%20b\\c.md', ' .md'];
   for (const fileName of names) {
     const id = randomUUID();
@@ -104,7 +104,7 @@ t.test('names hold any character, and reach the download whole', async (t) => {
 });
 
 t.test('name, type and bytes have to agree; the type that is kept is canonical', async (t) => {
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   const text = 'a: b\n';
   const good: readonly (readonly [string, string, string | Uint8Array, string])[] = [
     ['a.md', 'text/markdown', text, 'text/markdown'],
@@ -146,24 +146,24 @@ t.test('name, type and bytes have to agree; the type that is kept is canonical',
     ['a.json', 'application/json', Buffer.from('{}', 'utf16le'), 'body'],
     ['a.csv', 'text/csv', Buffer.from([0xe2, 0x82]), 'body'],
   ];
-  const before = await storedKeys(app, place);
+  const before = await storedKeys(app, org);
   for (const [fileName, mediaType, bytes, path] of bad) {
     const reply = await put(chat, bytes, { fileName, mediaType });
     t.same([reply.status, ...issuePaths(reply)], [400, path], `${fileName} ${mediaType}`);
   }
-  t.same(await storedKeys(app, place), before, 'nothing is left of them');
+  t.same(await storedKeys(app, org), before, 'nothing is left of them');
 });
 
 t.test('the same bytes again are the same attachment, others are refused; ids are of one chat', async (t) => {
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   const id = randomUUID();
   const first = expectSuccess(await put(chat, 'one', { id }), 201);
-  const before = await storedKeys(app, place);
+  const before = await storedKeys(app, org);
   t.same(expectSuccess(await put(chat, 'one', { id, fileName: 'renamed.txt' }), 201), first);
   t.equal(refusalOf(await put(chat, 'two', { id })), '409 attachment_not_allowed');
-  t.same(await storedKeys(app, place), before);
+  t.same(await storedKeys(app, org), before);
   t.equal(await (await content(chat, id)).text(), 'one');
-  const neighbour = await createChat(app, place);
+  const neighbour = await createChat(app, org);
   t.equal(
     refusalOf(await app.owner.get(chatPath(neighbour, `/attachments/${id}/content`))),
     '404 attachment_not_found',
@@ -175,22 +175,22 @@ t.test('the same bytes again are the same attachment, others are refused; ids ar
 });
 
 t.test('the same bytes again repair an attachment whose bytes were lost', async (t) => {
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   const id = randomUUID();
-  const before = await storedKeys(app, place);
+  const before = await storedKeys(app, org);
   const first = expectSuccess(await put(chat, 'precious', { id }), 201);
-  const after = await storedKeys(app, place);
+  const after = await storedKeys(app, org);
   const [key = ''] = after.filter((one) => !before.includes(one));
   await app.services.storage.delete(key);
   t.equal((await content(chat, id)).status, 404);
   t.equal(refusalOf(await put(chat, 'others', { id })), '409 attachment_not_allowed');
   t.same(expectSuccess(await put(chat, 'precious', { id }), 201), first);
   t.equal(await (await content(chat, id)).text(), 'precious');
-  t.same(await storedKeys(app, place), after, 'in their place, and nowhere else');
+  t.same(await storedKeys(app, org), after, 'in their place, and nowhere else');
 });
 
 t.test('only open chats that are there take attachments, and no bytes are taken before', async (t) => {
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   const id = randomUUID();
   expectSuccess(await put(chat, 'kept', { id }), 201);
   expectSuccess(await patchChat(app, chat, { status: 'archived' }));
@@ -243,19 +243,19 @@ function bytes(size = Number.POSITIVE_INFINITY): Readable {
 }
 
 t.test('50 MB are taken; a byte more is a 413 that can be read, however it is sent', async (t) => {
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   t.match(await send(chat, bytes(LIMIT), LIMIT), { status: 201, data: { sizeBytes: LIMIT } });
   t.match(await send(chat, bytes(LIMIT)), { status: 201, data: { sizeBytes: LIMIT } }, 'chunked');
-  const before = await storedKeys(app, place);
+  const before = await storedKeys(app, org);
   const refused = { status: 413, code: 'attachment_invalid' };
   t.match(await send(chat, bytes(LIMIT + 1), LIMIT + 1), refused);
   t.match(await send(chat, bytes(LIMIT + 1)), refused, 'chunked');
   t.match(await send(chat, bytes()), refused, 'without an end');
-  t.same(await storedKeys(app, place), before);
+  t.same(await storedKeys(app, org), before);
 });
 
 t.test('a message refers to the attachments of its chat', async (t) => {
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   const attachment = expectSuccess(await put(chat, png, { fileName: 'a.png', mediaType: 'image/png' }), 201);
   const body = { parts: [{ kind: 'text', text: 'Look' }], attachmentIds: [attachment.id] };
   const { userMessage } = expectSuccess(await app.owner.post<Posted>(chatPath(chat, '/messages'), body), 202);
@@ -264,8 +264,8 @@ t.test('a message refers to the attachments of its chat', async (t) => {
     { kind: 'text', text: 'Look' },
     { kind: 'attachment', attachmentId: attachment.id, fileName, mediaType, sizeBytes },
   ]);
-  await answerWith(app, place, []);
-  const foreign = await app.owner.post(chatPath(await createChat(app, place), '/messages'), body);
+  await answerWith(app, org, []);
+  const foreign = await app.owner.post(chatPath(await createChat(app, org), '/messages'), body);
   t.same([foreign.status, ...issuePaths(foreign)], [400, 'attachmentIds.0']);
-  t.equal((await app.owner.get(ownerPath(place, `/messages/${userMessage.id}`))).status, 200);
+  t.equal((await app.owner.get(ownerPath(org, `/messages/${userMessage.id}`))).status, 200);
 });

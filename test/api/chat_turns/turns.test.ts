@@ -6,21 +6,21 @@ import { agentPath, expectSuccess, makeTask, ownerPath, PULL, refusalOf, sqlOf }
 import { startTestApp } from '../../support/app.ts';
 import { createSecondProfile } from '../../support/fixtures.ts';
 import { until } from '../../support/wait.ts';
-import { ask, chatPath, createChat, createChatPlace, followChat } from '../chats/support.ts';
+import { ask, chatPath, createChat, createChatOrganization, followChat } from '../chats/support.ts';
 import { answerWith, claimTurn, runtimeOf, startClaim, startTurn } from './turns.ts';
 
 const app = await startTestApp(t);
-const place = await createChatPlace(app);
+const org = await createChatOrganization(app);
 
 const read = async (message: Message) =>
-  expectSuccess(await app.owner.get<Message>(ownerPath(place, `/messages/${message.id}`)));
+  expectSuccess(await app.owner.get<Message>(ownerPath(org, `/messages/${message.id}`)));
 
 t.test('a turn is pulled, started, written and completed, and those who follow see it', async (t) => {
-  const chat = await createChat(app, place, 'Sales');
+  const chat = await createChat(app, org, 'Sales');
   const answer = await ask(app, chat, 'How much?');
   const stream = await followChat(app, chat);
   t.teardown(() => stream.stop());
-  const item = await claimTurn(app, place);
+  const item = await claimTurn(app, org);
   t.match(item, {
     kind: 'chat',
     mode: 'execute',
@@ -40,8 +40,8 @@ t.test('a turn is pulled, started, written and completed, and those who follow s
   const started = expectSuccess(await startClaim(app, item, runId));
   t.match(started, {
     kind: 'chat_turn',
-    organizationId: place.organizationId,
-    agentProfileId: place.profileId,
+    organizationId: org.organizationId,
+    agentProfileId: org.profileId,
     chatId: chat.id,
     messageId: answer.id,
     runRequestId: item.runRequestId,
@@ -69,35 +69,31 @@ t.test('a turn is pulled, started, written and completed, and those who follow s
   t.ok(after.lastMessageAt > chat.lastMessageAt);
   await until('the end', () => stream.events.at(-1)?.data.message?.status === 'complete');
   t.same(stream.events.at(-1)?.data.message, done);
-  t.match(
-    expectSuccess(await app.owner.get<unknown[]>(ownerPath(place, '/runs'))),
-    { length: 0 },
-    '4.7 lists no turns',
-  );
+  t.match(expectSuccess(await app.owner.get<unknown[]>(ownerPath(org, '/runs'))), { length: 0 }, '4.7 lists no turns');
 });
 
 t.test('what was written last stays when the end brings no parts', async (t) => {
-  const answer = await ask(app, await createChat(app, place));
-  const runtime = runtimeOf(app, await startTurn(app, place));
+  const answer = await ask(app, await createChat(app, org));
+  const runtime = runtimeOf(app, await startTurn(app, org));
   expectSuccess(await runtime.write(1, [{ kind: 'text', text: 'Written' }]));
   expectSuccess(await runtime.complete());
   t.match(await read(answer), { status: 'complete', parts: [{ text: 'Written' }] });
 });
 
 t.test('a failed turn leaves its error, and the chat takes the next message', async (t) => {
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   const answer = await ask(app, chat);
-  const runtime = runtimeOf(app, await startTurn(app, place));
+  const runtime = runtimeOf(app, await startTurn(app, org));
   t.same(expectSuccess(await runtime.fail({ retryable: true })), { status: 'failed' });
   t.match(await read(answer), { status: 'failed', error: { code: 'broken', message: 'It broke', retryable: true } });
   t.match(await ask(app, chat), { status: 'pending' });
-  await answerWith(app, place, []);
+  await answerWith(app, org, []);
 });
 
 t.test('a started turn that is cancelled ends when the runtime yields', async (t) => {
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   const answer = await ask(app, chat);
-  const runtime = runtimeOf(app, await startTurn(app, place));
+  const runtime = runtimeOf(app, await startTurn(app, org));
   expectSuccess(await runtime.append(1, 'Half'));
   const cancel = chatPath(chat, `/messages/${answer.id}/cancel`);
   t.match(expectSuccess(await app.owner.post<Message>(cancel)), { status: 'cancelling', revision: 3 });
@@ -110,13 +106,13 @@ t.test('a started turn that is cancelled ends when the runtime yields', async (t
 });
 
 t.test('the runtime reads the conversation up to the message that it answers', async (t) => {
-  const chat = await createChat(app, place, 'Long');
+  const chat = await createChat(app, org, 'Long');
   for (const text of ['One', 'Two']) {
     await ask(app, chat, text);
-    await answerWith(app, place, [{ kind: 'text', text: `${text}!` }]);
+    await answerWith(app, org, [{ kind: 'text', text: `${text}!` }]);
   }
   const answer = await ask(app, chat, 'Three');
-  const runtime = runtimeOf(app, await startTurn(app, place));
+  const runtime = runtimeOf(app, await startTurn(app, org));
   const whole = expectSuccess(await runtime.conversation());
   const texts = whole.messages.map(({ parts: [part] }) => part?.kind === 'text' && part.text);
   t.same(texts, ['One', 'One!', 'Two', 'Two!', 'Three']);
@@ -134,8 +130,8 @@ t.test('the runtime reads the conversation up to the message that it answers', a
 });
 
 t.test('the runtime reads the attachments of its chat, and no others', async (t) => {
-  const chat = await createChat(app, place);
-  const neighbour = await createChat(app, place);
+  const chat = await createChat(app, org);
+  const neighbour = await createChat(app, org);
   const id = randomUUID();
   const upload = (to: Chat) =>
     app.owner.put(chatPath(to, `/attachments/${id}`), to.title, {
@@ -143,7 +139,7 @@ t.test('the runtime reads the attachments of its chat, and no others', async (t)
     });
   expectSuccess(await upload(chat), 201);
   await ask(app, chat);
-  const runtime = runtimeOf(app, await startTurn(app, place));
+  const runtime = runtimeOf(app, await startTurn(app, org));
   const response = await runtime.attachment(id);
   t.equal(response.status, 200);
   t.equal(await response.text(), chat.title);
@@ -151,14 +147,14 @@ t.test('the runtime reads the attachments of its chat, and no others', async (t)
   expectSuccess(await runtime.complete());
   t.equal((await runtime.attachment(id)).status, 409);
   await ask(app, neighbour);
-  const next = runtimeOf(app, await startTurn(app, place));
+  const next = runtimeOf(app, await startTurn(app, org));
   t.equal((await next.attachment(id)).status, 400, 'ids are of one chat');
   expectSuccess(await next.complete());
 });
 
 t.test('calls of a runtime that do not fit are refused, and the lease stays', async (t) => {
-  await ask(app, await createChat(app, place));
-  const turn = await startTurn(app, place);
+  await ask(app, await createChat(app, org));
+  const turn = await startTurn(app, org);
   const runtime = runtimeOf(app, turn);
   const bad: readonly (readonly [string, Readonly<Record<string, unknown>>])[] = [
     ['neither', { baseRevision: 1 }],
@@ -174,16 +170,16 @@ t.test('calls of a runtime that do not fit are refused, and the lease stays', as
   t.equal((await runtime.post('complete', { output: { kind: 'task_result', result } })).status, 400);
   const lost = { ...turn, leaseToken: `9.${turn.leaseToken.split('.')[1]}` };
   t.equal(refusalOf(await runtimeOf(app, lost).append(1, 'x')), '409 run_lease_expired lease_lost');
-  const foreign = { ...turn, organizationId: (await createChatPlace(app)).organizationId };
+  const foreign = { ...turn, organizationId: (await createChatOrganization(app)).organizationId };
   t.equal(refusalOf(await runtimeOf(app, foreign).append(1, 'x')), '409 run_lease_expired lease_lost');
   expectSuccess(await runtime.append(1, 'x'));
   expectSuccess(await runtime.complete());
 });
 
 t.test('a base revision that is not the current one is refused, however large', async (t) => {
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   await ask(app, chat);
-  const runtime = runtimeOf(app, await startTurn(app, place));
+  const runtime = runtimeOf(app, await startTurn(app, org));
   for (const revision of [2, 2_147_483_647]) {
     t.equal(refusalOf(await runtime.append(revision, 'x')), '409 run_lease_expired differs');
   }
@@ -192,8 +188,8 @@ t.test('a base revision that is not the current one is refused, however large', 
 });
 
 t.test('a text that was made by appending may be rewritten, and completed with', async (t) => {
-  const answer = await ask(app, await createChat(app, place));
-  const runtime = runtimeOf(app, await startTurn(app, place));
+  const answer = await ask(app, await createChat(app, org));
+  const runtime = runtimeOf(app, await startTurn(app, org));
   expectSuccess(await runtime.append(1, 'x'.repeat(60_000)));
   expectSuccess(await runtime.append(2, 'x'.repeat(60_000)));
   const { parts } = await read(answer);
@@ -203,24 +199,24 @@ t.test('a text that was made by appending may be rewritten, and completed with',
 });
 
 t.test('the token of a turn is bound to it, and ends with it', async (t) => {
-  await ask(app, await createChat(app, place));
-  const turn = await startTurn(app, place);
+  await ask(app, await createChat(app, org));
+  const turn = await startTurn(app, org);
   const agent = app.owner.as(turn.executionToken);
-  t.equal((await agent.get(agentPath(place, '/status'))).status, 200);
-  t.equal((await agent.get(ownerPath(place, '/chats'))).status, 200, 'open mode asks for no token');
+  t.equal((await agent.get(agentPath(org, '/status'))).status, 200);
+  t.equal((await agent.get(ownerPath(org, '/chats'))).status, 200, 'open mode asks for no token');
   t.equal(refusalOf(await agent.post(PULL, { workerId: 'w' })), '401 agent_unauthorized');
   expectSuccess(await runtimeOf(app, turn).complete());
-  t.equal(refusalOf(await agent.get(agentPath(place, '/status'))), '401 agent_unauthorized');
+  t.equal(refusalOf(await agent.get(agentPath(org, '/status'))), '401 agent_unauthorized');
 });
 
 t.test('tasks and chat turns are pulled side by side, each with what it is', async (t) => {
-  const tasks = await createSecondProfile(sqlOf(app), place);
+  const tasks = await createSecondProfile(sqlOf(app), org);
   await makeTask(app, tasks);
-  await ask(app, await createChat(app, place));
+  await ask(app, await createChat(app, org));
   const pulled = await app.service.post<{ items: { kind: string }[] }>(PULL, {
     workerId: 'w',
     limit: 5,
-    organizationIds: [place.organizationId],
+    organizationIds: [org.organizationId],
   });
   t.same(
     expectSuccess(pulled)
@@ -231,8 +227,8 @@ t.test('tasks and chat turns are pulled side by side, each with what it is', asy
 });
 
 t.test('a turn is given no input files, and its holder alone is told so', async (t) => {
-  await ask(app, await createChat(app, place));
-  const turn = await startTurn(app, place);
+  await ask(app, await createChat(app, org));
+  const turn = await startTurn(app, org);
   const path = `/internal/runs/${turn.runId}/inputs`;
   const headers = { 'x-organization-id': turn.organizationId, 'x-lease-token': turn.leaseToken };
   t.same(expectSuccess(await app.service.get(path, { headers })), { version: 1, files: [] });

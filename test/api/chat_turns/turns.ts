@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Message } from '../../../api/messages/schema.ts';
 import { expectSuccess, type Fields, PULL } from '../../support/api_fixtures.ts';
 import type { TestApp } from '../../support/app.ts';
-import type { Place } from '../../support/fixtures.ts';
+import type { TestOrganization } from '../../support/fixtures.ts';
 
 export type TurnItem = Readonly<{
   organizationId: string;
@@ -23,9 +23,9 @@ export type Turn = Readonly<{
 }>;
 
 /** The next chat turn of the organization, which has to have one. */
-export async function claimTurn(app: TestApp, place: Place): Promise<TurnItem> {
+export async function claimTurn(app: TestApp, org: TestOrganization): Promise<TurnItem> {
   // What was refused a moment ago may still be locked, and a pull skips that.
-  const body = { workerId: 'runtime', organizationIds: [place.organizationId], kinds: ['chat'], waitMs: 10_000 };
+  const body = { workerId: 'runtime', organizationIds: [org.organizationId], kinds: ['chat'], waitMs: 10_000 };
   const [item] = expectSuccess(await app.service.post<{ items: TurnItem[] }>(PULL, body)).items;
   if (!item) throw new Error('no chat turn to pull');
   return item;
@@ -38,8 +38,8 @@ export function startClaim(app: TestApp, item: TurnItem, runId: string = randomU
 }
 
 /** Claims and starts the next turn. */
-export async function startTurn(app: TestApp, place: Place): Promise<Turn> {
-  const item = await claimTurn(app, place);
+export async function startTurn(app: TestApp, org: TestOrganization): Promise<Turn> {
+  const item = await claimTurn(app, org);
   return { ...expectSuccess(await startClaim(app, item)), leaseToken: item.leaseToken };
 }
 
@@ -72,8 +72,8 @@ export function runtimeOf(app: TestApp, turn: Turn) {
 }
 
 /** Answers the pending message of a chat with these parts. */
-export async function answerWith(app: TestApp, place: Place, parts: readonly Fields[]): Promise<Turn> {
-  const turn = await startTurn(app, place);
+export async function answerWith(app: TestApp, org: TestOrganization, parts: readonly Fields[]): Promise<Turn> {
+  const turn = await startTurn(app, org);
   expectSuccess(await runtimeOf(app, turn).complete({ parts }));
   return turn;
 }

@@ -2,10 +2,10 @@ import t from 'tap';
 import { createChatStreams } from '../../../api/chats/events/hub.ts';
 import { expectSuccess } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
-import type { Place } from '../../support/fixtures.ts';
+import type { TestOrganization } from '../../support/fixtures.ts';
 import { startIssuer } from '../../support/jwt.ts';
 import { until } from '../../support/wait.ts';
-import { ask, createChat, createChatPlace, followChat, revise } from './support.ts';
+import { ask, createChat, createChatOrganization, followChat, revise } from './support.ts';
 
 const issuer = await startIssuer(t);
 const app = await startTestApp(t, { config: { ownerAuth: issuer.ownerAuth } });
@@ -17,28 +17,28 @@ const strict = createChatStreams({ ...app.services, notifier: { sender: () => un
 t.teardown(() => strict.close());
 const use = (chatStreams: typeof patient) => Object.assign(app.services, { chatStreams });
 
-const member = (place: Place, subject: string) => `/organizations/${place.organizationId}/members/${subject}`;
-const invite = async (place: Place, subject: string) =>
-  expectSuccess(await platform.owner.put(member(place, subject), { role: 'viewer' }));
-const remove = async (place: Place, subject: string) =>
-  t.equal((await platform.owner.delete(member(place, subject))).status, 200);
+const member = (org: TestOrganization, subject: string) => `/organizations/${org.organizationId}/members/${subject}`;
+const invite = async (org: TestOrganization, subject: string) =>
+  expectSuccess(await platform.owner.put(member(org, subject), { role: 'viewer' }));
+const remove = async (org: TestOrganization, subject: string) =>
+  t.equal((await platform.owner.delete(member(org, subject))).status, 200);
 const withToken = async (subject: string, expiresAt?: Date) => ({
   headers: { authorization: `Bearer ${await issuer.token(subject, expiresAt)}` },
 });
 
 t.test('the stream of a removed member ends without a further message; those of others go on', async (t) => {
   use(strict);
-  const place = await createChatPlace(platform);
-  const chat = await createChat(platform, place);
+  const org = await createChatOrganization(platform);
+  const chat = await createChat(platform, org);
   const answer = await ask(platform, chat);
-  for (const subject of ['vic', 'anna']) await invite(place, subject);
+  for (const subject of ['vic', 'anna']) await invite(org, subject);
   const removed = await followChat(app, chat, await withToken('vic'));
   const kept = await followChat(app, chat, await withToken('anna'));
   t.teardown(() => kept.stop());
   await until('both begin', () => removed.events.length === 1 && kept.events.length === 1);
   await revise(platform, answer, { text: 'one' });
   await until('both see it', () => removed.events.length === 2 && kept.events.length === 2);
-  await remove(place, 'vic');
+  await remove(org, 'vic');
   await revise(platform, answer, { text: 'two' });
   await until('the member sees it', () => kept.events.length === 3);
   await until('the end', () => removed.ended());
@@ -48,14 +48,14 @@ t.test('the stream of a removed member ends without a further message; those of 
 
 t.test('a removal ends a stream in whose chat nothing happens, and a member of elsewhere stays there', async (t) => {
   use(patient);
-  const [place, other] = [await createChatPlace(platform), await createChatPlace(platform)];
-  const chat = await createChat(platform, place);
+  const [org, other] = [await createChatOrganization(platform), await createChatOrganization(platform)];
+  const chat = await createChat(platform, org);
   const elsewhere = await createChat(platform, other);
-  for (const one of [place, other]) await invite(one, 'vic');
+  for (const one of [org, other]) await invite(one, 'vic');
   const quiet = await followChat(app, chat, await withToken('vic'));
   const stays = await followChat(app, elsewhere, await withToken('vic'));
   t.teardown(() => stays.stop());
-  await remove(place, 'vic');
+  await remove(org, 'vic');
   await until('the end', () => quiet.ended());
   t.notOk(stays.ended());
   const answer = await ask(platform, elsewhere);
@@ -64,9 +64,9 @@ t.test('a removal ends a stream in whose chat nothing happens, and a member of e
 
 t.test('a stream ends with its token', async (t) => {
   use(patient);
-  const place = await createChatPlace(platform);
-  const chat = await createChat(platform, place);
-  await invite(place, 'vic');
+  const org = await createChatOrganization(platform);
+  const chat = await createChat(platform, org);
+  await invite(org, 'vic');
   // Clocks may differ by five seconds: this one has as long to go.
   const ending = await followChat(app, chat, await withToken('vic', new Date()));
   t.equal(ending.status, 200);
@@ -78,13 +78,13 @@ t.test('a stream ends with its token', async (t) => {
 
 t.test('the end of the organization closes the chat for its members', async (t) => {
   use(strict);
-  const place = await createChatPlace(platform);
-  const chat = await createChat(platform, place);
-  await invite(place, 'vic');
+  const org = await createChatOrganization(platform);
+  const chat = await createChat(platform, org);
+  await invite(org, 'vic');
   const stream = await followChat(app, chat, await withToken('vic'));
   await ask(platform, chat);
   await until('it begins', () => stream.events.length === 1);
-  t.equal((await platform.owner.delete(`/organizations/${place.organizationId}`)).status, 200);
+  t.equal((await platform.owner.delete(`/organizations/${org.organizationId}`)).status, 200);
   await until('the end', () => stream.ended());
   t.equal(stream.events.at(-1)?.event, 'chat.closed');
 });

@@ -8,16 +8,16 @@ import { createSecondProfile } from '../../support/fixtures.ts';
 import { issuePaths } from '../../support/http.ts';
 import { startIssuer } from '../../support/jwt.ts';
 import { answerWith, startTurn } from '../chat_turns/turns.ts';
-import { ask, chatPath, createChat, createChatPlace, follow, patchChat } from './support.ts';
+import { ask, chatPath, createChat, createChatOrganization, follow, patchChat } from './support.ts';
 
 const app = await startTestApp(t);
-const place = await createChatPlace(app);
-const other = await createChatPlace(app);
+const org = await createChatOrganization(app);
+const other = await createChatOrganization(app);
 
 const read = async (chat: Chat) => expectSuccess(await app.owner.get<Chat>(chatPath(chat)));
 
 t.test('a chat is opened, read and listed', async (t) => {
-  const empty = await createChatPlace(app);
+  const empty = await createChatOrganization(app);
   t.same(expectSuccess(await app.owner.get(ownerPath(empty, '/chats'))), []);
   const chat = await createChat(app, empty, '  Plans für 🌱  ');
   t.match(chat, {
@@ -36,7 +36,7 @@ t.test('a chat is opened, read and listed', async (t) => {
 });
 
 t.test('the one with the latest message comes first, in pages both ways', async (t) => {
-  const listed = await createChatPlace(app);
+  const listed = await createChatOrganization(app);
   const chats: Chat[] = [];
   for (let n = 0; n < 7; n += 1) chats.unshift(await createChat(app, listed, `${n}`));
   const oldest = chats.pop() as Chat;
@@ -63,20 +63,20 @@ t.test('the one with the latest message comes first, in pages both ways', async 
 });
 
 t.test('a chat is archived with server time, and restored', async (t) => {
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   const archived = expectSuccess(await patchChat(app, chat, { status: 'archived' }));
   t.match(archived, { status: 'archived', title: chat.title });
   t.ok(archived.archivedAt && archived.archivedAt >= chat.createdAt);
   t.same(expectSuccess(await patchChat(app, chat, { status: 'archived' })), archived, 'a repeat changes nothing');
-  const of = (status: string) => app.owner.get<Chat[]>(ownerPath(place, '/chats'), { query: { status } });
+  const of = (status: string) => app.owner.get<Chat[]>(ownerPath(org, '/chats'), { query: { status } });
   t.ok(expectSuccess(await of('archived')).some(({ id }) => id === chat.id));
   t.notOk(expectSuccess(await of('open')).some(({ id }) => id === chat.id));
   t.match(expectSuccess(await patchChat(app, chat, { status: 'open' })), { status: 'open', archivedAt: null });
 });
 
 t.test('tasks are pinned to a chat by a merge patch', async (t) => {
-  const chat = await createChat(app, place);
-  const task = await makeTask(app, await createSecondProfile(sqlOf(app), place));
+  const chat = await createChat(app, org);
+  const task = await makeTask(app, await createSecondProfile(sqlOf(app), org));
   const pinned = { pinnedTaskIds: [task.id] };
   t.same(expectSuccess(await patchChat(app, chat, { settings: pinned })).settings, pinned);
   t.same(expectSuccess(await patchChat(app, chat, { title: 'Other' })).settings, pinned);
@@ -86,8 +86,8 @@ t.test('tasks are pinned to a chat by a merge patch', async (t) => {
 });
 
 t.test('what does not fit is refused, an issue each', async (t) => {
-  const chat = await createChat(app, place);
-  const create = (body: unknown) => app.owner.post(ownerPath(place, '/chats'), body);
+  const chat = await createChat(app, org);
+  const create = (body: unknown) => app.owner.post(ownerPath(org, '/chats'), body);
   t.same(issuePaths(await create({})), ['title']);
   t.same(issuePaths(await create({ title: ' ' })), ['title']);
   t.same(issuePaths(await create({ title: 'x'.repeat(201), status: 'open' })), ['status', 'title']);
@@ -98,7 +98,7 @@ t.test('what does not fit is refused, an issue each', async (t) => {
   ]);
   const queries = [{ status: 'gone' }, { limit: 201 }, { limit: 0 }, { cursor: 'x' }, { search: '' }, { order: 'x' }];
   for (const query of queries) {
-    const reply = await app.owner.get(ownerPath(place, '/chats'), { query });
+    const reply = await app.owner.get(ownerPath(org, '/chats'), { query });
     t.same([reply.status, ...issuePaths(reply)], [400, ...Object.keys(query)]);
   }
   expectSuccess(await create({ title: 'x'.repeat(200) }), 201);
@@ -107,17 +107,17 @@ t.test('what does not fit is refused, an issue each', async (t) => {
 t.test(
   'a chat whose answer is on its way is not archived; one that nobody started goes with it on DELETE',
   async (t) => {
-    const chat = await createChat(app, place);
+    const chat = await createChat(app, org);
     const answer = await ask(app, chat);
     t.equal(refusalOf(await patchChat(app, chat, { status: 'archived' })), '409 chat_response_active');
     expectSuccess(await patchChat(app, chat, { title: 'Renamed meanwhile' }));
     t.match(expectSuccess(await app.owner.delete(chatPath(chat))), { status: 'archived' });
-    const ended = await app.owner.get(ownerPath(place, `/messages/${answer.id}`));
+    const ended = await app.owner.get(ownerPath(org, `/messages/${answer.id}`));
     t.match(expectSuccess(ended), { status: 'cancelled', revision: 3 });
     t.match(expectSuccess(await app.owner.delete(chatPath(chat))), { status: 'archived' }, 'again');
-    const started = await createChat(app, place);
+    const started = await createChat(app, org);
     await ask(app, started);
-    const turn = await startTurn(app, place);
+    const turn = await startTurn(app, org);
     t.equal(turn.chatId, started.id, 'the cancelled one is not handed out');
     t.equal(refusalOf(await app.owner.delete(chatPath(started))), '409 chat_response_active');
   },
@@ -135,7 +135,7 @@ t.test('the onboarding chat is read, and not changed', async (t) => {
 });
 
 t.test('chats of others are not there', async (t) => {
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   const foreign = { ...chat, organizationId: other.organizationId };
   for (const path of [chatPath(foreign), chatPath(foreign, '/messages'), chatPath({ ...chat, id: randomUUID() })]) {
     t.equal(refusalOf(await app.owner.get(path)), '404 chat_not_found', path);
@@ -151,11 +151,11 @@ t.test('chats of others are not there', async (t) => {
 t.test('members read, owners write, others find nothing', async (t) => {
   const issuer = await startIssuer(t);
   const guarded = await startTestApp(t, { database: app.database, config: { ownerAuth: issuer.ownerAuth } });
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   await ask(app, chat);
-  await answerWith(app, place, [{ kind: 'text', text: 'Yes' }]);
+  await answerWith(app, org, [{ kind: 'text', text: 'Yes' }]);
   for (const [subject, role] of Object.entries({ anna: 'owner', vera: 'viewer' })) {
-    const path = ownerPath(place, `/members/${subject}`);
+    const path = ownerPath(org, `/members/${subject}`);
     t.ok((await app.owner.put(path, { role }, { headers: { 'content-type': 'application/json' } })).status < 300);
   }
   const token = async (subject: string) => ({ authorization: `Bearer ${await issuer.token(subject)}` });

@@ -3,18 +3,27 @@ import t from 'tap';
 import { expectSuccess, refusalOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import { until } from '../../support/wait.ts';
-import { ask, chatPath, createChat, createChatPlace, type Followed, followChat, patchChat, revise } from './support.ts';
+import {
+  ask,
+  chatPath,
+  createChat,
+  createChatOrganization,
+  type Followed,
+  followChat,
+  patchChat,
+  revise,
+} from './support.ts';
 
 const app = await startTestApp(t);
-const place = await createChatPlace(app);
-const other = await createChatPlace(app);
+const org = await createChatOrganization(app);
+const other = await createChatOrganization(app);
 
 const ids = (followed: Followed) => followed.events.map((event) => event.id);
 const count = (followed: Followed, events: number) => until(`${events} events`, () => followed.events.length >= events);
 const last = (followed: Followed) => followed.events.at(-1)?.data.message;
 
 t.test('a stream begins with the retry time, the snapshot, and goes on with each revision', async (t) => {
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   const answer = await ask(app, chat);
   const stream = await followChat(app, chat, { headers: { 'accept-encoding': 'gzip, br' } });
   t.teardown(() => stream.stop());
@@ -42,7 +51,7 @@ t.test('a stream begins with the retry time, the snapshot, and goes on with each
 });
 
 t.test('nothing comes until there is an answer; the first one is a snapshot', async (t) => {
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   const stream = await followChat(app, chat);
   t.teardown(() => stream.stop());
   await until('the retry time', () => stream.retry() !== undefined);
@@ -53,7 +62,7 @@ t.test('nothing comes until there is an answer; the first one is a snapshot', as
 });
 
 t.test('fifty revisions as fast as they come: rising, and the last one arrives', async (t) => {
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   const answer = await ask(app, chat);
   const streams = await Promise.all([followChat(app, chat), followChat(app, chat), followChat(app, chat)]);
   t.teardown(() => {
@@ -74,7 +83,7 @@ t.test('fifty revisions as fast as they come: rising, and the last one arrives',
 });
 
 t.test('the next answer follows in the same stream, after the last revision of the one before', async (t) => {
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   const first = await ask(app, chat);
   const stream = await followChat(app, chat);
   t.teardown(() => stream.stop());
@@ -88,12 +97,12 @@ t.test('the next answer follows in the same stream, after the last revision of t
 });
 
 t.test('a reader that comes back gets what the id that it names says', async (t) => {
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   const first = await ask(app, chat, 'One?');
   await revise(app, first);
   await revise(app, first, { status: 'complete' });
   const foreign = await ask(app, await createChat(app, other));
-  const neighbour = await ask(app, await createChat(app, place));
+  const neighbour = await ask(app, await createChat(app, org));
   const second = await ask(app, chat, 'Two?');
   await revise(app, second);
   const snapshot = [`${second.id}:2`];
@@ -123,7 +132,7 @@ t.test('a reader that comes back gets what the id that it names says', async (t)
 });
 
 t.test('a reader that has the latest revision gets nothing until there is a newer one', async (t) => {
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   const answer = await ask(app, chat);
   const [upper, lower] = await Promise.all([
     followChat(app, chat, { lastEventId: `${answer.id.toUpperCase()}:1` }),
@@ -139,8 +148,8 @@ t.test('a reader that has the latest revision gets nothing until there is a newe
 });
 
 t.test('an archived chat ends its streams, and new ones after the snapshot', async (t) => {
-  const chat = await createChat(app, place);
-  const empty = await createChat(app, place);
+  const chat = await createChat(app, org);
+  const empty = await createChat(app, org);
   const answer = await ask(app, chat);
   await revise(app, answer, { status: 'complete' });
   const streams = [await followChat(app, chat), await followChat(app, empty)];
@@ -166,7 +175,7 @@ t.test('an archived chat ends its streams, and new ones after the snapshot', asy
 });
 
 t.test('chats and organizations that are not there have no events', async (t) => {
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   t.equal(refusalOf(await app.owner.get(chatPath({ ...chat, id: randomUUID() }, '/events'))), '404 chat_not_found');
   const foreign = { ...chat, organizationId: other.organizationId };
   t.equal(refusalOf(await app.owner.get(chatPath(foreign, '/events'))), '404 chat_not_found');
@@ -179,7 +188,7 @@ t.test('chats and organizations that are not there have no events', async (t) =>
 });
 
 t.test('HEAD shows the headers and opens no stream', async (t) => {
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   const head = await followChat(app, chat, { method: 'HEAD' });
   await until('ended', () => head.ended());
   t.match(head, { status: 200, headers: { 'content-type': 'text/event-stream' } });

@@ -10,7 +10,7 @@ import { expectSuccess } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import { openAs, type TestDatabase } from '../../support/database.ts';
 import { until } from '../../support/wait.ts';
-import { ask, createChat, createChatPlace, type Followed, followChat, revise } from './support.ts';
+import { ask, createChat, createChatOrganization, type Followed, followChat, revise } from './support.ts';
 
 const shows = (stream: Followed, text: string) =>
   until(`"${text}"`, () => {
@@ -21,7 +21,7 @@ const shows = (stream: Followed, text: string) =>
 t.test('a stream on one process sees what is written through the other', async (t) => {
   const one = await startTestApp(t);
   const two = await startTestApp(t, { database: one.database });
-  const chat = await createChat(one, await createChatPlace(one));
+  const chat = await createChat(one, await createChatOrganization(one));
   const streams = [await followChat(one, chat), await followChat(two, chat)];
   t.teardown(() => {
     for (const stream of streams) stream.stop();
@@ -37,7 +37,7 @@ t.test('a stream on one process sees what is written through the other', async (
 
 t.test('a notification that is lost costs time alone', async (t) => {
   const app = await startTestApp(t);
-  const chat = await createChat(app, await createChatPlace(app));
+  const chat = await createChat(app, await createChatOrganization(app));
   const answer = await ask(app, chat);
   const stream = await followChat(app, chat);
   t.teardown(() => stream.stop());
@@ -49,7 +49,7 @@ t.test('a notification that is lost costs time alone', async (t) => {
 
 t.test('a lost LISTEN connection drops no client, and brings it up to date', async (t) => {
   const app = await startTestApp(t);
-  const chat = await createChat(app, await createChatPlace(app));
+  const chat = await createChat(app, await createChatOrganization(app));
   const answer = await ask(app, chat);
   const stream = await followChat(app, chat);
   t.teardown(() => stream.stop());
@@ -102,7 +102,7 @@ async function ownPostgres(t: Test) {
 t.test('a restarted Postgres drops no client, and brings it up to date', async (t) => {
   const postgres = await ownPostgres(t);
   const app = await startTestApp(t, { database: postgres.database });
-  const chat = await createChat(app, await createChatPlace(app));
+  const chat = await createChat(app, await createChatOrganization(app));
   const answer = await ask(app, chat);
   const stream = await followChat(app, chat);
   t.teardown(() => stream.stop());
@@ -125,7 +125,7 @@ t.test('a restarted Postgres drops no client, and brings it up to date', async (
 t.test('a process that stops ends its streams, and the client goes on elsewhere where it was', async (t) => {
   const one = await startTestApp(t);
   const two = await startTestApp(t, { database: one.database });
-  const chat = await createChat(one, await createChatPlace(one));
+  const chat = await createChat(one, await createChatOrganization(one));
   const answer = await ask(one, chat);
   const stream = await followChat(one, chat);
   await until('the snapshot', () => stream.events.length === 1);
@@ -144,10 +144,10 @@ t.test('a process that stops ends its streams, and the client goes on elsewhere 
 
 t.test('a deleted organization ends its streams', async (t) => {
   const app = await startTestApp(t);
-  const place = await createChatPlace(app);
-  const chat = await createChat(app, place);
+  const org = await createChatOrganization(app);
+  const chat = await createChat(app, org);
   const stream = await followChat(app, chat);
-  expectSuccess(await app.owner.delete(`/organizations/${place.organizationId}`));
+  expectSuccess(await app.owner.delete(`/organizations/${org.organizationId}`));
   await until('the end', () => stream.ended());
   t.same(stream.revisions(), ['chat.closed']);
 });

@@ -3,13 +3,13 @@ import { createChatStreams } from '../../../api/chats/events/hub.ts';
 import { expectSuccess } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import { until } from '../../support/wait.ts';
-import { ask, chatPath, createChat, createChatPlace, follow, followChat, patchChat, revise } from './support.ts';
+import { ask, chatPath, createChat, createChatOrganization, follow, followChat, patchChat, revise } from './support.ts';
 
 const app = await startTestApp(t);
-const place = await createChatPlace(app);
+const org = await createChatOrganization(app);
 // Impatient, so that nobody has to wait for a minute.
 // They hear of all changes by notification, for the app tells its own streams of them.
-const options = { ...app.services, notifier: { sender: () => undefined }, beatMs: 300 };
+const options = { ...app.services, notifier: { sender: () => undefined }, keepAliveMs: 300 };
 const impatient = createChatStreams({ ...options, stallMs: 400 });
 const patient = createChatStreams({ ...options, stallMs: 60_000 });
 t.teardown(() => Promise.all([impatient.close(), patient.close()]));
@@ -28,7 +28,7 @@ const large = (mark: string) => mark.padEnd(1_000_000, '.');
 
 t.test('comment lines keep the connection open', async (t) => {
   use(patient);
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   const stream = await followChat(app, chat);
   await until('three', () => stream.comments() >= 3);
   t.equal(stream.events.length, 0);
@@ -38,7 +38,7 @@ t.test('comment lines keep the connection open', async (t) => {
 
 t.test('a reader that stops for a while misses revisions, and gets the last one; others get theirs', async (t) => {
   use(patient);
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   const answer = await ask(app, chat);
   const [slow, quick] = await Promise.all([followChat(app, chat), followChat(app, chat)]);
   t.teardown(() => {
@@ -66,7 +66,7 @@ t.test('a reader that stops for a while misses revisions, and gets the last one;
 
 t.test('the end of a chat reaches a reader that had stopped', async (t) => {
   use(patient);
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   const answer = await ask(app, chat);
   const slow = await followChat(app, chat);
   await until('it begins', () => slow.events.length === 1);
@@ -82,9 +82,9 @@ t.test('the end of a chat reaches a reader that had stopped', async (t) => {
 
 t.test('a reader that reads nothing for too long is cut off; one that has nothing to read is not', async (t) => {
   use(impatient);
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   const answer = await ask(app, chat);
-  const idle = await follow(app.url, chatPath(await createChat(app, place), '/events'));
+  const idle = await follow(app.url, chatPath(await createChat(app, org), '/events'));
   const stuck = await followChat(app, chat);
   t.teardown(() => idle.stop());
   await until('it begins', () => stuck.events.length === 1);

@@ -3,26 +3,26 @@ import type { Chat } from '../../../api/chats/schema.ts';
 import { expectSuccess, ownerPath, refusalOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import { answerWith, runtimeOf, startTurn } from '../chat_turns/turns.ts';
-import { ask, chatPath, createChat, createChatPlace, patchChat } from './support.ts';
+import { ask, chatPath, createChat, createChatOrganization, patchChat } from './support.ts';
 
 const app = await startTestApp(t);
-const place = await createChatPlace(app);
-const other = await createChatPlace(app);
+const org = await createChatOrganization(app);
+const other = await createChatOrganization(app);
 
 type Query = Readonly<Record<string, string | number | undefined>>;
 const find = (search: string, query: Query = {}) =>
-  app.owner.get<Chat[]>(ownerPath(place, '/chats'), { query: { search, ...query } });
+  app.owner.get<Chat[]>(ownerPath(org, '/chats'), { query: { search, ...query } });
 const titles = async (search: string, query?: Query) =>
   expectSuccess(await find(search, query)).map((chat) => chat.title);
 
 t.test('search finds titles, questions and answers, whatever the case, and no character is special', async (t) => {
-  const sales = await createChat(app, place, 'Sales of 100% OFF_season');
+  const sales = await createChat(app, org, 'Sales of 100% OFF_season');
   await ask(app, sales, 'What did STRASSE sell?');
-  await answerWith(app, place, [
+  await answerWith(app, org, [
     { kind: 'text', text: 'Über 5_000 €\nC:\\temp' },
     { kind: 'question', question: 'Hidden kiwi?', options: ['yes'] },
   ]);
-  const fruit = await createChat(app, place, 'Früchte 日本');
+  const fruit = await createChat(app, org, 'Früchte 日本');
   await ask(app, fruit, 'Kiwi or plum?');
   await createChat(app, other, 'Kiwi of others');
   const cases: readonly (readonly [string, readonly string[]])[] = [
@@ -45,7 +45,7 @@ t.test('search finds titles, questions and answers, whatever the case, and no ch
     ['nowhere', []],
   ];
   for (const [search, expected] of cases) t.same(await titles(search), expected, search);
-  const turn = runtimeOf(app, await startTurn(app, place));
+  const turn = runtimeOf(app, await startTurn(app, org));
   expectSuccess(await turn.append(1, 'Pomegranate'));
   t.same(await titles('pomegranate'), [], 'an answer is found when it is there');
   expectSuccess(await turn.complete());
@@ -54,7 +54,7 @@ t.test('search finds titles, questions and answers, whatever the case, and no ch
 
 t.test('results come in pages, both ways, and keep to a status', async (t) => {
   const chats: Chat[] = [];
-  for (let n = 0; n < 5; n += 1) chats.unshift(await createChat(app, place, `Paged ${n}`));
+  for (let n = 0; n < 5; n += 1) chats.unshift(await createChat(app, org, `Paged ${n}`));
   expectSuccess(await patchChat(app, chats[2] as Chat, { status: 'archived' }));
   const all = chats.map((chat) => chat.title);
   const first = await find('paged', { limit: 2 });

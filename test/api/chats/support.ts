@@ -6,16 +6,16 @@ import type { Chat } from '../../../api/chats/schema.ts';
 import type { Message } from '../../../api/messages/schema.ts';
 import { expectSuccess, type Fields, ownerPath, sqlOf } from '../../support/api_fixtures.ts';
 import type { TestApp } from '../../support/app.ts';
-import { createPlace, type Place } from '../../support/fixtures.ts';
+import { createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
 import type { Client } from '../../support/http.ts';
 
 /** An organization whose one profile answers chats. */
-export function createChatPlace(app: TestApp): Promise<Place> {
-  return createPlace(sqlOf(app), { kind: 'chat', key: 'chat' });
+export function createChatOrganization(app: TestApp): Promise<TestOrganization> {
+  return createTestOrganization(sqlOf(app), { kind: 'chat', key: 'chat' });
 }
 
-export async function createChat(app: TestApp, place: Place, title = 'A chat'): Promise<Chat> {
-  return expectSuccess(await app.owner.post<Chat>(ownerPath(place, '/chats'), { title }), 201);
+export async function createChat(app: TestApp, org: TestOrganization, title = 'A chat'): Promise<Chat> {
+  return expectSuccess(await app.owner.post<Chat>(ownerPath(org, '/chats'), { title }), 201);
 }
 
 export function chatPath(chat: Pick<Chat, 'organizationId' | 'id'>, rest = ''): string {

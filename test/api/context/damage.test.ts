@@ -16,7 +16,7 @@ import {
 } from '../../support/api_fixtures.ts';
 import { startTestApp, type TestApp } from '../../support/app.ts';
 import { entry, publishDocuments, spoil, storeSource } from '../../support/context_files.ts';
-import { createPlace, type Place } from '../../support/fixtures.ts';
+import { createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
 import { startS3 } from '../../support/s3.ts';
 
 const s3 = await startS3(t);
@@ -49,9 +49,9 @@ const DOCUMENTS = {
 };
 
 /** Documents of which one was changed (to another good one of the same length), one cut short and one removed. */
-async function damaged(app: TestApp, place: Place) {
+async function damaged(app: TestApp, org: TestOrganization) {
   const { storage } = app.services;
-  const keys = await publishDocuments(sqlOf(app), storage, place, DOCUMENTS);
+  const keys = await publishDocuments(sqlOf(app), storage, org, DOCUMENTS);
   const other = JSON.stringify({
     entries: [{ evidence: [], key: 'a', notes: null, status: null, steps: [], title: null, value: 'after!' }],
   });
@@ -66,9 +66,9 @@ for (const [driver, app] of Object.entries(drivers)) {
   const sql = sqlOf(app);
 
   t.test(`${driver}: a damaged document is reported for itself and never served`, async (test) => {
-    const place = await createPlace(sql);
-    await damaged(app, place);
-    const summary = expectSuccess(await app.owner.get<{ documents: Fields[] }>(ownerPath(place, '/context/summary')));
+    const org = await createTestOrganization(sql);
+    await damaged(app, org);
+    const summary = expectSuccess(await app.owner.get<{ documents: Fields[] }>(ownerPath(org, '/context/summary')));
     test.same(
       summary.documents.map((document) => [document['path'], document['entries'], document['issue']]),
       [
@@ -79,7 +79,7 @@ for (const [driver, app] of Object.entries(drivers)) {
       ],
     );
     const files = expectSuccess(
-      await app.owner.get<{ items: Fields[]; issues: Fields[] }>(ownerPath(place, '/context/files')),
+      await app.owner.get<{ items: Fields[]; issues: Fields[] }>(ownerPath(org, '/context/files')),
     );
     test.equal(files.items.length, 4);
     test.same(
@@ -89,7 +89,7 @@ for (const [driver, app] of Object.entries(drivers)) {
         ['gone.json', 'bytes_missing'],
       ],
     );
-    const content = (name: string) => ownerPath(place, `/context/files/content?path=${name}`);
+    const content = (name: string) => ownerPath(org, `/context/files/content?path=${name}`);
     for (const headers of [{}, { range: 'bytes=0-3' }] as Record<string, string>[]) {
       for (const [name, expected] of [
         ['changed.json', '409 state_conflict'],
@@ -105,23 +105,23 @@ for (const [driver, app] of Object.entries(drivers)) {
   });
 
   t.test(`${driver}: a damaged source is reported for itself and never served`, async (test) => {
-    const place = await createPlace(sql);
+    const org = await createTestOrganization(sql);
     const large = randomBytes(5_000_000);
-    const small = await storeSource(sql, storage, place, 'small', { fileName: 'small.txt' });
-    const big = await storeSource(sql, storage, place, large, { fileName: 'big.bin' });
-    const gone = await storeSource(sql, storage, place, 'gone', { fileName: 'gone.txt' });
-    const well = await storeSource(sql, storage, place, large, { fileName: 'well.bin' });
+    const small = await storeSource(sql, storage, org, 'small', { fileName: 'small.txt' });
+    const big = await storeSource(sql, storage, org, large, { fileName: 'big.bin' });
+    const gone = await storeSource(sql, storage, org, 'gone', { fileName: 'gone.txt' });
+    const well = await storeSource(sql, storage, org, large, { fileName: 'well.bin' });
     const changed = Buffer.from(large);
     changed[4_999_999] = (changed[4_999_999] ?? 0) ^ 1;
     await spoil(storage, small.storage_key, 'smell');
     await spoil(storage, big.storage_key, changed);
     await storage.delete(gone.storage_key);
     const list = expectSuccess(
-      await app.owner.get<{ items: Fields[]; issues: Fields[] }>(ownerPath(place, '/context/sources')),
+      await app.owner.get<{ items: Fields[]; issues: Fields[] }>(ownerPath(org, '/context/sources')),
     );
     test.equal(list.items.length, 4);
     test.match(list.issues, [{ sourceId: gone.id, code: 'bytes_missing' }]);
-    const content = (id: string) => ownerPath(place, `/context/sources/${id}/content`);
+    const content = (id: string) => ownerPath(org, `/context/sources/${id}/content`);
     test.equal(refusalOf(await app.owner.get(content(small.id))), '409 state_conflict');
     test.equal(refusalOf(await app.owner.get(content(gone.id))), '404 not_found');
     const cut = await download(app, content(big.id));
@@ -136,9 +136,9 @@ for (const [driver, app] of Object.entries(drivers)) {
   });
 
   t.test(`${driver}: a run is never given a document that was changed`, async (test) => {
-    const place = await createPlace(sql);
-    await damaged(app, place);
-    const worker = workerOf(app, await runTask(app, place));
+    const org = await createTestOrganization(sql);
+    await damaged(app, org);
+    const worker = workerOf(app, await runTask(app, org));
     const { files } = expectSuccess(await worker.inputs());
     test.equal(files.length, 4);
     const well = await worker.input('context/organization/well.json');
@@ -152,10 +152,10 @@ t.test('a symbolic link in the storage folder is never followed', async (test: T
   const app = drivers['file'] as TestApp;
   const sql = sqlOf(app);
   const { storage } = app.services;
-  const place = await createPlace(sql);
+  const org = await createTestOrganization(sql);
   const root = fileURLToPath(app.config.storageUrl);
-  const keys = await publishDocuments(sql, storage, place, DOCUMENTS);
-  const source = await storeSource(sql, storage, place, 'secret!', { fileName: 'plan.txt' });
+  const keys = await publishDocuments(sql, storage, org, DOCUMENTS);
+  const source = await storeSource(sql, storage, org, 'secret!', { fileName: 'plan.txt' });
   const outside = path.join(root, '..', 'outside');
   await mkdir(outside, { recursive: true });
   const file = path.join(root, keys['changed.json'] ?? '');
@@ -167,7 +167,7 @@ t.test('a symbolic link in the storage folder is never followed', async (test: T
   await truncate(path.join(root, keys['cut.json'] ?? ''), 3);
   await writeFile(path.join(root, keys['gone.json'] ?? ''), '');
 
-  const summary = expectSuccess(await app.owner.get<{ documents: Fields[] }>(ownerPath(place, '/context/summary')));
+  const summary = expectSuccess(await app.owner.get<{ documents: Fields[] }>(ownerPath(org, '/context/summary')));
   test.same(
     summary.documents.map((document) => document['issue']),
     [
@@ -177,10 +177,10 @@ t.test('a symbolic link in the storage folder is never followed', async (test: T
       undefined,
     ],
   );
-  const content = ownerPath(place, '/context/files/content?path=changed.json');
+  const content = ownerPath(org, '/context/files/content?path=changed.json');
   test.equal(refusalOf(await app.owner.get(content)), '404 not_found');
-  const kept = ownerPath(place, `/context/sources/${source.id}/content`);
+  const kept = ownerPath(org, `/context/sources/${source.id}/content`);
   test.equal(refusalOf(await app.owner.get(kept)), '404 not_found');
-  const { issues } = expectSuccess(await app.owner.get<{ issues: Fields[] }>(ownerPath(place, '/context/sources')));
+  const { issues } = expectSuccess(await app.owner.get<{ issues: Fields[] }>(ownerPath(org, '/context/sources')));
   test.match(issues, [{ sourceId: source.id, code: 'bytes_missing' }]);
 });

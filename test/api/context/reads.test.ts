@@ -12,35 +12,35 @@ import {
 import { startTestApp } from '../../support/app.ts';
 import { entry, publishDocuments, storeSource } from '../../support/context_files.ts';
 import { insertSource, markSource } from '../../support/context_fixtures.ts';
-import { createPlace, type Place } from '../../support/fixtures.ts';
+import { createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
 
 const app = await startTestApp(t);
 const sql = sqlOf(app);
 const { storage } = app.services;
-const elsewhere = await createPlace(sql);
+const elsewhere = await createTestOrganization(sql);
 
 type Sources = { items: Fields[]; issues: Fields[] };
-const sources = (place: Place, query: Record<string, string | number> = {}) =>
-  app.owner.get<Sources>(ownerPath(place, '/context/sources'), { query });
+const sources = (org: TestOrganization, query: Record<string, string | number> = {}) =>
+  app.owner.get<Sources>(ownerPath(org, '/context/sources'), { query });
 
-const contentPath = (place: Place, query: Record<string, string>) =>
-  ownerPath(place, `/context/files/content?${new URLSearchParams(query)}`);
+const contentPath = (org: TestOrganization, query: Record<string, string>) =>
+  ownerPath(org, `/context/files/content?${new URLSearchParams(query)}`);
 
 t.test('the files of all scopes are listed, and read by their path', async (test) => {
-  const place = await createPlace(sql);
-  await publishDocuments(sql, storage, place, {
+  const org = await createTestOrganization(sql);
+  await publishDocuments(sql, storage, org, {
     'facts.json': { entries: [entry('a', { value: 'organization' })] },
     'Größe 100%.json': { kind: 'notes' },
   });
   await publishDocuments(
     sql,
     storage,
-    place,
+    org,
     { 'facts.json': { entries: [entry('a', { value: 'growth' })] }, 'plan.json': { kind: 'strategy' } },
     { scope: 'growth' },
   );
   const { items, issues } = expectSuccess(
-    await app.owner.get<{ items: Fields[]; issues: Fields[] }>(ownerPath(place, '/context/files')),
+    await app.owner.get<{ items: Fields[]; issues: Fields[] }>(ownerPath(org, '/context/files')),
   );
   test.same(issues, []);
   test.same(
@@ -52,9 +52,9 @@ t.test('the files of all scopes are listed, and read by their path', async (test
       ['growth', 'plan.json', 'strategy', 1],
     ],
   );
-  test.equal(items[0]?.['uri'], `org://${place.organizationId}/context/organization/Gr%C3%B6%C3%9Fe%20100%25.json`);
+  test.equal(items[0]?.['uri'], `org://${org.organizationId}/context/organization/Gr%C3%B6%C3%9Fe%20100%25.json`);
   const read = async (query: Record<string, string>) => {
-    const response = await app.owner.fetch(contentPath(place, query));
+    const response = await app.owner.fetch(contentPath(org, query));
     return {
       status: response.status,
       value: ((await response.json()) as { entries?: Fields[] }).entries?.[0]?.['value'],
@@ -69,9 +69,9 @@ t.test('the files of all scopes are listed, and read by their path', async (test
 });
 
 t.test('content has entity tags, ranges and HEAD', async (test) => {
-  const place = await createPlace(sql);
-  await publishDocuments(sql, storage, place, { 'facts.json': { entries: [entry('a', { value: 'x' })] } });
-  const path = contentPath(place, { path: 'facts.json' });
+  const org = await createTestOrganization(sql);
+  await publishDocuments(sql, storage, org, { 'facts.json': { entries: [entry('a', { value: 'x' })] } });
+  const path = contentPath(org, { path: 'facts.json' });
   const ask = (headers: Record<string, string> = {}, method = 'GET') => rawRequest(app.url, { path, headers, method });
   const whole = await ask();
   const etag = `"${createHash('sha256').update(whole.body).digest('hex')}"`;
@@ -96,10 +96,10 @@ t.test('content has entity tags, ranges and HEAD', async (test) => {
 });
 
 t.test('no selector leads out of the published documents', async (test) => {
-  const place = await createPlace(sql);
-  await publishDocuments(sql, storage, place, { 'facts.json': {} });
+  const org = await createTestOrganization(sql);
+  await publishDocuments(sql, storage, org, { 'facts.json': {} });
   await publishDocuments(sql, storage, elsewhere, { 'other.json': {} });
-  const base = ownerPath(place, '/context/files/content');
+  const base = ownerPath(org, '/context/files/content');
   const refused = [
     '', '?path=', '?path=/etc/passwd', '?path=../facts.json', '?path=..%2ffacts.json', '?path=%2e%2e/facts.json',
     '?path=a/../facts.json', '?path=./facts.json', '?path=a//facts.json', '?path=facts.json%00', '?path=%00',
@@ -113,14 +113,14 @@ t.test('no selector leads out of the published documents', async (test) => {
   }
   const absent = [
     'other.json',
-    `organizations/${place.organizationId}/context/facts.json`,
+    `organizations/${org.organizationId}/context/facts.json`,
     'organization/facts.json',
     'FACTS.json',
   ];
   for (const path of absent) {
-    test.equal(refusalOf(await app.owner.get(contentPath(place, { path }))), '404 not_found', path);
+    test.equal(refusalOf(await app.owner.get(contentPath(org, { path }))), '404 not_found', path);
   }
-  const nowhere = { ...place, organizationId: randomUUID() };
+  const nowhere = { ...org, organizationId: randomUUID() };
   for (const path of [
     '/context/summary',
     '/context/files',
@@ -133,29 +133,29 @@ t.test('no selector leads out of the published documents', async (test) => {
 });
 
 t.test('sources are paged newest first, with what is wrong with them', async (test) => {
-  const place = await createPlace(sql);
+  const org = await createTestOrganization(sql);
   const made: string[] = [];
   for (const name of ['one', 'two', 'three', 'four', 'five']) {
-    made.unshift((await storeSource(sql, storage, place, name, { fileName: `${name}.txt` })).id);
+    made.unshift((await storeSource(sql, storage, org, name, { fileName: `${name}.txt` })).id);
   }
   await storeSource(sql, storage, elsewhere, 'x');
-  const first = await sources(place, { limit: 2 });
+  const first = await sources(org, { limit: 2 });
   const ids = (reply: typeof first) => expectSuccess(reply).items.map(({ id }) => id);
   test.same(ids(first), made.slice(0, 2));
-  const second = await sources(place, { limit: 2, cursor: first.body.pagination.nextCursor ?? '' });
+  const second = await sources(org, { limit: 2, cursor: first.body.pagination.nextCursor ?? '' });
   test.same(ids(second), made.slice(2, 4));
-  const back = await sources(place, { limit: 2, cursor: second.body.pagination.previousCursor ?? '' });
+  const back = await sources(org, { limit: 2, cursor: second.body.pagination.previousCursor ?? '' });
   test.same(ids(back), made.slice(0, 2));
-  test.same(ids(await sources(place)), made);
+  test.same(ids(await sources(org)), made);
   test.equal(
-    (await sources(place, { limit: 3, cursor: first.body.pagination.nextCursor ?? '', status: 'failed' })).status,
+    (await sources(org, { limit: 3, cursor: first.body.pagination.nextCursor ?? '', status: 'failed' })).status,
     400,
   );
-  test.equal((await sources(place, { limit: 0 })).status, 400);
+  test.equal((await sources(org, { limit: 0 })).status, 400);
 
   const [failing = ''] = made;
-  await markSource(sql.api, place, failing, 'failed', { code: 'not_text', message: 'is not UTF-8 text' });
-  const page = await insertSource(sql, place, {
+  await markSource(sql.api, org, failing, 'failed', { code: 'not_text', message: 'is not UTF-8 text' });
+  const page = await insertSource(sql, org, {
     origin: 'research',
     kind: 'page',
     status: 'stored',
@@ -164,7 +164,7 @@ t.test('sources are paged newest first, with what is wrong with them', async (te
     provenanceUrls: ['https://example.com/about'],
     dedupeKey: 'x',
   });
-  const all = expectSuccess(await sources(place));
+  const all = expectSuccess(await sources(org));
   test.equal(all.items.length, 6, 'nothing is hidden');
   test.match(all.items[0], {
     id: page.id,
@@ -175,7 +175,7 @@ t.test('sources are paged newest first, with what is wrong with them', async (te
     department: 'growth',
     provenanceUrls: ['https://example.com/about'],
     error: null,
-    uri: `org://${place.organizationId}/context/sources/${page.id}`,
+    uri: `org://${org.organizationId}/context/sources/${page.id}`,
   });
   test.same(
     all.issues.map(({ sourceId, code }) => [sourceId, code]),
@@ -184,18 +184,18 @@ t.test('sources are paged newest first, with what is wrong with them', async (te
       [failing, 'not_text'],
     ],
   );
-  test.same(ids(await sources(place, { status: 'failed' })), [failing]);
-  test.same(ids(await sources(place, { origin: 'research', department: 'growth' })), [page.id]);
+  test.same(ids(await sources(org, { status: 'failed' })), [failing]);
+  test.same(ids(await sources(org, { origin: 'research', department: 'growth' })), [page.id]);
   test.same(ids(await sources(elsewhere)).length, 1);
 });
 
 t.test('a source’s bytes come as they were retained', async (test) => {
-  const place = await createPlace(sql);
-  const source = await storeSource(sql, storage, place, 'größe', {
+  const org = await createTestOrganization(sql);
+  const source = await storeSource(sql, storage, org, 'größe', {
     fileName: 'plan "x".md',
     mediaType: 'text/markdown',
   });
-  const path = ownerPath(place, `/context/sources/${source.id}/content`);
+  const path = ownerPath(org, `/context/sources/${source.id}/content`);
   const whole = await rawRequest(app.url, { path });
   test.match(whole, { status: 200, headers: { 'content-type': 'text/markdown; charset=utf-8' } });
   test.equal(whole.body.toString(), 'größe');
@@ -203,8 +203,8 @@ t.test('a source’s bytes come as they were retained', async (test) => {
   test.equal((await rawRequest(app.url, { path, method: 'HEAD' })).headers['content-length'], '7');
   for (const [other, code] of [
     [ownerPath(elsewhere, `/context/sources/${source.id}/content`), '404 not_found'],
-    [ownerPath(place, `/context/sources/${randomUUID()}/content`), '404 not_found'],
-    [ownerPath(place, '/context/sources/..%2f..%2fx/content'), '400 validation_failed'],
+    [ownerPath(org, `/context/sources/${randomUUID()}/content`), '404 not_found'],
+    [ownerPath(org, '/context/sources/..%2f..%2fx/content'), '400 validation_failed'],
   ] as const) {
     test.match(refusalOf(await app.owner.get(other)), code, other);
   }

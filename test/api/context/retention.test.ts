@@ -13,9 +13,9 @@ import {
   workerOf,
 } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
-import { createChat, createChatPlace } from '../../support/chat_fixtures.ts';
+import { createChat, createChatOrganization } from '../../support/chat_fixtures.ts';
 import { spoil } from '../../support/context_files.ts';
-import { createPlace, type Place } from '../../support/fixtures.ts';
+import { createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
 
 const app = await startTestApp(t);
 const sql = sqlOf(app);
@@ -23,33 +23,30 @@ const { storage } = app.services;
 
 type Source = Fields & Readonly<{ id: string; sha256: string }>;
 
-const retain = (place: Place, body: Fields, client = app.owner) =>
-  client.post<Source>(ownerPath(place, '/context/sources'), body);
+const retain = (org: TestOrganization, body: Fields, client = app.owner) =>
+  client.post<Source>(ownerPath(org, '/context/sources'), body);
 
-async function attach(place: Place, content: string) {
-  const chat = await createChat(sql, place);
+async function attach(org: TestOrganization, content: string) {
+  const chat = await createChat(sql, org);
   const attachmentId = randomUUID();
-  const path = ownerPath(
-    place,
-    `/chats/${chat.id}/attachments/${attachmentId}?fileName=plan.md&mediaType=text/markdown`,
-  );
+  const path = ownerPath(org, `/chats/${chat.id}/attachments/${attachmentId}?fileName=plan.md&mediaType=text/markdown`);
   expectSuccess(await app.owner.put(path, content), 201);
   return { kind: 'chat_attachment', chatId: chat.id, attachmentId };
 }
 
-async function copies(place: Place): Promise<string[]> {
-  const { objects } = await storage.list(contextPrefix(place.organizationId));
+async function copies(org: TestOrganization): Promise<string[]> {
+  const { objects } = await storage.list(contextPrefix(org.organizationId));
   return objects.map(({ key }) => key);
 }
 
-async function content(place: Place, id: string): Promise<string> {
-  return (await app.owner.fetch(ownerPath(place, `/context/sources/${id}/content`))).text();
+async function content(org: TestOrganization, id: string): Promise<string> {
+  return (await app.owner.fetch(ownerPath(org, `/context/sources/${id}/content`))).text();
 }
 
 t.test('an attachment is kept as a source of its own, once', async (test) => {
-  const place = await createChatPlace(sql);
-  const named = await attach(place, 'the plan');
-  const source = expectSuccess(await retain(place, { ...named, department: 'growth', title: 'Plan' }), 201);
+  const org = await createChatOrganization(sql);
+  const named = await attach(org, 'the plan');
+  const source = expectSuccess(await retain(org, { ...named, department: 'growth', title: 'Plan' }), 201);
   test.match(source, {
     origin: 'chat',
     status: 'stored',
@@ -59,43 +56,43 @@ t.test('an attachment is kept as a source of its own, once', async (test) => {
     mediaType: 'text/markdown',
     sizeBytes: 8,
     department: 'growth',
-    provenanceUrls: [`org://${place.organizationId}/chats/${named.chatId}/attachments/${named.attachmentId}`],
+    provenanceUrls: [`org://${org.organizationId}/chats/${named.chatId}/attachments/${named.attachmentId}`],
   });
-  test.equal(await content(place, source.id), 'the plan');
-  const again = expectSuccess(await retain(place, { ...named, department: 'growth' }), 201);
+  test.equal(await content(org, source.id), 'the plan');
+  const again = expectSuccess(await retain(org, { ...named, department: 'growth' }), 201);
   test.equal(again.id, source.id);
-  test.equal((await copies(place)).length, 1);
-  test.equal(refusalOf(await retain(place, named)), '409 state_conflict in_use', 'it is of a department already');
-  test.equal((await copies(place)).length, 1);
+  test.equal((await copies(org)).length, 1);
+  test.equal(refusalOf(await retain(org, named)), '409 state_conflict in_use', 'it is of a department already');
+  test.equal((await copies(org)).length, 1);
   // What the chat had goes with the chat.
-  for (const key of await storedKeys(app, place)) if (key.includes('/chats/')) await storage.delete(key);
-  test.equal(await content(place, source.id), 'the plan');
+  for (const key of await storedKeys(app, org)) if (key.includes('/chats/')) await storage.delete(key);
+  test.equal(await content(org, source.id), 'the plan');
 });
 
 t.test('two at once make one source and leave one copy', async (test) => {
-  const place = await createChatPlace(sql);
-  const named = await attach(place, 'the plan');
-  const sources = await Promise.all([1, 2, 3].map(() => retain(place, named)));
+  const org = await createChatOrganization(sql);
+  const named = await attach(org, 'the plan');
+  const sources = await Promise.all([1, 2, 3].map(() => retain(org, named)));
   test.equal(new Set(sources.map((reply) => expectSuccess(reply, 201).id)).size, 1);
-  test.equal((await copies(place)).length, 1);
+  test.equal((await copies(org)).length, 1);
 });
 
 t.test('an artifact is kept, as agents may that change any task', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runTask(app, place);
+  const org = await createTestOrganization(sql);
+  const run = await runTask(app, org);
   const worker = workerOf(app, run);
   expectSuccess(await worker.put('out/report.csv', 'a,b'), 201);
   const named = { kind: 'run_artifact', runId: run.runId, artifactIndex: 0 };
-  test.equal(refusalOf(await retain(place, named)), '404 not_found', 'none is recorded yet');
+  test.equal(refusalOf(await retain(org, named)), '404 not_found', 'none is recorded yet');
   expectSuccess(await worker.completeWith('out/report.csv'));
-  const asking = await runTask(app, place);
+  const asking = await runTask(app, org);
   const agent = app.owner.as(asking.executionToken);
-  const path = agentPath(place, '/context/sources');
+  const path = agentPath(org, '/context/sources');
   const source = expectSuccess(await agent.post<Source>(path, named), 201);
   test.match(source, { origin: 'task', fileName: 'report.csv', mediaType: 'text/csv' });
-  test.equal(await content(place, source.id), 'a,b');
+  test.equal(await content(org, source.id), 'a,b');
 
-  const department = await createPlace(sql, { kind: 'department' });
+  const department = await createTestOrganization(sql, { kind: 'department' });
   const limited = await runTask(app, department);
   const refused = await app.owner.as(limited.executionToken).post(agentPath(department, '/context/sources'), named);
   test.equal(refusalOf(refused), '401 agent_unauthorized');
@@ -103,14 +100,14 @@ t.test('an artifact is kept, as agents may that change any task', async (test) =
 });
 
 t.test('what is not there, or not whole, is not kept', async (test) => {
-  const place = await createChatPlace(sql);
-  const elsewhere = await createChatPlace(sql);
-  const named = await attach(place, 'the plan');
+  const org = await createChatOrganization(sql);
+  const elsewhere = await createChatOrganization(sql);
+  const named = await attach(org, 'the plan');
   test.equal(refusalOf(await retain(elsewhere, named)), '404 attachment_not_found');
-  test.equal(refusalOf(await retain(place, { ...named, attachmentId: randomUUID() })), '404 attachment_not_found');
+  test.equal(refusalOf(await retain(org, { ...named, attachmentId: randomUUID() })), '404 attachment_not_found');
   const run = { kind: 'run_artifact', runId: randomUUID(), artifactIndex: 0 };
-  test.equal(refusalOf(await retain(place, run)), '404 run_not_found');
-  test.equal(refusalOf(await retain({ ...place, organizationId: randomUUID() }, named)), '404 organization_not_found');
+  test.equal(refusalOf(await retain(org, run)), '404 run_not_found');
+  test.equal(refusalOf(await retain({ ...org, organizationId: randomUUID() }, named)), '404 organization_not_found');
   for (const body of [
     {},
     { kind: 'file' },
@@ -118,15 +115,15 @@ t.test('what is not there, or not whole, is not kept', async (test) => {
     { ...named, department: 'sales' },
     { ...named, path: '/etc' },
   ]) {
-    test.equal((await retain(place, body)).status, 400, JSON.stringify(body));
+    test.equal((await retain(org, body)).status, 400, JSON.stringify(body));
   }
-  const [key = ''] = await storedKeys(app, place);
+  const [key = ''] = await storedKeys(app, org);
   await spoil(storage, key, 'the palm');
-  test.equal(refusalOf(await retain(place, named)), '409 state_conflict');
+  test.equal(refusalOf(await retain(org, named)), '409 state_conflict');
   await spoil(storage, key, 'the');
-  test.equal(refusalOf(await retain(place, named)), '409 state_conflict');
+  test.equal(refusalOf(await retain(org, named)), '409 state_conflict');
   await storage.delete(key);
-  test.equal(refusalOf(await retain(place, named)), '409 state_conflict');
-  test.same(await copies(place), []);
-  test.same(expectSuccess(await app.owner.get<{ items: Fields[] }>(ownerPath(place, '/context/sources'))).items, []);
+  test.equal(refusalOf(await retain(org, named)), '409 state_conflict');
+  test.same(await copies(org), []);
+  test.same(expectSuccess(await app.owner.get<{ items: Fields[] }>(ownerPath(org, '/context/sources'))).items, []);
 });

@@ -17,10 +17,10 @@ import {
 } from '../../support/api_fixtures.ts';
 import { OWNER_TOKEN, startTestApp } from '../../support/app.ts';
 import {
-  createPlace,
   createSecondProfile,
+  createTestOrganization,
   endLease,
-  type Place,
+  type TestOrganization,
   updateOrganization,
   updateProfile,
 } from '../../support/fixtures.ts';
@@ -35,21 +35,21 @@ const owner = app.owner.as(OWNER_TOKEN);
 const owned = { ...app, owner };
 const sql = sqlOf(app);
 const capacity = { maxConcurrentRuns: 50, limits: { maxConcurrentRuns: 50 } };
-const place = await createPlace(sql, { key: 'operator', ...capacity });
-const growth = await createSecondProfile(sql, place, { key: 'growth', kind: 'department', maxConcurrentRuns: 50 });
-const chat = await createSecondProfile(sql, place, { key: 'chat', kind: 'chat', maxConcurrentRuns: 50 });
-const elsewhere = await createPlace(sql, capacity);
+const org = await createTestOrganization(sql, { key: 'operator', ...capacity });
+const growth = await createSecondProfile(sql, org, { key: 'growth', kind: 'department', maxConcurrentRuns: 50 });
+const chat = await createSecondProfile(sql, org, { key: 'chat', kind: 'chat', maxConcurrentRuns: 50 });
+const elsewhere = await createTestOrganization(sql, capacity);
 const UNAUTHORIZED = '401 agent_unauthorized';
 
-const run = (at: Place, fields: Fields = {}) => runTask(owned, at, fields);
+const run = (at: TestOrganization, fields: Fields = {}) => runTask(owned, at, fields);
 const agentOf = (held: HeldRun) => app.owner.as(held.executionToken);
 
 t.test('the status says how the organization stands, and who asks', async (t) => {
   const held = await run(growth);
   const ready = await makeTask(owned, growth);
-  const { data } = await agentOf(held).get<{ dispatch: { lanes: Fields[] } } & Fields>(agentPath(place, '/status'));
+  const { data } = await agentOf(held).get<{ dispatch: { lanes: Fields[] } } & Fields>(agentPath(org, '/status'));
   t.match(data, {
-    organization: { id: place.organizationId, status: 'active', workDispatchStoppedAt: null },
+    organization: { id: org.organizationId, status: 'active', workDispatchStoppedAt: null },
     dispatch: { stopped: false, capacity: 50, held: 1 },
   });
   t.same(
@@ -71,17 +71,17 @@ t.test('the status says how the organization stands, and who asks', async (t) =>
     taskId: held.taskId,
     mode: 'execute',
   });
-  const asService = await app.service.get<Fields>(agentPath(place, '/status'));
+  const asService = await app.service.get<Fields>(agentPath(org, '/status'));
   t.match(asService.data['caller'], { kind: 'service', runId: null });
-  await owner.post(ownerPath(place, `/tasks/${ready.id}/cancel`));
+  await owner.post(ownerPath(org, `/tasks/${ready.id}/cancel`));
   expectSuccess(await workerOf(app, held).complete());
 });
 
 t.test('a capability reads its own organization, all of it, and no other', async (t) => {
   const held = await run(growth);
-  const other = await makeTask(owned, place);
+  const other = await makeTask(owned, org);
   const foreign = await makeTask(owned, elsewhere);
-  for (const [name, call] of Object.entries(agentReads(agentOf(held), place, other.id))) {
+  for (const [name, call] of Object.entries(agentReads(agentOf(held), org, other.id))) {
     t.equal((await call()).status, 200, name);
   }
   const before = await fingerprint(app);
@@ -93,7 +93,7 @@ t.test('a capability reads its own organization, all of it, and no other', async
   }
   t.equal(await fingerprint(app), before);
   expectSuccess(await workerOf(app, held).complete());
-  await owner.post(ownerPath(place, `/tasks/${other.id}/cancel`));
+  await owner.post(ownerPath(org, `/tasks/${other.id}/cancel`));
 });
 
 t.test('a department run changes its own task and what is below it, and nothing else', async (t) => {
@@ -102,34 +102,34 @@ t.test('a department run changes its own task and what is below it, and nothing 
   const agent = agentOf(held);
   const before = await fingerprint(app);
   for (const ref of [other.id, other.identifier, randomUUID(), 'T-99999']) {
-    for (const [name, call] of Object.entries(agentWrites(agent, place, ref))) {
+    for (const [name, call] of Object.entries(agentWrites(agent, org, ref))) {
       t.equal(refusalOf(await call()), UNAUTHORIZED, `${name} ${ref}`);
     }
   }
   const child = { title: 'x', parentId: other.id, ownerProfileKey: 'growth' };
-  t.equal(refusalOf(await agent.post(agentPath(place, '/tasks'), child)), UNAUTHORIZED, 'below another task');
+  t.equal(refusalOf(await agent.post(agentPath(org, '/tasks'), child)), UNAUTHORIZED, 'below another task');
   t.equal(await fingerprint(app), before);
-  const below = await agent.post(agentPath(place, '/tasks'), { title: 'x', parentId: held.taskId });
+  const below = await agent.post(agentPath(org, '/tasks'), { title: 'x', parentId: held.taskId });
   t.equal(refusalOf(below), '409 state_conflict not_an_open_initiative', 'its own task is no initiative, but its own');
-  const own = await readTask(owned, place, held.taskId);
-  const renamed = await agent.patch(agentPath(place, `/tasks/${held.taskId}`), {
+  const own = await readTask(owned, org, held.taskId);
+  const renamed = await agent.patch(agentPath(org, `/tasks/${held.taskId}`), {
     expectedVersion: own.version,
     title: 'Mine',
   });
   t.match(expectSuccess(renamed), { title: 'Mine' });
-  expectSuccess(await agent.put(agentPath(place, `/tasks/${own.identifier}/inputs/a.txt`), 'a'), 201);
-  t.match(expectSuccess(await agent.post(agentPath(place, `/tasks/${held.taskId}/cancel`))), { status: 'cancelled' });
-  t.equal(refusalOf(await agent.get(agentPath(place, '/status'))), UNAUTHORIZED, 'which ends its capability');
+  expectSuccess(await agent.put(agentPath(org, `/tasks/${own.identifier}/inputs/a.txt`), 'a'), 201);
+  t.match(expectSuccess(await agent.post(agentPath(org, `/tasks/${held.taskId}/cancel`))), { status: 'cancelled' });
+  t.equal(refusalOf(await agent.get(agentPath(org, '/status'))), UNAUTHORIZED, 'which ends its capability');
   expectSuccess(await workerOf(app, held).complete());
-  await owner.post(ownerPath(place, `/tasks/${other.id}/cancel`));
+  await owner.post(ownerPath(org, `/tasks/${other.id}/cancel`));
 });
 
 t.test('runs of operator and chat profiles change any task', async (t) => {
-  for (const profile of [place, chat]) {
+  for (const profile of [org, chat]) {
     const held = await run(profile);
     const other = await makeTask(owned, growth);
     const agent = agentOf(held);
-    const path = agentPath(place, `/tasks/${other.id}`);
+    const path = agentPath(org, `/tasks/${other.id}`);
     expectSuccess(await agent.patch(path, { expectedVersion: other.version, title: 'Changed' }));
     expectSuccess(await agent.put(`${path}/inputs/a.txt`, 'a'), 201);
     expectSuccess(await agent.post(`${path}/dependencies`, { dependsOn: held.taskId }), 201);
@@ -139,16 +139,16 @@ t.test('runs of operator and chat profiles change any task', async (t) => {
 });
 
 t.test('operators and chats may stop work dispatch; lifting a stop is for owners and the service token', async (t) => {
-  const dispatch = agentPath(place, '/work-dispatch');
+  const dispatch = agentPath(org, '/work-dispatch');
   const department = await run(growth);
   t.equal(refusalOf(await agentOf(department).patch(dispatch, { stopped: true })), UNAUTHORIZED);
-  const held = await run(place);
+  const held = await run(org);
   const agent = agentOf(held);
   const stopped = expectSuccess(await agent.patch<{ organization: Fields }>(dispatch, { stopped: true }));
   t.ok(stopped.organization['workDispatchStoppedAt']);
   t.same(stopped, expectSuccess(await agent.patch(dispatch, { stopped: true })), 'a repeat changes nothing');
   t.equal(refusalOf(await agent.patch(dispatch, { stopped: false })), UNAUTHORIZED);
-  t.match((await agent.get(agentPath(place, '/status'))).data, { dispatch: { stopped: true } });
+  t.match((await agent.get(agentPath(org, '/status'))).data, { dispatch: { stopped: true } });
   const task = await makeTask(owned, growth);
   t.match(expectSuccess(await app.service.patch(dispatch, { stopped: false })), {
     publishedRunRequests: 1,
@@ -164,12 +164,12 @@ t.test('operators and chats may stop work dispatch; lifting a stop is for owners
     '404 not_found',
   );
   t.equal(refusalOf(await app.service.get(agentPath({ organizationId: randomUUID() }, '/status'))), '404 not_found');
-  await owner.post(ownerPath(place, `/tasks/${task.id}/cancel`));
+  await owner.post(ownerPath(org, `/tasks/${task.id}/cancel`));
   for (const one of [department, held]) expectSuccess(await workerOf(app, one).complete());
 });
 
 /** What ends a run, and so its capability, at once. */
-const endings: Readonly<Record<string, (held: HeldRun, at: Place) => Promise<unknown>>> = {
+const endings: Readonly<Record<string, (held: HeldRun, at: TestOrganization) => Promise<unknown>>> = {
   complete: async (held) => expectSuccess(await workerOf(app, held).complete()),
   fail: async (held) => expectSuccess(await workerOf(app, held).fail()),
   'a retryable failure': async (held) => expectSuccess(await workerOf(app, held).fail({ retryable: true })),
@@ -182,7 +182,7 @@ const endings: Readonly<Record<string, (held: HeldRun, at: Place) => Promise<unk
 
 t.test('a capability ends with its run, whatever ends it', async (t) => {
   for (const [name, end] of Object.entries(endings)) {
-    const at = await createPlace(sql);
+    const at = await createTestOrganization(sql);
     const held = await run(at);
     const agent = agentOf(held);
     t.equal((await agent.get(agentPath(at, '/status'))).status, 200);
@@ -204,9 +204,9 @@ t.test('a token that nobody was given opens nothing', async (t) => {
     OWNER_TOKEN,
   ];
   for (const token of wrong) {
-    t.equal(refusalOf(await app.owner.as(token).get(agentPath(place, '/status'))), UNAUTHORIZED);
+    t.equal(refusalOf(await app.owner.as(token).get(agentPath(org, '/status'))), UNAUTHORIZED);
   }
-  const none = await app.owner.get(agentPath(place, '/status'));
+  const none = await app.owner.get(agentPath(org, '/status'));
   t.equal(refusalOf(none), UNAUTHORIZED);
   t.match(none.headers.get('www-authenticate'), /^Bearer /);
   t.equal(refusalOf(await agentOf(held).get('/internal/agent/organizations/acme/status')), UNAUTHORIZED);
@@ -214,7 +214,7 @@ t.test('a token that nobody was given opens nothing', async (t) => {
 });
 
 t.test('in a suspended organization agents read, and change nothing', async (t) => {
-  const at = await createPlace(sql, { key: 'operator', maxConcurrentRuns: 5 });
+  const at = await createTestOrganization(sql, { key: 'operator', maxConcurrentRuns: 5 });
   const held = await run(at);
   const task = await makeTask(owned, at, { scheduledAt: '2099-01-01T00:00:00Z' });
   await updateOrganization(sql.api, at, { status: 'suspended' });

@@ -16,33 +16,33 @@ import {
   workerOf,
 } from '../../support/api_fixtures.ts';
 import { OWNER_TOKEN, SERVICE_TOKEN, startTestApp } from '../../support/app.ts';
-import { createPlace } from '../../support/fixtures.ts';
+import { createTestOrganization } from '../../support/fixtures.ts';
 import type { Client } from '../../support/http.ts';
 
 const app = await startTestApp(t, { config: { ownerAuth: { mode: 'token', tokens: [OWNER_TOKEN] } } });
 const owner = app.owner.as(OWNER_TOKEN);
 /** The same app, whose owner is the one with the token. */
 const owned = { ...app, owner };
-const place = await createPlace(sqlOf(app), { key: 'operator', maxConcurrentRuns: 5 });
+const org = await createTestOrganization(sqlOf(app), { key: 'operator', maxConcurrentRuns: 5 });
 const agentOf = (held: HeldRun) => app.owner.as(held.executionToken);
 
 t.test('owner routes, agent routes and worker routes each want their own token', async (t) => {
-  const held = await runTask(owned, place);
-  const task = await makeTask(owned, place);
-  const item = await claim(app, place);
+  const held = await runTask(owned, org);
+  const task = await makeTask(owned, org);
+  const item = await claim(app, org);
   const ownerCalls = (client: Client): Calls => ({
-    list: () => client.get(ownerPath(place, '/tasks')),
-    task: () => client.get(ownerPath(place, `/tasks/${held.taskId}`)),
-    create: () => client.post(ownerPath(place, '/tasks'), { title: 'x', ownerProfileKey: 'operator' }),
-    cancel: () => client.post(ownerPath(place, `/tasks/${held.taskId}/cancel`)),
-    retry: () => client.post(ownerPath(place, `/tasks/${held.taskId}/retry`)),
-    upload: () => client.put(ownerPath(place, `/tasks/${held.taskId}/inputs/a`), 'a'),
-    runs: () => client.get(ownerPath(place, '/runs')),
-    run: () => client.get(ownerPath(place, `/runs/${held.runId}`)),
-    context: () => client.get(ownerPath(place, `/runs/${held.runId}/context`)),
-    logs: () => client.get(ownerPath(place, `/runs/${held.runId}/logs`)),
-    artifact: () => client.get(ownerPath(place, `/runs/${held.runId}/artifacts/0/content`)),
-    file: () => client.get(ownerPath(place, `/runs/${held.runId}/context/files/content?path=a`)),
+    list: () => client.get(ownerPath(org, '/tasks')),
+    task: () => client.get(ownerPath(org, `/tasks/${held.taskId}`)),
+    create: () => client.post(ownerPath(org, '/tasks'), { title: 'x', ownerProfileKey: 'operator' }),
+    cancel: () => client.post(ownerPath(org, `/tasks/${held.taskId}/cancel`)),
+    retry: () => client.post(ownerPath(org, `/tasks/${held.taskId}/retry`)),
+    upload: () => client.put(ownerPath(org, `/tasks/${held.taskId}/inputs/a`), 'a'),
+    runs: () => client.get(ownerPath(org, '/runs')),
+    run: () => client.get(ownerPath(org, `/runs/${held.runId}`)),
+    context: () => client.get(ownerPath(org, `/runs/${held.runId}/context`)),
+    logs: () => client.get(ownerPath(org, `/runs/${held.runId}/logs`)),
+    artifact: () => client.get(ownerPath(org, `/runs/${held.runId}/artifacts/0/content`)),
+    file: () => client.get(ownerPath(org, `/runs/${held.runId}/context/files/content?path=a`)),
   });
   const workerCalls = (client: Client): Calls => {
     const worker = workerOf(app, held, client);
@@ -71,7 +71,7 @@ t.test('owner routes, agent routes and worker routes each want their own token',
     }
   }
   for (const [who, client] of Object.entries({ nobody: app.owner, owner })) {
-    for (const [name, call] of Object.entries(agentCalls(client, place, task.id))) {
+    for (const [name, call] of Object.entries(agentCalls(client, org, task.id))) {
       t.equal(refusalOf(await call()), '401 agent_unauthorized', `agent ${name} by ${who}`);
     }
   }
@@ -97,11 +97,11 @@ t.test('every path says by its beginning whom it is for', async (t) => {
 });
 
 t.test('no token ever shows in what is logged', async (t) => {
-  const held = await runTask(owned, place);
+  const held = await runTask(owned, org);
   const worker = workerOf(app, held);
   expectSuccess(await worker.running());
   expectSuccess(await worker.put('a.txt', 'a'), 201);
-  expectSuccess(await agentOf(held).get(agentPath(place, '/status')));
+  expectSuccess(await agentOf(held).get(agentPath(org, '/status')));
   expectSuccess(await worker.complete());
   const secret = held.leaseToken.split('.')[1] ?? '';
   const logged = JSON.stringify(app.logged);

@@ -8,8 +8,8 @@ import { pipeline } from 'node:stream/promises';
 import { pathToFileURL } from 'node:url';
 import t from 'tap';
 import { SERVICE_TOKEN } from '../../support/app.ts';
-import { createChat, createChatPlace } from '../../support/chat_fixtures.ts';
-import { createPlace, createTask } from '../../support/fixtures.ts';
+import { createChat, createChatOrganization } from '../../support/chat_fixtures.ts';
+import { createTask, createTestOrganization } from '../../support/fixtures.ts';
 import { openFolder } from '../../support/folders.ts';
 import { createClient } from '../../support/http.ts';
 import { openSql } from '../../support/transitions.ts';
@@ -54,14 +54,14 @@ async function start() {
 }
 
 t.test('a request leaves nothing in the old generation', async (t) => {
-  const place = await createPlace(sql);
-  for (let n = 0; n < 5; n += 1) await createTask(sql, place);
+  const org = await createTestOrganization(sql);
+  for (let n = 0; n < 5; n += 1) await createTask(sql, org);
   const api = await start();
   const client = createClient(api.url);
-  const organization = `/organizations/${place.organizationId}`;
-  const lease = { organizationId: place.organizationId, leaseToken: `1.${'a'.repeat(43)}` };
+  const organization = `/organizations/${org.organizationId}`;
+  const lease = { organizationId: org.organizationId, leaseToken: `1.${'a'.repeat(43)}` };
   const service = { headers: { authorization: `Bearer ${SERVICE_TOKEN}` } };
-  const heartbeat = `/internal/runs/${place.organizationId}/heartbeat`;
+  const heartbeat = `/internal/runs/${org.organizationId}/heartbeat`;
   const requests: Readonly<Record<string, () => Promise<{ status: number }>>> = {
     'a read': () => client.get(organization),
     'an empty list': () => client.get(`${organization}/context/sources`),
@@ -88,9 +88,9 @@ const piece = Buffer.alloc(65_536, 'x');
 
 t.test('an upload and a download of 50 MB keep the memory flat', async (t) => {
   const api = await start();
-  const place = await createChatPlace(sql);
-  const chat = await createChat(sql, place);
-  const address = `${api.url}/organizations/${place.organizationId}/chats/${chat.id}/attachments/`;
+  const org = await createChatOrganization(sql);
+  const chat = await createChat(sql, org);
+  const address = `${api.url}/organizations/${org.organizationId}/chats/${chat.id}/attachments/`;
 
   async function upload(id: string, size: number): Promise<number | undefined> {
     const query = 'fileName=notes.txt&mediaType=text%2Fplain';

@@ -4,7 +4,7 @@ import { errorEnvelopeSchema } from '../../../api/http/envelope.ts';
 import { publishBuiltinCatalog } from '../../../engine/catalog/index.ts';
 import { expectSuccess, runTask, sqlOf, workerOf } from '../../support/api_fixtures.ts';
 import { ADMIN_TOKEN, SERVICE_TOKEN, startTestApp } from '../../support/app.ts';
-import { createPlace } from '../../support/fixtures.ts';
+import { createTestOrganization } from '../../support/fixtures.ts';
 import { type Operation, readOpenApi } from '../../support/openapi.ts';
 import { requestArbitrary } from '../../support/request_arbitrary.ts';
 import { hintsOf } from '../../support/request_hints.ts';
@@ -114,8 +114,8 @@ t.test('no input makes a 5xx, and every answer is one that the document describe
 });
 
 t.test('the app still works after all of it', async (t) => {
-  const place = await createPlace(sql);
-  const run = await runTask(app, place);
+  const org = await createTestOrganization(sql);
+  const run = await runTask(app, org);
   t.same(expectSuccess(await workerOf(app, run).complete()), { status: 'succeeded' });
   t.same(app.logged, [], 'nothing was logged as an error');
 });

@@ -34,34 +34,34 @@ t.test('every place of a body that holds a path is tried', async (t) => {
 
 for (const operation of operations) {
   const inUrl = placesOfUrl(operation);
-  const places = [...inUrl, ...placesOfBody(operation, components)];
-  if (places.length === 0) continue;
+  const orgs = [...inUrl, ...placesOfBody(operation, components)];
+  if (orgs.length === 0) continue;
   t.test(`${operation.method} ${operation.path}: no path gets out of the organization`, async (t) => {
     const world = await makeWorld(app, operation);
     const inside = folderOf(app, world['organizationId'] ?? '');
     const before = await around(app, inside);
     const leaving = leavingPaths(secret);
-    for (const place of places) {
-      const ways = inUrl.includes(place) ? encodings : encodings.slice(0, 1);
+    for (const org of orgs) {
+      const ways = inUrl.includes(org) ? encodings : encodings.slice(0, 1);
       for (const value of [...leaving, ...oddNames(secret)]) {
         for (const encode of ways) {
-          const written = writtenAt(place, value, world, operation);
-          const answer = await sendPath(app, operation, world, { place, value: written, encode });
-          const what = `${place} ${encode(value)}: ${answer.status}`;
+          const written = writtenAt(org, value, world, operation);
+          const answer = await sendPath(app, operation, world, { org, value: written, encode });
+          const what = `${org} ${encode(value)}: ${answer.status}`;
           if (answer.status >= 500) t.fail(what);
           if (GIVEN_AWAY.test(answer.body.toString())) t.fail(`${what} gives it away`);
           // Encoded twice, a path is a name.
-          const refused = !isName(place) && encode !== encodings.at(-1) && leaving.includes(value);
+          const refused = !isName(org) && encode !== encodings.at(-1) && leaving.includes(value);
           if (refused && answer.status !== 400 && answer.status !== 404) t.fail(`${what} is taken`);
         }
       }
     }
     t.same(await around(app, inside), before, 'nothing is written outside');
-    for (const place of places) {
+    for (const org of orgs) {
       const fresh = await makeWorld(app, operation);
-      const value = writtenAt(place, goodAt(place), fresh, operation);
-      const { status } = await sendPath(app, operation, fresh, { place, value });
-      t.ok(status < 400 || status === 409, `${place}: a good one is not refused for what it is (${status})`);
+      const value = writtenAt(org, goodAt(org), fresh, operation);
+      const { status } = await sendPath(app, operation, fresh, { org, value });
+      t.ok(status < 400 || status === 409, `${org}: a good one is not refused for what it is (${status})`);
     }
   });
 }

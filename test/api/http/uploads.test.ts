@@ -22,12 +22,12 @@ import {
   workerOf,
 } from '../../support/api_fixtures.ts';
 import { SERVICE_TOKEN, startTestApp } from '../../support/app.ts';
-import { createPlace, endLease } from '../../support/fixtures.ts';
+import { createTestOrganization, endLease } from '../../support/fixtures.ts';
 import { until } from '../../support/wait.ts';
 
 const app = await startTestApp(t);
 const sql = sqlOf(app);
-const place = await createPlace(sql, { maxConcurrentRuns: 50, limits: { maxConcurrentRuns: 50 } });
+const org = await createTestOrganization(sql, { maxConcurrentRuns: 50, limits: { maxConcurrentRuns: 50 } });
 const authorization = `Bearer ${SERVICE_TOKEN}`;
 const octets = { 'content-type': 'application/octet-stream' };
 
@@ -74,7 +74,7 @@ function mebibytes(count: number): { source: Readable; piece: Buffer; made: () =
 }
 
 t.test('20 MB pass through in pieces, and come back the same', async (t) => {
-  const run = await runTask(app, place);
+  const run = await runTask(app, org);
   const { source, piece } = mebibytes(20);
   const upload = slowUpload(run, 'large.bin');
   const answer = once(upload, 'response') as Promise<[IncomingMessage]>;
@@ -84,7 +84,7 @@ t.test('20 MB pass through in pieces, and come back the same', async (t) => {
   const whole = Buffer.concat(Array.from({ length: 20 }, () => piece));
   t.match(data, { sizeBytes: whole.length, sha256: sha256(whole) });
   expectSuccess(await workerOf(app, run).completeWith('large.bin'));
-  const artifact = await app.owner.fetch(ownerPath(place, `/runs/${run.runId}/artifacts/0/content`));
+  const artifact = await app.owner.fetch(ownerPath(org, `/runs/${run.runId}/artifacts/0/content`));
   t.ok(Buffer.from(await artifact.arrayBuffer()).equals(whole));
 });
 
@@ -99,7 +99,7 @@ async function standingStill(read: () => number): Promise<number> {
 }
 
 t.test('while the disk stands still an upload waits: the server takes no more than it can store', async (t) => {
-  const run = await runTask(app, place);
+  const run = await runTask(app, org);
   const { storage } = app.services;
   const { put } = storage;
   const stuck = Promise.withResolvers<void>();
@@ -128,15 +128,15 @@ t.test('while the disk stands still an upload waits: the server takes no more th
 });
 
 t.test('an upload that breaks off leaves nothing', async (t) => {
-  const run = await runTask(app, place);
-  const before = await storedKeys(app, place);
+  const run = await runTask(app, org);
+  const before = await storedKeys(app, org);
   const upload = slowUpload(run, 'half.bin', 1000);
   upload.on('error', () => {});
   upload.write(Buffer.alloc(500));
   await until('the upload has begun', async () => (await unfinished()).length > 0);
   upload.destroy();
   await until('it is given up', async () => (await unfinished()).length === 0);
-  t.same(await storedKeys(app, place), before);
+  t.same(await storedKeys(app, org), before);
   t.same(await recorded(run), {});
   t.notOk(
     app.logged.some((line) => line['msg'] === 'a request failed'),
@@ -148,8 +148,8 @@ t.test('an upload that breaks off leaves nothing', async (t) => {
 });
 
 t.test('an upload whose lease ends on the way is refused, and its bytes go', async (t) => {
-  const run = await runTask(app, place);
-  const before = await storedKeys(app, place);
+  const run = await runTask(app, org);
+  const before = await storedKeys(app, org);
   const upload = slowUpload(run, 'late.bin', 1000);
   const answer = once(upload, 'response') as Promise<[IncomingMessage]>;
   upload.write(Buffer.alloc(500));
@@ -163,13 +163,13 @@ t.test('an upload whose lease ends on the way is refused, and its bytes go', asy
     issues: [{ code: 'lease_lost' }],
   });
   t.same(await recorded(run), {});
-  t.same(await storedKeys(app, place), before);
+  t.same(await storedKeys(app, org), before);
   t.same(await unfinished(), []);
 });
 
 t.test('without a lease not one byte is taken', async (t) => {
-  const run = await runTask(app, place);
-  const before = await storedKeys(app, place);
+  const run = await runTask(app, org);
+  const before = await storedKeys(app, org);
   const put = (headers: Record<string, string>, name = 'a.txt') =>
     app.service.put(workerOf(app, run).outputPath(name), 'x', {
       headers: { ...workerOf(app, run).headers, ...headers },
@@ -188,12 +188,12 @@ t.test('without a lease not one byte is taken', async (t) => {
   t.match([response.statusCode, asked], [409, false], 'refused before the body is asked for');
   response.resume();
   upload.destroy();
-  t.same(await storedKeys(app, place), before);
+  t.same(await storedKeys(app, org), before);
   expectSuccess(await workerOf(app, run).complete());
 });
 
 t.test('headers, type and size of an upload are checked', async (t) => {
-  const run = await runTask(app, place);
+  const run = await runTask(app, org);
   const { outputPath, headers } = workerOf(app, run);
   const put = (given: Record<string, string>, body = 'x') =>
     rawRequest(app.url, { method: 'PUT', path: outputPath('a.txt'), headers: { authorization, ...given }, body });

@@ -17,7 +17,12 @@ import {
   workerOf,
 } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
-import { createPlace, createSecondProfile, type Place, updateOrganization } from '../../support/fixtures.ts';
+import {
+  createSecondProfile,
+  createTestOrganization,
+  type TestOrganization,
+  updateOrganization,
+} from '../../support/fixtures.ts';
 import { issuePaths } from '../../support/http.ts';
 import { createBudgetQuestion, createNotice } from '../../support/inbox_fixtures.ts';
 import { brokenInvariants } from '../../support/invariants.ts';
@@ -26,9 +31,9 @@ import { wakesPulls } from '../../support/wakes.ts';
 const app = await startTestApp(t);
 const sql = sqlOf(app);
 const capacity = { maxConcurrentRuns: 20, limits: { maxConcurrentRuns: 20 } };
-const newPlace = (key = 'operator') => createPlace(sql, { key, ...capacity });
+const newOrganization = (key = 'operator') => createTestOrganization(sql, { key, ...capacity });
 
-type At = Pick<Place, 'organizationId'>;
+type At = Pick<TestOrganization, 'organizationId'>;
 const inbox = (at: At, rest = '') => ownerPath(at, `/human-inbox${rest}`);
 const list = (at: At, query: Record<string, string | number> = {}) => app.owner.get<InboxItem[]>(inbox(at), { query });
 const respond = (at: At, id: string, body: Fields) => app.owner.post<InboxItem>(inbox(at, `/${id}/respond`), body);
@@ -51,10 +56,10 @@ const criteria = {
 };
 
 /** A task whose result was refused twice, by real bytes. */
-async function refuseTwice(place: Place): Promise<string> {
-  const first = await runTask(app, place, { spec: criteria });
+async function refuseTwice(org: TestOrganization): Promise<string> {
+  const first = await runTask(app, org, { spec: criteria });
   for (const run of [first, undefined]) {
-    const worker = workerOf(app, run ?? (await runNext(app, place)));
+    const worker = workerOf(app, run ?? (await runNext(app, org)));
     expectSuccess(await worker.put('report.json', '{}'), 201);
     t.match(expectSuccess(await worker.completeWith('report.json')), { status: 'failed' });
   }
@@ -62,13 +67,13 @@ async function refuseTwice(place: Place): Promise<string> {
 }
 
 t.test('a question of a run is listed, read and answered; the task goes on with the answer', async (t) => {
-  const place = await newPlace();
-  const run = await runTask(app, place);
+  const org = await newOrganization();
+  const run = await runTask(app, org);
   const result = { kind: 'needs_input', question: 'Which list holds?', options: ['old', 'new'] };
   expectSuccess(await workerOf(app, run).complete(result));
-  const item = await only(place);
+  const item = await only(org);
   t.match(item, {
-    organizationId: place.organizationId,
+    organizationId: org.organizationId,
     kind: 'question',
     status: 'open',
     purpose: 'needs_input',
@@ -85,19 +90,19 @@ t.test('a question of a run is listed, read and answered; the task goes on with 
     note: null,
     respondedAt: null,
   });
-  t.same(expectSuccess(await app.owner.get(inbox(place, `/${item.id}`))), item);
-  t.same(await summary(place), { questions: 1, notifications: 0, approvals: 0, reconciliation: 0, total: 1 });
+  t.same(expectSuccess(await app.owner.get(inbox(org, `/${item.id}`))), item);
+  t.same(await summary(org), { questions: 1, notifications: 0, approvals: 0, reconciliation: 0, total: 1 });
   const work = async () => {
-    const answered = expectSuccess(await respond(place, item.id, { response: ' the new one ', note: 'Since March' }));
+    const answered = expectSuccess(await respond(org, item.id, { response: ' the new one ', note: 'Since March' }));
     t.match(answered, { id: item.id, status: 'responded', response: 'the new one', note: 'Since March' });
     t.ok(answered.respondedAt);
   };
   t.ok(await wakesPulls(app, work));
-  t.equal(refusalOf(await respond(place, item.id, { response: 'old' })), '409 human_inbox_item_not_open');
-  t.match(expectSuccess(await app.owner.get(inbox(place, `/${item.id}`))), { status: 'responded' }, 'still to be read');
-  t.same((await list(place)).data, []);
-  t.equal((await list(place, { status: 'responded' })).data.length, 1);
-  const [next] = await pullItems(app, { organizationIds: [place.organizationId] });
+  t.equal(refusalOf(await respond(org, item.id, { response: 'old' })), '409 human_inbox_item_not_open');
+  t.match(expectSuccess(await app.owner.get(inbox(org, `/${item.id}`))), { status: 'responded' }, 'still to be read');
+  t.same((await list(org)).data, []);
+  t.equal((await list(org, { status: 'responded' })).data.length, 1);
+  const [next] = await pullItems(app, { organizationIds: [org.organizationId] });
   t.match(next?.task, {
     id: run.taskId,
     state: { answers: [{ inboxItemId: item.id, response: 'the new one', note: 'Since March' }] },
@@ -105,98 +110,98 @@ t.test('a question of a run is listed, read and answered; the task goes on with 
 });
 
 t.test('a result that was refused twice: try again, accept, or cancel', async (t) => {
-  const place = await newPlace();
-  const again = await refuseTwice(place);
-  const item = await only(place);
+  const org = await newOrganization();
+  const again = await refuseTwice(org);
+  const item = await only(org);
   t.match(item, { purpose: 'repair', options: ['try_again', 'accept', 'cancel'], allowFreeText: false });
-  const wrong = await respond(place, item.id, { response: 'mend it' });
+  const wrong = await respond(org, item.id, { response: 'mend it' });
   t.equal(refusalOf(wrong), '400 validation_failed not_an_option');
   t.same(issuePaths(wrong), ['response']);
-  expectSuccess(await respond(place, item.id, { response: 'try_again', note: 'As CSV' }));
-  t.match(await readTask(app, place, again), {
+  expectSuccess(await respond(org, item.id, { response: 'try_again', note: 'As CSV' }));
+  t.match(await readTask(app, org, again), {
     status: 'pending',
     state: { contract: { failures: 2 }, answers: [{ response: 'try_again', note: 'As CSV' }] },
   });
-  const worker = workerOf(app, await runNext(app, place));
+  const worker = workerOf(app, await runNext(app, org));
   expectSuccess(await worker.put('report.json', '{}'), 201);
   expectSuccess(await worker.completeWith('report.json'));
-  expectSuccess(await respond(place, (await only(place)).id, { response: 'accept' }));
-  const accepted = await readTask(app, place, again);
+  expectSuccess(await respond(org, (await only(org)).id, { response: 'accept' }));
+  const accepted = await readTask(app, org, again);
   t.match(accepted, {
     status: 'completed',
     phase: 'closed',
     result: { kind: 'completed', artifacts: [{ path: 'report.json' }], completion: { disposition: 'accepted' } },
   });
-  const dropped = await refuseTwice(place);
-  expectSuccess(await respond(place, (await only(place)).id, { response: 'cancel' }));
-  t.match(await readTask(app, place, dropped), { status: 'cancelled' });
+  const dropped = await refuseTwice(org);
+  expectSuccess(await respond(org, (await only(org)).id, { response: 'cancel' }));
+  t.match(await readTask(app, org, dropped), { status: 'cancelled' });
 });
 
 t.test('a used-up budget is raised by one allowance', async (t) => {
-  const place = await newPlace();
-  const { taskId, item } = await createBudgetQuestion(sql, place);
-  t.match(await only(place), { id: item.id, purpose: 'budget', options: ['raise', 'cancel'], allowFreeText: false });
-  t.equal(refusalOf(await respond(place, item.id, { response: 'more' })), '400 validation_failed not_an_option');
-  expectSuccess(await respond(place, item.id, { response: 'raise' }));
-  t.match(await readTask(app, place, taskId), { status: 'pending', spec: { budget: { maxAgentRuns: 11 } } });
+  const org = await newOrganization();
+  const { taskId, item } = await createBudgetQuestion(sql, org);
+  t.match(await only(org), { id: item.id, purpose: 'budget', options: ['raise', 'cancel'], allowFreeText: false });
+  t.equal(refusalOf(await respond(org, item.id, { response: 'more' })), '400 validation_failed not_an_option');
+  expectSuccess(await respond(org, item.id, { response: 'raise' }));
+  t.match(await readTask(app, org, taskId), { status: 'pending', spec: { budget: { maxAgentRuns: 11 } } });
 });
 
 t.test('notices are acknowledged, questions answered, and not the other way round', async (t) => {
-  const place = await newPlace();
-  const notice = await createNotice(sql, place);
-  const task = await makeTask(app, place);
-  const question = expectSuccess(await ask(place, task.identifier), 201);
-  t.match(await summary(place), { questions: 1, notifications: 1, total: 2 });
-  t.equal((await list(place, { kind: 'notification' })).data[0]?.id, notice.item.id);
-  t.equal((await list(place, { kind: 'approval' })).data.length, 0);
-  t.equal(refusalOf(await respond(place, notice.item.id, { response: 'x' })), '400 validation_failed not_a_question');
-  t.equal(refusalOf(await acknowledge(place, question.id)), '400 validation_failed not_a_notification');
-  t.match(expectSuccess(await acknowledge(place, notice.item.id)), { status: 'acknowledged', response: null });
-  t.equal(refusalOf(await acknowledge(place, notice.item.id)), '409 human_inbox_item_not_open');
-  t.match(await readTask(app, place, notice.taskId), { status: 'blocked' });
-  expectSuccess(await app.owner.post(ownerPath(place, `/tasks/${task.id}/cancel`)));
-  t.equal(refusalOf(await respond(place, question.id, { response: 'x' })), '409 human_inbox_item_not_open');
-  t.match(expectSuccess(await app.owner.get(inbox(place, `/${question.id}`))), { status: 'cancelled' });
+  const org = await newOrganization();
+  const notice = await createNotice(sql, org);
+  const task = await makeTask(app, org);
+  const question = expectSuccess(await ask(org, task.identifier), 201);
+  t.match(await summary(org), { questions: 1, notifications: 1, total: 2 });
+  t.equal((await list(org, { kind: 'notification' })).data[0]?.id, notice.item.id);
+  t.equal((await list(org, { kind: 'approval' })).data.length, 0);
+  t.equal(refusalOf(await respond(org, notice.item.id, { response: 'x' })), '400 validation_failed not_a_question');
+  t.equal(refusalOf(await acknowledge(org, question.id)), '400 validation_failed not_a_notification');
+  t.match(expectSuccess(await acknowledge(org, notice.item.id)), { status: 'acknowledged', response: null });
+  t.equal(refusalOf(await acknowledge(org, notice.item.id)), '409 human_inbox_item_not_open');
+  t.match(await readTask(app, org, notice.taskId), { status: 'blocked' });
+  expectSuccess(await app.owner.post(ownerPath(org, `/tasks/${task.id}/cancel`)));
+  t.equal(refusalOf(await respond(org, question.id, { response: 'x' })), '409 human_inbox_item_not_open');
+  t.match(expectSuccess(await app.owner.get(inbox(org, `/${question.id}`))), { status: 'cancelled' });
 });
 
 t.test('two people at once: one answers, the other is told', async (t) => {
-  const place = await newPlace();
-  const task = await makeTask(app, place);
-  const { id } = expectSuccess(await ask(place, task.id, { blocking: true }), 201);
-  const replies = await Promise.all(['a', 'b', 'c', 'd'].map((response) => respond(place, id, { response })));
+  const org = await newOrganization();
+  const task = await makeTask(app, org);
+  const { id } = expectSuccess(await ask(org, task.id, { blocking: true }), 201);
+  const replies = await Promise.all(['a', 'b', 'c', 'd'].map((response) => respond(org, id, { response })));
   t.equal(replies.filter(({ status }) => status === 200).length, 1);
   for (const reply of replies) {
     if (reply.status !== 200) t.equal(refusalOf(reply), '409 human_inbox_item_not_open');
   }
-  t.equal((await readTask(app, place, task.id)).state.answers?.length, 1);
+  t.equal((await readTask(app, org, task.id)).state.answers?.length, 1);
 });
 
 t.test('the same Idempotency-Key answers, and asks, once', async (t) => {
-  const place = await newPlace();
-  const task = await makeTask(app, place);
+  const org = await newOrganization();
+  const task = await makeTask(app, org);
   const headers = { 'idempotency-key': 'once' };
-  const path = agentPath(place, `/tasks/${task.id}/human-inbox`);
+  const path = agentPath(org, `/tasks/${task.id}/human-inbox`);
   const question = { kind: 'question', title: 'Which?' };
   const first = expectSuccess(await app.service.post<InboxItem>(path, question, { headers }), 201);
   t.same(expectSuccess(await app.service.post(path, question, { headers }), 201), first);
   const other = await app.service.post(path, { ...question, title: 'What?' }, { headers });
   t.equal(refusalOf(other), '409 idempotency_key_reused');
   const answer = (response: string) =>
-    app.owner.post(inbox(place, `/${first.id}/respond`), { response }, { headers: { 'idempotency-key': 'answer' } });
+    app.owner.post(inbox(org, `/${first.id}/respond`), { response }, { headers: { 'idempotency-key': 'answer' } });
   const answered = expectSuccess(await answer('a'));
   t.same(expectSuccess(await answer('a')), answered);
   t.equal(refusalOf(await answer('b')), '409 idempotency_key_reused');
 });
 
 t.test('runs ask about what they may change', async (t) => {
-  const place = await newPlace();
-  const growth = await createSecondProfile(sql, place, { key: 'growth', kind: 'department' });
-  const elsewhere = await newPlace();
-  const other = await makeTask(app, place, { scheduledAt: '2099-01-01T00:00:00Z' });
+  const org = await newOrganization();
+  const growth = await createSecondProfile(sql, org, { key: 'growth', kind: 'department' });
+  const elsewhere = await newOrganization();
+  const other = await makeTask(app, org, { scheduledAt: '2099-01-01T00:00:00Z' });
   const run = await runTask(app, growth);
   const agent = app.owner.as(run.executionToken);
   const fields = { body: 'Long', options: ['a', 'b'], allowFreeText: false };
-  t.match(expectSuccess(await ask(place, run.taskId, fields, agent), 201), {
+  t.match(expectSuccess(await ask(org, run.taskId, fields, agent), 201), {
     kind: 'question',
     purpose: 'agent',
     blocking: false,
@@ -204,28 +209,28 @@ t.test('runs ask about what they may change', async (t) => {
     runId: run.runId,
     taskId: run.taskId,
   });
-  t.match(expectSuccess(await ask(place, run.taskId, { kind: 'notification' }, agent), 201), {
+  t.match(expectSuccess(await ask(org, run.taskId, { kind: 'notification' }, agent), 201), {
     kind: 'notification',
     allowFreeText: false,
   });
   const unauthorized = '401 agent_unauthorized';
-  t.equal(refusalOf(await ask(place, other.id, {}, agent)), unauthorized);
+  t.equal(refusalOf(await ask(org, other.id, {}, agent)), unauthorized);
   t.equal(refusalOf(await ask(elsewhere, run.taskId, {}, agent)), unauthorized);
-  t.equal(refusalOf(await ask(place, run.taskId, {}, app.owner)), unauthorized);
+  t.equal(refusalOf(await ask(org, run.taskId, {}, app.owner)), unauthorized);
   t.equal(refusalOf(await ask(elsewhere, run.taskId)), '404 not_found');
-  t.equal(refusalOf(await ask(place, 'T-999')), '404 not_found');
+  t.equal(refusalOf(await ask(org, 'T-999')), '404 not_found');
   t.equal(refusalOf(await ask({ organizationId: randomUUID() }, run.taskId)), '404 not_found');
   expectSuccess(await workerOf(app, run).complete());
-  t.equal(refusalOf(await ask(place, run.taskId, {}, agent)), unauthorized, 'its run is over');
-  t.equal(refusalOf(await ask(place, run.taskId)), '409 state_conflict', 'and the task too');
-  await updateOrganization(sql.api, place, { status: 'suspended' });
-  t.equal(refusalOf(await ask(place, other.id)), '409 state_conflict');
+  t.equal(refusalOf(await ask(org, run.taskId, {}, agent)), unauthorized, 'its run is over');
+  t.equal(refusalOf(await ask(org, run.taskId)), '409 state_conflict', 'and the task too');
+  await updateOrganization(sql.api, org, { status: 'suspended' });
+  t.equal(refusalOf(await ask(org, other.id)), '409 state_conflict');
 });
 
 t.test('what is not valid is 400, and changes nothing', async (t) => {
-  const place = await newPlace();
-  const task = await makeTask(app, place);
-  const { id } = expectSuccess(await ask(place, task.id), 201);
+  const org = await newOrganization();
+  const task = await makeTask(app, org);
+  const { id } = expectSuccess(await ask(org, task.id), 201);
   const before = await fingerprint(app);
   const items: readonly (readonly [Fields, string])[] = [
     [{ kind: 'approval' }, 'kind'],
@@ -239,7 +244,7 @@ t.test('what is not valid is 400, and changes nothing', async (t) => {
     [{ kind: 'notification', options: ['a'] }, 'options'],
     [{ urgency: 'high' }, 'urgency'],
   ];
-  for (const [fields, path] of items) t.same(issuePaths(await ask(place, task.id, fields)), [path], path);
+  for (const [fields, path] of items) t.same(issuePaths(await ask(org, task.id, fields)), [path], path);
   const responses: readonly (readonly [Fields, string])[] = [
     [{}, 'response'],
     [{ response: ' ' }, 'response'],
@@ -248,19 +253,18 @@ t.test('what is not valid is 400, and changes nothing', async (t) => {
     [{ response: 'a', note: '' }, 'note'],
     [{ response: 'a', by: 'me' }, 'by'],
   ];
-  for (const [body, path] of responses)
-    t.same(issuePaths(await respond(place, id, body)), [path], JSON.stringify(body));
-  t.match(refusalOf(await app.owner.post(inbox(place, `/${id}/acknowledge`), { x: 1 })), /^400 validation_failed/);
-  t.match(refusalOf(await app.owner.get(inbox(place, '/x'))), /^400 validation_failed/);
-  t.match(refusalOf(await list(place, { status: 'new' })), /^400 validation_failed/);
-  t.match(refusalOf(await app.owner.get(ownerPath(place, '/inbox/summary?x=1'))), /^400 validation_failed/);
+  for (const [body, path] of responses) t.same(issuePaths(await respond(org, id, body)), [path], JSON.stringify(body));
+  t.match(refusalOf(await app.owner.post(inbox(org, `/${id}/acknowledge`), { x: 1 })), /^400 validation_failed/);
+  t.match(refusalOf(await app.owner.get(inbox(org, '/x'))), /^400 validation_failed/);
+  t.match(refusalOf(await list(org, { status: 'new' })), /^400 validation_failed/);
+  t.match(refusalOf(await app.owner.get(ownerPath(org, '/inbox/summary?x=1'))), /^400 validation_failed/);
   t.equal(await fingerprint(app), before);
 });
 
 t.test('another organization’s inbox is its own', async (t) => {
-  const [place, other] = [await newPlace(), await newPlace()];
-  const task = await makeTask(app, place);
-  const { id } = expectSuccess(await ask(place, task.id), 201);
+  const [org, other] = [await newOrganization(), await newOrganization()];
+  const task = await makeTask(app, org);
+  const { id } = expectSuccess(await ask(org, task.id), 201);
   const nowhere = { organizationId: randomUUID() };
   for (const [at, code] of [
     [other, '404 human_inbox_item_not_found'],
@@ -270,7 +274,7 @@ t.test('another organization’s inbox is its own', async (t) => {
     t.equal(refusalOf(await respond(at, id, { response: 'x' })), code);
     t.equal(refusalOf(await acknowledge(at, id)), code);
   }
-  t.equal(refusalOf(await app.owner.get(inbox(place, `/${randomUUID()}`))), '404 human_inbox_item_not_found');
+  t.equal(refusalOf(await app.owner.get(inbox(org, `/${randomUUID()}`))), '404 human_inbox_item_not_found');
   t.same((await list(other)).data, []);
   t.match(await summary(other), { total: 0 });
   t.equal(refusalOf(await list(nowhere)), '404 organization_not_found');
@@ -278,21 +282,21 @@ t.test('another organization’s inbox is its own', async (t) => {
 });
 
 t.test('the list pages both ways, newest first', async (t) => {
-  const place = await newPlace();
-  const task = await makeTask(app, place);
+  const org = await newOrganization();
+  const task = await makeTask(app, org);
   const ids: string[] = [];
-  for (let made = 0; made < 5; made += 1) ids.unshift(expectSuccess(await ask(place, task.id), 201).id);
-  const first = await list(place, { limit: 2 });
-  const second = await list(place, { limit: 2, cursor: first.body.pagination.nextCursor ?? '' });
-  const third = await list(place, { limit: 2, cursor: second.body.pagination.nextCursor ?? '' });
+  for (let made = 0; made < 5; made += 1) ids.unshift(expectSuccess(await ask(org, task.id), 201).id);
+  const first = await list(org, { limit: 2 });
+  const second = await list(org, { limit: 2, cursor: first.body.pagination.nextCursor ?? '' });
+  const third = await list(org, { limit: 2, cursor: second.body.pagination.nextCursor ?? '' });
   t.same(
     [first, second, third].flatMap(({ data }) => data.map(({ id }) => id)),
     ids,
   );
   t.notOk(third.body.pagination.hasNextPage);
-  t.same((await list(place, { limit: 2, cursor: second.body.pagination.previousCursor ?? '' })).data, first.data);
+  t.same((await list(org, { limit: 2, cursor: second.body.pagination.previousCursor ?? '' })).data, first.data);
   const cursor = first.body.pagination.nextCursor ?? '';
-  t.match(refusalOf(await list(place, { limit: 2, kind: 'question', cursor })), /^400 validation_failed/);
+  t.match(refusalOf(await list(org, { limit: 2, kind: 'question', cursor })), /^400 validation_failed/);
 });
 
 t.test('the database is consistent after all of it', async (t) => {

@@ -4,14 +4,22 @@ import type { Chat } from '../../../api/chats/schema.ts';
 import type { Message } from '../../../api/messages/schema.ts';
 import { expectSuccess, type Fields, ownerPath, refusalOf, sqlOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
-import { createPlace } from '../../support/fixtures.ts';
+import { createTestOrganization } from '../../support/fixtures.ts';
 import { issuePaths } from '../../support/http.ts';
 import { until } from '../../support/wait.ts';
 import { answerWith, claimTurn, startClaim } from '../chat_turns/turns.ts';
-import { ask, chatPath, createChat, createChatPlace, followChat, type Posted, patchChat } from '../chats/support.ts';
+import {
+  ask,
+  chatPath,
+  createChat,
+  createChatOrganization,
+  followChat,
+  type Posted,
+  patchChat,
+} from '../chats/support.ts';
 
 const app = await startTestApp(t);
-const place = await createChatPlace(app);
+const org = await createChatOrganization(app);
 
 const post = (chat: Chat, body: unknown, headers: Readonly<Record<string, string>> = {}) =>
   app.owner.post<Posted>(chatPath(chat, '/messages'), body, { headers });
@@ -20,12 +28,12 @@ const list = async (chat: Chat, query: Readonly<Record<string, string | number>>
 const text = (words: string) => ({ parts: [{ kind: 'text', text: words }] });
 
 t.test('a message is kept with its pending answer, in one step', async (t) => {
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   const author = { kind: 'human', displayName: 'Änna "A" 🌱' };
   const reply = await post(chat, { author, ...text('Hello\n  there') });
   const { userMessage, assistantMessage } = expectSuccess(reply, 202);
   t.match(userMessage, {
-    organizationId: place.organizationId,
+    organizationId: org.organizationId,
     chatId: chat.id,
     replyToMessageId: null,
     role: 'user',
@@ -47,26 +55,26 @@ t.test('a message is kept with its pending answer, in one step', async (t) => {
   t.same(await list(chat), [userMessage, assistantMessage]);
   t.same(await list(chat, { role: 'user' }), [userMessage]);
   t.same(await list(chat, { status: 'pending' }), [assistantMessage]);
-  const one = await app.owner.get(ownerPath(place, `/messages/${userMessage.id}`));
+  const one = await app.owner.get(ownerPath(org, `/messages/${userMessage.id}`));
   t.same(expectSuccess(one), userMessage);
   t.equal(refusalOf(await post(chat, text('Too early'))), '409 chat_turn_active');
-  await answerWith(app, place, [{ kind: 'text', text: 'Hi' }]);
+  await answerWith(app, org, [{ kind: 'text', text: 'Hi' }]);
   t.equal((await post(chat, text('Now'))).status, 202);
   t.same(
     (await list(chat, { limit: 3 })).map((message) => message.role),
     ['user', 'assistant', 'user'],
     'oldest first',
   );
-  await answerWith(app, place, []);
+  await answerWith(app, org, []);
 });
 
 t.test('pages of large messages end early, and still show each once, forward and back', async (t) => {
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   // Repeated text takes little room on the disk; what counts is the answer. Notes, which search does not index.
   const parts = Array(10).fill({ kind: 'context_note', text: 'x'.repeat(95_000), status: 'informational' });
   for (let turn = 0; turn < 6; turn += 1) {
     expectSuccess(await post(chat, text('Note this')), 202);
-    await answerWith(app, place, parts);
+    await answerWith(app, org, parts);
   }
   const page = async (cursor?: string | null) => {
     const query = { limit: 200, ...(cursor ? { cursor } : {}) };
@@ -87,7 +95,7 @@ t.test('pages of large messages end early, and still show each once, forward and
 });
 
 t.test('a call that is repeated under its key speaks once', async (t) => {
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   const key = { 'idempotency-key': randomUUID() };
   const replies = await Promise.all([1, 2, 3].map(() => post(chat, text('Once'), key)));
   const messages = replies.map((reply) => expectSuccess(reply, 202));
@@ -100,19 +108,19 @@ t.test('a call that is repeated under its key speaks once', async (t) => {
 });
 
 t.test('of two at once, one is taken', async (t) => {
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   const replies = await Promise.all([1, 2, 3, 4].map((n) => post(chat, text(`${n}`))));
   t.same(replies.map((reply) => reply.code ?? reply.status).sort(), [202, ...Array(3).fill('chat_turn_active')]);
   t.equal((await list(chat)).length, 2);
-  await answerWith(app, place, []);
+  await answerWith(app, org, []);
 });
 
 t.test('an answer that nobody started is cancelled at once, with a revision for each step', async (t) => {
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   const stream = await followChat(app, chat);
   t.teardown(() => stream.stop());
   const answer = await ask(app, chat);
-  const item = await claimTurn(app, place);
+  const item = await claimTurn(app, org);
   const cancel = chatPath(chat, `/messages/${answer.id}/cancel`);
   const cancelled = expectSuccess(await app.owner.post<Message>(cancel));
   t.match(cancelled, { id: answer.id, status: 'cancelling', revision: 2, completedAt: null });
@@ -121,7 +129,7 @@ t.test('an answer that nobody started is cancelled at once, with a revision for 
   t.equal(refusalOf(await startClaim(app, item)), '409 run_lease_expired lease_lost');
   await until('the stream shows it', () => stream.events.at(-1)?.data.message?.status === 'cancelled');
   const [question] = await list(chat);
-  const other = await createChat(app, place);
+  const other = await createChat(app, org);
   t.equal(
     refusalOf(await app.owner.post(chatPath(chat, `/messages/${question?.id}/cancel`))),
     '409 message_not_cancellable',
@@ -132,22 +140,22 @@ t.test('an answer that nobody started is cancelled at once, with a revision for 
   ]) {
     t.equal(refusalOf(await app.owner.post(path)), '404 message_not_found');
   }
-  t.equal(refusalOf(await app.owner.get(ownerPath(place, `/messages/${randomUUID()}`))), '404 message_not_found');
+  t.equal(refusalOf(await app.owner.get(ownerPath(org, `/messages/${randomUUID()}`))), '404 message_not_found');
 });
 
 t.test('nothing is said in an archived chat, in one that is not there, or without a chat profile', async (t) => {
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   expectSuccess(await patchChat(app, chat, { status: 'archived' }));
   t.equal(refusalOf(await post(chat, text('x'))), '409 state_conflict');
   t.equal(refusalOf(await post({ ...chat, id: randomUUID() }, text('x'))), '404 chat_not_found');
-  const mute = await createPlace(sqlOf(app));
+  const mute = await createTestOrganization(sqlOf(app));
   const silent = await createChat(app, mute);
   t.equal(refusalOf(await post(silent, text('x'))), '409 state_conflict');
   t.same(await list(silent), [], 'nothing is kept of it');
 });
 
 t.test('bodies that do not fit are refused, an issue each', async (t) => {
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   const cases: readonly (readonly [Fields, readonly string[]])[] = [
     [{}, ['parts']],
     [{ parts: [] }, ['parts']],
@@ -168,13 +176,13 @@ t.test('bodies that do not fit are refused, an issue each', async (t) => {
   }
   t.same(await list(chat), []);
   t.equal((await post(chat, { parts: [{ kind: 'text', text: 'x'.repeat(100_000) }] })).status, 202);
-  await answerWith(app, place, []);
+  await answerWith(app, org, []);
 });
 
 t.test('what the last answer asks is answered part by part, or nothing else is taken', async (t) => {
-  const chat = await createChat(app, place);
+  const chat = await createChat(app, org);
   const { id: messageId } = await ask(app, chat);
-  await answerWith(app, place, [
+  await answerWith(app, org, [
     { id: 'intro', kind: 'text', text: 'Two things' },
     { id: 'color', kind: 'question', question: 'Which?', options: ['red', 'blue'] },
     { id: 'why', kind: 'question', question: 'Why?' },
@@ -212,7 +220,7 @@ t.test('what the last answer asks is answered part by part, or nothing else is t
     { kind: 'answer', messageId, partId: 'note', approved: false },
     { kind: 'text', text: 'And more' },
   ]);
-  await answerWith(app, place, [{ kind: 'text', text: 'Thanks' }]);
+  await answerWith(app, org, [{ kind: 'text', text: 'Thanks' }]);
   t.equal((await post(chat, { answers: [color], ...text('x') })).status, 400, 'it waits for nothing any more');
   t.equal((await post(chat, text('Plain again'))).status, 202);
 });

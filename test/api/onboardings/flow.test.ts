@@ -54,8 +54,8 @@ t.test('a website and two files become an organization that knows what they say'
   const hello = { parts: [{ kind: 'text', text: 'What do we sell?' }] };
   expectSuccess(await app.owner.post(messages, hello), 202);
   const sql = sqlOf(app);
-  const place = { organizationId: created.organizationId, profileId: '', profileKey: 'chat' };
-  await completeTurn(sql.api, await startTurn(sql.api, await claimTurn(sql, place)));
+  const org = { organizationId: created.organizationId, profileId: '', profileKey: 'chat' };
+  await completeTurn(sql.api, await startTurn(sql.api, await claimTurn(sql, org)));
 
   const done = expectSuccess(await complete(app, review));
   t.equal(done.status, 'completed');

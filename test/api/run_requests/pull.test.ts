@@ -16,7 +16,12 @@ import {
   workerOf,
 } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
-import { createPlace, createSecondProfile, lastRequest, type Place } from '../../support/fixtures.ts';
+import {
+  createSecondProfile,
+  createTestOrganization,
+  lastRequest,
+  type TestOrganization,
+} from '../../support/fixtures.ts';
 import { brokenInvariants } from '../../support/invariants.ts';
 import { until } from '../../support/wait.ts';
 
@@ -24,7 +29,7 @@ const app = await startTestApp(t, { config: { leaseClaimSeconds: 3600 } });
 const sql = sqlOf(app);
 
 const pull = (fields: Fields) => app.service.post<{ items: PulledItem[] }>(PULL, { workerId: 'worker', ...fields });
-const of = (place: Place, fields: Fields = {}) => ({ organizationIds: [place.organizationId], ...fields });
+const of = (org: TestOrganization, fields: Fields = {}) => ({ organizationIds: [org.organizationId], ...fields });
 
 /** The number of requests that wait in this process for work. */
 async function waiting(): Promise<number> {
@@ -32,42 +37,42 @@ async function waiting(): Promise<number> {
 }
 
 t.test('an item carries all that a worker needs to begin', async (t) => {
-  const place = await createPlace(sql, { key: 'growth', kind: 'department' });
-  const task = await makeTask(app, place, { priority: 3, spec: { objective: 'Do it' } });
-  const [item, ...more] = await pullItems(app, of(place, { limit: 50, kinds: ['task'], profileKeys: ['growth', 'x'] }));
+  const org = await createTestOrganization(sql, { key: 'growth', kind: 'department' });
+  const task = await makeTask(app, org, { priority: 3, spec: { objective: 'Do it' } });
+  const [item, ...more] = await pullItems(app, of(org, { limit: 50, kinds: ['task'], profileKeys: ['growth', 'x'] }));
   t.same(more, []);
   t.match(item, {
-    organizationId: place.organizationId,
+    organizationId: org.organizationId,
     leaseToken: /^1\.[0-9a-f]{64}$/,
     kind: 'task',
     mode: 'execute',
     attempt: 1,
     priority: 3,
-    agentProfile: { id: place.profileId, key: 'growth', kind: 'department', organizationId: place.organizationId },
+    agentProfile: { id: org.profileId, key: 'growth', kind: 'department', organizationId: org.organizationId },
   });
   t.same(item?.task, task);
   t.ok(Date.parse(item?.leaseExpiresAt ?? '') > Date.now() + 3_000_000);
 });
 
 t.test('priority first, then age; limit and filters hold', async (t) => {
-  const place = await createPlace(sql, { key: 'a', maxConcurrentRuns: 5 });
-  const second = await createSecondProfile(sql, place, { key: 'b', maxConcurrentRuns: 5 });
-  const low = await makeTask(app, place, { priority: -1 });
-  const first = await makeTask(app, place, { priority: 5 });
+  const org = await createTestOrganization(sql, { key: 'a', maxConcurrentRuns: 5 });
+  const second = await createSecondProfile(sql, org, { key: 'b', maxConcurrentRuns: 5 });
+  const low = await makeTask(app, org, { priority: -1 });
+  const first = await makeTask(app, org, { priority: 5 });
   const other = await makeTask(app, second, { priority: 9 });
-  const later = await makeTask(app, place, { priority: 5 });
-  t.same(await pullItems(app, of(place, { profileKeys: ['c'] })), []);
-  t.same(await pullItems(app, of(place, { kinds: ['chat'] })), []);
+  const later = await makeTask(app, org, { priority: 5 });
+  t.same(await pullItems(app, of(org, { profileKeys: ['c'] })), []);
+  t.same(await pullItems(app, of(org, { kinds: ['chat'] })), []);
   t.same(await pullItems(app, { organizationIds: [randomUUID()] }), []);
   const ids = (items: readonly PulledItem[]) => items.map((item) => item.task.id);
-  t.same(ids(await pullItems(app, of(place, { profileKeys: ['a'], limit: 2 }))), [first.id, later.id]);
-  t.same(ids(await pullItems(app, of(place, { limit: 10 }))), [other.id, low.id]);
-  t.same(await pullItems(app, of(place, { limit: 10 })), [], 'each is handed out once');
+  t.same(ids(await pullItems(app, of(org, { profileKeys: ['a'], limit: 2 }))), [first.id, later.id]);
+  t.same(ids(await pullItems(app, of(org, { limit: 10 }))), [other.id, low.id]);
+  t.same(await pullItems(app, of(org, { limit: 10 })), [], 'each is handed out once');
 });
 
 t.test('an organization at its capacity is passed over, and organizations take turns', async (t) => {
-  const small = await createPlace(sql, { limits: { maxConcurrentRuns: 1 }, maxConcurrentRuns: 5 });
-  const large = await createPlace(sql, { limits: { maxConcurrentRuns: 5 }, maxConcurrentRuns: 5 });
+  const small = await createTestOrganization(sql, { limits: { maxConcurrentRuns: 1 }, maxConcurrentRuns: 5 });
+  const large = await createTestOrganization(sql, { limits: { maxConcurrentRuns: 5 }, maxConcurrentRuns: 5 });
   for (let n = 0; n < 3; n += 1) {
     await makeTask(app, small, { priority: 100 });
     await makeTask(app, large);
@@ -84,20 +89,20 @@ t.test('an organization at its capacity is passed over, and organizations take t
 });
 
 t.test('a wait that finds nothing ends with an empty list', async (t) => {
-  const place = await createPlace(sql);
+  const org = await createTestOrganization(sql);
   const started = performance.now();
-  t.same(await pullItems(app, of(place, { waitMs: 150 })), []);
+  t.same(await pullItems(app, of(org, { waitMs: 150 })), []);
   const took = performance.now() - started;
   t.ok(took >= 145, `${took} ms`);
-  t.same(await pullItems(app, of(place, { waitMs: 0 })), []);
+  t.same(await pullItems(app, of(org, { waitMs: 0 })), []);
 });
 
 t.test('a waiting pull is woken by what makes work ready', async (t) => {
-  const place = await createPlace(sql);
+  const org = await createTestOrganization(sql);
   const fastest = new Map<string, number>();
   const woken = async (what: string, cause: () => Promise<unknown>) => {
     const before = await waiting();
-    const answer = pull(of(place, { waitMs: 20_000 }));
+    const answer = pull(of(org, { waitMs: 20_000 }));
     await until('the pull waits', async () => (await waiting()) > before);
     await cause();
     const caused = performance.now();
@@ -110,15 +115,15 @@ t.test('a waiting pull is woken by what makes work ready', async (t) => {
   const late = () => [...fastest].filter(([, ms]) => ms >= 1_500);
   // Again where the machine was held up.
   for (let round = 0; round === 0 || (round < 3 && late().length > 0); round += 1) {
-    const created = await woken('a task that is created', () => makeTask(app, place));
+    const created = await woken('a task that is created', () => makeTask(app, org));
     expectSuccess(await workerOf(app, created).complete());
 
-    const failing = await runTask(app, place);
+    const failing = await runTask(app, org);
     expectSuccess(await workerOf(app, failing).fail());
-    const retry = ownerPath(place, `/tasks/${failing.taskId}/retry`);
+    const retry = ownerPath(org, `/tasks/${failing.taskId}/retry`);
     const retried = await woken('a retry', () => app.owner.post(retry));
 
-    const waits = await makeTask(app, place, { dependsOn: [retried.taskId] });
+    const waits = await makeTask(app, org, { dependsOn: [retried.taskId] });
     const next = await woken('a prerequisite that completes', () => workerOf(app, retried).complete());
     t.equal(next.taskId, waits.id);
     expectSuccess(await workerOf(app, next).complete());
@@ -127,11 +132,11 @@ t.test('a waiting pull is woken by what makes work ready', async (t) => {
 });
 
 t.test('the end of a run wakes a pull where requests wait for its capacity', async (t) => {
-  const place = await createPlace(sql, { limits: { maxConcurrentRuns: 1 } });
-  const run = await runTask(app, place);
-  const { id } = await makeTask(app, place);
+  const org = await createTestOrganization(sql, { limits: { maxConcurrentRuns: 1 } });
+  const run = await runTask(app, org);
+  const { id } = await makeTask(app, org);
   const before = await waiting();
-  const answer = pull(of(place, { waitMs: 20_000 }));
+  const answer = pull(of(org, { waitMs: 20_000 }));
   await until('the pull waits', async () => (await waiting()) > before);
   expectSuccess(await workerOf(app, run).complete());
   t.same(
@@ -141,26 +146,26 @@ t.test('the end of a run wakes a pull where requests wait for its capacity', asy
 });
 
 t.test('several that wait for the same share what comes, one each', async (t) => {
-  const place = await createPlace(sql, { maxConcurrentRuns: 5 });
+  const org = await createTestOrganization(sql, { maxConcurrentRuns: 5 });
   const before = await waiting();
-  const answers = [1, 2, 3].map((n) => pull(of(place, { waitMs: 20_000, limit: 5, workerId: `w${n}` })));
+  const answers = [1, 2, 3].map((n) => pull(of(org, { waitMs: 20_000, limit: 5, workerId: `w${n}` })));
   await until('all wait', async () => (await waiting()) === before + 3);
-  const tasks = await Promise.all([1, 2, 3].map(() => makeTask(app, place)));
+  const tasks = await Promise.all([1, 2, 3].map(() => makeTask(app, org)));
   const got = (await Promise.all(answers)).flatMap((answer) => expectSuccess(answer).items);
   t.same(new Set(got.map((item) => item.task.id)), new Set(tasks.map((task) => task.id)));
 });
 
 t.test('a client that goes away while it waits takes no work with it', async (t) => {
-  const place = await createPlace(sql);
+  const org = await createTestOrganization(sql);
   const before = await waiting();
   const leaving = new AbortController();
-  const answer = app.service.post(PULL, { workerId: 'w', waitMs: 20_000, ...of(place) }, { signal: leaving.signal });
+  const answer = app.service.post(PULL, { workerId: 'w', waitMs: 20_000, ...of(org) }, { signal: leaving.signal });
   await until('the pull waits', async () => (await waiting()) === before + 1);
   leaving.abort();
   await t.rejects(answer);
   await until('nobody waits', async () => (await waiting()) === before);
-  const { id } = await makeTask(app, place);
-  t.match(await lastRequest(sql, place, id), { state: 'published', fence: 0 });
+  const { id } = await makeTask(app, org);
+  t.match(await lastRequest(sql, org, id), { state: 'published', fence: 0 });
 });
 
 /** Holds the gate that every claim passes, while `work` runs. */
@@ -184,12 +189,12 @@ async function withGateClosed(work: (claimsAtGate: () => Promise<boolean>) => Pr
 }
 
 t.test('a claim that is under way when its client goes is given back', async (t) => {
-  const place = await createPlace(sql);
-  const { id } = await makeTask(app, place);
+  const org = await createTestOrganization(sql);
+  const { id } = await makeTask(app, org);
   const before = app.logged.length;
   await withGateClosed(async (claimsAtGate) => {
     const leaving = new AbortController();
-    const answer = app.service.post(PULL, { workerId: 'w', ...of(place) }, { signal: leaving.signal });
+    const answer = app.service.post(PULL, { workerId: 'w', ...of(org) }, { signal: leaving.signal });
     await until('the claim waits at the gate', claimsAtGate);
     leaving.abort();
     await t.rejects(answer);
@@ -198,20 +203,20 @@ t.test('a claim that is under way when its client goes is given back', async (t)
     );
   });
   await until('it was claimed and given back', async () => {
-    const { state, fence } = await lastRequest(sql, place, id);
+    const { state, fence } = await lastRequest(sql, org, id);
     return state === 'published' && fence === 1;
   });
-  t.equal((await claim(app, place)).task.id, id, 'and the next worker has it');
+  t.equal((await claim(app, org)).task.id, id, 'and the next worker has it');
 });
 
 t.test('a claim that is not started is handed out again, and then the first one is over', async (t) => {
-  const place = await createPlace(sql);
-  await makeTask(app, place);
-  const first = await claim(app, place);
+  const org = await createTestOrganization(sql);
+  await makeTask(app, org);
+  const first = await claim(app, org);
   await app.database.owner.query(
     `update app.run_requests set lease_expires_at = clock_timestamp() - interval '1 second'
      where organization_id = $1`,
-    [place.organizationId],
+    [org.organizationId],
   );
   const start = (item: PulledItem) =>
     app.service.post(`/internal/run-requests/${item.runRequestId}/start`, {
@@ -222,10 +227,10 @@ t.test('a claim that is not started is handed out again, and then the first one 
     });
   t.equal(refusalOf(await start(first)), '409 run_lease_expired lease_lost');
   await app.database.owner.query(`select app.run_request_expire($1, $2, 3, 1, 300)`, [
-    place.organizationId,
+    org.organizationId,
     first.runRequestId,
   ]);
-  const second = await claim(app, place);
+  const second = await claim(app, org);
   t.match(second, { runRequestId: first.runRequestId, attempt: 1, leaseToken: /^2\./ });
   t.equal(refusalOf(await start(first)), '409 run_lease_expired lease_lost');
   t.equal((await start(second)).status, 200);
@@ -252,34 +257,34 @@ t.test('a pull is checked, and the service token alone opens it', async (t) => {
   }
   t.equal(refusalOf(await app.owner.post(PULL, { workerId: 'w' })), '401 agent_unauthorized');
   t.equal(refusalOf(await app.owner.as('x'.repeat(40)).post(PULL, { workerId: 'w' })), '401 agent_unauthorized');
-  const run = await runTask(app, await createPlace(sql));
+  const run = await runTask(app, await createTestOrganization(sql));
   const capability = app.owner.as(run.executionToken);
   t.equal(refusalOf(await capability.post(PULL, { workerId: 'w' })), '401 agent_unauthorized');
 });
 
 t.test('an Idempotency-Key does not count here: each pull claims anew', async (t) => {
-  const place = await createPlace(sql, { maxConcurrentRuns: 5 });
-  const made = [(await makeTask(app, place)).id, (await makeTask(app, place)).id];
+  const org = await createTestOrganization(sql, { maxConcurrentRuns: 5 });
+  const made = [(await makeTask(app, org)).id, (await makeTask(app, org)).id];
   const headers = { 'idempotency-key': 'k' };
   const got = [1, 2].map(() =>
-    app.service.post<{ items: PulledItem[] }>(PULL, { workerId: 'w', ...of(place) }, { headers }),
+    app.service.post<{ items: PulledItem[] }>(PULL, { workerId: 'w', ...of(org) }, { headers }),
   );
   const ids = (await Promise.all(got)).flatMap((reply) => expectSuccess(reply).items.map((item) => item.task.id));
   t.same(new Set(ids), new Set(made));
 });
 
 t.test('a stopped or suspended organization: what is published can be taken, or nothing at all', async (t) => {
-  const place = await createPlace(sql, { maxConcurrentRuns: 5 });
-  const published = await makeTask(app, place);
-  const dispatch = `/internal/agent/organizations/${place.organizationId}/work-dispatch`;
+  const org = await createTestOrganization(sql, { maxConcurrentRuns: 5 });
+  const published = await makeTask(app, org);
+  const dispatch = `/internal/agent/organizations/${org.organizationId}/work-dispatch`;
   expectSuccess(await app.service.patch(dispatch, { stopped: true }));
-  const parked = await makeTask(app, place);
+  const parked = await makeTask(app, org);
   t.same(
-    (await pullItems(app, of(place, { limit: 5 }))).map((item) => item.task.id),
+    (await pullItems(app, of(org, { limit: 5 }))).map((item) => item.task.id),
     [published.id],
   );
   const before = await waiting();
-  const answer = pull(of(place, { waitMs: 20_000 }));
+  const answer = pull(of(org, { waitMs: 20_000 }));
   await until('the pull waits', async () => (await waiting()) === before + 1);
   t.match(expectSuccess(await app.service.patch(dispatch, { stopped: false })), { publishedRunRequests: 1 });
   t.same(
@@ -287,15 +292,15 @@ t.test('a stopped or suspended organization: what is published can be taken, or 
     [parked.id],
   );
 
-  await makeTask(app, place);
+  await makeTask(app, org);
   await app.database.owner.query(`select app.organization_update($1, '{"status": "suspended"}', true)`, [
-    place.organizationId,
+    org.organizationId,
   ]);
-  t.same(await pullItems(app, of(place)), []);
+  t.same(await pullItems(app, of(org)), []);
   await app.database.owner.query(`select app.organization_update($1, '{"status": "active"}', true)`, [
-    place.organizationId,
+    org.organizationId,
   ]);
-  t.equal((await pullItems(app, of(place))).length, 1);
+  t.equal((await pullItems(app, of(org))).length, 1);
 });
 
 t.test('the counters are right after all of it', async (t) => {

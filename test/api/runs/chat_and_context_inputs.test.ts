@@ -18,7 +18,7 @@ import {
 } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import { entry, publishDocuments } from '../../support/context_files.ts';
-import { createPlace, createSecondProfile, type Place } from '../../support/fixtures.ts';
+import { createSecondProfile, createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
 import { issuePaths } from '../../support/http.ts';
 import { fire, scheduledTasks } from '../../support/schedule_fixtures.ts';
 import { transition } from '../../support/transitions.ts';
@@ -26,13 +26,17 @@ import { chatPath, createChat, patchChat } from '../chats/support.ts';
 
 const app = await startTestApp(t);
 const sql = sqlOf(app);
-const place = await createPlace(sql, { key: 'operator', maxConcurrentRuns: 20, limits: { maxConcurrentRuns: 20 } });
-const growth = await createSecondProfile(sql, place, { key: 'growth', kind: 'department' });
-const elsewhere = await createPlace(sql);
+const org = await createTestOrganization(sql, {
+  key: 'operator',
+  maxConcurrentRuns: 20,
+  limits: { maxConcurrentRuns: 20 },
+});
+const growth = await createSecondProfile(sql, org, { key: 'growth', kind: 'department' });
+const elsewhere = await createTestOrganization(sql);
 
 const sha256 = (bytes: string) => createHash('sha256').update(bytes).digest('hex');
 
-async function attach(at: Place, bytes: string) {
+async function attach(at: TestOrganization, bytes: string) {
   const chat = await createChat(app, at);
   const id = randomUUID();
   const query = { fileName: 'Notes.txt', mediaType: 'text/plain' };
@@ -43,18 +47,18 @@ async function attach(at: Place, bytes: string) {
 
 /** What the owner is shown of the files that a run was given as inputs: whether each is there. */
 async function shown(run: HeldRun): Promise<Record<string, unknown>> {
-  const path = ownerPath(place, `/runs/${run.runId}/context`);
+  const path = ownerPath(org, `/runs/${run.runId}/context`);
   const { files } = expectSuccess(await app.owner.get<{ files: Fields[] }>(path));
   const inputs = files.filter(({ role }) => role === 'input');
   return Object.fromEntries(inputs.map(({ path, available }) => [path, available]));
 }
 
 t.test('a worker reads an attachment of a chat, until the chat is removed', async (t) => {
-  const { chat, input } = await attach(place, 'Grüße\n');
+  const { chat, input } = await attach(org, 'Grüße\n');
   const foreign = await attach(elsewhere, 'secret');
   const never = { ...input('never.txt'), attachmentId: randomUUID() };
   const inputs = [input('in/letter.txt'), foreign.input('foreign.txt'), never];
-  const run = await runTask(app, place, { spec: { inputs } });
+  const run = await runTask(app, org, { spec: { inputs } });
   const worker = workerOf(app, run);
   const { files } = expectSuccess(await worker.inputs());
   t.match(files, [
@@ -73,15 +77,15 @@ t.test('a worker reads an attachment of a chat, until the chat is removed', asyn
   const answer = await worker.input('in/letter.txt');
   t.same([answer.status, await answer.text()], [200, 'Grüße\n']);
   t.equal((await worker.input('foreign.txt')).status, 400);
-  const content = ownerPath(place, `/runs/${run.runId}/context/files/content?path=in/letter.txt`);
+  const content = ownerPath(org, `/runs/${run.runId}/context/files/content?path=in/letter.txt`);
   t.equal(await (await app.owner.fetch(content)).text(), 'Grüße\n', 'as its owner does');
   t.same(await shown(run), { 'foreign.txt': false, 'in/letter.txt': true, 'never.txt': false });
 
   expectSuccess(await patchChat(app, chat, { status: 'archived' }));
   await sql.owner.query(`update app.chats set archived_at = now() - interval '31 days' where id = $1`, [chat.id]);
-  const purge = { p_organization_id: place.organizationId, p_chat_id: chat.id, p_limit: 10, p_forget: false };
+  const purge = { p_organization_id: org.organizationId, p_chat_id: chat.id, p_limit: 10, p_forget: false };
   while (!(await transition(sql.jobs, 'chat_purge', purge))['done']);
-  await app.services.storage.deletePrefix(chatPrefix(place.organizationId, chat.id));
+  await app.services.storage.deletePrefix(chatPrefix(org.organizationId, chat.id));
   t.match(expectSuccess(await worker.inputs()).files[1], { path: 'in/letter.txt', available: false, sha256: null });
   t.equal((await worker.input('in/letter.txt')).status, 400);
   t.equal(refusalOf(await app.owner.get(content)), '404 not_found');
@@ -92,9 +96,9 @@ t.test('a worker reads an attachment of a chat, until the chat is removed', asyn
 t.test('a worker reads a document of the context of the owner’s department, or of the organization', async (t) => {
   const facts = { entries: [entry('plan', { value: 'organization' })] };
   const { storage } = app.services;
-  await publishDocuments(sql, storage, place, { 'facts.json': facts, 'how/refund.json': facts });
+  await publishDocuments(sql, storage, org, { 'facts.json': facts, 'how/refund.json': facts });
   const own = { 'facts.json': { entries: [entry('plan', { value: 'growth' })] } };
-  await publishDocuments(sql, storage, place, own, { scope: 'growth' });
+  await publishDocuments(sql, storage, org, own, { scope: 'growth' });
   const inputs = ['facts.json', 'how/refund.json', 'never.json'].map((path) => ({ kind: 'context_file', path }));
   const run = await runTask(app, growth, { ownerProfileKey: 'growth', spec: { inputs } });
   const worker = workerOf(app, run);
@@ -106,27 +110,27 @@ t.test('a worker reads a document of the context of the owner’s department, or
 });
 
 t.test('whatever takes a spec takes both kinds', async (t) => {
-  const { input } = await attach(place, 'x');
+  const { input } = await attach(org, 'x');
   const inputs = [input('a.txt'), { kind: 'context_file', path: 'facts.json' }];
   const later = { scheduledAt: '2099-01-01T00:00:00Z' };
-  const made = await makeTask(app, place, { ...later, spec: { inputs } });
+  const made = await makeTask(app, org, { ...later, spec: { inputs } });
   t.same(made.spec.inputs, inputs, 'a creation');
-  const plain = await makeTask(app, place, later);
+  const plain = await makeTask(app, org, later);
   const patch = { expectedVersion: plain.version, spec: { inputs } };
-  expectSuccess(await app.service.patch(agentPath(place, `/tasks/${plain.id}`), patch));
-  t.same((await readTask(app, place, plain.id)).spec.inputs, inputs, 'a patch');
+  expectSuccess(await app.service.patch(agentPath(org, `/tasks/${plain.id}`), patch));
+  t.same((await readTask(app, org, plain.id)).spec.inputs, inputs, 'a patch');
   const taskTemplate = { title: 'Weekly', ownerProfileKey: 'growth', spec: { inputs } };
   const body = { cron: '0 9 * * MON', taskTemplate };
-  const schedule = expectSuccess(await app.service.post<Schedule>(agentPath(place, '/schedules'), body), 201);
-  await fire(sql, place, schedule.id);
-  t.match(await scheduledTasks(sql, place, schedule.id), [{ spec: { inputs } }], 'a schedule');
+  const schedule = expectSuccess(await app.service.post<Schedule>(agentPath(org, '/schedules'), body), 201);
+  await fire(sql, org, schedule.id);
+  t.match(await scheduledTasks(sql, org, schedule.id), [{ spec: { inputs } }], 'a schedule');
 
-  const held = await runTask(app, place, { kind: 'initiative' });
-  const { version: taskVersion, graphRevision } = await readTask(app, place, held.taskId);
+  const held = await runTask(app, org, { kind: 'initiative' });
+  const { version: taskVersion, graphRevision } = await readTask(app, org, held.taskId);
   const operation = { op: 'create_task', key: 'a', title: 'A', ownerProfileKey: 'growth', spec: { inputs } };
   const outcome = { kind: 'plan', operations: [operation] };
   const staged = { runId: held.runId, taskVersion, graphRevision, idempotencyKey: 'k', outcome };
-  const path = agentPath(place, `/tasks/${held.taskId}/outcomes`);
+  const path = agentPath(org, `/tasks/${held.taskId}/outcomes`);
   expectSuccess(await app.service.as(held.executionToken).post(path, staged), 201);
   expectSuccess(await workerOf(app, held).complete());
   const { rows } = await sql.owner.query('select spec from app.tasks where parent_id = $1', [held.taskId]);
@@ -149,7 +153,7 @@ t.test('inputs that do not fit are refused, and nothing is made', async (t) => {
     'a scope': [{ kind: 'context_file', path: 'a', scope: 'growth' }, 'scope'],
   };
   for (const [name, [input, field]] of Object.entries(wrong)) {
-    const reply = await app.owner.post(ownerPath(place, '/tasks'), { title: 'A', spec: { inputs: [input] } });
+    const reply = await app.owner.post(ownerPath(org, '/tasks'), { title: 'A', spec: { inputs: [input] } });
     t.match(refusalOf(reply), /^400 validation_failed/, name);
     t.same(issuePaths(reply), [`spec.inputs.0.${field}`], name);
   }

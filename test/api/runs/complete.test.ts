@@ -15,12 +15,12 @@ import {
   workerOf,
 } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
-import { createPlace, openItems } from '../../support/fixtures.ts';
+import { createTestOrganization, openItems } from '../../support/fixtures.ts';
 import { brokenInvariants } from '../../support/invariants.ts';
 
 const app = await startTestApp(t);
 const sql = sqlOf(app);
-const place = await createPlace(sql, { maxConcurrentRuns: 50, limits: { maxConcurrentRuns: 50 } });
+const org = await createTestOrganization(sql, { maxConcurrentRuns: 50, limits: { maxConcurrentRuns: 50 } });
 
 const pointer = (at: string, operator: string, value?: unknown) => ({
   kind: 'json_pointer',
@@ -32,16 +32,16 @@ const file = (path: string, ...checks: Fields[]) => ({ kind: 'output_file', path
 const withCriteria = (...acceptanceCriteria: Fields[]) => ({ spec: { acceptanceCriteria } });
 const report = withCriteria(file('report.json', pointer('/total', 'eq', 3)));
 
-const getRun = async (id: string) => expectSuccess(await app.owner.get<Run>(ownerPath(place, `/runs/${id}`)));
+const getRun = async (id: string) => expectSuccess(await app.owner.get<Run>(ownerPath(org, `/runs/${id}`)));
 
 t.test('when every check holds on the stored bytes the task is completed, and says by what', async (t) => {
-  const run = await runTask(app, place, report);
+  const run = await runTask(app, org, report);
   const worker = workerOf(app, run);
   const { sha256 } = expectSuccess(await worker.put('report.json', '{"total": 3.0}'), 201);
   expectSuccess(await worker.put('notes/a b.txt', 'x'), 201);
   t.same(expectSuccess(await worker.completeWith('notes/a b.txt', 'report.json')), { status: 'succeeded' });
-  const task = await readTask(app, place, run.taskId);
-  const uri = `org://${place.organizationId}/runs/${run.runId}/outputs`;
+  const task = await readTask(app, org, run.taskId);
+  const uri = `org://${org.organizationId}/runs/${run.runId}/outputs`;
   const evidence = {
     kind: 'file',
     runId: run.runId,
@@ -65,7 +65,7 @@ t.test('when every check holds on the stored bytes the task is completed, and sa
 });
 
 t.test('a check that fails: once more with what failed, and passing then clears it', async (t) => {
-  const run = await runTask(app, place, report);
+  const run = await runTask(app, org, report);
   const worker = workerOf(app, run);
   expectSuccess(await worker.put('report.json', '{"total": 4}'), 201);
   for (const _ of [1, 2]) t.same(expectSuccess(await worker.completeWith('report.json')), { status: 'failed' });
@@ -77,7 +77,7 @@ t.test('a check that fails: once more with what failed, and passing then clears 
       result: { kind: 'completed', artifacts: [{ path: 'report.json' }], completion: { disposition: 'failed' } },
     },
   });
-  t.match(await readTask(app, place, run.taskId), {
+  t.match(await readTask(app, org, run.taskId), {
     status: 'pending',
     result: null,
     state: {
@@ -88,18 +88,18 @@ t.test('a check that fails: once more with what failed, and passing then clears 
       },
     },
   });
-  t.same(await openItems(sql, place, run.taskId), []);
-  const second = await runNext(app, place);
+  t.same(await openItems(sql, org, run.taskId), []);
+  const second = await runNext(app, org);
   t.match([second.taskId, second.attempt], [run.taskId, 1], 'a new request, with attempts of its own');
   expectSuccess(await workerOf(app, second).put('report.json', '{"total": 3}'), 201);
   expectSuccess(await workerOf(app, second).completeWith('report.json'));
-  const task = await readTask(app, place, run.taskId);
+  const task = await readTask(app, org, run.taskId);
   t.match(task, { status: 'completed', agentRunCount: 2, result: { completion: { completionRevision: 2 } } });
   t.notOk(task.state.contract);
 });
 
 async function failContract(taskId?: string): Promise<string> {
-  const run = taskId === undefined ? await runTask(app, place, report) : await runNext(app, place);
+  const run = taskId === undefined ? await runTask(app, org, report) : await runNext(app, org);
   expectSuccess(await workerOf(app, run).put('report.json', '{}'), 201);
   t.same(expectSuccess(await workerOf(app, run).completeWith('report.json')), { status: 'failed' });
   return run.taskId;
@@ -108,25 +108,25 @@ async function failContract(taskId?: string): Promise<string> {
 t.test('failing twice blocks the task with a question, and the owner’s retry reopens it', async (t) => {
   const taskId = await failContract();
   await failContract(taskId);
-  const items = await openItems(sql, place, taskId);
+  const items = await openItems(sql, org, taskId);
   t.match(items, [{ kind: 'question', purpose: 'repair', options: ['try_again', 'accept', 'cancel'] }]);
   t.equal(items.length, 1);
-  t.match(await readTask(app, place, taskId), {
+  t.match(await readTask(app, org, taskId), {
     status: 'blocked',
     state: { blockers: [{ kind: 'human', inboxItemId: items[0]?.['id'] }], contract: { failures: 2 } },
   });
-  const retry = ownerPath(place, `/tasks/${taskId}/retry`);
+  const retry = ownerPath(org, `/tasks/${taskId}/retry`);
   const reopened = expectSuccess(await app.owner.post<{ state: Fields }>(retry));
   t.match(reopened, { status: 'pending', state: { blockers: [] } });
   t.notOk(reopened.state['contract'], 'it starts anew');
-  t.same(await openItems(sql, place, taskId), []);
+  t.same(await openItems(sql, org, taskId), []);
   await failContract(taskId);
-  t.match(await readTask(app, place, taskId), { status: 'pending', state: { contract: { failures: 1 } } });
-  await app.owner.post(ownerPath(place, `/tasks/${taskId}/cancel`));
+  t.match(await readTask(app, org, taskId), { status: 'pending', state: { contract: { failures: 1 } } });
+  await app.owner.post(ownerPath(org, `/tasks/${taskId}/cancel`));
 });
 
 t.test('an artifact that was never stored is refused, and the lease stays', async (t) => {
-  const run = await runTask(app, place, report);
+  const run = await runTask(app, org, report);
   const worker = workerOf(app, run);
   const stored = expectSuccess(await worker.put('report.json', '{"total": 3}'), 201);
   const before = await fingerprint(app);
@@ -172,33 +172,33 @@ const verdicts: readonly (readonly [string, Fields, Record<string, string>, bool
 
 t.test('criteria decide on the bytes as the contract says', async (t) => {
   for (const [name, criterion, outputs, passes] of verdicts) {
-    const run = await runTask(app, place, withCriteria(criterion));
+    const run = await runTask(app, org, withCriteria(criterion));
     const worker = workerOf(app, run);
     for (const [path, content] of Object.entries(outputs)) expectSuccess(await worker.put(path, content), 201);
     const answer = expectSuccess(await worker.completeWith(...Object.keys(outputs)));
     t.same(answer, { status: passes ? 'succeeded' : 'failed' }, name);
-    await app.owner.post(ownerPath(place, `/tasks/${run.taskId}/cancel`));
+    await app.owner.post(ownerPath(org, `/tasks/${run.taskId}/cancel`));
   }
 });
 
 t.test('a file that was stored but is not part of the result does not count', async (t) => {
-  const run = await runTask(app, place, report);
+  const run = await runTask(app, org, report);
   expectSuccess(await workerOf(app, run).put('report.json', '{"total": 3}'), 201);
   t.same(expectSuccess(await workerOf(app, run).complete()), { status: 'failed' });
-  await app.owner.post(ownerPath(place, `/tasks/${run.taskId}/cancel`));
+  await app.owner.post(ownerPath(org, `/tasks/${run.taskId}/cancel`));
 });
 
 t.test('a criterion of any other kind decides nothing, and is kept', async (t) => {
   const display = { kind: 'reviewed_by', who: ['a', { b: null }] };
-  const run = await runTask(app, place, withCriteria(display));
+  const run = await runTask(app, org, withCriteria(display));
   t.same(expectSuccess(await workerOf(app, run).complete()), { status: 'succeeded' });
-  const task = await readTask(app, place, run.taskId);
+  const task = await readTask(app, org, run.taskId);
   t.same(task.spec.acceptanceCriteria, [display]);
   t.same(task.result?.completion?.checks, []);
 });
 
 t.test('bytes that were lost after they were stored do not hold what they should', async (t) => {
-  const run = await runTask(app, place, report);
+  const run = await runTask(app, org, report);
   const worker = workerOf(app, run);
   expectSuccess(await worker.put('report.json', '{"total": 3}'), 201);
   const { rows } = await app.database.owner.query<{ storage_key: string }>(
@@ -207,16 +207,16 @@ t.test('bytes that were lost after they were stored do not hold what they should
   );
   await app.services.storage.delete(rows[0]?.storage_key ?? '');
   t.same(expectSuccess(await worker.completeWith('report.json')), { status: 'failed' });
-  await app.owner.post(ownerPath(place, `/tasks/${run.taskId}/cancel`));
+  await app.owner.post(ownerPath(org, `/tasks/${run.taskId}/cancel`));
 });
 
 t.test('two that complete at once end the run once', async (t) => {
-  const run = await runTask(app, place, report);
+  const run = await runTask(app, org, report);
   const worker = workerOf(app, run);
   expectSuccess(await worker.put('report.json', '{"total": 3}'), 201);
   const replies = await Promise.all(Array.from({ length: 5 }, () => worker.completeWith('report.json')));
   for (const reply of replies) t.same(expectSuccess(reply), { status: 'succeeded' });
-  t.match(await readTask(app, place, run.taskId), {
+  t.match(await readTask(app, org, run.taskId), {
     status: 'completed',
     result: { completion: { completionRevision: 1 } },
   });
@@ -224,14 +224,14 @@ t.test('two that complete at once end the run once', async (t) => {
 
 t.test('complete and fail at once: one of them decides, and the other is told', async (t) => {
   for (let n = 0; n < 5; n += 1) {
-    const run = await runTask(app, place);
+    const run = await runTask(app, org);
     const worker = workerOf(app, run);
     const [completed, failed] = await Promise.all([worker.complete(), worker.fail()]);
     const won = [completed, failed].filter((reply) => reply.status === 200);
     t.equal(won.length, 1);
     const lost = completed.status === 200 ? failed : completed;
     t.equal(refusalOf(lost), '409 run_lease_expired differs');
-    const { status } = await readTask(app, place, run.taskId);
+    const { status } = await readTask(app, org, run.taskId);
     t.equal(status, completed.status === 200 ? 'completed' : 'failed');
   }
 });
@@ -258,12 +258,12 @@ const wrongBodies: Readonly<Record<string, Fields>> = {
   'another log state': { logState: 'recording' },
   'a place on the machine': { workspaceUri: 'file:///etc' },
   'a foreign place': { workspaceUri: 'org://00000000-0000-4000-8000-000000000000/x' },
-  'a place above': { workspaceUri: `org://${place.organizationId}/a/../../b` },
+  'a place above': { workspaceUri: `org://${org.organizationId}/a/../../b` },
   'an unknown field': { status: 'succeeded' },
 };
 
 t.test('a malformed result is refused, and the lease stays', async (t) => {
-  const run = await runTask(app, place);
+  const run = await runTask(app, org);
   const worker = workerOf(app, run);
   const before = await fingerprint(app);
   for (const [name, fields] of Object.entries(wrongBodies)) {
@@ -283,11 +283,11 @@ t.test('a malformed result is refused, and the lease stays', async (t) => {
 });
 
 t.test('prerequisites that are completed let their dependents go', async (t) => {
-  const first = await runTask(app, place);
-  const second = await makeTask(app, place, { dependsOn: [first.taskId] });
+  const first = await runTask(app, org);
+  const second = await makeTask(app, org, { dependsOn: [first.taskId] });
   t.equal(second.status, 'blocked');
   expectSuccess(await workerOf(app, first).complete());
-  t.match(await readTask(app, place, second.id), { status: 'pending', state: { blockers: [] } });
+  t.match(await readTask(app, org, second.id), { status: 'pending', state: { blockers: [] } });
 });
 
 t.test('everything is consistent after all of it', async (t) => {

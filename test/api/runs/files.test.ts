@@ -18,12 +18,12 @@ import {
   workerOf,
 } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
-import { createPlace } from '../../support/fixtures.ts';
+import { createTestOrganization } from '../../support/fixtures.ts';
 
 const app = await startTestApp(t);
 const sql = sqlOf(app);
-const place = await createPlace(sql);
-const elsewhere = await createPlace(sql);
+const org = await createTestOrganization(sql);
+const elsewhere = await createTestOrganization(sql);
 
 const text = '0123456789';
 const binary = randomBytes(300_000);
@@ -31,7 +31,7 @@ const etagOf = (bytes: string | Uint8Array) => `"${createHash('sha256').update(b
 
 /** A run with five artifacts, and one output that it does not call its result. */
 const run: HeldRun = await (async () => {
-  const held = await runTask(app, place);
+  const held = await runTask(app, org);
   const worker = workerOf(app, held);
   expectSuccess(await worker.put('digits.txt', text), 201);
   expectSuccess(await worker.put('deep/er/data.bin', binary), 201);
@@ -44,7 +44,7 @@ const run: HeldRun = await (async () => {
 })();
 
 const artifactPath = (index: number | string, id = run.runId) =>
-  ownerPath(place, `/runs/${id}/artifacts/${index}/content`);
+  ownerPath(org, `/runs/${id}/artifacts/${index}/content`);
 const artifact = (index: number | string, headers: Record<string, string> = {}, method = 'GET') =>
   rawRequest(app.url, { method, path: artifactPath(index), headers });
 
@@ -150,7 +150,7 @@ t.test('only recorded artifacts are served, by their place', async (t) => {
   t.equal(rawCode(await rawRequest(app.url, { path: artifactPath(0, randomUUID()) })), 'run_not_found');
   const foreign = ownerPath(elsewhere, `/runs/${run.runId}/artifacts/0/content`);
   t.equal(rawCode(await rawRequest(app.url, { path: foreign })), 'run_not_found');
-  const open = await runTask(app, place);
+  const open = await runTask(app, org);
   expectSuccess(await workerOf(app, open).put('a', 'a'), 201);
   t.equal(rawCode(await rawRequest(app.url, { path: artifactPath(0, open.runId) })), 'not_found', 'not yet a result');
   expectSuccess(await workerOf(app, open).fail());
@@ -158,16 +158,16 @@ t.test('only recorded artifacts are served, by their place', async (t) => {
 });
 
 t.test('bytes that were lost are missed, not made up', async (t) => {
-  const held = await runTask(app, place);
-  const before = new Set(await storedKeys(app, place));
+  const held = await runTask(app, org);
+  const before = new Set(await storedKeys(app, org));
   expectSuccess(await workerOf(app, held).put('a.txt', 'abc'), 201);
   expectSuccess(await workerOf(app, held).completeWith('a.txt'));
-  for (const key of await storedKeys(app, place)) if (!before.has(key)) await app.services.storage.delete(key);
+  for (const key of await storedKeys(app, org)) if (!before.has(key)) await app.services.storage.delete(key);
   t.match(rawCode(await rawRequest(app.url, { path: artifactPath(0, held.runId) })), 'not_found');
 });
 
 type Manifest = z.output<typeof contextManifestSchema>;
-const contextPath = (path: string, id: string) => ownerPath(place, `/runs/${id}/context/files/content?path=${path}`);
+const contextPath = (path: string, id: string) => ownerPath(org, `/runs/${id}/context/files/content?path=${path}`);
 
 /** A run that was given one file of each sort, and some that were not there. */
 async function givenRun(): Promise<HeldRun> {
@@ -182,16 +182,16 @@ async function givenRun(): Promise<HeldRun> {
     { kind: 'artifact', runId: randomUUID(), artifactIndex: 0, path: 'no/run.txt' },
     { kind: 'inline', path: 'plain', text: 'a second one of the same path' },
   ];
-  const gate = await makeTask(app, place);
-  const task = await makeTask(app, place, { dependsOn: [gate.id], spec: { inputs } });
-  expectSuccess(await app.owner.put(ownerPath(place, `/tasks/${task.id}/inputs/up.csv`), 'a,b\n1,2\n'), 201);
-  expectSuccess(await workerOf(app, await runNext(app, place)).complete());
-  return runNext(app, place);
+  const gate = await makeTask(app, org);
+  const task = await makeTask(app, org, { dependsOn: [gate.id], spec: { inputs } });
+  expectSuccess(await app.owner.put(ownerPath(org, `/tasks/${task.id}/inputs/up.csv`), 'a,b\n1,2\n'), 201);
+  expectSuccess(await workerOf(app, await runNext(app, org)).complete());
+  return runNext(app, org);
 }
 
 t.test('the context manifest lists what was hydrated, and serves exactly that', async (t) => {
   const given = await givenRun();
-  const { data } = await app.owner.get<Manifest>(ownerPath(place, `/runs/${given.runId}/context`));
+  const { data } = await app.owner.get<Manifest>(ownerPath(org, `/runs/${given.runId}/context`));
   const file = (path: string, mediaType: string, sizeBytes: number, available = true) => ({
     path,
     name: path.slice(path.lastIndexOf('/') + 1),
@@ -236,14 +236,14 @@ t.test('context files answer to their exact available path alone', async (t) => 
     const answer = await ask(path);
     t.match([answer.status, rawCode(answer)], [404, 'not_found'], path);
   }
-  const [key] = await storedKeys(app, place);
+  const [key] = await storedKeys(app, org);
   t.match(await ask(encodeURIComponent(key ?? '')), { status: 404 }, 'keys of the storage are no paths');
   const wrong = ['', '..', '../plain', 'notes/../plain', '%2e%2e%2fplain', 'notes%2f%2e%2e%2fplain', './plain', '.'];
   for (const path of [...wrong, '/plain', '%2fetc%2fpasswd', 'a%5c..%5cb', '%5c', 'a%00b', 'a%0ab', 'a//b', 'plain/']) {
     const answer = await ask(path);
     t.match([answer.status, rawCode(answer)], [400, 'validation_failed'], path);
   }
-  const base = ownerPath(place, `/runs/${given.runId}/context/files/content`);
+  const base = ownerPath(org, `/runs/${given.runId}/context/files/content`);
   for (const query of [
     '',
     '?path=plain&path=plain',
@@ -264,5 +264,5 @@ t.test('context files answer to their exact available path alone', async (t) => 
 });
 
 t.test('a run that was given nothing has an empty manifest', async (t) => {
-  t.same((await app.owner.get(ownerPath(place, `/runs/${run.runId}/context`))).data, { version: 1, files: [] });
+  t.same((await app.owner.get(ownerPath(org, `/runs/${run.runId}/context`))).data, { version: 1, files: [] });
 });

@@ -14,18 +14,18 @@ import {
   workerOf,
 } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
-import { createPlace, endLease, expire, logEntry, publishNow } from '../../support/fixtures.ts';
+import { createTestOrganization, endLease, expire, logEntry, publishNow } from '../../support/fixtures.ts';
 import { brokenInvariants } from '../../support/invariants.ts';
 
 const app = await startTestApp(t, { config: { leaseSeconds: 300, leaseClaimSeconds: 3600, retryBackoffSeconds: 1 } });
 const sql = sqlOf(app);
-const place = await createPlace(sql, {
+const org = await createTestOrganization(sql, {
   key: 'growth',
   kind: 'department',
   maxConcurrentRuns: 50,
   limits: { maxConcurrentRuns: 50 },
 });
-const elsewhere = await createPlace(sql);
+const elsewhere = await createTestOrganization(sql);
 
 const start = (item: PulledItem, fields: Fields = {}) =>
   app.service.post(`/internal/run-requests/${item.runRequestId}/start`, { ...startOf(item), ...fields });
@@ -53,7 +53,7 @@ async function allRefuse(t: Test, worker: ReturnType<typeof workerOf>, name: str
 }
 
 t.test('without the lease nothing works, and nothing tells what exists', async (t) => {
-  const run = await runTask(app, place, { spec: { inputs: [{ kind: 'inline', path: 'a', text: 'a' }] } });
+  const run = await runTask(app, org, { spec: { inputs: [{ kind: 'inline', path: 'a', text: 'a' }] } });
   const foreign = await runTask(app, elsewhere);
   const [fence, secret] = run.leaseToken.split('.');
   const wrong: Readonly<Record<string, Fields>> = {
@@ -81,13 +81,13 @@ t.test('without the lease nothing works, and nothing tells what exists', async (
 t.test(
   'an expired holder changes nothing from then on, even when it is first, and even as the same worker',
   async (t) => {
-    const old = await runTask(app, place);
+    const old = await runTask(app, org);
     await endLease(sql, old);
     await allRefuse(t, workerOf(app, old), 'a lease that has ended, which nobody has noticed');
     t.equal(await expire(sql.jobs, old), 'expired');
     await allRefuse(t, workerOf(app, old), 'an expired lease');
-    await publishNow(sql, place, old.taskId);
-    const item = await claim(app, place);
+    await publishNow(sql, org, old.taskId);
+    const item = await claim(app, org);
     await allRefuse(t, workerOf(app, old), 'a lease that another has claimed');
     t.match([item.runRequestId, item.attempt], [old.runRequestId, 2]);
     t.equal(refusalOf(await start({ ...item, leaseToken: old.leaseToken })), '409 run_lease_expired lease_lost');
@@ -99,7 +99,7 @@ t.test(
 );
 
 t.test('a heartbeat renews the lease by what the backend says', async (t) => {
-  const run = await runTask(app, place);
+  const run = await runTask(app, org);
   await app.database.owner.query(
     `update app.run_requests set lease_expires_at = clock_timestamp() + interval '5 seconds'
      where organization_id = $1 and id = $2`,

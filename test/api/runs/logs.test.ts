@@ -12,15 +12,15 @@ import {
   workerOf,
 } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
-import { createPlace, logEntry } from '../../support/fixtures.ts';
+import { createTestOrganization, logEntry } from '../../support/fixtures.ts';
 
 const app = await startTestApp(t);
 const sql = sqlOf(app);
-const place = await createPlace(sql);
+const org = await createTestOrganization(sql);
 
 type Query = Readonly<Record<string, string | number>>;
 const read = (runId: string, query: Query = {}) =>
-  app.owner.get<RunLogPage>(ownerPath(place, `/runs/${runId}/logs`), { query });
+  app.owner.get<RunLogPage>(ownerPath(org, `/runs/${runId}/logs`), { query });
 
 /** Sequences of a page, and which way there are more. */
 async function page(runId: string, query: Query = {}) {
@@ -34,7 +34,7 @@ async function page(runId: string, query: Query = {}) {
 }
 
 t.test('an entry is kept as it was sent', async (t) => {
-  const run = await runTask(app, place);
+  const run = await runTask(app, org);
   const worker = workerOf(app, run);
   t.match(await page(run.runId), { sequences: [], hasOlder: false, hasNewer: false });
   t.match((await read(run.runId)).data, {
@@ -67,7 +67,7 @@ t.test('an entry is kept as it was sent', async (t) => {
 });
 
 t.test('pages ascend: the latest by default, or what is before or after a sequence', async (t) => {
-  const run = await runTask(app, place);
+  const run = await runTask(app, org);
   const worker = workerOf(app, run);
   const all = Array.from({ length: 230 }, (_, n) => n * 2);
   for (let at = 0; at < all.length; at += 100) {
@@ -101,8 +101,8 @@ t.test('pages ascend: the latest by default, or what is before or after a sequen
 });
 
 t.test('queries of a log are checked', async (t) => {
-  const run = await runTask(app, place);
-  const other = await createPlace(sql);
+  const run = await runTask(app, org);
+  const other = await createTestOrganization(sql);
   t.equal(refusalOf(await read(run.runId, { before: 3, after: 1 })), '400 validation_failed before_with_after');
   const wrong: Query[] = [
     { limit: 0 },
@@ -121,7 +121,7 @@ t.test('queries of a log are checked', async (t) => {
 });
 
 t.test('the largest sequence that is taken can also be paged by', async (t) => {
-  const run = await runTask(app, place);
+  const run = await runTask(app, org);
   const worker = workerOf(app, run);
   const largest = 999_999_999_999_999;
   expectSuccess(await worker.logs([logEntry(largest)]));
@@ -131,7 +131,7 @@ t.test('the largest sequence that is taken can also be paged by', async (t) => {
 });
 
 t.test('a batch sent again is harmless, and one that differs is refused whole', async (t) => {
-  const run = await runTask(app, place);
+  const run = await runTask(app, org);
   const worker = workerOf(app, run);
   const batch = [logEntry(1), logEntry(2)];
   expectSuccess(await worker.logs(batch));
@@ -155,7 +155,7 @@ const credentials: Readonly<Record<string, string>> = {
 };
 
 t.test('text that carries a credential is refused with its whole batch, and shows nowhere', async (t) => {
-  const run = await runTask(app, place);
+  const run = await runTask(app, org);
   const worker = workerOf(app, run);
   const before = await fingerprint(app);
   for (const [name, text] of Object.entries(credentials)) {
@@ -172,7 +172,7 @@ t.test('text that carries a credential is refused with its whole batch, and show
 });
 
 t.test('only six fields, of one line each, within bounds', async (t) => {
-  const run = await runTask(app, place);
+  const run = await runTask(app, org);
   const worker = workerOf(app, run);
   const before = await fingerprint(app);
   const wrong: Readonly<Record<string, Fields>> = {
@@ -214,7 +214,7 @@ t.test('only six fields, of one line each, within bounds', async (t) => {
 });
 
 t.test('after 10,000 entries the rest is dropped, and the log says so', async (t) => {
-  const run = await runTask(app, place);
+  const run = await runTask(app, org);
   const worker = workerOf(app, run);
   const batch = (start: number, size = 100) => Array.from({ length: size }, (_, n) => logEntry(start + n, 'x'));
   for (let start = 0; start < 9_900; start += 100) expectSuccess(await worker.logs(batch(start)));
@@ -232,9 +232,9 @@ t.test('after 10,000 entries the rest is dropped, and the log says so', async (t
 });
 
 t.test('a run that was cancelled tells its worker so with the log, and keeps the entries', async (t) => {
-  const run = await runTask(app, place);
+  const run = await runTask(app, org);
   const worker = workerOf(app, run);
-  await app.owner.post(ownerPath(place, `/tasks/${run.taskId}/cancel`));
+  await app.owner.post(ownerPath(org, `/tasks/${run.taskId}/cancel`));
   t.same(expectSuccess(await worker.logs([logEntry(1)])), { status: 'cancelling' });
   t.same((await page(run.runId)).sequences, [1]);
   t.same(expectSuccess(await worker.fail()), { status: 'cancelled' });

@@ -15,11 +15,11 @@ import {
   workerOf,
 } from '../../support/api_fixtures.ts';
 import { SERVICE_TOKEN, startTestApp } from '../../support/app.ts';
-import { createPlace } from '../../support/fixtures.ts';
+import { createTestOrganization } from '../../support/fixtures.ts';
 
 const app = await startTestApp(t);
 const sql = sqlOf(app);
-const place = await createPlace(sql, { maxConcurrentRuns: 50, limits: { maxConcurrentRuns: 50 } });
+const org = await createTestOrganization(sql, { maxConcurrentRuns: 50, limits: { maxConcurrentRuns: 50 } });
 const authorization = `Bearer ${SERVICE_TOKEN}`;
 const octets = { 'content-type': 'application/octet-stream' };
 
@@ -35,7 +35,7 @@ async function recorded(run: HeldRun): Promise<Record<string, number>> {
 }
 
 t.test('an output is stored as it is, and described by what its bytes say', async (t) => {
-  const run = await runTask(app, place);
+  const run = await runTask(app, org);
   const worker = workerOf(app, run);
   const json = '{"total": 3}';
   const reply = await worker.put('reports/r.json', json);
@@ -49,20 +49,20 @@ t.test('an output is stored as it is, and described by what its bytes say', asyn
 });
 
 t.test('the same path again replaces the file, and the old bytes go', async (t) => {
-  const run = await runTask(app, place);
+  const run = await runTask(app, org);
   const worker = workerOf(app, run);
-  const before = await storedKeys(app, place);
+  const before = await storedKeys(app, org);
   expectSuccess(await worker.put('a.txt', 'first'), 201);
-  const [first] = (await storedKeys(app, place)).filter((key) => !before.includes(key));
+  const [first] = (await storedKeys(app, org)).filter((key) => !before.includes(key));
   t.ok(first);
   for (const content of ['second', 'second']) {
     t.match((await worker.put('a.txt', content)).data, { sizeBytes: 6, sha256: sha256(content) });
   }
-  const left = (await storedKeys(app, place)).filter((key) => !before.includes(key));
+  const left = (await storedKeys(app, org)).filter((key) => !before.includes(key));
   t.equal(left.length, 1, 'one file, one object');
   t.notOk(left.includes(first ?? ''));
   expectSuccess(await worker.completeWith('a.txt'));
-  const artifact = await app.owner.fetch(ownerPath(place, `/runs/${run.runId}/artifacts/0/content`));
+  const artifact = await app.owner.fetch(ownerPath(org, `/runs/${run.runId}/artifacts/0/content`));
   t.equal(await artifact.text(), 'second');
 });
 
@@ -98,15 +98,15 @@ const badPaths = [
 ];
 
 t.test('a path that leaves its folder, or is none, is refused', async (t) => {
-  const run = await runTask(app, place);
+  const run = await runTask(app, org);
   const { headers } = workerOf(app, run);
-  const before = await storedKeys(app, place);
-  const task = await makeTask(app, place);
+  const before = await storedKeys(app, org);
+  const task = await makeTask(app, org);
   for (const bad of badPaths) {
     for (const [name, base, more] of [
       ['output', `/internal/runs/${run.runId}/outputs/`, { authorization, ...headers }],
-      ['input', ownerPath(place, `/tasks/${task.id}/inputs/`), {}],
-      ['agent input', agentPath(place, `/tasks/${task.id}/inputs/`), { authorization }],
+      ['input', ownerPath(org, `/tasks/${task.id}/inputs/`), {}],
+      ['agent input', agentPath(org, `/tasks/${task.id}/inputs/`), { authorization }],
     ] as const) {
       const answer = await rawRequest(app.url, {
         method: 'PUT',
@@ -118,12 +118,12 @@ t.test('a path that leaves its folder, or is none, is refused', async (t) => {
     }
   }
   t.same(await recorded(run), {});
-  t.same(await storedKeys(app, place), before);
+  t.same(await storedKeys(app, org), before);
   expectSuccess(await workerOf(app, run).complete());
 });
 
 t.test('any other path is kept to the letter', async (t) => {
-  const run = await runTask(app, place);
+  const run = await runTask(app, org);
   const worker = workerOf(app, run);
   const longest = `${distinctLetters(333)}x`;
   const names = [
@@ -148,26 +148,26 @@ t.test('any other path is kept to the letter', async (t) => {
   t.same(new Set(Object.keys(await recorded(run))), new Set(names));
   expectSuccess(await worker.completeWith(...names));
   for (const [index, name] of names.entries()) {
-    const answer = await app.owner.fetch(ownerPath(place, `/runs/${run.runId}/artifacts/${index}/content`));
+    const answer = await app.owner.fetch(ownerPath(org, `/runs/${run.runId}/artifacts/${index}/content`));
     t.equal(await answer.text(), name);
   }
 });
 
 t.test('a run stores at most a thousand files', async (t) => {
-  const run = await runTask(app, place);
+  const run = await runTask(app, org);
   await app.database.owner.query(
     `insert into app.run_outputs (organization_id, run_id, path, storage_key, size, sha256, media_type)
      select $1, $2, 'f' || n, 'k' || n, 0, repeat('0', 64), 'text/plain' from generate_series(1, 1000) n`,
     [run.organizationId, run.runId],
   );
-  const before = await storedKeys(app, place);
+  const before = await storedKeys(app, org);
   t.equal(refusalOf(await workerOf(app, run).put('one-more', 'x')), '400 validation_failed too_many_files');
-  t.same(await storedKeys(app, place), before);
+  t.same(await storedKeys(app, org), before);
   expectSuccess(await workerOf(app, run).put('f1', 'replaces one'), 201);
 });
 
 t.test('the service token alone opens the files of a run', async (t) => {
-  const run = await runTask(app, place);
+  const run = await runTask(app, org);
   for (const client of [app.owner, app.owner.as(run.executionToken), app.owner.as('x'.repeat(40))]) {
     const worker = workerOf(app, run, client);
     t.equal(refusalOf(await worker.put('a', 'a')), '401 agent_unauthorized');

@@ -15,8 +15,8 @@ import {
 } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import {
-  createPlace,
   createSecondProfile,
+  createTestOrganization,
   endLease,
   expire,
   publishNow,
@@ -26,21 +26,21 @@ import { transition } from '../../support/transitions.ts';
 
 const app = await startTestApp(t);
 const sql = sqlOf(app);
-const place = await createPlace(sql, { key: 'growth', kind: 'department', department: 'growth' });
-const elsewhere = await createPlace(sql);
+const org = await createTestOrganization(sql, { key: 'growth', kind: 'department', department: 'growth' });
+const elsewhere = await createTestOrganization(sql);
 
 type Query = Readonly<Record<string, string | number | undefined>>;
-const list = (query: Query = {}, at = place) => app.owner.get<Run[]>(ownerPath(at, '/runs'), { query });
-const get = (id: string, at = place) => app.owner.get<Run>(ownerPath(at, `/runs/${id}`));
+const list = (query: Query = {}, at = org) => app.owner.get<Run[]>(ownerPath(at, '/runs'), { query });
+const get = (id: string, at = org) => app.owner.get<Run>(ownerPath(at, `/runs/${id}`));
 
 t.test('a run that has only started says little, and nothing that is not true', async (t) => {
-  const run = await runTask(app, place);
+  const run = await runTask(app, org);
   const { createdAt, updatedAt, startedAt, ...rest } = expectSuccess(await get(run.runId));
   t.same(rest, {
     id: run.runId,
     taskId: run.taskId,
     agentProfile: {
-      id: place.profileId,
+      id: org.profileId,
       key: 'growth',
       name: 'Profile',
       kind: 'department',
@@ -65,17 +65,17 @@ t.test('a run that has only started says little, and nothing that is not true', 
 
 t.test('a finished run shows its result, its usage and what was decided', async (t) => {
   const spec = { acceptanceCriteria: [{ kind: 'output_file', path: 'r.txt' }] };
-  const run = await runTask(app, place, { spec });
+  const run = await runTask(app, org, { spec });
   const worker = workerOf(app, run);
   const stored = expectSuccess(await worker.put('r.txt', 'hello'), 201);
   const result = { kind: 'completed', summary: 'All done', artifacts: [{ path: 'r.txt', name: 'Report' }] };
   const usage = { inputTokens: 12, outputTokens: 3, toolCalls: 2, costMinorUnits: 7 };
   const receipts = [{ kind: 'command', id: '1', commandHash: 'a'.repeat(64), status: 'completed', exitCode: 0 }];
-  const workspaceUri = `org://${place.organizationId}/workspaces/1`;
+  const workspaceUri = `org://${org.organizationId}/workspaces/1`;
   const more = { usage, receipts, harness: 'h', workspaceUri, logState: 'complete' };
   t.same(expectSuccess(await worker.complete(result, more)), { status: 'succeeded' });
   const { data } = await get(run.runId);
-  const uri = `org://${place.organizationId}/runs/${run.runId}/outputs/r.txt`;
+  const uri = `org://${org.organizationId}/runs/${run.runId}/outputs/r.txt`;
   const { sha256 } = stored;
   const file = { kind: 'file', runId: run.runId, path: 'r.txt', uri, size: 5, sha256, mediaType: 'text/plain' };
   t.match(data, { status: 'succeeded', logState: 'complete', error: null, usage: { ...usage, costKnown: true } });
@@ -108,7 +108,7 @@ t.test('a finished run shows its result, its usage and what was decided', async 
 });
 
 t.test('a failed run shows its error, and says whether the cost is known', async (t) => {
-  const run = await runTask(app, place);
+  const run = await runTask(app, org);
   const error = { code: 'no_luck', message: 'It was not meant to be', retryable: false };
   expectSuccess(await workerOf(app, run).fail(error, { usage: { costMinorUnits: 0, costKnown: false } }));
   t.match(await get(run.runId), {
@@ -117,14 +117,14 @@ t.test('a failed run shows its error, and says whether the cost is known', async
 });
 
 t.test('expired and cancelled runs stay in the history, and attempts count', async (t) => {
-  const first = await runTask(app, place);
+  const first = await runTask(app, org);
   await endLease(sql, first);
   await expire(sql.jobs, first);
   t.match(await get(first.runId), { data: { status: 'expired', error: { code: 'run_lease_expired' } } });
-  await publishNow(sql, place, first.taskId);
-  const second = await runNext(app, place);
+  await publishNow(sql, org, first.taskId);
+  const second = await runNext(app, org);
   t.match(await get(second.runId), { data: { attempt: 2, taskId: first.taskId } });
-  await app.owner.post(ownerPath(place, `/tasks/${first.taskId}/cancel`));
+  await app.owner.post(ownerPath(org, `/tasks/${first.taskId}/cancel`));
   t.match(await get(second.runId), { data: { status: 'cancelled' } });
   const runs = await list({ taskId: first.taskId });
   t.same(
@@ -142,12 +142,12 @@ t.test('what does not exist here is not found, and ids are checked', async (t) =
   for (const id of [randomUUID(), run.runId]) t.equal(refusalOf(await get(id)), '404 run_not_found');
   t.equal(refusalOf(await get(run.runId, { ...elsewhere, organizationId: randomUUID() })), '404 run_not_found');
   for (const id of ['x', 'T-1', `${run.runId}0`]) t.match(refusalOf(await get(id)), '400 validation_failed', id);
-  t.equal(refusalOf(await list({}, { ...place, organizationId: randomUUID() })), '404 organization_not_found');
+  t.equal(refusalOf(await list({}, { ...org, organizationId: randomUUID() })), '404 organization_not_found');
   expectSuccess(await workerOf(app, run).complete());
 });
 
 t.test('the list pages both ways, newest first, under each filter', async (t) => {
-  const busy = await createPlace(sql);
+  const busy = await createTestOrganization(sql);
   const second = await createSecondProfile(sql, busy);
   const made: string[] = [];
   for (let n = 0; n < 7; n += 1) {
@@ -177,7 +177,7 @@ t.test('the list pages both ways, newest first, under each filter', async (t) =>
   t.same(await ids({ status: 'succeeded', agentProfileId: second.profileId }), [made[1], made[3]]);
   t.same(await ids({ mode: 'execute', limit: 1 }), made.slice(0, 1));
   t.same(await ids({ mode: 'verify' }), []);
-  t.same(await ids({ agentProfileId: place.profileId }), [], 'a profile of another organization');
+  t.same(await ids({ agentProfileId: org.profileId }), [], 'a profile of another organization');
   t.same(await ids({ taskId: randomUUID() }), []);
   const { nextCursor } = (await list({ limit: 3 }, at)).body.pagination;
   t.equal(refusalOf(await list({ cursor: nextCursor ?? '' }, elsewhere)), '400 validation_failed invalid_cursor');
@@ -192,18 +192,18 @@ t.test('the list pages both ways, newest first, under each filter', async (t) =>
 });
 
 t.test('a run goes on naming the profile that it ran under', async (t) => {
-  const other = await createSecondProfile(sql, place, { key: 'gone' });
+  const other = await createSecondProfile(sql, org, { key: 'gone' });
   const run = await runTask(app, other);
   expectSuccess(await workerOf(app, run).complete());
   await updateProfile(sql.api, other, { name: 'Renamed', status: 'disabled' });
   t.match(await get(run.runId), { data: { agentProfile: { key: 'gone', name: 'Renamed', status: 'disabled' } } });
-  const args = { p_organization_id: place.organizationId, p_agent_profile_id: other.profileId };
+  const args = { p_organization_id: org.organizationId, p_agent_profile_id: other.profileId };
   await transition(sql.api, 'agent_profile_delete', args);
   t.match(await get(run.runId), { data: { agentProfile: { id: other.profileId, status: 'disabled' } } });
 });
 
 t.test('a claim is no run yet', async (t) => {
-  const quiet = await createPlace(sql);
+  const quiet = await createTestOrganization(sql);
   await makeTask(app, quiet);
   const item = await claim(app, quiet);
   t.same((await list({}, quiet)).data, []);
@@ -215,7 +215,7 @@ t.test('a claim is no run yet', async (t) => {
 });
 
 t.test('the runs of a deleted organization are gone at once', async (t) => {
-  const gone = await createPlace(sql, { maxConcurrentRuns: 5 });
+  const gone = await createTestOrganization(sql, { maxConcurrentRuns: 5 });
   const run = await runTask(app, gone);
   expectSuccess(await workerOf(app, run).put('a.txt', 'a'), 201);
   expectSuccess(await workerOf(app, run).completeWith('a.txt'));

@@ -15,29 +15,38 @@ import {
   workerOf,
 } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
-import { createPlace, createSecondProfile, type Place, updateOrganization } from '../../support/fixtures.ts';
+import {
+  createSecondProfile,
+  createTestOrganization,
+  type TestOrganization,
+  updateOrganization,
+} from '../../support/fixtures.ts';
 import { issuePaths } from '../../support/http.ts';
 import { brokenInvariants } from '../../support/invariants.ts';
 import { fire } from '../../support/schedule_fixtures.ts';
 
 const app = await startTestApp(t);
 const sql = sqlOf(app);
-const place = await createPlace(sql, { key: 'operator', maxConcurrentRuns: 20, limits: { maxConcurrentRuns: 20 } });
-const growth = await createSecondProfile(sql, place, { key: 'growth', kind: 'department' });
-const elsewhere = await createPlace(sql);
+const org = await createTestOrganization(sql, {
+  key: 'operator',
+  maxConcurrentRuns: 20,
+  limits: { maxConcurrentRuns: 20 },
+});
+const growth = await createSecondProfile(sql, org, { key: 'growth', kind: 'department' });
+const elsewhere = await createTestOrganization(sql);
 
 const template = { title: 'Report', ownerProfileKey: 'growth', priority: 3, spec: { objective: 'Sum up' } };
 const body = { cron: '0 9 * * MON', taskTemplate: template };
-const schedules = (at: Pick<Place, 'organizationId'>, rest = '') => agentPath(at, `/schedules${rest}`);
+const schedules = (at: Pick<TestOrganization, 'organizationId'>, rest = '') => agentPath(at, `/schedules${rest}`);
 const create = (fields: Fields = {}, client = app.service) =>
-  client.post<Schedule>(schedules(place), { ...body, ...fields });
+  client.post<Schedule>(schedules(org), { ...body, ...fields });
 const verbs = ['pause', 'resume', 'delete'] as const;
 
 function change(
   verb: (typeof verbs)[number],
   ref: string,
   client = app.service,
-  at: Pick<Place, 'organizationId'> = place,
+  at: Pick<TestOrganization, 'organizationId'> = org,
 ) {
   if (verb === 'delete') return client.delete<Schedule>(schedules(at, `/${ref}`));
   return client.post<Schedule>(schedules(at, `/${ref}/${verb}`));
@@ -46,7 +55,7 @@ function change(
 t.test('a schedule is made with its defaults, read, paused, resumed and deleted', async (t) => {
   const made = expectSuccess(await create({ key: 'weekly' }), 201);
   t.match(made, {
-    organizationId: place.organizationId,
+    organizationId: org.organizationId,
     key: 'weekly',
     title: 'Report',
     cron: '0 9 * * MON',
@@ -61,7 +70,7 @@ t.test('a schedule is made with its defaults, read, paused, resumed and deleted'
   t.equal(next.getUTCDay(), 1);
   t.match(made.nextRunAt, /T09:00:00\.000Z$/);
   t.ok(next.getTime() > Date.now());
-  for (const path of [schedules(place), ownerPath(place, '/schedules')]) {
+  for (const path of [schedules(org), ownerPath(org, '/schedules')]) {
     t.same((await app.service.get<Schedule[]>(path)).data, [made]);
   }
   const paused = expectSuccess(await change('pause', 'weekly'));
@@ -75,7 +84,7 @@ t.test('a schedule is made with its defaults, read, paused, resumed and deleted'
 });
 
 t.test('zone, title and key are its own; without a key it has one of its id', async (t) => {
-  await updateOrganization(sql.api, place, { config: { timezone: 'America/New_York' } });
+  await updateOrganization(sql.api, org, { config: { timezone: 'America/New_York' } });
   const local = expectSuccess(await create({ cron: '30 9 * * *' }), 201);
   t.match(local, { timezone: 'America/New_York', key: `schedule-${local.id}` });
   t.match(local.nextRunAt, /T1[34]:30/);
@@ -83,7 +92,7 @@ t.test('zone, title and key are its own; without a key it has one of its id', as
   const named = expectSuccess(await create(fields), 201);
   t.match(named, { timezone: 'Europe/Moscow', title: 'Named', overlap: 'allow', nextRunAt: /T06:00:00/ });
   t.equal(refusalOf(await create({ key: 'named' })), '409 state_conflict in_use');
-  await updateOrganization(sql.api, place, { config: { timezone: 'UTC' } });
+  await updateOrganization(sql.api, org, { config: { timezone: 'UTC' } });
   for (const ref of [local.key, 'named']) expectSuccess(await change('delete', ref));
 });
 
@@ -123,17 +132,17 @@ t.test('what is no schedule is 400, and says where', async (t) => {
   for (const ref of ['No Key', 'a--b', '-a']) {
     t.match(refusalOf(await change('pause', encodeURIComponent(ref))), /^400 validation_failed/, ref);
   }
-  t.match(refusalOf(await app.service.post(schedules(place, '/x/pause'), { now: true })), /^400 validation_failed/);
+  t.match(refusalOf(await app.service.post(schedules(org, '/x/pause'), { now: true })), /^400 validation_failed/);
   for (const query of [{ status: 'gone' }, { limit: 0 }, { cursor: 'x' }, { key: 'x' }]) {
-    t.match(refusalOf(await app.owner.get(ownerPath(place, '/schedules'), { query })), /^400 validation_failed/);
+    t.match(refusalOf(await app.owner.get(ownerPath(org, '/schedules'), { query })), /^400 validation_failed/);
   }
   t.equal(await fingerprint(app), before);
 });
 
 t.test('a template that could be no task is refused as the creation of that task is', async (t) => {
-  const { id: leaf } = await makeTask(app, place, { ownerProfileKey: 'growth' });
-  const { id: over } = await makeTask(app, place, { ownerProfileKey: 'growth', kind: 'initiative' });
-  expectSuccess(await app.owner.post(ownerPath(place, `/tasks/${over}/cancel`)));
+  const { id: leaf } = await makeTask(app, org, { ownerProfileKey: 'growth' });
+  const { id: over } = await makeTask(app, org, { ownerProfileKey: 'growth', kind: 'initiative' });
+  expectSuccess(await app.owner.post(ownerPath(org, `/tasks/${over}/cancel`)));
   const { id: foreign } = await makeTask(app, elsewhere, { kind: 'initiative' });
   const before = await fingerprint(app);
   const wrong: readonly Fields[] = [
@@ -151,7 +160,7 @@ t.test('a template that could be no task is refused as the creation of that task
   ];
   for (const fields of wrong) {
     const task = { ...template, ...fields };
-    const asTask = await app.service.post(agentPath(place, '/tasks'), task);
+    const asTask = await app.service.post(agentPath(org, '/tasks'), task);
     const asTemplate = await create({ taskTemplate: task });
     t.ok(asTask.status >= 400, JSON.stringify(fields));
     t.equal(refusalOf(asTemplate), refusalOf(asTask));
@@ -165,7 +174,7 @@ t.test('a template that could be no task is refused as the creation of that task
 
 t.test('the same Idempotency-Key makes one schedule', async (t) => {
   const send = (fields: Fields) =>
-    app.service.post<Schedule>(schedules(place), { ...body, ...fields }, { headers: { 'idempotency-key': 'once' } });
+    app.service.post<Schedule>(schedules(org), { ...body, ...fields }, { headers: { 'idempotency-key': 'once' } });
   const first = expectSuccess(await send({}), 201);
   t.same(expectSuccess(await send({}), 201), first);
   t.equal(refusalOf(await send({ title: 'Another' })), '409 idempotency_key_reused');
@@ -173,14 +182,14 @@ t.test('the same Idempotency-Key makes one schedule', async (t) => {
 });
 
 t.test('runs of operators make schedules for themselves; runs of departments only read them', async (t) => {
-  const operator = await runTask(app, place);
+  const operator = await runTask(app, org);
   const agent = app.owner.as(operator.executionToken);
   const made = expectSuccess(await create({ key: 'own', taskTemplate: { title: 'Mine' } }, agent), 201);
-  t.same(made.taskTemplate, { title: 'Mine', ownerAgentProfileId: place.profileId });
+  t.same(made.taskTemplate, { title: 'Mine', ownerAgentProfileId: org.profileId });
   for (const verb of ['pause', 'resume'] as const) expectSuccess(await change(verb, 'own', agent));
   const held = await runTask(app, growth);
   const department = app.owner.as(held.executionToken);
-  t.match((await department.get<Schedule[]>(schedules(place))).data, [{ id: made.id, status: 'active' }]);
+  t.match((await department.get<Schedule[]>(schedules(org))).data, [{ id: made.id, status: 'active' }]);
   t.equal(refusalOf(await create({}, department)), '401 agent_unauthorized');
   for (const verb of verbs) t.equal(refusalOf(await change(verb, 'own', department)), '401 agent_unauthorized', verb);
   for (const client of [agent, department, app.owner.as('x')]) {
@@ -201,11 +210,11 @@ t.test('an organization that is not there, or is suspended', async (t) => {
   for (const verb of verbs) t.equal(refusalOf(await change(verb, 'x', app.service, nowhere)), '404 not_found', verb);
   t.equal(refusalOf(await app.owner.get(ownerPath(nowhere, '/schedules'))), '404 organization_not_found');
   const { id } = expectSuccess(await create(), 201);
-  await updateOrganization(sql.api, place, { status: 'suspended' });
-  t.equal((await app.service.get(schedules(place))).status, 200);
+  await updateOrganization(sql.api, org, { status: 'suspended' });
+  t.equal((await app.service.get(schedules(org))).status, 200);
   t.equal(refusalOf(await create()), '409 state_conflict');
   for (const verb of verbs) t.equal(refusalOf(await change(verb, id)), '409 state_conflict', verb);
-  await updateOrganization(sql.api, place, { status: 'active' });
+  await updateOrganization(sql.api, org, { status: 'active' });
   expectSuccess(await change('delete', id));
 });
 
@@ -213,7 +222,7 @@ t.test('lists page both ways, newest first, and filter', async (t) => {
   const keys = Array.from({ length: 7 }, (_, index) => `page-${index}`);
   for (const key of keys) expectSuccess(await create({ key }), 201);
   for (const key of keys.slice(0, 3)) expectSuccess(await change('pause', key));
-  const path = ownerPath(place, '/schedules');
+  const path = ownerPath(org, '/schedules');
   const read = (query: Record<string, string | number>) => app.owner.get<Schedule[]>(path, { query });
   const first = await read({ limit: 3 });
   t.same(
@@ -236,13 +245,13 @@ t.test('lists page both ways, newest first, and filter', async (t) => {
 
 t.test('a fire makes the task that the template describes, and shows it', async (t) => {
   const made = expectSuccess(await create({ key: 'fires' }), 201);
-  await fire(sql, place, made.id);
-  const [after] = (await app.owner.get<Schedule[]>(ownerPath(place, '/schedules'))).data;
+  await fire(sql, org, made.id);
+  const [after] = (await app.owner.get<Schedule[]>(ownerPath(org, '/schedules'))).data;
   t.match(after, { lastRunAt: made.nextRunAt, lastTaskId: String });
-  const task = await readTask(app, place, after?.lastTaskId ?? '');
+  const task = await readTask(app, org, after?.lastTaskId ?? '');
   t.match(task, { title: 'Report', priority: 3, status: 'pending', ownerAgentProfileId: growth.profileId });
   t.match(task.spec, { objective: 'Sum up' });
-  expectSuccess(await app.owner.post(ownerPath(place, `/tasks/${task.id}/cancel`)));
+  expectSuccess(await app.owner.post(ownerPath(org, `/tasks/${task.id}/cancel`)));
 });
 
 t.test('the database is consistent after all of it', async (t) => {

@@ -19,7 +19,7 @@ import {
   workerOf,
 } from '../../support/api_fixtures.ts';
 import { OWNER_TOKEN, startTestApp } from '../../support/app.ts';
-import { createPlace, createSecondProfile, type Place } from '../../support/fixtures.ts';
+import { createSecondProfile, createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
 import type { Client } from '../../support/http.ts';
 import { brokenInvariants } from '../../support/invariants.ts';
 
@@ -29,8 +29,8 @@ const sql = sqlOf(app);
 const UNAUTHORIZED = '401 agent_unauthorized';
 
 /** A place of its own for each test: an operator, and a department. */
-async function places(): Promise<{ operator: Place; growth: Place }> {
-  const operator = await createPlace(sql, {
+async function orgs(): Promise<{ operator: TestOrganization; growth: TestOrganization }> {
+  const operator = await createTestOrganization(sql, {
     key: 'operator',
     maxConcurrentRuns: 50,
     limits: { maxConcurrentRuns: 50 },
@@ -60,12 +60,12 @@ async function stage(held: HeldRun, outcome: unknown, fields: Fields = {}, clien
   return client.post<Fields>(path, await outcomeBody(held, outcome, fields));
 }
 
-async function planRun(place: Place, fields: Fields = {}): Promise<HeldRun> {
-  return runTask(app, place, { kind: 'initiative', ...fields });
+async function planRun(org: TestOrganization, fields: Fields = {}): Promise<HeldRun> {
+  return runTask(app, org, { kind: 'initiative', ...fields });
 }
 
 t.test('a plan is handed in with the token of its run, and applied when that completes', async (t) => {
-  const { operator, growth } = await places();
+  const { operator, growth } = await orgs();
   const held = await planRun(operator);
   const reply = await stage(
     held,
@@ -103,7 +103,7 @@ t.test('a plan is handed in with the token of its run, and applied when that com
 });
 
 t.test('sent again it answers the same, and two at once too', async (t) => {
-  const { operator } = await places();
+  const { operator } = await orgs();
   const held = await planRun(operator);
   const body = await outcomeBody(held, plan(make('one')));
   const path = agentPath(held, `/tasks/${held.taskId}/outcomes`);
@@ -118,7 +118,7 @@ t.test('sent again it answers the same, and two at once too', async (t) => {
 });
 
 t.test('an outcome of another run, version or revision is refused', async (t) => {
-  const { operator } = await places();
+  const { operator } = await orgs();
   const held = await planRun(operator);
   const other = await planRun(operator);
   const refused = async (fields: Fields) => refusalOf(await stage(held, plan(make('a')), fields));
@@ -152,7 +152,7 @@ const wrongOutcomes: Readonly<Record<string, readonly [outcome: unknown, path: s
 };
 
 t.test('what is malformed, or names what is not there, is 400 with its path', async (t) => {
-  const { operator } = await places();
+  const { operator } = await orgs();
   const held = await planRun(operator);
   const before = await fingerprint(app);
   for (const [name, [outcome, path]] of Object.entries(wrongOutcomes)) {
@@ -169,7 +169,7 @@ t.test('what is malformed, or names what is not there, is 400 with its path', as
 });
 
 t.test('a verify run reads, hands in its verdict, and does nothing else', async (t) => {
-  const { operator, growth } = await places();
+  const { operator, growth } = await orgs();
   const made = await runTask(app, growth, { spec: { verification: 'agent' } });
   await workerOf(app, made).put('report.md', '# Report');
   expectSuccess(await workerOf(app, made).completeWith('report.md'));
@@ -207,7 +207,7 @@ t.test('a verify run reads, hands in its verdict, and does nothing else', async 
 });
 
 t.test('a verdict that comes after a cancel is too late', async (t) => {
-  const { operator, growth } = await places();
+  const { operator, growth } = await orgs();
   const made = await runTask(app, growth, { spec: { verification: 'agent' } });
   expectSuccess(await workerOf(app, made).complete());
   const judge = await runNext(app, operator);
@@ -221,7 +221,7 @@ t.test('a verdict that comes after a cancel is too late', async (t) => {
 });
 
 t.test('a plan run that hands in nothing has failed, and is tried again', async (t) => {
-  const { operator } = await places();
+  const { operator } = await orgs();
   const held = await planRun(operator);
   const worker = workerOf(app, held);
   t.same(expectSuccess(await worker.complete()), { status: 'failed' });
@@ -234,7 +234,7 @@ t.test('a plan run that hands in nothing has failed, and is tried again', async 
 });
 
 t.test('the result that the service has staged is the one to complete with', async (t) => {
-  const { operator } = await places();
+  const { operator } = await orgs();
   const held = await runTask(app, operator);
   const result = { kind: 'completed', summary: 'Exactly this' };
   t.equal(refusalOf(await stage(held, { kind: 'execution', result })), UNAUTHORIZED);
@@ -245,7 +245,7 @@ t.test('the result that the service has staged is the one to complete with', asy
 });
 
 t.test('after a failure the next plan run is told what failed, and what is beside it', async (t) => {
-  const { operator, growth } = await places();
+  const { operator, growth } = await orgs();
   const held = await planRun(operator);
   expectSuccess(
     await stage(held, plan(make('one', { ownerProfileKey: 'growth' }), make('two', { dependsOn: ['one'] }))),

@@ -17,15 +17,19 @@ import {
   workerOf,
 } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
-import { createPlace, createSecondProfile, lastRequest, openItems } from '../../support/fixtures.ts';
+import { createSecondProfile, createTestOrganization, lastRequest, openItems } from '../../support/fixtures.ts';
 import { brokenInvariants } from '../../support/invariants.ts';
 
 const app = await startTestApp(t);
 const sql = sqlOf(app);
-const place = await createPlace(sql, { key: 'operator', maxConcurrentRuns: 50, limits: { maxConcurrentRuns: 50 } });
-const growth = await createSecondProfile(sql, place, { key: 'growth', kind: 'department', maxConcurrentRuns: 50 });
-const elsewhere = await createPlace(sql, { key: 'operator' });
-const tasks = agentPath(place, '/tasks');
+const org = await createTestOrganization(sql, {
+  key: 'operator',
+  maxConcurrentRuns: 50,
+  limits: { maxConcurrentRuns: 50 },
+});
+const growth = await createSecondProfile(sql, org, { key: 'growth', kind: 'department', maxConcurrentRuns: 50 });
+const elsewhere = await createTestOrganization(sql, { key: 'operator' });
+const tasks = agentPath(org, '/tasks');
 const nobody = randomUUID();
 
 const { service } = app;
@@ -65,17 +69,17 @@ t.test('an agent creates, reads and lists tasks as an owner does', async (t) => 
 });
 
 t.test('a run that creates a task is remembered, and stands for its own profile', async (t) => {
-  const run = await runTask(app, place);
+  const run = await runTask(app, org);
   const agent = app.owner.as(run.executionToken);
   const { data } = await agent.post<Task>(tasks, { title: 'From a run' });
-  t.match(data, { createdByRunId: run.runId, ownerAgentProfileId: place.profileId });
+  t.match(data, { createdByRunId: run.runId, ownerAgentProfileId: org.profileId });
   expectSuccess(await agent.post(`${tasks}/${data.id}/cancel`));
   expectSuccess(await workerOf(app, run).complete());
 });
 
 t.test('agents see not_found and state_conflict, whatever is missing or wrong', async (t) => {
   const foreign = await makeTask(app, elsewhere);
-  const leaf = await makeTask(app, place);
+  const leaf = await makeTask(app, org);
   const before = await fingerprint(app);
   const body = { title: 'x', ownerProfileKey: 'operator' };
   t.equal(refusalOf(await post({ ...body, parentId: nobody })), '404 not_found not_found');
@@ -98,7 +102,7 @@ t.test('agents see not_found and state_conflict, whatever is missing or wrong', 
 
 t.test('a merge patch changes what it names, and null brings defaults back', async (t) => {
   const given = { objective: 'o', acceptanceCriteria: [{ kind: 'note' }], budget: { maxAgentRuns: 3, maxReplans: 1 } };
-  const task = await makeTask(app, place, { priority: 7, spec: given, dueAt: '2099-01-01T00:00:00Z' });
+  const task = await makeTask(app, org, { priority: 7, spec: given, dueAt: '2099-01-01T00:00:00Z' });
   const renamed = await patched(task, { title: ' New ' });
   t.match(renamed, { title: 'New', priority: 7, version: task.version + 1, dueAt: '2099-01-01T00:00:00.000Z' });
   t.same(renamed.spec, task.spec);
@@ -133,35 +137,35 @@ t.test('a merge patch changes what it names, and null brings defaults back', asy
 });
 
 t.test('schedules and owners may change, and the task follows', async (t) => {
-  const task = await makeTask(app, place);
+  const task = await makeTask(app, org);
   const later = await patched(task, { scheduledAt: '2099-01-01T00:00:00+01:00' });
   t.match(later, { status: 'blocked', state: { blockers: [{ kind: 'schedule', until: '2098-12-31T23:00:00.000Z' }] } });
   const now = await patched(later, { scheduledAt: null, ownerProfileKey: 'growth' });
   t.match(now, { status: 'pending', scheduledAt: null, ownerAgentProfileId: growth.profileId });
-  const item = await claim(app, place);
+  const item = await claim(app, org);
   t.match([item.task.id, item.agentProfile.key], [task.id, 'growth']);
-  const back = await patched(now, { ownerAgentProfileId: place.profileId });
-  t.match(back, { ownerAgentProfileId: place.profileId });
+  const back = await patched(now, { ownerAgentProfileId: org.profileId });
+  t.match(back, { ownerAgentProfileId: org.profileId });
   const start = `/internal/run-requests/${item.runRequestId}/start`;
   t.equal(
     refusalOf(await service.post(start, startOf(item))),
     '409 run_lease_expired lease_lost',
     'a claim of the old owner is over',
   );
-  t.equal((await claim(app, place)).agentProfile.key, 'operator');
+  t.equal((await claim(app, org)).agentProfile.key, 'operator');
   expectSuccess(await service.post(`${tasks}/${task.id}/cancel`));
 });
 
 t.test('a stale version, a task that runs and one that is over are 409', async (t) => {
-  const task = await makeTask(app, place, { priority: 1000 });
+  const task = await makeTask(app, org, { priority: 1000 });
   t.equal(
     refusalOf(await patch(task.id, { expectedVersion: task.version + 1, title: 'x' })),
     '409 state_conflict stale',
   );
   await patched(task, { title: 'y' });
   t.equal(refusalOf(await patch(task.id, { expectedVersion: task.version, title: 'x' })), '409 state_conflict stale');
-  const run = await runNext(app, place);
-  const running = await readTask(app, place, task.id);
+  const run = await runNext(app, org);
+  const running = await readTask(app, org, task.id);
   const structural: Fields[] = [
     { spec: { objective: 'x' } },
     { spec: {} },
@@ -175,27 +179,27 @@ t.test('a stale version, a task that runs and one that is over are 409', async (
   const light = await patched(running, { title: 'z', priority: 4, dueAt: '2099-01-01T00:00:00Z' });
   t.match(light, { status: 'running', title: 'z', priority: 4 });
   expectSuccess(await workerOf(app, run).complete());
-  const done = await readTask(app, place, task.id);
+  const done = await readTask(app, org, task.id);
   t.equal(refusalOf(await patch(task.id, { expectedVersion: done.version, title: 'x' })), '409 state_conflict');
 });
 
 t.test('a higher budget answers the question that it had caused', async (t) => {
-  const task = await makeTask(app, place, { priority: 1000, spec: { budget: { maxAgentRuns: 1 } } });
-  expectSuccess(await workerOf(app, await runNext(app, place)).fail({ retryable: true }));
-  const blocked = await readTask(app, place, task.id);
+  const task = await makeTask(app, org, { priority: 1000, spec: { budget: { maxAgentRuns: 1 } } });
+  expectSuccess(await workerOf(app, await runNext(app, org)).fail({ retryable: true }));
+  const blocked = await readTask(app, org, task.id);
   t.match(blocked, { status: 'blocked', state: { blockers: [{ kind: 'budget' }] } });
-  t.match(await openItems(sql, place, task.id), [{ purpose: 'budget', options: ['raise', 'cancel'] }]);
+  t.match(await openItems(sql, org, task.id), [{ purpose: 'budget', options: ['raise', 'cancel'] }]);
   const raised = await patched(blocked, { spec: { budget: { maxAgentRuns: 2 } } });
   t.match(raised, { status: 'pending', state: { blockers: [] } });
-  t.same(await openItems(sql, place, task.id), []);
+  t.same(await openItems(sql, org, task.id), []);
   expectSuccess(await service.post(`${tasks}/${task.id}/cancel`));
 });
 
 t.test('a priority that changes also moves the request that waits', async (t) => {
-  const task = await makeTask(app, place);
+  const task = await makeTask(app, org);
   await patched(task, { priority: 999 });
-  t.match(await lastRequest(sql, place, task.id), { priority: 999, state: 'published' });
-  t.match(await claim(app, place), { priority: 999, task: { id: task.id } });
+  t.match(await lastRequest(sql, org, task.id), { priority: 999, state: 'published' });
+  t.match(await claim(app, org), { priority: 999, task: { id: task.id } });
   expectSuccess(await service.post(`${tasks}/${task.id}/cancel`));
 });
 
@@ -217,7 +221,7 @@ const wrongPatches: Readonly<Record<string, readonly [Fields, string]>> = {
 };
 
 t.test('a bad patch is refused by the path of what is wrong', async (t) => {
-  const task = await makeTask(app, place);
+  const task = await makeTask(app, org);
   const before = await fingerprint(app);
   for (const [name, [body, path]] of Object.entries(wrongPatches)) {
     const reply = await patch(task.id, body);
@@ -239,7 +243,7 @@ t.test('a bad patch is refused by the path of what is wrong', async (t) => {
 });
 
 t.test('cancel and retry do for agents what they do for owners', async (t) => {
-  const run = await runTask(app, place);
+  const run = await runTask(app, org);
   expectSuccess(await workerOf(app, run).fail());
   t.match((await service.post(`${tasks}/${run.taskId}/retry`)).data, { status: 'pending' });
   t.equal(refusalOf(await service.post(`${tasks}/${run.taskId}/retry`)), '409 state_conflict');
@@ -255,7 +259,7 @@ t.test('Idempotency-Key works for agents, each with keys of its own', async (t) 
   t.same(again.data, first.data);
   t.equal(again.headers.get('idempotency-replayed'), 'true');
   t.equal(refusalOf(await post({ ...body, title: 'Other' }, key)), '409 idempotency_key_reused');
-  const run = await runTask(app, place);
+  const run = await runTask(app, org);
   const agent = app.owner.as(run.executionToken);
   const own = await agent.post<Task>(tasks, body, { headers: key });
   t.not(own.data.id, first.data.id, 'a capability has keys of its own');

@@ -13,15 +13,15 @@ import {
   workerOf,
 } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
-import { createPlace, openItems } from '../../support/fixtures.ts';
+import { createTestOrganization, openItems } from '../../support/fixtures.ts';
 import { brokenInvariants } from '../../support/invariants.ts';
 import { transition } from '../../support/transitions.ts';
 
 const app = await startTestApp(t);
 const sql = sqlOf(app);
-const place = await createPlace(sql, { key: 'growth', kind: 'department' });
-const elsewhere = await createPlace(sql, { key: 'growth', kind: 'department' });
-const tasks = ownerPath(place, '/tasks');
+const org = await createTestOrganization(sql, { key: 'growth', kind: 'department' });
+const elsewhere = await createTestOrganization(sql, { key: 'growth', kind: 'department' });
+const tasks = ownerPath(org, '/tasks');
 const nobody = randomUUID();
 
 const post = (body: unknown, headers: Record<string, string> = {}) => app.owner.post<Task>(tasks, body, { headers });
@@ -29,26 +29,26 @@ const act = (ref: string, verb: 'cancel' | 'retry', body?: unknown) =>
   app.owner.post<Task>(`${tasks}/${ref}/${verb}`, body);
 
 t.test('cancel ends a task and all below it, and a repeat answers the same', async (t) => {
-  const { id: root } = await makeTask(app, place, { kind: 'initiative' });
-  const { id: child } = await makeTask(app, place, { parentId: root, priority: 900 });
-  const running = await runTask(app, place, { parentId: root });
+  const { id: root } = await makeTask(app, org, { kind: 'initiative' });
+  const { id: child } = await makeTask(app, org, { parentId: root, priority: 900 });
+  const running = await runTask(app, org, { parentId: root });
   const reply = await act(root, 'cancel', {});
   t.match(reply.data, { id: root, status: 'cancelled', phase: 'closed', state: { blockers: [], activeRunIds: [] } });
-  t.match(await readTask(app, place, child), { status: 'cancelled' });
-  t.match(await readTask(app, place, running.taskId), { status: 'cancelled', state: { activeRunIds: [] } });
+  t.match(await readTask(app, org, child), { status: 'cancelled' });
+  t.match(await readTask(app, org, running.taskId), { status: 'cancelled', state: { activeRunIds: [] } });
   t.same((await act(root, 'cancel')).data, reply.data);
   t.same((await workerOf(app, running).heartbeat()).data, { status: 'cancelling' });
   t.same((await workerOf(app, running).complete()).data, { status: 'cancelled' });
-  t.equal((await readTask(app, place, running.taskId)).status, 'cancelled', 'a late result changes nothing');
+  t.equal((await readTask(app, org, running.taskId)).status, 'cancelled', 'a late result changes nothing');
   t.match(refusalOf(await act(root, 'retry')), '409 state_conflict', 'a person did it: no retry brings it back');
 });
 
 t.test('what is over is not cancelled, and only failures are retried', async (t) => {
-  const done = await runTask(app, place);
+  const done = await runTask(app, org);
   expectSuccess(await workerOf(app, done).complete());
-  const failed = await runTask(app, place);
+  const failed = await runTask(app, org);
   expectSuccess(await workerOf(app, failed).fail());
-  const { id: ready } = await makeTask(app, place);
+  const { id: ready } = await makeTask(app, org);
   for (const id of [done.taskId, failed.taskId]) t.equal(refusalOf(await act(id, 'cancel')), '409 state_conflict');
   for (const id of [done.taskId, ready]) t.equal(refusalOf(await act(id, 'retry')), '409 state_conflict');
   await act(ready, 'cancel');
@@ -57,41 +57,41 @@ t.test('what is over is not cancelled, and only failures are retried', async (t)
 
 t.test('retry brings back the failure, the initiatives above it and what it cancelled', async (t) => {
   const last = { spec: { budget: { maxReplans: 0 } } };
-  const { id: root } = await makeTask(app, place, { kind: 'initiative', ...last });
-  const { id: waits } = await makeTask(app, place, { parentId: root, scheduledAt: '2099-01-01T00:00:00Z' });
-  const done = await runTask(app, place, { parentId: root });
+  const { id: root } = await makeTask(app, org, { kind: 'initiative', ...last });
+  const { id: waits } = await makeTask(app, org, { parentId: root, scheduledAt: '2099-01-01T00:00:00Z' });
+  const done = await runTask(app, org, { parentId: root });
   expectSuccess(await workerOf(app, done).complete());
-  const { id: dropped } = await makeTask(app, place, { parentId: root, scheduledAt: '2099-01-01T00:00:00Z' });
+  const { id: dropped } = await makeTask(app, org, { parentId: root, scheduledAt: '2099-01-01T00:00:00Z' });
   await act(dropped, 'cancel');
-  const failed = await runTask(app, place, { parentId: root });
+  const failed = await runTask(app, org, { parentId: root });
   expectSuccess(await workerOf(app, failed).fail({ code: 'no_luck', message: 'No luck' }));
-  t.match(await readTask(app, place, failed.taskId), {
+  t.match(await readTask(app, org, failed.taskId), {
     status: 'failed',
     state: { failureOriginId: failed.taskId, error: { code: 'no_luck', message: 'No luck' } },
   });
-  t.match(await readTask(app, place, root), { status: 'failed', state: { failureOriginId: failed.taskId } });
-  t.match(await readTask(app, place, waits), { status: 'cancelled', state: { failureOriginId: failed.taskId } });
+  t.match(await readTask(app, org, root), { status: 'failed', state: { failureOriginId: failed.taskId } });
+  t.match(await readTask(app, org, waits), { status: 'cancelled', state: { failureOriginId: failed.taskId } });
 
   const reply = await act(waits, 'retry');
   t.match(reply.data, { id: waits, status: 'blocked', state: { blockers: [{ kind: 'schedule' }] } });
   t.notHas(reply.data.state, { failureOriginId: failed.taskId });
-  t.match(await readTask(app, place, failed.taskId), { status: 'pending', agentRunCount: 1 });
-  t.match(await readTask(app, place, root), { status: 'blocked', state: { blockers: [{ kind: 'children' }] } });
-  t.match(await readTask(app, place, done.taskId), { status: 'completed', agentRunCount: 1 });
-  t.match(await readTask(app, place, dropped), { status: 'cancelled' }, 'a person’s cancel stays');
+  t.match(await readTask(app, org, failed.taskId), { status: 'pending', agentRunCount: 1 });
+  t.match(await readTask(app, org, root), { status: 'blocked', state: { blockers: [{ kind: 'children' }] } });
+  t.match(await readTask(app, org, done.taskId), { status: 'completed', agentRunCount: 1 });
+  t.match(await readTask(app, org, dropped), { status: 'cancelled' }, 'a person’s cancel stays');
   t.equal(refusalOf(await act(waits, 'retry')), '409 state_conflict', 'nothing is failed any more');
   await act(root, 'cancel');
 });
 
 t.test('retry goes on without an answer where a run asked a question', async (t) => {
-  const run = await runTask(app, place);
+  const run = await runTask(app, org);
   const question = { kind: 'needs_input', question: 'Which one?', options: ['a', 'b'] };
   t.same((await workerOf(app, run).complete(question)).data, { status: 'succeeded' });
-  const asked = await readTask(app, place, run.taskId);
-  const [item] = await openItems(sql, place, run.taskId);
+  const asked = await readTask(app, org, run.taskId);
+  const [item] = await openItems(sql, org, run.taskId);
   t.match(asked, { status: 'blocked', state: { blockers: [{ kind: 'human', inboxItemId: item?.['id'] }] } });
   t.match((await act(run.taskId, 'retry')).data, { status: 'pending', state: { blockers: [] } });
-  t.same(await openItems(sql, place, run.taskId), []);
+  t.same(await openItems(sql, org, run.taskId), []);
   await act(run.taskId, 'cancel');
 });
 
@@ -120,7 +120,7 @@ t.test('a POST with an Idempotency-Key happens once', async (t) => {
   t.same(repeated.data, cancelled.data);
   t.equal(repeated.headers.get('idempotency-replayed'), 'true');
 
-  const run = await runTask(app, place);
+  const run = await runTask(app, org);
   expectSuccess(await workerOf(app, run).fail());
   const retry = () =>
     app.owner.post<Task>(`${tasks}/${run.taskId}/retry`, {}, { headers: { 'idempotency-key': 'retry-1' } });
@@ -140,7 +140,7 @@ t.test('two that create with one key at once make one task', async (t) => {
 });
 
 t.test('a deleted organization has no tasks from that moment on', async (t) => {
-  const gone = await createPlace(sql);
+  const gone = await createTestOrganization(sql);
   const task = await makeTask(app, gone);
   await transition(sql.api, 'organization_delete', { p_organization_id: gone.organizationId });
   for (const organizationId of [gone.organizationId, nobody]) {

@@ -12,15 +12,15 @@ import {
   sqlOf,
 } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
-import { createPlace, createSecondProfile, updateProfile } from '../../support/fixtures.ts';
+import { createSecondProfile, createTestOrganization, updateProfile } from '../../support/fixtures.ts';
 import { brokenInvariants } from '../../support/invariants.ts';
 import { ask, createChat } from '../chats/support.ts';
 
 const app = await startTestApp(t);
 const sql = sqlOf(app);
-const place = await createPlace(sql, { key: 'growth', kind: 'department' });
-const elsewhere = await createPlace(sql, { key: 'growth', kind: 'department' });
-const tasks = ownerPath(place, '/tasks');
+const org = await createTestOrganization(sql, { key: 'growth', kind: 'department' });
+const elsewhere = await createTestOrganization(sql, { key: 'growth', kind: 'department' });
+const tasks = ownerPath(org, '/tasks');
 const nobody = randomUUID();
 
 const post = (body: unknown, headers: Record<string, string> = {}) => app.owner.post<Task>(tasks, body, { headers });
@@ -33,14 +33,14 @@ t.test('a task that says nothing has the defaults, and is ready', async (t) => {
   t.equal(reply.status, 201);
   const { id, createdAt, updatedAt, ...rest } = reply.data;
   t.same(rest, {
-    organizationId: place.organizationId,
+    organizationId: org.organizationId,
     identifier: 'T-1',
     identifierScope: 'T',
     identifierNumber: 1,
     parentId: null,
     rootTaskId: id,
     depth: 0,
-    ownerAgentProfileId: place.profileId,
+    ownerAgentProfileId: org.profileId,
     sourceChatId: null,
     sourceMessageId: null,
     kind: 'task',
@@ -70,12 +70,12 @@ t.test('a task that says nothing has the defaults, and is ready', async (t) => {
   });
   t.equal(createdAt, updatedAt);
   t.ok(Math.abs(Date.parse(createdAt) - before) < 60_000);
-  t.same(await readTask(app, place, id), reply.data, 'and reads as it was answered');
+  t.same(await readTask(app, org, id), reply.data, 'and reads as it was answered');
 });
 
 t.test('everything that a task may say is kept', async (t) => {
-  await createSecondProfile(sql, place, { key: 'chat', kind: 'chat' });
-  const chat = await createChat(app, place);
+  await createSecondProfile(sql, org, { key: 'chat', kind: 'chat' });
+  const chat = await createChat(app, org);
   const message = await ask(app, chat);
   const given = {
     title: 'Größe 🚀 “x”',
@@ -100,7 +100,7 @@ t.test('everything that a task may say is kept', async (t) => {
     sourceChatId: chat.id,
     sourceMessageId: message.id,
   };
-  const { data } = await post({ ...given, ownerAgentProfileId: place.profileId.toUpperCase() });
+  const { data } = await post({ ...given, ownerAgentProfileId: org.profileId.toUpperCase() });
   t.match(data, {
     title: given.title,
     priority: -1000,
@@ -110,7 +110,7 @@ t.test('everything that a task may say is kept', async (t) => {
     dueAt: '2099-02-03T00:00:00.000Z',
     sourceChatId: given.sourceChatId,
     sourceMessageId: given.sourceMessageId,
-    ownerAgentProfileId: place.profileId,
+    ownerAgentProfileId: org.profileId,
   });
   t.same(data.state, { blockers: [{ kind: 'schedule', until: '2099-01-02T01:04:05.678Z' }], activeRunIds: [] });
   t.same(data.spec.inputs, given.spec.inputs);
@@ -119,36 +119,36 @@ t.test('everything that a task may say is kept', async (t) => {
 });
 
 t.test('children, prerequisites and disabled profiles block, and say so', async (t) => {
-  const first = await makeTask(app, place);
-  const second = await makeTask(app, place, { dependsOn: [first.identifier, first.id] });
+  const first = await makeTask(app, org);
+  const second = await makeTask(app, org, { dependsOn: [first.identifier, first.id] });
   t.same(second.state.blockers, [{ kind: 'dependency', taskId: first.id }], 'the same prerequisite twice is one');
-  const initiative = await makeTask(app, place, { kind: 'initiative' });
+  const initiative = await makeTask(app, org, { kind: 'initiative' });
   t.match(initiative, { identifier: /^I-\d+$/, status: 'pending', phase: 'plan', state: { blockers: [] } });
   t.equal(initiative.spec.budget.maxAgentRuns, 500);
-  const child = await makeTask(app, place, { parentId: initiative.id.toUpperCase() });
-  t.match(await readTask(app, place, initiative.id), {
+  const child = await makeTask(app, org, { parentId: initiative.id.toUpperCase() });
+  t.match(await readTask(app, org, initiative.id), {
     status: 'blocked',
     phase: 'execute',
     state: { blockers: [{ kind: 'children' }] },
   });
   t.match(child, { parentId: initiative.id, rootTaskId: initiative.id, depth: 1, status: 'pending' });
   t.equal(child.graphRevision, initiative.graphRevision + 1, 'a new child changes the structure');
-  const idle = await createSecondProfile(sql, place, { key: 'idle', status: 'disabled' });
-  const waits = await makeTask(app, place, { ownerProfileKey: 'idle' });
+  const idle = await createSecondProfile(sql, org, { key: 'idle', status: 'disabled' });
+  const waits = await makeTask(app, org, { ownerProfileKey: 'idle' });
   t.same(waits.state.blockers, [{ kind: 'profile' }]);
   await updateProfile(sql.api, idle, { status: 'enabled' });
-  t.equal((await readTask(app, place, waits.id)).status, 'pending');
+  t.equal((await readTask(app, org, waits.id)).status, 'pending');
 });
 
 t.test('an open task with the same dedupeKey is the answer', async (t) => {
-  const first = await makeTask(app, place, { dedupeKey: 'daily' });
+  const first = await makeTask(app, org, { dedupeKey: 'daily' });
   const again = await post({ title: 'Another', ownerProfileKey: 'growth', dedupeKey: 'daily' });
   t.equal(again.status, 201);
   t.same(again.data, first);
   const other = await makeTask(app, elsewhere, { dedupeKey: 'daily' });
   t.not(other.id, first.id, 'keys are of one organization');
   await act(first.id, 'cancel');
-  t.not((await makeTask(app, place, { dedupeKey: 'daily' })).id, first.id, 'once it is over, a new one is made');
+  t.not((await makeTask(app, org, { dedupeKey: 'daily' })).id, first.id, 'once it is over, a new one is made');
 });
 
 t.test('what does not exist, or only elsewhere, is not found', async (t) => {
@@ -178,7 +178,7 @@ t.test('what does not exist, or only elsewhere, is not found', async (t) => {
 });
 
 t.test('a parent has to be an open initiative with room', async (t) => {
-  const small = await createPlace(sql, { limits: { maxTaskDepth: 2, maxInitiativeDescendants: 3 } });
+  const small = await createTestOrganization(sql, { limits: { maxTaskDepth: 2, maxInitiativeDescendants: 3 } });
   const add = (fields: Fields) =>
     app.owner.post<Task>(ownerPath(small, '/tasks'), { title: 'x', ownerProfileKey: small.profileKey, ...fields });
   const conflict = async (fields: Fields) => refusalOf(await add(fields));
@@ -196,7 +196,7 @@ t.test('a parent has to be an open initiative with room', async (t) => {
 });
 
 t.test('a task that waits for its own parent is refused', async (t) => {
-  const { id: root } = await makeTask(app, place, { kind: 'initiative' });
+  const { id: root } = await makeTask(app, org, { kind: 'initiative' });
   const reply = await post({ title: 'x', ownerProfileKey: 'growth', parentId: root, dependsOn: [root] });
   t.equal(refusalOf(reply), '409 state_conflict circle');
 });
@@ -280,9 +280,9 @@ t.test('bad input is refused, by the path of what is wrong', async (t) => {
 });
 
 t.test('a task is found by its id in any case, and by its identifier', async (t) => {
-  const task = await makeTask(app, place);
+  const task = await makeTask(app, org);
   for (const ref of [task.id, task.id.toUpperCase(), task.identifier, encodeURIComponent(task.identifier)]) {
-    t.same(await readTask(app, place, ref), task);
+    t.same(await readTask(app, org, ref), task);
   }
 });
 

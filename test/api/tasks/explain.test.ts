@@ -9,16 +9,16 @@ import {
   claimNext,
   completeRun,
   createInitiative,
-  createPlace,
   createSecondProfile,
   createTask,
+  createTestOrganization,
   failRun,
-  type Place,
   retryTask,
   runNew,
   runNext,
   setWorkDispatch,
   startRun,
+  type TestOrganization,
   updateOrganization,
   updateProfile,
 } from '../../support/fixtures.ts';
@@ -28,66 +28,66 @@ const app = await startTestApp(t);
 const sql = sqlOf(app);
 
 type Explanation = z.output<typeof taskExplanationSchema>;
-const ask = (place: Place, ref: string) => app.owner.get<Explanation>(ownerPath(place, `/tasks/${ref}/explain`));
-const explain = async (place: Place, ref: string) => expectSuccess(await ask(place, ref));
+const ask = (org: TestOrganization, ref: string) => app.owner.get<Explanation>(ownerPath(org, `/tasks/${ref}/explain`));
+const explain = async (org: TestOrganization, ref: string) => expectSuccess(await ask(org, ref));
 /** Each end of the chain: which task, what, and who has to act. */
-const roots = async (place: Place, ref: string) =>
-  (await explain(place, ref)).rootCauses.map(({ task, cause }) => [task.identifier, cause.kind, cause.actor]);
+const roots = async (org: TestOrganization, ref: string) =>
+  (await explain(org, ref)).rootCauses.map(({ task, cause }) => [task.identifier, cause.kind, cause.actor]);
 
 t.test('a ready task waits for a worker, a claimed one for its start, a running one runs', async (t) => {
-  const place = await createPlace(sql);
-  const task = await createTask(sql, place);
-  const ready = await explain(place, 'T-1');
+  const org = await createTestOrganization(sql);
+  const task = await createTask(sql, org);
+  const ready = await explain(org, 'T-1');
   t.match(ready, { taskId: task.id, identifier: 'T-1', status: 'pending', phase: 'execute', truncated: false });
-  t.match(ready.causes, [{ kind: 'worker', actor: 'worker', since: /Z$/, key: place.profileKey }]);
+  t.match(ready.causes, [{ kind: 'worker', actor: 'worker', since: /Z$/, key: org.profileKey }]);
   t.match(ready.summary, /^T-1 is ready since .*Z, and no worker has taken it\.$/);
-  const claim = await claimNext(sql, place);
-  t.match((await explain(place, 'T-1')).causes, [{ kind: 'claimed', actor: 'worker', until: /Z$/ }]);
+  const claim = await claimNext(sql, org);
+  t.match((await explain(org, 'T-1')).causes, [{ kind: 'claimed', actor: 'worker', until: /Z$/ }]);
   const run = await startRun(sql.api, claim);
-  t.match((await explain(place, 'T-1')).causes, [{ kind: 'running', runId: run.runId, since: /Z$/ }]);
+  t.match((await explain(org, 'T-1')).causes, [{ kind: 'running', runId: run.runId, since: /Z$/ }]);
   await completeRun(sql.api, run);
-  t.match(await explain(place, 'T-1'), { causes: [], rootCauses: [], summary: 'T-1 is completed.' });
+  t.match(await explain(org, 'T-1'), { causes: [], rootCauses: [], summary: 'T-1 is completed.' });
 });
 
 t.test('capacity, backoff, a stop and a suspension hold a ready task back', async (t) => {
-  const place = await createPlace(sql, { maxConcurrentRuns: 1, limits: { maxConcurrentRuns: 2 } });
-  const second = await createSecondProfile(sql, place, { maxConcurrentRuns: 5 });
-  await createTask(sql, place);
-  await createTask(sql, place);
-  const first = await runNext(sql, place);
-  t.match((await explain(place, 'T-2')).causes, [
-    { kind: 'profile_capacity', actor: 'worker', key: place.profileKey, held: 1, capacity: 1 },
+  const org = await createTestOrganization(sql, { maxConcurrentRuns: 1, limits: { maxConcurrentRuns: 2 } });
+  const second = await createSecondProfile(sql, org, { maxConcurrentRuns: 5 });
+  await createTask(sql, org);
+  await createTask(sql, org);
+  const first = await runNext(sql, org);
+  t.match((await explain(org, 'T-2')).causes, [
+    { kind: 'profile_capacity', actor: 'worker', key: org.profileKey, held: 1, capacity: 1 },
   ]);
   await createTask(sql, second);
   await runNext(sql, second);
-  t.match((await explain(place, 'T-2')).causes, [
+  t.match((await explain(org, 'T-2')).causes, [
     { kind: 'organization_capacity', held: 2, capacity: 2 },
     { kind: 'profile_capacity' },
   ]);
   await failRun(sql.api, first, { retryable: true });
-  t.match((await explain(place, 'T-1')).causes, [{ kind: 'backoff', actor: 'time', until: /Z$/, attempt: 2 }]);
-  t.same(await roots(place, 'T-2'), [['T-2', 'worker', 'worker']]);
-  await updateOrganization(sql.api, place, { status: 'suspended' });
-  t.same(await roots(place, 'T-2'), [['T-2', 'suspended', 'platform_operator']]);
-  await updateOrganization(sql.api, place, { status: 'active' });
-  await setWorkDispatch(sql.api, place, true);
-  t.same(await roots(place, 'T-2'), [['T-2', 'worker', 'worker']], 'what is published may be taken');
-  t.same(await roots(place, 'T-1'), [
+  t.match((await explain(org, 'T-1')).causes, [{ kind: 'backoff', actor: 'time', until: /Z$/, attempt: 2 }]);
+  t.same(await roots(org, 'T-2'), [['T-2', 'worker', 'worker']]);
+  await updateOrganization(sql.api, org, { status: 'suspended' });
+  t.same(await roots(org, 'T-2'), [['T-2', 'suspended', 'platform_operator']]);
+  await updateOrganization(sql.api, org, { status: 'active' });
+  await setWorkDispatch(sql.api, org, true);
+  t.same(await roots(org, 'T-2'), [['T-2', 'worker', 'worker']], 'what is published may be taken');
+  t.same(await roots(org, 'T-1'), [
     ['T-1', 'stopped', 'person'],
     ['T-1', 'backoff', 'time'],
   ]);
   await createTask(sql, second);
-  t.match((await explain(place, 'T-4')).causes, [{ kind: 'stopped', since: /Z$/ }]);
+  t.match((await explain(org, 'T-4')).causes, [{ kind: 'stopped', since: /Z$/ }]);
 });
 
 t.test('each blocker says what a person needs', async (t) => {
-  const place = await createPlace(sql);
-  const asking = await createAsking(sql, place);
-  t.match((await explain(place, asking.taskId)).causes, [
+  const org = await createTestOrganization(sql);
+  const asking = await createAsking(sql, org);
+  t.match((await explain(org, asking.taskId)).causes, [
     { kind: 'human', actor: 'person', inboxItemId: asking.item.id, title: 'Question about: A task' },
   ]);
-  const budget = await createBudgetQuestion(sql, place);
-  t.match(await explain(place, budget.taskId), {
+  const budget = await createBudgetQuestion(sql, org);
+  t.match(await explain(org, budget.taskId), {
     causes: [
       {
         kind: 'budget',
@@ -98,53 +98,53 @@ t.test('each blocker says what a person needs', async (t) => {
     ],
     summary: 'T-2 has used a budget up (maxAgentRuns of T-2: 1 of 1): raise it or cancel.',
   });
-  const later = await createTask(sql, place, { scheduledAt: '2999-01-01T00:00:00Z' });
-  t.match((await explain(place, later.id)).causes, [
+  const later = await createTask(sql, org, { scheduledAt: '2999-01-01T00:00:00Z' });
+  t.match((await explain(org, later.id)).causes, [
     { kind: 'schedule', actor: 'time', until: '2999-01-01T00:00:00.000Z' },
   ]);
-  await updateProfile(sql.api, place, { status: 'disabled' });
-  t.match((await explain(place, later.id)).causes, [
+  await updateProfile(sql.api, org, { status: 'disabled' });
+  t.match((await explain(org, later.id)).causes, [
     { kind: 'schedule' },
-    { kind: 'profile', actor: 'person', agentProfileId: place.profileId, key: place.profileKey },
+    { kind: 'profile', actor: 'person', agentProfileId: org.profileId, key: org.profileKey },
   ]);
 });
 
 t.test('who is missing to verify a task is told, and not its owner', async (t) => {
-  const place = await createPlace(sql, { kind: 'department' });
-  const judge = await createSecondProfile(sql, place, { key: 'judge', kind: 'operator' });
-  const run = await runNew(sql, place, { spec: { verification: 'agent' } });
+  const org = await createTestOrganization(sql, { kind: 'department' });
+  const judge = await createSecondProfile(sql, org, { key: 'judge', kind: 'operator' });
+  const run = await runNew(sql, org, { spec: { verification: 'agent' } });
   await completeRun(sql.api, run);
   await updateProfile(sql.api, judge, { status: 'disabled' });
-  t.match(await explain(place, run.taskId), {
+  t.match(await explain(org, run.taskId), {
     causes: [{ kind: 'profile', actor: 'person', reason: 'verifier', agentProfileId: judge.profileId, key: 'judge' }],
     summary: 'T-1 is to be verified by the disabled profile judge.',
   });
   await updateProfile(sql.api, judge, { kind: 'department', department: 'growth' });
-  const { causes, summary } = await explain(place, run.taskId);
+  const { causes, summary } = await explain(org, run.taskId);
   t.match(causes, [{ kind: 'profile', reason: 'verifier', agentProfileId: undefined }]);
   t.equal(summary, 'T-1 has nobody who may verify it.');
-  await updateProfile(sql.api, place, { status: 'disabled' });
-  t.match((await explain(place, run.taskId)).causes, [{ kind: 'profile', reason: undefined, key: place.profileKey }]);
+  await updateProfile(sql.api, org, { status: 'disabled' });
+  t.match((await explain(org, run.taskId)).causes, [{ kind: 'profile', reason: undefined, key: org.profileKey }]);
 });
 
 t.test('a run that waits says until when and why', async (t) => {
-  const place = await createPlace(sql);
-  await createTask(sql, place);
-  const run = await runNext(sql, place);
+  const org = await createTestOrganization(sql);
+  await createTask(sql, org);
+  const run = await runNext(sql, org);
   const result = { kind: 'waiting', until: '2999-01-01T00:00:00Z', reason: 'The report comes out then' };
   await completeRun(sql.api, run, { result });
-  t.match((await explain(place, 'T-1')).causes, [
+  t.match((await explain(org, 'T-1')).causes, [
     { kind: 'waiting', actor: 'time', until: '2999-01-01T00:00:00.000Z', reason: result.reason },
   ]);
 });
 
 t.test('prerequisites and children are followed to what is no other task', async (t) => {
-  const place = await createPlace(sql);
-  const asking = await createAsking(sql, place);
-  const after = await createTask(sql, place, { dependsOn: [asking.taskId] });
-  const ids = await createInitiative(sql, place, ['one', 'two']);
-  const last = await createTask(sql, place, { dependsOn: [after.id, ids.root] });
-  const told = await explain(place, last.id);
+  const org = await createTestOrganization(sql);
+  const asking = await createAsking(sql, org);
+  const after = await createTask(sql, org, { dependsOn: [asking.taskId] });
+  const ids = await createInitiative(sql, org, ['one', 'two']);
+  const last = await createTask(sql, org, { dependsOn: [after.id, ids.root] });
+  const told = await explain(org, last.id);
   t.same(
     told.tasks.map((task) => [task.identifier, task.distance, task.viaTaskId]),
     [
@@ -170,52 +170,52 @@ t.test('prerequisites and children are followed to what is no other task', async
 });
 
 t.test('a failure and a cancel are told with the task where they began', async (t) => {
-  const place = await createPlace(sql);
-  const ids = await createInitiative(sql, place, ['one', 'two'], { spec: { budget: { maxReplans: 0 } } });
-  const after = await createTask(sql, place, { dependsOn: [ids.two] });
-  await failRun(sql.api, await runNext(sql, place));
-  const told = await explain(place, after.id);
+  const org = await createTestOrganization(sql);
+  const ids = await createInitiative(sql, org, ['one', 'two'], { spec: { budget: { maxReplans: 0 } } });
+  const after = await createTask(sql, org, { dependsOn: [ids.two] });
+  await failRun(sql.api, await runNext(sql, org));
+  const told = await explain(org, after.id);
   t.match(told.rootCauses, [
     { task: { id: ids.one }, cause: { kind: 'failed', actor: 'person', error: { message: 'It broke' } } },
   ]);
   t.match(told.summary, /^T-1 has failed: It broke\.$/);
-  t.match((await explain(place, ids.two)).causes, [
+  t.match((await explain(org, ids.two)).causes, [
     { kind: 'cancelled', actor: 'nobody', originTaskId: ids.one, message: 'T-2 was cancelled by the failure of T-1' },
   ]);
-  await retryTask(sql.api, place, ids.one);
-  await cancelTask(sql.api, place, ids.two);
-  t.same(await roots(place, after.id), [['T-2', 'cancelled', 'person']]);
-  t.same(await roots(place, ids.two), [['T-2', 'cancelled', 'nobody']]);
+  await retryTask(sql.api, org, ids.one);
+  await cancelTask(sql.api, org, ids.two);
+  t.same(await roots(org, after.id), [['T-2', 'cancelled', 'person']]);
+  t.same(await roots(org, ids.two), [['T-2', 'cancelled', 'nobody']]);
 });
 
 t.test('of very many tasks a hundred are told, and first what waits for a person', async (t) => {
-  const place = await createPlace(sql);
+  const org = await createTestOrganization(sql);
   const names = Array.from({ length: 120 }, (_, n) => `t${n}`);
-  const ids = await createInitiative(sql, place, names);
-  await updateProfile(sql.api, place, { status: 'disabled' });
-  const asleep = await createSecondProfile(sql, place, { status: 'disabled' });
+  const ids = await createInitiative(sql, org, names);
+  await updateProfile(sql.api, org, { status: 'disabled' });
+  const asleep = await createSecondProfile(sql, org, { status: 'disabled' });
   await createTask(sql, asleep, { parentId: ids.root });
-  await updateProfile(sql.api, place, { status: 'enabled' });
-  const told = await explain(place, ids.root);
+  await updateProfile(sql.api, org, { status: 'enabled' });
+  const told = await explain(org, ids.root);
   t.equal(told.truncated, true);
   t.equal(told.tasks.length, 100);
   t.match(told.tasks[1], { distance: 1, causes: [{ kind: 'profile' }] });
 });
 
 t.test('agents ask too; nobody about what another organization has', async (t) => {
-  const place = await createPlace(sql);
-  const elsewhere = await createPlace(sql);
-  const task = await createTask(sql, place);
-  const run = await runNext(sql, place);
-  const path = (at: Place, ref: string) => agentPath(at, `/tasks/${ref}/explain`);
+  const org = await createTestOrganization(sql);
+  const elsewhere = await createTestOrganization(sql);
+  const task = await createTask(sql, org);
+  const run = await runNext(sql, org);
+  const path = (at: TestOrganization, ref: string) => agentPath(at, `/tasks/${ref}/explain`);
   const agent = app.owner.as(run.executionToken);
-  const told = expectSuccess(await app.service.get<Explanation>(path(place, task.id)));
+  const told = expectSuccess(await app.service.get<Explanation>(path(org, task.id)));
   t.match(told.causes, [{ kind: 'running', runId: run.runId }]);
-  t.same(expectSuccess(await agent.get(path(place, 'T-1'))), told);
+  t.same(expectSuccess(await agent.get(path(org, 'T-1'))), told);
   t.equal(refusalOf(await agent.get(path(elsewhere, 'T-1'))), '401 agent_unauthorized');
   t.equal(refusalOf(await app.service.get(path(elsewhere, task.id))), '404 not_found');
   t.equal(refusalOf(await ask(elsewhere, task.id)), '404 task_not_found');
-  t.equal(refusalOf(await ask(place, randomUUID())), '404 task_not_found');
-  t.equal(refusalOf(await ask({ ...place, organizationId: randomUUID() }, 'T-1')), '404 task_not_found');
-  t.equal((await ask(place, 'nothing')).status, 400);
+  t.equal(refusalOf(await ask(org, randomUUID())), '404 task_not_found');
+  t.equal(refusalOf(await ask({ ...org, organizationId: randomUUID() }, 'T-1')), '404 task_not_found');
+  t.equal((await ask(org, 'nothing')).status, 400);
 });

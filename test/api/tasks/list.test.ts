@@ -3,7 +3,7 @@ import t from 'tap';
 import type { Task } from '../../../api/tasks/schema.ts';
 import { agentPath, makeTask, ownerPath, refusalOf, runTask, sqlOf, workerOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
-import { createPlace, createSecondProfile } from '../../support/fixtures.ts';
+import { createSecondProfile, createTestOrganization } from '../../support/fixtures.ts';
 import { createChat } from '../chats/support.ts';
 
 const app = await startTestApp(t);
@@ -11,10 +11,10 @@ const sql = sqlOf(app);
 const { owner: database } = app.database;
 
 type Query = Readonly<Record<string, string | number | undefined>>;
-const list = (place: { organizationId: string }, query: Query = {}) =>
-  app.owner.get<Task[]>(ownerPath(place, '/tasks'), { query });
+const list = (org: { organizationId: string }, query: Query = {}) =>
+  app.owner.get<Task[]>(ownerPath(org, '/tasks'), { query });
 
-const full = await createPlace(sql);
+const full = await createTestOrganization(sql);
 
 /** 120 tasks in one transaction: all of one `created_at`, priorities with ties, every third without a due date. */
 await (async () => {
@@ -34,11 +34,11 @@ await (async () => {
 })();
 
 /** All pages one way, from a cursor or from the beginning. */
-async function walk(query: Query, way: 'nextCursor' | 'previousCursor', from?: string, place = full) {
+async function walk(query: Query, way: 'nextCursor' | 'previousCursor', from?: string, org = full) {
   const pages: string[][] = [];
   let cursor = from;
   for (;;) {
-    const { data, body } = await list(place, { ...query, cursor });
+    const { data, body } = await list(org, { ...query, cursor });
     pages.push(data.map((task) => task.id));
     const next = body.pagination[way];
     if (next === null || pages.length > 100) return { pages, last: body.pagination };
@@ -73,19 +73,19 @@ t.test('120 tasks of one transaction page 50 at a time, each once, forward and b
 });
 
 t.test('pages of large tasks end early, and still show each once, forward and back', async (t) => {
-  const place = await createPlace(sql);
+  const org = await createTestOrganization(sql);
   const made: string[] = [];
   for (const letter of 'abcdefghij') {
     // Repeated text takes little room on the disk; what counts is the answer.
     const text = letter.repeat(180_000);
     const inputs = [1, 2, 3, 4, 5].map((n) => ({ kind: 'inline', path: `${n}.txt`, text }));
-    made.unshift((await makeTask(app, place, { spec: { inputs } })).id);
+    made.unshift((await makeTask(app, org, { spec: { inputs } })).id);
   }
-  const forward = await walk({ limit: 200 }, 'nextCursor', undefined, place);
+  const forward = await walk({ limit: 200 }, 'nextCursor', undefined, org);
   t.same(forward.pages, [made.slice(0, 5), made.slice(5)]);
-  const back = await walk({ limit: 200 }, 'previousCursor', forward.last.previousCursor ?? '', place);
+  const back = await walk({ limit: 200 }, 'previousCursor', forward.last.previousCursor ?? '', org);
   t.same(back.pages, [made.slice(0, 5)]);
-  const one = await list(place, { limit: 1 });
+  const one = await list(org, { limit: 1 });
   t.match(one.body.pagination, { hasNextPage: true, hasPreviousPage: false });
 });
 
@@ -107,13 +107,13 @@ t.test('the page says where it stands, and the default is newest first', async (
 });
 
 t.test('tasks that come and change while one pages neither repeat nor hide the others', async (t) => {
-  const place = await createPlace(sql);
+  const org = await createTestOrganization(sql);
   const made: string[] = [];
-  for (let n = 0; n < 6; n += 1) made.push((await makeTask(app, place)).id);
-  const first = await list(place, { limit: 2 });
-  await makeTask(app, place);
-  await app.owner.post(ownerPath(place, `/tasks/${made[0]}/cancel`));
-  const second = await list(place, { limit: 4, cursor: first.body.pagination.nextCursor ?? '' });
+  for (let n = 0; n < 6; n += 1) made.push((await makeTask(app, org)).id);
+  const first = await list(org, { limit: 2 });
+  await makeTask(app, org);
+  await app.owner.post(ownerPath(org, `/tasks/${made[0]}/cancel`));
+  const second = await list(org, { limit: 4, cursor: first.body.pagination.nextCursor ?? '' });
   t.same(
     [...first.data, ...second.data].map((task) => task.id),
     made.toReversed(),
@@ -122,7 +122,7 @@ t.test('tasks that come and change while one pages neither repeat nor hide the o
 
 t.test('a cursor fits its sort, direction, filters and list alone', async (t) => {
   const cursor = (await list(full)).body.pagination.nextCursor ?? '';
-  const other = await createPlace(sql);
+  const other = await createTestOrganization(sql);
   t.equal((await list(full, { cursor, limit: 3 })).status, 200, 'the limit may change');
   const changed: Record<string, Query> = {
     sort: { sortBy: 'priority' },
@@ -182,15 +182,15 @@ t.test('wrong query values are refused by name', async (t) => {
 });
 
 t.test('each filter selects what it says, and they go together', async (t) => {
-  const place = await createPlace(sql);
-  const second = await createSecondProfile(sql, place);
-  const { id: chat } = await createChat(app, place);
-  const root = await makeTask(app, place, { kind: 'initiative' });
-  const child = await makeTask(app, place, { parentId: root.id, scheduledAt: '2099-01-01T00:00:00Z' });
+  const org = await createTestOrganization(sql);
+  const second = await createSecondProfile(sql, org);
+  const { id: chat } = await createChat(app, org);
+  const root = await makeTask(app, org, { kind: 'initiative' });
+  const child = await makeTask(app, org, { parentId: root.id, scheduledAt: '2099-01-01T00:00:00Z' });
   const talked = await makeTask(app, second, { sourceChatId: chat });
-  const done = await runTask(app, place);
+  const done = await runTask(app, org);
   await workerOf(app, done).complete();
-  const found = async (query: Query) => (await list(place, query)).data.map((task) => task.id);
+  const found = async (query: Query) => (await list(org, query)).data.map((task) => task.id);
   t.same(await found({ status: 'completed' }), [done.taskId]);
   t.same(await found({ status: 'blocked' }), [child.id, root.id]);
   t.same(await found({ kind: 'initiative' }), [root.id]);
@@ -202,7 +202,7 @@ t.test('each filter selects what it says, and they go together', async (t) => {
   t.same(await found({ rootTaskId: root.id, kind: 'task', status: 'blocked', phase: 'execute' }), [child.id]);
   t.same(await found({ rootTaskId: root.id, status: 'completed' }), []);
   t.same(await found({ rootTaskId: randomUUID() }), []);
-  const empty = await list(place, { status: 'failed' });
+  const empty = await list(org, { status: 'failed' });
   t.same(empty.body.pagination, {
     cursor: null,
     limit: 50,
@@ -214,10 +214,10 @@ t.test('each filter selects what it says, and they go together', async (t) => {
 });
 
 t.test('a filter by another organization’s ids finds nothing, and agents see the same list', async (t) => {
-  const place = await createPlace(sql);
+  const org = await createTestOrganization(sql);
   const task = await makeTask(app, full, { kind: 'initiative' });
-  t.same((await list(place, { rootTaskId: task.id })).data, []);
-  t.same((await list(place, { ownerAgentProfileId: full.profileId })).data, []);
+  t.same((await list(org, { rootTaskId: task.id })).data, []);
+  t.same((await list(org, { ownerAgentProfileId: full.profileId })).data, []);
   const asAgent = await app.service.get<Task[]>(agentPath(full, '/tasks'), { query: { limit: 7, sortBy: 'priority' } });
   const asOwner = await list(full, { limit: 7, sortBy: 'priority' });
   t.same(asAgent.data, asOwner.data);

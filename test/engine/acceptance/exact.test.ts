@@ -139,15 +139,15 @@ t.test('of two members with one name the last counts, and white space and escape
 });
 
 t.test('looking in the text finds what parsing finds', async (t) => {
-  const everyPlace = (value: ExactValue, path: string[] = []): [string[], ExactValue][] => [
+  const everyOrganization = (value: ExactValue, path: string[] = []): [string[], ExactValue][] => [
     [path, value],
     ...(typeof value === 'object' && value !== null
-      ? Object.entries(value).flatMap(([key, item]) => everyPlace(item as ExactValue, [...path, key]))
+      ? Object.entries(value).flatMap(([key, item]) => everyOrganization(item as ExactValue, [...path, key]))
       : []),
   ];
   const agree = fc.property(fc.jsonValue({ maxDepth: 4, stringUnit: 'binary' }), fc.nat(3), (value, indent) => {
     const text = JSON.stringify(value, null, indent);
-    return everyPlace(JSON.parse(text)).every(([path, expected]) => {
+    return everyOrganization(JSON.parse(text)).every(([path, expected]) => {
       const pointer = path.map((part) => `/${part.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
       const found = locate(text, pointer);
       return found !== null && deepEqual(parseExact(found), expected);

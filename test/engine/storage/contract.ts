@@ -16,13 +16,13 @@ import {
 import { until } from '../../support/wait.ts';
 
 /** An empty storage, and what a test has to know beyond its interface. */
-export type Place = Readonly<{
+export type TestedStorage = Readonly<{
   storage: Storage;
   /** How much lies there of puts that have not ended. */
   unfinished: () => Promise<number>;
 }>;
 
-export type OpenPlace = (t: Test) => Promise<Place>;
+export type OpenPlace = (t: Test) => Promise<TestedStorage>;
 
 export const MiB = 1024 * 1024;
 export const sha256 = (bytes: Uint8Array | string) => createHash('sha256').update(bytes).digest('hex');

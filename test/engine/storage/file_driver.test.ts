@@ -99,9 +99,9 @@ t.test('symbolic links do not lead out of the root', async (t) => {
   await t.rejects(storage.deletePrefix('a/folder/'), unavailable);
   await t.rejects(storage.list('a/folder/'), unavailable);
   await symlink(path.join(outside, 'nothing'), path.join(root, 'a', 'nowhere'));
-  const noPlace = { name: 'StorageUnavailableError', message: /has no place for/ };
-  await t.rejects(storage.put('a/nowhere/new', from('x')), noPlace);
-  await t.rejects(storage.put('a/b/new', from('x')), noPlace, 'a file in place of a folder');
+  const noOrganization = { name: 'StorageUnavailableError', message: /has no place for/ };
+  await t.rejects(storage.put('a/nowhere/new', from('x')), noOrganization);
+  await t.rejects(storage.put('a/b/new', from('x')), noOrganization, 'a file in place of a folder');
   t.equal(await unfinished(), 0);
   t.same(await storage.list('a/'), { objects: [{ key: 'a/b', size: 1 }], next: null });
   t.same(await readdir(outside), ['secret']);

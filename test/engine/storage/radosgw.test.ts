@@ -5,7 +5,7 @@ import { openStorage } from '../../../engine/storage/index.ts';
 import { hasRadosgw, startRadosgw } from '../../support/radosgw.ts';
 import { s3Url } from '../../support/s3.ts';
 import { everyCall, MiB, mebibytes, storageContract } from './contract.ts';
-import { oddPrefix, openS3Place, s3Client } from './s3_place.ts';
+import { oddPrefix, openS3Storage, s3Client } from './s3_storage.ts';
 
 const skip = hasRadosgw() ? false : 'radosgw, ceph-mon and ceph-osd are not installed';
 
@@ -16,11 +16,11 @@ t.test('the s3 driver on Ceph (runs only where radosgw is installed)', { skip },
   const client = s3Client(url(''), settings);
   await client.send(new CreateBucketCommand({ Bucket: 'files' }));
 
-  storageContract(t, async () => openS3Place(url(oddPrefix()), settings));
+  storageContract(t, async () => openS3Storage(url(oddPrefix()), settings));
 
   t.test('uploads that nobody will finish go once they are old, page by page', async (t) => {
     const prefix = randomUUID();
-    const { storage, unfinished } = openS3Place(url(prefix), settings);
+    const { storage, unfinished } = openS3Storage(url(prefix), settings);
     for (let index = 0; index < 203; index += 1) {
       await client.send(new CreateMultipartUploadCommand({ Bucket: 'files', Key: `${prefix}/a/${index}` }));
     }
@@ -45,7 +45,7 @@ t.test('the s3 driver on Ceph (runs only where radosgw is installed)', { skip },
   });
 
   t.test('uploads and downloads hold a few parts in memory', async (t) => {
-    const { storage } = openS3Place(url(randomUUID()), settings);
+    const { storage } = openS3Storage(url(randomUUID()), settings);
     await storage.put('a/warm', mebibytes(12));
     for await (const _ of await storage.get('a/warm'));
     const before = process.memoryUsage().rss;

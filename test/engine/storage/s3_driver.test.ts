@@ -9,14 +9,14 @@ import { startProxy } from '../../support/proxy.ts';
 import { s3Url, startS3 } from '../../support/s3.ts';
 import { until } from '../../support/wait.ts';
 import { everyCall, from, MiB, mebibytes, storageContract } from './contract.ts';
-import { oddPrefix, openS3Place, s3Client } from './s3_place.ts';
+import { oddPrefix, openS3Storage, s3Client } from './s3_storage.ts';
 
 // The machine's own credentials and role must not reach the tests.
 for (const name of ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_PROFILE']) delete process.env[name];
 process.env['AWS_EC2_METADATA_DISABLED'] = 'true';
 
 const s3 = await startS3(t);
-const fresh = () => openS3Place(s3.storageUrl(oddPrefix()), s3.settings);
+const fresh = () => openS3Storage(s3.storageUrl(oddPrefix()), s3.settings);
 
 storageContract(t, async () => fresh());
 
@@ -37,7 +37,7 @@ t.test('what does not belong to the storage is neither listed nor deleted', asyn
 
 t.test('uploads that nobody will finish go once they are old, page by page', async (t) => {
   const prefix = randomUUID();
-  const { storage, unfinished } = openS3Place(s3.storageUrl(prefix), s3.settings);
+  const { storage, unfinished } = openS3Storage(s3.storageUrl(prefix), s3.settings);
   const client = s3Client(s3.storageUrl(prefix), s3.settings);
   for (let index = 0; index < 203; index += 1) {
     await client.send(new CreateMultipartUploadCommand({ Bucket: s3.bucket, Key: `${prefix}/a/${index}` }));
@@ -74,7 +74,7 @@ t.test('without credentials every call is unavailable, and says which settings a
 
 t.test('a server that is down makes every call unavailable, until it is back', async (t) => {
   const proxy = await startProxy(t, s3.endpoint);
-  const { storage } = openS3Place(s3.storageUrl(randomUUID(), proxy.url), s3.settings);
+  const { storage } = openS3Storage(s3.storageUrl(randomUUID(), proxy.url), s3.settings);
   await storage.put('a/b', from('x'));
   proxy.cut();
   for (const [name, call] of Object.entries(everyCall(storage))) {
@@ -114,7 +114,7 @@ t.test('a download that breaks off is an error, not a short file', async (t) => 
 t.test('an upload that the server leaves half-way fails, and is swept later', async (t) => {
   const proxy = await startProxy(t, s3.endpoint);
   const prefix = randomUUID();
-  const { unfinished } = openS3Place(s3.storageUrl(prefix), s3.settings);
+  const { unfinished } = openS3Storage(s3.storageUrl(prefix), s3.settings);
   const storage = openStorage(s3.storageUrl(prefix, proxy.url), s3.settings);
   const source = new PassThrough();
   const put = t.rejects(storage.put('a/b', source), StorageUnavailableError);

@@ -8,18 +8,18 @@ import { contextHealthAssess } from '../../../jobs/context/assess_health.ts';
 import { contextFilesClean } from '../../../jobs/context/clean_files.ts';
 import { contextSourcesIngest } from '../../../jobs/context/ingest_sources.ts';
 import { contextHealthSchedule } from '../../../jobs/context/schedule_health.ts';
-import type { AddJob, TaskContext } from '../../../jobs/runner/handler.ts';
+import type { AddJob, JobContext } from '../../../jobs/runner/handler.ts';
 import { openServices } from '../../../jobs/runner/services.ts';
 import { entry, publishDocuments, spoil, storeSource } from '../../support/context_files.ts';
 import { promote, recordHealth } from '../../support/context_fixtures.ts';
-import { createPlace, type Place, runNew } from '../../support/fixtures.ts';
+import { createTestOrganization, runNew, type TestOrganization } from '../../support/fixtures.ts';
 import { openSql, transition } from '../../support/transitions.ts';
 import { until } from '../../support/wait.ts';
 import { jobsConfig, openJobs } from '../support.ts';
 
 const sql = await openSql(t);
 
-type Started = Readonly<{ context: TaskContext; storage: Storage; added: Record<string, unknown>[]; stop: () => void }>;
+type Started = Readonly<{ context: JobContext; storage: Storage; added: Record<string, unknown>[]; stop: () => void }>;
 
 async function openContext(test: Test): Promise<Started> {
   const services = openServices(await jobsConfig(test, sql.url), createLogger('silent', 'jobs'));
@@ -31,20 +31,20 @@ async function openContext(test: Test): Promise<Started> {
   return { context, storage: services.storage, added, stop: () => stopping.abort() };
 }
 
-async function statuses(place: Place): Promise<Record<string, string>> {
+async function statuses(org: TestOrganization): Promise<Record<string, string>> {
   const { rows } = await sql.owner.query(
     `select file_name, status || coalesce(' ' || (error ->> 'code'), '') as status from app.context_sources
      where organization_id = $1`,
-    [place.organizationId],
+    [org.organizationId],
   );
   return Object.fromEntries(rows.map((row) => [row.file_name, row.status]));
 }
 
 /** The newest report, from its file. */
-async function latest(storage: Storage, place: Place) {
+async function latest(storage: Storage, org: TestOrganization) {
   const { rows } = await sql.owner.query(
     'select * from app.context_health_reports where organization_id = $1 order by revision desc limit 1',
-    [place.organizationId],
+    [org.organizationId],
   );
   const [row] = rows;
   const file = { key: row.storage_key, size: Number(row.size_bytes), sha256: row.sha256 };
@@ -53,9 +53,9 @@ async function latest(storage: Storage, place: Place) {
 
 t.test('stored sources are ingested when their bytes are whole, and failed otherwise', async (test) => {
   const { context, storage } = await openContext(test);
-  const place = await createPlace(sql);
+  const org = await createTestOrganization(sql);
   const add = (fileName: string, content: string | Uint8Array, mediaType: string) =>
-    storeSource(sql, storage, place, content, { fileName, mediaType, status: 'stored' });
+    storeSource(sql, storage, org, content, { fileName, mediaType, status: 'stored' });
   await add('good.md', 'größe', 'text/markdown');
   await add('picture.png', Uint8Array.of(0x89, 0, 0xff), 'image/png');
   await add('latin.csv', Uint8Array.of(0xe9, 0x41), 'text/csv');
@@ -65,7 +65,7 @@ t.test('stored sources are ingested when their bytes are whole, and failed other
   await spoil(storage, changed.storage_key, 'palm');
   await spoil(storage, cut.storage_key, 'a long');
   await storage.delete(gone.storage_key);
-  test.equal(await contextSourcesIngest({ organizationId: place.organizationId }, context), 'done');
+  test.equal(await contextSourcesIngest({ organizationId: org.organizationId }, context), 'done');
   const expected = {
     'good.md': 'ingested',
     'picture.png': 'ingested',
@@ -74,24 +74,24 @@ t.test('stored sources are ingested when their bytes are whole, and failed other
     'cut.txt': 'failed bytes_changed',
     'gone.txt': 'failed bytes_missing',
   };
-  test.same(await statuses(place), expected);
-  test.equal(await contextSourcesIngest({ organizationId: place.organizationId }, context), 'done', 'and again');
-  test.same(await statuses(place), expected);
+  test.same(await statuses(org), expected);
+  test.equal(await contextSourcesIngest({ organizationId: org.organizationId }, context), 'done', 'and again');
+  test.same(await statuses(org), expected);
 });
 
 t.test('a report says what is missing, unreadable and without evidence, each for itself', async (test) => {
   const { context, storage } = await openContext(test);
-  const place = await createPlace(sql);
-  const good = await storeSource(sql, storage, place, 'good', { fileName: 'good.txt' });
-  const bad = await storeSource(sql, storage, place, 'bad', { fileName: 'bad.txt' });
-  const old = await storeSource(sql, storage, place, 'old', { fileName: 'old.txt' });
+  const org = await createTestOrganization(sql);
+  const good = await storeSource(sql, storage, org, 'good', { fileName: 'good.txt' });
+  const bad = await storeSource(sql, storage, org, 'bad', { fileName: 'bad.txt' });
+  const old = await storeSource(sql, storage, org, 'old', { fileName: 'old.txt' });
   await sql.owner.query('alter table app.context_sources disable trigger context_sources_keep');
   await sql.owner.query(`update app.context_sources set created_at = now() - interval '200 days' where id = $1`, [
     old.id,
   ]);
   await sql.owner.query('alter table app.context_sources enable trigger context_sources_keep');
-  const uri = `org://${place.organizationId}/context/sources/${good.id}`;
-  const keys = await publishDocuments(sql, storage, place, {
+  const uri = `org://${org.organizationId}/context/sources/${good.id}`;
+  const keys = await publishDocuments(sql, storage, org, {
     'facts.json': {
       entries: [
         entry('grounded', { value: 'yes', evidence: [uri] }),
@@ -106,9 +106,9 @@ t.test('a report says what is missing, unreadable and without evidence, each for
   });
   await spoil(storage, keys['strategy.json'] ?? '', '{"entries":[]}');
   await spoil(storage, bad.storage_key, 'mad');
-  const { organizationId } = place;
+  const { organizationId } = org;
   test.equal(await contextHealthAssess({ organizationId, assessment: 'full_audit' }, context), 'done');
-  const { row, report } = await latest(storage, place);
+  const { row, report } = await latest(storage, org);
   test.match(row, { revision: 1, version: 3, assessment: 'full_audit', context: { organization: 1 } });
   test.same(
     report.findings.general.map((one) => [one.severity, one.code, one.path ?? one.scope ?? one.sourceId, one.entryKey]),
@@ -126,7 +126,7 @@ t.test('a report says what is missing, unreadable and without evidence, each for
     ],
   );
   test.same([report.findings.integrations, report.mappedConnectorKeys], [[], []]);
-  const run = await runNew(sql, place);
+  const run = await runNew(sql, org);
   const { rows } = await sql.owner.query(
     `select path, sha256 is not null as available from app.run_inputs where run_id = $1 order by path`,
     [run.runId],
@@ -140,29 +140,29 @@ t.test('a report says what is missing, unreadable and without evidence, each for
     ],
     'a run that starts now is told that one of them is not there',
   );
-  test.same(await statuses(place), {
+  test.same(await statuses(org), {
     'good.txt': 'ingested',
     'bad.txt': 'failed bytes_changed',
     'old.txt': 'ingested',
   });
 
   await contextHealthAssess({ organizationId, assessment: 'integration_reconciliation' }, context);
-  const second = await latest(storage, place);
+  const second = await latest(storage, org);
   test.match(second.row, { revision: 2, assessment: 'integration_reconciliation' });
   test.same(second.report.findings.general, report.findings.general, 'a reconciliation keeps the general findings');
   test.equal(second.report.fullAuditAt, report.fullAuditAt);
   await spoil(storage, second.row.storage_key, '{}');
   await contextHealthAssess({ organizationId, assessment: 'integration_reconciliation' }, context);
-  const third = await latest(storage, place);
+  const third = await latest(storage, org);
   test.match(third.row, { revision: 3, assessment: 'full_audit' }, 'where none is to be read it audits');
 });
 
 t.test('an organization that is gone, or goes meanwhile, has no report', async (test) => {
   const { context, storage } = await openContext(test);
-  const place = await createPlace(sql);
-  const { organizationId } = place;
-  await publishDocuments(sql, storage, place, { 'a.json': {} });
-  const failing: TaskContext = {
+  const org = await createTestOrganization(sql);
+  const { organizationId } = org;
+  await publishDocuments(sql, storage, org, { 'a.json': {} });
+  const failing: JobContext = {
     ...context,
     storage: {
       ...storage,
@@ -180,11 +180,11 @@ t.test('an organization that is gone, or goes meanwhile, has no report', async (
 
 t.test('the schedule finds those whose last full audit is a day old', async (test) => {
   const { context, added } = await openContext(test);
-  const fresh = await createPlace(sql);
-  const never = await createPlace(sql);
-  const old = await createPlace(sql);
-  const empty = await createPlace(sql);
-  for (const place of [fresh, never, old]) await promote(sql.api, place);
+  const fresh = await createTestOrganization(sql);
+  const never = await createTestOrganization(sql);
+  const old = await createTestOrganization(sql);
+  const empty = await createTestOrganization(sql);
+  for (const org of [fresh, never, old]) await promote(sql.api, org);
   await recordHealth(sql.jobs, fresh);
   await recordHealth(sql.jobs, old);
   await sql.owner.query('alter table app.context_health_reports disable trigger user');
@@ -195,21 +195,21 @@ t.test('the schedule finds those whose last full audit is a day old', async (tes
   await sql.owner.query('alter table app.context_health_reports enable trigger user');
   await recordHealth(sql.jobs, old, { assessment: 'integration_reconciliation' });
   test.equal(await contextHealthSchedule({}, context), 'done');
-  const added1 = (place: Place) => added.filter((job) => job.organizationId === place.organizationId);
+  const added1 = (org: TestOrganization) => added.filter((job) => job.organizationId === org.organizationId);
   test.same(added1(fresh), []);
   test.same(added1(empty), []);
-  for (const place of [never, old]) {
-    test.match(added1(place), [
-      { name: 'context_health__assess', assessment: 'full_audit' },
-      { name: 'context_files__clean' },
+  for (const org of [never, old]) {
+    test.match(added1(org), [
+      { name: 'context__assess_health', assessment: 'full_audit' },
+      { name: 'context__clean_files' },
     ]);
   }
 });
 
 t.test('files that nothing names go after a day, and nothing else does', async (test) => {
   const { context, storage } = await openContext(test);
-  const place = await createPlace(sql);
-  const { organizationId } = place;
+  const org = await createTestOrganization(sql);
+  const { organizationId } = org;
   const prefix = contextPrefix(organizationId);
   const dayOld = Date.now() - 25 * 3_600_000;
   const put = async (name: string) => {
@@ -220,7 +220,7 @@ t.test('files that nothing names go after a day, and nothing else does', async (
   const young = await put(`documents/${Date.now()}-${randomUUID()}`);
   const unknown = await put('elsewhere/file');
   const cited = await put(`sources/${dayOld}-${randomUUID()}`);
-  await storeSource(sql, storage, place, 'x', { storageKey: cited });
+  await storeSource(sql, storage, org, 'x', { storageKey: cited });
   test.equal(await contextFilesClean({ organizationId }, context), 'done');
   const left = (await storage.list(prefix)).objects.map(({ key }) => key);
   test.notOk(left.includes(abandoned));
@@ -229,26 +229,26 @@ t.test('files that nothing names go after a day, and nothing else does', async (
 
 t.test('a job that stops leaves off, and goes on later', async (test) => {
   const { context, storage, stop } = await openContext(test);
-  const place = await createPlace(sql);
-  const { organizationId } = place;
-  await storeSource(sql, storage, place, 'plan', { status: 'stored' });
-  await publishDocuments(sql, storage, place, { 'a.json': {} });
+  const org = await createTestOrganization(sql);
+  const { organizationId } = org;
+  await storeSource(sql, storage, org, 'plan', { status: 'stored' });
+  await publishDocuments(sql, storage, org, { 'a.json': {} });
   stop();
   test.equal(await contextSourcesIngest({ organizationId }, context), 'unfinished');
   test.equal(await contextHealthAssess({ organizationId, assessment: 'full_audit' }, context), 'unfinished');
   test.equal(await contextFilesClean({ organizationId }, context), 'unfinished');
-  test.same(await statuses(place), { 'plan.txt': 'stored' });
+  test.same(await statuses(org), { 'plan.txt': 'stored' });
 });
 
 t.test('what is stored and promoted is read by itself', async (test) => {
-  const place = await createPlace(sql);
+  const org = await createTestOrganization(sql);
   const { storage } = await openJobs(test, sql.url);
-  await storeSource(sql, storage, place, 'plan', { status: 'stored' });
-  await publishDocuments(sql, storage, place, { 'a.json': {} });
-  await until('the source is ingested', async () => (await statuses(place))['plan.txt'] === 'ingested');
+  await storeSource(sql, storage, org, 'plan', { status: 'stored' });
+  await publishDocuments(sql, storage, org, { 'a.json': {} });
+  await until('the source is ingested', async () => (await statuses(org))['plan.txt'] === 'ingested');
   await until('there is a report', async () => {
     const { rows } = await sql.owner.query('select from app.context_health_reports where organization_id = $1', [
-      place.organizationId,
+      org.organizationId,
     ]);
     return rows.length > 0;
   });

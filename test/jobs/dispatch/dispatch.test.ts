@@ -2,14 +2,14 @@ import t from 'tap';
 import {
   claimNext,
   completeRun,
-  createPlace,
   createTask,
+  createTestOrganization,
   lastRequest,
-  type Place,
   pull,
   type Run,
   runNew,
   startRun,
+  type TestOrganization,
   taskRow,
 } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
@@ -29,8 +29,8 @@ listener.on('notification', () => {
 await listener.query('listen runner_pull');
 
 const soon = (ms: number) => new Date(Date.now() + ms).toISOString();
-const stateOf = async (place: Place, taskId: string) => (await lastRequest(sql, place, taskId)).state;
-const statusOf = async (place: Place, taskId: string) => (await taskRow(sql, place, taskId)).status;
+const stateOf = async (org: TestOrganization, taskId: string) => (await lastRequest(sql, org, taskId)).state;
+const statusOf = async (org: TestOrganization, taskId: string) => (await taskRow(sql, org, taskId)).status;
 
 /** Runs `first`, and makes every later change of the row fail until the answer is called; both in one transaction. */
 async function breakRow(table: 'tasks' | 'run_requests', id: string, first = 'select 1') {
@@ -52,13 +52,13 @@ const comes = (column: 'waiting_until' | 'scheduled_at', taskId: string) =>
 const complaints = (id: string) => jobs.logged.filter((line) => line['id'] === id).map(({ msg }) => msg);
 
 scenario('a claim that nobody starts is handed out again, and pulls are woken', async (t) => {
-  const place = await createPlace(sql);
-  const task = await createTask(sql, place);
+  const org = await createTestOrganization(sql);
+  const task = await createTask(sql, org);
   const before = heard;
-  const [claim] = await pull(sql.api, { organizationIds: [place.organizationId], claimSeconds: 1 });
-  await until('it is published again', async () => (await stateOf(place, task.id)) === 'published');
+  const [claim] = await pull(sql.api, { organizationIds: [org.organizationId], claimSeconds: 1 });
+  await until('it is published again', async () => (await stateOf(org, task.id)) === 'published');
   await until('a pull is woken', () => heard > before);
-  const again = await claimNext(sql, place);
+  const again = await claimNext(sql, org);
   t.equal(again.runRequestId, claim?.runRequestId);
   t.not(again.leaseToken, claim?.leaseToken);
   t.equal(again.attempt, 1, 'nothing was counted');
@@ -66,18 +66,18 @@ scenario('a claim that nobody starts is handed out again, and pulls are woken', 
 
 /** A run whose lease has ended by itself, and whether that was noticed within a second. */
 async function silent() {
-  const place = await createPlace(sql);
-  const task = await createTask(sql, place);
-  const run = await startRun(sql.api, await claimNext(sql, place), { leaseSeconds: 1 });
+  const org = await createTestOrganization(sql);
+  const task = await createTask(sql, org);
+  const run = await startRun(sql.api, await claimNext(sql, org), { leaseSeconds: 1 });
   const ended = await until('the run expires', async () => {
     const { rows } = await sql.owner.query(
       `select status, error ->> 'code' as code, finished_at - $3::timestamptz < interval '1 second' as in_time
        from app.runs where organization_id = $1 and id = $2 and finished_at is not null`,
-      [place.organizationId, run.runId, run.leaseExpiresAt],
+      [org.organizationId, run.runId, run.leaseExpiresAt],
     );
     return rows[0];
   });
-  return { place, task, run, ended };
+  return { org, task, run, ended };
 }
 
 scenario(
@@ -86,100 +86,96 @@ scenario(
     let one = await silent();
     // A machine that stands still for a moment delays one of them, and not five.
     for (let more = 0; more < 4 && !one.ended.in_time; more += 1) one = await silent();
-    const { place, task, run, ended } = one;
+    const { org, task, run, ended } = one;
     t.match(ended, { status: 'expired', code: 'run_lease_expired', in_time: true });
-    await until('the request is published', async () => (await stateOf(place, task.id)) === 'published');
-    const request = await lastRequest(sql, place, task.id);
+    await until('the request is published', async () => (await stateOf(org, task.id)) === 'published');
+    const request = await lastRequest(sql, org, task.id);
     t.ok(Date.now() >= request.due_at.getTime(), 'not before its backoff');
-    const second = await startRun(sql.api, await claimNext(sql, place));
+    const second = await startRun(sql.api, await claimNext(sql, org));
     t.equal(second.attempt, 2);
     t.ok(Number.parseInt(second.leaseToken, 10) > Number.parseInt(run.leaseToken, 10), 'the fence has risen');
   },
 );
 
 scenario('a task that waits for a time wakes when it comes', async (t) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
   const result = { kind: 'waiting', until: soon(3_600_000), reason: 'The bank is closed' };
   await completeRun(sql.api, run, { result });
-  t.equal(await statusOf(place, run.taskId), 'waiting');
+  t.equal(await statusOf(org, run.taskId), 'waiting');
   await comes('waiting_until', run.taskId);
-  await until('it wakes', async () => (await statusOf(place, run.taskId)) === 'pending');
-  t.equal(await stateOf(place, run.taskId), 'published');
+  await until('it wakes', async () => (await statusOf(org, run.taskId)) === 'pending');
+  t.equal(await stateOf(org, run.taskId), 'published');
 });
 
 scenario('a scheduled task wakes when its time comes', async (t) => {
-  const place = await createPlace(sql);
-  const task = await createTask(sql, place, { scheduledAt: soon(3_600_000) });
-  t.equal(await statusOf(place, task.id), 'blocked');
+  const org = await createTestOrganization(sql);
+  const task = await createTask(sql, org, { scheduledAt: soon(3_600_000) });
+  t.equal(await statusOf(org, task.id), 'blocked');
   await comes('scheduled_at', task.id);
-  await until('it wakes', async () => (await statusOf(place, task.id)) === 'pending');
-  t.equal(await stateOf(place, task.id), 'published');
+  await until('it wakes', async () => (await statusOf(org, task.id)) === 'pending');
+  t.equal(await stateOf(org, task.id), 'published');
 });
 
 scenario('more than a round takes is moved all the same', async (t) => {
-  const place = await createPlace(sql);
+  const org = await createTestOrganization(sql);
   const count = 205;
-  for (let made = 0; made < count; made += 1) await createTask(sql, place, { scheduledAt: soon(3_600_000) });
+  for (let made = 0; made < count; made += 1) await createTask(sql, org, { scheduledAt: soon(3_600_000) });
   await sql.owner.query(
     `update app.tasks set scheduled_at = clock_timestamp() where organization_id = $1 and status = 'blocked'`,
-    [place.organizationId],
+    [org.organizationId],
   );
   await until('all are ready', async () => {
     const { rows } = await sql.owner.query(
       `select count(*)::int as ready from app.tasks where organization_id = $1 and status = 'pending'`,
-      [place.organizationId],
+      [org.organizationId],
     );
     return rows[0]?.ready === count;
   });
-  t.equal(
-    (await pull(sql.api, { organizationIds: [place.organizationId], limit: 50 })).length,
-    5,
-    'up to the capacity',
-  );
+  t.equal((await pull(sql.api, { organizationIds: [org.organizationId], limit: 50 })).length, 5, 'up to the capacity');
 });
 
 scenario('an item that fails stops no other, and is not logged over and over', async (t) => {
-  const place = await createPlace(sql);
-  const broken = await runNew(sql, place);
-  const fine = await runNew(sql, place);
+  const org = await createTestOrganization(sql);
+  const broken = await runNew(sql, org);
+  const fine = await runNew(sql, org);
   const repair = await breakRow('run_requests', broken.runRequestId, `${makeDue(broken)}; ${makeDue(fine)}`);
-  await until('the other is published again', async () => (await stateOf(place, fine.taskId)) === 'published');
+  await until('the other is published again', async () => (await stateOf(org, fine.taskId)) === 'published');
   await until('the first try is told', () => complaints(broken.runRequestId).length > 0);
-  t.equal(await stateOf(place, broken.taskId), 'started');
+  t.equal(await stateOf(org, broken.taskId), 'started');
   await repair();
-  await until('it expires when it can', async () => (await stateOf(place, broken.taskId)) !== 'started');
+  await until('it expires when it can', async () => (await stateOf(org, broken.taskId)) !== 'started');
   t.same(complaints(broken.runRequestId), ['dispatch cannot expire an item'], 'told once');
 });
 
 scenario('one of several that wake together fails alone', async (t) => {
-  const place = await createPlace(sql);
-  const make = () => createTask(sql, place, { scheduledAt: soon(3_600_000) });
+  const org = await createTestOrganization(sql);
+  const make = () => createTask(sql, org, { scheduledAt: soon(3_600_000) });
   const [broken, ...fine] = [await make(), await make(), await make()];
   const repair = await breakRow(
     'tasks',
     broken.id,
-    `update app.tasks set scheduled_at = clock_timestamp() where organization_id = '${place.organizationId}'`,
+    `update app.tasks set scheduled_at = clock_timestamp() where organization_id = '${org.organizationId}'`,
   );
-  for (const { id } of fine) await until('the others wake', async () => (await statusOf(place, id)) === 'pending');
+  for (const { id } of fine) await until('the others wake', async () => (await statusOf(org, id)) === 'pending');
   await until('the first try is told', () => complaints(broken.id).length > 0);
   await repair();
-  await until('it wakes when it can', async () => (await statusOf(place, broken.id)) === 'pending');
+  await until('it wakes when it can', async () => (await statusOf(org, broken.id)) === 'pending');
   t.same(complaints(broken.id), ['dispatch cannot wake an item'], 'told once');
 });
 
 scenario('what somebody has locked is left to a later round, without a word', async (t) => {
-  const place = await createPlace(sql);
-  const held = await runNew(sql, place);
-  const fine = await runNew(sql, place);
+  const org = await createTestOrganization(sql);
+  const held = await runNew(sql, org);
+  const fine = await runNew(sql, org);
   const session = await openSession(t, sql, 'owner');
   await session.begin();
   await session.query('select from app.tasks where id = $1 for update', [held.taskId]);
   await sql.owner.query(`${makeDue(held)}; ${makeDue(fine)}`);
-  await until('the other expires', async () => (await stateOf(place, fine.taskId)) !== 'started');
-  t.equal(await stateOf(place, held.taskId), 'started');
+  await until('the other expires', async () => (await stateOf(org, fine.taskId)) !== 'started');
+  t.equal(await stateOf(org, held.taskId), 'started');
   await session.commit();
-  await until('it expires too', async () => (await stateOf(place, held.taskId)) !== 'started');
+  await until('it expires too', async () => (await stateOf(org, held.taskId)) !== 'started');
   t.same(complaints(held.runRequestId), []);
 });
 
@@ -191,9 +187,9 @@ scenario('a newer run takes over, and the older one ends', async (t) => {
     const rows = await queued(sql.owner, 'dispatch');
     return rows.length === 1 && rows[0]?.id !== before?.id && rows[0]?.locked_by === pool;
   });
-  const place = await createPlace(sql);
-  const task = await createTask(sql, place, { scheduledAt: soon(300) });
-  await until('it goes on', async () => (await statusOf(place, task.id)) === 'pending');
+  const org = await createTestOrganization(sql);
+  const task = await createTask(sql, org, { scheduledAt: soon(300) });
+  await until('it goes on', async () => (await statusOf(org, task.id)) === 'pending');
   t.equal((await queued(sql.owner, 'dispatch')).length, 1);
 });
 

@@ -6,10 +6,10 @@ import t, { type Test } from 'tap';
 import { createLogger } from '../../../engine/log.ts';
 import { openStorage, organizationPrefix, runOutputKey, type Storage } from '../../../engine/storage/index.ts';
 import { organizationsDelete } from '../../../jobs/organizations/delete.ts';
-import type { AddJob, TaskContext } from '../../../jobs/runner/handler.ts';
+import type { AddJob, JobContext } from '../../../jobs/runner/handler.ts';
 import { openServices } from '../../../jobs/runner/services.ts';
-import { createChatPlace, putAttachment, startedTurn } from '../../support/chat_fixtures.ts';
-import { createPlace, runNew } from '../../support/fixtures.ts';
+import { createChatOrganization, putAttachment, startedTurn } from '../../support/chat_fixtures.ts';
+import { createTestOrganization, runNew } from '../../support/fixtures.ts';
 import { openFolder } from '../../support/folders.ts';
 import { openSession, openSql, refusal, transition } from '../../support/transitions.ts';
 import { until } from '../../support/wait.ts';
@@ -20,9 +20,9 @@ const sql = await openSql(t);
 t.test('a deletion whose process is killed in the middle is completed by another', async (t) => {
   const STORAGE_URL = pathToFileURL(path.join(await openFolder(t), 'files')).href;
   const storage = openStorage(STORAGE_URL);
-  const place = await createPlace(sql);
-  const { organizationId } = place;
-  const run = await runNew(sql, place);
+  const org = await createTestOrganization(sql);
+  const { organizationId } = org;
+  const run = await runNew(sql, org);
   await storage.put(runOutputKey(organizationId, run.runId), Readable.from([Buffer.from('bytes')]));
   const session = await openSession(t, sql, 'owner');
   await session.begin();
@@ -52,7 +52,7 @@ t.test('a deletion whose process is killed in the middle is completed by another
   t.same(await storage.list(organizationPrefix(organizationId)), { objects: [], next: null });
 });
 
-type Started = Readonly<{ context: TaskContext; storage: Storage; added: unknown[]; stop: () => void }>;
+type Started = Readonly<{ context: JobContext; storage: Storage; added: unknown[]; stop: () => void }>;
 
 /** What the task is given, with a storage of its own and without a queue. */
 async function openContext(t: Test): Promise<Started> {
@@ -68,13 +68,13 @@ async function openContext(t: Test): Promise<Started> {
 
 /** A deleted organization with work and files. */
 async function deletedOrganization(storage: Storage, files = 1): Promise<string> {
-  const place = await createChatPlace(sql);
-  const run = await runNew(sql, place);
-  const turn = await startedTurn(sql, place);
-  await putAttachment(sql.api, place, turn.chatId);
-  for (let stored = 0; stored < files; stored += 1) await store(storage, place.organizationId, run.runId);
-  await transition(sql.api, 'organization_delete', { p_organization_id: place.organizationId });
-  return place.organizationId;
+  const org = await createChatOrganization(sql);
+  const run = await runNew(sql, org);
+  const turn = await startedTurn(sql, org);
+  await putAttachment(sql.api, org, turn.chatId);
+  for (let stored = 0; stored < files; stored += 1) await store(storage, org.organizationId, run.runId);
+  await transition(sql.api, 'organization_delete', { p_organization_id: org.organizationId });
+  return org.organizationId;
 }
 
 async function store(storage: Storage, organizationId: string, runId: string = randomUUID()): Promise<void> {
@@ -110,7 +110,7 @@ const passes = {
 t.test('the first pass leaves the row alone, so that the id stays taken; the late one takes it too', async (t) => {
   const { context, storage, added } = await openContext(t);
   const organizationId = await deletedOrganization(storage);
-  const other = await createPlace(sql);
+  const other = await createTestOrganization(sql);
   await store(storage, other.organizationId);
 
   t.equal(await organizationsDelete(passes.first(organizationId), context), 'done');
@@ -177,12 +177,12 @@ t.test('a pass that stops or fails in the middle goes on with what is left', asy
 
 t.test('an organization that is not deleted is not touched', async (t) => {
   const { context, storage } = await openContext(t);
-  const place = await createPlace(sql);
-  await store(storage, place.organizationId);
-  const before = await rowsOf(place.organizationId);
+  const org = await createTestOrganization(sql);
+  await store(storage, org.organizationId);
+  const before = await rowsOf(org.organizationId);
   for (const pass of [passes.first, passes.late]) {
-    t.equal(await organizationsDelete(pass(place.organizationId), context), 'done');
+    t.equal(await organizationsDelete(pass(org.organizationId), context), 'done');
   }
-  t.same(await rowsOf(place.organizationId), before);
-  t.equal(await objects(storage, place.organizationId), 1);
+  t.same(await rowsOf(org.organizationId), before);
+  t.equal(await objects(storage, org.organizationId), 1);
 });

@@ -12,7 +12,7 @@ import { type PostgresOptions, startPostgres, throwAway } from '../../../engine/
 import { crontab } from '../../../jobs/crontab.ts';
 import { type Jobs, startJobs } from '../../../jobs/runner/process.ts';
 import { createEmptyDatabase, type TearDown } from '../../support/database.ts';
-import { createPlace, createTask, taskRow } from '../../support/fixtures.ts';
+import { createTask, createTestOrganization, taskRow } from '../../support/fixtures.ts';
 import { openFolder } from '../../support/folders.ts';
 import { until } from '../../support/wait.ts';
 import { collectLog, dispatching, jobsConfig, type Logged, queued, spawnJobs } from '../support.ts';
@@ -65,15 +65,15 @@ t.test('a process outlives its database, keeps its jobs and goes on within secon
   const sql = { url: server.url, owner, api, jobs: api, admin: api };
   const { child, ended, output } = await spawnJobs(t, server.url);
   const pool = await dispatching(owner);
-  const place = await createPlace(sql);
-  const task = await createTask(sql, place, { scheduledAt: new Date(Date.now() + 3_600_000).toISOString() });
+  const org = await createTestOrganization(sql);
+  const task = await createTask(sql, org, { scheduledAt: new Date(Date.now() + 3_600_000).toISOString() });
 
   await server.stop();
   await until('it has noticed', () => output().includes('dispatch cannot read what is due'));
   await server.start();
   await owner.query('update app.tasks set scheduled_at = clock_timestamp() where id = $1', [task.id]);
   const from = Date.now();
-  await until('due work is moved', async () => (await taskRow(sql, place, task.id)).status === 'pending');
+  await until('due work is moved', async () => (await taskRow(sql, org, task.id)).status === 'pending');
   t.comment(`${Date.now() - from} ms after the restart`);
   t.ok(Date.now() - from < 8_000);
   // The run of before or, past a full minute, the one that takes over from it.

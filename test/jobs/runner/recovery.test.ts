@@ -1,5 +1,5 @@
 import t from 'tap';
-import { createPlace, createTask, taskRow } from '../../support/fixtures.ts';
+import { createTask, createTestOrganization, taskRow } from '../../support/fixtures.ts';
 import { openSql } from '../../support/transitions.ts';
 import { until } from '../../support/wait.ts';
 import { addJob, dispatching, openJobs, queued, spawnJobs } from '../support.ts';
@@ -28,9 +28,9 @@ async function looks(): Promise<Map<number, number>> {
 }
 
 async function scheduleSoon() {
-  const place = await createPlace(sql);
-  const task = await createTask(sql, place, { scheduledAt: new Date(Date.now() + 100).toISOString() });
-  return () => until('due work is moved', async () => (await taskRow(sql, place, task.id)).status === 'pending');
+  const org = await createTestOrganization(sql);
+  const task = await createTask(sql, org, { scheduledAt: new Date(Date.now() + 100).toISOString() });
+  return () => until('due work is moved', async () => (await taskRow(sql, org, task.id)).status === 'pending');
 }
 
 t.test('when the process that dispatches is killed, another takes over within seconds', async (t) => {
@@ -82,14 +82,14 @@ t.test(
   'of the jobs of a dead process, those that were replaced while they ran end, and the others run again',
   async (t) => {
     const dead = 'a pool that has gone';
-    for (const key of ['replaced', 'exhausted', 'interrupted']) await addJob(sql.owner, 'jobs__check', {}, key);
+    for (const key of ['replaced', 'exhausted', 'interrupted']) await addJob(sql.owner, 'runner__check', {}, key);
     const taken = `update graphile_worker._private_jobs set locked_by = $2, locked_at = now(), attempts = 1 where key = $1`;
     for (const key of ['replaced', 'exhausted', 'interrupted']) await sql.owner.query(taken, [key, dead]);
     // What the queue itself makes of a job that is added again while it is locked.
-    await addJob(sql.owner, 'jobs__check', {}, 'replaced');
+    await addJob(sql.owner, 'runner__check', {}, 'replaced');
     await sql.owner.query(`update graphile_worker._private_jobs set attempts = max_attempts where key = 'exhausted'`);
     t.match(
-      await queued(sql.owner, 'jobs__check'),
+      await queued(sql.owner, 'runner__check'),
       [
         { key: null, attempts: 25, locked_by: dead },
         { key: 'exhausted', attempts: 25, locked_by: dead },
@@ -100,7 +100,7 @@ t.test(
     );
     await openJobs(t, sql.url);
     await until('only the one that used up its attempts is left', async () => {
-      const left = await queued(sql.owner, 'jobs__check');
+      const left = await queued(sql.owner, 'runner__check');
       return left.length === 1 && left[0]?.key === 'exhausted' && left[0].locked_by === null;
     });
   },

@@ -8,7 +8,7 @@ import t from 'tap';
 import { ReportError } from '../../../scripts/report/session.ts';
 import { width } from '../../../scripts/report/text.ts';
 import { createAnalyst, openReporting } from '../../support/analysts.ts';
-import { createPlace, createSecondProfile, type Place } from '../../support/fixtures.ts';
+import { createSecondProfile, createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
 import { inboxRow, runRow, setTimezone, taskRow } from '../../support/reporting_fixtures.ts';
 import { jsonLines, printed } from '../../support/reports.ts';
 
@@ -38,8 +38,8 @@ async function run(settings: NodeJS.ProcessEnv, ...argv: string[]): Promise<Said
   return { status, out, err };
 }
 
-async function named(place: Place, name: string, profileName = 'Profile'): Promise<void> {
-  const { organizationId, profileId } = place;
+async function named(org: TestOrganization, name: string, profileName = 'Profile'): Promise<void> {
+  const { organizationId, profileId } = org;
   await sql.owner.query('update app.organizations set name = $2 where id = $1', [organizationId, name]);
   await sql.owner.query('update app.agent_profiles set name = $3 where organization_id = $1 and id = $2', [
     organizationId,
@@ -58,11 +58,11 @@ async function noonZone(): Promise<string> {
 }
 
 t.test('throughput counts the days of the zone, exactly', async (test) => {
-  const place = await createPlace(sql);
-  await named(place, 'Havana', 'Grüße');
-  await setTimezone(sql, place, 'America/Havana');
+  const org = await createTestOrganization(sql);
+  await named(org, 'Havana', 'Grüße');
+  await setTimezone(sql, org, 'America/Havana');
   const ended = (finished_at: string, fields = {}) =>
-    runRow(sql, place, { finished_at, started_at: finished_at, ...fields });
+    runRow(sql, org, { finished_at, started_at: finished_at, ...fields });
   await ended('2025-11-02T03:59:00Z', { cost_minor_units: 1, cost_known: true });
   // Midnight comes twice on this day.
   await ended('2025-11-02T04:30:00Z', { cost_minor_units: 9_007_199_254, cost_known: true, input_tokens: 5 });
@@ -73,13 +73,13 @@ t.test('throughput counts the days of the zone, exactly', async (test) => {
     cost_known: true,
   });
   await ended('2025-11-03T04:59:00Z', { status: 'expired' });
-  await taskRow(sql, place, { completed_at: '2025-11-02T12:00:00Z' });
-  const argv = ['throughput', '--organization', place.organizationId, '--since', '2025-11-02'];
+  await taskRow(sql, org, { completed_at: '2025-11-02T12:00:00Z' });
+  const argv = ['throughput', '--organization', org.organizationId, '--since', '2025-11-02'];
 
   const rows = jsonLines(await printed(sql.url, ...argv, '--format', 'json'));
   test.match(rows, [
     {
-      organizationId: place.organizationId,
+      organizationId: org.organizationId,
       day: '2025-11-02',
       timezone: 'America/Havana',
       agentProfileName: 'Grüße',
@@ -112,13 +112,13 @@ t.test('throughput counts the days of the zone, exactly', async (test) => {
 });
 
 t.test('days without work are shown as such, and bars fit to the screen', async (test) => {
-  const place = await createPlace(sql);
+  const org = await createTestOrganization(sql);
   const zone = await noonZone();
-  await setTimezone(sql, place, zone);
+  await setTimezone(sql, org, zone);
   const dayAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString();
-  for (const days of [2, 2, 0]) await runRow(sql, place, { finished_at: dayAgo(days), started_at: dayAgo(days) });
-  await runRow(sql, place, { finished_at: dayAgo(30), started_at: dayAgo(30) });
-  const screen = await printed(sql.url, 'throughput', '--organization', place.organizationId, '--since', '4d');
+  for (const days of [2, 2, 0]) await runRow(sql, org, { finished_at: dayAgo(days), started_at: dayAgo(days) });
+  await runRow(sql, org, { finished_at: dayAgo(30), started_at: dayAgo(30) });
+  const screen = await printed(sql.url, 'throughput', '--organization', org.organizationId, '--since', '4d');
   const days = screen.split('\n').filter((line) => /^20\d\d-/.test(line));
   test.same(
     days.map((line) =>
@@ -139,12 +139,12 @@ t.test('days without work are shown as such, and bars fit to the screen', async 
 });
 
 t.test('cost is told by initiative, and an unknown one stays unknown', async (test) => {
-  const place = await createPlace(sql);
+  const org = await createTestOrganization(sql);
   const at = new Date().toISOString();
-  const initiative = (title: string) => taskRow(sql, place, { kind: 'initiative', title, created_at: at });
+  const initiative = (title: string) => taskRow(sql, org, { kind: 'initiative', title, created_at: at });
   const below = async (parent: string, fields: object) => {
-    const task = await taskRow(sql, place, { parent_id: parent, root_task_id: parent, depth: 1 });
-    await runRow(sql, place, { task_id: task, started_at: at, finished_at: at, ...fields });
+    const task = await taskRow(sql, org, { parent_id: parent, root_task_id: parent, depth: 1 });
+    await runRow(sql, org, { task_id: task, started_at: at, finished_at: at, ...fields });
   };
   const dear = await initiative('日本語 =1+1');
   await below(dear, { cost_minor_units: 1250, cost_known: true });
@@ -153,7 +153,7 @@ t.test('cost is told by initiative, and an unknown one stays unknown', async (te
   await below(dark, {});
   const old = await initiative('Long ago');
   await below(old, { cost_minor_units: 1, cost_known: true, started_at: '2025-01-01T00:00:00Z' });
-  const argv = ['cost', '--organization', place.organizationId, '--currency', 'EUR'];
+  const argv = ['cost', '--organization', org.organizationId, '--currency', 'EUR'];
 
   const screen = await printed(sql.url, ...argv);
   test.match(screen, /\nI-\d+ {2}日本語 =1\+1 +completed +2 of 2 +2 +0 s +0 +≥ 12\.50\n/);
@@ -173,47 +173,47 @@ t.test('cost is told by initiative, and an unknown one stays unknown', async (te
   test.match(csv, ',\\u001b[31mred\\u001b[0m\\n@SUM,');
   await sql.owner.query(
     `update app.tasks set title = '=HYPERLINK("http://x","y")' where organization_id = $1 and id = $2`,
-    [place.organizationId, dark],
+    [org.organizationId, dark],
   );
   test.match(await printed(sql.url, ...argv, '--format', 'csv'), `,"'=HYPERLINK(""http://x"",""y"")",`);
 });
 
 t.test('waiting, queue and failures tell what happened', async (test) => {
-  const place = await createPlace(sql);
-  const other = await createSecondProfile(sql, place);
-  await named(place, 'Ada & Co', 'Fast');
+  const org = await createTestOrganization(sql);
+  const other = await createSecondProfile(sql, org);
+  await named(org, 'Ada & Co', 'Fast');
   await named(other, 'Ada & Co', 'Slow');
   const at = new Date(Date.now() - 86_400_000).toISOString();
   const later = (seconds: number) => new Date(Date.parse(at) + seconds * 1000).toISOString();
   const answered = { created_at: at, status: 'responded', response: 'yes', purpose: 'needs_input' };
   for (const seconds of [60, 120, 7200])
-    await inboxRow(sql, place, { ...answered, responded_at: later(seconds), updated_at: later(seconds) });
-  await inboxRow(sql, place, { created_at: at, kind: 'notification', blocking: false });
-  const waiting = await printed(sql.url, 'waiting', '--organization', place.organizationId);
+    await inboxRow(sql, org, { ...answered, responded_at: later(seconds), updated_at: later(seconds) });
+  await inboxRow(sql, org, { created_at: at, kind: 'notification', blocking: false });
+  const waiting = await printed(sql.url, 'waiting', '--organization', org.organizationId);
   test.match(waiting, /\nquestion +needs input +yes +3 +0 +- +3 +2 min +2\.0 h +2\.0 h {2}/);
   test.match(waiting, /\nnotification +agent +no +1 +1 +1\.0 d +0 +- +- +1\.0 d {2}█+\n/);
 
-  for (const seconds of [10, 20, 30]) await runRow(sql, place, { started_at: at, finished_at: at }, seconds);
+  for (const seconds of [10, 20, 30]) await runRow(sql, org, { started_at: at, finished_at: at }, seconds);
   await runRow(sql, other, { started_at: at, finished_at: at }, 600);
-  const queue = await printed(sql.url, 'queue', '--organization', place.organizationId);
+  const queue = await printed(sql.url, 'queue', '--organization', org.organizationId);
   test.match(queue, /\nFast +task +3 +20 s +28 s +30 s +30 s {2}/);
   test.match(queue, /\nSlow +task +1 +10 min +10 min +10 min +10 min {2}█+\n/);
 
-  const task = await taskRow(sql, place, { spec: { acceptanceCriteria: [{ kind: 'output_file', path: 'a.json' }] } });
+  const task = await taskRow(sql, org, { spec: { acceptanceCriteria: [{ kind: 'output_file', path: 'a.json' }] } });
   for (const status of ['failed', 'failed', 'passed']) {
     const checks = [{ criterionIndex: 0, evaluator: 'backend', status, summary: '', evidence: [] }];
     const output = { kind: 'task_result', result: { kind: 'completed', completion: { checks } } };
-    await runRow(sql, place, { task_id: task, started_at: at, finished_at: at, output });
+    await runRow(sql, org, { task_id: task, started_at: at, finished_at: at, output });
   }
-  const failures = await printed(sql.url, 'failures', '--organization', place.organizationId);
+  const failures = await printed(sql.url, 'failures', '--organization', org.organizationId);
   test.match(failures, /\na\.json +backend +3 +2 +67 % {2}20\d\d-\d\d-\d\d \d\d:\d\d {2}█+\n/);
 });
 
 t.test('an analyst sees what it was given, and an operator all, by name', async (test) => {
-  const [mine, foreign] = [await createPlace(sql), await createPlace(sql)];
+  const [mine, foreign] = [await createTestOrganization(sql), await createTestOrganization(sql)];
   await named(mine, 'Mine');
   await named(foreign, 'Foreign');
-  for (const place of [mine, foreign]) await runRow(sql, place, { finished_at: new Date().toISOString() });
+  for (const org of [mine, foreign]) await runRow(sql, org, { finished_at: new Date().toISOString() });
   const { url } = await createAnalyst(t, sql, { organizationIds: [mine.organizationId] });
 
   const seen = await printed(url, 'throughput', '--format', 'json');
@@ -237,9 +237,9 @@ t.test('an analyst sees what it was given, and an operator all, by name', async 
 });
 
 t.test('an empty summary is a head in CSV, and nothing in JSON', async (test) => {
-  const place = await createPlace(sql);
+  const org = await createTestOrganization(sql);
   for (const name of ['throughput', 'cost', 'waiting', 'queue', 'failures']) {
-    const argv = [name, '--organization', place.organizationId];
+    const argv = [name, '--organization', org.organizationId];
     test.match(
       await printed(sql.url, ...argv, '--format', 'csv'),
       /^organization,organizationId,[A-Za-z0-9,]+\r\n$/,
@@ -250,13 +250,13 @@ t.test('an empty summary is a head in CSV, and nothing in JSON', async (test) =>
 });
 
 t.test('more rows than a page of the cursor come in full, and a reader that goes away is no error', async (test) => {
-  const place = await createPlace(sql);
+  const org = await createTestOrganization(sql);
   await sql.owner.query(
     `insert into app.human_inbox_items (organization_id, kind, purpose, title, created_at)
       select $1, 'question', 'agent', '?', timestamptz '2015-01-01' + n * interval '1 day' from generate_series(1, 2500) n`,
-    [place.organizationId],
+    [org.organizationId],
   );
-  const argv = ['waiting', '--organization', place.organizationId, '--since', '2015-01-01', '--format', 'json'];
+  const argv = ['waiting', '--organization', org.organizationId, '--since', '2015-01-01', '--format', 'json'];
   const rows = jsonLines(await printed(sql.url, ...argv));
   test.equal(new Set(rows.map((row) => row['day'])).size, 2500);
 

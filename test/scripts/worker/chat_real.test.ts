@@ -8,7 +8,7 @@ import path from 'node:path';
 import t, { type Test } from 'tap';
 import type { Chat } from '../../../api/chats/schema.ts';
 import type { Message } from '../../../api/messages/schema.ts';
-import { ask, chatPath, createChat, createChatPlace, followChat } from '../../api/chats/support.ts';
+import { ask, chatPath, createChat, createChatOrganization, followChat } from '../../api/chats/support.ts';
 import { expectSuccess, ownerPath } from '../../support/api_fixtures.ts';
 import { SERVICE_TOKEN, startTestApp, type TestApp } from '../../support/app.ts';
 import { until } from '../../support/wait.ts';
@@ -36,13 +36,13 @@ async function askWithFile(app: TestApp, chat: Chat, question: string): Promise<
 }
 
 async function setUp(t: Test, app: TestApp) {
-  const place = await createChatPlace(app);
-  const chat = await createChat(app, place);
+  const org = await createChatOrganization(app);
+  const chat = await createChat(app, org);
   const scratch = await mkdtemp(path.join(tmpdir(), 'worker-chat-real-'));
   t.teardown(() => rm(scratch, { recursive: true, force: true }));
   const lines: string[] = [];
   const worker = (...argv: string[]): ChildProcess => {
-    const given = ['--url', app.url, '--organization', place.organizationId, '--scratch', scratch, '--once'];
+    const given = ['--url', app.url, '--organization', org.organizationId, '--scratch', scratch, '--once'];
     const child = spawn(process.execPath, ['scripts/worker/main.ts', ...given, ...argv], {
       cwd: root,
       env: { PATH: process.env['PATH'], BUSINESS_RUNNER_SERVICE_TOKEN: SERVICE_TOKEN },
@@ -54,11 +54,11 @@ async function setUp(t: Test, app: TestApp) {
   };
   const ended = async (child: ChildProcess): Promise<number | null> => (await once(child, 'exit'))[0];
   const message = async ({ id }: Message) =>
-    expectSuccess(await app.owner.get<Message>(ownerPath(place, `/messages/${id}`)));
+    expectSuccess(await app.owner.get<Message>(ownerPath(org, `/messages/${id}`)));
   const stream = await followChat(app, chat);
   t.teardown(() => stream.stop());
   const seen = () => stream.events.map((event) => event.data.message);
-  return { place, chat, worker, ended, message, seen, said: () => lines.join('') };
+  return { org, chat, worker, ended, message, seen, said: () => lines.join('') };
 }
 
 t.test('the reference worker answers real chats', async (t) => {

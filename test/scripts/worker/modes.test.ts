@@ -8,7 +8,7 @@ import { workLoop } from '../../../scripts/worker/loop.ts';
 import { readOptions } from '../../../scripts/worker/options.ts';
 import { makeTask, ownerPath, readTask, sqlOf } from '../../support/api_fixtures.ts';
 import { SERVICE_TOKEN, startTestApp } from '../../support/app.ts';
-import { createPlace, createSecondProfile, type Place } from '../../support/fixtures.ts';
+import { createSecondProfile, createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
 import { brokenInvariants } from '../../support/invariants.ts';
 import { until } from '../../support/wait.ts';
 
@@ -18,13 +18,13 @@ const app = await startTestApp(t);
 const sql = sqlOf(app);
 
 /** An operator that verifies what a department makes. */
-async function places(): Promise<Place> {
-  const operator = await createPlace(sql, { key: 'operator', maxConcurrentRuns: 5 });
+async function orgs(): Promise<TestOrganization> {
+  const operator = await createTestOrganization(sql, { key: 'operator', maxConcurrentRuns: 5 });
   return createSecondProfile(sql, operator, { key: 'growth', kind: 'department', maxConcurrentRuns: 5 });
 }
 
 /** The reference worker, with a script for what it does, until `reached`. */
-async function work(t: Test, place: Place, script: string, reached: () => Promise<boolean>): Promise<string> {
+async function work(t: Test, org: TestOrganization, script: string, reached: () => Promise<boolean>): Promise<string> {
   const scratch = await mkdtemp(path.join(tmpdir(), 'worker-modes-test-'));
   const file = path.join(scratch, 'agent.mjs');
   await writeFile(
@@ -41,13 +41,7 @@ async function work(t: Test, place: Place, script: string, reached: () => Promis
     '--kind',
     'task',
   ];
-  const options = readOptions([
-    ...argv,
-    '--organization',
-    place.organizationId,
-    '--scratch',
-    path.join(scratch, 'runs'),
-  ]);
+  const options = readOptions([...argv, '--organization', org.organizationId, '--scratch', path.join(scratch, 'runs')]);
   if (!options) throw new Error('no options');
   const drain = new AbortController();
   const lines: string[] = [];
@@ -65,11 +59,12 @@ async function work(t: Test, place: Place, script: string, reached: () => Promis
 }
 
 const write = (name: string, value: string) => `writeFileSync(env.${name}, JSON.stringify(${value}));`;
-const isOver = (place: Place, task: Task) => async () => (await readTask(app, place, task.id)).status === 'completed';
+const isOver = (org: TestOrganization, task: Task) => async () =>
+  (await readTask(app, org, task.id)).status === 'completed';
 
 t.test('an initiative is planned, its tasks are done, verified where they ask for it, and it completes', async (t) => {
-  const place = await places();
-  const task = await makeTask(app, place, { kind: 'initiative', title: 'Quarter' });
+  const org = await orgs();
+  const task = await makeTask(app, org, { kind: 'initiative', title: 'Quarter' });
   const script = `
     const brief = existsSync(env.INPUT_DIR + '/task.json') ? JSON.parse(readFileSync(env.INPUT_DIR + '/task.json')) : {};
     if (env.BUSINESS_RUNNER_MODE === 'plan') {
@@ -84,11 +79,11 @@ t.test('an initiative is planned, its tasks are done, verified where they ask fo
       const verdict = brief.contract ? 'passed' : 'failed';
       ${write('VERDICT_FILE', `{ verdict, summary: 'Read ' + text, evidence: [{ kind: 'note', text }] }`)}
     } else writeFileSync(env.OUTPUT_DIR + '/a.txt', 'done');`;
-  const said = await work(t, place, script, isOver(place, task));
+  const said = await work(t, org, script, isOver(org, task));
   t.match(said, /handed in: a plan of 2 operations/);
   t.match(said, /handed in: failed/);
   t.match(said, /handed in: passed/);
-  const { data: below } = await app.owner.get<Task[]>(ownerPath(place, `/tasks?parentId=${task.id}`));
+  const { data: below } = await app.owner.get<Task[]>(ownerPath(org, `/tasks?parentId=${task.id}`));
   const second = below.find((child) => child.title === 'Second');
   t.match(second, {
     status: 'completed',
@@ -106,11 +101,11 @@ t.test('a plan that is refused, or missing, fails its run with the reason', asyn
     [write('PLAN_FILE', `{ steps: [] }`), 'result_invalid'],
     ['', 'outcome_missing'],
   ] as const) {
-    const place = await places();
-    const task = await makeTask(app, place, { kind: 'initiative', spec: { budget: { maxAttemptsPerPhase: 1 } } });
-    const failed = async () => (await readTask(app, place, task.id)).status === 'failed';
-    await work(t, place, written, failed);
-    t.match(await readTask(app, place, task.id), { state: { error: { code } } });
+    const org = await orgs();
+    const task = await makeTask(app, org, { kind: 'initiative', spec: { budget: { maxAttemptsPerPhase: 1 } } });
+    const failed = async () => (await readTask(app, org, task.id)).status === 'failed';
+    await work(t, org, written, failed);
+    t.match(await readTask(app, org, task.id), { state: { error: { code } } });
   }
 });
 

@@ -6,14 +6,14 @@ import {
   cancelTask,
   claimNext,
   completeRun,
-  createPlace,
   createTask,
+  createTestOrganization,
   failRun,
   lastRequest,
-  type Place,
   pull,
   runNew,
   startRun,
+  type TestOrganization,
   taskRow,
 } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
@@ -25,37 +25,41 @@ const sql = await openSql(t);
 const scenario = scenarios(t, sql);
 await publishCatalog(sql);
 
-const decide = (connection: Connection, name: string, place: Pick<Place, 'organizationId'>, args: Answer = {}) =>
-  adminDecides(connection, name, place.organizationId, args);
+const decide = (
+  connection: Connection,
+  name: string,
+  org: Pick<TestOrganization, 'organizationId'>,
+  args: Answer = {},
+) => adminDecides(connection, name, org.organizationId, args);
 const NEXT = '2035-01-01T09:00:00Z';
 
 /** Every decision about an organization, and what it takes. */
-const decisions: Readonly<Record<string, (place: Place) => Promise<Answer>>> = {
+const decisions: Readonly<Record<string, (org: TestOrganization) => Promise<Answer>>> = {
   dispatch_stop: async () => ({}),
   dispatch_resume: async () => ({}),
   organization_suspend: async () => ({}),
   organization_reactivate: async () => ({}),
-  task_cancel: async (place) => ({ p_task_ref: (await createTask(sql, place)).id }),
-  async task_retry(place) {
-    const run = await runNew(sql, place);
+  task_cancel: async (org) => ({ p_task_ref: (await createTask(sql, org)).id }),
+  async task_retry(org) {
+    const run = await runNew(sql, org);
     await failRun(sql.api, run, { retryable: false });
     return { p_task_ref: run.taskId };
   },
-  schedule_pause: async (place) => ({ p_schedule_ref: (await createSchedule(sql, place)).key }),
-  schedule_resume: async (place) => ({ p_schedule_ref: (await createSchedule(sql, place)).key, p_next_run_at: NEXT }),
+  schedule_pause: async (org) => ({ p_schedule_ref: (await createSchedule(sql, org)).key }),
+  schedule_resume: async (org) => ({ p_schedule_ref: (await createSchedule(sql, org)).key, p_next_run_at: NEXT }),
 };
 
 for (const [name, prepare] of Object.entries(decisions)) {
   scenario(`${name}: one entry, with who decided, in the transaction of the change`, async (test) => {
-    const place = await createPlace(sql);
-    const args = await prepare(place);
+    const org = await createTestOrganization(sql);
+    const args = await prepare(org);
     const session = await openSession(test, sql, 'runner_admin');
     await session.begin();
-    await decide(session, name, place, args);
+    await decide(session, name, org, args);
     await session.rollback();
-    test.same(await auditEntries(sql, place.organizationId), [], 'rolled back together');
-    const answer = await decide(sql.admin, name, place, args);
-    const entries = await auditEntries(sql, place.organizationId);
+    test.same(await auditEntries(sql, org.organizationId), [], 'rolled back together');
+    const answer = await decide(sql.admin, name, org, args);
+    const entries = await auditEntries(sql, org.organizationId);
     test.equal(entries.length, 1);
     test.match(entries, [
       {
@@ -72,43 +76,43 @@ for (const [name, prepare] of Object.entries(decisions)) {
   });
 
   scenario(`${name}: an organization that is not there, or deleted, is not found`, async (test) => {
-    const place = await createPlace(sql);
-    const args = await prepare(place);
+    const org = await createTestOrganization(sql);
+    const args = await prepare(org);
     const nowhere = { organizationId: randomUUID() };
     test.match(await refusal(decide(sql.admin, name, nowhere, args)), { status: 404, raised: true });
-    await transition(sql.api, 'organization_delete', { p_organization_id: place.organizationId });
-    test.equal((await refusal(decide(sql.admin, name, place, args))).code, 'organization_not_found');
-    test.same(await auditEntries(sql, place.organizationId), []);
+    await transition(sql.api, 'organization_delete', { p_organization_id: org.organizationId });
+    test.equal((await refusal(decide(sql.admin, name, org, args))).code, 'organization_not_found');
+    test.same(await auditEntries(sql, org.organizationId), []);
     test.same(await auditEntries(sql, nowhere.organizationId), []);
   });
 }
 
 for (const name of ['task_cancel', 'task_retry', 'schedule_pause', 'schedule_resume']) {
   scenario(`${name}: what is another organization’s is not found`, async (test) => {
-    const [place, other] = [await createPlace(sql), await createPlace(sql)];
-    const args = (await decisions[name]?.(place)) ?? {};
+    const [org, other] = [await createTestOrganization(sql), await createTestOrganization(sql)];
+    const args = (await decisions[name]?.(org)) ?? {};
     test.equal((await refusal(decide(sql.admin, name, other, args))).status, 404);
     test.same(await auditEntries(sql, other.organizationId), []);
-    test.same(await auditEntries(sql, place.organizationId), []);
+    test.same(await auditEntries(sql, org.organizationId), []);
   });
 }
 
 scenario('dispatch is stopped and resumed as by an owner, and a repeat is written down as well', async (test) => {
-  const place = await createPlace(sql);
-  test.match(await decide(sql.admin, 'dispatch_stop', place), { organization: { work_dispatch_stopped_at: String } });
-  await decide(sql.admin, 'dispatch_stop', place);
-  const task = await createTask(sql, place);
-  test.match(await lastRequest(sql, place, task.id), { state: 'queued', parked: true });
-  const resumed = await decide(sql.admin, 'dispatch_resume', place);
+  const org = await createTestOrganization(sql);
+  test.match(await decide(sql.admin, 'dispatch_stop', org), { organization: { work_dispatch_stopped_at: String } });
+  await decide(sql.admin, 'dispatch_stop', org);
+  const task = await createTask(sql, org);
+  test.match(await lastRequest(sql, org, task.id), { state: 'queued', parked: true });
+  const resumed = await decide(sql.admin, 'dispatch_resume', org);
   test.match(resumed, { organization: { work_dispatch_stopped_at: null }, published_run_requests: 1 });
-  test.match(await decide(sql.admin, 'dispatch_resume', place), { published_run_requests: 0 });
-  test.match(await auditEntries(sql, place.organizationId), [
+  test.match(await decide(sql.admin, 'dispatch_resume', org), { published_run_requests: 0 });
+  test.match(await auditEntries(sql, org.organizationId), [
     { action: 'dispatch.stop', result: { publishedRunRequests: 0 } },
     { action: 'dispatch.stop' },
     {
       action: 'dispatch.resume',
       subject_kind: 'organization',
-      subject_id: place.organizationId,
+      subject_id: org.organizationId,
       result: { publishedRunRequests: 1 },
     },
     { action: 'dispatch.resume', result: { publishedRunRequests: 0 } },
@@ -116,24 +120,24 @@ scenario('dispatch is stopped and resumed as by an owner, and a repeat is writte
 });
 
 scenario('two stop dispatch at once: both have decided it, and it is stopped once', async (test) => {
-  const place = await createPlace(sql);
+  const org = await createTestOrganization(sql);
   const [one, two] = [await openSession(test, sql, 'runner_admin'), await openSession(test, sql, 'runner_admin')];
   await one.begin();
-  const first = await decide(one, 'dispatch_stop', place);
-  const second = decide(two, 'dispatch_stop', place);
+  const first = await decide(one, 'dispatch_stop', org);
+  const second = decide(two, 'dispatch_stop', org);
   await two.waits();
   await one.commit();
   test.match(await second, { organization: first['organization'] as Answer });
-  test.equal((await auditEntries(sql, place.organizationId)).length, 2);
+  test.equal((await auditEntries(sql, org.organizationId)).length, 2);
 });
 
 scenario('a task is cancelled, and cancelled again, and a completed one is not', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
-  const answer = await decide(sql.admin, 'task_cancel', place, { p_task_ref: run.taskId });
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
+  const answer = await decide(sql.admin, 'task_cancel', org, { p_task_ref: run.taskId });
   test.match(answer, { task: { id: run.taskId, status: 'cancelled' } });
-  await decide(sql.admin, 'task_cancel', place, { p_task_ref: run.taskId });
-  test.match(await auditEntries(sql, place.organizationId), [
+  await decide(sql.admin, 'task_cancel', org, { p_task_ref: run.taskId });
+  test.match(await auditEntries(sql, org.organizationId), [
     {
       subject_kind: 'task',
       subject_id: run.taskId,
@@ -143,94 +147,90 @@ scenario('a task is cancelled, and cancelled again, and a completed one is not',
     { subject_id: run.taskId },
   ]);
   test.match(await completeRun(sql.api, run), { status: 'cancelled' });
-  const done = await runNew(sql, place);
+  const done = await runNew(sql, org);
   await completeRun(sql.api, done);
-  const { identifier_number: number } = await taskRow(sql, place, done.taskId);
-  const refused = await refusal(decide(sql.admin, 'task_cancel', place, { p_task_ref: `T-${number}` }));
+  const { identifier_number: number } = await taskRow(sql, org, done.taskId);
+  const refused = await refusal(decide(sql.admin, 'task_cancel', org, { p_task_ref: `T-${number}` }));
   test.match(refused, { status: 409, code: 'state_conflict', raised: true });
-  test.equal((await auditEntries(sql, place.organizationId)).length, 2, 'a refusal changes nothing and is no decision');
+  test.equal((await auditEntries(sql, org.organizationId)).length, 2, 'a refusal changes nothing and is no decision');
 });
 
 scenario('a failed task is retried once, whoever asks twice', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
   const args = { p_task_ref: run.taskId };
-  test.equal((await refusal(decide(sql.admin, 'task_retry', place, args))).code, 'state_conflict', 'not while it runs');
+  test.equal((await refusal(decide(sql.admin, 'task_retry', org, args))).code, 'state_conflict', 'not while it runs');
   await failRun(sql.api, run, { retryable: false });
   const [one, two] = [await openSession(test, sql, 'runner_admin'), await openSession(test, sql, 'runner_admin')];
   await one.begin();
-  test.match(await decide(one, 'task_retry', place, args), { task: { status: 'pending' } });
-  const second = refusal(decide(two, 'task_retry', place, args));
+  test.match(await decide(one, 'task_retry', org, args), { task: { status: 'pending' } });
+  const second = refusal(decide(two, 'task_retry', org, args));
   await two.waits();
   await one.commit();
   test.equal((await second).code, 'state_conflict');
-  test.match(await auditEntries(sql, place.organizationId), [{ action: 'task.retry', result: { status: 'pending' } }]);
-  await cancelTask(sql.api, place, run.taskId);
-  test.equal(
-    (await refusal(decide(sql.admin, 'task_retry', place, args))).code,
-    'state_conflict',
-    'nor a cancelled one',
-  );
+  test.match(await auditEntries(sql, org.organizationId), [{ action: 'task.retry', result: { status: 'pending' } }]);
+  await cancelTask(sql.api, org, run.taskId);
+  test.equal((await refusal(decide(sql.admin, 'task_retry', org, args))).code, 'state_conflict', 'nor a cancelled one');
 });
 
 scenario('two cancel one task at once: both answers say so', async (test) => {
-  const place = await createPlace(sql);
-  const args = { p_task_ref: (await createTask(sql, place)).id };
+  const org = await createTestOrganization(sql);
+  const args = { p_task_ref: (await createTask(sql, org)).id };
   const [one, two] = [await openSession(test, sql, 'runner_admin'), await openSession(test, sql, 'runner_admin')];
   await one.begin();
-  await decide(one, 'task_cancel', place, args);
-  const second = decide(two, 'task_cancel', place, args);
+  await decide(one, 'task_cancel', org, args);
+  const second = decide(two, 'task_cancel', org, args);
   await two.waits();
   await one.commit();
   test.match(await second, { task: { status: 'cancelled' } });
 });
 
 scenario('a schedule is paused and resumed, by id or key, and again', async (test) => {
-  const place = await createPlace(sql);
-  const { id, key } = await createSchedule(sql, place);
-  const paused = await decide(sql.admin, 'schedule_pause', place, { p_schedule_ref: key });
+  const org = await createTestOrganization(sql);
+  const { id, key } = await createSchedule(sql, org);
+  const paused = await decide(sql.admin, 'schedule_pause', org, { p_schedule_ref: key });
   test.match(paused, { schedule: { id, status: 'paused', next_run_at: null } });
-  await decide(sql.admin, 'schedule_pause', place, { p_schedule_ref: id });
+  await decide(sql.admin, 'schedule_pause', org, { p_schedule_ref: id });
   const resume = { p_schedule_ref: id, p_next_run_at: NEXT };
-  test.match(await decide(sql.admin, 'schedule_resume', place, resume), { schedule: { id, status: 'active' } });
+  test.match(await decide(sql.admin, 'schedule_resume', org, resume), { schedule: { id, status: 'active' } });
   const later = { p_schedule_ref: id, p_next_run_at: '2036-01-01T09:00:00Z' };
-  const again = await decide(sql.admin, 'schedule_resume', place, later);
+  const again = await decide(sql.admin, 'schedule_resume', org, later);
   test.equal((again['schedule'] as Answer)['next_run_at'], '2035-01-01T09:00:00+00:00', 'an active one stays as it is');
-  test.match(await auditEntries(sql, place.organizationId), [
+  test.match(await auditEntries(sql, org.organizationId), [
     { action: 'schedule.pause', subject_id: id, arguments: { scheduleRef: key }, result: { status: 'paused' } },
     { action: 'schedule.pause', subject_id: id, arguments: { scheduleRef: id } },
     { action: 'schedule.resume', subject_kind: 'schedule', subject_id: id, result: { status: 'active' } },
     { action: 'schedule.resume', subject_id: id },
   ]);
   const unknown = { p_schedule_ref: 'no-such', p_next_run_at: null };
-  test.equal((await refusal(decide(sql.admin, 'schedule_resume', place, unknown))).code, 'not_found');
+  test.equal((await refusal(decide(sql.admin, 'schedule_resume', org, unknown))).code, 'not_found');
 });
 
 scenario('a pause and a resume at once come one after the other', async (test) => {
-  const place = await createPlace(sql);
-  const { id } = await createSchedule(sql, place);
+  const org = await createTestOrganization(sql);
+  const { id } = await createSchedule(sql, org);
   const [one, two] = [await openSession(test, sql, 'runner_admin'), await openSession(test, sql, 'runner_admin')];
   await one.begin();
-  await decide(one, 'schedule_pause', place, { p_schedule_ref: id });
-  const resumed = decide(two, 'schedule_resume', place, { p_schedule_ref: id, p_next_run_at: NEXT });
+  await decide(one, 'schedule_pause', org, { p_schedule_ref: id });
+  const resumed = decide(two, 'schedule_resume', org, { p_schedule_ref: id, p_next_run_at: NEXT });
   await two.waits();
   await one.commit();
   test.match(await resumed, { schedule: { status: 'active', next_run_at: /^2035/ } });
 });
 
 scenario('a suspended organization hands out nothing until it is reactivated', async (test) => {
-  const place = await createPlace(sql);
-  await createTask(sql, place);
-  const claim = await claimNext(sql, place);
-  const suspended = await decide(sql.admin, 'organization_suspend', place);
+  const org = await createTestOrganization(sql);
+  await createTask(sql, org);
+  const claim = await claimNext(sql, org);
+  const suspended = await decide(sql.admin, 'organization_suspend', org);
   test.match(suspended, { organization: { status: 'suspended' } });
-  test.match(await decide(sql.admin, 'organization_suspend', place), { organization: { status: 'suspended' } });
+  test.match(await decide(sql.admin, 'organization_suspend', org), { organization: { status: 'suspended' } });
   test.equal((await refusal(startRun(sql.api, claim))).reason, 'lease_lost');
-  test.same(await pull(sql.api, { organizationIds: [place.organizationId] }), []);
-  test.match(await decide(sql.admin, 'organization_reactivate', place), { organization: { status: 'active' } });
-  test.match(await decide(sql.admin, 'organization_reactivate', place), { organization: { status: 'active' } });
-  test.equal((await pull(sql.api, { organizationIds: [place.organizationId] })).length, 1);
-  test.match(await auditEntries(sql, place.organizationId), [
+  test.same(await pull(sql.api, { organizationIds: [org.organizationId] }), []);
+  test.match(await decide(sql.admin, 'organization_reactivate', org), { organization: { status: 'active' } });
+  test.match(await decide(sql.admin, 'organization_reactivate', org), { organization: { status: 'active' } });
+  test.equal((await pull(sql.api, { organizationIds: [org.organizationId] })).length, 1);
+  test.match(await auditEntries(sql, org.organizationId), [
     { action: 'organization.suspend', result: { status: 'suspended' } },
     { action: 'organization.suspend' },
     { action: 'organization.reactivate', result: { status: 'active' } },
@@ -240,10 +240,10 @@ scenario('a suspended organization hands out nothing until it is reactivated', a
 
 scenario('an organization that was suspended while it was onboarded is onboarded again', async (test) => {
   const onboarding = await onboardingIn(sql, 'review');
-  const place = placeOf(onboarding);
-  test.match(await decide(sql.admin, 'organization_reactivate', place), { organization: { status: 'onboarding' } });
-  await decide(sql.admin, 'organization_suspend', place);
-  test.match(await decide(sql.admin, 'organization_reactivate', place), { organization: { status: 'onboarding' } });
+  const org = placeOf(onboarding);
+  test.match(await decide(sql.admin, 'organization_reactivate', org), { organization: { status: 'onboarding' } });
+  await decide(sql.admin, 'organization_suspend', org);
+  test.match(await decide(sql.admin, 'organization_reactivate', org), { organization: { status: 'onboarding' } });
   const completed = placeOf(await onboardingIn(sql, 'completed'));
   await decide(sql.admin, 'organization_suspend', completed);
   test.match(await decide(sql.admin, 'organization_reactivate', completed), { organization: { status: 'active' } });
@@ -251,15 +251,15 @@ scenario('an organization that was suspended while it was onboarded is onboarded
 });
 
 scenario('a suspension and a reactivation at once come one after the other', async (test) => {
-  const place = await createPlace(sql);
+  const org = await createTestOrganization(sql);
   const [one, two] = [await openSession(test, sql, 'runner_admin'), await openSession(test, sql, 'runner_admin')];
   await one.begin();
-  await decide(one, 'organization_suspend', place);
-  const second = decide(two, 'organization_reactivate', place);
+  await decide(one, 'organization_suspend', org);
+  const second = decide(two, 'organization_reactivate', org);
   await two.waits();
   await one.commit();
   test.match(await second, { organization: { status: 'active' } });
-  const { rows } = await sql.owner.query('select status from app.organizations where id = $1', [place.organizationId]);
+  const { rows } = await sql.owner.query('select status from app.organizations where id = $1', [org.organizationId]);
   test.same(rows, [{ status: 'active' }]);
 });
 

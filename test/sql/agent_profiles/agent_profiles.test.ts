@@ -6,10 +6,10 @@ import {
   completeRun,
   createInitiative,
   createOrganization,
-  createPlace,
   createProfile,
   createSecondProfile,
   createTask,
+  createTestOrganization,
   heartbeat,
   lastRequest,
   openItems,
@@ -71,118 +71,118 @@ scenario('a profile is made with defaults, a lane of each kind, and a new author
 });
 
 scenario('disabling a profile ends its claims and runs and blocks its tasks; enabling lifts that', async (test) => {
-  const place = await createPlace(sql);
-  const other = await createSecondProfile(sql, place);
-  const running = (await createTask(sql, place, { priority: 9 })).id;
-  const claimed = (await createTask(sql, place, { priority: 8 })).id;
-  const ready = (await createTask(sql, place)).id;
-  const blocked = (await createTask(sql, place, { dependsOn: [ready] })).id;
+  const org = await createTestOrganization(sql);
+  const other = await createSecondProfile(sql, org);
+  const running = (await createTask(sql, org, { priority: 9 })).id;
+  const claimed = (await createTask(sql, org, { priority: 8 })).id;
+  const ready = (await createTask(sql, org)).id;
+  const blocked = (await createTask(sql, org, { dependsOn: [ready] })).id;
   const untouched = (await createTask(sql, other)).id;
-  const run = await runNext(sql, place);
-  const claim = await claimNext(sql, place);
-  const before = await epoch(place.organizationId);
-  await updateProfile(sql.api, place, { status: 'disabled' });
-  test.equal(await epoch(place.organizationId), before + 1);
+  const run = await runNext(sql, org);
+  const claim = await claimNext(sql, org);
+  const before = await epoch(org.organizationId);
+  await updateProfile(sql.api, org, { status: 'disabled' });
+  test.equal(await epoch(org.organizationId), before + 1);
   for (const id of [running, claimed, ready]) {
-    test.match(await taskRow(sql, place, id), {
+    test.match(await taskRow(sql, org, id), {
       status: 'blocked',
       blockers: [{ kind: 'profile' }],
       active_run_id: null,
     });
   }
-  test.match(await taskRow(sql, place, blocked), {
+  test.match(await taskRow(sql, org, blocked), {
     blockers: [{ kind: 'dependency', taskId: ready }, { kind: 'profile' }],
   });
-  test.match(await taskRow(sql, place, untouched), { status: 'pending' });
-  test.same(await openItems(sql, place, running), []);
+  test.match(await taskRow(sql, org, untouched), { status: 'pending' });
+  test.same(await openItems(sql, org, running), []);
   test.match(await refusal(startRun(sql.api, claim)), { status: 409, reason: 'lease_lost' });
   test.same(await heartbeat(sql.api, run), { status: 'cancelling' });
   test.same(await completeRun(sql.api, run), { status: 'cancelled' });
   test.equal(
-    (await pull(sql.api, { organizationIds: [place.organizationId], limit: 9 })).length,
+    (await pull(sql.api, { organizationIds: [org.organizationId], limit: 9 })).length,
     1,
     'the other profile works on',
   );
-  await updateProfile(sql.api, place, { status: 'enabled' });
-  test.same(await statuses(sql, place, { running, claimed, ready, blocked }), {
+  await updateProfile(sql.api, org, { status: 'enabled' });
+  test.same(await statuses(sql, org, { running, claimed, ready, blocked }), {
     running: 'pending',
     claimed: 'pending',
     ready: 'pending',
     blocked: 'blocked',
   });
-  test.equal(await epoch(place.organizationId), before + 2);
-  test.match(await lastRequest(sql, place, running), { state: 'published', attempt: 0 });
+  test.equal(await epoch(org.organizationId), before + 2);
+  test.match(await lastRequest(sql, org, running), { state: 'published', attempt: 0 });
 });
 
 scenario('disabling again, or changing only a name, touches no task', async (test) => {
-  const place = await createPlace(sql);
-  const task = await createTask(sql, place);
-  const before = await epoch(place.organizationId);
-  await updateProfile(sql.api, place, { name: 'Other' });
-  test.match(await taskRow(sql, place, task.id), { version: 1 });
-  test.equal(await epoch(place.organizationId), before);
-  await updateProfile(sql.api, place, { status: 'disabled' });
-  const once = await taskRow(sql, place, task.id);
-  await updateProfile(sql.api, place, { status: 'disabled' });
-  test.same(await taskRow(sql, place, task.id), once);
-  await updateProfile(sql.api, place, { config: { toolPolicyKeys: ['a'] } });
-  test.equal(await epoch(place.organizationId), before + 2, 'a tool policy counts');
+  const org = await createTestOrganization(sql);
+  const task = await createTask(sql, org);
+  const before = await epoch(org.organizationId);
+  await updateProfile(sql.api, org, { name: 'Other' });
+  test.match(await taskRow(sql, org, task.id), { version: 1 });
+  test.equal(await epoch(org.organizationId), before);
+  await updateProfile(sql.api, org, { status: 'disabled' });
+  const once = await taskRow(sql, org, task.id);
+  await updateProfile(sql.api, org, { status: 'disabled' });
+  test.same(await taskRow(sql, org, task.id), once);
+  await updateProfile(sql.api, org, { config: { toolPolicyKeys: ['a'] } });
+  test.equal(await epoch(org.organizationId), before + 2, 'a tool policy counts');
 });
 
 scenario('a disabled profile keeps an initiative open, and enabling it lets it end', async (test) => {
-  const place = await createPlace(sql);
-  const worker = await createSecondProfile(sql, place);
-  const { root } = await createInitiative(sql, place, []);
+  const org = await createTestOrganization(sql);
+  const worker = await createSecondProfile(sql, org);
+  const { root } = await createInitiative(sql, org, []);
   const leaf = (await createTask(sql, worker, { parentId: root })).id;
-  await updateProfile(sql.api, place, { status: 'disabled' });
-  test.match(await taskRow(sql, place, root), { blockers: [{ kind: 'children' }, { kind: 'profile' }] });
-  await completeRun(sql.api, await runNext(sql, place));
-  test.same(await statuses(sql, place, { root, leaf }), { root: 'blocked', leaf: 'completed' });
-  await updateProfile(sql.api, place, { status: 'enabled' });
-  test.match(await taskRow(sql, place, root), { status: 'completed' });
+  await updateProfile(sql.api, org, { status: 'disabled' });
+  test.match(await taskRow(sql, org, root), { blockers: [{ kind: 'children' }, { kind: 'profile' }] });
+  await completeRun(sql.api, await runNext(sql, org));
+  test.same(await statuses(sql, org, { root, leaf }), { root: 'blocked', leaf: 'completed' });
+  await updateProfile(sql.api, org, { status: 'enabled' });
+  test.match(await taskRow(sql, org, root), { status: 'completed' });
 });
 
 scenario('a deleted profile is hidden and disabled, its key is free, and its history stays', async (test) => {
-  const place = await createPlace(sql);
-  const task = await createTask(sql, place);
-  test.match(await remove(place.organizationId, place.profileId), { agent_profile: { status: 'disabled' } });
-  test.match(await taskRow(sql, place, task.id), { status: 'blocked', owner_agent_profile_id: place.profileId });
+  const org = await createTestOrganization(sql);
+  const task = await createTask(sql, org);
+  test.match(await remove(org.organizationId, org.profileId), { agent_profile: { status: 'disabled' } });
+  test.match(await taskRow(sql, org, task.id), { status: 'blocked', owner_agent_profile_id: org.profileId });
   const missing = { status: 404, code: 'agent_profile_not_found' };
-  test.match(await refusal(remove(place.organizationId, place.profileId)), missing, 'once');
-  test.match(await refusal(updateProfile(sql.api, place, { status: 'enabled' })), missing);
-  await createProfile(sql, place.organizationId, { key: place.profileKey });
+  test.match(await refusal(remove(org.organizationId, org.profileId)), missing, 'once');
+  test.match(await refusal(updateProfile(sql.api, org, { status: 'enabled' })), missing);
+  await createProfile(sql, org.organizationId, { key: org.profileKey });
 });
 
 scenario('a profile of another organization is not found', async (test) => {
-  const place = await createPlace(sql);
-  const foreign = await createPlace(sql);
+  const org = await createTestOrganization(sql);
+  const foreign = await createTestOrganization(sql);
   const missing = { status: 404, code: 'agent_profile_not_found' };
-  test.match(await refusal(updateProfile(sql.api, { ...foreign, profileId: place.profileId }, { name: 'x' })), missing);
-  test.match(await refusal(remove(foreign.organizationId, place.profileId)), missing);
+  test.match(await refusal(updateProfile(sql.api, { ...foreign, profileId: org.profileId }, { name: 'x' })), missing);
+  test.match(await refusal(remove(foreign.organizationId, org.profileId)), missing);
 });
 
 scenario('a department goes with department profiles and no others', async (test) => {
-  const place = await createPlace(sql, { kind: 'operator' });
+  const org = await createTestOrganization(sql, { kind: 'operator' });
   const wrong = { status: 400, code: 'validation_failed', reason: 'department_of_kind' };
-  test.match(await refusal(updateProfile(sql.api, place, { department: 'growth' })), wrong);
-  test.match(await refusal(updateProfile(sql.api, place, { kind: 'department' })), wrong);
-  test.match(await updateProfile(sql.api, place, { kind: 'department', department: 'growth' }), {
+  test.match(await refusal(updateProfile(sql.api, org, { department: 'growth' })), wrong);
+  test.match(await refusal(updateProfile(sql.api, org, { kind: 'department' })), wrong);
+  test.match(await updateProfile(sql.api, org, { kind: 'department', department: 'growth' }), {
     agent_profile: { kind: 'department', department: 'growth' },
   });
 });
 
 scenario('the end of a profile and the end of its runs at once', async (test) => {
-  const place = await createPlace(sql);
-  const task = await createTask(sql, place);
-  const run = await runNext(sql, place);
+  const org = await createTestOrganization(sql);
+  const task = await createTask(sql, org);
+  const run = await runNext(sql, org);
   const [worker, person] = [await openSession(test, sql), await openSession(test, sql)];
   await worker.begin();
   await completeRun(worker, run);
-  const disabling = updateProfile(person, place, { status: 'disabled' });
+  const disabling = updateProfile(person, org, { status: 'disabled' });
   await person.waits();
   await worker.commit();
   await disabling;
-  test.match(await taskRow(sql, place, task.id), { status: 'completed' });
+  test.match(await taskRow(sql, org, task.id), { status: 'completed' });
 });
 
 const catalog = builtinCatalog();
@@ -238,15 +238,15 @@ scenario('departments that are not chosen any more are disabled with their work,
   const { agent_profiles: made } = (await provision(organizationId, ['growth', 'support'])) as unknown as Provisioned;
   const growth = made.find((profile) => profile.key === 'growth');
   if (!growth) throw new Error('no growth profile');
-  const place = { organizationId, profileId: growth.id, profileKey: growth.key };
+  const org = { organizationId, profileId: growth.id, profileKey: growth.key };
   const byHand = await createProfile(sql, organizationId, { kind: 'department', key: 'by-hand' });
-  const task = await createTask(sql, place);
+  const task = await createTask(sql, org);
   test.match(await provision(organizationId, ['support']), { disabled_profile_ids: [growth.id] });
-  test.match(await taskRow(sql, place, task.id), { status: 'blocked', blockers: [{ kind: 'profile' }] });
+  test.match(await taskRow(sql, org, task.id), { status: 'blocked', blockers: [{ kind: 'profile' }] });
   const { rows } = await sql.owner.query('select status from app.agent_profiles where id = $1', [byHand.id]);
   test.same(rows, [{ status: 'enabled' }], 'what was made by hand is left alone');
   await provision(organizationId, ['growth', 'support']);
-  test.match(await taskRow(sql, place, task.id), { status: 'pending' });
+  test.match(await taskRow(sql, org, task.id), { status: 'pending' });
 });
 
 scenario('an edited name is kept, and tool policies that were narrowed are not widened', async (test) => {
@@ -256,8 +256,8 @@ scenario('an edited name is kept, and tool policies that were narrowed are not w
   const policies = operator?.config['toolPolicyKeys'] as string[];
   test.ok(operator && policies.length > 1, 'the template has policies to narrow');
   if (!operator) return;
-  const place = { organizationId, profileId: operator.id, profileKey: operator.key };
-  await updateProfile(sql.api, place, { name: 'Boss', config: { toolPolicyKeys: policies.slice(0, 1) } });
+  const org = { organizationId, profileId: operator.id, profileKey: operator.key };
+  await updateProfile(sql.api, org, { name: 'Boss', config: { toolPolicyKeys: policies.slice(0, 1) } });
   const again = (await provision(organizationId, [])) as unknown as Provisioned;
   test.match(again.agent_profiles[0], { name: 'Boss', config: { toolPolicyKeys: policies.slice(0, 1) } });
 });

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import { appendEntry, auditEntries, PLATFORM } from '../../support/audit_fixtures.ts';
-import { createPlace } from '../../support/fixtures.ts';
+import { createTestOrganization } from '../../support/fixtures.ts';
 import { openSession, openSql, refusal, transition } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 
 t.test('an entry is never changed, by nobody', async (test) => {
-  const { organizationId } = await createPlace(sql);
+  const { organizationId } = await createTestOrganization(sql);
   const id = await appendEntry(sql.api, organizationId);
   for (const statement of [
     `update app.audit_entries set actor = 'somebody else' where id = $1`,
@@ -27,7 +27,7 @@ t.test('an entry is never changed, by nobody', async (test) => {
 });
 
 t.test('not even a transition could change one', async (test) => {
-  const { organizationId } = await createPlace(sql);
+  const { organizationId } = await createTestOrganization(sql);
   await appendEntry(sql.api, organizationId);
   const session = await openSession(test, sql, 'owner');
   await session.begin();
@@ -43,7 +43,7 @@ t.test('not even a transition could change one', async (test) => {
 });
 
 t.test('what was called with is kept without secrets, and where it is too large its size alone', async (test) => {
-  const { organizationId } = await createPlace(sql);
+  const { organizationId } = await createTestOrganization(sql);
   const kept = async (given: Record<string, unknown>) => {
     const id = await appendEntry(sql.api, organizationId, { arguments: given });
     return (await auditEntries(sql, organizationId)).find((entry) => entry.id === id)?.arguments;
@@ -81,7 +81,7 @@ t.test('what was called with is kept without secrets, and where it is too large 
 });
 
 t.test('a problem makes it refused, with its code', async (test) => {
-  const { organizationId } = await createPlace(sql);
+  const { organizationId } = await createTestOrganization(sql);
   await appendEntry(sql.api, organizationId, {
     answer: { problem: { status: 409, code: 'state_conflict', message: 'm' } },
   });
@@ -89,7 +89,10 @@ t.test('a problem makes it refused, with its code', async (test) => {
 });
 
 t.test('each tenant sees its own, the administration all or those of one', async (test) => {
-  const [one, two] = [(await createPlace(sql)).organizationId, (await createPlace(sql)).organizationId];
+  const [one, two] = [
+    (await createTestOrganization(sql)).organizationId,
+    (await createTestOrganization(sql)).organizationId,
+  ];
   for (const organizationId of [one, two, PLATFORM]) await appendEntry(sql.api, organizationId);
   const seen = async (role: 'runner_api' | 'runner_admin', organizationId: string | undefined) => {
     const session = await openSession(test, sql, role);
@@ -113,7 +116,7 @@ t.test('nothing is written about an organization that is not there', async (test
 });
 
 t.test('entries stay through a deletion, and go with the last step of the purge', async (test) => {
-  const { organizationId } = await createPlace(sql);
+  const { organizationId } = await createTestOrganization(sql);
   await appendEntry(sql.api, organizationId);
   await transition(sql.api, 'organization_delete', { p_organization_id: organizationId });
   await appendEntry(sql.api, organizationId, { action: 'organization.delete' });

@@ -6,14 +6,13 @@ import {
   capability,
   completeRun,
   createInitiative,
-  createPlace,
   createSecondProfile,
   createTask,
+  createTestOrganization,
   endLease,
   expire,
   failRun,
   heartbeat,
-  type Place,
   publishNow,
   type Run,
   retryTask,
@@ -23,6 +22,7 @@ import {
   runPlan,
   SERVICE,
   sha256,
+  type TestOrganization,
   taskCreate,
   taskRow,
   updateOrganization,
@@ -45,14 +45,14 @@ function check(organizationId: string, executionToken: string): Promise<Answer> 
 }
 
 /** Everything that agents change about a task, by name. */
-const changes: Readonly<Record<string, (place: Place, taskId: string, actor: Answer) => Promise<unknown>>> = {
-  update: async (place, taskId, actor) =>
-    updateTask(sql.api, place, taskId, (await taskRow(sql, place, taskId)).version, { title: randomUUID() }, actor),
-  dependency: async (place, taskId, actor) =>
-    addDependency(sql.api, place, taskId, (await createTask(sql, place)).id, { actor, required: false }),
-  input: (place, taskId, actor) =>
+const changes: Readonly<Record<string, (org: TestOrganization, taskId: string, actor: Answer) => Promise<unknown>>> = {
+  update: async (org, taskId, actor) =>
+    updateTask(sql.api, org, taskId, (await taskRow(sql, org, taskId)).version, { title: randomUUID() }, actor),
+  dependency: async (org, taskId, actor) =>
+    addDependency(sql.api, org, taskId, (await createTask(sql, org)).id, { actor, required: false }),
+  input: (org, taskId, actor) =>
     transition(sql.api, 'task_input_put', {
-      p_organization_id: place.organizationId,
+      p_organization_id: org.organizationId,
       p_task_ref: taskId,
       p_path: 'a',
       p_storage_key: 'k',
@@ -61,16 +61,16 @@ const changes: Readonly<Record<string, (place: Place, taskId: string, actor: Ans
       p_media_type: 'text/plain',
       p_actor: actor,
     }),
-  cancel: (place, taskId, actor) => cancelTask(sql.api, place, taskId, actor),
+  cancel: (org, taskId, actor) => cancelTask(sql.api, org, taskId, actor),
 };
 
 scenario('a token stands for its run while the lease is current', async (test) => {
-  const place = await createPlace(sql, { kind: 'operator' });
-  const run = await runNew(sql, place);
-  test.same(await check(place.organizationId, run.executionToken), {
+  const org = await createTestOrganization(sql, { kind: 'operator' });
+  const run = await runNew(sql, org);
+  test.same(await check(org.organizationId, run.executionToken), {
     actor: {
-      organizationId: place.organizationId,
-      agentProfileId: place.profileId,
+      organizationId: org.organizationId,
+      agentProfileId: org.profileId,
       profileKind: 'operator',
       runId: run.runId,
       taskId: run.taskId,
@@ -80,15 +80,15 @@ scenario('a token stands for its run while the lease is current', async (test) =
     },
   });
   await heartbeat(sql.api, run);
-  test.ok(await check(place.organizationId, run.executionToken));
-  const foreign = await createPlace(sql);
+  test.ok(await check(org.organizationId, run.executionToken));
+  const foreign = await createTestOrganization(sql);
   test.match(
     await refusal(check(foreign.organizationId, run.executionToken)),
     unauthorized,
     'in its organization alone',
   );
   test.match(await refusal(check(randomUUID(), run.executionToken)), unauthorized);
-  test.match(await refusal(check(place.organizationId, run.leaseToken)), unauthorized, 'a lease token is none');
+  test.match(await refusal(check(org.organizationId, run.leaseToken)), unauthorized, 'a lease token is none');
   const { rows } = await sql.owner.query(
     'select count(*)::int as n from app.run_requests where execution_token_hash = $1',
     [run.executionToken],
@@ -97,32 +97,32 @@ scenario('a token stands for its run while the lease is current', async (test) =
 });
 
 scenario('every end of the lease ends the capability at once', async (test) => {
-  const ends: Readonly<Record<string, (place: Place, run: Run) => Promise<unknown>>> = {
+  const ends: Readonly<Record<string, (org: TestOrganization, run: Run) => Promise<unknown>>> = {
     complete: (_, run) => completeRun(sql.api, run),
     fail: (_, run) => failRun(sql.api, run),
     'fail, retryable': (_, run) => failRun(sql.api, run, { retryable: true }),
-    cancel: (place, run) => cancelTask(sql.api, place, run.taskId),
+    cancel: (org, run) => cancelTask(sql.api, org, run.taskId),
     'lease over, unnoticed': (_, run) => endLease(sql, run),
     'lease over, noticed': async (_, run) => {
       await endLease(sql, run);
       await expire(sql.jobs, run);
     },
-    'profile disabled': (place) => updateProfile(sql.api, place, { status: 'disabled' }),
-    'profile deleted': (place) =>
+    'profile disabled': (org) => updateProfile(sql.api, org, { status: 'disabled' }),
+    'profile deleted': (org) =>
       transition(sql.api, 'agent_profile_delete', {
-        p_organization_id: place.organizationId,
-        p_agent_profile_id: place.profileId,
+        p_organization_id: org.organizationId,
+        p_agent_profile_id: org.profileId,
       }),
-    'organization deleted': (place) =>
-      transition(sql.api, 'organization_delete', { p_organization_id: place.organizationId }),
+    'organization deleted': (org) =>
+      transition(sql.api, 'organization_delete', { p_organization_id: org.organizationId }),
   };
   for (const [name, end] of Object.entries(ends)) {
-    const place = await createPlace(sql);
-    const run = await runNew(sql, place);
-    const other = await createTask(sql, place);
-    await end(place, run);
-    test.match(await refusal(check(place.organizationId, run.executionToken)), unauthorized, name);
-    const used = await refusal(cancelTask(sql.api, place, other.id, capability(run.executionToken)));
+    const org = await createTestOrganization(sql);
+    const run = await runNew(sql, org);
+    const other = await createTask(sql, org);
+    await end(org, run);
+    test.match(await refusal(check(org.organizationId, run.executionToken)), unauthorized, name);
+    const used = await refusal(cancelTask(sql.api, org, other.id, capability(run.executionToken)));
     test.match(used, name === 'organization deleted' ? { status: 404 } : unauthorized, name);
     // So that the look at the invariants finds nothing half-way.
     if (name === 'lease over, unnoticed') await expire(sql.jobs, run);
@@ -130,130 +130,130 @@ scenario('every end of the lease ends the capability at once', async (test) => {
 });
 
 scenario('a capability does not come back when the request is started again', async (test) => {
-  const place = await createPlace(sql);
-  const first = await runNew(sql, place);
+  const org = await createTestOrganization(sql);
+  const first = await runNew(sql, org);
   await endLease(sql, first);
   await expire(sql.jobs, first);
-  await publishNow(sql, place, first.taskId);
-  const second = await runNext(sql, place);
+  await publishNow(sql, org, first.taskId);
+  const second = await runNext(sql, org);
   test.equal(second.runRequestId, first.runRequestId);
-  test.match(await refusal(check(place.organizationId, first.executionToken)), unauthorized);
-  test.match(await check(place.organizationId, second.executionToken), { actor: { runId: second.runId } });
+  test.match(await refusal(check(org.organizationId, first.executionToken)), unauthorized);
+  test.match(await check(org.organizationId, second.executionToken), { actor: { runId: second.runId } });
 });
 
 scenario('a change by an agent and the end of its lease exclude each other', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
-  const other = await createTask(sql, place);
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
+  const other = await createTask(sql, org);
   const [worker, agent] = [await openSession(test, sql), await openSession(test, sql)];
   await worker.begin();
   await completeRun(worker, run);
-  const late = refusal(cancelTask(agent, place, other.id, capability(run.executionToken)));
+  const late = refusal(cancelTask(agent, org, other.id, capability(run.executionToken)));
   await agent.waits();
   await worker.commit();
   test.match(await late, unauthorized);
-  test.match(await taskRow(sql, place, other.id), { status: 'pending' });
+  test.match(await taskRow(sql, org, other.id), { status: 'pending' });
 });
 
 scenario('operators and chat profiles change any task', async (test) => {
   for (const kind of ['operator', 'chat']) {
-    const place = await createPlace(sql, { kind });
-    const actor = capability((await runNew(sql, place)).executionToken);
-    const { leaf } = await createInitiative(sql, place, ['leaf']);
-    for (const [name, change] of Object.entries(changes)) test.ok(await change(place, leaf, actor), `${kind}: ${name}`);
-    test.ok(await taskCreate(sql.api, place, {}, actor));
+    const org = await createTestOrganization(sql, { kind });
+    const actor = capability((await runNew(sql, org)).executionToken);
+    const { leaf } = await createInitiative(sql, org, ['leaf']);
+    for (const [name, change] of Object.entries(changes)) test.ok(await change(org, leaf, actor), `${kind}: ${name}`);
+    test.ok(await taskCreate(sql.api, org, {}, actor));
   }
 });
 
 scenario('a department run changes its own task and what is below it, and nothing else', async (test) => {
-  const place = await createPlace(sql, { kind: 'department' });
-  const actor = capability((await runNew(sql, place)).executionToken);
-  const { root, leaf } = await createInitiative(sql, place, ['leaf']);
-  const own = (await createTask(sql, place, { parentId: root, priority: 2_000_000 })).id;
-  const below = capability((await runNext(sql, place)).executionToken);
+  const org = await createTestOrganization(sql, { kind: 'department' });
+  const actor = capability((await runNew(sql, org)).executionToken);
+  const { root, leaf } = await createInitiative(sql, org, ['leaf']);
+  const own = (await createTask(sql, org, { parentId: root, priority: 2_000_000 })).id;
+  const below = capability((await runNext(sql, org)).executionToken);
   for (const [name, change] of Object.entries(changes)) {
     for (const id of [root, leaf]) {
-      test.match(await refusal(change(place, id, actor)), unauthorized, `${name}, from outside`);
-      test.match(await refusal(change(place, id, below)), unauthorized, `${name}, from below`);
+      test.match(await refusal(change(org, id, actor)), unauthorized, `${name}, from outside`);
+      test.match(await refusal(change(org, id, below)), unauthorized, `${name}, from below`);
     }
   }
-  test.match(await refusal(taskCreate(sql.api, place, {}, below)), unauthorized, 'nothing of its own beside it');
-  test.match(await refusal(taskCreate(sql.api, place, { parentId: root }, below)), unauthorized, 'nor beside itself');
+  test.match(await refusal(taskCreate(sql.api, org, {}, below)), unauthorized, 'nothing of its own beside it');
+  test.match(await refusal(taskCreate(sql.api, org, { parentId: root }, below)), unauthorized, 'nor beside itself');
   test.match(
-    await refusal(taskCreate(sql.api, place, { dependsOn: ['T-999'] }, below)),
+    await refusal(taskCreate(sql.api, org, { dependsOn: ['T-999'] }, below)),
     unauthorized,
     'whatever it names',
   );
-  test.ok(await changes['update']?.(place, own, below), 'its own');
-  test.match(await refusal(cancelTask(sql.api, place, 'T-999', below)), unauthorized, 'and it learns of no other task');
+  test.ok(await changes['update']?.(org, own, below), 'its own');
+  test.match(await refusal(cancelTask(sql.api, org, 'T-999', below)), unauthorized, 'and it learns of no other task');
 });
 
 scenario('a department run that plans an initiative makes and changes tasks below it', async (test) => {
-  const place = await createPlace(sql, { kind: 'department' });
-  const run = await runPlan(sql, place);
+  const org = await createTestOrganization(sql, { kind: 'department' });
+  const run = await runPlan(sql, org);
   const root = run.taskId;
-  const inner = (await createTask(sql, place, { kind: 'initiative', parentId: root })).id;
-  const deep = (await createTask(sql, place, { parentId: inner })).id;
+  const inner = (await createTask(sql, org, { kind: 'initiative', parentId: root })).id;
+  const deep = (await createTask(sql, org, { parentId: inner })).id;
   const actor = capability(run.executionToken);
-  test.match(await updateTask(sql.api, place, deep, 1, { title: 'new' }, actor), { task: { id: deep, title: 'new' } });
-  test.match(await taskCreate(sql.api, place, { title: 'x', parentId: root }, actor), {
+  test.match(await updateTask(sql.api, org, deep, 1, { title: 'new' }, actor), { task: { id: deep, title: 'new' } });
+  test.match(await taskCreate(sql.api, org, { title: 'x', parentId: root }, actor), {
     created: true,
     task: { parent_id: root, created_by_run_id: run.runId },
   });
-  const other = await createTask(sql, place);
-  test.match(await refusal(updateTask(sql.api, place, other.id, 1, { title: 'new' }, actor)), unauthorized);
+  const other = await createTask(sql, org);
+  test.match(await refusal(updateTask(sql.api, org, other.id, 1, { title: 'new' }, actor)), unauthorized);
 });
 
 scenario('a verify run changes nothing', async (test) => {
-  const place = await createPlace(sql);
-  const task = await createTask(sql, place);
-  const growth = await createSecondProfile(sql, place, { kind: 'department' });
+  const org = await createTestOrganization(sql);
+  const task = await createTask(sql, org);
+  const growth = await createSecondProfile(sql, org, { kind: 'department' });
   await completeRun(sql.api, await runNew(sql, growth, { spec: { verification: 'agent' } }));
-  const run = await runMode(sql, place, 'verify');
-  test.match(await check(place.organizationId, run.executionToken), { actor: { mode: 'verify' } }, 'it reads');
+  const run = await runMode(sql, org, 'verify');
+  test.match(await check(org.organizationId, run.executionToken), { actor: { mode: 'verify' } }, 'it reads');
   const actor = capability(run.executionToken);
   for (const [name, change] of Object.entries(changes)) {
-    test.match(await refusal(change(place, task.id, actor)), unauthorized, name);
-    test.match(await refusal(change(place, run.taskId, actor)), unauthorized, name);
+    test.match(await refusal(change(org, task.id, actor)), unauthorized, name);
+    test.match(await refusal(change(org, run.taskId, actor)), unauthorized, name);
   }
-  test.match(await refusal(taskCreate(sql.api, place, {}, actor)), unauthorized);
-  test.match(await refusal(retryTask(sql.api, place, task.id, actor)), unauthorized);
+  test.match(await refusal(taskCreate(sql.api, org, {}, actor)), unauthorized);
+  test.match(await refusal(retryTask(sql.api, org, task.id, actor)), unauthorized);
 });
 
 scenario('agents and the service change nothing in a suspended organization, its owners may', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
-  const task = await createTask(sql, place);
-  await updateOrganization(sql.api, place, { status: 'suspended' });
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
+  const task = await createTask(sql, org);
+  await updateOrganization(sql.api, org, { status: 'suspended' });
   for (const actor of [capability(run.executionToken), SERVICE]) {
     for (const [name, change] of Object.entries(changes)) {
-      test.match(await refusal(change(place, task.id, actor)), { status: 409, code: 'state_conflict' }, name);
+      test.match(await refusal(change(org, task.id, actor)), { status: 409, code: 'state_conflict' }, name);
     }
   }
-  test.ok(await check(place.organizationId, run.executionToken), 'reads work');
+  test.ok(await check(org.organizationId, run.executionToken), 'reads work');
   test.same(await completeRun(sql.api, run), { status: 'succeeded' }, 'and what runs may finish');
-  test.match(await cancelTask(sql.api, place, task.id), { task: { status: 'cancelled' } });
+  test.match(await cancelTask(sql.api, org, task.id), { task: { status: 'cancelled' } });
 });
 
 scenario(
   'a capability of another organization changes nothing here, and an unknown actor is an error',
   async (test) => {
-    const place = await createPlace(sql);
-    const foreign = await createPlace(sql);
+    const org = await createTestOrganization(sql);
+    const foreign = await createTestOrganization(sql);
     const run = await runNew(sql, foreign);
-    const task = await createTask(sql, place);
-    test.match(await refusal(cancelTask(sql.api, place, task.id, capability(run.executionToken))), unauthorized);
-    test.match(await refusal(cancelTask(sql.api, place, task.id, capability(randomUUID()))), unauthorized);
-    await test.rejects(cancelTask(sql.api, place, task.id, { kind: 'admin' }), /unknown actor/);
-    await test.rejects(cancelTask(sql.api, place, task.id, {}), /unknown actor/);
+    const task = await createTask(sql, org);
+    test.match(await refusal(cancelTask(sql.api, org, task.id, capability(run.executionToken))), unauthorized);
+    test.match(await refusal(cancelTask(sql.api, org, task.id, capability(randomUUID()))), unauthorized);
+    await test.rejects(cancelTask(sql.api, org, task.id, { kind: 'admin' }), /unknown actor/);
+    await test.rejects(cancelTask(sql.api, org, task.id, {}), /unknown actor/);
   },
 );
 
 scenario('a second profile does not act through the token of the first', async (test) => {
-  const place = await createPlace(sql);
-  const second = await createSecondProfile(sql, place, { kind: 'department' });
-  const [one, two] = [await runNew(sql, place), await runNew(sql, second)];
-  test.match(await check(place.organizationId, one.executionToken), { actor: { agentProfileId: place.profileId } });
-  test.match(await check(place.organizationId, two.executionToken), { actor: { agentProfileId: second.profileId } });
+  const org = await createTestOrganization(sql);
+  const second = await createSecondProfile(sql, org, { kind: 'department' });
+  const [one, two] = [await runNew(sql, org), await runNew(sql, second)];
+  test.match(await check(org.organizationId, one.executionToken), { actor: { agentProfileId: org.profileId } });
+  test.match(await check(org.organizationId, two.executionToken), { actor: { agentProfileId: second.profileId } });
   test.not(one.executionToken, two.executionToken);
 });

@@ -6,7 +6,7 @@ import {
   claimTurn,
   completeTurn,
   createChat,
-  createChatPlace,
+  createChatOrganization,
   exchange,
   messageRow,
   send,
@@ -15,7 +15,7 @@ import {
   updateChat,
   write,
 } from '../../support/chat_fixtures.ts';
-import type { Place } from '../../support/fixtures.ts';
+import type { TestOrganization } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
 import { openSql, transition } from '../../support/transitions.ts';
 
@@ -26,12 +26,16 @@ const rowSchema = z.object({ id: z.string(), title: z.string(), at: z.string() }
 type Row = z.output<typeof rowSchema>;
 type Fields = Readonly<{ status?: string; from?: Row; inclusive?: boolean; backward?: boolean; limit?: number }>;
 
-async function search(place: Pick<Place, 'organizationId'>, words: string, fields: Fields = {}): Promise<Row[]> {
+async function search(
+  org: Pick<TestOrganization, 'organizationId'>,
+  words: string,
+  fields: Fields = {},
+): Promise<Row[]> {
   const { rows } = await sql.api.query(
     `select id, title, (extract(epoch from last_message_at) * 1000000)::bigint::text as at
      from app.chats_search($1, $2, $3, $4, $5, $6, $7, $8)`,
     [
-      place.organizationId,
+      org.organizationId,
       words,
       fields.status ?? null,
       fields.from?.at ?? null,
@@ -47,24 +51,24 @@ async function search(place: Pick<Place, 'organizationId'>, words: string, field
 const titles = (rows: readonly Row[]) => rows.map(({ title }) => title);
 
 scenario('titles and visible text are searched, whatever their case, latest message first', async (test) => {
-  const place = await createChatPlace(sql);
-  const inTitle = await createChat(sql, place, { title: 'ÄRGER with shoes' });
-  const inMessage = await createChat(sql, place, { title: 'second' });
-  await exchange(sql, place, inMessage.id, [text('All is well')], { parts: [text('My ärger'), text('about Hats')] });
-  const inAnswer = await createChat(sql, place, { title: 'third' });
+  const org = await createChatOrganization(sql);
+  const inTitle = await createChat(sql, org, { title: 'ÄRGER with shoes' });
+  const inMessage = await createChat(sql, org, { title: 'second' });
+  await exchange(sql, org, inMessage.id, [text('All is well')], { parts: [text('My ärger'), text('about Hats')] });
+  const inAnswer = await createChat(sql, org, { title: 'third' });
   const parts = [text('No Ärger here'), { kind: 'question', question: 'gloves?', options: ['gloves'] }];
-  await exchange(sql, place, inAnswer.id, parts);
-  test.same(titles(await search(place, 'ärger')), ['third', 'second', 'ÄRGER with shoes']);
-  test.same(titles(await search(place, 'HATS')), ['second']);
-  test.same(titles(await search(place, 'shoes')), ['ÄRGER with shoes']);
-  test.same(titles(await search(place, 'gloves')), [], 'only text parts are searched');
-  await updateChat(sql.api, place, inTitle.id, { status: 'archived' });
-  test.same(titles(await search(place, 'ärger', { status: 'open' })), ['third', 'second']);
-  test.same(titles(await search(place, 'ärger', { status: 'archived' })), ['ÄRGER with shoes']);
+  await exchange(sql, org, inAnswer.id, parts);
+  test.same(titles(await search(org, 'ärger')), ['third', 'second', 'ÄRGER with shoes']);
+  test.same(titles(await search(org, 'HATS')), ['second']);
+  test.same(titles(await search(org, 'shoes')), ['ÄRGER with shoes']);
+  test.same(titles(await search(org, 'gloves')), [], 'only text parts are searched');
+  await updateChat(sql.api, org, inTitle.id, { status: 'archived' });
+  test.same(titles(await search(org, 'ärger', { status: 'open' })), ['third', 'second']);
+  test.same(titles(await search(org, 'ärger', { status: 'archived' })), ['ÄRGER with shoes']);
 });
 
 scenario('no character is special, and one is enough', async (test) => {
-  const place = await createChatPlace(sql);
+  const org = await createChatOrganization(sql);
   for (const [title, words] of Object.entries({
     percent: '100% sure',
     underscore: 'snake_case',
@@ -72,9 +76,9 @@ scenario('no character is special, and one is enough', async (test) => {
     kanji: '東京へ行く',
     plain: '100 sure snakecase',
   })) {
-    await exchange(sql, place, (await createChat(sql, place, { title })).id, [text('ok')], { parts: [text(words)] });
+    await exchange(sql, org, (await createChat(sql, org, { title })).id, [text('ok')], { parts: [text(words)] });
   }
-  const found = async (words: string) => titles(await search(place, words));
+  const found = async (words: string) => titles(await search(org, words));
   test.same(await found('100%'), ['percent']);
   test.same(await found('%'), ['percent']);
   test.same(await found('_'), ['underscore']);
@@ -89,34 +93,34 @@ scenario('no character is special, and one is enough', async (test) => {
 });
 
 scenario('an answer is found once it is final', async (test) => {
-  const place = await createChatPlace(sql);
-  const chat = await createChat(sql, place);
-  await send(sql.api, place, chat.id);
-  const turn = await startTurn(sql.api, await claimTurn(sql, place));
+  const org = await createChatOrganization(sql);
+  const chat = await createChat(sql, org);
+  await send(sql.api, org, chat.id);
+  const turn = await startTurn(sql.api, await claimTurn(sql, org));
   await write(sql.api, turn, 1, { append: 'pelican' });
-  test.same(await search(place, 'pelican'), []);
+  test.same(await search(org, 'pelican'), []);
   await completeTurn(sql.api, turn, { parts: [text('A pelican indeed')] });
-  test.equal((await search(place, 'pelican')).length, 1);
+  test.equal((await search(org, 'pelican')).length, 1);
 });
 
 scenario('nothing of another, a deleted or an unknown organization is found', async (test) => {
-  const [place, other] = [await createChatPlace(sql), await createChatPlace(sql)];
-  await createChat(sql, place, { title: 'ostrich' });
+  const [org, other] = [await createChatOrganization(sql), await createChatOrganization(sql)];
+  await createChat(sql, org, { title: 'ostrich' });
   test.same(await search(other, 'ostrich'), []);
   test.same(await search({ organizationId: randomUUID() }, 'ostrich'), []);
-  await transition(sql.api, 'organization_delete', { p_organization_id: place.organizationId });
-  test.same(await search(place, 'ostrich'), []);
+  await transition(sql.api, 'organization_delete', { p_organization_id: org.organizationId });
+  test.same(await search(org, 'ostrich'), []);
 });
 
 /**
  * Chats as rows, more than a walk reads: `common` everywhere, `older` in the older half, `rare` in one old chat; of `abcd` and
  * `efgh` the pairs everywhere, the words in two chats and in the older half.
  */
-async function manyChats(place: Place): Promise<void> {
+async function manyChats(org: TestOrganization): Promise<void> {
   await sql.owner.query(
     `insert into app.chats (organization_id, title, last_message_at)
      select $1, 'chat ' || n, timestamptz '2026-01-01' + n * interval '1 minute' from generate_series(1, 100) n`,
-    [place.organizationId],
+    [org.organizationId],
   );
   await sql.owner.query(
     `insert into app.messages (organization_id, chat_id, role, status, parts, search_text, completed_at, created_at, updated_at)
@@ -125,20 +129,20 @@ async function manyChats(place: Place): Promise<void> {
          || case when c.title in ('chat 3', 'chat 70') and m.n = 1 then ' rare abcd' else '' end,
        now(), c.last_message_at + m.n * interval '1 second', now()
      from app.chats c cross join generate_series(1, 70) m(n) where c.organization_id = $1`,
-    [place.organizationId],
+    [org.organizationId],
   );
 }
 
 scenario('the walk and the index find the same, page by page in both directions', async (test) => {
-  const place = await createChatPlace(sql);
-  await manyChats(place);
+  const org = await createChatOrganization(sql);
+  await manyChats(org);
   // One chat alone is longer than the walk reads of it; what is searched is in its first message.
-  const long = await createChat(sql, place, { title: 'long' });
+  const long = await createChat(sql, org, { title: 'long' });
   await sql.owner.query(
     `insert into app.messages (organization_id, chat_id, role, status, parts, search_text, completed_at, created_at, updated_at)
      select $1, $2, 'user', 'complete', '[]', case n when 1 then 'rare older' else 'x' end, now(), now() + n * interval '1 s', now()
      from generate_series(1, 600) n`,
-    [place.organizationId, long.id],
+    [org.organizationId, long.id],
   );
   await sql.owner.query('analyze app.messages');
   for (const words of [
@@ -160,46 +164,46 @@ scenario('the walk and the index find the same, page by page in both directions'
       `select c.title from app.chats c where c.organization_id = $1 and (strpos(c.title, $2) > 0 or exists (
          select from app.messages m where m.organization_id = $1 and m.chat_id = c.id and strpos(m.search_text, $2) > 0))
        order by c.last_message_at desc, c.id desc`,
-      [place.organizationId, words],
+      [org.organizationId, words],
     );
     const expected = rows.map(({ title }) => title);
-    test.same(titles(await search(place, words, { limit: 1000 })), expected, words);
+    test.same(titles(await search(org, words, { limit: 1000 })), expected, words);
     const paged: Row[] = [];
     for (;;) {
       const from = paged.at(-1);
-      const page = await search(place, words, { limit: 7, ...(from ? { from } : {}) });
+      const page = await search(org, words, { limit: 7, ...(from ? { from } : {}) });
       paged.push(...page);
       if (page.length < 7) break;
     }
     test.same(titles(paged), expected, `${words}, forwards`);
     const last = paged.at(-1);
     if (!last) continue;
-    const back = await search(place, words, { from: last, backward: true, limit: 1000 });
+    const back = await search(org, words, { from: last, backward: true, limit: 1000 });
     test.same(titles(back).toReversed(), expected.slice(0, -1), `${words}, backwards`);
-    const inclusive = await search(place, words, { from: last, inclusive: true });
+    const inclusive = await search(org, words, { from: last, inclusive: true });
     test.same(titles(inclusive), expected.slice(-1), `${words}, at`);
   }
 });
 
 scenario('of a long message the first 30,000 characters are searched, and all are kept', async (test) => {
-  const place = await createChatPlace(sql);
-  const { id } = await createChat(sql, place, { title: 'long' });
+  const org = await createChatOrganization(sql);
+  const { id } = await createChat(sql, org, { title: 'long' });
   // With the line break between the parts, the second needle begins where search ends.
   const parts = [text('needle in front'.padEnd(19_999, '.')), text(`${'.'.repeat(9_990)}thenwo\u4e2dXcutoff`)];
-  const { userMessage } = await send(sql.api, place, id, { parts });
-  test.same(titles(await search(place, 'needle')), ['long']);
-  test.same(titles(await search(place, 'thenwo\u4e2d')), ['long']);
-  test.same(titles(await search(place, 'cutoff')), []);
-  test.match(await messageRow(sql, place, userMessage.id), { parts });
-  const swollen = await createChat(sql, place, { title: 'swollen' });
+  const { userMessage } = await send(sql.api, org, id, { parts });
+  test.same(titles(await search(org, 'needle')), ['long']);
+  test.same(titles(await search(org, 'thenwo\u4e2d')), ['long']);
+  test.same(titles(await search(org, 'cutoff')), []);
+  test.match(await messageRow(sql, org, userMessage.id), { parts });
+  const swollen = await createChat(sql, org, { title: 'swollen' });
   // One character that folds to eighteen.
-  await send(sql.api, place, swollen.id, { parts: [text('\ufdfa'.repeat(30_000))] });
+  await send(sql.api, org, swollen.id, { parts: [text('\ufdfa'.repeat(30_000))] });
   const { rows } = await sql.owner.query('select max(length(search_text)) as longest from app.messages');
   test.same(rows, [{ longest: 30_000 }]);
 });
 
 scenario('text is found however it was typed, in titles and in messages', async (test) => {
-  const place = await createChatPlace(sql);
+  const org = await createChatOrganization(sql);
   const forms = {
     'a sigma at the end': ['ΟΔΟΣ', 'οδός'.normalize('NFD').replace('\u0301', ''), 'οδοσ', 'οδος'],
     'a mark of its own': ['Café'.normalize('NFC'), 'CAFÉ'.normalize('NFD'), 'cafe\u0301'],
@@ -212,13 +216,13 @@ scenario('text is found however it was typed, in titles and in messages', async 
   };
   for (const [what, texts] of Object.entries(forms)) {
     for (const written of texts) {
-      const titled = await createChat(sql, place, { title: `x${written}x` });
-      const said = await createChat(sql, place, { title: 'said' });
-      await exchange(sql, place, said.id, [text('ok')], { parts: [text(`y${written}y`)] });
+      const titled = await createChat(sql, org, { title: `x${written}x` });
+      const said = await createChat(sql, org, { title: 'said' });
+      await exchange(sql, org, said.id, [text('ok')], { parts: [text(`y${written}y`)] });
       for (const words of texts) {
-        const found = (await search(place, words)).map(({ id }) => id);
+        const found = (await search(org, words)).map(({ id }) => id);
         test.ok(found.includes(titled.id) && found.includes(said.id), `${what}: ${words}`);
-        const around = await search(place, `x${words}x`);
+        const around = await search(org, `x${words}x`);
         test.ok(
           around.some(({ id }) => id === titled.id),
           `${what}, inside: ${words}`,

@@ -5,7 +5,7 @@ import {
   cancelMessage,
   completeTurn,
   createChat,
-  createChatPlace,
+  createChatOrganization,
   deleteChat,
   type Message,
   pullTurns,
@@ -23,8 +23,8 @@ import {
   expire,
   failRun,
   heartbeat,
-  type Place,
   releaseClaim,
+  type TestOrganization,
   updateOrganization,
   updateProfile,
 } from '../../support/fixtures.ts';
@@ -37,8 +37,8 @@ const sql = await openSql(t);
 const TRANSIENT = ['40001', '40P01', '55P03'];
 
 type World = {
-  place: Place;
-  second: Place;
+  org: TestOrganization;
+  second: TestOrganization;
   chats: Chat[];
   messages: Message[];
   claims: ChatClaim[];
@@ -64,9 +64,9 @@ function take<T>(random: Random, from: T[]): T | undefined {
   return from.splice(Math.floor(random() * from.length), 1)[0];
 }
 
-function overdue(place: Place, runRequestId: string): Promise<unknown> {
+function overdue(org: TestOrganization, runRequestId: string): Promise<unknown> {
   return transition(sql.jobs, 'chat_turn_overdue', {
-    p_organization_id: place.organizationId,
+    p_organization_id: org.organizationId,
     p_run_request_id: runRequestId,
     p_start_seconds: 0,
   });
@@ -75,15 +75,15 @@ function overdue(place: Place, runRequestId: string): Promise<unknown> {
 const steps: readonly (readonly [weight: number, step: Step])[] = [
   [
     14,
-    async ({ place, chats, messages }, random) => {
+    async ({ org, chats, messages }, random) => {
       const chat = pick(random, chats);
-      if (chat) messages.push((await send(sql.api, place, chat.id)).assistantMessage);
+      if (chat) messages.push((await send(sql.api, org, chat.id)).assistantMessage);
     },
   ],
   [
     12,
-    async ({ place, claims }, random) => {
-      claims.push(...(await pullTurns(sql.api, place, 1 + Math.floor(random() * 3))));
+    async ({ org, claims }, random) => {
+      claims.push(...(await pullTurns(sql.api, org, 1 + Math.floor(random() * 3))));
     },
   ],
   [
@@ -125,30 +125,30 @@ const steps: readonly (readonly [weight: number, step: Step])[] = [
   ],
   [
     6,
-    async ({ place, messages }, random) => {
+    async ({ org, messages }, random) => {
       const message = pick(random, messages.slice(-8));
-      if (message) await cancelMessage(sql.api, place, message);
+      if (message) await cancelMessage(sql.api, org, message);
     },
   ],
   [
     5,
-    async ({ place, chats }, random) => {
+    async ({ org, chats }, random) => {
       const chat = pick(random, chats);
-      if (chat) await deleteChat(sql.api, place, chat.id);
+      if (chat) await deleteChat(sql.api, org, chat.id);
     },
   ],
   [
     6,
-    async ({ place, chats }, random) => {
+    async ({ org, chats }, random) => {
       const chat = pick(random, chats);
-      if (chat) await updateChat(sql.api, place, chat.id, { status: random() < 0.8 ? 'open' : 'archived' });
+      if (chat) await updateChat(sql.api, org, chat.id, { status: random() < 0.8 ? 'open' : 'archived' });
     },
   ],
   [
     2,
-    async ({ place, chats }, random) => {
+    async ({ org, chats }, random) => {
       const chat = pick(random, chats);
-      if (chat) await putAttachment(sql.api, place, chat.id);
+      if (chat) await putAttachment(sql.api, org, chat.id);
     },
   ],
   [
@@ -162,9 +162,9 @@ const steps: readonly (readonly [weight: number, step: Step])[] = [
   ],
   [
     2,
-    async ({ place, claims }, random) => {
+    async ({ org, claims }, random) => {
       const claim = pick(random, claims);
-      if (claim) await overdue(place, claim.runRequestId);
+      if (claim) await overdue(org, claim.runRequestId);
     },
   ],
   [
@@ -176,15 +176,15 @@ const steps: readonly (readonly [weight: number, step: Step])[] = [
   ],
   [
     3,
-    async ({ place, second }, random) => {
-      const profile = random() < 0.5 ? place : second;
+    async ({ org, second }, random) => {
+      const profile = random() < 0.5 ? org : second;
       await updateProfile(sql.api, profile, { status: random() < 0.4 ? 'disabled' : 'enabled' });
     },
   ],
   [
     1,
-    async ({ place }, random) => {
-      await updateOrganization(sql.api, place, { status: random() < 0.3 ? 'suspended' : 'active' });
+    async ({ org }, random) => {
+      await updateOrganization(sql.api, org, { status: random() < 0.3 ? 'suspended' : 'active' });
     },
   ],
 ];
@@ -200,10 +200,10 @@ async function attempt(work: Promise<unknown>, bugs: string[]): Promise<void> {
 
 /** `actors` at once, each with so many steps. */
 async function storm(seed: number, actors: number, count: number): Promise<{ world: World; bugs: string[] }> {
-  const place = await createChatPlace(sql);
-  const second = await createSecondProfile(sql, place, { kind: 'chat' });
-  const chats = await Promise.all(Array.from({ length: 6 }, () => createChat(sql, place)));
-  const world: World = { place, second, chats, messages: [], claims: [], turns: [] };
+  const org = await createChatOrganization(sql);
+  const second = await createSecondProfile(sql, org, { kind: 'chat' });
+  const chats = await Promise.all(Array.from({ length: 6 }, () => createChat(sql, org)));
+  const world: World = { org, second, chats, messages: [], claims: [], turns: [] };
   const deck = steps.flatMap(([weight, step]) => Array.from({ length: weight }, () => step));
   const bugs: string[] = [];
   await Promise.all(
@@ -219,16 +219,16 @@ async function storm(seed: number, actors: number, count: number): Promise<{ wor
 }
 
 /** Lets every lease end, and judges what nobody has started. */
-async function calm({ place, second }: World): Promise<void> {
-  await updateOrganization(sql.api, place, { status: 'active' });
-  for (const each of [place, second]) await updateProfile(sql.api, each, { status: 'enabled' });
+async function calm({ org, second }: World): Promise<void> {
+  await updateOrganization(sql.api, org, { status: 'active' });
+  for (const each of [org, second]) await updateProfile(sql.api, each, { status: 'enabled' });
   const open = `select id, state from app.run_requests
     where organization_id = $1 and state in ('published', 'leased', 'started')`;
-  const { rows } = await sql.owner.query(open, [place.organizationId]);
+  const { rows } = await sql.owner.query(open, [org.organizationId]);
   for (const { id } of rows) {
-    await endLease(sql, { organizationId: place.organizationId, runRequestId: id });
-    await expire(sql.jobs, { organizationId: place.organizationId, runRequestId: id });
-    await overdue(place, id);
+    await endLease(sql, { organizationId: org.organizationId, runRequestId: id });
+    await expire(sql.jobs, { organizationId: org.organizationId, runRequestId: id });
+    await overdue(org, id);
   }
 }
 
@@ -241,7 +241,7 @@ for (const seed of [1, 2]) {
     test.same(await brokenInvariants(sql), {}, 'at the end');
     const { rows } = await sql.owner.query(
       `select status, count(*)::int as n from app.messages where organization_id = $1 and role = 'assistant' group by 1`,
-      [world.place.organizationId],
+      [world.org.organizationId],
     );
     test.ok(rows.length > 0, 'messages were answered');
     test.notOk(
@@ -249,12 +249,12 @@ for (const seed of [1, 2]) {
       'and all have ended',
     );
     const held = await sql.owner.query('select from app.dispatch where organization_id = $1 and held > 0', [
-      world.place.organizationId,
+      world.org.organizationId,
     ]);
     test.equal(held.rowCount, 0, 'no slot is taken');
     for (const chat of world.chats) {
-      await updateChat(sql.api, world.place, chat.id, { status: 'open' });
-      await send(sql.api, world.place, chat.id);
+      await updateChat(sql.api, world.org, chat.id, { status: 'open' });
+      await send(sql.api, world.org, chat.id);
     }
   });
 }

@@ -6,9 +6,9 @@ import {
   completeRun,
   completeVerdict,
   createInitiative,
-  createPlace,
   createSecondProfile,
   createTask,
+  createTestOrganization,
   make,
   openItems,
   patchTask,
@@ -42,11 +42,11 @@ const notAnOption = { status: 400, code: 'validation_failed', reason: 'not_an_op
 const missing = { status: 404, code: 'human_inbox_item_not_found' };
 
 scenario('an answer to a question wakes its task once, and stays with it', async (test) => {
-  const place = await createPlace(sql);
-  const { taskId, item } = await createAsking(sql, place, ['one', 'two']);
-  const answered = await respond(sql.api, place, item.id, 'neither', 'Ask Anna');
+  const org = await createTestOrganization(sql);
+  const { taskId, item } = await createAsking(sql, org, ['one', 'two']);
+  const answered = await respond(sql.api, org, item.id, 'neither', 'Ask Anna');
   test.match(answered, { id: item.id, status: 'responded', response: 'neither', note: 'Ask Anna' });
-  test.match(await taskRow(sql, place, taskId), {
+  test.match(await taskRow(sql, org, taskId), {
     status: 'pending',
     blockers: [],
     answers: [
@@ -60,52 +60,52 @@ scenario('an answer to a question wakes its task once, and stays with it', async
       },
     ],
   });
-  const live = (await requestRows(sql, place, taskId)).filter(({ state }) => state === 'published');
+  const live = (await requestRows(sql, org, taskId)).filter(({ state }) => state === 'published');
   test.equal(live.length, 1);
-  test.match(await refusal(respond(sql.api, place, item.id, 'neither')), notOpen, 'a repeat');
-  const run = await runNext(sql, place);
+  test.match(await refusal(respond(sql.api, org, item.id, 'neither')), notOpen, 'a repeat');
+  const run = await runNext(sql, org);
   test.equal(run.taskId, taskId);
 });
 
 scenario('a second question comes after the first answer, and both answers stay in their order', async (test) => {
-  const place = await createPlace(sql);
-  const { taskId, item } = await createAsking(sql, place);
-  await respond(sql.api, place, item.id, 'first');
-  await completeRun(sql.api, await runNext(sql, place), { result: { kind: 'needs_input', question: 'And now?' } });
-  await respond(sql.api, place, (await onlyItem(sql, place, taskId)).id, 'second');
-  test.match(await taskRow(sql, place, taskId), { answers: [{ response: 'first' }, { response: 'second' }] });
+  const org = await createTestOrganization(sql);
+  const { taskId, item } = await createAsking(sql, org);
+  await respond(sql.api, org, item.id, 'first');
+  await completeRun(sql.api, await runNext(sql, org), { result: { kind: 'needs_input', question: 'And now?' } });
+  await respond(sql.api, org, (await onlyItem(sql, org, taskId)).id, 'second');
+  test.match(await taskRow(sql, org, taskId), { answers: [{ response: 'first' }, { response: 'second' }] });
 });
 
 scenario('a repair question takes one of its options', async (test) => {
-  const place = await createPlace(sql);
-  const { taskId, item } = await createRepair(sql, place);
-  test.match(await refusal(respond(sql.api, place, item.id, 'Please mend it')), notAnOption);
-  test.match(await refusal(respond(sql.api, place, item.id, 'raise')), notAnOption);
-  test.match(await taskRow(sql, place, taskId), { status: 'blocked' });
+  const org = await createTestOrganization(sql);
+  const { taskId, item } = await createRepair(sql, org);
+  test.match(await refusal(respond(sql.api, org, item.id, 'Please mend it')), notAnOption);
+  test.match(await refusal(respond(sql.api, org, item.id, 'raise')), notAnOption);
+  test.match(await taskRow(sql, org, taskId), { status: 'blocked' });
 });
 
 scenario(
   'try_again: the task runs again, with the answer and what was wrong; then a person is asked again',
   async (test) => {
-    const place = await createPlace(sql);
-    const { taskId, item } = await createRepair(sql, place);
-    await respond(sql.api, place, item.id, 'try_again', 'Use the net amounts');
-    test.match(await taskRow(sql, place, taskId), {
+    const org = await createTestOrganization(sql);
+    const { taskId, item } = await createRepair(sql, org);
+    await respond(sql.api, org, item.id, 'try_again', 'Use the net amounts');
+    test.match(await taskRow(sql, org, taskId), {
       status: 'pending',
       contract: { failures: 2, checks: [failedCheck] },
       answers: [{ purpose: 'repair', response: 'try_again', note: 'Use the net amounts' }],
     });
-    await failContract(sql, await runNext(sql, place));
-    test.match(await onlyItem(sql, place, taskId), { purpose: 'repair' });
+    await failContract(sql, await runNext(sql, org));
+    test.match(await onlyItem(sql, org, taskId), { purpose: 'repair' });
   },
 );
 
 scenario('accept: the task is completed with the refused result, and what waited for it goes on', async (test) => {
-  const place = await createPlace(sql);
-  const { taskId, runId, item } = await createRepair(sql, place);
-  const after = await createTask(sql, place, { dependsOn: [taskId] });
-  await respond(sql.api, place, item.id, 'accept');
-  test.match(await taskRow(sql, place, taskId), {
+  const org = await createTestOrganization(sql);
+  const { taskId, runId, item } = await createRepair(sql, org);
+  const after = await createTask(sql, org, { dependsOn: [taskId] });
+  await respond(sql.api, org, item.id, 'accept');
+  test.match(await taskRow(sql, org, taskId), {
     status: 'completed',
     phase: 'closed',
     contract: null,
@@ -117,34 +117,34 @@ scenario('accept: the task is completed with the refused result, and what waited
       completion: { disposition: 'accepted', completionRevision: 3, runIds: [runId], checks: [failedCheck] },
     },
   });
-  test.match(await taskRow(sql, place, after.id), { status: 'pending' });
-  test.match(await refusal(respond(sql.api, place, item.id, 'accept')), notOpen);
+  test.match(await taskRow(sql, org, after.id), { status: 'pending' });
+  test.match(await refusal(respond(sql.api, org, item.id, 'accept')), notOpen);
 });
 
 scenario('accept of the last task below an initiative completes that too', async (test) => {
-  const place = await createPlace(sql);
-  const root = (await createTask(sql, place, { kind: 'initiative' })).id;
-  const { taskId, item } = await createRepair(sql, place, { parentId: root });
-  await respond(sql.api, place, item.id, 'accept');
-  test.same(await statuses(sql, place, { root, taskId }), { root: 'completed', taskId: 'completed' });
+  const org = await createTestOrganization(sql);
+  const root = (await createTask(sql, org, { kind: 'initiative' })).id;
+  const { taskId, item } = await createRepair(sql, org, { parentId: root });
+  await respond(sql.api, org, item.id, 'accept');
+  test.same(await statuses(sql, org, { root, taskId }), { root: 'completed', taskId: 'completed' });
 });
 
 scenario('cancel: the task is cancelled by a person', async (test) => {
-  const place = await createPlace(sql);
+  const org = await createTestOrganization(sql);
   for (const make of [createRepair, createBudgetQuestion]) {
-    const { taskId, item } = await make(sql, place);
-    test.match(await respond(sql.api, place, item.id, 'cancel'), { status: 'responded', response: 'cancel' });
-    test.match(await taskRow(sql, place, taskId), { status: 'cancelled', failure_origin_id: null });
-    test.same(await openItems(sql, place, taskId), []);
+    const { taskId, item } = await make(sql, org);
+    test.match(await respond(sql.api, org, item.id, 'cancel'), { status: 'responded', response: 'cancel' });
+    test.match(await taskRow(sql, org, taskId), { status: 'cancelled', failure_origin_id: null });
+    test.same(await openItems(sql, org, taskId), []);
   }
 });
 
 scenario('raise: one allowance more, and the task goes on', async (test) => {
-  const place = await createPlace(sql);
-  const { taskId, item } = await createBudgetQuestion(sql, place);
-  test.match(await refusal(respond(sql.api, place, item.id, 'try_again')), notAnOption);
-  await respond(sql.api, place, item.id, 'raise');
-  test.match(await taskRow(sql, place, taskId), {
+  const org = await createTestOrganization(sql);
+  const { taskId, item } = await createBudgetQuestion(sql, org);
+  test.match(await refusal(respond(sql.api, org, item.id, 'try_again')), notAnOption);
+  await respond(sql.api, org, item.id, 'raise');
+  test.match(await taskRow(sql, org, taskId), {
     status: 'pending',
     spec: { budget: { maxAgentRuns: 11, maxAttemptsPerPhase: 3 } },
     answers: [],
@@ -152,104 +152,104 @@ scenario('raise: one allowance more, and the task goes on', async (test) => {
 });
 
 scenario('raise of a budget that was lowered below what is used is enough by itself', async (test) => {
-  const place = await createPlace(sql);
-  const { taskId, item } = await createBudgetQuestion(sql, place);
-  await patchTask(sql, place, taskId, { spec: { budget: { maxAgentRuns: 0 } } });
-  await respond(sql.api, place, item.id, 'raise');
-  test.match(await taskRow(sql, place, taskId), { status: 'pending', spec: { budget: { maxAgentRuns: 11 } } });
+  const org = await createTestOrganization(sql);
+  const { taskId, item } = await createBudgetQuestion(sql, org);
+  await patchTask(sql, org, taskId, { spec: { budget: { maxAgentRuns: 0 } } });
+  await respond(sql.api, org, item.id, 'raise');
+  test.match(await taskRow(sql, org, taskId), { status: 'pending', spec: { budget: { maxAgentRuns: 11 } } });
 });
 
 scenario(
   'raise of an initiative’s budget wakes all that waited for it below, and answers their questions',
   async (test) => {
-    const place = await createPlace(sql);
-    const { root, one, two, three } = await createInitiative(sql, place, ['one', 'two', 'three'], {
+    const org = await createTestOrganization(sql);
+    const { root, one, two, three } = await createInitiative(sql, org, ['one', 'two', 'three'], {
       spec: { budget: { maxAgentRuns: 1 } },
     });
-    await completeRun(sql.api, await runNext(sql, place));
+    await completeRun(sql.api, await runNext(sql, org));
     const waiting = [two, three];
     for (const id of waiting) {
-      const { version } = await taskRow(sql, place, id);
+      const { version } = await taskRow(sql, org, id);
       await transition(sql.api, 'task_update', {
-        p_organization_id: place.organizationId,
+        p_organization_id: org.organizationId,
         p_task_ref: id,
         p_expected_version: version,
         p_patch: { title: 'settled' },
         p_actor: { kind: 'owner' },
       });
     }
-    test.same(await statuses(sql, place, { one, two, three }), { one: 'completed', two: 'blocked', three: 'blocked' });
-    await respond(sql.api, place, (await onlyItem(sql, place, two)).id, 'raise');
-    test.match(await taskRow(sql, place, root), { spec: { budget: { maxAgentRuns: 501 } } });
+    test.same(await statuses(sql, org, { one, two, three }), { one: 'completed', two: 'blocked', three: 'blocked' });
+    await respond(sql.api, org, (await onlyItem(sql, org, two)).id, 'raise');
+    test.match(await taskRow(sql, org, root), { spec: { budget: { maxAgentRuns: 501 } } });
     for (const id of waiting) {
-      test.match(await taskRow(sql, place, id), { status: 'pending', spec: { budget: { maxAgentRuns: 10 } } });
-      test.same(await openItems(sql, place, id), []);
+      test.match(await taskRow(sql, org, id), { status: 'pending', spec: { budget: { maxAgentRuns: 10 } } });
+      test.same(await openItems(sql, org, id), []);
     }
   },
 );
 
 scenario('a notice is acknowledged, and what it tells stays as it is', async (test) => {
-  const place = await createPlace(sql);
-  const { taskId, item } = await createNotice(sql, place);
-  test.match(await acknowledge(sql.api, place, item.id), { status: 'acknowledged', response: null });
-  test.match(await taskRow(sql, place, taskId), { status: 'blocked' });
-  test.match(await refusal(acknowledge(sql.api, place, item.id)), notOpen);
+  const org = await createTestOrganization(sql);
+  const { taskId, item } = await createNotice(sql, org);
+  test.match(await acknowledge(sql.api, org, item.id), { status: 'acknowledged', response: null });
+  test.match(await taskRow(sql, org, taskId), { status: 'blocked' });
+  test.match(await refusal(acknowledge(sql.api, org, item.id)), notOpen);
 });
 
 scenario('a notice is not responded to, a question not acknowledged, open or not', async (test) => {
-  const place = await createPlace(sql);
-  const notice = await createNotice(sql, place);
-  const asking = await createAsking(sql, place);
+  const org = await createTestOrganization(sql);
+  const notice = await createNotice(sql, org);
+  const asking = await createAsking(sql, org);
   const invalid = (reason: string) => ({ status: 400, code: 'validation_failed', reason });
   for (const round of ['open', 'handled']) {
-    test.match(await refusal(respond(sql.api, place, notice.item.id, 'x')), invalid('not_a_question'), round);
-    test.match(await refusal(acknowledge(sql.api, place, asking.item.id)), invalid('not_a_notification'), round);
+    test.match(await refusal(respond(sql.api, org, notice.item.id, 'x')), invalid('not_a_question'), round);
+    test.match(await refusal(acknowledge(sql.api, org, asking.item.id)), invalid('not_a_notification'), round);
     if (round === 'handled') break;
-    await acknowledge(sql.api, place, notice.item.id);
-    await respond(sql.api, place, asking.item.id, 'x');
+    await acknowledge(sql.api, org, notice.item.id);
+    await respond(sql.api, org, asking.item.id, 'x');
   }
 });
 
 scenario('what its task’s end has cancelled is not answered any more', async (test) => {
-  const place = await createPlace(sql);
-  const { taskId, item } = await createAsking(sql, place);
-  const notice = await createNotice(sql, place);
-  await cancelTask(sql.api, place, taskId);
-  await cancelTask(sql.api, place, notice.taskId);
-  test.match(await refusal(respond(sql.api, place, item.id, 'x')), notOpen);
-  test.match(await refusal(acknowledge(sql.api, place, notice.item.id)), notOpen);
+  const org = await createTestOrganization(sql);
+  const { taskId, item } = await createAsking(sql, org);
+  const notice = await createNotice(sql, org);
+  await cancelTask(sql.api, org, taskId);
+  await cancelTask(sql.api, org, notice.taskId);
+  test.match(await refusal(respond(sql.api, org, item.id, 'x')), notOpen);
+  test.match(await refusal(acknowledge(sql.api, org, notice.item.id)), notOpen);
 });
 
 scenario('another organization’s items are not there, nor is anything of a deleted one', async (test) => {
-  const [place, other] = [await createPlace(sql), await createPlace(sql)];
-  const { taskId, item } = await createAsking(sql, place);
+  const [org, other] = [await createTestOrganization(sql), await createTestOrganization(sql)];
+  const { taskId, item } = await createAsking(sql, org);
   for (const [at, id] of [
     [other, item.id],
-    [place, randomUUID()],
+    [org, randomUUID()],
   ] as const) {
     test.match(await refusal(respond(sql.api, at, id, 'x')), missing);
     test.match(await refusal(acknowledge(sql.api, at, id)), missing);
   }
-  test.match(await taskRow(sql, place, taskId), { status: 'blocked' });
-  await transition(sql.api, 'organization_delete', { p_organization_id: place.organizationId });
+  test.match(await taskRow(sql, org, taskId), { status: 'blocked' });
+  await transition(sql.api, 'organization_delete', { p_organization_id: org.organizationId });
   const gone = { status: 404, code: 'organization_not_found' };
-  test.match(await refusal(respond(sql.api, place, item.id, 'x')), gone);
-  test.match(await refusal(acknowledge(sql.api, place, item.id)), gone);
+  test.match(await refusal(respond(sql.api, org, item.id, 'x')), gone);
+  test.match(await refusal(acknowledge(sql.api, org, item.id)), gone);
 });
 
 scenario('two people at once: the second finds it answered', async (test) => {
-  const place = await createPlace(sql);
-  const { taskId, item } = await createRepair(sql, place);
+  const org = await createTestOrganization(sql);
+  const { taskId, item } = await createRepair(sql, org);
   const [one, two] = [await openSession(test, sql), await openSession(test, sql)];
   await one.begin();
-  await respond(one, place, item.id, 'try_again');
-  const second = refusal(respond(two, place, item.id, 'cancel'));
+  await respond(one, org, item.id, 'try_again');
+  const second = refusal(respond(two, org, item.id, 'cancel'));
   await two.waits();
   await one.commit();
   test.match(await second, notOpen);
-  test.match(await taskRow(sql, place, taskId), { status: 'pending' });
+  test.match(await taskRow(sql, org, taskId), { status: 'pending' });
 
-  const elsewhere = await createPlace(sql);
+  const elsewhere = await createTestOrganization(sql);
   const asking = await createAsking(sql, elsewhere);
   const answers = await Promise.allSettled(
     Array.from({ length: 8 }, (_, index) => respond(sql.api, elsewhere, asking.item.id, `answer ${index}`)),
@@ -257,38 +257,38 @@ scenario('two people at once: the second finds it answered', async (test) => {
   test.equal(answers.filter(({ status }) => status === 'fulfilled').length, 1);
   const { answers: kept } = await taskRow(sql, elsewhere, asking.taskId);
   test.equal((kept as unknown[]).length, 1);
-  const notice = await createNotice(sql, place);
+  const notice = await createNotice(sql, org);
   await one.begin();
-  await acknowledge(one, place, notice.item.id);
-  const late = refusal(acknowledge(two, place, notice.item.id));
+  await acknowledge(one, org, notice.item.id);
+  const late = refusal(acknowledge(two, org, notice.item.id));
   await two.waits();
   await one.commit();
   test.match(await late, notOpen);
 });
 
 scenario('an answer and a cancel of the task at once', async (test) => {
-  const place = await createPlace(sql);
-  const { taskId, item } = await createAsking(sql, place);
+  const org = await createTestOrganization(sql);
+  const { taskId, item } = await createAsking(sql, org);
   const [person, other] = [await openSession(test, sql), await openSession(test, sql)];
   await person.begin();
-  await cancelTask(person, place, taskId);
-  const answering = refusal(respond(other, place, item.id, 'x'));
+  await cancelTask(person, org, taskId);
+  const answering = refusal(respond(other, org, item.id, 'x'));
   await other.waits();
   await person.commit();
   test.match(await answering, notOpen);
-  const again = await createAsking(sql, place);
+  const again = await createAsking(sql, org);
   await person.begin();
-  await respond(person, place, again.item.id, 'x');
-  const cancelling = cancelTask(other, place, again.taskId);
+  await respond(person, org, again.item.id, 'x');
+  const cancelling = cancelTask(other, org, again.taskId);
   await other.waits();
   await person.commit();
   await cancelling;
-  test.match(await taskRow(sql, place, again.taskId), { status: 'cancelled' });
+  test.match(await taskRow(sql, org, again.taskId), { status: 'cancelled' });
 });
 
 /** An operator who verifies, and a department who works. */
 async function departments() {
-  const operator = await createPlace(sql);
+  const operator = await createTestOrganization(sql);
   return { operator, growth: await createSecondProfile(sql, operator, { kind: 'department' }) };
 }
 
@@ -326,13 +326,13 @@ scenario('accept of an initiative that a verifier refused twice ends its new pla
 });
 
 scenario('raise of replans that are used up: the initiative is planned again', async (test) => {
-  const place = await createPlace(sql);
-  const { root, one } = await planned(sql, place, [make('one')], { spec: { budget: { maxReplans: 0 } } });
-  await cancelTask(sql.api, place, String(one));
+  const org = await createTestOrganization(sql);
+  const { root, one } = await planned(sql, org, [make('one')], { spec: { budget: { maxReplans: 0 } } });
+  await cancelTask(sql.api, org, String(one));
   const id = String(root);
-  test.match(await taskRow(sql, place, id), { status: 'blocked', blockers: [{ kind: 'budget' }] });
-  await respond(sql.api, place, (await onlyItem(sql, place, id)).id, 'raise');
-  test.match(await taskRow(sql, place, id), {
+  test.match(await taskRow(sql, org, id), { status: 'blocked', blockers: [{ kind: 'budget' }] });
+  await respond(sql.api, org, (await onlyItem(sql, org, id)).id, 'raise');
+  test.match(await taskRow(sql, org, id), {
     status: 'pending',
     phase: 'plan',
     replan_count: 1,

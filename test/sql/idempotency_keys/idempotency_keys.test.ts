@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
-import { createOrganization, createPlace, taskCreate } from '../../support/fixtures.ts';
+import { createOrganization, createTestOrganization, taskCreate } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
 import { type Connection, openSession, openSql, refusal, transition } from '../../support/transitions.ts';
 
@@ -54,14 +54,14 @@ scenario('a key belongs to its organization, caller, method and path', async (te
 });
 
 scenario('a second call waits for the first, and gets its answer without doing the work', async (test) => {
-  const place = await createPlace(sql);
+  const org = await createTestOrganization(sql);
   const [one, two] = [await openSession(test, sql), await openSession(test, sql)];
   await one.begin();
-  test.same(await begin(one, place), { fresh: true });
-  const late = begin(two, place);
+  test.same(await begin(one, org), { fresh: true });
+  const late = begin(two, org);
   await two.waits();
-  await taskCreate(one, place, { title: 'the work' });
-  await finish(one, place, { title: 'the work' });
+  await taskCreate(one, org, { title: 'the work' });
+  await finish(one, org, { title: 'the work' });
   await one.commit();
   test.same(await late, { replay: { statusCode: 201, body: { title: 'the work' } } });
 });
@@ -79,19 +79,19 @@ scenario('a second call with another body waits for the first too, and is refuse
 });
 
 scenario('when the first call is rolled back, the second does the work', async (test) => {
-  const place = await createPlace(sql);
+  const org = await createTestOrganization(sql);
   const [one, two] = [await openSession(test, sql), await openSession(test, sql)];
   await one.begin();
-  await begin(one, place);
-  await taskCreate(one, place);
+  await begin(one, org);
+  await taskCreate(one, org);
   await two.begin();
-  const late = begin(two, place, 'other body');
+  const late = begin(two, org, 'other body');
   await two.waits();
   await one.rollback();
   test.same(await late, { fresh: true });
-  await finish(two, place);
+  await finish(two, org);
   await two.commit();
-  test.same(await begin(sql.api, place, 'other body'), { replay: { statusCode: 201, body: { made: 1 } } });
+  test.same(await begin(sql.api, org, 'other body'), { replay: { statusCode: 201, body: { made: 1 } } });
 });
 
 scenario('a key is kept for 24 hours, whether it was cleaned up or not', async (test) => {

@@ -5,7 +5,7 @@ import {
   claimTurn,
   completeTurn,
   createChat,
-  createChatPlace,
+  createChatOrganization,
   createOnboardingChat,
   exchange,
   type Message,
@@ -14,7 +14,7 @@ import {
   startTurn,
   text,
 } from '../../support/chat_fixtures.ts';
-import { failRun, type Place } from '../../support/fixtures.ts';
+import { failRun, type TestOrganization } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
 import { type Answer, openSql, refusal } from '../../support/transitions.ts';
 
@@ -28,20 +28,20 @@ const legacy = { id: 'legacy', kind: 'question', question: 'What?' };
 const note = { id: 'note', kind: 'context_note', text: 'We sell shoes', status: 'pending' };
 const approval = { id: 'approval', kind: 'approval', text: 'Send it?' };
 
-type Asked = Readonly<{ place: Place; chatId: string; message: Message }>;
+type Asked = Readonly<{ org: TestOrganization; chatId: string; message: Message }>;
 
 async function ask(parts: readonly Answer[], make = createChat): Promise<Asked> {
-  const place = await createChatPlace(sql);
-  const chat = await make(sql, place);
-  return { place, chatId: chat.id, message: await exchange(sql, place, chat.id, [text('I ask'), ...parts]) };
+  const org = await createChatOrganization(sql);
+  const chat = await make(sql, org);
+  return { org, chatId: chat.id, message: await exchange(sql, org, chat.id, [text('I ask'), ...parts]) };
 }
 
 function answer({ message }: Asked, partId: string, fields: Answer): Answer {
   return { messageId: message.id, partId, ...fields };
 }
 
-function reply({ place, chatId }: Asked, answers: readonly Answer[], body: Answer = {}) {
-  return send(sql.api, place, chatId, { answers, ...body });
+function reply({ org, chatId }: Asked, answers: readonly Answer[], body: Answer = {}) {
+  return send(sql.api, org, chatId, { answers, ...body });
 }
 
 /** `path code` of every issue of a refusal. */
@@ -59,7 +59,7 @@ scenario('an ordinary message waits for the answers: an issue for each question'
 scenario('answers are kept in order, before the text and the attachments', async (test) => {
   const asked = await ask([color, legacy, sizes, free, note, approval]);
   const attachmentId = randomUUID();
-  await putAttachment(sql.api, asked.place, asked.chatId, { id: attachmentId });
+  await putAttachment(sql.api, asked.org, asked.chatId, { id: attachmentId });
   const { userMessage } = await reply(
     asked,
     [
@@ -178,15 +178,15 @@ scenario('questions without options are deferred in general chats alone; others 
 
 scenario('questions wait in the last answer alone, once it is complete', async (test) => {
   const asked = await ask([color]);
-  const { place, chatId } = asked;
+  const { org, chatId } = asked;
   const red = answer(asked, 'color', { value: 'red' });
   const { assistantMessage } = await reply(asked, [red]);
-  await cancelMessage(sql.api, place, assistantMessage);
+  await cancelMessage(sql.api, org, assistantMessage);
   test.same(await issues(reply(asked, [red], { parts: [text('again')] })), ['answers.0 not_pending'], 'it is answered');
-  await send(sql.api, place, chatId, { parts: [text('go on')] });
-  const turn = await startTurn(sql.api, await claimTurn(sql, place));
+  await send(sql.api, org, chatId, { parts: [text('go on')] });
+  const turn = await startTurn(sql.api, await claimTurn(sql, org));
   await failRun(sql.api, turn);
-  await send(sql.api, place, chatId, { parts: [text('go on')] });
-  await completeTurn(sql.api, await startTurn(sql.api, await claimTurn(sql, place)), { parts: [color] });
+  await send(sql.api, org, chatId, { parts: [text('go on')] });
+  await completeTurn(sql.api, await startTurn(sql.api, await claimTurn(sql, org)), { parts: [color] });
   test.same(await issues(reply(asked, [red])), ['answers.0 not_pending', 'answers unanswered'], 'the new one waits');
 });

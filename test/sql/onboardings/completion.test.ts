@@ -26,7 +26,7 @@ await publishCatalog(sql);
 
 scenario('the review is the digest of its canonical JSON, and follows each change', async (test) => {
   const review = await onboardingIn(sql, 'review', { name: 'Grüße "\\\n\u0007 日本 😀' });
-  const place = placeOf(review);
+  const org = placeOf(review);
   const digest = ({ review }: Onboarding) => canonicalSha256({ summary: review?.summary, warnings: review?.warnings });
   test.equal(review.review?.sha256, digest(review));
   test.same(review.review?.warnings, []);
@@ -41,31 +41,31 @@ scenario('the review is the digest of its canonical JSON, and follows each chang
   );
   const settled = await putDisposition(sql, decided, 'crm', 'not_used');
   test.same(settled.review?.warnings, []);
-  const none = await step(sql.api, place, 'setup_update', {
+  const none = await step(sql.api, org, 'setup_update', {
     p_expected_generation: settled.generation,
     p_patch: { departments: [] },
   });
   test.match(none.review?.warnings, [{ code: 'no_departments' }]);
   const [source] = none.sources;
-  await markSource(sql.jobs, { ...place, profileId: '', profileKey: '' }, String(source?.id), 'failed', {
+  await markSource(sql.jobs, { ...org, profileId: '', profileKey: '' }, String(source?.id), 'failed', {
     code: 'bytes_missing',
     message: 'is no longer stored',
   });
-  const stale = await refusal(complete(sql.api, place, none, { p_allow_warnings: true }));
+  const stale = await refusal(complete(sql.api, org, none, { p_allow_warnings: true }));
   test.match(stale, { status: 409, reason: 'stale' });
-  const shown = await read(sql, place);
+  const shown = await read(sql, org);
   test.match(shown.review?.warnings, [{ code: 'no_departments' }, { code: 'source_failed' }]);
-  test.match(await refusal(complete(sql.api, place, shown)), { status: 409, reason: 'has_warnings' });
-  test.match(await complete(sql.api, place, shown, { p_allow_warnings: true }), { status: 'completed' });
+  test.match(await refusal(complete(sql.api, org, shown)), { status: 409, reason: 'has_warnings' });
+  test.match(await complete(sql.api, org, shown, { p_allow_warnings: true }), { status: 'completed' });
 });
 
 scenario('another website takes away what was read of the old one; other sources start anew', async (test) => {
   const started = await onboardingIn(sql, 'researching', { website: 'https://x.example/' });
-  const place = placeOf(started);
-  const args = { p_organization_id: place.organizationId, p_generation: started.generation, p_source: page('/') };
+  const org = placeOf(started);
+  const args = { p_organization_id: org.organizationId, p_generation: started.generation, p_source: page('/') };
   const { source } = (await transition(sql.jobs, 'onboarding_evidence_add', args)) as { source: { id: string } };
   const findings = [{ claim: 'They make lamps', evidence: [source.id] }];
-  const review = await finish(sql, place, started.generation, {
+  const review = await finish(sql, org, started.generation, {
     status: 'completed',
     findings,
     warnings: [{ code: 'x', message: 'y' }],
@@ -73,7 +73,7 @@ scenario('another website takes away what was read of the old one; other sources
   if (!review) throw new Error('no review');
   test.match(review.review, { warnings: [{ code: 'x' }], summary: { evidence: [{ id: source.id }] } });
   const answer = await transition(sql.api, 'onboarding_setup_update', {
-    p_organization_id: place.organizationId,
+    p_organization_id: org.organizationId,
     p_expected_generation: review.generation,
     p_patch: { website: 'https://y.example/' },
   });
@@ -81,7 +81,7 @@ scenario('another website takes away what was read of the old one; other sources
   test.equal((answer['removedKeys'] as string[]).length, 1);
   const { rows } = await sql.owner.query(
     `select id from app.context_sources where organization_id = $1 and origin = 'research'`,
-    [place.organizationId],
+    [org.organizationId],
   );
   test.same(rows, []);
 
@@ -94,29 +94,29 @@ scenario('another website takes away what was read of the old one; other sources
 
 scenario('the completion does everything, or nothing', async (test) => {
   const review = await onboardingIn(sql, 'review');
-  const place = placeOf(review);
-  const wrong = refusal(complete(sql.api, place, review, { p_review_sha256: '0'.repeat(64) }));
+  const org = placeOf(review);
+  const wrong = refusal(complete(sql.api, org, review, { p_review_sha256: '0'.repeat(64) }));
   test.match(await wrong, { status: 409, code: 'request_failed', reason: 'stale', raised: true });
   const missing = [{ scope: 'organization', documents: [document('a.json', { sourceIds: [randomUUID()] })] }];
-  const failing = complete(sql.api, place, review, { p_documents: JSON.stringify(missing) });
+  const failing = complete(sql.api, org, review, { p_documents: JSON.stringify(missing) });
   test.match(await refusal(failing), { status: 400, reason: 'unknown_source' });
   test.match(await organizationOf(sql, review), { status: 'onboarding', onboarded_at: null });
-  test.same(await read(sql, place), review);
-  const look = await complete(sql.api, place, review, { p_documents: null });
+  test.same(await read(sql, org), review);
+  const look = await complete(sql.api, org, review, { p_documents: null });
   test.same(look, review, 'a look changes nothing');
 
   const documents = [
     { scope: 'organization', documents: [document('facts.json')] },
     { scope: 'growth', documents: [document('sources.json', { sourceIds: [review.sources[0]?.id] })] },
   ];
-  const done = await complete(sql.api, place, review, { p_documents: JSON.stringify(documents) });
+  const done = await complete(sql.api, org, review, { p_documents: JSON.stringify(documents) });
   test.match(done, { status: 'completed', review: { sha256: review.review?.sha256 } });
   const organization = await organizationOf(sql, review);
   test.match(organization, { status: 'active', work_dispatch_stopped_at: null });
   test.ok(organization.onboarded_at);
   const { rows: profiles } = await sql.owner.query(
     'select key from app.agent_profiles where organization_id = $1 order by key',
-    [place.organizationId],
+    [org.organizationId],
   );
   test.same(
     profiles.map(({ key }) => key),
@@ -124,7 +124,7 @@ scenario('the completion does everything, or nothing', async (test) => {
   );
   const { rows: published } = await sql.owner.query(
     'select scope, revision from app.context_publications where organization_id = $1 order by scope',
-    [place.organizationId],
+    [org.organizationId],
   );
   test.same(published, [
     { scope: 'growth', revision: 1 },
@@ -134,32 +134,32 @@ scenario('the completion does everything, or nothing', async (test) => {
 
 scenario('the onboarding chat runs until the completion, which waits for no answer', async (test) => {
   const review = await onboardingIn(sql, 'review');
-  const place = { ...placeOf(review), profileId: '', profileKey: 'chat' };
+  const org = { ...placeOf(review), profileId: '', profileKey: 'chat' };
   const chatId = String(review.chat_id);
-  const { assistantMessage } = await send(sql.api, place, chatId);
-  test.match(await refusal(complete(sql.api, place, review)), { status: 409, reason: 'answer_active' });
-  const turn = await startTurn(sql.api, await claimTurn(sql, place));
+  const { assistantMessage } = await send(sql.api, org, chatId);
+  test.match(await refusal(complete(sql.api, org, review)), { status: 409, reason: 'answer_active' });
+  const turn = await startTurn(sql.api, await claimTurn(sql, org));
   test.equal(turn.messageId, assistantMessage.id, 'its turns run while the organization is onboarding');
-  await cancelMessage(sql.api, place, assistantMessage);
-  const cancelling = await refusal(complete(sql.api, place, review));
+  await cancelMessage(sql.api, org, assistantMessage);
+  const cancelling = await refusal(complete(sql.api, org, review));
   test.match(cancelling, { status: 409, reason: 'answer_active', message: /is being cancelled.*lease/ });
   await transition(sql.api, 'run_complete', {
-    p_organization_id: place.organizationId,
+    p_organization_id: org.organizationId,
     p_run_id: turn.runId,
     p_lease_token: turn.leaseToken,
     p_body_hash: 'a',
     p_result: { kind: 'chat_message', parts: [{ kind: 'text', text: 'Done' }] },
     p_report: {},
     p_checks: null,
-    p_judged: null,
+    p_evaluation_digest: null,
   });
-  await complete(sql.api, place, review);
+  await complete(sql.api, org, review);
   const immutable = { status: 409, code: 'onboarding_chat_immutable' };
-  test.match(await refusal(send(sql.api, place, chatId)), immutable);
-  await updateOrganization(sql.api, place, { onboardedAt: null });
-  test.match(await refusal(send(sql.api, place, chatId)), immutable, 'whatever onboardedAt is set to');
-  const chat = await createChat(sql, place);
-  test.ok((await send(sql.api, place, chat.id)).userMessage, 'other chats go on');
+  test.match(await refusal(send(sql.api, org, chatId)), immutable);
+  await updateOrganization(sql.api, org, { onboardedAt: null });
+  test.match(await refusal(send(sql.api, org, chatId)), immutable, 'whatever onboardedAt is set to');
+  const chat = await createChat(sql, org);
+  test.ok((await send(sql.api, org, chat.id)).userMessage, 'other chats go on');
 });
 
 scenario('a message waits for the completion and is refused; a completion waits for a message and is', async (test) => {
@@ -186,9 +186,9 @@ scenario('a message waits for the completion and is refused; a completion waits 
 
 scenario('sources that nobody has judged yet hold the completion up', async (test) => {
   const review = await onboardingIn(sql, 'review');
-  const place = { ...placeOf(review), profileId: '', profileKey: '' };
-  const source = await insertSource(sql, place, { origin: 'chat', status: 'stored' });
-  test.match(await refusal(complete(sql.api, place, review)), { status: 409, reason: 'being_read' });
-  await markSource(sql.jobs, place, source.id, 'ingested');
-  test.match(await complete(sql.api, place, review), { status: 'completed' });
+  const org = { ...placeOf(review), profileId: '', profileKey: '' };
+  const source = await insertSource(sql, org, { origin: 'chat', status: 'stored' });
+  test.match(await refusal(complete(sql.api, org, review)), { status: 409, reason: 'being_read' });
+  await markSource(sql.jobs, org, source.id, 'ingested');
+  test.match(await complete(sql.api, org, review), { status: 'completed' });
 });

@@ -114,19 +114,19 @@ scenario('an onboarding begins with its organization, whose tasks wait', async (
     p_revision: null,
   });
   const [operator] = provisioned['agent_profiles'] as { id: string; key: string }[];
-  const place = { ...placeOf(onboarding), profileId: operator?.id ?? '', profileKey: operator?.key ?? '' };
-  const task = await createTask(sql, place);
+  const org = { ...placeOf(onboarding), profileId: operator?.id ?? '', profileKey: operator?.key ?? '' };
+  const task = await createTask(sql, org);
   const states = async () =>
     (
       await sql.owner.query('select state from app.run_requests where organization_id = $1 and task_id = $2', [
-        place.organizationId,
+        org.organizationId,
         task.id,
       ])
     ).rows;
   test.same(await states(), [{ state: 'queued' }]);
-  const started = await step(sql.api, place, 'start');
-  const review = await finish(sql, place, started.generation);
-  if (review) await complete(sql.api, place, review, { p_allow_warnings: true });
+  const started = await step(sql.api, org, 'start');
+  const review = await finish(sql, org, started.generation);
+  if (review) await complete(sql.api, org, review, { p_allow_warnings: true });
   test.same(await states(), [{ state: 'published' }], 'until the completion');
 });
 
@@ -172,19 +172,19 @@ scenario('every guarded call compares the generation', async (test) => {
 
 scenario('the start enables the chat profile alone, and opens the chat once', async (test) => {
   const started = await onboardingIn(sql, 'researching');
-  const place = placeOf(started);
+  const org = placeOf(started);
   const profiles = async () =>
     (
       await sql.owner.query('select kind, status from app.agent_profiles where organization_id = $1 order by kind', [
-        place.organizationId,
+        org.organizationId,
       ])
     ).rows;
   test.same(await profiles(), [{ kind: 'chat', status: 'enabled' }]);
   test.match(started, { research_status: 'queued', research_attempts: 1 });
-  await finish(sql, place, started.generation, FAILURE);
-  const again = await step(sql.api, place, 'start');
+  await finish(sql, org, started.generation, FAILURE);
+  const again = await step(sql.api, org, 'start');
   test.match(again, { chat_id: started.chat_id, research_attempts: 2, research_error: null });
-  test.match(await chatRow(sql, { ...place, profileId: '', profileKey: '' }, String(started.chat_id)), {
+  test.match(await chatRow(sql, { ...org, profileId: '', profileKey: '' }, String(started.chat_id)), {
     is_onboarding: true,
     status: 'open',
   });
@@ -192,7 +192,7 @@ scenario('the start enables the chat profile alone, and opens the chat once', as
   const { rows } = await sql.owner.query(
     `select j.payload from graphile_worker._private_jobs j where j.payload ->> 'organizationId' = $1
        and j.payload ->> 'generation' is not null`,
-    [place.organizationId],
+    [org.organizationId],
   );
   test.same(
     rows.map((row) => row.payload.generation),
@@ -203,20 +203,20 @@ scenario('the start enables the chat profile alone, and opens the chat once', as
 
 scenario('the research of an attempt that is over writes nothing', async (test) => {
   const first = await onboardingIn(sql, 'researching');
-  const place = placeOf(first);
-  await finish(sql, place, first.generation, FAILURE);
-  const second = await step(sql.api, place, 'start');
-  test.equal(await finish(sql, place, first.generation), null);
-  const stale = { p_organization_id: place.organizationId, p_generation: first.generation };
+  const org = placeOf(first);
+  await finish(sql, org, first.generation, FAILURE);
+  const second = await step(sql.api, org, 'start');
+  test.equal(await finish(sql, org, first.generation), null);
+  const stale = { p_organization_id: org.organizationId, p_generation: first.generation };
   test.same(await transition(sql.jobs, 'onboarding_research_begin', stale), { onboarding: null });
   test.same(await transition(sql.jobs, 'onboarding_evidence_add', { ...stale, p_source: page('/') }), { source: null });
-  test.same(await read(sql, place), second);
+  test.same(await read(sql, org), second);
   const current = { ...stale, p_generation: second.generation };
-  const begun = await step(sql.jobs, place, 'research_begin', { p_generation: second.generation });
+  const begun = await step(sql.jobs, org, 'research_begin', { p_generation: second.generation });
   test.match(begun, { research_status: 'running', generation: second.generation });
-  test.same(await step(sql.jobs, place, 'research_begin', { p_generation: second.generation }), {
+  test.same(await step(sql.jobs, org, 'research_begin', { p_generation: second.generation }), {
     ...begun,
-    updated_at: (await read(sql, place))['updated_at'],
+    updated_at: (await read(sql, org))['updated_at'],
   });
   const { source } = (await transition(sql.jobs, 'onboarding_evidence_add', { ...current, p_source: page('/') })) as {
     source: { id: string };
@@ -224,9 +224,9 @@ scenario('the research of an attempt that is over writes nothing', async (test) 
   const again = await transition(sql.jobs, 'onboarding_evidence_add', { ...current, p_source: page('/') });
   test.match(again, { source: { id: source.id } }, 'a page that is read twice is one source');
   const findings = [{ claim: 'They make lamps', evidence: [source.id] }];
-  const review = await finish(sql, place, second.generation, { status: 'completed', findings });
+  const review = await finish(sql, org, second.generation, { status: 'completed', findings });
   test.match(review, { status: 'review', findings: [{ claim: 'They make lamps', source_ids: [source.id] }] });
-  test.equal(await finish(sql, place, second.generation), null, 'a repeat too');
+  test.equal(await finish(sql, org, second.generation), null, 'a repeat too');
   const discarded = await onboardingIn(sql, 'researching');
   await step(sql.api, placeOf(discarded), 'discard');
   test.equal(await finish(sql, placeOf(discarded), discarded.generation), null);
@@ -241,13 +241,13 @@ scenario('a claim cites what the organization has', async (test) => {
 
 scenario('a source is what was put first', async (test) => {
   const onboarding = await createOnboarding(sql);
-  const place = placeOf(onboarding);
+  const org = placeOf(onboarding);
   const id = randomUUID();
-  const put = await putSource(sql.api, place, { id });
+  const put = await putSource(sql.api, org, { id });
   test.match(put.sources, [{ id, status: 'ingested' }]);
-  test.same(await putSource(sql.api, place, { id }), put, 'the same again changes nothing');
+  test.same(await putSource(sql.api, org, { id }), put, 'the same again changes nothing');
   for (const fields of [{ sha256: '1'.repeat(64) }, { fileName: 'b.md' }, { department: 'growth' }, { kind: 'file' }]) {
-    const refused = await refusal(putSource(sql.api, place, { id, ...fields }));
+    const refused = await refusal(putSource(sql.api, org, { id, ...fields }));
     test.match(refused, { status: 409, code: 'request_failed', reason: 'in_use' });
   }
 });
@@ -308,10 +308,10 @@ scenario('a suspended organization is not started, retried or completed', async 
 });
 
 scenario('an organization whose onboarding is completed is not onboarding again', async (test) => {
-  const place = placeOf(await onboardingIn(sql, 'completed'));
-  const again = () => refusal(updateOrganization(sql.api, place, { status: 'onboarding' }));
+  const org = placeOf(await onboardingIn(sql, 'completed'));
+  const again = () => refusal(updateOrganization(sql.api, org, { status: 'onboarding' }));
   test.match(await again(), { status: 409, code: 'state_conflict', reason: 'no_onboarding' });
-  await updateOrganization(sql.api, place, { status: 'suspended' });
+  await updateOrganization(sql.api, org, { status: 'suspended' });
   test.match(await again(), { reason: 'no_onboarding' }, 'nor after a suspension');
 });
 
@@ -323,30 +323,30 @@ scenario('a change of the organization is one of the setup, until the onboarding
   const setup = { name: 'Lamps', timezone: 'Asia/Tokyo', departments: ['support'] };
   for (const status of ['collecting', 'researching', 'research_failed', 'review'] as const) {
     const before = await onboardingIn(sql, status);
-    const place = placeOf(before);
-    await updateOrganization(sql.api, place, patch);
-    const after = await read(sql, place);
+    const org = placeOf(before);
+    await updateOrganization(sql.api, org, patch);
+    const after = await read(sql, org);
     test.match(after, { status, setup, generation: before.generation + 1 }, status);
-    await updateOrganization(sql.api, place, { ...patch, config: { limits: { maxTaskDepth: 3 } } });
-    test.equal((await read(sql, place)).generation, after.generation, 'what it is changes nothing');
+    await updateOrganization(sql.api, org, { ...patch, config: { limits: { maxTaskDepth: 3 } } });
+    test.equal((await read(sql, org)).generation, after.generation, 'what it is changes nothing');
   }
 
   const review = await onboardingIn(sql, 'review');
-  const place = placeOf(review);
-  await updateOrganization(sql.api, place, patch);
-  test.match(await refusal(complete(sql.api, place, review)), { status: 409, reason: 'stale' });
-  const shown = await read(sql, place);
+  const org = placeOf(review);
+  await updateOrganization(sql.api, org, patch);
+  test.match(await refusal(complete(sql.api, org, review)), { status: 409, reason: 'stale' });
+  const shown = await read(sql, org);
   test.match(shown.review?.summary, { setup });
-  const kept = await step(sql.api, place, 'setup_update', {
+  const kept = await step(sql.api, org, 'setup_update', {
     p_expected_generation: shown.generation,
     p_patch: { summary: 'Lamps, made to order' },
   });
   test.match(kept.setup, setup);
-  await complete(sql.api, place, kept);
+  await complete(sql.api, org, kept);
   const organization = await organizationOf(sql, review);
   test.match(organization, { name: 'Lamps', config: { ...patch.config, timezone: 'Asia/Tokyo' } });
-  await updateOrganization(sql.api, place, { name: 'Lights' });
-  test.match(await read(sql, place), { setup, status: 'completed' }, 'and what was confirmed stays');
+  await updateOrganization(sql.api, org, { name: 'Lights' });
+  test.match(await read(sql, org), { setup, status: 'completed' }, 'and what was confirmed stays');
 });
 
 scenario('a completion waits for a change of the organization, and finds another review', async (test) => {
@@ -365,19 +365,19 @@ scenario(
   'what the research found fits in beside the findings of the chat, or is left out with a warning',
   async (test) => {
     const started = await onboardingIn(sql, 'researching');
-    const place = placeOf(started);
+    const org = placeOf(started);
     const evidence = [String(started.sources[0]?.id)];
     const fill = (many: number) =>
       sql.owner.query(
         `insert into app.research_findings (organization_id, origin, claim, source_ids)
        select $1, 'chat', 'Said ' || n, $2 from generate_series(1, $3::integer) n`,
-        [place.organizationId, JSON.stringify(evidence), many],
+        [org.organizationId, JSON.stringify(evidence), many],
       );
     await fill(498);
     const claims = ['Said 1', 'First', 'Second', 'Third', 'Fourth'];
     const findings = claims.map((claim) => ({ claim, evidence }));
     const warnings = [{ code: 'x', message: 'y' }];
-    const review = await finish(sql, place, started.generation, { status: 'completed', findings, warnings });
+    const review = await finish(sql, org, started.generation, { status: 'completed', findings, warnings });
     test.equal(review?.findings.length, 500);
     test.same(
       review?.findings.filter(({ claim }) => !claim.startsWith('Said')).map(({ claim }) => claim),

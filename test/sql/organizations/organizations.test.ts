@@ -6,8 +6,8 @@ import {
   completeRun,
   createInitiative,
   createOrganization,
-  createPlace,
   createTask,
+  createTestOrganization,
   heartbeat,
   pull,
   runNew,
@@ -133,18 +133,18 @@ scenario('the authorization epoch only rises, and rises with the constraints', a
 });
 
 scenario('only the platform suspends, and lifts it', async (test) => {
-  const place = await createPlace(sql);
+  const org = await createTestOrganization(sql);
   const forbidden = { status: 403, code: 'forbidden' };
-  test.match(await refusal(updateOrganization(sql.api, place, { status: 'suspended' }, false)), forbidden);
+  test.match(await refusal(updateOrganization(sql.api, org, { status: 'suspended' }, false)), forbidden);
   const subject = randomUUID();
   test.match(await refusal(create(randomUUID(), { slug: `s-${subject}`, status: 'suspended' }, subject)), forbidden);
-  await updateOrganization(sql.api, place, { status: 'suspended' });
-  test.match(await refusal(updateOrganization(sql.api, place, { status: 'active' }, false)), forbidden);
-  test.match(await refusal(updateOrganization(sql.api, place, { status: 'onboarding' })), {
+  await updateOrganization(sql.api, org, { status: 'suspended' });
+  test.match(await refusal(updateOrganization(sql.api, org, { status: 'active' }, false)), forbidden);
+  test.match(await refusal(updateOrganization(sql.api, org, { status: 'onboarding' })), {
     ...conflict,
     reason: 'no_onboarding',
   });
-  await updateOrganization(sql.api, place, { status: 'active' });
+  await updateOrganization(sql.api, org, { status: 'active' });
   const made = randomUUID();
   await create(made, { slug: `s-${made}`, status: 'onboarding' });
   test.match(await updateOrganization(sql.api, { organizationId: made }, { status: 'active' }, false), {
@@ -153,52 +153,52 @@ scenario('only the platform suspends, and lifts it', async (test) => {
 });
 
 scenario('a suspended organization hands out nothing, its claims end, and its runs may finish', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
-  await createTask(sql, place);
-  const claim = await claimNext(sql, place);
-  await createTask(sql, place);
-  await updateOrganization(sql.api, place, { status: 'suspended' });
-  test.same(await pull(sql.api, { organizationIds: [place.organizationId], limit: 9 }), []);
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
+  await createTask(sql, org);
+  const claim = await claimNext(sql, org);
+  await createTask(sql, org);
+  await updateOrganization(sql.api, org, { status: 'suspended' });
+  test.same(await pull(sql.api, { organizationIds: [org.organizationId], limit: 9 }), []);
   test.match(await refusal(startRun(sql.api, claim)), { status: 409, code: 'run_lease_expired' });
   test.same(await heartbeat(sql.api, run), { status: 'starting' });
   test.same(await completeRun(sql.api, run), { status: 'succeeded' });
-  await updateOrganization(sql.api, place, { status: 'active' });
-  test.equal((await pull(sql.api, { organizationIds: [place.organizationId], limit: 9 })).length, 2);
+  await updateOrganization(sql.api, org, { status: 'active' });
+  test.equal((await pull(sql.api, { organizationIds: [org.organizationId], limit: 9 })).length, 2);
 });
 
 scenario('an organization that is deleted is gone at once, and its slug is free', async (test) => {
-  const place = await createPlace(sql);
-  const slug = `free-${place.organizationId}`;
-  await updateOrganization(sql.api, place, { slug });
-  const run = await runNew(sql, place);
-  await createTask(sql, place);
-  await claimNext(sql, place);
-  await createTask(sql, place);
-  await remove(place.organizationId);
-  test.match(await refusal(remove(place.organizationId)), gone, 'once');
-  test.match(await refusal(updateOrganization(sql.api, place, { name: 'x' })), gone);
-  test.match(await refusal(member('put', place.organizationId, 's', 'owner')), gone);
-  test.same(await pull(sql.api, { organizationIds: [place.organizationId] }), []);
+  const org = await createTestOrganization(sql);
+  const slug = `free-${org.organizationId}`;
+  await updateOrganization(sql.api, org, { slug });
+  const run = await runNew(sql, org);
+  await createTask(sql, org);
+  await claimNext(sql, org);
+  await createTask(sql, org);
+  await remove(org.organizationId);
+  test.match(await refusal(remove(org.organizationId)), gone, 'once');
+  test.match(await refusal(updateOrganization(sql.api, org, { name: 'x' })), gone);
+  test.match(await refusal(member('put', org.organizationId, 's', 'owner')), gone);
+  test.same(await pull(sql.api, { organizationIds: [org.organizationId] }), []);
   for (const call of [heartbeat, completeRun, checkLease]) {
     test.match(await refusal(call(sql.api, run)), { status: 409, reason: 'lease_lost' });
   }
-  test.notOk((await list(null)).includes(place.organizationId));
+  test.notOk((await list(null)).includes(org.organizationId));
   const { rows } = await sql.owner.query(
     `select task_identifier, max_attempts from graphile_worker.jobs where key = 'organizations__delete:' || $1`,
-    [place.organizationId],
+    [org.organizationId],
   );
   test.match(rows, [{ task_identifier: 'organizations__delete' }], 'and a job removes the rest');
   await create(randomUUID(), { slug });
-  test.match(await refusal(create(place.organizationId, { slug: `again-${slug}` })), { ...conflict, reason: 'in_use' });
+  test.match(await refusal(create(org.organizationId, { slug: `again-${slug}` })), { ...conflict, reason: 'in_use' });
 });
 
 scenario(
   'a purge removes every row of the deleted organization in small steps, and no row of another',
   async (test) => {
-    const place = await createTenant(sql);
+    const org = await createTenant(sql);
     const other = await createTenant(sql);
-    for (const at of [place, other]) {
+    for (const at of [org, other]) {
       const { root } = await createInitiative(sql, at, ['one', 'two']);
       const inner = await createTask(sql, at, { kind: 'initiative', parentId: root });
       await createTask(sql, at, { parentId: inner.id });
@@ -217,28 +217,28 @@ scenario(
       }
       return counts;
     };
-    const before = await count(place.organizationId);
+    const before = await count(org.organizationId);
     for (const [table, rows] of Object.entries(before)) test.ok(rows > 0, `there are rows in ${table}`);
     const kept = await count(other.organizationId);
-    test.match(await refusal(purge(place.organizationId)), conflict, 'not before it is deleted');
-    test.same(await count(place.organizationId), before);
-    await remove(place.organizationId);
+    test.match(await refusal(purge(org.organizationId)), conflict, 'not before it is deleted');
+    test.same(await count(org.organizationId), before);
+    await remove(org.organizationId);
     let steps = 0;
-    for (; (await purge(place.organizationId, 1))['done'] === false; steps += 1) test.ok(steps < 200);
+    for (; (await purge(org.organizationId, 1))['done'] === false; steps += 1) test.ok(steps < 200);
     test.ok(steps >= 20, 'row by row, as it was asked');
-    for (const [table, rows] of Object.entries(await count(place.organizationId))) test.equal(rows, 0, table);
+    for (const [table, rows] of Object.entries(await count(org.organizationId))) test.equal(rows, 0, table);
     test.same(await count(other.organizationId), kept);
-    test.match(await purge(place.organizationId), { done: true, gone: true }, 'again');
-    await create(place.organizationId, { slug: `new-${place.organizationId}` });
+    test.match(await purge(org.organizationId), { done: true, gone: true }, 'again');
+    await create(org.organizationId, { slug: `new-${org.organizationId}` });
   },
 );
 
 scenario('the row of a deleted organization stays until it may be forgotten', async (test) => {
-  const place = await createPlace(sql);
-  await remove(place.organizationId);
-  test.match(await purge(place.organizationId, 100, false), { done: true, gone: false });
-  test.match(await refusal(create(place.organizationId, { slug: 'new' })), conflict);
-  test.match(await purge(place.organizationId, 100, true), { done: true, gone: true });
+  const org = await createTestOrganization(sql);
+  await remove(org.organizationId);
+  test.match(await purge(org.organizationId, 100, false), { done: true, gone: false });
+  test.match(await refusal(create(org.organizationId, { slug: 'new' })), conflict);
+  test.match(await purge(org.organizationId, 100, true), { done: true, gone: true });
 });
 
 scenario('whoever makes an organization owns it, and the last owner stays', async (test) => {

@@ -3,10 +3,10 @@ import path from 'node:path';
 import t from 'tap';
 import { dictionary } from '../../../scripts/analyst/dictionary.ts';
 import { connected, createAnalyst, openReporting } from '../../support/analysts.ts';
-import { createPlace } from '../../support/fixtures.ts';
+import { createTestOrganization } from '../../support/fixtures.ts';
 
 const sql = await openReporting(t);
-const { organizationId } = await createPlace(sql);
+const { organizationId } = await createTestOrganization(sql);
 const analyst = await createAnalyst(t, sql, { organizationIds: [organizationId] });
 
 t.test('what it may do is exactly to read these views', async (test) => {

@@ -4,12 +4,12 @@ import { AnalystError, addAnalyst, listAnalysts, removeAnalyst } from '../../../
 import { scramVerifier } from '../../../scripts/analyst/password.ts';
 import { analystName, ask, connected, createAnalyst, loginUrl, openReporting } from '../../support/analysts.ts';
 import { createEmptyDatabase } from '../../support/database.ts';
-import { createPlace } from '../../support/fixtures.ts';
+import { createTestOrganization } from '../../support/fixtures.ts';
 import { refusal, transition } from '../../support/transitions.ts';
 
 const sql = await openReporting(t);
-const acme = await createPlace(sql);
-const beta = await createPlace(sql);
+const acme = await createTestOrganization(sql);
+const beta = await createTestOrganization(sql);
 
 const seen = async (url: string) =>
   (await ask(url, 'select organization_id from organizations order by 1')).out.trim().split('\n').filter(Boolean);
@@ -34,7 +34,7 @@ t.test('a login reads the organizations that it was given, and more once it is g
 
 t.test('a login for all reads organizations that are made later, and none that is deleted', async (test) => {
   const analyst = await createAnalyst(test, sql, { all: true });
-  const later = await createPlace(sql);
+  const later = await createTestOrganization(sql);
   test.ok((await seen(analyst.url)).includes(later.organizationId));
   await transition(sql.api, 'organization_delete', { p_organization_id: later.organizationId });
   test.notOk((await seen(analyst.url)).includes(later.organizationId));
@@ -152,7 +152,7 @@ t.test('a login that somebody dropped by hand passes nothing on to the next one 
 
 t.test('what another database of the server removed is nobody’s, whoever gets its name', async (test) => {
   const elsewhere = await openReporting(test);
-  const [old, later] = [await createPlace(elsewhere), await createPlace(elsewhere)];
+  const [old, later] = [await createTestOrganization(elsewhere), await createTestOrganization(elsewhere)];
   const name = analystName();
   const add = (url: string, ...organizationIds: string[]) =>
     connected(url, (client) => addAnalyst(client, name, { all: false, organizationIds }, () => {}));

@@ -1,19 +1,19 @@
 import t from 'tap';
 import { connected, createAnalyst, openReporting } from '../../support/analysts.ts';
-import { createPlace, type Place } from '../../support/fixtures.ts';
+import { createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
 import { inboxRow, multiply, runRow, taskRow } from '../../support/reporting_fixtures.ts';
 
 const sql = await openReporting(t);
-const places: Place[] = [];
+const orgs: TestOrganization[] = [];
 for (let index = 0; index < 20; index += 1) {
-  const place = await createPlace(sql);
-  places.push(place);
+  const org = await createTestOrganization(sql);
+  orgs.push(org);
   const completed = { completed_at: '2026-06-01T00:00:00Z' };
-  const initiative = await taskRow(sql, place, { ...completed, kind: 'initiative' });
+  const initiative = await taskRow(sql, org, { ...completed, kind: 'initiative' });
   const below = { parent_id: initiative, root_task_id: initiative, depth: 1 };
-  const task = await taskRow(sql, place, { ...completed, ...below });
-  await runRow(sql, place, { task_id: task, started_at: '2026-06-01T00:00:00Z' });
-  await inboxRow(sql, place, { task_id: task, created_at: '2026-06-01T00:00:00Z' });
+  const task = await taskRow(sql, org, { ...completed, ...below });
+  await runRow(sql, org, { task_id: task, started_at: '2026-06-01T00:00:00Z' });
+  await inboxRow(sql, org, { task_id: task, created_at: '2026-06-01T00:00:00Z' });
 }
 // The same new ids wherever a row is named.
 const next = (column: string) => `md5(${column}::text || n)::uuid`;
@@ -29,8 +29,8 @@ await multiply(sql, 'run_requests', 500, { id, task_id: next('task_id') }, ['cre
 await multiply(sql, 'human_inbox_items', 500, { id }, ['created_at']);
 await sql.owner.query('vacuum analyze');
 
-const [place] = places;
-const organizationId = place?.organizationId ?? '';
+const [org] = orgs;
+const organizationId = org?.organizationId ?? '';
 
 type Node = Readonly<{ 'Node Type': string; 'Relation Name'?: string; 'Index Cond'?: string; Plans?: readonly Node[] }>;
 

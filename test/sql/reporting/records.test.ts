@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import { connected, createAnalyst, openReporting } from '../../support/analysts.ts';
-import { createPlace, type Place } from '../../support/fixtures.ts';
+import { createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
 import { insertRow, runRow, setTimezone } from '../../support/reporting_fixtures.ts';
 
 // The views of records: every column of known rows.
@@ -9,12 +9,12 @@ const sql = await openReporting(t);
 const analyst = await createAnalyst(t, sql, { all: true });
 
 /** All columns of a view but the organization, as the analyst reads them; points in time as text, in UTC. */
-async function rows(place: Place, view: string, order: string): Promise<Record<string, unknown>[]> {
+async function rows(org: TestOrganization, view: string, order: string): Promise<Record<string, unknown>[]> {
   return connected(analyst.url, async (client) => {
     await client.query(`set timezone = 'UTC'`);
     const { rows: found } = await client.query<{ row: Record<string, unknown> }>(
       `select to_jsonb(r) - 'organization_id' as row from ${view} r where organization_id = $1 order by ${order}`,
-      [place.organizationId],
+      [org.organizationId],
     );
     return found.map(({ row }) => row);
   });
@@ -23,8 +23,8 @@ async function rows(place: Place, view: string, order: string): Promise<Record<s
 const at = (minute: number) => `2026-06-01T10:${String(minute).padStart(2, '0')}:00+00:00`;
 
 t.test('chats and messages, without what is said', async (test) => {
-  const place = await createPlace(sql);
-  const { organizationId: organization_id } = place;
+  const org = await createTestOrganization(sql);
+  const { organizationId: organization_id } = org;
   const [chat, archived, removed] = [randomUUID(), randomUUID(), randomUUID()];
   const common = { organization_id, title: 'A chat', settings: { pinnedTaskIds: [] } };
   const times = { created_at: at(0), updated_at: at(9) };
@@ -70,7 +70,7 @@ t.test('chats and messages, without what is said', async (test) => {
     updated_at: at(5),
     completed_at: null,
   });
-  test.same(await rows(place, 'chats', 'created_at'), [
+  test.same(await rows(org, 'chats', 'created_at'), [
     {
       chat_id: chat,
       status: 'open',
@@ -101,7 +101,7 @@ t.test('chats and messages, without what is said', async (test) => {
     },
   ]);
   const none = { chat_id: chat, reply_to_message_id: null, revision: 1, error_code: null, answer_seconds: null };
-  test.same(await rows(place, 'messages', 'created_at'), [
+  test.same(await rows(org, 'messages', 'created_at'), [
     { ...none, message_id: first, role: 'user', status: 'complete', ...final(0) },
     {
       ...none,
@@ -131,8 +131,8 @@ t.test('chats and messages, without what is said', async (test) => {
 });
 
 t.test('the onboarding, by how far it came', async (test) => {
-  const place = await createPlace(sql);
-  const { organizationId: organization_id } = place;
+  const org = await createTestOrganization(sql);
+  const { organizationId: organization_id } = org;
   const source = (origin: string, status: string) =>
     insertRow(sql, 'context_sources', {
       organization_id,
@@ -182,13 +182,13 @@ t.test('the onboarding, by how far it came', async (test) => {
       { code: 'b', message: '' },
     ],
   });
-  test.same(await rows(place, 'onboarding', 'created_at'), [
+  test.same(await rows(org, 'onboarding', 'created_at'), [
     { ...shown, sources: 3, failed_sources: 1, findings: 1, warnings: 2, research_error_code: 'research_failed' },
   ]);
 });
 
 t.test('schedules, without what their tasks are about', async (test) => {
-  const place = await createPlace(sql);
+  const org = await createTestOrganization(sql);
   const shown = {
     key: 'weekly',
     title: 'Weekly report',
@@ -205,17 +205,17 @@ t.test('schedules, without what their tasks are about', async (test) => {
   };
   const id = randomUUID();
   await insertRow(sql, 'schedules', {
-    organization_id: place.organizationId,
+    organization_id: org.organizationId,
     id,
     ...shown,
     task_template: { title: 'secret' },
   });
-  test.same(await rows(place, 'schedules', 'created_at'), [{ schedule_id: id, ...shown }]);
+  test.same(await rows(org, 'schedules', 'created_at'), [{ schedule_id: id, ...shown }]);
 });
 
 t.test('revisions of the context, and which one is published', async (test) => {
-  const place = await createPlace(sql);
-  const { organizationId: organization_id } = place;
+  const org = await createTestOrganization(sql);
+  const { organizationId: organization_id } = org;
   const runId = randomUUID();
   const made = [{ kind: 'owner' }, { kind: 'agent', runId }];
   for (const [index, created_by] of made.entries()) {
@@ -249,7 +249,7 @@ t.test('revisions of the context, and which one is published', async (test) => {
     published_at: at(5),
     unreadable: [],
   });
-  test.same(await rows(place, 'context_revisions', 'revision'), [
+  test.same(await rows(org, 'context_revisions', 'revision'), [
     {
       scope: 'growth',
       revision: 1,
@@ -278,8 +278,8 @@ t.test('revisions of the context, and which one is published', async (test) => {
 });
 
 t.test('the audit log, without the contents of decisions', async (test) => {
-  const place = await createPlace(sql);
-  const { organizationId: organization_id } = place;
+  const org = await createTestOrganization(sql);
+  const { organizationId: organization_id } = org;
   await sql.owner.query(
     `begin; set local session_replication_role = replica;
      delete from app.audit_entries where organization_id = '${organization_id}'; commit`,
@@ -301,30 +301,30 @@ t.test('the audit log, without the contents of decisions', async (test) => {
     const contents = { arguments: { reason: 'secret' }, result: { secret: true } };
     await insertRow(sql, 'audit_entries', { organization_id, id: ids[index], ...entry, ...contents });
   }
-  test.same(await rows(place, 'audit', 'created_at'), [
+  test.same(await rows(org, 'audit', 'created_at'), [
     { audit_entry_id: ids[0], ...done },
     { audit_entry_id: ids[1], ...refused },
   ]);
 });
 
 t.test('entries of the logs of runs, without their texts', async (test) => {
-  const place = await createPlace(sql);
-  const run_id = await runRow(sql, place);
+  const org = await createTestOrganization(sql);
+  const run_id = await runRow(sql, org);
   const shown = [
     { run_id, sequence: 0, category: 'tool', status: 'completed', occurred_at: at(0) },
     { run_id, sequence: 1, category: 'system', status: 'failed', occurred_at: at(1) },
   ];
   for (const entry of shown) {
     const texts = { label: 'secret', detail: 'secret' };
-    await insertRow(sql, 'run_logs', { organization_id: place.organizationId, ...entry, ...texts });
+    await insertRow(sql, 'run_logs', { organization_id: org.organizationId, ...entry, ...texts });
   }
-  test.same(await rows(place, 'run_logs', 'sequence'), shown);
+  test.same(await rows(org, 'run_logs', 'sequence'), shown);
 });
 
 t.test('the zone of an organization is the one whose days are counted', async (test) => {
-  const place = await createPlace(sql);
+  const org = await createTestOrganization(sql);
   for (const [set, counted] of Object.entries({ 'Asia/Tokyo': 'Asia/Tokyo', 'Atlantis/Capital': 'UTC' })) {
-    await setTimezone(sql, place, set);
-    test.match(await rows(place, 'organizations', '1'), [{ timezone: counted }], set);
+    await setTimezone(sql, org, set);
+    test.match(await rows(org, 'organizations', '1'), [{ timezone: counted }], set);
   }
 });

@@ -1,25 +1,30 @@
 import t from 'tap';
 import { connected, createAnalyst, openReporting } from '../../support/analysts.ts';
-import { createPlace, createSecondProfile, type Place } from '../../support/fixtures.ts';
+import { createSecondProfile, createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
 import { inboxRow, runRow, setTimezone, taskRow } from '../../support/reporting_fixtures.ts';
 
 const sql = await openReporting(t);
 const analyst = await createAnalyst(t, sql, { all: true });
 
 /** As the analyst; days and points in time as text. */
-async function rows(place: Place, columns: string, view: string, order = '1'): Promise<Record<string, unknown>[]> {
+async function rows(
+  org: TestOrganization,
+  columns: string,
+  view: string,
+  order = '1',
+): Promise<Record<string, unknown>[]> {
   return connected(analyst.url, async (client) => {
     await client.query(`set timezone = 'UTC'`);
     const text = `select to_jsonb(r) as row from (select ${columns} from ${view} where organization_id = $1 order by ${order}) r`;
-    const result = await client.query<{ row: Record<string, unknown> }>(text, [place.organizationId]);
+    const result = await client.query<{ row: Record<string, unknown> }>(text, [org.organizationId]);
     return result.rows.map(({ row }) => row);
   });
 }
 
-async function placeIn(timezone: string): Promise<Place> {
-  const place = await createPlace(sql);
-  await setTimezone(sql, place, timezone);
-  return place;
+async function placeIn(timezone: string): Promise<TestOrganization> {
+  const org = await createTestOrganization(sql);
+  await setTimezone(sql, org, timezone);
+  return org;
 }
 
 /** What clocks do at midnight there, and to which day points in time around it belong. */
@@ -61,55 +66,55 @@ const DAYS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 
 for (const [zone, days] of Object.entries(DAYS)) {
   t.test(`days of ${zone} are those of its clocks`, async (test) => {
-    const place = await placeIn(zone);
+    const org = await placeIn(zone);
     const format = new Intl.DateTimeFormat('en-CA', { timeZone: zone, dateStyle: 'short' });
     const expected = new Map<string, number>();
     for (const [at, day] of Object.entries(days)) {
       test.equal(format.format(new Date(at)), day, `${at}: another implementation says so too`);
       expected.set(day, (expected.get(day) ?? 0) + 1);
-      await taskRow(sql, place, { completed_at: at });
-      await runRow(sql, place, { finished_at: at });
-      await inboxRow(sql, place, { created_at: at });
+      await taskRow(sql, org, { completed_at: at });
+      await runRow(sql, org, { finished_at: at });
+      await inboxRow(sql, org, { created_at: at });
     }
     const counts = [...expected].sort().map(([day, n]) => ({ day, n }));
-    const throughput = await rows(place, 'day, timezone, runs_finished, tasks_completed', 'throughput_by_day');
+    const throughput = await rows(org, 'day, timezone, runs_finished, tasks_completed', 'throughput_by_day');
     test.same(
       throughput,
       counts.map(({ day, n }) => ({ day, timezone: zone, runs_finished: n, tasks_completed: n })),
     );
-    test.same(await rows(place, 'day, starts as n', 'queue_waits'), counts);
-    test.same(await rows(place, 'day, items as n', 'waiting_for_people'), counts);
+    test.same(await rows(org, 'day, starts as n', 'queue_waits'), counts);
+    test.same(await rows(org, 'day, items as n', 'waiting_for_people'), counts);
   });
 }
 
 t.test('a zone that this Postgres does not know is UTC, and fails no view', async (test) => {
-  const place = await placeIn('Atlantis/Capital');
-  await runRow(sql, place, { finished_at: '2026-05-01T23:59:59Z' });
-  await inboxRow(sql, place, { created_at: '2026-05-01T23:59:59Z' });
+  const org = await placeIn('Atlantis/Capital');
+  await runRow(sql, org, { finished_at: '2026-05-01T23:59:59Z' });
+  await inboxRow(sql, org, { created_at: '2026-05-01T23:59:59Z' });
   for (const view of ['throughput_by_day', 'queue_waits', 'waiting_for_people']) {
-    test.same(await rows(place, 'day, timezone', view), [{ day: '2026-05-01', timezone: 'UTC' }], view);
+    test.same(await rows(org, 'day, timezone', view), [{ day: '2026-05-01', timezone: 'UTC' }], view);
   }
 });
 
 t.test('throughput counts runs by how they ended, and tasks with their owner', async (test) => {
-  const place = await placeIn('UTC');
-  const second = await createSecondProfile(sql, place);
+  const org = await placeIn('UTC');
+  const second = await createSecondProfile(sql, org);
   const at = (time: string) => ({ started_at: `2026-06-01T${time}Z`, finished_at: '2026-06-01T12:00:00Z' });
   const used = { input_tokens: 10, output_tokens: 4, cost_minor_units: 25, cost_known: true };
-  await runRow(sql, place, { ...at('11:59:00'), ...used });
-  await runRow(sql, place, { ...at('11:58:00'), ...used });
-  await runRow(sql, place, { ...at('11:57:00'), status: 'failed' });
-  await runRow(sql, place, { ...at('11:56:00'), status: 'expired' });
-  await runRow(sql, place, { ...at('11:55:00'), status: 'cancelled' });
-  await runRow(sql, place, { ...at('11:54:00'), status: 'running', finished_at: null });
+  await runRow(sql, org, { ...at('11:59:00'), ...used });
+  await runRow(sql, org, { ...at('11:58:00'), ...used });
+  await runRow(sql, org, { ...at('11:57:00'), status: 'failed' });
+  await runRow(sql, org, { ...at('11:56:00'), status: 'expired' });
+  await runRow(sql, org, { ...at('11:55:00'), status: 'cancelled' });
+  await runRow(sql, org, { ...at('11:54:00'), status: 'running', finished_at: null });
   await runRow(sql, second, { ...at('11:59:00'), status: 'cancelled' });
-  await taskRow(sql, place, { completed_at: '2026-06-01T12:00:00Z' });
-  await taskRow(sql, place, { completed_at: null, status: 'cancelled', created_at: '2026-06-01T12:00:00Z' });
-  const [one, two, ...more] = await rows(place, '*', 'throughput_by_day', `agent_profile_id <> '${place.profileId}'`);
+  await taskRow(sql, org, { completed_at: '2026-06-01T12:00:00Z' });
+  await taskRow(sql, org, { completed_at: null, status: 'cancelled', created_at: '2026-06-01T12:00:00Z' });
+  const [one, two, ...more] = await rows(org, '*', 'throughput_by_day', `agent_profile_id <> '${org.profileId}'`);
   test.match(one, {
     day: '2026-06-01',
-    agent_profile_id: place.profileId,
-    agent_profile_key: place.profileKey,
+    agent_profile_id: org.profileId,
+    agent_profile_key: org.profileKey,
     tasks_completed: 1,
     runs_finished: 5,
     runs_succeeded: 2,
@@ -128,19 +133,19 @@ t.test('throughput counts runs by how they ended, and tasks with their owner', a
 });
 
 t.test('an initiative costs what all below it cost, and an unknown cost stays unknown', async (test) => {
-  const place = await placeIn('UTC');
-  const root = await taskRow(sql, place, { kind: 'initiative', title: 'Root' });
+  const org = await placeIn('UTC');
+  const root = await taskRow(sql, org, { kind: 'initiative', title: 'Root' });
   const below = (parent: string, depth: number, fields = {}) =>
-    taskRow(sql, place, { parent_id: parent, root_task_id: root, depth, ...fields });
+    taskRow(sql, org, { parent_id: parent, root_task_id: root, depth, ...fields });
   const inner = await below(root, 1, { kind: 'initiative', title: 'Inner' });
   const task = await below(root, 1);
   const deep = await below(inner, 2, { status: 'cancelled', completed_at: null });
   const cost = (units: number) => ({ cost_minor_units: units, cost_known: true, input_tokens: 1 });
-  await runRow(sql, place, { task_id: root, mode: 'plan', ...cost(7) });
-  await runRow(sql, place, { task_id: task, ...cost(100) });
-  await runRow(sql, place, { task_id: deep, ...cost(1000) });
-  await runRow(sql, place, { task_id: deep, status: 'running', finished_at: null, started_at: '2026-02-01T00:00:00Z' });
-  await runRow(sql, place, cost(1_000_000));
+  await runRow(sql, org, { task_id: root, mode: 'plan', ...cost(7) });
+  await runRow(sql, org, { task_id: task, ...cost(100) });
+  await runRow(sql, org, { task_id: deep, ...cost(1000) });
+  await runRow(sql, org, { task_id: deep, status: 'running', finished_at: null, started_at: '2026-02-01T00:00:00Z' });
+  await runRow(sql, org, cost(1_000_000));
   const columns = `title, depth, tasks, tasks_completed, runs, active_runs, runs_with_unknown_cost,
     known_cost_minor_units, cost_minor_units, input_tokens`;
   const known = [
@@ -169,12 +174,12 @@ t.test('an initiative costs what all below it cost, and an unknown cost stays un
       input_tokens: 3,
     },
   ];
-  test.same(await rows(place, columns, 'cost_by_initiative'), known);
-  await runRow(sql, place, { task_id: task });
-  const [inside, outside] = await rows(place, columns, 'cost_by_initiative');
+  test.same(await rows(org, columns, 'cost_by_initiative'), known);
+  await runRow(sql, org, { task_id: task });
+  const [inside, outside] = await rows(org, columns, 'cost_by_initiative');
   test.same(inside, known[0]);
   test.match(outside, { runs: 4, runs_with_unknown_cost: 1, known_cost_minor_units: 1107, cost_minor_units: null });
-  const costs = await rows(place, 'cost_minor_units as cost', 'runs', 'cost_minor_units');
+  const costs = await rows(org, 'cost_minor_units as cost', 'runs', 'cost_minor_units');
   test.same(
     costs,
     [7, 100, 1000, 1_000_000, null, null].map((one) => ({ cost: one })),
@@ -183,22 +188,22 @@ t.test('an initiative costs what all below it cost, and an unknown cost stays un
 });
 
 t.test('waiting for people is told by what was asked', async (test) => {
-  const place = await placeIn('UTC');
+  const org = await placeIn('UTC');
   const asked = { created_at: '2026-06-01T10:00:00Z' };
   const answered = { ...asked, status: 'responded', response: 'x' };
-  await inboxRow(sql, place, { ...answered, responded_at: '2026-06-01T10:10:00Z' });
-  await inboxRow(sql, place, { ...answered, responded_at: '2026-06-01T10:20:00Z' });
-  await inboxRow(sql, place, { ...answered, responded_at: '2026-06-01T12:00:00Z' });
-  await inboxRow(sql, place, { ...asked, status: 'cancelled', updated_at: '2026-06-01T11:00:00Z' });
-  await inboxRow(sql, place, asked);
-  await inboxRow(sql, place, {
+  await inboxRow(sql, org, { ...answered, responded_at: '2026-06-01T10:10:00Z' });
+  await inboxRow(sql, org, { ...answered, responded_at: '2026-06-01T10:20:00Z' });
+  await inboxRow(sql, org, { ...answered, responded_at: '2026-06-01T12:00:00Z' });
+  await inboxRow(sql, org, { ...asked, status: 'cancelled', updated_at: '2026-06-01T11:00:00Z' });
+  await inboxRow(sql, org, asked);
+  await inboxRow(sql, org, {
     ...asked,
     kind: 'notification',
     blocking: false,
     status: 'acknowledged',
     responded_at: '2026-06-01T10:00:01Z',
   });
-  const [notification, question, ...more] = await rows(place, '*', 'waiting_for_people', 'kind');
+  const [notification, question, ...more] = await rows(org, '*', 'waiting_for_people', 'kind');
   test.match(notification, {
     kind: 'notification',
     blocking: false,
@@ -225,14 +230,14 @@ t.test('waiting for people is told by what was asked', async (test) => {
 });
 
 t.test('contract failures are told by criterion, those of agents’ verdicts too', async (test) => {
-  const place = await placeIn('UTC');
+  const org = await placeIn('UTC');
   const spec = {
     acceptanceCriteria: [
       { kind: 'output_file', path: 'a.md' },
       { kind: 'output_file', path: 'b.md' },
     ],
   };
-  const task = await taskRow(sql, place, { spec });
+  const task = await taskRow(sql, org, { spec });
   const output = (...statuses: string[]) => ({
     kind: 'task_result',
     result: {
@@ -248,7 +253,7 @@ t.test('contract failures are told by criterion, those of agents’ verdicts too
       },
     },
   });
-  const run = (fields: object) => runRow(sql, place, { task_id: task, finished_at: '2026-06-01T10:00:00Z', ...fields });
+  const run = (fields: object) => runRow(sql, org, { task_id: task, finished_at: '2026-06-01T10:00:00Z', ...fields });
   await run({ output: output('failed', 'passed', 'failed'), status: 'failed' });
   await run({ output: output('failed', 'passed'), status: 'failed' });
   await run({ output: output('passed', 'passed') });
@@ -256,7 +261,7 @@ t.test('contract failures are told by criterion, those of agents’ verdicts too
   await run({ output: { kind: 'task_result', result: { kind: 'waiting' } } });
   await run({ mode: 'verify', output: { kind: 'task_result', result: { kind: 'verification', verdict: 'failed' } } });
   const columns = 'criterion, evaluator, checks, failures, round(failure_rate, 2) as rate, tasks, tasks_failed';
-  test.same(await rows(place, columns, 'contract_failures'), [
+  test.same(await rows(org, columns, 'contract_failures'), [
     { criterion: 'a.md', evaluator: 'backend', checks: 3, failures: 2, rate: 0.67, tasks: 1, tasks_failed: 1 },
     { criterion: 'b.md', evaluator: 'backend', checks: 3, failures: 0, rate: 0, tasks: 1, tasks_failed: 0 },
     { criterion: 'criterion 2', evaluator: 'backend', checks: 1, failures: 1, rate: 1, tasks: 1, tasks_failed: 1 },
@@ -265,10 +270,10 @@ t.test('contract failures are told by criterion, those of agents’ verdicts too
 });
 
 t.test('queue waits are percentiles over the first starts', async (test) => {
-  const place = await placeIn('UTC');
+  const org = await placeIn('UTC');
   for (let waited = 0; waited <= 100; waited += 1)
-    await runRow(sql, place, { started_at: '2026-06-01T10:00:00Z' }, waited);
-  test.match(await rows(place, '*', 'queue_waits'), [
+    await runRow(sql, org, { started_at: '2026-06-01T10:00:00Z' }, waited);
+  test.match(await rows(org, '*', 'queue_waits'), [
     {
       day: '2026-06-01',
       kind: 'task',
@@ -280,8 +285,8 @@ t.test('queue waits are percentiles over the first starts', async (test) => {
       longest_seconds: 100,
     },
   ]);
-  const [one] = await rows(place, 'queue_wait_seconds as wait', 'runs', '1 desc');
+  const [one] = await rows(org, 'queue_wait_seconds as wait', 'runs', '1 desc');
   test.same(one, { wait: 100 });
-  const [two] = await rows(place, 'queue_wait_seconds as wait, waiting_seconds as waiting', 'run_requests', '1 desc');
+  const [two] = await rows(org, 'queue_wait_seconds as wait, waiting_seconds as waiting', 'run_requests', '1 desc');
   test.same(two, { wait: 100, waiting: null });
 });

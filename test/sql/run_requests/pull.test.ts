@@ -5,16 +5,16 @@ import {
   claimNext,
   completeRun,
   createOrganization,
-  createPlace,
   createSecondProfile,
   createTask,
+  createTestOrganization,
   failRun,
   lastRequest,
-  type Place,
   patchTask,
   pull,
   releaseClaim,
   startRun,
+  type TestOrganization,
   taskCreate,
   updateOrganization,
   updateProfile,
@@ -26,12 +26,12 @@ const sql = await openSql(t);
 const scenario = scenarios(t, sql);
 
 /** Many ready tasks, fifty a statement. */
-async function createTasks(on: Sql, place: Place, count: number, priority = 0): Promise<void> {
+async function createTasks(on: Sql, org: TestOrganization, count: number, priority = 0): Promise<void> {
   for (let made = 0; made < count; made += 50) {
     await on.api.query(
       `select count(app.task_create($1, jsonb_build_object('title', 'task ' || n, 'ownerAgentProfileId', $2::text,
          'priority', $4::int), '{"kind": "owner"}')) from generate_series(1, $3::int) n`,
-      [place.organizationId, place.profileId, Math.min(50, count - made), priority],
+      [org.organizationId, org.profileId, Math.min(50, count - made), priority],
     );
   }
 }
@@ -40,83 +40,83 @@ function titles(claims: readonly Claim[]): string[] {
   return claims.map((claim) => claim.task.title);
 }
 
-const at = (...places: Pick<Place, 'organizationId'>[]) => ({
-  organizationIds: places.map((place) => place.organizationId),
+const at = (...orgs: Pick<TestOrganization, 'organizationId'>[]) => ({
+  organizationIds: orgs.map((org) => org.organizationId),
 });
 
 scenario('the totals for metrics are those of every organization', async (test) => {
   const totals = async () => (await sql.api.query('select app.dispatch_totals() as totals')).rows[0].totals.task;
   const before = await totals();
-  for (const place of [await createPlace(sql), await createPlace(sql)]) {
-    for (let made = 0; made < 3; made += 1) await createTask(sql, place);
-    await startRun(sql.api, await claimNext(sql, place));
+  for (const org of [await createTestOrganization(sql), await createTestOrganization(sql)]) {
+    for (let made = 0; made < 3; made += 1) await createTask(sql, org);
+    await startRun(sql.api, await claimNext(sql, org));
   }
   test.same(await totals(), { ready: before.ready + 4, held: before.held + 2 });
   await test.rejects(sql.jobs.query('select app.dispatch_totals()'), { code: '42501' });
 });
 
 scenario('a pull hands out what is needed to start, to the worker that asked', async (test) => {
-  const place = await createPlace(sql);
-  const task = await createTask(sql, place, { title: 'one', priority: 7, spec: { objective: 'Do it' } });
-  await createTask(sql, place, { title: 'two' });
+  const org = await createTestOrganization(sql);
+  const task = await createTask(sql, org, { title: 'one', priority: 7, spec: { objective: 'Do it' } });
+  await createTask(sql, org, { title: 'two' });
   const { rows } = await sql.api.query('select app.run_requests_pull($1, $2, null, null, 30) as answer', [
     ['w-1', 'w-2', 'w-3'],
-    [place.organizationId],
+    [org.organizationId],
   ]);
   const { items } = rows[0].answer;
   test.equal(items.length, 2);
-  const request = await lastRequest(sql, place, task.id);
+  const request = await lastRequest(sql, org, task.id);
   test.match(items[0], {
-    organizationId: place.organizationId,
+    organizationId: org.organizationId,
     runRequestId: request.id,
     leaseToken: /^1\.[0-9a-f]{64}$/,
     kind: 'task',
     mode: 'execute',
     attempt: 1,
     priority: 7,
-    agentProfile: { id: place.profileId, key: place.profileKey, status: 'enabled' },
+    agentProfile: { id: org.profileId, key: org.profileKey, status: 'enabled' },
     task: { id: task.id, title: 'one', graph_revision: 1, spec: { objective: 'Do it' } },
   });
   const left = (Date.parse(items[0].leaseExpiresAt) - Date.now()) / 1000;
   test.ok(left > 20 && left < 40);
   test.match(request, { state: 'leased', fence: 1, attempt: 0, worker_id: 'w-1' });
-  test.equal((await lastRequest(sql, place, items[1].task.id))['worker_id'], 'w-2');
+  test.equal((await lastRequest(sql, org, items[1].task.id))['worker_id'], 'w-2');
 });
 
 scenario('nothing to do is an empty answer', async (test) => {
-  const place = await createPlace(sql);
-  test.same(await pull(sql.api, at(place)), []);
+  const org = await createTestOrganization(sql);
+  test.same(await pull(sql.api, at(org)), []);
   test.same(await pull(sql.api, { organizationIds: [] }), []);
 });
 
 scenario('within an organization the higher priority comes first, then the older, over all profiles', async (test) => {
-  const place = await createPlace(sql, { limits: { maxConcurrentRuns: 10 } });
-  const second = await createSecondProfile(sql, place);
-  await createTask(sql, place, { title: 'old' });
+  const org = await createTestOrganization(sql, { limits: { maxConcurrentRuns: 10 } });
+  const second = await createSecondProfile(sql, org);
+  await createTask(sql, org, { title: 'old' });
   await createTask(sql, second, { title: 'high', priority: 5 });
   await createTask(sql, second, { title: 'new' });
-  await createTask(sql, place, { title: 'low', priority: -1 });
-  await createTask(sql, place, { title: 'higher', priority: 6 });
-  test.same(titles(await pull(sql.api, { ...at(place), limit: 3 })), ['higher', 'high', 'old']);
-  test.same(titles(await pull(sql.api, { ...at(place), limit: 3 })), ['new', 'low']);
+  await createTask(sql, org, { title: 'low', priority: -1 });
+  await createTask(sql, org, { title: 'higher', priority: 6 });
+  test.same(titles(await pull(sql.api, { ...at(org), limit: 3 })), ['higher', 'high', 'old']);
+  test.same(titles(await pull(sql.api, { ...at(org), limit: 3 })), ['new', 'low']);
 });
 
 scenario('a changed priority counts for what waits already', async (test) => {
-  const place = await createPlace(sql);
-  await createTask(sql, place, { title: 'first' });
-  const second = await createTask(sql, place, { title: 'second' });
-  await patchTask(sql, place, second.id, { priority: 1 });
-  test.equal((await claimNext(sql, place)).task.id, second.id);
+  const org = await createTestOrganization(sql);
+  await createTask(sql, org, { title: 'first' });
+  const second = await createTask(sql, org, { title: 'second' });
+  await patchTask(sql, org, second.id, { priority: 1 });
+  test.equal((await claimNext(sql, org)).task.id, second.id);
 });
 
 scenario('filters keep to organizations, profiles and kinds', async (test) => {
-  const place = await createPlace(sql);
-  const second = await createSecondProfile(sql, place);
-  const elsewhere = await createPlace(sql);
-  await createTask(sql, place, { title: 'here', priority: 9 });
+  const org = await createTestOrganization(sql);
+  const second = await createSecondProfile(sql, org);
+  const elsewhere = await createTestOrganization(sql);
+  await createTask(sql, org, { title: 'here', priority: 9 });
   await createTask(sql, second, { title: 'second' });
   await createTask(sql, elsewhere, { title: 'elsewhere' });
-  const all = at(place, elsewhere);
+  const all = at(org, elsewhere);
   test.same(await pull(sql.api, { ...all, kinds: ['chat'], limit: 9 }), []);
   test.same(await pull(sql.api, { ...all, profileKeys: ['nobody'], limit: 9 }), []);
   test.same(
@@ -130,26 +130,26 @@ scenario('filters keep to organizations, profiles and kinds', async (test) => {
 scenario(
   'capacity of the organization and of each profile is taken at the pull and given back at the end',
   async (test) => {
-    const place = await createPlace(sql, { limits: { maxConcurrentRuns: 3 }, maxConcurrentRuns: 2 });
-    const second = await createSecondProfile(sql, place, { maxConcurrentRuns: 2 });
+    const org = await createTestOrganization(sql, { limits: { maxConcurrentRuns: 3 }, maxConcurrentRuns: 2 });
+    const second = await createSecondProfile(sql, org, { maxConcurrentRuns: 2 });
     for (let n = 0; n < 4; n += 1) {
-      await createTask(sql, place, { title: `a${n}`, priority: 1 });
+      await createTask(sql, org, { title: `a${n}`, priority: 1 });
       await createTask(sql, second, { title: `b${n}` });
     }
-    const first = await pull(sql.api, { ...at(place), limit: 50 });
+    const first = await pull(sql.api, { ...at(org), limit: 50 });
     test.same(titles(first), ['a0', 'a1', 'b0'], 'two of the first profile, three together');
-    test.same(await pull(sql.api, at(place)), []);
+    test.same(await pull(sql.api, at(org)), []);
     const [one, two, three] = first;
     if (!one || !two || !three) return;
     const run = await startRun(sql.api, one);
-    test.same(await pull(sql.api, at(place)), [], 'a start takes nothing more');
+    test.same(await pull(sql.api, at(org)), [], 'a start takes nothing more');
     await completeRun(sql.api, run);
-    test.same(titles(await pull(sql.api, { ...at(place), limit: 50 })), ['a2']);
+    test.same(titles(await pull(sql.api, { ...at(org), limit: 50 })), ['a2']);
     await failRun(sql.api, await startRun(sql.api, two), { retryable: true });
-    test.same(titles(await pull(sql.api, { ...at(place), limit: 50 })), ['a3']);
-    await cancelTask(sql.api, place, three.task.id);
+    test.same(titles(await pull(sql.api, { ...at(org), limit: 50 })), ['a3']);
+    await cancelTask(sql.api, org, three.task.id);
     test.same(
-      titles(await pull(sql.api, { ...at(place), limit: 50 })),
+      titles(await pull(sql.api, { ...at(org), limit: 50 })),
       ['b1'],
       'a cancelled claim frees its place at once',
     );
@@ -157,23 +157,23 @@ scenario(
 );
 
 scenario('raised limits open what was closed', async (test) => {
-  const place = await createPlace(sql, { limits: { maxConcurrentRuns: 1 }, maxConcurrentRuns: 1 });
-  await createTasks(sql, place, 4);
-  test.equal((await pull(sql.api, { ...at(place), limit: 9 })).length, 1);
-  await updateOrganization(sql.api, place, { config: { limits: { maxConcurrentRuns: 3 } } });
-  test.equal((await pull(sql.api, { ...at(place), limit: 9 })).length, 0);
-  await updateProfile(sql.api, place, { config: { maxConcurrentRuns: 2 } });
-  test.equal((await pull(sql.api, { ...at(place), limit: 9 })).length, 1);
-  await updateProfile(sql.api, place, { config: { maxConcurrentRuns: 9 } });
-  test.equal((await pull(sql.api, { ...at(place), limit: 9 })).length, 1);
+  const org = await createTestOrganization(sql, { limits: { maxConcurrentRuns: 1 }, maxConcurrentRuns: 1 });
+  await createTasks(sql, org, 4);
+  test.equal((await pull(sql.api, { ...at(org), limit: 9 })).length, 1);
+  await updateOrganization(sql.api, org, { config: { limits: { maxConcurrentRuns: 3 } } });
+  test.equal((await pull(sql.api, { ...at(org), limit: 9 })).length, 0);
+  await updateProfile(sql.api, org, { config: { maxConcurrentRuns: 2 } });
+  test.equal((await pull(sql.api, { ...at(org), limit: 9 })).length, 1);
+  await updateProfile(sql.api, org, { config: { maxConcurrentRuns: 9 } });
+  test.equal((await pull(sql.api, { ...at(org), limit: 9 })).length, 1);
 });
 
 scenario('one organization with a thousand requests does not starve another', async (test) => {
   // In a database of its own: the other tests would look at a thousand tasks too.
   const own = await openSql(test);
   const many = { limits: { maxConcurrentRuns: 1000 }, maxConcurrentRuns: 1000 };
-  const big = await createPlace(own, many);
-  const small = await createPlace(own, many);
+  const big = await createTestOrganization(own, many);
+  const small = await createTestOrganization(own, many);
   await createTasks(own, big, 1000, 5);
   await createTasks(own, small, 4);
   const order: string[] = [];
@@ -190,17 +190,17 @@ scenario('one organization with a thousand requests does not starve another', as
 
 scenario('a pull of many deals them out over the organizations', async (test) => {
   const many = { limits: { maxConcurrentRuns: 1000 }, maxConcurrentRuns: 1000 };
-  const places = await Promise.all(Array.from({ length: 4 }, () => createPlace(sql, many)));
-  for (const place of places) await createTasks(sql, place, 10);
-  const claims = await pull(sql.api, { ...at(...places), limit: 8 });
-  for (const place of places) {
-    test.equal(claims.filter((claim) => claim.organizationId === place.organizationId).length, 2);
+  const orgs = await Promise.all(Array.from({ length: 4 }, () => createTestOrganization(sql, many)));
+  for (const org of orgs) await createTasks(sql, org, 10);
+  const claims = await pull(sql.api, { ...at(...orgs), limit: 8 });
+  for (const org of orgs) {
+    test.equal(claims.filter((claim) => claim.organizationId === org.organizationId).length, 2);
   }
 });
 
 scenario('an organization at its capacity is passed over', async (test) => {
-  const full = await createPlace(sql, { limits: { maxConcurrentRuns: 1 } });
-  const free = await createPlace(sql);
+  const full = await createTestOrganization(sql, { limits: { maxConcurrentRuns: 1 } });
+  const free = await createTestOrganization(sql);
   await createTasks(sql, full, 3);
   await createTasks(sql, free, 2);
   const claims = await pull(sql.api, { ...at(full, free), limit: 3 });
@@ -211,11 +211,13 @@ scenario('an organization at its capacity is passed over', async (test) => {
 });
 
 scenario('eight pullers at once never exceed a capacity, and hand out nothing twice', async (test) => {
-  const places = await Promise.all(
-    Array.from({ length: 5 }, () => createPlace(sql, { limits: { maxConcurrentRuns: 3 }, maxConcurrentRuns: 2 })),
+  const orgs = await Promise.all(
+    Array.from({ length: 5 }, () =>
+      createTestOrganization(sql, { limits: { maxConcurrentRuns: 3 }, maxConcurrentRuns: 2 }),
+    ),
   );
-  const seconds = await Promise.all(places.map((place) => createSecondProfile(sql, place, { maxConcurrentRuns: 2 })));
-  for (const place of [...places, ...seconds]) await createTasks(sql, place, 12);
+  const seconds = await Promise.all(orgs.map((org) => createSecondProfile(sql, org, { maxConcurrentRuns: 2 })));
+  for (const org of [...orgs, ...seconds]) await createTasks(sql, org, 12);
   const running = new Map<string, number>();
   const over: string[] = [];
   const seen = new Set<string>();
@@ -227,7 +229,7 @@ scenario('eight pullers at once never exceed a capacity, and hand out nothing tw
   await Promise.all(
     Array.from({ length: 8 }, async (_, worker) => {
       for (let idle = 0; idle < 40 && seen.size < 120; ) {
-        const claims = await pull(sql.api, { ...at(...places), limit: 1 + (worker % 4), workerId: `w-${worker}` });
+        const claims = await pull(sql.api, { ...at(...orgs), limit: 1 + (worker % 4), workerId: `w-${worker}` });
         idle = claims.length > 0 ? 0 : idle + 1;
         for (const claim of claims) {
           if (seen.has(claim.runRequestId)) over.push(`${claim.runRequestId} twice`);
@@ -248,25 +250,25 @@ scenario('eight pullers at once never exceed a capacity, and hand out nothing tw
 });
 
 scenario('a pull waits for no request and no organization that another transaction holds', async (test) => {
-  const place = await createPlace(sql);
-  const busy = await createPlace(sql);
-  const first = await createTask(sql, place, { title: 'held', priority: 9 });
-  await createTask(sql, place, { title: 'free' });
+  const org = await createTestOrganization(sql);
+  const busy = await createTestOrganization(sql);
+  const first = await createTask(sql, org, { title: 'held', priority: 9 });
+  await createTask(sql, org, { title: 'free' });
   await createTask(sql, busy, { title: 'busy' });
   const holder = await openSession(test, sql, 'owner');
   await holder.begin();
   await holder.query('select from app.run_requests where task_id = $1 for update', [first.id]);
   await holder.query('select from app.dispatch where organization_id = $1 for update', [busy.organizationId]);
-  test.same(titles(await pull(sql.api, { ...at(place, busy), limit: 9 })), ['free']);
+  test.same(titles(await pull(sql.api, { ...at(org, busy), limit: 9 })), ['free']);
   await holder.rollback();
-  test.same(titles(await pull(sql.api, { ...at(place, busy), limit: 9 })).sort(), ['busy', 'held']);
+  test.same(titles(await pull(sql.api, { ...at(org, busy), limit: 9 })).sort(), ['busy', 'held']);
 });
 
 scenario(
   'an organization whose requests are all held by others loses its turn, not the turns of others',
   async (test) => {
-    const held = await createPlace(sql);
-    const other = await createPlace(sql);
+    const held = await createTestOrganization(sql);
+    const other = await createTestOrganization(sql);
     const task = await createTask(sql, held);
     const holder = await openSession(test, sql, 'owner');
     await holder.begin();
@@ -282,32 +284,32 @@ scenario(
 );
 
 scenario('a pull that crosses with a cancel hands out nothing that is cancelled', async (test) => {
-  const place = await createPlace(sql);
-  const task = await createTask(sql, place);
+  const org = await createTestOrganization(sql);
+  const task = await createTask(sql, org);
   const [person, worker] = [await openSession(test, sql), await openSession(test, sql)];
   await person.begin();
-  await cancelTask(person, place, task.id);
-  test.same(await pull(sql.api, at(place)), [], 'not yet committed: held by the cancel');
+  await cancelTask(person, org, task.id);
+  test.same(await pull(sql.api, at(org)), [], 'not yet committed: held by the cancel');
   await person.commit();
-  test.same(await pull(sql.api, at(place)), []);
-  const second = await createTask(sql, place);
+  test.same(await pull(sql.api, at(org)), []);
+  const second = await createTask(sql, org);
   await worker.begin();
-  const [claim] = await pull(worker, at(place));
-  const cancelled = cancelTask(person, place, second.id);
+  const [claim] = await pull(worker, at(org));
+  const cancelled = cancelTask(person, org, second.id);
   await person.waits();
   await worker.commit();
   await cancelled;
   test.equal(claim?.task.id, second.id);
-  test.match(await lastRequest(sql, place, second.id), { state: 'cancelled', lease_expires_at: null });
+  test.match(await lastRequest(sql, org, second.id), { state: 'cancelled', lease_expires_at: null });
 });
 
 scenario('two pulls wait for each other, and then share', async (test) => {
-  const place = await createPlace(sql);
-  await createTasks(sql, place, 2);
+  const org = await createTestOrganization(sql);
+  await createTasks(sql, org, 2);
   const [one, two] = [await openSession(test, sql), await openSession(test, sql)];
   await one.begin();
-  const first = await pull(one, at(place));
-  const second = pull(two, at(place));
+  const first = await pull(one, at(org));
+  const second = pull(two, at(org));
   await two.waits();
   await one.commit();
   const claimed = [...first, ...(await second)];
@@ -315,31 +317,31 @@ scenario('two pulls wait for each other, and then share', async (test) => {
 });
 
 scenario('a claim that is given back keeps its place in the line, and its token is worth nothing', async (test) => {
-  const place = await createPlace(sql);
-  await createTask(sql, place, { title: 'first' });
-  await createTask(sql, place, { title: 'second' });
-  const claim = await claimNext(sql, place);
+  const org = await createTestOrganization(sql);
+  await createTask(sql, org, { title: 'first' });
+  await createTask(sql, org, { title: 'second' });
+  const claim = await claimNext(sql, org);
   test.same(await releaseClaim(sql.api, claim), { released: true });
   test.same(await releaseClaim(sql.api, claim), { released: false }, 'a repeat');
-  const again = await claimNext(sql, place);
+  const again = await claimNext(sql, org);
   test.equal(again.task.title, 'first');
   test.not(again.leaseToken, claim.leaseToken);
-  test.match(await lastRequest(sql, place, again.task.id), { fence: 2, attempt: 0 });
+  test.match(await lastRequest(sql, org, again.task.id), { fence: 2, attempt: 0 });
   test.same(await releaseClaim(sql.api, { ...again, organizationId: await createOrganization(sql) }), {
     released: false,
   });
 });
 
 scenario('no counter can be led astray by a transaction that was rolled back', async (test) => {
-  const place = await createPlace(sql);
-  await createTasks(sql, place, 2);
+  const org = await createTestOrganization(sql);
+  await createTasks(sql, org, 2);
   const session = await openSession(test, sql);
   await session.begin();
-  await pull(session, { ...at(place), limit: 2 });
+  await pull(session, { ...at(org), limit: 2 });
   await session.rollback();
-  test.equal((await pull(sql.api, { ...at(place), limit: 2 })).length, 2);
+  test.equal((await pull(sql.api, { ...at(org), limit: 2 })).length, 2);
   await session.begin();
-  await taskCreate(session, place);
+  await taskCreate(session, org);
   await session.rollback();
-  test.same(await pull(sql.api, at(place)), []);
+  test.same(await pull(sql.api, at(org)), []);
 });

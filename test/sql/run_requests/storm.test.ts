@@ -6,9 +6,9 @@ import {
   cancelTask,
   capability,
   completeRun,
-  createPlace,
   createSecondProfile,
   createTask,
+  createTestOrganization,
   dispatchAll,
   endLease,
   expire,
@@ -17,7 +17,6 @@ import {
   logEntry,
   make,
   markRunning,
-  type Place,
   patchTask,
   pull,
   type Run,
@@ -26,6 +25,7 @@ import {
   setWorkDispatch,
   stageOutcome,
   startRun,
+  type TestOrganization,
   updateOrganization,
   updateProfile,
 } from '../../support/fixtures.ts';
@@ -49,7 +49,7 @@ function generator(seed: number): () => number {
 const TRANSIENT = ['40001', '40P01', '55P03'];
 
 type World = {
-  places: Place[];
+  orgs: TestOrganization[];
   tasks: string[];
   initiatives: string[];
   claims: Claim[];
@@ -102,7 +102,7 @@ const steps: readonly (readonly [weight: number, step: Step])[] = [
       const parentId = random() < 0.7 ? pick(random, world.initiatives) : undefined;
       const dependsOn = random() < 0.3 ? [pick(random, world.tasks)].filter((id) => id !== undefined) : [];
       const initiative = random() < 0.2;
-      const task = await createTask(sql, pick(random, world.places) as Place, {
+      const task = await createTask(sql, pick(random, world.orgs) as TestOrganization, {
         ...(parentId ? { parentId } : {}),
         kind: initiative ? 'initiative' : 'task',
         priority: Math.floor(random() * 3),
@@ -118,9 +118,9 @@ const steps: readonly (readonly [weight: number, step: Step])[] = [
   [
     14,
     async (world, random) => {
-      const [place] = world.places;
+      const [org] = world.orgs;
       const limit = 1 + Math.floor(random() * 3);
-      world.claims.push(...(await pull(sql.api, { organizationIds: [place?.organizationId ?? ''], limit })));
+      world.claims.push(...(await pull(sql.api, { organizationIds: [org?.organizationId ?? ''], limit })));
     },
   ],
   [
@@ -174,20 +174,24 @@ const steps: readonly (readonly [weight: number, step: Step])[] = [
   [
     3,
     async (world, random) =>
-      cancelTask(sql.api, world.places[0] as Place, pick(random, [...world.tasks, ...world.initiatives]) ?? ''),
+      cancelTask(
+        sql.api,
+        world.orgs[0] as TestOrganization,
+        pick(random, [...world.tasks, ...world.initiatives]) ?? '',
+      ),
   ],
   [
     4,
     async (world, random) =>
-      retryTask(sql.api, world.places[0] as Place, pick(random, [...world.tasks, ...world.initiatives]) ?? ''),
+      retryTask(sql.api, world.orgs[0] as TestOrganization, pick(random, [...world.tasks, ...world.initiatives]) ?? ''),
   ],
   [
     4,
     async (world, random) => {
       const id = pick(random, [...world.tasks, ...world.initiatives]);
-      const profile = pick(random, world.places);
+      const profile = pick(random, world.orgs);
       if (!id) return;
-      await patchTask(sql, world.places[0] as Place, id, {
+      await patchTask(sql, world.orgs[0] as TestOrganization, id, {
         priority: Math.floor(random() * 3),
         ...(random() < 0.5 ? { spec: { budget: { maxAgentRuns: 1 + Math.floor(random() * 9) } } } : {}),
         ...(random() < 0.3 ? { ownerAgentProfileId: profile?.profileId } : {}),
@@ -198,7 +202,7 @@ const steps: readonly (readonly [weight: number, step: Step])[] = [
     3,
     async (world, random) => {
       const ids = [...world.tasks, ...world.initiatives];
-      await addDependency(sql.api, world.places[0] as Place, pick(random, ids) ?? '', pick(random, ids) ?? '');
+      await addDependency(sql.api, world.orgs[0] as TestOrganization, pick(random, ids) ?? '', pick(random, ids) ?? '');
     },
   ],
   [
@@ -206,29 +210,29 @@ const steps: readonly (readonly [weight: number, step: Step])[] = [
     async (world, random) => {
       const run = pick(random, world.runs);
       const actor = run ? capability(run.executionToken) : { kind: 'service' };
-      await cancelTask(sql.api, world.places[0] as Place, pick(random, world.tasks) ?? '', actor);
+      await cancelTask(sql.api, world.orgs[0] as TestOrganization, pick(random, world.tasks) ?? '', actor);
     },
   ],
-  [1, (world, random) => updateProfile(sql.api, pick(random, world.places) as Place, { status: 'disabled' })],
-  [2, (world, random) => updateProfile(sql.api, pick(random, world.places) as Place, { status: 'enabled' })],
+  [1, (world, random) => updateProfile(sql.api, pick(random, world.orgs) as TestOrganization, { status: 'disabled' })],
+  [2, (world, random) => updateProfile(sql.api, pick(random, world.orgs) as TestOrganization, { status: 'enabled' })],
   [
     1,
     (world, random) =>
-      updateProfile(sql.api, pick(random, world.places) as Place, {
+      updateProfile(sql.api, pick(random, world.orgs) as TestOrganization, {
         config: { maxConcurrentRuns: 1 + Math.floor(random() * 5) },
       }),
   ],
-  [1, (world) => setWorkDispatch(sql.api, world.places[0] as Place, true)],
-  [2, (world) => setWorkDispatch(sql.api, world.places[0] as Place, false)],
+  [1, (world) => setWorkDispatch(sql.api, world.orgs[0] as TestOrganization, true)],
+  [2, (world) => setWorkDispatch(sql.api, world.orgs[0] as TestOrganization, false)],
   [
     1,
     (world, random) =>
-      updateOrganization(sql.api, world.places[0] as Place, {
+      updateOrganization(sql.api, world.orgs[0] as TestOrganization, {
         config: { limits: { maxConcurrentRuns: 1 + Math.floor(random() * 8) } },
       }),
   ],
-  [1, (world) => updateOrganization(sql.api, world.places[0] as Place, { status: 'suspended' })],
-  [2, (world) => updateOrganization(sql.api, world.places[0] as Place, { status: 'active' })],
+  [1, (world) => updateOrganization(sql.api, world.orgs[0] as TestOrganization, { status: 'suspended' })],
+  [2, (world) => updateOrganization(sql.api, world.orgs[0] as TestOrganization, { status: 'active' })],
   [3, () => dispatchAll(sql)],
 ];
 
@@ -243,9 +247,9 @@ async function attempt(work: Promise<unknown>, bugs: unknown[]): Promise<void> {
 
 async function storm(seed: number, actors: number, stepsEach: number) {
   const random = generator(seed);
-  const place = await createPlace(sql, { maxConcurrentRuns: 4 });
-  const second = await createSecondProfile(sql, place, { maxConcurrentRuns: 3 });
-  const world: World = { places: [place, second], tasks: [], initiatives: [], claims: [], runs: [] };
+  const org = await createTestOrganization(sql, { maxConcurrentRuns: 4 });
+  const second = await createSecondProfile(sql, org, { maxConcurrentRuns: 3 });
+  const world: World = { orgs: [org, second], tasks: [], initiatives: [], claims: [], runs: [] };
   const deck = steps.flatMap(([weight, step]) => Array.from({ length: weight }, () => step));
   const bugs: unknown[] = [];
   await Promise.all(
@@ -256,29 +260,28 @@ async function storm(seed: number, actors: number, stepsEach: number) {
       }
     }),
   );
-  return { place, second, bugs };
+  return { org, second, bugs };
 }
 
 /** Lets everything that can still run do so, with nobody in its way. */
-async function calm(places: readonly Place[]): Promise<void> {
-  const [place] = places;
-  if (!place) return;
-  await updateOrganization(sql.api, place, { status: 'active', config: { limits: { maxConcurrentRuns: 50 } } });
-  await setWorkDispatch(sql.api, place, false);
-  for (const each of places)
-    await updateProfile(sql.api, each, { status: 'enabled', config: { maxConcurrentRuns: 50 } });
+async function calm(orgs: readonly TestOrganization[]): Promise<void> {
+  const [org] = orgs;
+  if (!org) return;
+  await updateOrganization(sql.api, org, { status: 'active', config: { limits: { maxConcurrentRuns: 50 } } });
+  await setWorkDispatch(sql.api, org, false);
+  for (const each of orgs) await updateProfile(sql.api, each, { status: 'enabled', config: { maxConcurrentRuns: 50 } });
   await sql.owner.query(
     `update app.run_requests set lease_expires_at = clock_timestamp()
      where organization_id = $1 and state in ('leased', 'started')`,
-    [place.organizationId],
+    [org.organizationId],
   );
   for (let round = 0; round < 200; round += 1) {
     await sql.owner.query(`update app.run_requests set due_at = clock_timestamp() where state = 'queued'`);
     await dispatchAll(sql);
-    const claims = await pull(sql.api, { organizationIds: [place.organizationId], limit: 50 });
+    const claims = await pull(sql.api, { organizationIds: [org.organizationId], limit: 50 });
     const { rows } = await sql.owner.query(
       `select from app.run_requests where organization_id = $1 and state = 'queued'`,
-      [place.organizationId],
+      [org.organizationId],
     );
     if (claims.length === 0 && rows.length === 0) return;
     for (const claim of claims)
@@ -292,20 +295,20 @@ async function calm(places: readonly Place[]): Promise<void> {
 
 for (const seed of [1, 2]) {
   t.test(`whatever is done at once, every invariant holds and the work comes to its end (${seed})`, async (test) => {
-    const { place, second, bugs } = await storm(seed, 8, 50);
+    const { org, second, bugs } = await storm(seed, 8, 50);
     test.same(bugs, [], 'every call was answered or refused');
     test.same(await brokenInvariants(sql), {}, 'in the middle of it');
-    await calm([place, second]);
+    await calm([org, second]);
     test.same(await brokenInvariants(sql), {}, 'at the end');
     const { rows } = await sql.owner.query(
       `select t.status, t.blockers from app.tasks t
        where organization_id = $1 and (status in ('pending', 'running', 'waiting')
          or status = 'blocked' and blockers = '[]')`,
-      [place.organizationId],
+      [org.organizationId],
     );
     test.same(rows, [], 'nothing is left that could run');
     const held = await sql.owner.query('select held from app.dispatch where organization_id = $1 and held > 0', [
-      place.organizationId,
+      org.organizationId,
     ]);
     test.same(held.rows, [], 'no lease is left');
   });

@@ -1,20 +1,26 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
-import { type Chat, createChat, createChatPlace, putAttachment, updateChat } from '../../support/chat_fixtures.ts';
+import {
+  type Chat,
+  createChat,
+  createChatOrganization,
+  putAttachment,
+  updateChat,
+} from '../../support/chat_fixtures.ts';
 import { document, promote, recordHealth } from '../../support/context_fixtures.ts';
 import {
   claimNext,
   completeRun,
   completeVerdict,
-  createPlace,
   createSecondProfile,
   createTask,
-  type Place,
+  createTestOrganization,
   type Run,
   runMode,
   runNext,
   sha256,
   startRun,
+  type TestOrganization,
 } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
 import { type Answer, type Connection, openSession, openSql, transition } from '../../support/transitions.ts';
@@ -39,54 +45,60 @@ async function given(run: Pick<Run, 'organizationId' | 'runId'>): Promise<Record
   return Object.fromEntries(rows.map(({ path, what }) => [path, what]));
 }
 
-async function runOf(place: Place, inputs: readonly Answer[], fields: Answer = {}): Promise<Run> {
-  await createTask(sql, place, { spec: { inputs, ...fields } });
-  return runNext(sql, place);
+async function runOf(org: TestOrganization, inputs: readonly Answer[], fields: Answer = {}): Promise<Run> {
+  await createTask(sql, org, { spec: { inputs, ...fields } });
+  return runNext(sql, org);
 }
 
 /** An organization with a chat and an executor. */
-async function chatAndWorker(): Promise<{ place: Place; chat: Chat }> {
-  const place = await createSecondProfile(sql, await createChatPlace(sql));
-  return { place, chat: await createChat(sql, place) };
+async function chatAndWorker(): Promise<{ org: TestOrganization; chat: Chat }> {
+  const org = await createSecondProfile(sql, await createChatOrganization(sql));
+  return { org, chat: await createChat(sql, org) };
 }
 
-async function attach(place: Place, chatId: string, storageKey: string): Promise<string> {
+async function attach(org: TestOrganization, chatId: string, storageKey: string): Promise<string> {
   const id = randomUUID();
-  await putAttachment(sql.api, place, chatId, { id, storageKey });
+  await putAttachment(sql.api, org, chatId, { id, storageKey });
   return id;
 }
 
 /** Archived so long ago that it is removed. */
-async function expired(place: Place, chat: Chat): Promise<void> {
-  await updateChat(sql.api, place, chat.id, { status: 'archived' });
+async function expired(org: TestOrganization, chat: Chat): Promise<void> {
+  await updateChat(sql.api, org, chat.id, { status: 'archived' });
   await sql.owner.query(
     `update app.chats set archived_at = now() - interval '31 days' where organization_id = $1 and id = $2`,
-    [place.organizationId, chat.id],
+    [org.organizationId, chat.id],
   );
 }
 
-function purge(connection: Connection, place: Place, chat: Chat, forget = false, limit = 100): Promise<Answer> {
+function purge(
+  connection: Connection,
+  org: TestOrganization,
+  chat: Chat,
+  forget = false,
+  limit = 100,
+): Promise<Answer> {
   return transition(connection, 'chat_purge', {
-    p_organization_id: place.organizationId,
+    p_organization_id: org.organizationId,
     p_chat_id: chat.id,
     p_limit: limit,
     p_forget: forget,
   });
 }
 
-async function purgeAll(place: Place, chat: Chat, limit?: number): Promise<number> {
-  for (let calls = 1; ; calls += 1) if ((await purge(sql.jobs, place, chat, false, limit))['done']) return calls;
+async function purgeAll(org: TestOrganization, chat: Chat, limit?: number): Promise<number> {
+  for (let calls = 1; ; calls += 1) if ((await purge(sql.jobs, org, chat, false, limit))['done']) return calls;
 }
 
 const NONE = 'none application/octet-stream 0';
 
 scenario('a run is given attachments of its organization, and others are listed without bytes', async (test) => {
-  const { place, chat } = await chatAndWorker();
-  const other = await createChat(sql, place);
-  const id = await attach(place, chat.id, 'a1');
+  const { org, chat } = await chatAndWorker();
+  const other = await createChat(sql, org);
+  const id = await attach(org, chat.id, 'a1');
   const elsewhere = await chatAndWorker();
-  const foreign = await attach(elsewhere.place, elsewhere.chat.id, 'foreign');
-  const run = await runOf(place, [
+  const foreign = await attach(elsewhere.org, elsewhere.chat.id, 'foreign');
+  const run = await runOf(org, [
     attachment(chat.id, id, 'in/notes.txt'),
     attachment(chat.id, id, 'again.txt'),
     attachment(other.id, id, 'of-another-chat.txt'),
@@ -111,75 +123,75 @@ scenario('a run is given attachments of its organization, and others are listed 
 });
 
 scenario('a chat that is removed takes the bytes of its attachments from all runs', async (test) => {
-  const { place, chat } = await chatAndWorker();
-  const kept = await createChat(sql, place);
-  const [id, keptId] = [await attach(place, chat.id, 'a1'), await attach(place, kept.id, 'k1')];
+  const { org, chat } = await chatAndWorker();
+  const kept = await createChat(sql, org);
+  const [id, keptId] = [await attach(org, chat.id, 'a1'), await attach(org, kept.id, 'k1')];
   const inputs = [
     attachment(chat.id, id, 'a.txt'),
     attachment(chat.id, id, 'b.txt'),
     attachment(kept.id, keptId, 'kept.txt'),
     { kind: 'inline', path: 'i.txt', text: 'inline' },
   ];
-  const run = await runOf(place, inputs);
+  const run = await runOf(org, inputs);
   const all = { 'a.txt': 'a1 text/plain 5', 'b.txt': 'a1 text/plain 5' };
   const rest = { 'kept.txt': 'k1 text/plain 5', 'i.txt': 'none text/plain 6' };
-  await updateChat(sql.api, place, chat.id, { status: 'archived' });
+  await updateChat(sql.api, org, chat.id, { status: 'archived' });
   test.same(await given(run), { ...all, ...rest }, 'archived: nothing is gone yet');
   await completeRun(sql.api, run);
-  const archived = await runOf(place, inputs);
+  const archived = await runOf(org, inputs);
   test.same(await given(archived), { ...all, ...rest });
-  await updateChat(sql.api, place, chat.id, { status: 'open' });
-  await expired(place, chat);
-  test.ok((await purgeAll(place, chat, 1)) > 4, 'in batches');
+  await updateChat(sql.api, org, chat.id, { status: 'open' });
+  await expired(org, chat);
+  test.ok((await purgeAll(org, chat, 1)) > 4, 'in batches');
   const gone = { 'a.txt': 'none text/plain 5', 'b.txt': 'none text/plain 5', ...rest };
   test.same(await given(run), gone);
   test.same(await given(archived), gone);
   await completeRun(sql.api, archived);
-  const later = await runOf(place, inputs);
+  const later = await runOf(org, inputs);
   test.same(await given(later), { 'a.txt': NONE, 'b.txt': NONE, ...rest });
-  test.same(await purge(sql.jobs, place, chat, true), { done: true, gone: true });
+  test.same(await purge(sql.jobs, org, chat, true), { done: true, gone: true });
   test.same(await given(run), gone, 'the runs stay');
 });
 
 scenario('a start and the removal of the chat at once leave no input that names removed bytes', async (test) => {
-  const { place, chat } = await chatAndWorker();
-  const id = await attach(place, chat.id, 'a1');
-  await createTask(sql, place, { spec: { inputs: [attachment(chat.id, id, 'a.txt')] } });
-  await expired(place, chat);
-  const claim = await claimNext(sql, place);
+  const { org, chat } = await chatAndWorker();
+  const id = await attach(org, chat.id, 'a1');
+  await createTask(sql, org, { spec: { inputs: [attachment(chat.id, id, 'a.txt')] } });
+  await expired(org, chat);
+  const claim = await claimNext(sql, org);
   const starting = await openSession(test, sql);
   const removing = await openSession(test, sql, 'runner_jobs');
   await starting.begin();
   const run = await startRun(starting, claim);
-  const removed = purge(removing, place, chat);
+  const removed = purge(removing, org, chat);
   await removing.waits();
   await starting.commit();
   test.same(await removed, { done: false, gone: false });
-  await purgeAll(place, chat);
+  await purgeAll(org, chat);
   test.same(await given(run), { 'a.txt': 'none text/plain 5' });
 });
 
 scenario('a start does not wait for a removal that is under way, and gives nothing of it', async (test) => {
-  const { place, chat } = await chatAndWorker();
-  const id = await attach(place, chat.id, 'a1');
-  await createTask(sql, place, { spec: { inputs: [attachment(chat.id, id, 'a.txt')] } });
-  await expired(place, chat);
+  const { org, chat } = await chatAndWorker();
+  const id = await attach(org, chat.id, 'a1');
+  await createTask(sql, org, { spec: { inputs: [attachment(chat.id, id, 'a.txt')] } });
+  await expired(org, chat);
   const removing = await openSession(test, sql, 'runner_jobs');
   await removing.begin();
-  await purge(removing, place, chat);
-  const run = await runNext(sql, place);
+  await purge(removing, org, chat);
+  const run = await runNext(sql, org);
   test.same(await given(run), { 'a.txt': NONE });
   await removing.rollback();
-  const next = await createSecondProfile(sql, place);
+  const next = await createSecondProfile(sql, org);
   test.same(await given(await runOf(next, [attachment(chat.id, id, 'a.txt')])), { 'a.txt': 'a1 text/plain 5' });
-  await purgeAll(place, chat);
+  await purgeAll(org, chat);
 });
 
 const file = (path: string) => ({ kind: 'context_file', path });
 const json = (key: string, size = 15) => `${key} application/json ${size}`;
 
 scenario('a context file is of the department of the owner, else of the organization', async (test) => {
-  const growth = await createPlace(sql, { kind: 'department', department: 'growth' });
+  const growth = await createTestOrganization(sql, { kind: 'department', department: 'growth' });
   const operator = await createSecondProfile(sql, growth);
   const inputs = [file('facts.json'), file('how/refund.json'), file('only-support.json'), file('missing.json')];
   const none = Object.fromEntries(inputs.map(({ path }) => [path, json('none', 0)]));
@@ -206,21 +218,21 @@ scenario('a context file is of the department of the owner, else of the organiza
   await promote(sql.api, growth, { scope: 'growth', base: 1, documents: newer });
   test.same(await given(run), expected, 'fixed at its start');
   test.match(await given(await runOf(growth, inputs)), { 'facts.json': json('g2') });
-  const elsewhere = await createPlace(sql, { kind: 'department', department: 'growth' });
+  const elsewhere = await createTestOrganization(sql, { kind: 'department', department: 'growth' });
   test.same(await given(await runOf(elsewhere, inputs)), none, 'of no other organization');
 });
 
 scenario(
   'a document that the audit could not read is listed without bytes, and no other scope stands in',
   async (test) => {
-    const place = await createPlace(sql, { kind: 'department', department: 'growth' });
-    await promote(sql.api, place, { documents: [document('facts.json', { storageKey: 'o' })] });
-    await promote(sql.api, place, { scope: 'growth', documents: [document('facts.json', { storageKey: 'g' })] });
-    await recordHealth(sql.jobs, place, {
+    const org = await createTestOrganization(sql, { kind: 'department', department: 'growth' });
+    await promote(sql.api, org, { documents: [document('facts.json', { storageKey: 'o' })] });
+    await promote(sql.api, org, { scope: 'growth', documents: [document('facts.json', { storageKey: 'g' })] });
+    await recordHealth(sql.jobs, org, {
       context: { organization: 1, growth: 1 },
       unreadable: { growth: ['facts.json'] },
     });
-    const run = await runOf(place, [file('facts.json')]);
+    const run = await runOf(org, [file('facts.json')]);
     test.same(await given(run), { 'facts.json': json('none') });
   },
 );

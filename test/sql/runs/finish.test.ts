@@ -2,7 +2,7 @@ import t from 'tap';
 import {
   cancelTask,
   completeRun,
-  createPlace,
+  createTestOrganization,
   failRun,
   lastRequest,
   openItems,
@@ -37,8 +37,8 @@ const report = {
 };
 
 scenario('a completed run closes its task with the output as it was stored', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
   await recordOutput(sql.api, run, 'out/a.txt', 'key-a');
   await recordOutput(sql.api, run, 'scratch.txt', 'key-b');
   const answer = await completeRun(sql.api, run, {
@@ -55,7 +55,7 @@ scenario('a completed run closes its task with the output as it was stored', asy
     runId: run.runId,
     path: 'out/a.txt',
     name: 'A',
-    uri: `org://${place.organizationId}/runs/${run.runId}/outputs/out/a.txt`,
+    uri: `org://${org.organizationId}/runs/${run.runId}/outputs/out/a.txt`,
     size: 3,
     mediaType: 'text/plain',
   };
@@ -69,7 +69,7 @@ scenario('a completed run closes its task with the output as it was stored', asy
     checks: [],
   };
   const result = { kind: 'completed', summary: 'All done', artifacts: [artifact], completion };
-  test.match(await taskRow(sql, place, run.taskId), {
+  test.match(await taskRow(sql, org, run.taskId), {
     status: 'completed',
     phase: 'closed',
     version: 3,
@@ -92,14 +92,14 @@ scenario('a completed run closes its task with the output as it was stored', asy
     cost_minor_units: '7',
     cost_known: true,
   });
-  test.match(await requestRows(sql, place, run.taskId), [
+  test.match(await requestRows(sql, org, run.taskId), [
     { state: 'finished', lease_expires_at: null, lease_secret_hash: null },
   ]);
 });
 
 scenario('a cost that was not reported is zero and not known', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
   await completeRun(sql.api, run, { report: { usage: { inputTokens: 1 } } });
   test.match(await runRow(run.runId), {
     input_tokens: '1',
@@ -110,10 +110,10 @@ scenario('a cost that was not reported is zero and not known', async (test) => {
 });
 
 scenario('a complete sent again answers the same; with another body, or as a fail, it is refused', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
   const first = await completeRun(sql.api, run, { bodyHash: 'one' });
-  const before = await taskRow(sql, place, run.taskId);
+  const before = await taskRow(sql, org, run.taskId);
   test.same(await completeRun(sql.api, run, { bodyHash: 'one' }), first);
   test.match(await refusal(completeRun(sql.api, run, { bodyHash: 'two' })), differs);
   test.match(await refusal(failRun(sql.api, run, { bodyHash: 'one' })), differs);
@@ -122,20 +122,20 @@ scenario('a complete sent again answers the same; with another body, or as a fai
     lost,
     'to its holder alone',
   );
-  test.same(await taskRow(sql, place, run.taskId), before);
+  test.same(await taskRow(sql, org, run.taskId), before);
 });
 
 scenario('of eight completes at once one counts and all answer the same', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
   const answers = await Promise.all(Array.from({ length: 8 }, () => completeRun(sql.api, run)));
   for (const answer of answers) test.same(answer, { status: 'succeeded' });
-  test.match(await taskRow(sql, place, run.taskId), { status: 'completed', completion_revision: 1, version: 3 });
+  test.match(await taskRow(sql, org, run.taskId), { status: 'completed', completion_revision: 1, version: 3 });
 });
 
 scenario('a complete and a fail at once: one decides, the other is refused', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
   const [first, second] = [await openSession(test, sql), await openSession(test, sql)];
   await first.begin();
   await completeRun(first, run);
@@ -143,17 +143,17 @@ scenario('a complete and a fail at once: one decides, the other is refused', asy
   await second.waits();
   await first.commit();
   test.match(await late, differs);
-  test.match(await taskRow(sql, place, run.taskId), { status: 'completed' });
+  test.match(await taskRow(sql, org, run.taskId), { status: 'completed' });
 });
 
 scenario('an artifact that was never stored, or not like that, is named, and the lease stays', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
   await recordOutput(sql.api, run, 'there.txt');
   const result = { kind: 'completed', summary: '', artifacts: [{ path: 'there.txt' }, { path: 'missing.txt' }] };
   const refused = await refusal(completeRun(sql.api, run, { result }));
   test.match(refused, { status: 400, code: 'validation_failed', reason: 'not_stored', raised: true });
-  test.match(await taskRow(sql, place, run.taskId), { status: 'running' });
+  test.match(await taskRow(sql, org, run.taskId), { status: 'running' });
   for (const claimed of [{ size: 4 }, { sha256: '0'.repeat(64) }]) {
     const artifacts = [{ path: 'there.txt', ...claimed }];
     const other = await refusal(completeRun(sql.api, run, { result: { kind: 'completed', summary: '', artifacts } }));
@@ -164,8 +164,8 @@ scenario('an artifact that was never stored, or not like that, is named, and the
 });
 
 scenario('a retryable failure publishes the request again after a backoff, with the attempt counted', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
   test.same(await failRun(sql.api, run, { retryable: true, report }), { status: 'failed' });
   test.match(await runRow(run.runId), {
     status: 'failed',
@@ -173,8 +173,8 @@ scenario('a retryable failure publishes the request again after a backoff, with 
     input_tokens: '10',
     output: null,
   });
-  test.match(await taskRow(sql, place, run.taskId), { status: 'pending', active_run_id: null, error: null });
-  test.match(await lastRequest(sql, place, run.taskId), {
+  test.match(await taskRow(sql, org, run.taskId), { status: 'pending', active_run_id: null, error: null });
+  test.match(await lastRequest(sql, org, run.taskId), {
     id: run.runRequestId,
     state: 'queued',
     attempt: 1,
@@ -182,51 +182,51 @@ scenario('a retryable failure publishes the request again after a backoff, with 
   });
   test.same(await failRun(sql.api, run, { retryable: true, report }), { status: 'failed' }, 'sent again');
   test.match(await refusal(failRun(sql.api, run, { retryable: true, bodyHash: 'other' })), differs);
-  test.match(await lastRequest(sql, place, run.taskId), { state: 'queued', attempt: 1 });
-  await publishNow(sql, place, run.taskId);
-  test.equal((await runNext(sql, place)).attempt, 2);
+  test.match(await lastRequest(sql, org, run.taskId), { state: 'queued', attempt: 1 });
+  await publishNow(sql, org, run.taskId);
+  test.equal((await runNext(sql, org)).attempt, 2);
 });
 
 scenario('a failure that is not retryable fails the task', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
   test.same(await failRun(sql.api, run), { status: 'failed' });
-  test.match(await taskRow(sql, place, run.taskId), {
+  test.match(await taskRow(sql, org, run.taskId), {
     status: 'failed',
     phase: 'closed',
     failure_origin_id: run.taskId,
     error: { code: 'broken', retryable: false },
   });
-  test.match(await requestRows(sql, place, run.taskId), [{ state: 'finished', attempt: 1 }]);
+  test.match(await requestRows(sql, org, run.taskId), [{ state: 'finished', attempt: 1 }]);
 });
 
 scenario('attempts end at the smaller of the limit of the service and that of the task', async (test) => {
-  const place = await createPlace(sql);
+  const org = await createTestOrganization(sql);
   for (const [service, own, allowed] of [
     [3, 2, 2],
     [2, 3, 2],
     [1, 3, 1],
   ] as const) {
-    const first = await runNew(sql, place, { spec: { budget: { maxAttemptsPerPhase: own } } });
+    const first = await runNew(sql, org, { spec: { budget: { maxAttemptsPerPhase: own } } });
     let run = first;
     for (let attempt = 1; attempt < allowed; attempt += 1) {
       await failRun(sql.api, run, { retryable: true, maxAttempts: service });
-      test.match(await taskRow(sql, place, first.taskId), { status: 'pending' });
-      await publishNow(sql, place, first.taskId);
-      run = await runNext(sql, place);
+      test.match(await taskRow(sql, org, first.taskId), { status: 'pending' });
+      await publishNow(sql, org, first.taskId);
+      run = await runNext(sql, org);
     }
     test.equal(run.attempt, allowed);
     await failRun(sql.api, run, { retryable: true, maxAttempts: service });
-    test.match(await taskRow(sql, place, first.taskId), { status: 'failed', agent_run_count: allowed });
+    test.match(await taskRow(sql, org, first.taskId), { status: 'failed', agent_run_count: allowed });
   }
 });
 
 scenario('the backoff doubles, is jittered between its half and all, and is capped', async (test) => {
-  const place = await createPlace(sql);
+  const org = await createTestOrganization(sql);
   for (const attempt of [1, 2, 3, 6, 40]) {
     const delays: number[] = [];
     for (let time = 0; time < 8; time += 1) {
-      const run = await runNew(sql, place, { spec: { budget: { maxAttemptsPerPhase: 100 } } });
+      const run = await runNew(sql, org, { spec: { budget: { maxAttemptsPerPhase: 100 } } });
       // The attempts before it, without living through them; put back so that it counts its one run again.
       await sql.owner.query('update app.run_requests set attempt = $2 where id = $1', [run.runRequestId, attempt]);
       await failRun(sql.api, run, { retryable: true, maxAttempts: 100, backoffSeconds: 10, backoffMaxSeconds: 100 });
@@ -236,7 +236,7 @@ scenario('the backoff doubles, is jittered between its half and all, and is capp
         [run.runRequestId],
       );
       delays.push(rows[0]?.delay ?? Number.NaN);
-      await cancelTask(sql.api, place, run.taskId);
+      await cancelTask(sql.api, org, run.taskId);
     }
     const full = Math.min(10 * 2 ** (attempt - 1), 100);
     for (const delay of delays)
@@ -248,23 +248,23 @@ scenario('the backoff doubles, is jittered between its half and all, and is capp
 scenario(
   'a run that used up the budget of its task leaves a question; raising the budget by a patch answers it',
   async (test) => {
-    const place = await createPlace(sql);
-    const run = await runNew(sql, place, { spec: { budget: { maxAgentRuns: 1 } } });
+    const org = await createTestOrganization(sql);
+    const run = await runNew(sql, org, { spec: { budget: { maxAgentRuns: 1 } } });
     await failRun(sql.api, run, { retryable: true });
-    test.match(await taskRow(sql, place, run.taskId), { status: 'blocked', blockers: [{ kind: 'budget' }] });
-    test.match(await requestRows(sql, place, run.taskId), [{ state: 'cancelled' }]);
-    const [item] = await openItems(sql, place, run.taskId);
+    test.match(await taskRow(sql, org, run.taskId), { status: 'blocked', blockers: [{ kind: 'budget' }] });
+    test.match(await requestRows(sql, org, run.taskId), [{ state: 'cancelled' }]);
+    const [item] = await openItems(sql, org, run.taskId);
     test.match(item, { kind: 'question', purpose: 'budget', options: ['raise', 'cancel'] });
-    await patchTask(sql, place, run.taskId, { title: 'Renamed' });
-    test.equal((await openItems(sql, place, run.taskId)).length, 1, 'another patch does not');
-    const raised = await patchTask(sql, place, run.taskId, { spec: { budget: { maxAgentRuns: 2 } } });
+    await patchTask(sql, org, run.taskId, { title: 'Renamed' });
+    test.equal((await openItems(sql, org, run.taskId)).length, 1, 'another patch does not');
+    const raised = await patchTask(sql, org, run.taskId, { spec: { budget: { maxAgentRuns: 2 } } });
     test.match(raised, { status: 'pending', blockers: [] });
     const { rows } = await sql.owner.query('select status, response from app.human_inbox_items where id = $1', [
       item?.['id'],
     ]);
     test.same(rows, [{ status: 'responded', response: 'raise' }]);
-    await runNext(sql, place);
-    test.match(await taskRow(sql, place, run.taskId), {
+    await runNext(sql, org);
+    test.match(await taskRow(sql, org, run.taskId), {
       status: 'running',
       agent_run_count: 2,
       consumed_agent_run_count: 2,

@@ -6,8 +6,8 @@ import {
   checkLease,
   claimNext,
   completeRun,
-  createPlace,
   createTask,
+  createTestOrganization,
   endLease,
   expire,
   failRun,
@@ -72,33 +72,33 @@ async function everything(organizationId: string): Promise<unknown> {
 }
 
 scenario('an expired holder changes nothing by any call, whether the end was noticed or not', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
   await endLease(sql, run);
-  const before = await everything(place.organizationId);
+  const before = await everything(org.organizationId);
   for (const [name, send] of Object.entries(calls)) test.match(await refusal(send(run)), lost, name);
-  test.same(await everything(place.organizationId), before, 'unnoticed');
+  test.same(await everything(org.organizationId), before, 'unnoticed');
   test.equal(await expire(sql.jobs, run), 'expired');
-  const after = await everything(place.organizationId);
+  const after = await everything(org.organizationId);
   for (const [name, send] of Object.entries(calls)) test.match(await refusal(send(run)), lost, name);
-  test.same(await everything(place.organizationId), after, 'noticed');
+  test.same(await everything(org.organizationId), after, 'noticed');
 });
 
 scenario('nor does it after the request went to the same worker again, claimed or started', async (test) => {
-  const place = await createPlace(sql);
-  await createTask(sql, place);
-  const old = await startRun(sql.api, await claimNext(sql, place, 'w-1'), { workerId: 'w-1' });
+  const org = await createTestOrganization(sql);
+  await createTask(sql, org);
+  const old = await startRun(sql.api, await claimNext(sql, org, 'w-1'), { workerId: 'w-1' });
   await endLease(sql, old);
   await expire(sql.jobs, old);
-  await publishNow(sql, place, old.taskId);
-  const claim = await claimNext(sql, place, 'w-1');
+  await publishNow(sql, org, old.taskId);
+  const claim = await claimNext(sql, org, 'w-1');
   test.equal(claim.runRequestId, old.runRequestId);
   test.equal(claim.attempt, 2);
-  const claimed = await everything(place.organizationId);
+  const claimed = await everything(org.organizationId);
   for (const [name, send] of Object.entries(calls)) test.match(await refusal(send(old)), lost, name);
-  test.same(await everything(place.organizationId), claimed, 'claimed');
+  test.same(await everything(org.organizationId), claimed, 'claimed');
   const run = await startRun(sql.api, claim, { workerId: 'w-1' });
-  const started = await everything(place.organizationId);
+  const started = await everything(org.organizationId);
   for (const [name, send] of Object.entries(calls)) test.match(await refusal(send(old)), lost, name);
   // Its own run with the new token, and the new run with its old one.
   for (const mixed of [
@@ -109,23 +109,23 @@ scenario('nor does it after the request went to the same worker again, claimed o
       if (!name.startsWith('start')) test.match(await refusal(send(mixed)), lost, name);
     }
   }
-  test.same(await everything(place.organizationId), started, 'started');
+  test.same(await everything(org.organizationId), started, 'started');
   test.same(await completeRun(sql.api, run), { status: 'succeeded' });
 });
 
 scenario('a run of another organization, an unknown run and an unstarted claim take no call', async (test) => {
-  const place = await createPlace(sql);
-  const foreign = await createPlace(sql);
-  const run = await runNew(sql, place);
-  await createTask(sql, place);
-  const claim = await claimNext(sql, place);
+  const org = await createTestOrganization(sql);
+  const foreign = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
+  await createTask(sql, org);
+  const claim = await claimNext(sql, org);
   for (const wrong of [
     { ...run, leaseToken: `${run.leaseToken}.more` },
     { ...run, organizationId: foreign.organizationId },
     { ...run, runId: randomUUID() },
     { ...run, leaseToken: 'nonsense' },
     {
-      organizationId: place.organizationId,
+      organizationId: org.organizationId,
       runRequestId: claim.runRequestId,
       runId: randomUUID(),
       leaseToken: claim.leaseToken,
@@ -139,8 +139,8 @@ scenario('a run of another organization, an unknown run and an unstarted claim t
 });
 
 scenario('a call that waited for a lock until the lease was over is refused', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
   const [sweep, holder] = [await openSession(test, sql, 'owner'), await openSession(test, sql)];
   await sweep.begin();
   await sweep.query('select from app.run_requests where id = $1 for update', [run.runRequestId]);
@@ -154,9 +154,9 @@ scenario('a call that waited for a lock until the lease was over is refused', as
 });
 
 scenario('a call that waited for a row that did not change is judged by the clock after the wait', async (test) => {
-  const place = await createPlace(sql);
-  await createTask(sql, place);
-  const run = await startRun(sql.api, await claimNext(sql, place));
+  const org = await createTestOrganization(sql);
+  await createTask(sql, org);
+  const run = await startRun(sql.api, await claimNext(sql, org));
   const [blocker, holder] = [await openSession(test, sql, 'owner'), await openSession(test, sql)];
   await blocker.begin();
   // The lease ends while the row is locked, and nothing changes the row afterwards.
@@ -174,12 +174,12 @@ scenario('a call that waited for a row that did not change is judged by the cloc
   );
   await blocker.commit();
   test.match(await complete, lost);
-  test.match(await taskRow(sql, place, run.taskId), { status: 'running' });
+  test.match(await taskRow(sql, org, run.taskId), { status: 'running' });
 });
 
 scenario('running says what the run runs on; again it is the same answer, with other content refused', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
   test.same(await markRunning(sql.api, run, 'm-1'), { status: 'running' });
   test.same(await markRunning(sql.api, run, 'm-1'), { status: 'running' });
   test.match(await refusal(markRunning(sql.api, run, 'm-2')), differs);
@@ -190,8 +190,8 @@ scenario('running says what the run runs on; again it is the same answer, with o
 });
 
 scenario('a heartbeat renews the lease by what the backend says and answers the status of the run', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
   test.same(await heartbeat(sql.api, run, 120), { status: 'starting' });
   await markRunning(sql.api, run);
   test.same(await heartbeat(sql.api, run, 120), { status: 'running' });
@@ -205,12 +205,12 @@ scenario('a heartbeat renews the lease by what the backend says and answers the 
 });
 
 scenario('after a cancel a heartbeat says cancelling and no longer renews', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
-  await cancelTask(sql.api, place, run.taskId);
-  const before = await lastRequest(sql, place, run.taskId);
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
+  await cancelTask(sql.api, org, run.taskId);
+  const before = await lastRequest(sql, org, run.taskId);
   test.same(await heartbeat(sql.api, run, 500), { status: 'cancelling' });
-  test.same(await lastRequest(sql, place, run.taskId), before);
+  test.same(await lastRequest(sql, org, run.taskId), before);
   test.same(await markRunning(sql.api, run), { status: 'cancelling' });
   test.same(await appendLogs(sql.api, run, [logEntry(1)]), { status: 'cancelling' }, 'its logs are kept');
 });

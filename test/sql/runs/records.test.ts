@@ -3,8 +3,8 @@ import {
   appendLogs,
   claimNext,
   completeRun,
-  createPlace,
   createTask,
+  createTestOrganization,
   logEntry,
   type Run,
   recordOutput,
@@ -34,8 +34,8 @@ async function fillLog(run: Run, count: number): Promise<void> {
 }
 
 scenario('log entries are kept once; the same sequence with other content refuses the whole batch', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
   test.same(await appendLogs(sql.api, run, [logEntry(1), logEntry(2)]), { status: 'starting' });
   test.same(await appendLogs(sql.api, run, [logEntry(1), logEntry(2)]), { status: 'starting' }, 'sent again');
   test.same(await appendLogs(sql.api, run, [logEntry(2), logEntry(3)]), { status: 'starting' }, 'partly sent again');
@@ -49,8 +49,8 @@ scenario('log entries are kept once; the same sequence with other content refuse
 });
 
 scenario('a sequence twice in one batch counts once, and with two contents is refused', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
   test.same(await appendLogs(sql.api, run, [logEntry(1), logEntry(1)]), { status: 'starting' });
   test.match(await refusal(appendLogs(sql.api, run, [logEntry(2), logEntry(2, 'other')])), differs);
   const { rows } = await sql.owner.query('select log_count, log_state from app.runs where id = $1', [run.runId]);
@@ -58,8 +58,8 @@ scenario('a sequence twice in one batch counts once, and with two contents is re
 });
 
 scenario('the same batch at once is kept once', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
   const batch = Array.from({ length: 50 }, (_, index) => logEntry(index));
   await Promise.all(Array.from({ length: 8 }, () => appendLogs(sql.api, run, batch)));
   const { rows } = await sql.owner.query('select log_count from app.runs where id = $1', [run.runId]);
@@ -69,8 +69,8 @@ scenario('the same batch at once is kept once', async (test) => {
 scenario(
   'a log ends at 10,000 entries and is marked truncated, also by a complete that calls it complete',
   async (test) => {
-    const place = await createPlace(sql);
-    const run = await runNew(sql, place);
+    const org = await createTestOrganization(sql);
+    const run = await runNew(sql, org);
     await fillLog(run, 9999);
     test.same(await appendLogs(sql.api, run, [logEntry(20_000), logEntry(20_001)]), { status: 'starting' });
     test.same(
@@ -90,8 +90,8 @@ scenario(
 );
 
 scenario('a batch of nothing changes nothing', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
   const row = () => sql.owner.query('select * from app.runs where id = $1', [run.runId]).then(({ rows }) => rows);
   const before = await row();
   test.same(await appendLogs(sql.api, run, []), { status: 'starting' });
@@ -99,8 +99,8 @@ scenario('a batch of nothing changes nothing', async (test) => {
 });
 
 scenario('what is sent again takes no room: a batch whose new entries just fit is kept whole', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
   await fillLog(run, 9997);
   await appendLogs(sql.api, run, [logEntry(20_000)]);
   const batch = [logEntry(20_000), logEntry(20_001), logEntry(20_002), logEntry(20_001)];
@@ -116,8 +116,8 @@ scenario('what is sent again takes no room: a batch whose new entries just fit i
 });
 
 scenario('an output is recorded under its path, and replaced by the next one there', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
   test.same(await recordOutput(sql.api, run, 'a/b.txt', null), { output: null, replaced: null }, 'the look before');
   const first = await recordOutput(sql.api, run, 'a/b.txt', 'key-1');
   test.match(first, {
@@ -135,8 +135,8 @@ scenario('an output is recorded under its path, and replaced by the next one the
 });
 
 scenario('a run stores at most 1000 files, and may still replace them', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
   await sql.owner.query(
     `insert into app.run_outputs (organization_id, run_id, path, storage_key, size, sha256, media_type)
      select $1, $2, 'f' || n, 'k' || n, 1, $3, 'text/plain' from generate_series(1, 1000) n`,
@@ -148,13 +148,13 @@ scenario('a run stores at most 1000 files, and may still replace them', async (t
 });
 
 scenario('the inputs of a run are fixed at its start', async (test) => {
-  const place = await createPlace(sql);
-  const made = await runNew(sql, place, { title: 'maker' });
+  const org = await createTestOrganization(sql);
+  const made = await runNew(sql, org, { title: 'maker' });
   await recordOutput(sql.api, made, 'out/report.json', 'made-key');
   await completeRun(sql.api, made, {
     result: { kind: 'completed', summary: '', artifacts: [{ path: 'out/report.json' }] },
   });
-  const task = await createTask(sql, place, {
+  const task = await createTask(sql, org, {
     spec: {
       inputs: [
         { kind: 'inline', path: 'notes.txt', text: 'héllo' },
@@ -168,7 +168,7 @@ scenario('the inputs of a run are fixed at its start', async (test) => {
   });
   const put = (storageKey: string) =>
     transition(sql.api, 'task_input_put', {
-      p_organization_id: place.organizationId,
+      p_organization_id: org.organizationId,
       p_task_ref: task.id,
       p_path: 'sales.csv',
       p_storage_key: storageKey,
@@ -178,7 +178,7 @@ scenario('the inputs of a run are fixed at its start', async (test) => {
       p_actor: { kind: 'owner' },
     });
   await put('sales-1');
-  const run = await startRun(sql.api, await claimNext(sql, place));
+  const run = await startRun(sql.api, await claimNext(sql, org));
   await put('sales-2');
   const { rows } = await sql.owner.query(
     `select path, media_type, size::int as size, sha256, content, storage_key from app.run_inputs

@@ -2,7 +2,7 @@ import t from 'tap';
 import {
   claimNext,
   completeRun,
-  createPlace,
+  createTestOrganization,
   openItems,
   pull,
   recordOutput,
@@ -38,47 +38,51 @@ const done = { kind: 'completed', summary: '', artifacts: [{ path: 'report.json'
 /** Completes a run whose task has criteria, as the API does: asked for the checks, and again with them. */
 async function completeWith(run: Parameters<typeof completeRun>[1], checks: readonly Answer[]): Promise<Answer> {
   const asked = await completeRun(sql.api, run, { result: done });
-  return completeRun(sql.api, run, { result: done, checks, judged: String(asked['judged']) });
+  return completeRun(sql.api, run, { result: done, checks, evaluationDigest: String(asked['evaluationDigest']) });
 }
 
 scenario('a task with criteria asks for their evaluation first, and changes nothing by it', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place, { spec: criteria });
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org, { spec: criteria });
   await recordOutput(sql.api, run, 'report.json', 'key-1');
   const asked = await completeRun(sql.api, run, { result: done });
   test.match(asked, {
-    judged: /^[0-9a-f]{64}$/,
+    evaluationDigest: /^[0-9a-f]{64}$/,
     evaluate: {
       runId: run.runId,
       criteria: criteria.acceptanceCriteria,
       outputs: [{ path: 'report.json', storageKey: 'key-1', size: 3 }],
     },
   });
-  test.match(await taskRow(sql, place, run.taskId), { status: 'running' });
-  const judged = String(asked['judged']);
+  test.match(await taskRow(sql, org, run.taskId), { status: 'running' });
+  const evaluationDigest = String(asked['evaluationDigest']);
   await recordOutput(sql.api, run, 'report.json', 'key-2');
-  const again = await completeRun(sql.api, run, { result: done, checks: [passed], judged });
+  const again = await completeRun(sql.api, run, { result: done, checks: [passed], evaluationDigest });
   test.ok(again['evaluate'], 'checks of other bytes do not count');
-  test.not(again['judged'], judged);
-  const answer = await completeRun(sql.api, run, { result: done, checks: [passed], judged: String(again['judged']) });
+  test.not(again['evaluationDigest'], evaluationDigest);
+  const answer = await completeRun(sql.api, run, {
+    result: done,
+    checks: [passed],
+    evaluationDigest: String(again['evaluationDigest']),
+  });
   test.same(answer, { status: 'succeeded' });
-  test.match(await taskRow(sql, place, run.taskId), {
+  test.match(await taskRow(sql, org, run.taskId), {
     status: 'completed',
     result: { completion: { disposition: 'passed', checks: [passed] } },
   });
 });
 
 scenario('a criterion of an unknown kind decides nothing', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place, { spec: { acceptanceCriteria: [{ kind: 'display', text: 'Be nice' }] } });
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org, { spec: { acceptanceCriteria: [{ kind: 'display', text: 'Be nice' }] } });
   test.same(await completeRun(sql.api, run), { status: 'succeeded' });
 });
 
 scenario(
   'a contract that fails once makes the task ready again with the failures, the second time a person is asked',
   async (test) => {
-    const place = await createPlace(sql);
-    const run = await runNew(sql, place, { spec: criteria });
+    const org = await createTestOrganization(sql);
+    const run = await runNew(sql, org, { spec: criteria });
     await recordOutput(sql.api, run, 'report.json');
     test.same(await completeWith(run, [passed, failed]), { status: 'failed' });
     test.match(await runRow(run.runId), {
@@ -86,20 +90,20 @@ scenario(
       error: { code: 'acceptance_failed', retryable: true },
       output: { result: { completion: { disposition: 'failed', checks: [passed, failed] } } },
     });
-    test.match(await taskRow(sql, place, run.taskId), {
+    test.match(await taskRow(sql, org, run.taskId), {
       status: 'pending',
       phase: 'execute',
       contract: { failures: 1, runId: run.runId, checks: [failed] },
     });
-    test.same(await openItems(sql, place, run.taskId), []);
+    test.same(await openItems(sql, org, run.taskId), []);
     test.same(await completeRun(sql.api, run, { result: done }), { status: 'failed' }, 'sent again');
 
-    const second = await runNext(sql, place);
+    const second = await runNext(sql, org);
     test.equal(second.taskId, run.taskId);
     test.equal(second.attempt, 1, 'of a new request');
     await recordOutput(sql.api, second, 'report.json');
     test.same(await completeWith(second, [failed]), { status: 'failed' });
-    const [item] = await openItems(sql, place, run.taskId);
+    const [item] = await openItems(sql, org, run.taskId);
     test.match(item, {
       kind: 'question',
       purpose: 'repair',
@@ -107,42 +111,42 @@ scenario(
       body: 'The total is wrong',
       run_id: second.runId,
     });
-    test.match(await taskRow(sql, place, run.taskId), {
+    test.match(await taskRow(sql, org, run.taskId), {
       status: 'blocked',
       blockers: [{ kind: 'human', inboxItemId: item?.['id'] }],
       contract: { failures: 2, runId: second.runId },
       agent_run_count: 2,
     });
-    test.same(await pull(sql.api, { organizationIds: [place.organizationId] }), []);
+    test.same(await pull(sql.api, { organizationIds: [org.organizationId] }), []);
   },
 );
 
 scenario("the owner's retry reopens a repair block, and the count of failures starts again", async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place, { spec: criteria });
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org, { spec: criteria });
   for (const next of [run, undefined]) {
-    const held = next ?? (await runNext(sql, place));
+    const held = next ?? (await runNext(sql, org));
     await recordOutput(sql.api, held, 'report.json');
     await completeWith(held, [failed]);
   }
-  test.match(await taskRow(sql, place, run.taskId), { status: 'blocked' });
-  await retryTask(sql.api, place, run.taskId);
-  test.match(await taskRow(sql, place, run.taskId), { status: 'pending', contract: null, blockers: [] });
-  test.same(await openItems(sql, place, run.taskId), []);
-  const third = await runNext(sql, place);
+  test.match(await taskRow(sql, org, run.taskId), { status: 'blocked' });
+  await retryTask(sql.api, org, run.taskId);
+  test.match(await taskRow(sql, org, run.taskId), { status: 'pending', contract: null, blockers: [] });
+  test.same(await openItems(sql, org, run.taskId), []);
+  const third = await runNext(sql, org);
   await recordOutput(sql.api, third, 'report.json');
   await completeWith(third, [failed]);
-  test.match(await taskRow(sql, place, run.taskId), { status: 'pending', contract: { failures: 1 } });
+  test.match(await taskRow(sql, org, run.taskId), { status: 'pending', contract: { failures: 1 } });
 });
 
 scenario('a result that waits makes the task wait until the time, and then ready', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
   const until = '2099-01-01T00:00:00.000Z';
   test.same(await completeRun(sql.api, run, { result: { kind: 'waiting', until, reason: 'The bank is closed' } }), {
     status: 'succeeded',
   });
-  test.match(await taskRow(sql, place, run.taskId), {
+  test.match(await taskRow(sql, org, run.taskId), {
     status: 'waiting',
     phase: 'execute',
     waiting_until: new Date(until),
@@ -152,27 +156,27 @@ scenario('a result that waits makes the task wait until the time, and then ready
   await sql.owner.query(`update app.tasks set waiting_until = clock_timestamp() where id = $1`, [run.taskId]);
   const { rows } = await sql.jobs.query('select * from app.dispatch_due(10)');
   test.match(
-    rows.filter((row) => row.organization_id === place.organizationId),
-    [{ sort: 'wake', ids: [run.taskId] }],
+    rows.filter((row) => row.organization_id === org.organizationId),
+    [{ kind: 'wake', ids: [run.taskId] }],
   );
-  await sql.jobs.query('select app.tasks_wake($1, $2)', [place.organizationId, [run.taskId]]);
-  test.match(await taskRow(sql, place, run.taskId), { status: 'pending', waiting_until: null, waiting_reason: null });
-  test.equal((await claimNext(sql, place)).task.id, run.taskId);
+  await sql.jobs.query('select app.tasks_wake($1, $2)', [org.organizationId, [run.taskId]]);
+  test.match(await taskRow(sql, org, run.taskId), { status: 'pending', waiting_until: null, waiting_reason: null });
+  test.equal((await claimNext(sql, org)).task.id, run.taskId);
 });
 
 scenario('waiting for a time that is over makes the task ready at once', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
   await completeRun(sql.api, run, { result: { kind: 'waiting', until: '2020-01-01T00:00:00Z', reason: 'x' } });
-  test.match(await taskRow(sql, place, run.taskId), { status: 'pending' });
+  test.match(await taskRow(sql, org, run.taskId), { status: 'pending' });
 });
 
 scenario('a result that needs input blocks the task with the question; a retry takes it back', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place, { title: 'Order paper' });
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org, { title: 'Order paper' });
   const result = { kind: 'needs_input', question: 'Which colour?', options: ['white', 'blue'] };
   test.same(await completeRun(sql.api, run, { result }), { status: 'succeeded' });
-  const [item] = await openItems(sql, place, run.taskId);
+  const [item] = await openItems(sql, org, run.taskId);
   test.match(item, {
     kind: 'question',
     purpose: 'needs_input',
@@ -181,10 +185,10 @@ scenario('a result that needs input blocks the task with the question; a retry t
     options: ['white', 'blue'],
     blocking: true,
   });
-  test.match(await taskRow(sql, place, run.taskId), {
+  test.match(await taskRow(sql, org, run.taskId), {
     status: 'blocked',
     blockers: [{ kind: 'human', inboxItemId: item?.['id'] }],
   });
-  await retryTask(sql.api, place, run.taskId);
-  test.match(await taskRow(sql, place, run.taskId), { status: 'pending' });
+  await retryTask(sql.api, org, run.taskId);
+  test.match(await taskRow(sql, org, run.taskId), { status: 'pending' });
 });

@@ -1,17 +1,17 @@
 import t from 'tap';
-import { createChat, createChatPlace } from '../../support/chat_fixtures.ts';
+import { createChat, createChatOrganization } from '../../support/chat_fixtures.ts';
 import {
   cancelTask,
   completeRun,
   completeVerdict,
   createInitiative,
-  createPlace,
   createSecondProfile,
   createTask,
-  type Place,
+  createTestOrganization,
   runMode,
   runNext,
   setWorkDispatch,
+  type TestOrganization,
   taskRow,
   updateOrganization,
   updateProfile,
@@ -34,18 +34,18 @@ const scenario = scenarios(t, sql);
 const iso = (text: string | null) => text && new Date(text).toISOString();
 
 /** A schedule of every day at nine, whose next fire is the first of March. */
-function daily(place: Place, fields: ScheduleFields = {}) {
-  return createSchedule(sql, place, { nextRunAt: '2030-03-01T09:00:00.000Z', ...fields });
+function daily(org: TestOrganization, fields: ScheduleFields = {}) {
+  return createSchedule(sql, org, { nextRunAt: '2030-03-01T09:00:00.000Z', ...fields });
 }
 
 scenario('a fire makes the task of the template, and the schedule moves on', async (test) => {
-  const place = await createPlace(sql);
-  const schedule = await daily(place, {
-    taskTemplate: { title: 'Report', ownerProfileKey: place.profileKey, priority: 7, spec: { objective: 'Sum up' } },
+  const org = await createTestOrganization(sql);
+  const schedule = await daily(org, {
+    taskTemplate: { title: 'Report', ownerProfileKey: org.profileKey, priority: 7, spec: { objective: 'Sum up' } },
   });
-  const { outcome, taskId } = await fire(sql, place, schedule.id);
+  const { outcome, taskId } = await fire(sql, org, schedule.id);
   test.equal(outcome, 'fired');
-  test.match(await taskRow(sql, place, String(taskId)), {
+  test.match(await taskRow(sql, org, String(taskId)), {
     title: 'Report',
     status: 'pending',
     priority: 7,
@@ -54,36 +54,36 @@ scenario('a fire makes the task of the template, and the schedule moves on', asy
     dedupe_key: `schedule:${schedule.id}:2030-03-01T09:00Z`,
     schedule_id: schedule.id,
   });
-  const after = await scheduleRow(sql, place, schedule.id);
+  const after = await scheduleRow(sql, org, schedule.id);
   test.match(after, { status: 'active', last_task_id: taskId });
   test.equal(iso(after.last_run_at), '2030-03-01T09:00:00.000Z');
   test.equal(iso(after.next_run_at), '2030-03-02T09:00:00.000Z');
 });
 
 scenario('a fire is one, however often and by however many it is called', async (test) => {
-  const place = await createPlace(sql);
-  const { id } = await daily(place, { overlap: 'allow' });
+  const org = await createTestOrganization(sql);
+  const { id } = await daily(org, { overlap: 'allow' });
   const at = { fireAt: '2030-03-01T09:00:00.000Z', now: '2030-03-01T09:00:01.000Z' };
-  const answers = await Promise.all(Array.from({ length: 4 }, () => fire(sql, place, id, at)));
+  const answers = await Promise.all(Array.from({ length: 4 }, () => fire(sql, org, id, at)));
   test.same(answers.map(({ outcome }) => outcome).sort(), ['fired', 'kept', 'kept', 'kept']);
-  test.match(await fire(sql, place, id, at), { outcome: 'kept' });
-  test.equal((await scheduledTasks(sql, place, id)).length, 1);
+  test.match(await fire(sql, org, id, at), { outcome: 'kept' });
+  test.equal((await scheduledTasks(sql, org, id)).length, 1);
 
   const [one, two] = [await openSession(test, sql, 'runner_jobs'), await openSession(test, sql, 'runner_jobs')];
   const next = { fireAt: '2030-03-02T09:00:00.000Z', now: '2030-03-02T09:00:01.000Z' };
   await one.begin();
-  await fire(sql, place, id, { ...next, connection: one });
-  const second = fire(sql, place, id, { ...next, connection: two });
+  await fire(sql, org, id, { ...next, connection: one });
+  const second = fire(sql, org, id, { ...next, connection: two });
   await two.waits();
   await one.commit();
   test.match(await second, { outcome: 'kept' });
-  test.equal((await scheduledTasks(sql, place, id)).length, 2);
+  test.equal((await scheduledTasks(sql, org, id)).length, 2);
 });
 
 scenario('nothing fires early, while it is paused, or for another organization', async (test) => {
-  const [place, other] = [await createPlace(sql), await createPlace(sql)];
-  const { id } = await daily(place);
-  test.match(await fire(sql, place, id, { now: '2030-03-01T08:59:59.999Z' }), { outcome: 'kept' });
+  const [org, other] = [await createTestOrganization(sql), await createTestOrganization(sql)];
+  const { id } = await daily(org);
+  test.match(await fire(sql, org, id, { now: '2030-03-01T08:59:59.999Z' }), { outcome: 'kept' });
   const args = {
     p_organization_id: other.organizationId,
     p_schedule_id: id,
@@ -92,99 +92,99 @@ scenario('nothing fires early, while it is paused, or for another organization',
     p_now: '2030-03-01T09:00:00Z',
   };
   test.match(await transition(sql.jobs, 'schedule_fire', args), { outcome: 'kept' });
-  const own = { ...args, p_organization_id: place.organizationId };
+  const own = { ...args, p_organization_id: org.organizationId };
   const same = { ...own, p_next_run_at: args.p_fire_at };
   test.match(await transition(sql.jobs, 'schedule_fire', same), { outcome: 'kept' }, 'it never stays where it is');
-  await changeSchedule(sql.api, place, 'pause', id);
+  await changeSchedule(sql.api, org, 'pause', id);
   test.match(await transition(sql.jobs, 'schedule_fire', own), { outcome: 'kept' });
-  test.same(await scheduledTasks(sql, place, id), []);
+  test.same(await scheduledTasks(sql, org, id), []);
 });
 
 scenario('what three days of downtime missed is one task', async (test) => {
-  const place = await createPlace(sql);
-  const { id } = await daily(place, { cron: '0 */6 * * *', overlap: 'allow' });
-  test.match(await fire(sql, place, id, { now: '2030-03-04T10:30:00.000Z' }), { outcome: 'fired' });
-  test.equal((await scheduledTasks(sql, place, id)).length, 1);
-  const row = await scheduleRow(sql, place, id);
+  const org = await createTestOrganization(sql);
+  const { id } = await daily(org, { cron: '0 */6 * * *', overlap: 'allow' });
+  test.match(await fire(sql, org, id, { now: '2030-03-04T10:30:00.000Z' }), { outcome: 'fired' });
+  test.equal((await scheduledTasks(sql, org, id)).length, 1);
+  const row = await scheduleRow(sql, org, id);
   test.equal(iso(row.next_run_at), '2030-03-04T12:00:00.000Z');
-  test.match(await fire(sql, place, id, { now: '2030-03-04T10:30:01.000Z' }), { outcome: 'kept' });
+  test.match(await fire(sql, org, id, { now: '2030-03-04T10:30:01.000Z' }), { outcome: 'kept' });
 });
 
 scenario('what a pause missed is none', async (test) => {
-  const place = await createPlace(sql);
-  const { id } = await daily(place);
-  await changeSchedule(sql.api, place, 'pause', id);
-  await changeSchedule(sql.api, place, 'resume', id, { nextRunAt: '2030-03-05T09:00:00.000Z' });
+  const org = await createTestOrganization(sql);
+  const { id } = await daily(org);
+  await changeSchedule(sql.api, org, 'pause', id);
+  await changeSchedule(sql.api, org, 'resume', id, { nextRunAt: '2030-03-05T09:00:00.000Z' });
   const missed = { fireAt: '2030-03-01T09:00:00.000Z', now: '2030-03-04T12:00:00.000Z' };
-  test.match(await fire(sql, place, id, missed), { outcome: 'kept' });
-  test.same(await scheduledTasks(sql, place, id), []);
-  test.match(await fire(sql, place, id), { outcome: 'fired' });
+  test.match(await fire(sql, org, id, missed), { outcome: 'kept' });
+  test.same(await scheduledTasks(sql, org, id), []);
+  test.match(await fire(sql, org, id), { outcome: 'fired' });
 });
 
 scenario('with overlap skip a fire waits for no open task and makes none beside it', async (test) => {
-  const place = await createPlace(sql);
-  const { id } = await daily(place);
-  await fire(sql, place, id);
-  test.match(await fire(sql, place, id), { outcome: 'skipped' });
-  const run = await runNext(sql, place);
-  test.match(await fire(sql, place, id), { outcome: 'skipped' });
-  const skipped = await scheduleRow(sql, place, id);
+  const org = await createTestOrganization(sql);
+  const { id } = await daily(org);
+  await fire(sql, org, id);
+  test.match(await fire(sql, org, id), { outcome: 'skipped' });
+  const run = await runNext(sql, org);
+  test.match(await fire(sql, org, id), { outcome: 'skipped' });
+  const skipped = await scheduleRow(sql, org, id);
   test.equal(iso(skipped.last_run_at), '2030-03-01T09:00:00.000Z', 'the fire that made the last task');
   test.equal(iso(skipped.next_run_at), '2030-03-04T09:00:00.000Z');
   await completeRun(sql.api, run);
-  test.match(await fire(sql, place, id), { outcome: 'fired' });
-  test.equal((await scheduledTasks(sql, place, id)).length, 2);
-  const allowing = await daily(place, { overlap: 'allow' });
-  for (let fires = 0; fires < 3; fires += 1) await fire(sql, place, allowing.id);
-  test.equal((await scheduledTasks(sql, place, allowing.id)).length, 3);
+  test.match(await fire(sql, org, id), { outcome: 'fired' });
+  test.equal((await scheduledTasks(sql, org, id)).length, 2);
+  const allowing = await daily(org, { overlap: 'allow' });
+  for (let fires = 0; fires < 3; fires += 1) await fire(sql, org, allowing.id);
+  test.equal((await scheduledTasks(sql, org, allowing.id)).length, 3);
 });
 
 scenario('a stopped organization gathers one task a schedule, over three days', async (test) => {
-  const place = await createPlace(sql);
-  const { id } = await daily(place, { cron: '0 * * * *', overlap: 'allow' });
-  await setWorkDispatch(sql.api, place, true);
+  const org = await createTestOrganization(sql);
+  const { id } = await daily(org, { cron: '0 * * * *', overlap: 'allow' });
+  await setWorkDispatch(sql.api, org, true);
   const outcomes = new Set<unknown>();
-  for (let hours = 0; hours < 72; hours += 1) outcomes.add((await fire(sql, place, id))['outcome']);
+  for (let hours = 0; hours < 72; hours += 1) outcomes.add((await fire(sql, org, id))['outcome']);
   test.same([...outcomes], ['fired', 'skipped']);
-  const tasks = await scheduledTasks(sql, place, id);
+  const tasks = await scheduledTasks(sql, org, id);
   test.equal(tasks.length, 1);
-  await cancelTask(sql.api, place, String(tasks[0]?.['id']));
-  test.match(await fire(sql, place, id), { outcome: 'fired' }, 'none is gathered any more');
-  await setWorkDispatch(sql.api, place, false);
-  test.match(await fire(sql, place, id), { outcome: 'fired' });
+  await cancelTask(sql.api, org, String(tasks[0]?.['id']));
+  test.match(await fire(sql, org, id), { outcome: 'fired' }, 'none is gathered any more');
+  await setWorkDispatch(sql.api, org, false);
+  test.match(await fire(sql, org, id), { outcome: 'fired' });
 });
 
 scenario('a suspended organization makes nothing, and makes nothing up for it', async (test) => {
-  const place = await createPlace(sql);
-  const { id } = await daily(place);
-  await updateOrganization(sql.api, place, { status: 'suspended' });
-  test.match(await fire(sql, place, id), { outcome: 'skipped' });
-  test.same(await scheduledTasks(sql, place, id), []);
-  test.same(await scheduleItems(sql, place, id), []);
-  await updateOrganization(sql.api, place, { status: 'active' });
-  const row = await scheduleRow(sql, place, id);
+  const org = await createTestOrganization(sql);
+  const { id } = await daily(org);
+  await updateOrganization(sql.api, org, { status: 'suspended' });
+  test.match(await fire(sql, org, id), { outcome: 'skipped' });
+  test.same(await scheduledTasks(sql, org, id), []);
+  test.same(await scheduleItems(sql, org, id), []);
+  await updateOrganization(sql.api, org, { status: 'active' });
+  const row = await scheduleRow(sql, org, id);
   test.equal(iso(row.next_run_at), '2030-03-02T09:00:00.000Z');
-  test.match(await fire(sql, place, id), { outcome: 'fired' });
+  test.match(await fire(sql, org, id), { outcome: 'fired' });
 });
 
 scenario('a deleted organization makes nothing, and nothing of it is due', async (test) => {
-  const place = await createPlace(sql);
-  const { id } = await createSchedule(sql, place, { nextRunAt: '2020-01-01T09:00:00Z' });
-  const due = `select ids from app.dispatch_due(100) where sort = 'fire' and organization_id = $1`;
-  test.same((await sql.jobs.query(due, [place.organizationId])).rows, [{ ids: [id] }]);
-  await transition(sql.api, 'organization_delete', { p_organization_id: place.organizationId });
-  test.same((await sql.jobs.query(due, [place.organizationId])).rows, []);
-  test.match(await fire(sql, place, id), { outcome: 'kept' });
-  test.same(await scheduledTasks(sql, place, id), []);
+  const org = await createTestOrganization(sql);
+  const { id } = await createSchedule(sql, org, { nextRunAt: '2020-01-01T09:00:00Z' });
+  const due = `select ids from app.dispatch_due(100) where kind = 'fire' and organization_id = $1`;
+  test.same((await sql.jobs.query(due, [org.organizationId])).rows, [{ ids: [id] }]);
+  await transition(sql.api, 'organization_delete', { p_organization_id: org.organizationId });
+  test.same((await sql.jobs.query(due, [org.organizationId])).rows, []);
+  test.match(await fire(sql, org, id), { outcome: 'kept' });
+  test.same(await scheduledTasks(sql, org, id), []);
 });
 
 scenario('a disabled owner: no task, one notification, until a task is made again', async (test) => {
-  const place = await createPlace(sql);
-  const { id, key } = await daily(place);
-  await updateProfile(sql.api, place, { status: 'disabled' });
-  for (let fires = 0; fires < 3; fires += 1) test.match(await fire(sql, place, id), { outcome: 'failed' });
-  test.same(await scheduledTasks(sql, place, id), []);
-  const items = await scheduleItems(sql, place, id);
+  const org = await createTestOrganization(sql);
+  const { id, key } = await daily(org);
+  await updateProfile(sql.api, org, { status: 'disabled' });
+  for (let fires = 0; fires < 3; fires += 1) test.match(await fire(sql, org, id), { outcome: 'failed' });
+  test.same(await scheduledTasks(sql, org, id), []);
+  const items = await scheduleItems(sql, org, id);
   test.equal(items.length, 1);
   test.match(items, [
     { kind: 'notification', purpose: 'schedule', status: 'open', blocking: false, task_id: null, body: /disabled/ },
@@ -194,89 +194,89 @@ scenario('a disabled owner: no task, one notification, until a task is made agai
     `update app.human_inbox_items set status = 'acknowledged', responded_at = now() where schedule_id = $1`,
     [id],
   );
-  await fire(sql, place, id);
-  test.equal((await scheduleItems(sql, place, id)).length, 1, 'told once, also after it was acknowledged');
-  await updateProfile(sql.api, place, { status: 'enabled' });
-  test.match(await fire(sql, place, id), { outcome: 'fired' });
-  await updateProfile(sql.api, place, { status: 'disabled' });
-  await cancelTask(sql.api, place, 'T-1');
-  await fire(sql, place, id);
-  test.match(await scheduleItems(sql, place, id), [{ status: 'acknowledged' }, { status: 'open' }], 'told anew');
-  await updateProfile(sql.api, place, { status: 'enabled' });
-  await fire(sql, place, id);
-  test.match(await scheduleItems(sql, place, id), [{}, { status: 'cancelled' }], 'and over when it works again');
+  await fire(sql, org, id);
+  test.equal((await scheduleItems(sql, org, id)).length, 1, 'told once, also after it was acknowledged');
+  await updateProfile(sql.api, org, { status: 'enabled' });
+  test.match(await fire(sql, org, id), { outcome: 'fired' });
+  await updateProfile(sql.api, org, { status: 'disabled' });
+  await cancelTask(sql.api, org, 'T-1');
+  await fire(sql, org, id);
+  test.match(await scheduleItems(sql, org, id), [{ status: 'acknowledged' }, { status: 'open' }], 'told anew');
+  await updateProfile(sql.api, org, { status: 'enabled' });
+  await fire(sql, org, id);
+  test.match(await scheduleItems(sql, org, id), [{}, { status: 'cancelled' }], 'and over when it works again');
 });
 
 scenario('a task that is refused is told in the same way, with its reason', async (test) => {
-  const place = await createPlace(sql);
-  const { root } = await createInitiative(sql, place, ['only']);
-  const template = { title: 'Below', ownerAgentProfileId: place.profileId, parentId: root };
-  const { id } = await daily(place, { taskTemplate: template });
-  test.match(await fire(sql, place, id), { outcome: 'fired' });
-  await cancelTask(sql.api, place, root);
-  test.match(await fire(sql, place, id), { outcome: 'failed' });
-  test.match(await scheduleItems(sql, place, id), [{ body: /Only an open initiative/ }]);
-  const row = await scheduleRow(sql, place, id);
+  const org = await createTestOrganization(sql);
+  const { root } = await createInitiative(sql, org, ['only']);
+  const template = { title: 'Below', ownerAgentProfileId: org.profileId, parentId: root };
+  const { id } = await daily(org, { taskTemplate: template });
+  test.match(await fire(sql, org, id), { outcome: 'fired' });
+  await cancelTask(sql.api, org, root);
+  test.match(await fire(sql, org, id), { outcome: 'failed' });
+  test.match(await scheduleItems(sql, org, id), [{ body: /Only an open initiative/ }]);
+  const row = await scheduleRow(sql, org, id);
   test.equal(iso(row.next_run_at), '2030-03-03T09:00:00.000Z', 'and it goes on');
-  await changeSchedule(sql.api, place, 'delete', id);
-  test.match(await scheduleItems(sql, place, id), [{ status: 'cancelled' }]);
+  await changeSchedule(sql.api, org, 'delete', id);
+  test.match(await scheduleItems(sql, org, id), [{ status: 'cancelled' }]);
 });
 
 scenario('a fire whose parent is being verified waits for the verdict, and nobody is told', async (test) => {
-  const place = await createPlace(sql);
-  await createSecondProfile(sql, place, { key: 'judge' });
-  const { root } = await createInitiative(sql, place, ['only'], { spec: { verification: 'agent' } });
-  const template = { title: 'Below', ownerAgentProfileId: place.profileId, parentId: root };
-  const { id } = await daily(place, { taskTemplate: template });
-  await completeRun(sql.api, await runNext(sql, place));
-  const judge = await runMode(sql, place, 'verify');
-  const before = await scheduleRow(sql, place, id);
+  const org = await createTestOrganization(sql);
+  await createSecondProfile(sql, org, { key: 'judge' });
+  const { root } = await createInitiative(sql, org, ['only'], { spec: { verification: 'agent' } });
+  const template = { title: 'Below', ownerAgentProfileId: org.profileId, parentId: root };
+  const { id } = await daily(org, { taskTemplate: template });
+  await completeRun(sql.api, await runNext(sql, org));
+  const judge = await runMode(sql, org, 'verify');
+  const before = await scheduleRow(sql, org, id);
   for (const now of ['2030-03-01T09:00:00.000Z', '2030-03-03T12:00:00.000Z']) {
-    test.match(await fire(sql, place, id, { now }), { outcome: 'waits' });
+    test.match(await fire(sql, org, id, { now }), { outcome: 'waits' });
   }
-  test.same(await scheduleRow(sql, place, id), before, 'it is due as it was');
-  test.same(await scheduleItems(sql, place, id), []);
+  test.same(await scheduleRow(sql, org, id), before, 'it is due as it was');
+  test.same(await scheduleItems(sql, org, id), []);
   await completeVerdict(sql, judge, 'failed', { summary: 'More' });
-  test.match(await fire(sql, place, id, { now: '2030-03-03T12:00:01.000Z' }), { outcome: 'fired' });
-  test.equal((await scheduledTasks(sql, place, id)).length, 1, 'one for all that came due meanwhile');
-  test.equal(iso((await scheduleRow(sql, place, id)).next_run_at), '2030-03-04T09:00:00.000Z');
+  test.match(await fire(sql, org, id, { now: '2030-03-03T12:00:01.000Z' }), { outcome: 'fired' });
+  test.equal((await scheduledTasks(sql, org, id)).length, 1, 'one for all that came due meanwhile');
+  test.equal(iso((await scheduleRow(sql, org, id)).next_run_at), '2030-03-04T09:00:00.000Z');
 });
 
 scenario('while its parent is being verified, what a person has to mend is told all the same', async (test) => {
-  const place = await createPlace(sql);
-  await createSecondProfile(sql, place, { key: 'judge' });
-  const owner = await createSecondProfile(sql, place, { key: 'owner' });
-  const { root } = await createInitiative(sql, place, ['only'], { spec: { verification: 'agent' } });
-  const { id } = await daily(place, { taskTemplate: { title: 'Below', ownerProfileKey: 'owner', parentId: root } });
-  await completeRun(sql.api, await runNext(sql, place));
-  await runMode(sql, place, 'verify');
+  const org = await createTestOrganization(sql);
+  await createSecondProfile(sql, org, { key: 'judge' });
+  const owner = await createSecondProfile(sql, org, { key: 'owner' });
+  const { root } = await createInitiative(sql, org, ['only'], { spec: { verification: 'agent' } });
+  const { id } = await daily(org, { taskTemplate: { title: 'Below', ownerProfileKey: 'owner', parentId: root } });
+  await completeRun(sql.api, await runNext(sql, org));
+  await runMode(sql, org, 'verify');
   await updateProfile(sql.api, owner, { status: 'disabled' });
-  test.match(await fire(sql, place, id), { outcome: 'failed' });
-  test.match(await scheduleItems(sql, place, id), [{ body: /disabled/ }]);
+  test.match(await fire(sql, org, id), { outcome: 'failed' });
+  test.match(await scheduleItems(sql, org, id), [{ body: /disabled/ }]);
 });
 
 scenario('a schedule outlives the chat that it comes from', async (test) => {
-  const place = await createChatPlace(sql);
-  const chat = await createChat(sql, place);
-  const { id } = await daily(place, {
-    taskTemplate: { title: 'Report', ownerProfileKey: place.profileKey, sourceChatId: chat.id },
+  const org = await createChatOrganization(sql);
+  const chat = await createChat(sql, org);
+  const { id } = await daily(org, {
+    taskTemplate: { title: 'Report', ownerProfileKey: org.profileKey, sourceChatId: chat.id },
   });
   await sql.owner.query(
     `update app.chats set status = 'archived', archived_at = now(), removed_at = now() where id = $1`,
     [chat.id],
   );
-  const { outcome, taskId } = await fire(sql, place, id);
+  const { outcome, taskId } = await fire(sql, org, id);
   test.equal(outcome, 'fired');
-  test.match(await taskRow(sql, place, String(taskId)), { source_chat_id: null });
+  test.match(await taskRow(sql, org, String(taskId)), { source_chat_id: null });
 });
 
 scenario('a task that somebody made with the key of a fire is not taken for its task', async (test) => {
-  const place = await createPlace(sql);
-  const { id } = await daily(place);
+  const org = await createTestOrganization(sql);
+  const { id } = await daily(org);
   const dedupeKey = `schedule:${id}:2030-03-01T09:00Z`;
-  const other = await createTask(sql, place, { title: 'Something else', dedupeKey });
-  const { outcome, taskId } = await fire(sql, place, id);
+  const other = await createTask(sql, org, { title: 'Something else', dedupeKey });
+  const { outcome, taskId } = await fire(sql, org, id);
   test.equal(outcome, 'fired');
   test.not(taskId, other.id);
-  test.match(await taskRow(sql, place, String(taskId)), { title: 'By the clock', schedule_id: id });
+  test.match(await taskRow(sql, org, String(taskId)), { title: 'By the clock', schedule_id: id });
 });

@@ -4,9 +4,9 @@ import {
   cancelTask,
   capability,
   completeRun,
-  createPlace,
   createSecondProfile,
   createTask,
+  createTestOrganization,
   endLease,
   make,
   type Run,
@@ -39,13 +39,13 @@ async function planIssues(run: Run, ...operations: Answer[]): Promise<Record<str
 }
 
 scenario('an outcome is staged once, and the same again answers the same', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runPlan(sql, place);
+  const org = await createTestOrganization(sql);
+  const run = await runPlan(sql, org);
   const outcome = plan(make('a'));
-  const before = await taskRow(sql, place, run.taskId);
+  const before = await taskRow(sql, org, run.taskId);
   const first = await stageOutcome(sql, run, outcome);
   test.match(first, { outcome: { run_id: run.runId, task_id: run.taskId, kind: 'plan', applied_at: null } });
-  test.same(await taskRow(sql, place, run.taskId), before, 'nothing of the task changes');
+  test.same(await taskRow(sql, org, run.taskId), before, 'nothing of the task changes');
   test.same(await stageOutcome(sql, run, outcome), first);
   test.same(await stageOutcome(sql, run, outcome, { taskVersion: 99, actor: SERVICE }), first, 'by another caller too');
   test.match(await refusal(stageOutcome(sql, run, plan(make('b')))), conflict('differs'));
@@ -53,8 +53,8 @@ scenario('an outcome is staged once, and the same again answers the same', async
 });
 
 scenario('two at once with one key get one answer', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runPlan(sql, place);
+  const org = await createTestOrganization(sql);
+  const run = await runPlan(sql, org);
   const [one, two] = [await openSession(test, sql), await openSession(test, sql)];
   await one.begin();
   const first = await stageOutcome(sql, run, plan(make('a')), {}, one);
@@ -65,10 +65,10 @@ scenario('two at once with one key get one answer', async (test) => {
 });
 
 scenario('a capability hands in the outcome of its own run alone', async (test) => {
-  const place = await createPlace(sql);
-  const foreign = await createPlace(sql);
-  const run = await runPlan(sql, place);
-  const other = await runPlan(sql, place);
+  const org = await createTestOrganization(sql);
+  const foreign = await createTestOrganization(sql);
+  const run = await runPlan(sql, org);
+  const other = await runPlan(sql, org);
   const elsewhere = await runPlan(sql, foreign);
   for (const one of [other, elsewhere]) {
     const actor = capability(one.executionToken);
@@ -95,8 +95,8 @@ scenario('a capability hands in the outcome of its own run alone', async (test) 
 });
 
 scenario('version, revision and mode have to be those of the run', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runPlan(sql, place);
+  const org = await createTestOrganization(sql);
+  const run = await runPlan(sql, org);
   test.match(await refusal(stageOutcome(sql, run, plan(make('a')), { taskVersion: 1 })), {
     ...conflict('stale'),
     issues: [{ path: 'taskVersion' }],
@@ -107,17 +107,17 @@ scenario('version, revision and mode have to be those of the run', async (test) 
   });
   const verdict = { kind: 'verification', verdict: 'passed', summary: 'x', evidence: [] };
   test.match(await refusal(stageOutcome(sql, run, verdict)), conflict('wrong_mode'));
-  const executing = await runNew(sql, place);
+  const executing = await runNew(sql, org);
   test.match(await refusal(stageOutcome(sql, executing, plan(make('a')))), conflict('wrong_mode'));
   test.match(await refusal(stageOutcome(sql, executing, verdict)), conflict('wrong_mode'));
-  await updateOrganization(sql.api, place, { status: 'suspended' });
+  await updateOrganization(sql.api, org, { status: 'suspended' });
   test.match(await refusal(stageOutcome(sql, run, plan(make('a')))), { status: 409, code: 'state_conflict' });
 });
 
 scenario('a plan is refused with an issue for everything that it names and that is not there', async (test) => {
-  const place = await createPlace(sql);
-  const foreign = await createTask(sql, await createPlace(sql));
-  const run = await runPlan(sql, place);
+  const org = await createTestOrganization(sql);
+  const foreign = await createTask(sql, await createTestOrganization(sql));
+  const run = await runPlan(sql, org);
   const operations = [
     make('a', { ownerProfileKey: 'nobody', dependsOn: ['b', 'T-99', foreign.id] }),
     make('a', { parentKey: 'b' }),
@@ -143,9 +143,9 @@ scenario('a plan is refused with an issue for everything that it names and that 
 });
 
 scenario('a plan is refused for circles, wherever they run', async (test) => {
-  const place = await createPlace(sql);
-  const waits = await createTask(sql, place, { priority: -9, scheduledAt: '2099-01-01T00:00:00Z' });
-  const run = await runPlan(sql, place);
+  const org = await createTestOrganization(sql);
+  const waits = await createTask(sql, org, { priority: -9, scheduledAt: '2099-01-01T00:00:00Z' });
+  const run = await runPlan(sql, org);
   const inner = { kind: 'initiative' };
   test.same(
     await planIssues(
@@ -170,7 +170,7 @@ scenario('a plan is refused for circles, wherever they run', async (test) => {
     '.1.parentKey': 'circle',
   });
   await sql.api.query('select app.task_dependency_create($1, $2, $3, true, $4)', [
-    place.organizationId,
+    org.organizationId,
     waits.id,
     run.taskId,
     { kind: 'owner' },
@@ -185,8 +185,8 @@ scenario('a plan is refused for circles, wherever they run', async (test) => {
 
 scenario('a plan is refused beyond the limits of its organization', async (test) => {
   const limits = { maxPlanOperations: 4, maxTaskDepth: 2, maxInitiativeDescendants: 3 };
-  const place = await createPlace(sql, { limits });
-  const run = await runPlan(sql, place);
+  const org = await createTestOrganization(sql, { limits });
+  const run = await runPlan(sql, org);
   const many = Array.from({ length: 5 }, (_, n) => make(`k${n}`));
   const refused = await refusal(stageOutcome(sql, run, plan(...many)));
   test.same(refused.issues.map((issue) => issue.code).sort(), ['max_initiative_descendants', 'max_plan_operations']);
@@ -205,12 +205,12 @@ scenario('a plan is refused beyond the limits of its organization', async (test)
 });
 
 scenario('a plan changes only what is below it and open, and names a verifier who can be one', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runPlan(sql, place);
-  const outside = await createTask(sql, place, { scheduledAt: '2099-01-01T00:00:00Z' });
-  const below = await createTask(sql, place, { parentId: run.taskId });
-  const over = await createTask(sql, place, { parentId: run.taskId });
-  await cancelTask(sql.api, place, over.id);
+  const org = await createTestOrganization(sql);
+  const run = await runPlan(sql, org);
+  const outside = await createTask(sql, org, { scheduledAt: '2099-01-01T00:00:00Z' });
+  const below = await createTask(sql, org, { parentId: run.taskId });
+  const over = await createTask(sql, org, { parentId: run.taskId });
+  await cancelTask(sql.api, org, over.id);
   const operations = [
     { op: 'cancel_task', task: outside.id },
     { op: 'cancel_task', task: run.taskId },
@@ -228,52 +228,52 @@ scenario('a plan changes only what is below it and open, and names a verifier wh
     '.4.spec.verification': 'no_verifier',
     '.5.spec.verification': 'no_verifier',
   });
-  await createSecondProfile(sql, place, { key: 'second' });
+  await createSecondProfile(sql, org, { key: 'second' });
   test.ok(await stageOutcome(sql, run, plan(make('judged', { spec: { verification: 'agent' } }))));
 });
 
 scenario('an execute run that says it waits, or asks, does so whatever its worker says', async (test) => {
-  const place = await createPlace(sql);
+  const org = await createTestOrganization(sql);
   const waiting = { kind: 'waiting', until: '2099-01-01T00:00:00Z', reason: 'Monday' };
-  const run = await runNew(sql, place);
+  const run = await runNew(sql, org);
   await stageOutcome(sql, run, waiting);
   const other = { kind: 'waiting', until: '2098-01-01T00:00:00Z', reason: 'Monday' };
   test.match(await refusal(completeRun(sql.api, run, { result: other })), {
     status: 400,
     reason: 'differs_from_staged',
   });
-  test.match(await taskRow(sql, place, run.taskId), { status: 'running' }, 'the lease stays');
+  test.match(await taskRow(sql, org, run.taskId), { status: 'running' }, 'the lease stays');
   test.same(await completeRun(sql.api, run), { status: 'succeeded' });
-  test.match(await taskRow(sql, place, run.taskId), { status: 'waiting', waiting_reason: 'Monday' });
-  const asking = await runNew(sql, place);
+  test.match(await taskRow(sql, org, run.taskId), { status: 'waiting', waiting_reason: 'Monday' });
+  const asking = await runNew(sql, org);
   const question = { kind: 'needs_input', question: 'Blue?', options: ['yes', 'no'] };
   await stageOutcome(sql, asking, question);
   test.same(await completeRun(sql.api, asking, { result: question }), { status: 'succeeded' });
-  test.match(await taskRow(sql, place, asking.taskId), { status: 'blocked', blockers: [{ kind: 'human' }] });
+  test.match(await taskRow(sql, org, asking.taskId), { status: 'blocked', blockers: [{ kind: 'human' }] });
 });
 
 scenario('a result that the service has staged has to be the one that the worker completes with', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
   const result = { kind: 'completed', summary: 'Exactly this', artifacts: [] };
   const outcome = { kind: 'execution', result };
   test.match(await refusal(stageOutcome(sql, run, outcome)), unauthorized, 'which no agent may');
   await stageOutcome(sql, run, outcome, { actor: SERVICE });
   test.match(await refusal(completeRun(sql.api, run)), { status: 400, reason: 'differs_from_staged' });
   test.same(await completeRun(sql.api, run, { result }), { status: 'succeeded' });
-  test.match(await taskRow(sql, place, run.taskId), { status: 'completed', result: { summary: 'Exactly this' } });
+  test.match(await taskRow(sql, org, run.taskId), { status: 'completed', result: { summary: 'Exactly this' } });
 });
 
 scenario('an open question of the run comes before its result', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
   await sql.owner.query(
     `insert into app.human_inbox_items (organization_id, kind, purpose, blocking, title, task_id, run_id)
      values ($1, 'question', 'agent', true, 'Which colour?', $2, $3)`,
-    [place.organizationId, run.taskId, run.runId],
+    [org.organizationId, run.taskId, run.runId],
   );
   test.same(await completeRun(sql.api, run), { status: 'succeeded' });
-  test.match(await taskRow(sql, place, run.taskId), {
+  test.match(await taskRow(sql, org, run.taskId), {
     status: 'blocked',
     phase: 'execute',
     blockers: [{ kind: 'human' }],
@@ -281,12 +281,12 @@ scenario('an open question of the run comes before its result', async (test) => 
 });
 
 scenario('evidence has to be a stored file of the organization', async (test) => {
-  const place = await createPlace(sql);
-  const growth = await createSecondProfile(sql, place, { key: 'growth', kind: 'department' });
+  const org = await createTestOrganization(sql);
+  const growth = await createSecondProfile(sql, org, { key: 'growth', kind: 'department' });
   await taskCreate(sql.api, growth, { spec: { verification: 'agent' } });
   const made = await runNext(sql, growth);
   await completeRun(sql.api, made);
-  const judge = await runMode(sql, place, 'verify');
+  const judge = await runMode(sql, org, 'verify');
   const evidence = [{ kind: 'file', runId: made.runId, path: 'none.txt' }];
   const verdict = { kind: 'verification', verdict: 'failed', summary: 'x', evidence };
   test.match(await refusal(stageOutcome(sql, judge, verdict)), { status: 400, reason: 'not_stored' });

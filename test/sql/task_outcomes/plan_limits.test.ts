@@ -2,12 +2,12 @@ import t from 'tap';
 import {
   childrenOf,
   completeRun,
-  createPlace,
   createTask,
+  createTestOrganization,
   make,
-  type Place,
   runPlan,
   stageOutcome,
+  type TestOrganization,
   taskRow,
   updateOrganization,
 } from '../../support/fixtures.ts';
@@ -36,43 +36,41 @@ const limits: Readonly<Record<string, Readonly<{ code: string; plan: (count: num
 };
 
 /** All that a plan could have changed: the rows of the organization's tasks and edges, and the numbers given out. */
-async function rowsOf(place: Place): Promise<Answer[]> {
+async function rowsOf(org: TestOrganization): Promise<Answer[]> {
   const { rows } = await sql.owner.query(
     `select to_jsonb(t) as row from app.tasks t where t.organization_id = $1
      union all select to_jsonb(d) from app.task_dependencies d where d.organization_id = $1
      union all select to_jsonb(o) from app.task_outcomes o where o.organization_id = $1
      union all select to_jsonb(i) from app.task_identifiers i where i.organization_id = $1 order by 1`,
-    [place.organizationId],
+    [org.organizationId],
   );
   return rows;
 }
 
 for (const [name, { code, plan }] of Object.entries(limits)) {
   scenario(`a plan at ${name} is applied; one beyond it is refused whole`, async (test) => {
-    const place = await createPlace(sql, { limits: { [name]: LIMIT } });
-    const run = await runPlan(sql, place);
-    const before = await rowsOf(place);
+    const org = await createTestOrganization(sql, { limits: { [name]: LIMIT } });
+    const run = await runPlan(sql, org);
+    const before = await rowsOf(org);
     const beyond = await refusal(stageOutcome(sql, run, { kind: 'plan', operations: plan(LIMIT + 1) }));
     test.match(beyond, { status: 409, code: 'state_conflict' });
     test.same([...new Set(beyond.issues.map((issue) => issue.code))], [code], 'for this limit alone');
-    test.same(await rowsOf(place), before, 'nothing is applied, or staged');
+    test.same(await rowsOf(org), before, 'nothing is applied, or staged');
 
     test.ok(await stageOutcome(sql, run, { kind: 'plan', operations: plan(LIMIT) }));
     test.same(await completeRun(sql.api, run), { status: 'succeeded' });
-    const { rows } = await sql.owner.query('select id from app.tasks where organization_id = $1', [
-      place.organizationId,
-    ]);
+    const { rows } = await sql.owner.query('select id from app.tasks where organization_id = $1', [org.organizationId]);
     test.equal(rows.length, 1 + LIMIT);
   });
 
   scenario(`a staged plan that ${name} no longer allows is applied in no part`, async (test) => {
-    const place = await createPlace(sql, { limits: { [name]: LIMIT } });
-    const run = await runPlan(sql, place);
+    const org = await createTestOrganization(sql, { limits: { [name]: LIMIT } });
+    const run = await runPlan(sql, org);
     await stageOutcome(sql, run, { kind: 'plan', operations: plan(LIMIT) });
-    await updateOrganization(sql.api, place, { config: { limits: { [name]: LIMIT - 1 } } });
+    await updateOrganization(sql.api, org, { config: { limits: { [name]: LIMIT - 1 } } });
     test.same(await completeRun(sql.api, run), { status: 'failed' });
-    test.same(await childrenOf(sql, place, run.taskId), []);
-    test.match(await taskRow(sql, place, run.taskId), { status: 'pending', phase: 'plan', graph_revision: 1 });
-    test.match(await createTask(sql, place, { kind: 'task' }), { identifier_number: 1 }, 'and no number is used up');
+    test.same(await childrenOf(sql, org, run.taskId), []);
+    test.match(await taskRow(sql, org, run.taskId), { status: 'pending', phase: 'plan', graph_revision: 1 });
+    test.match(await createTask(sql, org, { kind: 'task' }), { identifier_number: 1 }, 'and no number is used up');
   });
 }

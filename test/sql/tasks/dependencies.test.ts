@@ -6,16 +6,16 @@ import {
   claimNext,
   completeRun,
   createInitiative,
-  createPlace,
   createTask,
+  createTestOrganization,
   failRun,
   lastRequest,
-  type Place,
   requestRows,
   runNew,
   runNext,
   startRun,
   statuses,
+  type TestOrganization,
   taskRow,
 } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
@@ -26,178 +26,178 @@ const scenario = scenarios(t, sql);
 
 const circle = { status: 409, code: 'state_conflict', reason: 'circle' };
 
-async function createRoots(place: Place, count: number): Promise<string[]> {
+async function createRoots(org: TestOrganization, count: number): Promise<string[]> {
   const ids: string[] = [];
-  for (let n = 0; n < count; n += 1) ids.push((await createTask(sql, place, { title: `root ${n}` })).id);
+  for (let n = 0; n < count; n += 1) ids.push((await createTask(sql, org, { title: `root ${n}` })).id);
   return ids;
 }
 
 scenario('an edge blocks a ready task, ends its claim, and raises both graph revisions', async (test) => {
-  const place = await createPlace(sql);
-  const [task = '', first = ''] = await createRoots(place, 2);
-  const claim = await claimNext(sql, place);
+  const org = await createTestOrganization(sql);
+  const [task = '', first = ''] = await createRoots(org, 2);
+  const claim = await claimNext(sql, org);
   test.equal(claim.task.id, task);
-  const answer = await addDependency(sql.api, place, task, 'T-2');
+  const answer = await addDependency(sql.api, org, task, 'T-2');
   test.match(answer, { dependency: { task_id: task, depends_on_task_id: first, required: true } });
-  test.match(await taskRow(sql, place, task), {
+  test.match(await taskRow(sql, org, task), {
     status: 'blocked',
     blockers: [{ kind: 'dependency', taskId: first }],
     graph_revision: 2,
   });
-  test.match(await taskRow(sql, place, first), { graph_revision: 2 });
+  test.match(await taskRow(sql, org, first), { graph_revision: 2 });
   test.match(await refusal(startRun(sql.api, claim)), { status: 409, reason: 'lease_lost' });
-  await completeRun(sql.api, await runNext(sql, place));
-  test.match(await taskRow(sql, place, task), { status: 'pending', blockers: [] });
-  test.match(await requestRows(sql, place, task), [{ state: 'cancelled' }, { state: 'published' }]);
+  await completeRun(sql.api, await runNext(sql, org));
+  test.match(await taskRow(sql, org, task), { status: 'pending', blockers: [] });
+  test.match(await requestRows(sql, org, task), [{ state: 'cancelled' }, { state: 'published' }]);
 });
 
 scenario('the same edge again is the same answer; with another value of required it is refused', async (test) => {
-  const place = await createPlace(sql);
-  const [task = '', first = ''] = await createRoots(place, 2);
-  const made = await addDependency(sql.api, place, task, first);
-  const { version } = await taskRow(sql, place, task);
-  test.same(await addDependency(sql.api, place, task, first), made);
-  test.match(await taskRow(sql, place, task), { version });
-  test.match(await refusal(addDependency(sql.api, place, task, first, { required: false })), { status: 409 });
+  const org = await createTestOrganization(sql);
+  const [task = '', first = ''] = await createRoots(org, 2);
+  const made = await addDependency(sql.api, org, task, first);
+  const { version } = await taskRow(sql, org, task);
+  test.same(await addDependency(sql.api, org, task, first), made);
+  test.match(await taskRow(sql, org, task), { version });
+  test.match(await refusal(addDependency(sql.api, org, task, first, { required: false })), { status: 409 });
   const all = await Promise.all(
-    Array.from({ length: 6 }, () => addDependency(sql.api, place, first, 'T-1').catch((e: unknown) => e)),
+    Array.from({ length: 6 }, () => addDependency(sql.api, org, first, 'T-1').catch((e: unknown) => e)),
   );
   for (const refused of all) test.match(refused, circle);
 });
 
 scenario('of eight equal edges at once one is made', async (test) => {
-  const place = await createPlace(sql);
-  const [task = '', first = ''] = await createRoots(place, 2);
-  const answers = await Promise.all(Array.from({ length: 8 }, () => addDependency(sql.api, place, task, first)));
+  const org = await createTestOrganization(sql);
+  const [task = '', first = ''] = await createRoots(org, 2);
+  const answers = await Promise.all(Array.from({ length: 8 }, () => addDependency(sql.api, org, task, first)));
   for (const answer of answers) test.same(answer, answers[0]);
 });
 
 scenario('an edge that is not required blocks nothing', async (test) => {
-  const place = await createPlace(sql);
-  const [task = '', first = ''] = await createRoots(place, 2);
-  await addDependency(sql.api, place, task, first, { required: false });
-  test.match(await taskRow(sql, place, task), { status: 'pending' });
-  await cancelTask(sql.api, place, first);
-  test.match(await taskRow(sql, place, task), { status: 'pending' });
+  const org = await createTestOrganization(sql);
+  const [task = '', first = ''] = await createRoots(org, 2);
+  await addDependency(sql.api, org, task, first, { required: false });
+  test.match(await taskRow(sql, org, task), { status: 'pending' });
+  await cancelTask(sql.api, org, first);
+  test.match(await taskRow(sql, org, task), { status: 'pending' });
 });
 
 scenario('an edge to something completed does not block, one to something cancelled does', async (test) => {
-  const place = await createPlace(sql);
-  const [done = '', dropped = '', task = ''] = await createRoots(place, 3);
-  await completeRun(sql.api, await runNext(sql, place));
-  await cancelTask(sql.api, place, dropped);
-  await addDependency(sql.api, place, task, done);
-  test.match(await taskRow(sql, place, task), { status: 'pending' });
-  await addDependency(sql.api, place, task, dropped);
-  test.match(await taskRow(sql, place, task), {
+  const org = await createTestOrganization(sql);
+  const [done = '', dropped = '', task = ''] = await createRoots(org, 3);
+  await completeRun(sql.api, await runNext(sql, org));
+  await cancelTask(sql.api, org, dropped);
+  await addDependency(sql.api, org, task, done);
+  test.match(await taskRow(sql, org, task), { status: 'pending' });
+  await addDependency(sql.api, org, task, dropped);
+  test.match(await taskRow(sql, org, task), {
     status: 'blocked',
     blockers: [{ kind: 'dependency', taskId: dropped }],
   });
 });
 
 scenario('running and closed tasks take no new edges', async (test) => {
-  const place = await createPlace(sql);
-  const [first = ''] = await createRoots(place, 1);
-  const running = await runNew(sql, place);
-  const completed = await runNew(sql, place);
+  const org = await createTestOrganization(sql);
+  const [first = ''] = await createRoots(org, 1);
+  const running = await runNew(sql, org);
+  const completed = await runNew(sql, org);
   await completeRun(sql.api, completed);
-  const failed = await runNew(sql, place);
+  const failed = await runNew(sql, org);
   await failRun(sql.api, failed);
-  const cancelled = await createTask(sql, place);
-  await cancelTask(sql.api, place, cancelled.id);
+  const cancelled = await createTask(sql, org);
+  await cancelTask(sql.api, org, cancelled.id);
   for (const id of [running.taskId, completed.taskId, failed.taskId, cancelled.id]) {
-    test.match(await refusal(addDependency(sql.api, place, id, first)), { status: 409, code: 'state_conflict' });
+    test.match(await refusal(addDependency(sql.api, org, id, first)), { status: 409, code: 'state_conflict' });
   }
 });
 
 scenario('a waiting task keeps waiting, and is blocked by its new edge when the time comes', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
   await completeRun(sql.api, run, { result: { kind: 'waiting', until: '2099-01-01T00:00:00Z', reason: '' } });
-  const [first = ''] = await createRoots(place, 1);
-  await addDependency(sql.api, place, run.taskId, first);
-  test.match(await taskRow(sql, place, run.taskId), { status: 'waiting' });
+  const [first = ''] = await createRoots(org, 1);
+  await addDependency(sql.api, org, run.taskId, first);
+  test.match(await taskRow(sql, org, run.taskId), { status: 'waiting' });
   await sql.owner.query('update app.tasks set waiting_until = clock_timestamp() where id = $1', [run.taskId]);
-  await sql.jobs.query('select app.tasks_wake($1, $2)', [place.organizationId, [run.taskId]]);
-  test.match(await taskRow(sql, place, run.taskId), {
+  await sql.jobs.query('select app.tasks_wake($1, $2)', [org.organizationId, [run.taskId]]);
+  test.match(await taskRow(sql, org, run.taskId), {
     status: 'blocked',
     blockers: [{ kind: 'dependency', taskId: first }],
   });
 });
 
 scenario('no edge leads to another organization, to the task itself or to nothing', async (test) => {
-  const place = await createPlace(sql);
-  const foreign = await createPlace(sql);
-  const [task = ''] = await createRoots(place, 1);
+  const org = await createTestOrganization(sql);
+  const foreign = await createTestOrganization(sql);
+  const [task = ''] = await createRoots(org, 1);
   const [other = ''] = await createRoots(foreign, 1);
   const missing = { status: 404, code: 'task_not_found' };
-  test.match(await refusal(addDependency(sql.api, place, task, other)), missing);
-  test.match(await refusal(addDependency(sql.api, place, other, task)), missing);
+  test.match(await refusal(addDependency(sql.api, org, task, other)), missing);
+  test.match(await refusal(addDependency(sql.api, org, other, task)), missing);
   test.match(await refusal(addDependency(sql.api, foreign, task, other)), missing);
-  test.match(await refusal(addDependency(sql.api, place, task, randomUUID())), missing);
-  test.match(await refusal(addDependency(sql.api, place, 'T-9', task)), missing);
-  test.match(await refusal(addDependency(sql.api, place, task, task)), circle);
+  test.match(await refusal(addDependency(sql.api, org, task, randomUUID())), missing);
+  test.match(await refusal(addDependency(sql.api, org, 'T-9', task)), missing);
+  test.match(await refusal(addDependency(sql.api, org, task, task)), circle);
 });
 
 scenario('no edge closes a circle, over edges and over children', async (test) => {
-  const place = await createPlace(sql);
-  const [a = '', b = '', c = ''] = await createRoots(place, 3);
-  await addDependency(sql.api, place, a, b);
-  await addDependency(sql.api, place, b, c, { required: false });
-  test.match(await refusal(addDependency(sql.api, place, b, a)), circle);
-  test.match(await refusal(addDependency(sql.api, place, c, a)), circle);
-  const { root, leaf } = await createInitiative(sql, place, ['leaf']);
-  const inner = await createTask(sql, place, { kind: 'initiative', parentId: root });
-  const deep = await createTask(sql, place, { parentId: inner.id });
+  const org = await createTestOrganization(sql);
+  const [a = '', b = '', c = ''] = await createRoots(org, 3);
+  await addDependency(sql.api, org, a, b);
+  await addDependency(sql.api, org, b, c, { required: false });
+  test.match(await refusal(addDependency(sql.api, org, b, a)), circle);
+  test.match(await refusal(addDependency(sql.api, org, c, a)), circle);
+  const { root, leaf } = await createInitiative(sql, org, ['leaf']);
+  const inner = await createTask(sql, org, { kind: 'initiative', parentId: root });
+  const deep = await createTask(sql, org, { parentId: inner.id });
   for (const ancestor of [root, inner.id]) {
-    test.match(await refusal(addDependency(sql.api, place, deep.id, ancestor)), circle, 'an ancestor waits for it');
+    test.match(await refusal(addDependency(sql.api, org, deep.id, ancestor)), circle, 'an ancestor waits for it');
   }
-  await addDependency(sql.api, place, leaf, a);
+  await addDependency(sql.api, org, leaf, a);
   test.match(
-    await refusal(addDependency(sql.api, place, c, root)),
+    await refusal(addDependency(sql.api, org, c, root)),
     circle,
     'the initiative waits for leaf, that for a, that for c',
   );
-  await addDependency(sql.api, place, leaf, deep.id);
-  test.match(await refusal(addDependency(sql.api, place, deep.id, leaf)), circle);
+  await addDependency(sql.api, org, leaf, deep.id);
+  test.match(await refusal(addDependency(sql.api, org, deep.id, leaf)), circle);
 });
 
 scenario('two opposite edges at once: one is made, the other refused', async (test) => {
-  const place = await createPlace(sql);
-  const [a = '', b = ''] = await createRoots(place, 2);
+  const org = await createTestOrganization(sql);
+  const [a = '', b = ''] = await createRoots(org, 2);
   const [one, two] = [await openSession(test, sql), await openSession(test, sql)];
   await one.begin();
-  await addDependency(one, place, a, b);
-  const late = refusal(addDependency(two, place, b, a));
+  await addDependency(one, org, a, b);
+  const late = refusal(addDependency(two, org, b, a));
   await two.waits();
   await one.commit();
   test.match(await late, circle);
 });
 
 scenario('a circle over four hierarchies is refused though its edges share no hierarchy', async (test) => {
-  const place = await createPlace(sql);
-  const [a = '', b = '', c = '', d = ''] = await createRoots(place, 4);
-  await addDependency(sql.api, place, b, c);
-  await addDependency(sql.api, place, d, a);
+  const org = await createTestOrganization(sql);
+  const [a = '', b = '', c = '', d = ''] = await createRoots(org, 4);
+  await addDependency(sql.api, org, b, c);
+  await addDependency(sql.api, org, d, a);
   const [one, two] = [await openSession(test, sql), await openSession(test, sql)];
   await one.begin();
-  await addDependency(one, place, a, b);
-  const late = refusal(addDependency(two, place, c, d));
+  await addDependency(one, org, a, b);
+  const late = refusal(addDependency(two, org, c, d));
   await two.waits();
   await one.commit();
   test.match(await late, circle);
 });
 
 scenario('edges made at once at random never close a circle', async (test) => {
-  const place = await createPlace(sql);
-  const ids = await createRoots(place, 8);
+  const org = await createTestOrganization(sql);
+  const ids = await createRoots(org, 8);
   const pairs = ids.flatMap((from) => ids.filter((to) => to !== from).map((to) => [from, to] as const));
   // A fixed shuffle, so that a failure can be seen again.
   pairs.sort(([a, b], [c, d]) => (a.slice(-4) + b.slice(-4) < c.slice(-4) + d.slice(-4) ? -1 : 1));
   let made = 0;
   for (let n = 0; n < pairs.length; n += 14) {
     const settled = await Promise.allSettled(
-      pairs.slice(n, n + 14).map(([from, to]) => addDependency(sql.api, place, from, to)),
+      pairs.slice(n, n + 14).map(([from, to]) => addDependency(sql.api, org, from, to)),
     );
     for (const result of settled) {
       if (result.status === 'fulfilled') made += 1;
@@ -211,81 +211,81 @@ scenario('edges made at once at random never close a circle', async (test) => {
        select w.start, d.depends_on_task_id from way w join app.task_dependencies d on d.task_id = w.at
          where d.organization_id = $1)
      select count(*)::int as circles from way where start = at`,
-    [place.organizationId],
+    [org.organizationId],
   );
   test.same(rows, [{ circles: 0 }]);
   test.ok(made >= 7 && made <= 28, `${made} edges`);
 });
 
 scenario('an edge and the end of its prerequisite at once leave no one waiting for nothing', async (test) => {
-  const place = await createPlace(sql);
-  const run = await runNew(sql, place);
-  const [task = '', second = ''] = await createRoots(place, 2);
+  const org = await createTestOrganization(sql);
+  const run = await runNew(sql, org);
+  const [task = '', second = ''] = await createRoots(org, 2);
   const [worker, person] = [await openSession(test, sql), await openSession(test, sql)];
   await worker.begin();
   await completeRun(worker, run);
-  const adding = addDependency(person, place, task, run.taskId);
+  const adding = addDependency(person, org, task, run.taskId);
   await person.waits();
   await worker.commit();
   await adding;
-  test.match(await taskRow(sql, place, task), { status: 'pending' }, 'the end came first');
+  test.match(await taskRow(sql, org, task), { status: 'pending' }, 'the end came first');
 
-  const other = await runNew(sql, place);
+  const other = await runNew(sql, org);
   await person.begin();
-  await addDependency(person, place, second, other.taskId);
+  await addDependency(person, org, second, other.taskId);
   const completing = completeRun(worker, other).catch((error: unknown) => error);
   await worker.waits();
   await person.commit();
   // The hierarchies that the end reaches changed under it: it is tried again, as the API does.
   test.match(await completing, { code: '40001' });
   test.same(await completeRun(worker, other), { status: 'succeeded' });
-  test.match(await taskRow(sql, place, second), { status: 'pending' }, 'the edge came first');
+  test.match(await taskRow(sql, org, second), { status: 'pending' }, 'the edge came first');
 });
 
 scenario('the end of a task frees its dependents in other hierarchies', async (test) => {
-  const place = await createPlace(sql);
-  const first = await createInitiative(sql, place, ['made']);
-  const second = await createInitiative(sql, place, ['user']);
-  await addDependency(sql.api, place, second.user, first.made);
-  test.match(await taskRow(sql, place, second.user), { status: 'blocked' });
-  await completeRun(sql.api, await runNext(sql, place));
-  test.same(await statuses(sql, place, { a: first.root, b: first.made, c: second.root, d: second.user }), {
+  const org = await createTestOrganization(sql);
+  const first = await createInitiative(sql, org, ['made']);
+  const second = await createInitiative(sql, org, ['user']);
+  await addDependency(sql.api, org, second.user, first.made);
+  test.match(await taskRow(sql, org, second.user), { status: 'blocked' });
+  await completeRun(sql.api, await runNext(sql, org));
+  test.same(await statuses(sql, org, { a: first.root, b: first.made, c: second.root, d: second.user }), {
     a: 'completed',
     b: 'completed',
     c: 'blocked',
     d: 'pending',
   });
-  test.match(await lastRequest(sql, place, second.user), { state: 'published' });
+  test.match(await lastRequest(sql, org, second.user), { state: 'published' });
 });
 
 scenario('an initiative completes when its children are over and its own prerequisites too', async (test) => {
-  const place = await createPlace(sql);
-  const first = await createInitiative(sql, place, ['one']);
-  const second = await createInitiative(sql, place, ['two'], { dependsOn: [first.root] });
-  const third = (await createTask(sql, place, { kind: 'initiative', dependsOn: [second.root] })).id;
-  const inThird = (await createTask(sql, place, { parentId: third, priority: 9 })).id;
-  const last = (await createTask(sql, place, { dependsOn: [third] })).id;
-  test.match(await taskRow(sql, place, second.root), {
+  const org = await createTestOrganization(sql);
+  const first = await createInitiative(sql, org, ['one']);
+  const second = await createInitiative(sql, org, ['two'], { dependsOn: [first.root] });
+  const third = (await createTask(sql, org, { kind: 'initiative', dependsOn: [second.root] })).id;
+  const inThird = (await createTask(sql, org, { parentId: third, priority: 9 })).id;
+  const last = (await createTask(sql, org, { dependsOn: [third] })).id;
+  test.match(await taskRow(sql, org, second.root), {
     blockers: [{ kind: 'dependency', taskId: first.root }, { kind: 'children' }],
   });
-  await completeRun(sql.api, await runNext(sql, place));
-  test.match(await taskRow(sql, place, inThird), { status: 'completed' });
-  test.match(await taskRow(sql, place, third), {
+  await completeRun(sql.api, await runNext(sql, org));
+  test.match(await taskRow(sql, org, inThird), { status: 'completed' });
+  test.match(await taskRow(sql, org, third), {
     status: 'blocked',
     blockers: [{ kind: 'dependency', taskId: second.root }],
   });
-  await cancelTask(sql.api, place, last);
-  const after = (await createTask(sql, place, { dependsOn: [third] })).id;
-  const [one, two] = [await runNext(sql, place), await runNext(sql, place)];
+  await cancelTask(sql.api, org, last);
+  const after = (await createTask(sql, org, { dependsOn: [third] })).id;
+  const [one, two] = [await runNext(sql, org), await runNext(sql, org)];
   test.same([one.taskId, two.taskId], [first.one, second.two]);
   await completeRun(sql.api, two);
-  test.match(await taskRow(sql, place, second.root), {
+  test.match(await taskRow(sql, org, second.root), {
     status: 'blocked',
     blockers: [{ kind: 'dependency', taskId: first.root }],
   });
   // The end of the first one ends the second, which ends the third, and so frees what waits for that.
   await completeRun(sql.api, one);
-  test.same(await statuses(sql, place, { first: first.root, second: second.root, third, after }), {
+  test.same(await statuses(sql, org, { first: first.root, second: second.root, third, after }), {
     first: 'completed',
     second: 'completed',
     third: 'completed',
@@ -294,17 +294,17 @@ scenario('an initiative completes when its children are over and its own prerequ
 });
 
 scenario('two hierarchies whose ends reach each other end at once without a deadlock', async (test) => {
-  const place = await createPlace(sql);
-  const left = await createInitiative(sql, place, ['early', 'late']);
-  const right = await createInitiative(sql, place, ['early', 'late']);
-  await addDependency(sql.api, place, left.late, right.early);
-  await addDependency(sql.api, place, right.late, left.early);
-  const runs = [await runNext(sql, place), await runNext(sql, place)];
+  const org = await createTestOrganization(sql);
+  const left = await createInitiative(sql, org, ['early', 'late']);
+  const right = await createInitiative(sql, org, ['early', 'late']);
+  await addDependency(sql.api, org, left.late, right.early);
+  await addDependency(sql.api, org, right.late, left.early);
+  const runs = [await runNext(sql, org), await runNext(sql, org)];
   test.same(runs.map((run) => run.taskId).sort(), [left.early, right.early].sort());
   await Promise.all(runs.map((run) => completeRun(sql.api, run)));
-  const last = [await runNext(sql, place), await runNext(sql, place)];
+  const last = [await runNext(sql, org), await runNext(sql, org)];
   await Promise.all(last.map((run) => completeRun(sql.api, run)));
-  for (const status of Object.values(await statuses(sql, place, { ...left, r: right.root, l: right.late }))) {
+  for (const status of Object.values(await statuses(sql, org, { ...left, r: right.root, l: right.late }))) {
     test.equal(status, 'completed');
   }
 });

@@ -5,14 +5,13 @@ import {
   completePlan,
   completeRun,
   completeVerdict,
-  createPlace,
   createSecondProfile,
   createTask,
+  createTestOrganization,
   failRun,
   lastRequest,
   make,
   openItems,
-  type Place,
   patchTask,
   planned,
   pull,
@@ -23,6 +22,7 @@ import {
   runNew,
   runNext,
   stageOutcome,
+  type TestOrganization,
   taskCreate,
   taskRow,
   updateProfile,
@@ -41,8 +41,8 @@ async function runRow(runId: string): Promise<Answer> {
 }
 
 /** An operator, and a department whose work it verifies. */
-async function departments(): Promise<{ operator: Place; growth: Place }> {
-  const operator = await createPlace(sql, { key: 'operator' });
+async function departments(): Promise<{ operator: TestOrganization; growth: TestOrganization }> {
+  const operator = await createTestOrganization(sql, { key: 'operator' });
   return { operator, growth: await createSecondProfile(sql, operator, { key: 'growth', kind: 'department' }) };
 }
 
@@ -140,9 +140,9 @@ scenario('checks and verdicts are counted apart', async (test) => {
   const acceptanceCriteria = [{ kind: 'output_file', path: 'a', checks: [] }];
   const run = await runNew(sql, growth, { spec: { verification: 'agent', acceptanceCriteria } });
   const finish = async (held: Parameters<typeof completeRun>[1], status: string) => {
-    const { judged } = await completeRun(sql.api, held);
+    const { evaluationDigest } = await completeRun(sql.api, held);
     const checks = [{ criterionIndex: 0, evaluator: 'backend', status, summary: status, evidence: [] }];
-    return completeRun(sql.api, held, { checks, judged: String(judged) });
+    return completeRun(sql.api, held, { checks, evaluationDigest: String(evaluationDigest) });
   };
   await finish(run, 'failed');
   await finish(await runMode(sql, growth, 'execute'), 'passed');
@@ -161,18 +161,18 @@ scenario('checks and verdicts are counted apart', async (test) => {
 scenario('the verifier is the profile that is named, else the operator, never who made it', async (test) => {
   const { operator, growth } = await departments();
   const support = await createSecondProfile(sql, operator, { key: 'support', kind: 'department' });
-  const verifier = async (place: Place, verifierProfileKey?: string) => {
+  const verifier = async (org: TestOrganization, verifierProfileKey?: string) => {
     const spec = { verification: 'agent', ...(verifierProfileKey ? { verifierProfileKey } : {}) };
-    const run = await runNew(sql, place, { spec });
+    const run = await runNew(sql, org, { spec });
     await completeRun(sql.api, run);
-    const { agent_profile_id } = (await lastRequest(sql, place, run.taskId)) as Answer;
-    await cancelTask(sql.api, place, run.taskId);
+    const { agent_profile_id } = (await lastRequest(sql, org, run.taskId)) as Answer;
+    await cancelTask(sql.api, org, run.taskId);
     return agent_profile_id;
   };
   test.equal(await verifier(growth, 'support'), support.profileId);
   test.equal(await verifier(growth, 'growth'), operator.profileId, 'the executor itself is passed over');
   test.equal(await verifier(operator, 'growth'), growth.profileId);
-  const refused = async (place: Place, spec: Answer) => refusal(taskCreate(sql.api, place, { spec }));
+  const refused = async (org: TestOrganization, spec: Answer) => refusal(taskCreate(sql.api, org, { spec }));
   test.match(await refused(operator, { verification: 'agent' }), { status: 400, reason: 'no_verifier' });
   test.match(await refused(growth, { verification: 'agent', verifierProfileKey: 'nobody' }), {
     status: 400,

@@ -39,11 +39,11 @@ function recent<T>(picks: Picks, list: readonly T[]): T | undefined {
 function somewhere(world: World, picks: Picks) {
   const tenant = picks.of(world.tenants) ?? world.tenants[0];
   if (!tenant) throw new Error('a world without organizations');
-  return { tenant, place: picks.of(tenant.profiles) ?? tenant.profiles[0] };
+  return { tenant, org: picks.of(tenant.profiles) ?? tenant.profiles[0] };
 }
 
 const create: Operation = async (world, picks) => {
-  const { tenant, place } = somewhere(world, picks);
+  const { tenant, org } = somewhere(world, picks);
   const own = world.tasks.filter((task) => task.tenant === tenant);
   const parent =
     picks.number(3) > 0
@@ -61,7 +61,7 @@ const create: Operation = async (world, picks) => {
     ...(picks.number(4) === 0 ? { maxTokens: 30 } : {}),
     ...(picks.number(4) === 0 ? { maxCostMinorUnits: 20 } : {}),
   };
-  const task = await createTask(world.sql, place, {
+  const task = await createTask(world.sql, org, {
     kind: initiative ? 'initiative' : 'task',
     ...(parent ? { parentId: parent.id } : {}),
     ...(before ? { dependsOn: [before.id] } : {}),
@@ -74,9 +74,9 @@ const create: Operation = async (world, picks) => {
 
 /** Enough at once to fill every place. */
 const many: Operation = async (world, picks) => {
-  const { tenant, place } = somewhere(world, picks);
+  const { tenant, org } = somewhere(world, picks);
   for (let n = 0; n < 4; n += 1) {
-    const task = await createTask(world.sql, place, { spec: { budget: { maxAttemptsPerPhase: 2 } } });
+    const task = await createTask(world.sql, org, { spec: { budget: { maxAttemptsPerPhase: 2 } } });
     world.tasks.push({ tenant, id: task.id, initiative: false });
   }
 };
@@ -283,24 +283,24 @@ const trespass: Operation = async (world, picks) => {
 };
 
 const profile: Operation = (world, picks) => {
-  const { place } = somewhere(world, picks);
+  const { org } = somewhere(world, picks);
   const changes = [
     { status: 'disabled' },
     { status: 'enabled' },
     { config: { maxConcurrentRuns: 1 + picks.number(3) } },
   ];
-  return updateProfile(world.sql.api, place, picks.of(changes) ?? {});
+  return updateProfile(world.sql.api, org, picks.of(changes) ?? {});
 };
 
 const organization: Operation = (world, picks) => {
-  const { place } = somewhere(world, picks);
+  const { org } = somewhere(world, picks);
   const limits = { maxConcurrentRuns: 1 + picks.number(4) };
   const changes = [{ status: 'suspended' }, { status: 'active' }, { status: 'active' }, { config: { limits } }];
-  return updateOrganization(world.sql.api, place, picks.of(changes) ?? {});
+  return updateOrganization(world.sql.api, org, picks.of(changes) ?? {});
 };
 
 const stop: Operation = (world, picks) =>
-  setWorkDispatch(world.sql.api, somewhere(world, picks).place, picks.number(2) === 0);
+  setWorkDispatch(world.sql.api, somewhere(world, picks).org, picks.number(2) === 0);
 
 /** An administrator takes a request away from whoever holds it: no lease of it that there was is good for anything. */
 const administer: Operation = async (world, picks) => {

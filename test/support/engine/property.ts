@@ -25,8 +25,8 @@ function stepOf(often: readonly string[]): fc.Arbitrary<readonly Move[]> {
 }
 
 function picksOf(numbers: readonly number[]): Picks {
-  let place = 0;
-  const next = () => numbers[place++ % numbers.length] ?? 0;
+  let org = 0;
+  const next = () => numbers[org++ % numbers.length] ?? 0;
   return {
     number: (limit) => next() % limit,
     of: (list) => list[next() % (list.length || 1)],

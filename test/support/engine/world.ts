@@ -1,8 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { type Claim, createPlace, createSecondProfile, type Place, type Run } from '../fixtures.ts';
+import {
+  type Claim,
+  createSecondProfile,
+  createTestOrganization,
+  type Run,
+  type TestOrganization,
+} from '../fixtures.ts';
 import { Refusal, type Sql } from '../transitions.ts';
 
-type Tenant = Readonly<{ organizationId: string; profiles: readonly [Place, Place] }>;
+type Tenant = Readonly<{ organizationId: string; profiles: readonly [TestOrganization, TestOrganization] }>;
 
 /** Organizations, and what workers and people know of them. */
 export type World = {
@@ -31,9 +37,9 @@ export class Violation extends Error {
 export async function createWorld(sql: Sql): Promise<World> {
   const tenants: Tenant[] = [];
   for (let n = 0; n < 2; n += 1) {
-    const place = await createPlace(sql, { maxConcurrentRuns: 2, limits: { maxConcurrentRuns: 3 } });
-    const second = await createSecondProfile(sql, place, { maxConcurrentRuns: 2 });
-    tenants.push({ organizationId: place.organizationId, profiles: [place, second] });
+    const org = await createTestOrganization(sql, { maxConcurrentRuns: 2, limits: { maxConcurrentRuns: 3 } });
+    const second = await createSecondProfile(sql, org, { maxConcurrentRuns: 2 });
+    tenants.push({ organizationId: org.organizationId, profiles: [org, second] });
   }
   return {
     sql,

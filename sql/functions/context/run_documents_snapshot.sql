@@ -1,7 +1,7 @@
 -- Gives a run the documents that are published at its start, as context/{scope}/{path}: the organization's scope and, for a
 -- profile of a department, that department's; for the others all scopes. Later promotions are for later runs.
 -- An input of the task with the same path goes first. One that the last audit could not read is listed without bytes.
-create or replace function app.run_documents_fix(p_organization_id uuid, p_run_id uuid, p_department text)
+create or replace function app.run_documents_snapshot(p_organization_id uuid, p_run_id uuid, p_department text)
   returns void
   language sql
   set search_path = pg_catalog, pg_temp
@@ -18,5 +18,5 @@ as $$
     on conflict (organization_id, run_id, path) do nothing
 $$;
 
-alter function app.run_documents_fix owner to runner_scoped;
-revoke all on function app.run_documents_fix from public;
+alter function app.run_documents_snapshot owner to runner_scoped;
+revoke all on function app.run_documents_snapshot from public;

@@ -1,6 +1,6 @@
 -- The head that complete and fail share, request locked: a repeat gets its first answer, a differing one is refused, a lost
 -- lease is refused, and after a cancel only the report is kept and the slot is freed. Null: the run may be finished.
-create or replace function app.run_finish_open(
+create or replace function app.run_finish_precheck(
   r app.run_requests, p_run_id uuid, p_lease_token text, p_call text, p_body_hash text, p_report jsonb)
   returns jsonb
   language plpgsql
@@ -18,7 +18,7 @@ begin
     end if;
     return jsonb_build_object('status', v_run.status);
   end if;
-  if r.run_id is distinct from p_run_id or r.state <> 'started' or not app.lease_holds(r, p_lease_token) then
+  if r.run_id is distinct from p_run_id or r.state <> 'started' or not app.lease_is_current(r, p_lease_token) then
     perform app.lease_refuse('lease_lost');
   end if;
   if r.cancel_requested_at is null then
@@ -36,5 +36,5 @@ begin
 end
 $$;
 
-alter function app.run_finish_open owner to runner_scoped;
-revoke all on function app.run_finish_open from public;
+alter function app.run_finish_precheck owner to runner_scoped;
+revoke all on function app.run_finish_precheck from public;

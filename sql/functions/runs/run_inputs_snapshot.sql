@@ -4,7 +4,7 @@
 -- an owner of no department has all scopes, the organization's first.
 -- Locks: attachments, in their key and skipping those that are being removed: chat_purge deletes them before it looks for
 -- the inputs that name their bytes, so it sees those of every start that found an attachment, and no start waits for it.
-create or replace function app.run_inputs_fix(p_organization_id uuid, p_run_id uuid, t app.tasks)
+create or replace function app.run_inputs_snapshot(p_organization_id uuid, p_run_id uuid, t app.tasks)
   returns void
   language sql
   set search_path = pg_catalog, pg_temp
@@ -55,5 +55,5 @@ as $$
     on conflict (organization_id, run_id, path) do nothing
 $$;
 
-alter function app.run_inputs_fix owner to runner_scoped;
-revoke all on function app.run_inputs_fix from public;
+alter function app.run_inputs_snapshot owner to runner_scoped;
+revoke all on function app.run_inputs_snapshot from public;

@@ -1,7 +1,7 @@
 -- What a plan or verify run is given beside the inputs of its task, fixed at its start: task.json, which says how things
 -- stand, and for a verifier, below outputs/, the files that it judges: those of the run that made the result, or those of
 -- the tasks below, each under its identifier.
-create or replace function app.run_context_fix(p_organization_id uuid, p_run_id uuid, t app.tasks, p_mode text)
+create or replace function app.run_context_snapshot(p_organization_id uuid, p_run_id uuid, t app.tasks, p_mode text)
   returns void
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -40,5 +40,5 @@ begin
 end
 $$;
 
-alter function app.run_context_fix owner to runner_scoped;
-revoke all on function app.run_context_fix from public;
+alter function app.run_context_snapshot owner to runner_scoped;
+revoke all on function app.run_context_snapshot from public;

@@ -1,7 +1,7 @@
 -- Settles what is open in phase verify: a profile came, or changed, that may verify it. Mostly there is none. What runs or is
 -- ready is left alone by that, if it is still so under its root's lock: it may be becoming blocked just now.
 -- Locks: (organization) → roots → … as task_settle.
-create or replace function app.tasks_judge(p_organization_id uuid)
+create or replace function app.tasks_settle_verification(p_organization_id uuid)
   returns void
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -20,5 +20,5 @@ begin
 end
 $$;
 
-alter function app.tasks_judge owner to runner_scoped;
-revoke all on function app.tasks_judge from public;
+alter function app.tasks_settle_verification owner to runner_scoped;
+revoke all on function app.tasks_settle_verification from public;

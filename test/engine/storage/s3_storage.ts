@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { ListMultipartUploadsCommand, S3Client } from '@aws-sdk/client-s3';
 import { openStorage } from '../../../engine/storage/index.ts';
 import { type S3Settings, s3Location } from '../../../engine/storage/s3_location.ts';
-import type { Place } from './contract.ts';
+import type { TestedStorage } from './contract.ts';
 
 /** A client of the test's own, to look at a bucket past the tested code. */
 export function s3Client(storageUrl: string, settings: S3Settings): S3Client {
@@ -23,7 +23,7 @@ export function oddPrefix(): string {
 }
 
 /** The storage at `storageUrl`, whose prefix nobody else uses. */
-export function openS3Place(storageUrl: string, settings: S3Settings): Place {
+export function openS3Storage(storageUrl: string, settings: S3Settings): TestedStorage {
   const client = s3Client(storageUrl, settings);
   const { bucket, prefix } = s3Location(storageUrl, settings);
   return {

@@ -1,6 +1,6 @@
 -- Does this token hold the request's lease at this moment? Asked only with the row locked, by the clock, not by now():
 -- the transaction may have waited for the lock.
-create or replace function app.lease_holds(r app.run_requests, p_lease_token text)
+create or replace function app.lease_is_current(r app.run_requests, p_lease_token text)
   returns boolean
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -13,5 +13,5 @@ begin
 end
 $$;
 
-alter function app.lease_holds owner to runner_scoped;
-revoke all on function app.lease_holds from public;
+alter function app.lease_is_current owner to runner_scoped;
+revoke all on function app.lease_is_current from public;

@@ -1,7 +1,7 @@
 -- Before a task enters phase verify: until the end of the transaction no profile of the organization comes, changes or goes, for
 -- whoever changes one (under the organization's lock) settles the tasks that it sees in that phase, and would not see this one.
 -- Never waits, as it is called under the root's lock, which comes after the organization's: the caller tries again (40001).
-create or replace function app.verifiers_hold(p_organization_id uuid)
+create or replace function app.profiles_lock_shared(p_organization_id uuid)
   returns void
   language plpgsql
   set search_path = pg_catalog, pg_temp
@@ -14,5 +14,5 @@ begin
 end
 $$;
 
-alter function app.verifiers_hold owner to runner_scoped;
-revoke all on function app.verifiers_hold from public;
+alter function app.profiles_lock_shared owner to runner_scoped;
+revoke all on function app.profiles_lock_shared from public;

@@ -6,7 +6,7 @@ import type pg from 'pg';
  * the next full collection.
  * @throws what the driver throws
  */
-export async function ask<R extends pg.QueryResultRow>(
+export async function queryClient<R extends pg.QueryResultRow>(
   client: pg.Client,
   query: pg.QueryConfig,
 ): Promise<pg.QueryResult<R>> {
