@@ -83,7 +83,11 @@ const done = { kind: 'completed', summary: 'As good as it gets', artifacts: [{ p
 export async function failContract(sql: Sql, run: Parameters<typeof completeRun>[1]): Promise<void> {
   await recordOutput(sql.api, run, 'report.json');
   const asked = await completeRun(sql.api, run, { result: done });
-  await completeRun(sql.api, run, { result: done, checks: [failedCheck], evaluationDigest: String(asked['evaluationDigest']) });
+  await completeRun(sql.api, run, {
+    result: done,
+    checks: [failedCheck],
+    evaluationDigest: String(asked['evaluationDigest']),
+  });
 }
 
 /** A task whose result was refused twice: with the question about it. */
