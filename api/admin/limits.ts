@@ -24,9 +24,9 @@ import {
   visit,
   visitWithTypeInfo,
 } from 'graphql';
+import type { LRUCache } from 'lru-cache';
 import type { Issue } from '../../engine/db/problem.ts';
 import { validationFailed } from '../http/errors.ts';
-import type { Kept } from './document_cache.ts';
 import { filtersOfOne, ordersOfAll } from './schema/catalog.ts';
 
 export const MAX_QUERY_LENGTH = 20_000;
@@ -292,7 +292,7 @@ export function limited(
   document: DocumentNode,
   operation: OperationDefinitionNode,
   request: Readonly<{ variables: Readonly<Record<string, unknown>>; organizationId: string | null }>,
-  pages: Kept<DocumentNode>,
+  pages: LRUCache<string, DocumentNode>,
 ): DocumentNode {
   const variables = variablesOf(operation, request.variables);
   const fragments = new Map(
@@ -318,5 +318,8 @@ export function limited(
   if (issues.length > 0) throw validationFailed(issues.slice(0, 20), 'The query is beyond its limits.');
   // Pages differ by which variables are left out, and by nothing else.
   const absent = [...variables.keys()].filter((name) => (variables.get(name) ?? undefined) === undefined);
-  return pages.get(absent.sort().join(' '), () => withPages(schema, document, variables));
+  const key = absent.sort().join(' ');
+  const paged = pages.get(key) ?? withPages(schema, document, variables);
+  pages.set(key, paged);
+  return paged;
 }

@@ -1,10 +1,10 @@
 import { type DocumentNode, GraphQLError, getOperationAST, parse, specifiedRules, validate } from 'graphql';
+import { LRUCache } from 'lru-cache';
+import { createBoundedQueue, QueueRefusedError } from '../../engine/bounded_queue.ts';
 import { DatabaseUnavailableError } from '../../engine/db/errors.ts';
-import { createPermits, NoPermitError } from '../../engine/db/permits.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { invalid, serviceUnavailable } from '../http/errors.ts';
 import type { AdminContext } from './context.ts';
-import { type Kept, kept } from './document_cache.ts';
 import { type ShownError, shownError } from './errors.ts';
 import type { Report } from './instance.ts';
 import { isNestedTooDeep, limited, MAX_QUERY_LENGTH, MAX_TOKENS } from './limits.ts';
@@ -34,15 +34,15 @@ export type Runner = Readonly<{
 }>;
 
 const MAX_ERRORS = 20;
-/** Queries that are kept parsed and checked, so that one which is sent again is not planned again. */
-const KEPT_QUERIES = 100;
-const KEPT_PAGES = 4;
+/** Queries that stay parsed and checked, so that one which is sent again is not planned again. */
+const CACHED_QUERIES = 100;
+const CACHED_PAGES = 4;
 
 /** Requests that may wait for their turn, and how long; further ones fail at once. */
 const MAX_WAITING = 64;
 const WAIT_TIMEOUT_MS = 10_000;
 
-type Checked = Readonly<{ document: DocumentNode; pages: Kept<DocumentNode> }>;
+type Checked = Readonly<{ document: DocumentNode; pages: LRUCache<string, DocumentNode> }>;
 
 function parsed(query: string): DocumentNode {
   if (query.length > MAX_QUERY_LENGTH) {
@@ -111,22 +111,29 @@ type RunnerOptions = Readonly<{
 
 export async function createRunner(options: RunnerOptions): Promise<Runner> {
   const { transitions, requestTimeoutMs } = options;
-  const permits = createPermits({ count: CONNECTIONS, maxWaiting: MAX_WAITING, waitTimeoutMs: WAIT_TIMEOUT_MS });
+  const queue = createBoundedQueue({
+    concurrency: CONNECTIONS,
+    maxWaiting: MAX_WAITING,
+    waitTimeoutMs: WAIT_TIMEOUT_MS,
+  });
   const { schema, execute, close } = await buildAdminSchema(options);
-
-  const checked = kept<Checked>(KEPT_QUERIES);
 
   /** @throws GraphQLError or Problem, or the array of errors that the validation found */
   function check(query: string): Checked {
     const document = parsed(query);
     const errors = validate(schema, document, specifiedRules, { maxErrors: MAX_ERRORS });
     if (errors.length > 0) throw errors;
-    return { document, pages: kept(KEPT_PAGES) };
+    return { document, pages: new LRUCache({ max: CACHED_PAGES }) };
   }
+
+  const checked = new LRUCache<string, Checked, string>({
+    max: CACHED_QUERIES,
+    memoMethod: (_key, _stale, { context: query }) => check(query),
+  });
 
   /** The operation as it is executed. @throws as `check` */
   function admitted({ query, operationName, variables }: GraphqlRequest, caller: AdminContext): DocumentNode {
-    const { document, pages } = checked.get(JSON.stringify([operationName, query]), () => check(query));
+    const { document, pages } = checked.memo(JSON.stringify([operationName, query]), { context: query });
     const operation = getOperationAST(document, operationName);
     if (!operation) {
       throw new Problem(400, 'validation_failed', 'The query has no such operation, or several: send operationName.');
@@ -136,25 +143,18 @@ export async function createRunner(options: RunnerOptions): Promise<Runner> {
     return limited(schema, document, operation, { variables, organizationId: caller.organizationId }, pages);
   }
 
-  async function turn(): Promise<() => void> {
-    try {
-      return await permits.take();
-    } catch (error) {
-      if (error instanceof NoPermitError) throw new DatabaseUnavailableError(`for its turn ${error.message}`);
-      throw error;
-    }
-  }
-
-  /** Its turn lasts as long as it works, also where nobody waits for the answer any more. */
+  /** Keeps its place while it works, even if nobody waits for the answer any more. */
   async function executed(request: GraphqlRequest, document: DocumentNode, caller: AdminContext, signal: AbortSignal) {
-    const giveBack = await turn();
     try {
-      signal.throwIfAborted();
-      const result = await execute({ ...request, document }, caller, until(signal, transitions), signal);
-      if (Symbol.asyncIterator in result) throw new Error('the schema has nothing that is answered in parts');
-      return result;
-    } finally {
-      giveBack();
+      return await queue.run(async () => {
+        signal.throwIfAborted();
+        const result = await execute({ ...request, document }, caller, until(signal, transitions), signal);
+        if (Symbol.asyncIterator in result) throw new Error('the schema has nothing that is answered in parts');
+        return result;
+      });
+    } catch (error) {
+      if (error instanceof QueueRefusedError) throw new DatabaseUnavailableError(`no connection: ${error.message}`);
+      throw error;
     }
   }
 

@@ -1,7 +1,7 @@
 import type { CommonQueryMethods, DatabasePool, DatabasePoolConnection, DatabaseTransactionConnection } from 'slonik';
+import { createBoundedQueue, QueueRefusedError } from '../bounded_queue.ts';
 import type { Queries } from './call.ts';
 import { DatabaseUnavailableError, keepsConnection } from './errors.ts';
-import { createPermits, NoPermitError } from './permits.ts';
 
 /** What the API does with the database: statements, and transactions of several. */
 export type Database = Queries &
@@ -61,7 +61,8 @@ async function withReusableConnection<T>(
  * when the connections that were being made for others fail.
  */
 export function openDatabase(options: DatabaseOptions): Database {
-  const permits = createPermits({ waitTimeoutMs: WAIT_TIMEOUT_MS, ...options, count: options.size });
+  const { size, maxWaiting, waitTimeoutMs = WAIT_TIMEOUT_MS } = options;
+  const statements = createBoundedQueue({ concurrency: size, maxWaiting, waitTimeoutMs });
   let opening: Promise<DatabasePool> | undefined;
   let ended = false;
 
@@ -105,14 +106,11 @@ export function openDatabase(options: DatabaseOptions): Database {
   }
 
   async function run<T>(work: (connection: DatabasePoolConnection) => Promise<T>): Promise<T> {
-    const giveBack = await permits.take().catch((error: unknown) => {
-      if (error instanceof NoPermitError) throw new DatabaseUnavailableError(`for a connection ${error.message}`);
-      throw error;
-    });
     try {
-      return await answered(work);
-    } finally {
-      giveBack();
+      return await statements.run(() => answered(work));
+    } catch (error) {
+      if (error instanceof QueueRefusedError) throw new DatabaseUnavailableError(`no connection: ${error.message}`);
+      throw error;
     }
   }
 
@@ -130,7 +128,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     many,
     query,
     transaction: (work) => run((connection) => connection.transaction(work, 0)),
-    load: () => ({ running: permits.taken(), waiting: permits.waiting() }),
+    load: () => ({ running: statements.running(), waiting: statements.waiting() }),
     async end() {
       ended = true;
       if (opening) await endPool(opening);
