@@ -1,11 +1,13 @@
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
+import { declaredAccess } from '../engine/db/schema/access.ts';
 import { FUNCTIONS, rulesOf, SQL_FOLDER, withoutComments } from './support/catalog_rules.ts';
 import { openSql } from './support/transitions.ts';
 
 const sql = await openSql(t);
 const breaking = rulesOf(sql);
+const functionFiles = globSync('functions/**/*.sql', { cwd: SQL_FOLDER });
 
 t.test('every function has its search path, save for those that take less time than setting it', async (test) => {
   const broken = await breaking(
@@ -92,6 +94,43 @@ t.test('functions belong to the roles that limit them', async (test) => {
   );
 });
 
+const { access } = await declaredAccess(SQL_FOLDER, 'functions');
+
+t.test('what is declared names each function once, below its folder, in order', async (test) => {
+  const inFolder = (folder: string, name: string) => functionFiles.includes(`functions/${folder}/${name}.sql`);
+  const owned = Object.values(access.owners).flat();
+  test.same(owned, [...new Set(owned)], 'a function has one owner');
+  for (const names of Object.values(access.owners)) test.same(names, names.toSorted());
+  for (const [role, folders] of Object.entries(access.execute)) {
+    test.same(Object.keys(folders), Object.keys(folders).toSorted(), role);
+    for (const [folder, names] of Object.entries(folders)) {
+      test.same(names, [...new Set(names)].toSorted(), `${role}, ${folder}`);
+      for (const name of names) test.ok(inFolder(folder, name), `${name} is in the folder ${folder}`);
+    }
+  }
+});
+
+t.test('the catalog has the owners and the rights that are declared', async (test) => {
+  const { rows } = await sql.owner.query<{ name: string; owner: string; executes: string[] }>(
+    `select p.proname as name, p.proowner::regrole::text as owner,
+       array(select case a.grantee when 0 then 'public' else a.grantee::regrole::text end
+         from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a where a.grantee <> p.proowner order by 1) as executes
+     from ${FUNCTIONS} and p.proname = any ($1) order by 1`,
+    [functionFiles.map((file) => path.basename(file, '.sql'))],
+  );
+  test.equal(rows.length, functionFiles.length);
+  const executes = (name: string) =>
+    Object.entries(access.execute)
+      .filter(([, folders]) => Object.values(folders).flat().includes(name))
+      .map(([role]) => role);
+  const ownerOf = (name: string) =>
+    Object.entries(access.owners).find(([, names]) => names.includes(name))?.[0] ?? access.defaultOwner;
+  for (const { name, ...found } of rows) {
+    const owner = ownerOf(name) === 'migrating_login' ? 'postgres' : ownerOf(name);
+    test.same(found, { owner, executes: executes(name).toSorted() }, name);
+  }
+});
+
 t.test('a tenant’s transition sets its tenant before anything else', async (test) => {
   const { rows } = await sql.owner.query<{ name: string; body: string; arguments: string }>(
     `select p.proname as name, p.prosrc as body, pg_get_function_arguments(p.oid) as arguments
@@ -120,22 +159,22 @@ t.test('parameters are named p_…, save for rows', async (test) => {
   test.same(broken, []);
 });
 
-const functionFiles = globSync('functions/**/*.sql', { cwd: SQL_FOLDER });
-
-t.test('a function file holds the one function that it is named after', async (test) => {
+t.test('a function file holds the one function that it is named after, and no rights', async (test) => {
   test.ok(functionFiles.length > 50);
   for (const file of functionFiles) {
     const created = [...withoutComments(file).matchAll(/create or replace function app\.(\w+)/g)].map(
       (match) => match[1],
     );
     test.same(created, [path.basename(file, '.sql')], file);
+    test.notMatch(withoutComments(file), /^(alter|grant|revoke) |set search_path/m, `${file}: that is declared`);
   }
 });
 
 t.test('every transition says at its head which codes it raises', async (test) => {
+  const called = new Set(Object.values(access.execute).flatMap((folders) => Object.values(folders).flat()));
   for (const file of functionFiles) {
     const text = readFileSync(path.join(SQL_FOLDER, file), 'utf8');
-    if (!/grant execute/.test(text)) continue;
+    if (!called.has(path.basename(file, '.sql'))) continue;
     const head = text.slice(0, text.indexOf('create or replace function'));
     test.match(head, /^--/, `${file} begins with what it does`);
     for (const [, status, code = ''] of withoutComments(file).matchAll(RAISED)) {

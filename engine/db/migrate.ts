@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { Client } from 'pg';
+import { type Declared, declaredAccess } from './schema/access.ts';
 import { endBlockingAnalysts } from './schema/analysts.ts';
 import { closeDatabase } from './schema/close.ts';
 import { MigrateError, type SqlFile, sqlFiles } from './schema/files.ts';
@@ -81,7 +82,7 @@ async function prepare(client: Client): Promise<void> {
     comment on column app.schema_views.sha256 is 'The digest of its text.'`);
 }
 
-type Files = Readonly<Record<'migrations' | 'functions' | 'reporting', readonly SqlFile[]>>;
+type Files = Readonly<Record<'migrations' | 'functions' | 'reporting', readonly SqlFile[]> & { access: Declared }>;
 
 async function applyAll(client: Client, url: string, files: Files, log: (line: string) => void): Promise<Migrated> {
   const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
@@ -95,7 +96,7 @@ async function applyAll(client: Client, url: string, files: Files, log: (line: s
     await prepare(client);
     const migrations = await applyMigrations(client, files.migrations, log);
     await installJobQueue(client, url);
-    const functions = await applyFunctions(client, files.functions, log);
+    const functions = await applyFunctions(client, files.functions, files.access, log);
     const views = await applyViews(client, files.reporting, log);
     await closeDatabase(client, log);
     return { migrations, functions, views };
@@ -112,14 +113,15 @@ async function applyAll(client: Client, url: string, files: Files, log: (line: s
  */
 export async function migrate(url: string, options: MigrateOptions = {}): Promise<Migrated> {
   const { sqlFolder = SQL_FOLDER, log = () => {} } = options;
-  const [migrations, functions, reporting] = await Promise.all([
+  const [migrations, functions, access, reporting] = await Promise.all([
     sqlFiles(sqlFolder, 'migrations'),
     sqlFiles(sqlFolder, 'functions'),
+    declaredAccess(sqlFolder, 'functions'),
     sqlFiles(sqlFolder, 'reporting'),
   ]);
   const client = await connect(url);
   try {
-    return await applyAll(client, url, { migrations, functions, reporting }, log);
+    return await applyAll(client, url, { migrations, functions, access, reporting }, log);
   } finally {
     await client.end();
   }

@@ -12,10 +12,10 @@ import { databaseUrl, execute, startTestServer } from '../support/postgres.ts';
 
 const FIRST = 'create table app.things (id int primary key);\ninsert into app.things values (1);\n';
 const FUNCTION = `create or replace function app.thing_count(p_from int) returns int
-  language sql stable set search_path = pg_catalog, pg_temp
+  language sql stable
   as $$ select count(*)::int from app.things where id >= p_from $$;
-revoke all on function app.thing_count from public;
 `;
+const ACCESS = { defaultOwner: 'migrating_login', owners: {}, execute: {} };
 
 type Fixture = Readonly<{
   database: EmptyDatabase;
@@ -31,7 +31,7 @@ async function prepare(test: Test): Promise<Fixture> {
   const database = await createEmptyDatabase(test);
   const sqlFolder = test.testdir({
     migrations: { '000001_things.sql': FIRST },
-    functions: { thing: { 'count.sql': FUNCTION } },
+    functions: { 'access.json': JSON.stringify(ACCESS), thing: { 'count.sql': FUNCTION } },
   });
   return {
     database,
@@ -214,8 +214,7 @@ t.test('a changed argument list leaves no overload behind', async (test) => {
   await write('functions/thing/count.sql', changed);
   test.same(await migrate(), { migrations: [], functions: true, views: false });
   test.same(await functions(), ['app.thing_count(integer,integer)']);
-  // The same where each statement of the file names its argument list, so that the old one is not in its way.
-  await write('functions/thing/count.sql', FUNCTION.replace('app.thing_count from', 'app.thing_count(int) from'));
+  await write('functions/thing/count.sql', FUNCTION);
   await migrate();
   test.same(await functions(), ['app.thing_count(integer)']);
 });
@@ -255,6 +254,49 @@ t.test('a failing function file leaves all functions as they were', async (test)
     `select app.thing_count(0) as count, to_regproc('app.thing_new') as fresh`,
   );
   test.same(rows, [{ count: 1, fresh: null }]);
+});
+
+t.test('functions have the owner, the search path and the rights that are declared, and no others', async (test) => {
+  const { database, migrate, write } = await prepare(test);
+  const declare = async (access: unknown) => {
+    await write('functions/access.json', JSON.stringify(access));
+    return migrate();
+  };
+  const catalog = async () => {
+    const { rows } = await database.owner.query(
+      `select p.proowner::regrole::text as owner, p.proconfig as config,
+         array(select case a.grantee when 0 then 'public' else a.grantee::regrole::text end
+           from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a order by 1) as executes
+       from pg_proc p where p.oid = 'app.thing_count(int)'::regprocedure`,
+    );
+    return rows[0];
+  };
+  const config = ['search_path=pg_catalog, pg_temp'];
+  await migrate();
+  test.same(await catalog(), { owner: 'postgres', config, executes: ['postgres'] }, 'the migrating login keeps it');
+  const grants = { runner_api: { thing: ['thing_count'] }, runner_jobs: { thing: ['thing_count'] } };
+  test.match(await declare({ ...ACCESS, defaultOwner: 'runner_scoped', execute: grants }), { functions: true });
+  test.same(await catalog(), {
+    owner: 'runner_scoped',
+    config,
+    executes: ['runner_api', 'runner_jobs', 'runner_scoped'],
+  });
+  await database.owner.query('grant execute on function app.thing_count to runner_admin, public');
+  const owners = { runner_global: ['thing_count'] };
+  await declare({ defaultOwner: 'runner_scoped', owners, execute: { runner_jobs: grants.runner_jobs } });
+  test.same(await catalog(), { owner: 'runner_global', config, executes: ['runner_global', 'runner_jobs'] });
+  await declare({ ...ACCESS, defaultOwner: 'runner_scoped', noSearchPath: ['thing_count'] });
+  test.same(await catalog(), { owner: 'runner_scoped', config: null, executes: ['runner_scoped'] });
+  test.match(await migrate(), { functions: false });
+
+  await refusal(
+    test,
+    declare({ ...ACCESS, owners: { runner_api: ['thing'] } }),
+    /access\.json names thing, which no file/,
+  );
+  await refusal(test, declare({ ...ACCESS, defaultOwner: 'nobody_here' }), /access\.json: role "nobody_here" does not/);
+  await refusal(test, declare({ ...ACCESS, owner: 'x' }), /^sql\/functions\/access\.json: .*owner/);
+  await refusal(test, declare({ ...ACCESS, defaultOwner: 'x; drop' }), /^sql\/functions\/access\.json: .*defaultOwner/);
 });
 
 t.test('a login that is no superuser but owns the database and has CREATEROLE can migrate', async (test) => {

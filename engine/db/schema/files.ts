@@ -10,6 +10,10 @@ export class MigrateError extends Error {
 /** `path` is relative to the folder `sql`, with `/`. */
 export type SqlFile = Readonly<{ path: string; text: string; sha256: string }>;
 
+export function digestOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
+}
+
 /** All .sql files below `sql/<folder>`, sorted by path in code point order: the same everywhere. */
 export async function sqlFiles(sqlFolder: string, folder: string): Promise<readonly SqlFile[]> {
   const names = await readdir(path.join(sqlFolder, folder), { recursive: true }).catch((error) => {
@@ -23,7 +27,7 @@ export async function sqlFiles(sqlFolder: string, folder: string): Promise<reado
   return Promise.all(
     paths.map(async (name) => {
       const text = await readFile(path.join(sqlFolder, name), 'utf8');
-      return { path: name, text, sha256: createHash('sha256').update(text).digest('hex') };
+      return { path: name, text, sha256: digestOf(text) };
     }),
   );
 }

@@ -1,4 +1,5 @@
 import type { Client } from 'pg';
+import { applyAccess, type Declared } from './access.ts';
 import { explain, type SqlFile, sqlState } from './files.ts';
 
 const CREATES = /create\s+(?:or\s+replace\s+)?(?:function|procedure)\s+app\."?(\w+)"?/gi;
@@ -60,7 +61,12 @@ async function setCreate(client: Client, verb: 'grant' | 'revoke'): Promise<void
   for (const { name } of rows) await client.query(`${verb} create on schema app ${direction} ${name}`);
 }
 
-async function applyAll(client: Client, files: readonly SqlFile[], recorded: readonly string[]): Promise<string[]> {
+async function applyAll(
+  client: Client,
+  files: readonly SqlFile[],
+  declared: Declared,
+  recorded: readonly string[],
+): Promise<string[]> {
   const owned = new Map<string, string[]>();
   let before = await routines(client);
   const touched = new Set<number>();
@@ -86,8 +92,10 @@ async function applyAll(client: Client, files: readonly SqlFile[], recorded: rea
     .filter((routine) => names.has(routine.name) || recorded.includes(routine.signature))
     .map((routine) => routine.signature);
   await drop(client, stale);
+  const current = before.filter((routine) => touched.has(routine.oid));
+  await applyAccess(client, declared, new Map(current.map((routine) => [routine.name, routine.signature])));
   await client.query('delete from app.schema_functions');
-  for (const file of files) {
+  for (const file of [...files, declared.file]) {
     await client.query('insert into app.schema_functions (path, sha256, functions) values ($1, $2, $3)', [
       file.path,
       file.sha256,
@@ -98,19 +106,21 @@ async function applyAll(client: Client, files: readonly SqlFile[], recorded: rea
 }
 
 /**
- * Applies all function files in one transaction when the text of any changed: callers see the old functions or the new
+ * Applies all function files in one transaction when the text of any, or what is declared of them, changed: callers see the old functions or the new
  * ones, never a mixture. The caller holds the migration lock.
  */
 export async function applyFunctions(
   client: Client,
   files: readonly SqlFile[],
+  declared: Declared,
   log: (line: string) => void,
 ): Promise<boolean> {
   const { rows } = await client.query<{ path: string; sha256: string; functions: string[] }>(
     'select path, sha256, functions from app.schema_functions',
   );
   const hashes = new Map(rows.map((row) => [row.path, row.sha256]));
-  if (rows.length === files.length && files.every((file) => hashes.get(file.path) === file.sha256)) return false;
+  const sources = [...files, declared.file];
+  if (rows.length === sources.length && sources.every((file) => hashes.get(file.path) === file.sha256)) return false;
   await client.query('begin');
   try {
     // Functions call each other: bodies are checked when they run. Names are written out, so the path is not needed.
@@ -119,6 +129,7 @@ export async function applyFunctions(
     const dropped = await applyAll(
       client,
       files,
+      declared,
       rows.flatMap((row) => row.functions),
     );
     await setCreate(client, 'revoke');

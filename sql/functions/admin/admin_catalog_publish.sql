@@ -5,7 +5,6 @@ create or replace function app.admin_catalog_publish(
   p_revision text, p_catalog jsonb, p_admin text, p_request_id text default null)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_answer jsonb := app.agent_catalog_publish(p_revision, p_catalog);
@@ -17,7 +16,3 @@ begin
     v_answer, p_request_id, jsonb_build_object('published', v_answer -> 'published')));
 end
 $$;
-
-alter function app.admin_catalog_publish owner to runner_global;
-revoke all on function app.admin_catalog_publish from public;
-grant execute on function app.admin_catalog_publish to runner_admin;

@@ -5,7 +5,6 @@ create or replace function app.admin_dispatch_stop(
   p_organization_id uuid, p_admin text, p_request_id text default null)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -15,7 +14,3 @@ begin
     v_answer, jsonb_build_object('publishedRunRequests', v_answer -> 'published_run_requests'), p_request_id);
 end
 $$;
-
-alter function app.admin_dispatch_stop owner to runner_scoped;
-revoke all on function app.admin_dispatch_stop from public;
-grant execute on function app.admin_dispatch_stop to runner_admin;

@@ -8,7 +8,6 @@ create or replace function app.admin_lease_expire(
   p_backoff_max_seconds integer, p_request_id text default null)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -42,7 +41,3 @@ begin
     p_request_id);
 end
 $$;
-
-alter function app.admin_lease_expire owner to runner_scoped;
-revoke all on function app.admin_lease_expire from public;
-grant execute on function app.admin_lease_expire to runner_admin;

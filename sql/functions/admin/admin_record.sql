@@ -5,11 +5,7 @@ create or replace function app.admin_record(
   p_answer jsonb, p_result jsonb, p_request_id text)
   returns jsonb
   language sql
-  set search_path = pg_catalog, pg_temp
 as $$
   select p_answer || jsonb_build_object('audit_entry_id', app.audit_append(p_organization_id, 'admin', p_admin, p_action,
     p_subject_kind, p_subject_id, jsonb_strip_nulls(p_arguments), p_answer, p_request_id, p_result))
 $$;
-
-alter function app.admin_record owner to runner_scoped;
-revoke all on function app.admin_record from public;

@@ -8,7 +8,6 @@ create or replace function app.admin_run_request_requeue(
   p_organization_id uuid, p_run_request_id uuid, p_admin text, p_request_id text default null)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -46,7 +45,3 @@ begin
     jsonb_build_object('outcome', v_outcome, 'state', r.state), p_request_id);
 end
 $$;
-
-alter function app.admin_run_request_requeue owner to runner_scoped;
-revoke all on function app.admin_run_request_requeue from public;
-grant execute on function app.admin_run_request_requeue to runner_admin;

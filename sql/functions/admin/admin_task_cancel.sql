@@ -5,7 +5,6 @@ create or replace function app.admin_task_cancel(
   p_organization_id uuid, p_task_ref text, p_admin text, p_request_id text default null)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -16,7 +15,3 @@ begin
     p_request_id);
 end
 $$;
-
-alter function app.admin_task_cancel owner to runner_scoped;
-revoke all on function app.admin_task_cancel from public;
-grant execute on function app.admin_task_cancel to runner_admin;

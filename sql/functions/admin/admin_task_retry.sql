@@ -4,7 +4,6 @@ create or replace function app.admin_task_retry(
   p_organization_id uuid, p_task_ref text, p_admin text, p_request_id text default null)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -15,7 +14,3 @@ begin
     p_request_id);
 end
 $$;
-
-alter function app.admin_task_retry owner to runner_scoped;
-revoke all on function app.admin_task_retry from public;
-grant execute on function app.admin_task_retry to runner_admin;

@@ -3,7 +3,6 @@
 create or replace function app.agent_catalog_publish(p_revision text, p_catalog jsonb)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 begin
   insert into app.agent_catalogs (revision, catalog) values (p_revision, p_catalog)
@@ -11,6 +10,3 @@ begin
   return jsonb_build_object('revision', p_revision, 'published', found);
 end
 $$;
-
-alter function app.agent_catalog_publish owner to runner_global;
-revoke all on function app.agent_catalog_publish from public;

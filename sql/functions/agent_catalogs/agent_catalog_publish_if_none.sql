@@ -2,7 +2,6 @@
 create or replace function app.agent_catalog_publish_if_none(p_revision text, p_catalog jsonb)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 begin
   insert into app.agent_catalogs (revision, catalog)
@@ -11,7 +10,3 @@ begin
   return jsonb_build_object('revision', p_revision, 'published', found);
 end
 $$;
-
-alter function app.agent_catalog_publish_if_none owner to runner_global;
-revoke all on function app.agent_catalog_publish_if_none from public;
-grant execute on function app.agent_catalog_publish_if_none to runner_api;

@@ -5,7 +5,6 @@
 create or replace function app.agent_profile_apply(o app.agent_profiles, n app.agent_profiles)
   returns app.agent_profiles
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tasks uuid[];
@@ -72,6 +71,3 @@ begin
   return n;
 end
 $$;
-
-alter function app.agent_profile_apply owner to runner_scoped;
-revoke all on function app.agent_profile_apply from public;

@@ -4,7 +4,6 @@
 create or replace function app.agent_profile_create(p_organization_id uuid, p_fields jsonb)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -23,7 +22,3 @@ begin
   return jsonb_build_object('agent_profile', to_jsonb(app.agent_profile_insert(p_organization_id, p_fields)));
 end
 $$;
-
-alter function app.agent_profile_create owner to runner_scoped;
-revoke all on function app.agent_profile_create from public;
-grant execute on function app.agent_profile_create to runner_api;

@@ -2,13 +2,9 @@
 create or replace function app.agent_profile_defaults(p_organization_id uuid, p_key text)
   returns jsonb
   language sql immutable
-  set search_path = pg_catalog, pg_temp
 as $$
   select jsonb_build_object('defaultRunMode', 'execute', 'maxConcurrentRuns', 5, 'toolPolicyKeys', '[]'::jsonb,
     'memoryRootUri', format('org://%s/profiles/%s/memory', p_organization_id, p_key),
     'runtime', '{"model": "default", "reasoningEffort": "medium"}'::jsonb,
     'skillKeys', '[]'::jsonb, 'mcpServerKeys', '[]'::jsonb)
 $$;
-
-alter function app.agent_profile_defaults owner to runner_scoped;
-revoke all on function app.agent_profile_defaults from public;

@@ -4,7 +4,6 @@
 create or replace function app.agent_profile_delete(p_organization_id uuid, p_agent_profile_id uuid)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -28,7 +27,3 @@ begin
   return jsonb_build_object('agent_profile', to_jsonb(app.agent_profile_apply(o, n)), 'chatIds', v_chats);
 end
 $$;
-
-alter function app.agent_profile_delete owner to runner_scoped;
-revoke all on function app.agent_profile_delete from public;
-grant execute on function app.agent_profile_delete to runner_api;

@@ -2,7 +2,6 @@
 create or replace function app.agent_profile_insert(p_organization_id uuid, p_fields jsonb)
   returns app.agent_profiles
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   p app.agent_profiles;
@@ -23,6 +22,3 @@ begin
   return p;
 end
 $$;
-
-alter function app.agent_profile_insert owner to runner_scoped;
-revoke all on function app.agent_profile_insert from public;

@@ -3,7 +3,6 @@
 create or replace function app.agent_profile_source_check(p_source jsonb)
   returns void
   language plpgsql stable
-  set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_source is not null and not exists (
@@ -14,6 +13,3 @@ begin
   end if;
 end
 $$;
-
-alter function app.agent_profile_source_check owner to runner_scoped;
-revoke all on function app.agent_profile_source_check from public;

@@ -5,7 +5,6 @@
 create or replace function app.agent_profile_update(p_organization_id uuid, p_agent_profile_id uuid, p_patch jsonb)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -56,7 +55,3 @@ begin
   return jsonb_build_object('agent_profile', to_jsonb(app.agent_profile_apply(o, n)), 'chatIds', v_chats);
 end
 $$;
-
-alter function app.agent_profile_update owner to runner_scoped;
-revoke all on function app.agent_profile_update from public;
-grant execute on function app.agent_profile_update to runner_api;

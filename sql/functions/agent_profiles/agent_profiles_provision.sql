@@ -9,7 +9,6 @@ create or replace function app.agent_profiles_provision(p_organization_id uuid, 
   p_kinds text[] default '{operator, chat, department}')
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -106,7 +105,3 @@ begin
         and p.config ? 'catalogSource' and p.status = 'disabled'));
 end
 $$;
-
-alter function app.agent_profiles_provision owner to runner_scoped;
-revoke all on function app.agent_profiles_provision from public;
-grant execute on function app.agent_profiles_provision to runner_api;

@@ -6,7 +6,6 @@
 create or replace function app.analyst_grant(p_login text, p_organization_ids uuid[], p_all boolean, p_fresh boolean)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_oid constant bigint := coalesce(to_regrole(quote_ident(p_login))::oid::bigint, 0);
@@ -32,6 +31,3 @@ begin
       from app.analyst_grants where login = p_login), '[]'));
 end
 $$;
-
-alter function app.analyst_grant owner to runner_global;
-revoke all on function app.analyst_grant from public;

@@ -4,7 +4,6 @@
 create or replace function app.analyst_revoke(p_login text)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_oid bigint;
@@ -15,6 +14,3 @@ begin
     'current', found and v_oid is not distinct from to_regrole(quote_ident(p_login))::oid::bigint);
 end
 $$;
-
-alter function app.analyst_revoke owner to runner_global;
-revoke all on function app.analyst_revoke from public;

@@ -4,7 +4,6 @@
 create or replace function app.analysts_list()
   returns jsonb
   language sql stable security definer
-  set search_path = pg_catalog, pg_temp
 as $$
   select coalesce(jsonb_agg(jsonb_build_object('login', a.login, 'all', a.all_organizations, 'createdAt', a.created_at,
       'gone', a.login_oid is distinct from to_regrole(quote_ident(a.login))::oid::bigint,
@@ -13,6 +12,3 @@ as $$
         where g.login = a.login)) order by a.login), '[]')
   from app.analysts a
 $$;
-
-alter function app.analysts_list owner to runner_global;
-revoke all on function app.analysts_list from public;

@@ -3,7 +3,6 @@
 create or replace function app.canonical_json(p_value jsonb)
   returns text
   language plpgsql immutable
-  set search_path = pg_catalog, pg_temp
 as $$
 begin
   if jsonb_typeof(p_value) = 'object' then
@@ -16,6 +15,3 @@ begin
   return p_value::text;
 end
 $$;
-
-alter function app.canonical_json owner to runner_scoped;
-revoke all on function app.canonical_json from public;

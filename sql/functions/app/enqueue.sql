@@ -5,7 +5,6 @@ create or replace function app.enqueue(
   p_task text, p_payload jsonb, p_job_key text default null, p_max_attempts integer default 25)
   returns void
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_job_key is null then
@@ -14,6 +13,3 @@ begin
   perform graphile_worker.add_job(p_task, p_payload::json, job_key => p_job_key, max_attempts => p_max_attempts);
 end
 $$;
-
-revoke all on function app.enqueue from public;
-grant execute on function app.enqueue to runner_scoped;

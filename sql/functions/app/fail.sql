@@ -2,7 +2,6 @@
 create or replace function app.fail(p_status integer, p_code text, p_message text, p_issues jsonb default null)
   returns void
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 begin
   raise exception using
@@ -12,7 +11,3 @@ begin
     hint = coalesce(p_issues::text, '');
 end
 $$;
-
-alter function app.fail owner to runner_scoped;
-revoke all on function app.fail from public;
-grant execute on function app.fail to runner_global;

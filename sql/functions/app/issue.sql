@@ -2,11 +2,6 @@
 create or replace function app.issue(p_path text, p_code text, p_message text)
   returns jsonb
   language sql immutable
-  set search_path = pg_catalog, pg_temp
 as $$
   select jsonb_build_array(jsonb_build_object('path', p_path, 'code', p_code, 'message', p_message))
 $$;
-
-alter function app.issue owner to runner_scoped;
-revoke all on function app.issue from public;
-grant execute on function app.issue to runner_global;

@@ -2,7 +2,6 @@
 create or replace function app.lease_refuse(p_reason text)
   returns void
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_message text := case p_reason
@@ -15,6 +14,3 @@ begin
   perform app.fail(409, 'run_lease_expired', v_message, app.issue('leaseToken', p_reason, v_message));
 end
 $$;
-
-alter function app.lease_refuse owner to runner_scoped;
-revoke all on function app.lease_refuse from public;

@@ -2,7 +2,6 @@
 create or replace function app.merge_patch(p_target jsonb, p_patch jsonb)
   returns jsonb
   language plpgsql immutable
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_result jsonb := case when jsonb_typeof(p_target) = 'object' then p_target else '{}'::jsonb end;
@@ -25,6 +24,3 @@ begin
   return v_result;
 end
 $$;
-
-alter function app.merge_patch owner to runner_scoped;
-revoke all on function app.merge_patch from public;

@@ -3,7 +3,6 @@
 create or replace function app.timezone_or_utc(p_timezone text)
   returns text
   language plpgsql stable
-  set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform timestamptz 'epoch' at time zone p_timezone;
@@ -12,8 +11,3 @@ exception when invalid_parameter_value then
   return 'UTC';
 end
 $$;
-
-alter function app.timezone_or_utc owner to runner_report;
-revoke all on function app.timezone_or_utc from public;
--- A function in a view is called with the rights of who reads it.
-grant execute on function app.timezone_or_utc to runner_analyst;

@@ -2,13 +2,9 @@
 create or replace function app.uri_path(p_path text)
   returns text
   language sql immutable
-  set search_path = pg_catalog, pg_temp
 as $$
   select string_agg(
     case when c.c ~ '^[A-Za-z0-9_.!~*''()/-]$' then c.c
          else upper(regexp_replace(encode(convert_to(c.c, 'UTF8'), 'hex'), '(..)', '%\1', 'g')) end, '' order by c.place)
   from string_to_table(p_path, null) with ordinality c(c, place)
 $$;
-
-alter function app.uri_path owner to runner_scoped;
-revoke all on function app.uri_path from public;

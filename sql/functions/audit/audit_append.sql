@@ -9,7 +9,6 @@ create or replace function app.audit_append(
   p_arguments jsonb, p_answer jsonb default null, p_request_id text default null, p_result jsonb default null)
   returns uuid
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -30,7 +29,3 @@ begin
   return v_id;
 end
 $$;
-
-alter function app.audit_append owner to runner_scoped;
-revoke all on function app.audit_append from public;
-grant execute on function app.audit_append to runner_api, runner_global;

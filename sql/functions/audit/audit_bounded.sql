@@ -3,7 +3,6 @@
 create or replace function app.audit_bounded(p_value jsonb)
   returns jsonb
   language plpgsql immutable
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_bytes constant integer := octet_length(p_value::text);
@@ -19,6 +18,3 @@ begin
   return v_kept;
 end
 $$;
-
-alter function app.audit_bounded owner to runner_scoped;
-revoke all on function app.audit_bounded from public;

@@ -2,7 +2,6 @@
 create or replace function app.audit_value(p_value jsonb)
   returns jsonb
   language plpgsql immutable
-  set search_path = pg_catalog, pg_temp
 as $$
 begin
   if jsonb_typeof(p_value) = 'object' then
@@ -24,6 +23,3 @@ begin
   return p_value;
 end
 $$;
-
-alter function app.audit_value owner to runner_scoped;
-revoke all on function app.audit_value from public;

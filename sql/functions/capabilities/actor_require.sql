@@ -5,7 +5,6 @@
 create or replace function app.actor_require(p_organization_id uuid, p_actor jsonb, p_task_id uuid default null)
   returns jsonb
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_status text;
@@ -36,6 +35,3 @@ begin
   return v_actor;
 end
 $$;
-
-alter function app.actor_require owner to runner_scoped;
-revoke all on function app.actor_require from public;

@@ -2,7 +2,6 @@
 create or replace function app.capability_actor(p_organization_id uuid, p_token_hash text, p_lock boolean)
   returns jsonb
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   r app.run_requests;
@@ -27,6 +26,3 @@ begin
     'runId', r.run_id, 'taskId', r.task_id, 'chatId', r.chat_id, 'messageId', r.message_id, 'mode', r.mode);
 end
 $$;
-
-alter function app.capability_actor owner to runner_scoped;
-revoke all on function app.capability_actor from public;

@@ -3,7 +3,6 @@
 create or replace function app.capability_check(p_organization_id uuid, p_token_hash text)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -17,7 +16,3 @@ begin
   return jsonb_build_object('actor', v_actor);
 end
 $$;
-
-alter function app.capability_check owner to runner_scoped;
-revoke all on function app.capability_check from public;
-grant execute on function app.capability_check to runner_api;

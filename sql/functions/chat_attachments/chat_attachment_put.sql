@@ -8,7 +8,6 @@ create or replace function app.chat_attachment_put(
   p_size_bytes bigint, p_sha256 text, p_storage_key text, p_actor jsonb)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -43,7 +42,3 @@ begin
   return jsonb_build_object('attachment', to_jsonb(a), 'stored', true, 'storageKey', a.storage_key);
 end
 $$;
-
-alter function app.chat_attachment_put owner to runner_scoped;
-revoke all on function app.chat_attachment_put from public;
-grant execute on function app.chat_attachment_put to runner_api;

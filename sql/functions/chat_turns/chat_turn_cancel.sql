@@ -4,7 +4,6 @@
 create or replace function app.chat_turn_cancel(r app.run_requests)
   returns jsonb
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   m app.messages;
@@ -29,6 +28,3 @@ begin
   return app.message_row(m);
 end
 $$;
-
-alter function app.chat_turn_cancel owner to runner_scoped;
-revoke all on function app.chat_turn_cancel from public;

@@ -6,7 +6,6 @@ create or replace function app.chat_turn_complete(
   r app.run_requests, p_run_id uuid, p_body_hash text, p_output jsonb, p_report jsonb)
   returns jsonb
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   m app.messages;
@@ -35,6 +34,3 @@ begin
   return jsonb_build_object('status', 'succeeded', 'chatId', m.chat_id, 'messageId', m.id, 'revision', m.revision);
 end
 $$;
-
-alter function app.chat_turn_complete owner to runner_scoped;
-revoke all on function app.chat_turn_complete from public;

@@ -3,7 +3,6 @@
 create or replace function app.chat_turn_expire(r app.run_requests)
   returns jsonb
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_error jsonb := jsonb_build_object('code', 'run_lease_expired', 'message', 'The runtime stopped reporting', 'retryable', true);
@@ -20,6 +19,3 @@ begin
   return jsonb_build_object('outcome', case when v_cancelled then 'cancelled' else 'expired' end, 'chatId', r.chat_id);
 end
 $$;
-
-alter function app.chat_turn_expire owner to runner_scoped;
-revoke all on function app.chat_turn_expire from public;

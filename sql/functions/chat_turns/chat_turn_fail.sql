@@ -5,7 +5,6 @@ create or replace function app.chat_turn_fail(
   r app.run_requests, p_run_id uuid, p_body_hash text, p_error jsonb, p_report jsonb)
   returns jsonb
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform app.run_finish_record(r.organization_id, p_run_id, 'failed', 'fail', p_body_hash, null, p_error, p_report);
@@ -14,6 +13,3 @@ begin
   return jsonb_build_object('status', 'failed', 'chatId', r.chat_id, 'messageId', r.message_id);
 end
 $$;
-
-alter function app.chat_turn_fail owner to runner_scoped;
-revoke all on function app.chat_turn_fail from public;

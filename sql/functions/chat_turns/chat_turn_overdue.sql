@@ -5,7 +5,6 @@ create or replace function app.chat_turn_overdue(
   p_organization_id uuid, p_run_request_id uuid, p_start_seconds integer)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -21,7 +20,3 @@ begin
   return jsonb_build_object('outcome', 'failed', 'chatId', r.chat_id);
 end
 $$;
-
-alter function app.chat_turn_overdue owner to runner_scoped;
-revoke all on function app.chat_turn_overdue from public;
-grant execute on function app.chat_turn_overdue to runner_jobs;

@@ -5,7 +5,6 @@ create or replace function app.chat_turn_start(
   r app.run_requests, p_run_id uuid, p_worker_id text, p_lease_seconds integer, p_execution_token text)
   returns jsonb
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 begin
   update app.run_requests
@@ -26,6 +25,3 @@ begin
   return app.run_start_answer(r, p_execution_token);
 end
 $$;
-
-alter function app.chat_turn_start owner to runner_scoped;
-revoke all on function app.chat_turn_start from public;

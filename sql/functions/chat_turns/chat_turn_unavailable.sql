@@ -4,7 +4,6 @@
 create or replace function app.chat_turn_unavailable(r app.run_requests)
   returns void
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 begin
   if r.state = 'started' then
@@ -22,6 +21,3 @@ begin
     'code', 'runtime_unavailable', 'message', 'No runtime could answer', 'retryable', true));
 end
 $$;
-
-alter function app.chat_turn_unavailable owner to runner_scoped;
-revoke all on function app.chat_turn_unavailable from public;

@@ -3,7 +3,6 @@
 create or replace function app.chat_turns_end(p_organization_id uuid, p_agent_profile_id uuid)
   returns void
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   r app.run_requests;
@@ -18,6 +17,3 @@ begin
   end loop;
 end
 $$;
-
-alter function app.chat_turns_end owner to runner_scoped;
-revoke all on function app.chat_turns_end from public;

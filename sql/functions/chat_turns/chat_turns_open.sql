@@ -2,7 +2,6 @@
 create or replace function app.chat_turns_open(p_organization_id uuid, p_agent_profile_id uuid)
   returns jsonb
   language plpgsql stable
-  set search_path = pg_catalog, pg_temp
 as $$
 begin
   return (select coalesce(jsonb_agg(distinct chat_id), '[]') from app.run_requests
@@ -10,6 +9,3 @@ begin
       and state in ('published', 'leased', 'started'));
 end
 $$;
-
-alter function app.chat_turns_open owner to runner_scoped;
-revoke all on function app.chat_turns_open from public;

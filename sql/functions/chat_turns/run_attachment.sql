@@ -4,7 +4,6 @@ create or replace function app.run_attachment(
   p_organization_id uuid, p_run_id uuid, p_lease_token text, p_attachment_id uuid)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -26,7 +25,3 @@ begin
   return jsonb_build_object('attachment', to_jsonb(a));
 end
 $$;
-
-alter function app.run_attachment owner to runner_scoped;
-revoke all on function app.run_attachment from public;
-grant execute on function app.run_attachment to runner_api;

@@ -5,7 +5,6 @@ create or replace function app.run_conversation(
   p_organization_id uuid, p_run_id uuid, p_lease_token text, p_limit integer, p_max_bytes integer)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -42,7 +41,3 @@ begin
     'messageId', r.message_id, 'userMessageId', u.id, 'messages', v_messages, 'earlier', v_last > v_count);
 end
 $$;
-
-alter function app.run_conversation owner to runner_scoped;
-revoke all on function app.run_conversation from public;
-grant execute on function app.run_conversation to runner_api;

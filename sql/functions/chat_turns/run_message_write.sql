@@ -6,7 +6,6 @@ create or replace function app.run_message_write(
   p_organization_id uuid, p_run_id uuid, p_lease_token text, p_base_revision integer, p_parts jsonb, p_append text)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
   set plan_cache_mode = force_generic_plan
 as $$
 declare
@@ -48,7 +47,3 @@ begin
     case when r.cancel_requested_at is null then m.status else 'cancelling' end, 'chatId', m.chat_id, 'messageId', m.id);
 end
 $$;
-
-alter function app.run_message_write owner to runner_scoped;
-revoke all on function app.run_message_write from public;
-grant execute on function app.run_message_write to runner_api;

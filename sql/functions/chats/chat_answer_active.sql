@@ -2,7 +2,6 @@
 create or replace function app.chat_answer_active(p_organization_id uuid, p_chat_id uuid)
   returns uuid
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 begin
   return (select id from app.messages
@@ -10,6 +9,3 @@ begin
       and status in ('pending', 'cancelling'));
 end
 $$;
-
-alter function app.chat_answer_active owner to runner_scoped;
-revoke all on function app.chat_answer_active from public;

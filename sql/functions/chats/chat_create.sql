@@ -3,7 +3,6 @@
 create or replace function app.chat_create(p_organization_id uuid, p_body jsonb, p_actor jsonb)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -18,7 +17,3 @@ begin
   return jsonb_build_object('chat', to_jsonb(c));
 end
 $$;
-
-alter function app.chat_create owner to runner_scoped;
-revoke all on function app.chat_create from public;
-grant execute on function app.chat_create to runner_api;

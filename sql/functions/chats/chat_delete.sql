@@ -4,7 +4,6 @@
 create or replace function app.chat_delete(p_organization_id uuid, p_chat_id uuid, p_actor jsonb)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -43,7 +42,3 @@ begin
   return jsonb_build_object('chat', to_jsonb(c), 'messageId', v_message_id);
 end
 $$;
-
-alter function app.chat_delete owner to runner_scoped;
-revoke all on function app.chat_delete from public;
-grant execute on function app.chat_delete to runner_api;

@@ -7,7 +7,6 @@ create or replace function app.chat_heads(
   p_organization_id uuid, p_chat_ids uuid[], p_message_ids uuid[], p_revisions integer[])
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
   set plan_cache_mode = force_generic_plan
   set enable_seqscan = off
 as $$
@@ -33,7 +32,3 @@ begin
         or ((h.m).id, (h.m).revision) is distinct from (k.message_id, k.revision));
 end
 $$;
-
-alter function app.chat_heads owner to runner_scoped;
-revoke all on function app.chat_heads from public;
-grant execute on function app.chat_heads to runner_api;

@@ -2,7 +2,6 @@
 create or replace function app.chat_lock(p_organization_id uuid, p_chat_id uuid)
   returns app.chats
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   c app.chats;
@@ -14,6 +13,3 @@ begin
   return c;
 end
 $$;
-
-alter function app.chat_lock owner to runner_scoped;
-revoke all on function app.chat_lock from public;

@@ -3,7 +3,6 @@
 create or replace function app.chat_settings(p_organization_id uuid, p_settings jsonb, p_patch jsonb)
   returns jsonb
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_settings jsonb := app.merge_patch('{"pinnedTaskIds": []}', nullif(app.merge_patch(p_settings, p_patch), 'null'));
@@ -20,6 +19,3 @@ begin
   return v_settings;
 end
 $$;
-
-alter function app.chat_settings owner to runner_scoped;
-revoke all on function app.chat_settings from public;

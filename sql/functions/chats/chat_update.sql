@@ -5,7 +5,6 @@
 create or replace function app.chat_update(p_organization_id uuid, p_chat_id uuid, p_patch jsonb, p_actor jsonb)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -40,7 +39,3 @@ begin
   return jsonb_build_object('chat', to_jsonb(c));
 end
 $$;
-
-alter function app.chat_update owner to runner_scoped;
-revoke all on function app.chat_update from public;
-grant execute on function app.chat_update to runner_api;

@@ -3,7 +3,6 @@
 create or replace function app.chats_expired(p_skip integer, p_limit integer)
   returns table (organization_id uuid, chat_id uuid)
   language sql stable security definer
-  set search_path = pg_catalog, pg_temp
 as $$
   select c.organization_id, c.id
     from app.chats c
@@ -13,7 +12,3 @@ as $$
     order by c.archived_at, c.id
     offset p_skip limit p_limit
 $$;
-
-alter function app.chats_expired owner to runner_global;
-revoke all on function app.chats_expired from public;
-grant execute on function app.chats_expired to runner_jobs;

@@ -12,7 +12,6 @@ create or replace function app.chats_search(
   p_backward boolean, p_limit integer)
   returns setof app.chats
   language plpgsql stable security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   -- Messages that the walk reads before it asks the index, of one chat and of all.
@@ -92,7 +91,3 @@ begin
   end loop;
 end
 $$;
-
-alter function app.chats_search owner to runner_global;
-revoke all on function app.chats_search from public;
-grant execute on function app.chats_search to runner_api;

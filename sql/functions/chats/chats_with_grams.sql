@@ -3,7 +3,6 @@
 create or replace function app.chats_with_grams(
   p_organization_id uuid, p_grams text[], out chat_ids uuid[], out message_count bigint)
   language sql stable
-  set search_path = pg_catalog, pg_temp
   set enable_sort = off
 as $$
   select coalesce(array_agg(h.chat_id), '{}'), coalesce(sum(h.count), 0)::bigint
@@ -12,7 +11,3 @@ as $$
             and app.search_grams(m.search_text) collate "C" @> p_grams
           group by m.chat_id) h
 $$;
-
-alter function app.chats_with_grams owner to runner_scoped;
-revoke all on function app.chats_with_grams from public;
-grant execute on function app.chats_with_grams to runner_global;

@@ -3,7 +3,6 @@
 create or replace function app.context_health_due(p_hours integer, p_after uuid, p_limit integer)
   returns setof uuid
   language sql stable security definer
-  set search_path = pg_catalog, pg_temp
 as $$
   select o.id from app.organizations o
     where o.deleted_at is null and (p_after is null or o.id > p_after)
@@ -14,7 +13,3 @@ as $$
           and h.created_at > clock_timestamp() - make_interval(hours => p_hours))
     order by o.id limit p_limit
 $$;
-
-alter function app.context_health_due owner to runner_global;
-revoke all on function app.context_health_due from public;
-grant execute on function app.context_health_due to runner_jobs;

@@ -5,7 +5,6 @@
 create or replace function app.context_health_record(p_organization_id uuid, p_report jsonb)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -31,7 +30,3 @@ begin
   return jsonb_build_object('report', to_jsonb(h));
 end
 $$;
-
-alter function app.context_health_record owner to runner_scoped;
-revoke all on function app.context_health_record from public;
-grant execute on function app.context_health_record to runner_jobs;

@@ -14,7 +14,6 @@ create or replace function app.context_promote(
   p_task_ref text default null)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -140,7 +139,3 @@ begin
       where d.organization_id = p_organization_id and d.scope = p_scope and d.revision = r.revision)));
 end
 $$;
-
-alter function app.context_promote owner to runner_scoped;
-revoke all on function app.context_promote from public;
-grant execute on function app.context_promote to runner_api;

@@ -4,7 +4,6 @@
 create or replace function app.context_source_delete(p_organization_id uuid, p_source_id uuid)
   returns text
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   s app.context_sources;
@@ -22,6 +21,3 @@ begin
   return s.storage_key;
 end
 $$;
-
-alter function app.context_source_delete owner to runner_scoped;
-revoke all on function app.context_source_delete from public;

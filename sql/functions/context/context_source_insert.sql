@@ -6,7 +6,6 @@
 create or replace function app.context_source_insert(p_organization_id uuid, p_source jsonb)
   returns app.context_sources
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   s app.context_sources;
@@ -39,6 +38,3 @@ begin
   return s;
 end
 $$;
-
-alter function app.context_source_insert owner to runner_scoped;
-revoke all on function app.context_source_insert from public;

@@ -4,7 +4,6 @@ create or replace function app.context_source_mark(
   p_organization_id uuid, p_source_id uuid, p_status text, p_error jsonb)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -16,7 +15,3 @@ begin
   return jsonb_build_object('source', case when found then to_jsonb(s) end);
 end
 $$;
-
-alter function app.context_source_mark owner to runner_scoped;
-revoke all on function app.context_source_mark from public;
-grant execute on function app.context_source_mark to runner_api, runner_jobs;

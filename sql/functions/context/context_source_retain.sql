@@ -6,7 +6,6 @@
 create or replace function app.context_source_retain(p_organization_id uuid, p_source jsonb, p_actor jsonb)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -24,7 +23,3 @@ begin
   return jsonb_build_object('source', to_jsonb(s), 'stored', s.storage_key = p_source ->> 'storageKey');
 end
 $$;
-
-alter function app.context_source_retain owner to runner_scoped;
-revoke all on function app.context_source_retain from public;
-grant execute on function app.context_source_retain to runner_api;

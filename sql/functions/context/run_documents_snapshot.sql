@@ -4,7 +4,6 @@
 create or replace function app.run_documents_snapshot(p_organization_id uuid, p_run_id uuid, p_department text)
   returns void
   language sql
-  set search_path = pg_catalog, pg_temp
 as $$
   insert into app.run_inputs (organization_id, run_id, path, role, media_type, size, sha256, storage_key)
     select p_organization_id, p_run_id, format('context/%s/%s', d.scope, d.path), 'instructions', 'application/json',
@@ -17,6 +16,3 @@ as $$
         and (p_department is null or p.scope in ('organization', p_department))
     on conflict (organization_id, run_id, path) do nothing
 $$;
-
-alter function app.run_documents_snapshot owner to runner_scoped;
-revoke all on function app.run_documents_snapshot from public;

@@ -3,7 +3,6 @@
 create or replace function app.dispatch_due(p_limit integer, p_chat_start_seconds integer default 300)
   returns table (kind text, organization_id uuid, ids uuid[])
   language sql stable security definer
-  set search_path = pg_catalog, pg_temp
 as $$
   select 'expire', r.organization_id, array_agg(r.id order by r.lease_expires_at)
     from (select q.organization_id, q.id, q.lease_expires_at from app.run_requests q
@@ -65,7 +64,3 @@ as $$
             order by c.next_run_at limit p_limit) s
     group by s.organization_id
 $$;
-
-alter function app.dispatch_due owner to runner_global;
-revoke all on function app.dispatch_due from public;
-grant execute on function app.dispatch_due to runner_jobs;

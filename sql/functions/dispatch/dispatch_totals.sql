@@ -3,14 +3,9 @@
 create or replace function app.dispatch_totals()
   returns jsonb
   language sql stable security definer
-  set search_path = pg_catalog, pg_temp
 as $$
   select jsonb_object_agg(k.kind, jsonb_build_object(
       'ready', (select coalesce(sum(l.ready), 0) from app.dispatch_lanes l where l.kind = k.kind),
       'held', (select coalesce(sum(d.held), 0) from app.dispatch d where d.kind = k.kind)))
     from (values ('task'), ('chat')) k(kind)
 $$;
-
-alter function app.dispatch_totals owner to runner_global;
-revoke all on function app.dispatch_totals from public;
-grant execute on function app.dispatch_totals to runner_api;

@@ -4,7 +4,6 @@
 create or replace function app.human_inbox_acknowledge(p_organization_id uuid, p_inbox_item_id uuid)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -25,7 +24,3 @@ begin
   return jsonb_build_object('item', to_jsonb(i));
 end
 $$;
-
-alter function app.human_inbox_acknowledge owner to runner_scoped;
-revoke all on function app.human_inbox_acknowledge from public;
-grant execute on function app.human_inbox_acknowledge to runner_api;

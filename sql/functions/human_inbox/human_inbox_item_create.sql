@@ -7,7 +7,6 @@ create or replace function app.human_inbox_item_create(
   p_organization_id uuid, p_task_ref text, p_item jsonb, p_actor jsonb)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -43,7 +42,3 @@ begin
   return jsonb_build_object('item', to_jsonb(i));
 end
 $$;
-
-alter function app.human_inbox_item_create owner to runner_scoped;
-revoke all on function app.human_inbox_item_create from public;
-grant execute on function app.human_inbox_item_create to runner_api;

@@ -3,7 +3,6 @@
 create or replace function app.human_inbox_item_lock(p_organization_id uuid, p_inbox_item_id uuid)
   returns app.human_inbox_items
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   i app.human_inbox_items;
@@ -19,6 +18,3 @@ begin
   return i;
 end
 $$;
-
-alter function app.human_inbox_item_lock owner to runner_scoped;
-revoke all on function app.human_inbox_item_lock from public;

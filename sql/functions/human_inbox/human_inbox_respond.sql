@@ -9,7 +9,6 @@ create or replace function app.human_inbox_respond(
   p_organization_id uuid, p_inbox_item_id uuid, p_response text, p_note text)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -55,7 +54,3 @@ begin
   return jsonb_build_object('item', to_jsonb(i));
 end
 $$;
-
-alter function app.human_inbox_respond owner to runner_scoped;
-revoke all on function app.human_inbox_respond from public;
-grant execute on function app.human_inbox_respond to runner_api;

@@ -5,7 +5,6 @@ create or replace function app.idempotency_begin(
   p_organization_id uuid, p_caller text, p_method text, p_path text, p_key text, p_body_hash text)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -32,7 +31,3 @@ begin
   return jsonb_build_object('replay', jsonb_build_object('statusCode', k.status_code, 'body', k.answer));
 end
 $$;
-
-alter function app.idempotency_begin owner to runner_scoped;
-revoke all on function app.idempotency_begin from public;
-grant execute on function app.idempotency_begin to runner_api;

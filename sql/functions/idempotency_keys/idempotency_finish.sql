@@ -3,7 +3,6 @@ create or replace function app.idempotency_finish(
   p_organization_id uuid, p_caller text, p_method text, p_path text, p_key text, p_status integer, p_body jsonb)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -13,7 +12,3 @@ begin
   return jsonb_build_object('kept', found);
 end
 $$;
-
-alter function app.idempotency_finish owner to runner_scoped;
-revoke all on function app.idempotency_finish from public;
-grant execute on function app.idempotency_finish to runner_api;

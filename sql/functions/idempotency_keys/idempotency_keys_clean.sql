@@ -2,7 +2,6 @@
 create or replace function app.idempotency_keys_clean(p_limit integer)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_removed integer;
@@ -14,7 +13,3 @@ begin
   return jsonb_build_object('removed', v_removed);
 end
 $$;
-
-alter function app.idempotency_keys_clean owner to runner_global;
-revoke all on function app.idempotency_keys_clean from public;
-grant execute on function app.idempotency_keys_clean to runner_jobs;

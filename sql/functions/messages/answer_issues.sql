@@ -3,7 +3,6 @@
 create or replace function app.answer_issues(p_path text, p_part jsonb, p_answer jsonb, p_onboarding boolean)
   returns jsonb
   language plpgsql immutable
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_value jsonb := p_answer -> 'value';
@@ -47,6 +46,3 @@ begin
   return '[]';
 end
 $$;
-
-alter function app.answer_issues owner to runner_scoped;
-revoke all on function app.answer_issues from public;

@@ -4,7 +4,6 @@ create or replace function app.message_answers(
   p_organization_id uuid, p_chat_id uuid, p_onboarding boolean, m app.messages, p_answers jsonb,
   out parts jsonb, out issues jsonb)
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_pending jsonb := case when m.id is null then '[]' else app.questions_pending(m) end;
@@ -60,6 +59,3 @@ begin
   end loop;
 end
 $$;
-
-alter function app.message_answers owner to runner_scoped;
-revoke all on function app.message_answers from public;

@@ -6,7 +6,6 @@ create or replace function app.message_cancel(
   p_organization_id uuid, p_chat_id uuid, p_message_id uuid, p_actor jsonb)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -27,7 +26,3 @@ begin
   return jsonb_build_object('message', app.chat_turn_cancel(r));
 end
 $$;
-
-alter function app.message_cancel owner to runner_scoped;
-revoke all on function app.message_cancel from public;
-grant execute on function app.message_cancel to runner_api;

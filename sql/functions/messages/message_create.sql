@@ -8,7 +8,6 @@
 create or replace function app.message_create(p_organization_id uuid, p_chat_id uuid, p_body jsonb, p_actor jsonb)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -88,7 +87,3 @@ begin
   return jsonb_build_object('userMessage', app.message_row(v_user), 'assistantMessage', app.message_row(v_answer));
 end
 $$;
-
-alter function app.message_create owner to runner_scoped;
-revoke all on function app.message_create from public;
-grant execute on function app.message_create to runner_api;

@@ -4,7 +4,6 @@ create or replace function app.message_end(
   p_organization_id uuid, p_message_id uuid, p_status text, p_error jsonb, p_parts jsonb default null)
   returns app.messages
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   m app.messages;
@@ -21,6 +20,3 @@ begin
   return m;
 end
 $$;
-
-alter function app.message_end owner to runner_scoped;
-revoke all on function app.message_end from public;

@@ -3,7 +3,6 @@
 create or replace function app.message_parts(p_path text, p_old jsonb, p_new jsonb)
   returns jsonb
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_parts jsonb;
@@ -27,6 +26,3 @@ begin
   return v_parts;
 end
 $$;
-
-alter function app.message_parts owner to runner_scoped;
-revoke all on function app.message_parts from public;

@@ -2,7 +2,6 @@
 create or replace function app.part_task_issues(p_organization_id uuid, p_path text, p_parts jsonb)
   returns jsonb
   language sql stable
-  set search_path = pg_catalog, pg_temp
 as $$
   select coalesce(jsonb_agg(app.issue(format('%s.%s.taskId', p_path, i.place - 1), 'unknown_task',
       'names no task of this organization') -> 0 order by i.place), '[]')
@@ -10,6 +9,3 @@ as $$
   where i.part ->> 'kind' = 'task' and not exists (
     select 1 from app.tasks t where t.organization_id = p_organization_id and t.id = (i.part ->> 'taskId')::uuid)
 $$;
-
-alter function app.part_task_issues owner to runner_scoped;
-revoke all on function app.part_task_issues from public;

@@ -3,7 +3,6 @@
 create or replace function app.questions_pending(m app.messages)
   returns jsonb
   language sql immutable
-  set search_path = pg_catalog, pg_temp
 as $$
   select coalesce(jsonb_agg(i.part order by i.place), '[]')
   from jsonb_array_elements(m.parts) with ordinality i(part, place)
@@ -11,6 +10,3 @@ as $$
     and (i.part ->> 'kind' = 'question'
          or i.part ->> 'kind' in ('context_note', 'approval') and coalesce(i.part ->> 'status', 'pending') = 'pending')
 $$;
-
-alter function app.questions_pending owner to runner_scoped;
-revoke all on function app.questions_pending from public;

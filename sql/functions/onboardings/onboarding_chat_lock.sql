@@ -4,7 +4,6 @@
 create or replace function app.onboarding_chat_lock(p_organization_id uuid, p_actor jsonb)
   returns app.onboardings
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_actor jsonb;
@@ -19,6 +18,3 @@ begin
   return app.onboarding_lock(p_organization_id, null, '{collecting, researching, research_failed, review}');
 end
 $$;
-
-alter function app.onboarding_chat_lock owner to runner_scoped;
-revoke all on function app.onboarding_chat_lock from public;

@@ -9,7 +9,6 @@ create or replace function app.onboarding_complete(
   p_organization_id uuid, p_review_sha256 text, p_allow_warnings boolean, p_documents jsonb)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -69,7 +68,3 @@ begin
   return jsonb_build_object('onboarding', app.onboarding_state(o));
 end
 $$;
-
-alter function app.onboarding_complete owner to runner_scoped;
-revoke all on function app.onboarding_complete from public;
-grant execute on function app.onboarding_complete to runner_api;

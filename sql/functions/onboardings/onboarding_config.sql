@@ -2,12 +2,8 @@
 create or replace function app.onboarding_config(p_setup jsonb)
   returns jsonb
   language sql immutable
-  set search_path = pg_catalog, pg_temp
 as $$
   select jsonb_build_object('timezone', p_setup -> 'timezone', 'departments', (
     select jsonb_object_agg(d, jsonb_build_object('enabled', p_setup -> 'departments' ? d))
       from unnest(array['growth', 'engineering', 'support']) d))
 $$;
-
-alter function app.onboarding_config owner to runner_scoped;
-revoke all on function app.onboarding_config from public;

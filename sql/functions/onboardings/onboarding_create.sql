@@ -7,7 +7,6 @@ create or replace function app.onboarding_create(
   p_organization_id uuid default app.uuid_v7(), p_fields jsonb default '{}', p_subject text default null)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -43,7 +42,3 @@ begin
   return jsonb_build_object('onboarding', app.onboarding_state(o));
 end
 $$;
-
-alter function app.onboarding_create owner to runner_scoped;
-revoke all on function app.onboarding_create from public;
-grant execute on function app.onboarding_create to runner_api;

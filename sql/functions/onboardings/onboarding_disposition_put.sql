@@ -6,7 +6,6 @@ create or replace function app.onboarding_disposition_put(
   p_departments jsonb)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -28,7 +27,3 @@ begin
   return jsonb_build_object('onboarding', app.onboarding_state(o));
 end
 $$;
-
-alter function app.onboarding_disposition_put owner to runner_scoped;
-revoke all on function app.onboarding_disposition_put from public;
-grant execute on function app.onboarding_disposition_put to runner_api;

@@ -8,7 +8,6 @@ create or replace function app.onboarding_evidence_add(
   p_organization_id uuid, p_generation integer, p_source jsonb, p_actor jsonb default null)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -30,7 +29,3 @@ begin
   return jsonb_build_object('source', to_jsonb(s));
 end
 $$;
-
-alter function app.onboarding_evidence_add owner to runner_scoped;
-revoke all on function app.onboarding_evidence_add from public;
-grant execute on function app.onboarding_evidence_add to runner_api, runner_jobs;

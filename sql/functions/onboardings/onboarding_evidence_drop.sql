@@ -3,7 +3,6 @@
 create or replace function app.onboarding_evidence_drop(p_organization_id uuid)
   returns jsonb
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_keys jsonb;
@@ -17,6 +16,3 @@ begin
   return v_keys;
 end
 $$;
-
-alter function app.onboarding_evidence_drop owner to runner_scoped;
-revoke all on function app.onboarding_evidence_drop from public;

@@ -4,7 +4,6 @@
 create or replace function app.onboarding_findings_insert(p_organization_id uuid, p_findings jsonb, p_origin text)
   returns void
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 begin
   if exists (
@@ -26,6 +25,3 @@ begin
   end if;
 end
 $$;
-
-alter function app.onboarding_findings_insert owner to runner_scoped;
-revoke all on function app.onboarding_findings_insert from public;

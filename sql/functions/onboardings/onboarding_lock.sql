@@ -3,7 +3,6 @@
 create or replace function app.onboarding_lock(p_organization_id uuid, p_generation integer, p_allowed text[])
   returns app.onboardings
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_message text;
@@ -30,6 +29,3 @@ begin
   return o;
 end
 $$;
-
-alter function app.onboarding_lock owner to runner_scoped;
-revoke all on function app.onboarding_lock from public;

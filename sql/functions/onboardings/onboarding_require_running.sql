@@ -3,7 +3,6 @@
 create or replace function app.onboarding_require_running(p_organization_id uuid)
   returns void
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 begin
   if exists (select 1 from app.organizations where id = p_organization_id and status = 'suspended') then
@@ -12,6 +11,3 @@ begin
   end if;
 end
 $$;
-
-alter function app.onboarding_require_running owner to runner_scoped;
-revoke all on function app.onboarding_require_running from public;

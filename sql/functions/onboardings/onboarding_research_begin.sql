@@ -3,7 +3,6 @@
 create or replace function app.onboarding_research_begin(p_organization_id uuid, p_generation integer)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -22,7 +21,3 @@ begin
   return jsonb_build_object('onboarding', app.onboarding_state(o));
 end
 $$;
-
-alter function app.onboarding_research_begin owner to runner_scoped;
-revoke all on function app.onboarding_research_begin from public;
-grant execute on function app.onboarding_research_begin to runner_jobs;

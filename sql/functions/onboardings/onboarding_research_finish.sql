@@ -7,7 +7,6 @@
 create or replace function app.onboarding_research_finish(p_organization_id uuid, p_generation integer, p_outcome jsonb)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -50,7 +49,3 @@ begin
   return jsonb_build_object('onboarding', app.onboarding_state(o));
 end
 $$;
-
-alter function app.onboarding_research_finish owner to runner_scoped;
-revoke all on function app.onboarding_research_finish from public;
-grant execute on function app.onboarding_research_finish to runner_jobs;

@@ -3,7 +3,6 @@
 create or replace function app.onboarding_research_lock(p_organization_id uuid, p_generation integer)
   returns app.onboardings
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   o app.onboardings;
@@ -16,6 +15,3 @@ begin
   return null;
 end
 $$;
-
-alter function app.onboarding_research_lock owner to runner_scoped;
-revoke all on function app.onboarding_research_lock from public;

@@ -2,7 +2,6 @@
 create or replace function app.onboarding_research_queue(o app.onboardings)
   returns app.onboardings
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 begin
   o.status := 'researching';
@@ -19,6 +18,3 @@ begin
   return o;
 end
 $$;
-
-alter function app.onboarding_research_queue owner to runner_scoped;
-revoke all on function app.onboarding_research_queue from public;

@@ -4,7 +4,6 @@
 create or replace function app.onboarding_research_retry(p_organization_id uuid, p_expected_generation integer)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -16,7 +15,3 @@ begin
   return jsonb_build_object('onboarding', app.onboarding_state(o));
 end
 $$;
-
-alter function app.onboarding_research_retry owner to runner_scoped;
-revoke all on function app.onboarding_research_retry from public;
-grant execute on function app.onboarding_research_retry to runner_api;

@@ -4,7 +4,6 @@
 create or replace function app.onboarding_review(o app.onboardings)
   returns jsonb
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_summary jsonb;
@@ -49,6 +48,3 @@ begin
     app.canonical_json(jsonb_build_object('summary', v_summary, 'warnings', v_warnings)), 'UTF8')), 'hex'));
 end
 $$;
-
-alter function app.onboarding_review owner to runner_scoped;
-revoke all on function app.onboarding_review from public;

@@ -7,7 +7,6 @@ create or replace function app.onboarding_setup_update(
   p_organization_id uuid, p_expected_generation integer, p_patch jsonb)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -36,7 +35,3 @@ begin
   return jsonb_build_object('onboarding', app.onboarding_state(o), 'removedKeys', v_keys);
 end
 $$;
-
-alter function app.onboarding_setup_update owner to runner_scoped;
-revoke all on function app.onboarding_setup_update from public;
-grant execute on function app.onboarding_setup_update to runner_api;

@@ -4,7 +4,6 @@
 create or replace function app.onboarding_source_delete(p_organization_id uuid, p_source_id uuid)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -26,7 +25,3 @@ begin
   return jsonb_build_object('onboarding', app.onboarding_state(o), 'removedKeys', jsonb_build_array(v_key));
 end
 $$;
-
-alter function app.onboarding_source_delete owner to runner_scoped;
-revoke all on function app.onboarding_source_delete from public;
-grant execute on function app.onboarding_source_delete to runner_api;

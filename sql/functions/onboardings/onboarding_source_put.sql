@@ -7,7 +7,6 @@
 create or replace function app.onboarding_source_put(p_organization_id uuid, p_source jsonb)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -42,7 +41,3 @@ begin
   return jsonb_build_object('onboarding', app.onboarding_state(o), 'stored', p_source ? 'storageKey');
 end
 $$;
-
-alter function app.onboarding_source_put owner to runner_scoped;
-revoke all on function app.onboarding_source_put from public;
-grant execute on function app.onboarding_source_put to runner_api;

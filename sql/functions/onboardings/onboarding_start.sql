@@ -5,7 +5,6 @@
 create or replace function app.onboarding_start(p_organization_id uuid)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -25,7 +24,3 @@ begin
   return jsonb_build_object('onboarding', app.onboarding_state(o));
 end
 $$;
-
-alter function app.onboarding_start owner to runner_scoped;
-revoke all on function app.onboarding_start from public;
-grant execute on function app.onboarding_start to runner_api;

@@ -2,7 +2,6 @@
 create or replace function app.onboarding_state(o app.onboardings)
   returns jsonb
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 begin
   return to_jsonb(o) || jsonb_build_object(
@@ -12,6 +11,3 @@ begin
       from app.research_findings f where f.organization_id = o.organization_id));
 end
 $$;
-
-alter function app.onboarding_state owner to runner_scoped;
-revoke all on function app.onboarding_state from public;

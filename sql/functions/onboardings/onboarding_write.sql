@@ -3,7 +3,6 @@
 create or replace function app.onboarding_write(n app.onboardings)
   returns app.onboardings
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 begin
   if n.status = 'review' then
@@ -23,6 +22,3 @@ begin
   return n;
 end
 $$;
-
-alter function app.onboarding_write owner to runner_scoped;
-revoke all on function app.onboarding_write from public;

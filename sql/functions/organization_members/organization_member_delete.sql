@@ -2,7 +2,6 @@
 create or replace function app.organization_member_delete(p_organization_id uuid, p_subject text)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -24,7 +23,3 @@ begin
   return jsonb_build_object('member', to_jsonb(m));
 end
 $$;
-
-alter function app.organization_member_delete owner to runner_scoped;
-revoke all on function app.organization_member_delete from public;
-grant execute on function app.organization_member_delete to runner_api;

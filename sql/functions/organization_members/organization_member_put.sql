@@ -2,7 +2,6 @@
 create or replace function app.organization_member_put(p_organization_id uuid, p_subject text, p_role text)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -27,7 +26,3 @@ begin
   return jsonb_build_object('member', to_jsonb(m));
 end
 $$;
-
-alter function app.organization_member_put owner to runner_scoped;
-revoke all on function app.organization_member_put from public;
-grant execute on function app.organization_member_put to runner_api;

@@ -5,7 +5,6 @@
 create or replace function app.organization_create(p_organization_id uuid, p_fields jsonb, p_subject text)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -44,7 +43,3 @@ begin
   return jsonb_build_object('organization', to_jsonb(o));
 end
 $$;
-
-alter function app.organization_create owner to runner_scoped;
-revoke all on function app.organization_create from public;
-grant execute on function app.organization_create to runner_api;

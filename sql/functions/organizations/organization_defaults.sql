@@ -2,7 +2,6 @@
 create or replace function app.organization_defaults(p_organization_id uuid)
   returns jsonb
   language sql immutable
-  set search_path = pg_catalog, pg_temp
 as $$
   select jsonb_build_object(
     'config', jsonb_build_object(
@@ -14,6 +13,3 @@ as $$
     'constraints',
       '{"allowedIntegrations": [], "blockedDomains": [], "approvalRequiredForRisk": ["external", "high"]}'::jsonb)
 $$;
-
-alter function app.organization_defaults owner to runner_scoped;
-revoke all on function app.organization_defaults from public;

@@ -3,7 +3,6 @@
 create or replace function app.organization_delete(p_organization_id uuid)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -26,7 +25,3 @@ begin
   return jsonb_build_object('organization', to_jsonb(o));
 end
 $$;
-
-alter function app.organization_delete owner to runner_scoped;
-revoke all on function app.organization_delete from public;
-grant execute on function app.organization_delete to runner_api;

@@ -5,7 +5,6 @@
 create or replace function app.organization_purge(p_organization_id uuid, p_limit integer, p_forget boolean)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -49,7 +48,3 @@ begin
   return jsonb_build_object('done', true, 'gone', p_forget);
 end
 $$;
-
-alter function app.organization_purge owner to runner_scoped;
-revoke all on function app.organization_purge from public;
-grant execute on function app.organization_purge to runner_jobs;

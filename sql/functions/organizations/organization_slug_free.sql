@@ -3,7 +3,6 @@
 create or replace function app.organization_slug_free(p_base text)
   returns text
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_slug text := p_base;
@@ -17,7 +16,3 @@ begin
   return rtrim(left(p_base, 48), '-') || '-' || right(replace(gen_random_uuid()::text, '-', ''), 12);
 end
 $$;
-
-alter function app.organization_slug_free owner to runner_global;
-revoke all on function app.organization_slug_free from public;
-grant execute on function app.organization_slug_free to runner_scoped;

@@ -8,7 +8,6 @@
 create or replace function app.organization_update(p_organization_id uuid, p_patch jsonb, p_platform boolean)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -100,7 +99,3 @@ begin
   return jsonb_build_object('organization', to_jsonb(n));
 end
 $$;
-
-alter function app.organization_update owner to runner_scoped;
-revoke all on function app.organization_update from public;
-grant execute on function app.organization_update to runner_api;

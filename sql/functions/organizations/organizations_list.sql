@@ -6,7 +6,6 @@ create or replace function app.organizations_list(p_subject text, p_status text,
   p_inclusive boolean, p_backward boolean, p_limit integer)
   returns setof app.organizations
   language plpgsql stable security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 begin
   -- Put together from constant parts, so that each combination has a plan of its own: a member's few organizations come
@@ -24,7 +23,3 @@ begin
     using p_subject, p_status, timestamptz 'epoch' + p_created_at_us * interval '1 microsecond', p_id, p_inclusive, p_limit;
 end
 $$;
-
-alter function app.organizations_list owner to runner_global;
-revoke all on function app.organizations_list from public;
-grant execute on function app.organizations_list to runner_api;

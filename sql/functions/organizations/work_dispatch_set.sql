@@ -6,7 +6,6 @@
 create or replace function app.work_dispatch_set(p_organization_id uuid, p_stopped boolean, p_actor jsonb)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -44,7 +43,3 @@ begin
   return jsonb_build_object('organization', to_jsonb(o), 'published_run_requests', v_published);
 end
 $$;
-
-alter function app.work_dispatch_set owner to runner_scoped;
-revoke all on function app.work_dispatch_set from public;
-grant execute on function app.work_dispatch_set to runner_api;

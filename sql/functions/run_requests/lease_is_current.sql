@@ -3,7 +3,6 @@
 create or replace function app.lease_is_current(r app.run_requests, p_lease_token text)
   returns boolean
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 begin
   return coalesce(r.state in ('leased', 'started')
@@ -12,6 +11,3 @@ begin
     and r.lease_expires_at > clock_timestamp(), false);
 end
 $$;
-
-alter function app.lease_is_current owner to runner_scoped;
-revoke all on function app.lease_is_current from public;

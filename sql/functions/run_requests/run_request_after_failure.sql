@@ -6,7 +6,6 @@ create or replace function app.run_request_after_failure(
   p_backoff_max_seconds integer)
   returns void
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   t app.tasks;
@@ -34,6 +33,3 @@ begin
   perform app.task_settle(p_organization_id, t.id);
 end
 $$;
-
-alter function app.run_request_after_failure owner to runner_scoped;
-revoke all on function app.run_request_after_failure from public;

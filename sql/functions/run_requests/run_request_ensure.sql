@@ -2,7 +2,6 @@
 create or replace function app.run_request_ensure(p_organization_id uuid, p_task_id uuid)
   returns void
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_stopped boolean;
@@ -24,6 +23,3 @@ begin
       from app.tasks t where t.organization_id = p_organization_id and t.id = p_task_id;
 end
 $$;
-
-alter function app.run_request_ensure owner to runner_scoped;
-revoke all on function app.run_request_ensure from public;

@@ -7,7 +7,6 @@ create or replace function app.run_request_expire(
   p_backoff_max_seconds integer)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -27,7 +26,3 @@ begin
   return app.run_request_lease_end(r, p_max_attempts, p_backoff_seconds, p_backoff_max_seconds);
 end
 $$;
-
-alter function app.run_request_expire owner to runner_scoped;
-revoke all on function app.run_request_expire from public;
-grant execute on function app.run_request_expire to runner_jobs;

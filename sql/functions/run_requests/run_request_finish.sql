@@ -2,7 +2,6 @@
 create or replace function app.run_request_finish(p_organization_id uuid, p_run_request_id uuid)
   returns void
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 begin
   update app.run_requests
@@ -10,6 +9,3 @@ begin
     where organization_id = p_organization_id and id = p_run_request_id;
 end
 $$;
-
-alter function app.run_request_finish owner to runner_scoped;
-revoke all on function app.run_request_finish from public;

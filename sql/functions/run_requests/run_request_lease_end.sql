@@ -7,7 +7,6 @@ create or replace function app.run_request_lease_end(
   r app.run_requests, p_max_attempts integer, p_backoff_seconds integer, p_backoff_max_seconds integer)
   returns jsonb
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_error jsonb := jsonb_build_object('code', 'run_lease_expired', 'message', 'The worker stopped reporting', 'retryable', true);
@@ -35,6 +34,3 @@ begin
   return '{"outcome": "expired"}';
 end
 $$;
-
-alter function app.run_request_lease_end owner to runner_scoped;
-revoke all on function app.run_request_lease_end from public;

@@ -2,7 +2,6 @@
 create or replace function app.run_request_release(p_organization_id uuid, p_run_request_id uuid, p_lease_token text)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -20,7 +19,3 @@ begin
   return '{"released": true}';
 end
 $$;
-
-alter function app.run_request_release owner to runner_scoped;
-revoke all on function app.run_request_release from public;
-grant execute on function app.run_request_release to runner_api;

@@ -2,7 +2,6 @@
 create or replace function app.run_requests_publish(p_organization_id uuid, p_run_request_ids uuid[])
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -27,7 +26,3 @@ begin
   return jsonb_build_object('published', v_published);
 end
 $$;
-
-alter function app.run_requests_publish owner to runner_scoped;
-revoke all on function app.run_requests_publish from public;
-grant execute on function app.run_requests_publish to runner_jobs;

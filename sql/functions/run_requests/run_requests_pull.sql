@@ -13,7 +13,6 @@ create or replace function app.run_requests_pull(
   p_worker_ids text[], p_organization_ids uuid[], p_profile_keys text[], p_kinds text[], p_claim_seconds integer)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
   set plan_cache_mode = force_generic_plan
   set enable_seqscan = off
 as $$
@@ -124,7 +123,3 @@ begin
   return jsonb_build_object('items', v_items);
 end
 $$;
-
-alter function app.run_requests_pull owner to runner_global;
-revoke all on function app.run_requests_pull from public;
-grant execute on function app.run_requests_pull to runner_api;

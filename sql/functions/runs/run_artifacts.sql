@@ -4,7 +4,6 @@
 create or replace function app.run_artifacts(
   p_organization_id uuid, p_run_id uuid, p_artifacts jsonb, out artifacts jsonb, out missing jsonb, out outputs jsonb)
   language sql stable
-  set search_path = pg_catalog, pg_temp
 as $$
   select coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
         'kind', 'file', 'runId', p_run_id, 'path', o.path,
@@ -24,6 +23,3 @@ as $$
   left join app.run_outputs o on o.organization_id = p_organization_id and o.run_id = p_run_id
     and o.path = a.item ->> 'path'
 $$;
-
-alter function app.run_artifacts owner to runner_scoped;
-revoke all on function app.run_artifacts from public;

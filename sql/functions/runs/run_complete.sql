@@ -16,7 +16,6 @@ create or replace function app.run_complete(
   p_backoff_max_seconds integer default 300)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
   set plan_cache_mode = force_generic_plan
   set enable_seqscan = off
 as $$
@@ -172,7 +171,3 @@ begin
   return '{"status": "failed"}';
 end
 $$;
-
-alter function app.run_complete owner to runner_scoped;
-revoke all on function app.run_complete from public;
-grant execute on function app.run_complete to runner_api;

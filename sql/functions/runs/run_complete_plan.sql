@@ -5,7 +5,6 @@ create or replace function app.run_complete_plan(
   r app.run_requests, t app.tasks, o app.task_outcomes, p_body_hash text, p_result jsonb, p_artifacts jsonb, p_report jsonb)
   returns void
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_made jsonb;
@@ -24,6 +23,3 @@ begin
   perform app.task_settle(r.organization_id, t.id);
 end
 $$;
-
-alter function app.run_complete_plan owner to runner_scoped;
-revoke all on function app.run_complete_plan from public;

@@ -8,7 +8,6 @@ create or replace function app.run_complete_staged(
   p_max_attempts integer, p_backoff_seconds integer, p_backoff_max_seconds integer)
   returns jsonb
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   o app.task_outcomes;
@@ -75,6 +74,3 @@ begin
   return '{"status": "succeeded"}';
 end
 $$;
-
-alter function app.run_complete_staged owner to runner_scoped;
-revoke all on function app.run_complete_staged from public;

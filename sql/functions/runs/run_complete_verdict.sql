@@ -5,7 +5,6 @@ create or replace function app.run_complete_verdict(
   r app.run_requests, t app.tasks, o app.task_outcomes, p_body_hash text, p_artifacts jsonb, p_report jsonb)
   returns void
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_passed boolean := o.outcome ->> 'verdict' = 'passed';
@@ -57,6 +56,3 @@ begin
   end if;
 end
 $$;
-
-alter function app.run_complete_verdict owner to runner_scoped;
-revoke all on function app.run_complete_verdict from public;

@@ -4,7 +4,6 @@
 create or replace function app.run_context_snapshot(p_organization_id uuid, p_run_id uuid, t app.tasks, p_mode text)
   returns void
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_text text;
@@ -39,6 +38,3 @@ begin
   end if;
 end
 $$;
-
-alter function app.run_context_snapshot owner to runner_scoped;
-revoke all on function app.run_context_snapshot from public;

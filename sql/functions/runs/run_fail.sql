@@ -7,7 +7,6 @@ create or replace function app.run_fail(
   p_max_attempts integer, p_backoff_seconds integer, p_backoff_max_seconds integer)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
   set plan_cache_mode = force_generic_plan
   set enable_seqscan = off
 as $$
@@ -32,7 +31,3 @@ begin
   return '{"status": "failed"}';
 end
 $$;
-
-alter function app.run_fail owner to runner_scoped;
-revoke all on function app.run_fail from public;
-grant execute on function app.run_fail to runner_api;

@@ -4,7 +4,6 @@ create or replace function app.run_finish_precheck(
   r app.run_requests, p_run_id uuid, p_lease_token text, p_call text, p_body_hash text, p_report jsonb)
   returns jsonb
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_run app.runs;
@@ -35,6 +34,3 @@ begin
   return '{"status": "cancelled"}';
 end
 $$;
-
-alter function app.run_finish_precheck owner to runner_scoped;
-revoke all on function app.run_finish_precheck from public;

@@ -4,7 +4,6 @@ create or replace function app.run_finish_record(
   p_report jsonb)
   returns void
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_spend_limited boolean;
@@ -31,6 +30,3 @@ begin
   end if;
 end
 $$;
-
-alter function app.run_finish_record owner to runner_scoped;
-revoke all on function app.run_finish_record from public;

@@ -5,7 +5,6 @@ create or replace function app.run_heartbeat(
   p_organization_id uuid, p_run_id uuid, p_lease_token text, p_lease_seconds integer)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
   set plan_cache_mode = force_generic_plan
   set enable_seqscan = off
 as $$
@@ -30,7 +29,3 @@ begin
   return jsonb_build_object('status', v_status);
 end
 $$;
-
-alter function app.run_heartbeat owner to runner_scoped;
-revoke all on function app.run_heartbeat from public;
-grant execute on function app.run_heartbeat to runner_api;

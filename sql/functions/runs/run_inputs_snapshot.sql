@@ -7,7 +7,6 @@
 create or replace function app.run_inputs_snapshot(p_organization_id uuid, p_run_id uuid, t app.tasks)
   returns void
   language sql
-  set search_path = pg_catalog, pg_temp
 as $$
   insert into app.run_inputs (organization_id, run_id, path, role, media_type, size, sha256, content, storage_key,
       chat_id)
@@ -54,6 +53,3 @@ as $$
       order by i.place
     on conflict (organization_id, run_id, path) do nothing
 $$;
-
-alter function app.run_inputs_snapshot owner to runner_scoped;
-revoke all on function app.run_inputs_snapshot from public;

@@ -2,7 +2,6 @@
 create or replace function app.run_lease_check(p_organization_id uuid, p_run_id uuid, p_lease_token text)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -17,7 +16,3 @@ begin
   return '{"held": true}';
 end
 $$;
-
-alter function app.run_lease_check owner to runner_scoped;
-revoke all on function app.run_lease_check from public;
-grant execute on function app.run_lease_check to runner_api;

@@ -5,7 +5,6 @@
 create or replace function app.run_logs_append(p_organization_id uuid, p_run_id uuid, p_lease_token text, p_entries jsonb)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
   set plan_cache_mode = force_generic_plan
   set enable_seqscan = off
 as $$
@@ -83,7 +82,3 @@ begin
   return jsonb_build_object('status', case when r.cancel_requested_at is not null then 'cancelling' else v_status end);
 end
 $$;
-
-alter function app.run_logs_append owner to runner_scoped;
-revoke all on function app.run_logs_append from public;
-grant execute on function app.run_logs_append to runner_api;

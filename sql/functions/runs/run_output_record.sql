@@ -6,7 +6,6 @@ create or replace function app.run_output_record(
   p_sha256 text, p_media_type text)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -42,7 +41,3 @@ begin
   return jsonb_build_object('output', to_jsonb(o), 'replaced', v_replaced);
 end
 $$;
-
-alter function app.run_output_record owner to runner_scoped;
-revoke all on function app.run_output_record from public;
-grant execute on function app.run_output_record to runner_api;

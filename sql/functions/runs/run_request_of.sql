@@ -3,7 +3,6 @@
 create or replace function app.run_request_of(p_organization_id uuid, p_run_id uuid)
   returns app.run_requests
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   r app.run_requests;
@@ -15,6 +14,3 @@ begin
   return r;
 end
 $$;
-
-alter function app.run_request_of owner to runner_scoped;
-revoke all on function app.run_request_of from public;

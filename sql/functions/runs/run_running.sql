@@ -4,7 +4,6 @@ create or replace function app.run_running(
   p_organization_id uuid, p_run_id uuid, p_lease_token text, p_harness text, p_model text, p_workspace_uri text)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
   set plan_cache_mode = force_generic_plan
   set enable_seqscan = off
 as $$
@@ -34,7 +33,3 @@ begin
   return '{"status": "running"}';
 end
 $$;
-
-alter function app.run_running owner to runner_scoped;
-revoke all on function app.run_running from public;
-grant execute on function app.run_running to runner_api;

@@ -9,7 +9,6 @@ create or replace function app.run_start(
   p_lease_seconds integer)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
   set plan_cache_mode = force_generic_plan
   set enable_seqscan = off
 as $$
@@ -137,7 +136,3 @@ begin
   return app.run_start_answer(r, v_token);
 end
 $$;
-
-alter function app.run_start owner to runner_scoped;
-revoke all on function app.run_start from public;
-grant execute on function app.run_start to runner_api;

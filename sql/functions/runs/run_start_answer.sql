@@ -2,7 +2,6 @@
 create or replace function app.run_start_answer(r app.run_requests, p_execution_token text)
   returns jsonb
   language plpgsql stable
-  set search_path = pg_catalog, pg_temp
 as $$
 begin
   if r.kind = 'chat' then
@@ -16,6 +15,3 @@ begin
     'leaseExpiresAt', r.lease_expires_at, 'executionToken', p_execution_token);
 end
 $$;
-
-alter function app.run_start_answer owner to runner_scoped;
-revoke all on function app.run_start_answer from public;

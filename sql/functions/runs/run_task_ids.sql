@@ -2,7 +2,6 @@
 create or replace function app.run_task_ids(p_organization_id uuid, p_run_id uuid, p_task_id uuid)
   returns uuid[]
   language sql stable
-  set search_path = pg_catalog, pg_temp
 as $$
   select array(
     select p_task_id
@@ -10,6 +9,3 @@ as $$
     select (e.id)::uuid from app.task_outcomes o cross join jsonb_array_elements_text(o.reference_ids) e(id)
       where o.organization_id = p_organization_id and o.run_id = p_run_id)
 $$;
-
-alter function app.run_task_ids owner to runner_scoped;
-revoke all on function app.run_task_ids from public;

@@ -8,7 +8,6 @@ create or replace function app.schedule_create(
   p_organization_id uuid, p_schedule jsonb, p_next_run_at timestamptz, p_actor jsonb)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -40,7 +39,3 @@ begin
   return jsonb_build_object('schedule', to_jsonb(s));
 end
 $$;
-
-alter function app.schedule_create owner to runner_scoped;
-revoke all on function app.schedule_create from public;
-grant execute on function app.schedule_create to runner_api;

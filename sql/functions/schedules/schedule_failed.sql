@@ -3,7 +3,6 @@
 create or replace function app.schedule_failed(s app.schedules, p_reason text, p_now timestamptz)
   returns void
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 begin
   if s.failing_since is not null then
@@ -19,6 +18,3 @@ begin
     do update set body = excluded.body, updated_at = clock_timestamp();
 end
 $$;
-
-alter function app.schedule_failed owner to runner_scoped;
-revoke all on function app.schedule_failed from public;

@@ -2,7 +2,6 @@
 create or replace function app.schedule_find(p_organization_id uuid, p_schedule_ref text)
   returns app.schedules
   language sql
-  set search_path = pg_catalog, pg_temp
 as $$
   -- Keys never look like a UUID.
   select s.* from app.schedules s
@@ -13,6 +12,3 @@ as $$
         else s.key = p_schedule_ref end
     for no key update of s
 $$;
-
-alter function app.schedule_find owner to runner_scoped;
-revoke all on function app.schedule_find from public;

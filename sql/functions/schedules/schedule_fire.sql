@@ -12,7 +12,6 @@ create or replace function app.schedule_fire(
   p_now timestamptz default clock_timestamp())
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -84,7 +83,3 @@ begin
   return jsonb_build_object('outcome', 'fired', 'taskId', v_task -> 'id');
 end
 $$;
-
-alter function app.schedule_fire owner to runner_scoped;
-revoke all on function app.schedule_fire from public;
-grant execute on function app.schedule_fire to runner_jobs;

@@ -4,7 +4,6 @@
 create or replace function app.schedule_pause(p_organization_id uuid, p_schedule_ref text, p_actor jsonb)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -23,7 +22,3 @@ begin
   return jsonb_build_object('schedule', to_jsonb(s));
 end
 $$;
-
-alter function app.schedule_pause owner to runner_scoped;
-revoke all on function app.schedule_pause from public;
-grant execute on function app.schedule_pause to runner_api;

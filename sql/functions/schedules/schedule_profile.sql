@@ -3,7 +3,6 @@
 create or replace function app.schedule_profile(p_organization_id uuid, p_template jsonb, p_actor jsonb)
   returns app.agent_profiles
   language sql
-  set search_path = pg_catalog, pg_temp
 as $$
   select p.* from app.agent_profiles p
     where p.organization_id = p_organization_id and p.deleted_at is null
@@ -15,6 +14,3 @@ as $$
             and r.state = 'started') end
     for share of p
 $$;
-
-alter function app.schedule_profile owner to runner_scoped;
-revoke all on function app.schedule_profile from public;

@@ -6,7 +6,6 @@ create or replace function app.schedule_resume(
   p_organization_id uuid, p_schedule_ref text, p_next_run_at timestamptz, p_actor jsonb)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -25,7 +24,3 @@ begin
   return jsonb_build_object('schedule', to_jsonb(s));
 end
 $$;
-
-alter function app.schedule_resume owner to runner_scoped;
-revoke all on function app.schedule_resume from public;
-grant execute on function app.schedule_resume to runner_api;

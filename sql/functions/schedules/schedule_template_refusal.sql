@@ -5,7 +5,6 @@
 create or replace function app.schedule_template_refusal(p_organization_id uuid, p_template jsonb, p_actor jsonb)
   returns jsonb
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_state text;
@@ -29,6 +28,3 @@ exception
         from jsonb_array_elements(nullif(v_issues, '')::jsonb) i));
 end
 $$;
-
-alter function app.schedule_template_refusal owner to runner_scoped;
-revoke all on function app.schedule_template_refusal from public;

@@ -3,7 +3,6 @@
 create or replace function app.outcome_evidence(
   p_organization_id uuid, p_evidence jsonb, out evidence jsonb, out missing jsonb)
   language sql stable
-  set search_path = pg_catalog, pg_temp
 as $$
   select coalesce(jsonb_agg(case e.item ->> 'kind'
         when 'file' then jsonb_build_object('kind', 'file', 'runId', o.run_id, 'path', o.path,
@@ -17,6 +16,3 @@ as $$
   left join app.run_outputs o on e.item ->> 'kind' = 'file' and o.organization_id = p_organization_id
     and o.run_id = (e.item ->> 'runId')::uuid and o.path = e.item ->> 'path'
 $$;
-
-alter function app.outcome_evidence owner to runner_scoped;
-revoke all on function app.outcome_evidence from public;

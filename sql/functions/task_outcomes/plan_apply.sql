@@ -5,7 +5,6 @@
 create or replace function app.plan_apply(p_organization_id uuid, t app.tasks, p_run_id uuid, p_operations jsonb)
   returns jsonb
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_owner constant jsonb := '{"kind": "owner"}';
@@ -95,6 +94,3 @@ begin
   return coalesce(v_made, '[]');
 end
 $$;
-
-alter function app.plan_apply owner to runner_scoped;
-revoke all on function app.plan_apply from public;

@@ -4,7 +4,6 @@
 create or replace function app.plan_issues(p_organization_id uuid, t app.tasks, p_operations jsonb)
   returns jsonb
   language plpgsql stable
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_limits jsonb;
@@ -147,6 +146,3 @@ begin
   return case when v_issues is not null then jsonb_build_object('status', 409, 'issues', v_issues) end;
 end
 $$;
-
-alter function app.plan_issues owner to runner_scoped;
-revoke all on function app.plan_issues from public;

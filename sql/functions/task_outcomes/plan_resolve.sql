@@ -3,7 +3,6 @@
 create or replace function app.plan_resolve(p_organization_id uuid, p_operations jsonb)
   returns jsonb
   language sql stable
-  set search_path = pg_catalog, pg_temp
 as $$
   with keys as (
     select coalesce(array_agg(o ->> 'key'), '{}') as made from jsonb_array_elements(p_operations) o where o ->> 'op' = 'create_task'
@@ -22,6 +21,3 @@ as $$
     end order by o.place), '[]')
   from keys cross join jsonb_array_elements(p_operations) with ordinality o(op, place)
 $$;
-
-alter function app.plan_resolve owner to runner_scoped;
-revoke all on function app.plan_resolve from public;

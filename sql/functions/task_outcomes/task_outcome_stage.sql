@@ -9,7 +9,6 @@ create or replace function app.task_outcome_stage(
   p_organization_id uuid, p_task_ref text, p_body jsonb, p_body_hash text, p_actor jsonb)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -115,7 +114,3 @@ begin
   return jsonb_build_object('outcome', to_jsonb(o));
 end
 $$;
-
-alter function app.task_outcome_stage owner to runner_scoped;
-revoke all on function app.task_outcome_stage from public;
-grant execute on function app.task_outcome_stage to runner_api;

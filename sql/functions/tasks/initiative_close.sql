@@ -3,7 +3,6 @@
 create or replace function app.initiative_close(p_organization_id uuid, p_task_id uuid)
   returns void
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   t app.tasks;
@@ -34,6 +33,3 @@ begin
   perform app.task_ended(p_organization_id, array[p_task_id]);
 end
 $$;
-
-alter function app.initiative_close owner to runner_scoped;
-revoke all on function app.initiative_close from public;

@@ -3,7 +3,6 @@
 create or replace function app.initiative_replan(p_organization_id uuid, p_task_id uuid, p_reason jsonb)
   returns void
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 begin
   update app.tasks
@@ -13,6 +12,3 @@ begin
   perform app.task_settle(p_organization_id, p_task_id);
 end
 $$;
-
-alter function app.initiative_replan owner to runner_scoped;
-revoke all on function app.initiative_replan from public;

@@ -4,7 +4,6 @@ create or replace function app.prerequisite_notify(
   p_organization_id uuid, p_prerequisite_ids uuid[], p_task_id uuid default null)
   returns void
   language sql
-  set search_path = pg_catalog, pg_temp
 as $$
   insert into app.human_inbox_items (organization_id, kind, purpose, title, body, task_id)
     select distinct on (d.task_id) p_organization_id, 'notification', 'prerequisite',
@@ -21,6 +20,3 @@ as $$
     on conflict (organization_id, task_id, purpose)
       where status = 'open' and purpose in ('repair', 'budget', 'prerequisite') do nothing
 $$;
-
-alter function app.prerequisite_notify owner to runner_scoped;
-revoke all on function app.prerequisite_notify from public;

@@ -4,7 +4,6 @@
 create or replace function app.profiles_lock_shared(p_organization_id uuid)
   returns void
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 begin
   perform 1 from app.organizations where id = p_organization_id for share skip locked;
@@ -13,6 +12,3 @@ begin
   end if;
 end
 $$;
-
-alter function app.profiles_lock_shared owner to runner_scoped;
-revoke all on function app.profiles_lock_shared from public;

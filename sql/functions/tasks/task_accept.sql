@@ -3,7 +3,6 @@
 create or replace function app.task_accept(i app.human_inbox_items)
   returns void
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   t app.tasks;
@@ -37,6 +36,3 @@ begin
   perform app.task_ended(t.organization_id, array[t.id]);
 end
 $$;
-
-alter function app.task_accept owner to runner_scoped;
-revoke all on function app.task_accept from public;

@@ -3,7 +3,6 @@
 create or replace function app.task_blockers(p_organization_id uuid, t app.tasks)
   returns jsonb
   language plpgsql stable
-  set search_path = pg_catalog, pg_temp
 as $$
 begin
   -- One expression: a retry of a large hierarchy asks this of thousands of tasks.
@@ -35,6 +34,3 @@ begin
       then '[{"kind": "profile"}]'::jsonb else '[]' end;
 end
 $$;
-
-alter function app.task_blockers owner to runner_scoped;
-revoke all on function app.task_blockers from public;

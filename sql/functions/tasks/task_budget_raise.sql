@@ -3,7 +3,6 @@
 create or replace function app.task_budget_raise(p_organization_id uuid, p_task_id uuid)
   returns void
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_raised uuid[];
@@ -64,6 +63,3 @@ begin
   end loop;
 end
 $$;
-
-alter function app.task_budget_raise owner to runner_scoped;
-revoke all on function app.task_budget_raise from public;

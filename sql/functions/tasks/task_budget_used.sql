@@ -2,7 +2,6 @@
 create or replace function app.task_budget_used(p_organization_id uuid, p_task_id uuid)
   returns boolean
   language sql stable
-  set search_path = pg_catalog, pg_temp
 as $$
   with recursive up as (
     select t.parent_id, t.consumed_agent_run_count, t.spent_cost_minor_units, t.spent_tokens, t.spec, t.kind
@@ -18,6 +17,3 @@ as $$
     or up.spent_tokens >= (up.spec #>> '{budget,maxTokens}')::bigint), false)
   from up
 $$;
-
-alter function app.task_budget_used owner to runner_scoped;
-revoke all on function app.task_budget_used from public;

@@ -3,7 +3,6 @@
 create or replace function app.task_budgets_used(p_organization_id uuid, p_task_id uuid)
   returns jsonb
   language sql stable
-  set search_path = pg_catalog, pg_temp
 as $$
   with recursive up as (
     select t.*, 0 as distance from app.tasks t where t.organization_id = p_organization_id and t.id = p_task_id
@@ -23,6 +22,3 @@ as $$
     ) b(budget, used, allowed)
     where b.used >= b.allowed
 $$;
-
-alter function app.task_budgets_used owner to runner_scoped;
-revoke all on function app.task_budgets_used from public;

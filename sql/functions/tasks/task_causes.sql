@@ -9,7 +9,6 @@
 create or replace function app.task_causes(p_organization_id uuid, t app.tasks)
   returns jsonb
   language plpgsql stable
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_blockers jsonb;
@@ -103,6 +102,3 @@ begin
       'key', v_key) end);
 end
 $$;
-
-alter function app.task_causes owner to runner_scoped;
-revoke all on function app.task_causes from public;

@@ -3,7 +3,6 @@
 create or replace function app.task_children(p_organization_id uuid, p_task_id uuid)
   returns jsonb
   language sql stable
-  set search_path = pg_catalog, pg_temp
 as $$
   select coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object('id', c.id,
       'identifier', c.identifier_scope || '-' || c.identifier_number, 'kind', c.kind, 'title', c.title,
@@ -12,7 +11,3 @@ as $$
       'error', c.error)) order by c.created_at, c.kind desc, c.identifier_number), '[]')
     from app.tasks c where c.organization_id = p_organization_id and c.parent_id = p_task_id
 $$;
-
-alter function app.task_children owner to runner_scoped;
-revoke all on function app.task_children from public;
-grant execute on function app.task_children to runner_global;

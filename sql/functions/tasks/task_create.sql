@@ -9,7 +9,6 @@
 create or replace function app.task_create(p_organization_id uuid, p_task jsonb, p_actor jsonb)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -149,7 +148,3 @@ begin
   return jsonb_build_object('task', app.task_row(p_organization_id, v_id), 'created', true);
 end
 $$;
-
-alter function app.task_create owner to runner_scoped;
-revoke all on function app.task_create from public;
-grant execute on function app.task_create to runner_api;

@@ -6,7 +6,6 @@ create or replace function app.task_dependency_add(
   p_organization_id uuid, p_task_id uuid, p_depends_on_task_id uuid, p_required boolean)
   returns app.task_dependencies
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   d app.task_dependencies;
@@ -51,6 +50,3 @@ begin
   return d;
 end
 $$;
-
-alter function app.task_dependency_add owner to runner_scoped;
-revoke all on function app.task_dependency_add from public;

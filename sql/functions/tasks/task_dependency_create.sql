@@ -5,7 +5,6 @@ create or replace function app.task_dependency_create(
   p_organization_id uuid, p_task_ref text, p_depends_on text, p_required boolean, p_actor jsonb)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -42,7 +41,3 @@ begin
   return jsonb_build_object('dependency', to_jsonb(d));
 end
 $$;
-
-alter function app.task_dependency_create owner to runner_scoped;
-revoke all on function app.task_dependency_create from public;
-grant execute on function app.task_dependency_create to runner_api;

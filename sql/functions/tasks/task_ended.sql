@@ -3,7 +3,6 @@
 create or replace function app.task_ended(p_organization_id uuid, p_task_ids uuid[])
   returns void
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_id uuid;
@@ -38,6 +37,3 @@ begin
   end loop;
 end
 $$;
-
-alter function app.task_ended owner to runner_scoped;
-revoke all on function app.task_ended from public;

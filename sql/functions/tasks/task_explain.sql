@@ -5,7 +5,6 @@
 create or replace function app.task_explain(p_organization_id uuid, p_task_ref text, p_limit integer default 100)
   returns jsonb
   language plpgsql stable security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -59,7 +58,3 @@ begin
   return jsonb_build_object('tasks', to_jsonb(v_nodes), 'truncated', v_truncated);
 end
 $$;
-
-alter function app.task_explain owner to runner_scoped;
-revoke all on function app.task_explain from public;
-grant execute on function app.task_explain to runner_api, runner_admin;

@@ -5,7 +5,6 @@
 create or replace function app.task_fail(p_organization_id uuid, p_task_id uuid, p_error jsonb)
   returns void
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_parent app.tasks;
@@ -62,6 +61,3 @@ begin
   end if;
 end
 $$;
-
-alter function app.task_fail owner to runner_scoped;
-revoke all on function app.task_fail from public;

@@ -2,7 +2,6 @@
 create or replace function app.task_find(p_organization_id uuid, p_task_ref text)
   returns uuid
   language plpgsql stable
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_id uuid;
@@ -17,7 +16,3 @@ begin
   return v_id;
 end
 $$;
-
-alter function app.task_find owner to runner_scoped;
-revoke all on function app.task_find from public;
-grant execute on function app.task_find to runner_api;

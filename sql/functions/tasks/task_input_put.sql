@@ -5,7 +5,6 @@ create or replace function app.task_input_put(
   p_media_type text, p_actor jsonb)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -41,7 +40,3 @@ begin
   return jsonb_build_object('taskId', t.id, 'input', to_jsonb(i));
 end
 $$;
-
-alter function app.task_input_put owner to runner_scoped;
-revoke all on function app.task_input_put from public;
-grant execute on function app.task_input_put to runner_api;

@@ -2,7 +2,6 @@
 create or replace function app.task_is_within(p_organization_id uuid, p_task_id uuid, p_root_of_subtree uuid)
   returns boolean
   language sql stable
-  set search_path = pg_catalog, pg_temp
 as $$
   with recursive up as (
     select t.id, t.parent_id from app.tasks t
@@ -13,6 +12,3 @@ as $$
   )
   select exists (select 1 from up where up.id = p_root_of_subtree)
 $$;
-
-alter function app.task_is_within owner to runner_scoped;
-revoke all on function app.task_is_within from public;

@@ -3,7 +3,6 @@
 create or replace function app.task_requests_cancel(p_organization_id uuid, p_task_ids uuid[])
   returns void
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 begin
   update app.run_requests
@@ -22,6 +21,3 @@ begin
   end if;
 end
 $$;
-
-alter function app.task_requests_cancel owner to runner_scoped;
-revoke all on function app.task_requests_cancel from public;

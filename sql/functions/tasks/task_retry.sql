@@ -5,7 +5,6 @@
 create or replace function app.task_retry(p_organization_id uuid, p_task_ref text, p_actor jsonb)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -146,7 +145,3 @@ begin
   return jsonb_build_object('task', app.task_row(p_organization_id, t.id));
 end
 $$;
-
-alter function app.task_retry owner to runner_scoped;
-revoke all on function app.task_retry from public;
-grant execute on function app.task_retry to runner_api;

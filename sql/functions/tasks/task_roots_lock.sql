@@ -4,7 +4,6 @@
 create or replace function app.task_roots_lock(p_organization_id uuid, p_task_ids uuid[], p_ending boolean)
   returns void
   language plpgsql
-  set search_path = pg_catalog, pg_temp
   -- The planner takes most edges for ones that leave their hierarchy, and would read the edges of all organizations.
   set enable_seqscan = off
 as $$
@@ -38,6 +37,3 @@ begin
   end if;
 end
 $$;
-
-alter function app.task_roots_lock owner to runner_scoped;
-revoke all on function app.task_roots_lock from public;

@@ -3,7 +3,6 @@
 create or replace function app.task_roots_reached(p_organization_id uuid, p_roots uuid[])
   returns uuid[]
   language sql stable
-  set search_path = pg_catalog, pg_temp
 as $$
   with recursive reached as (
     select r as root_id, true as may_end from unnest(p_roots) r
@@ -17,6 +16,3 @@ as $$
   )
   select array_agg(distinct root_id) from reached
 $$;
-
-alter function app.task_roots_reached owner to runner_scoped;
-revoke all on function app.task_roots_reached from public;

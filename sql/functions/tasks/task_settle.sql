@@ -4,7 +4,6 @@
 create or replace function app.task_settle(p_organization_id uuid, p_task_id uuid)
   returns void
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   t app.tasks;
@@ -58,6 +57,3 @@ begin
   end if;
 end
 $$;
-
-alter function app.task_settle owner to runner_scoped;
-revoke all on function app.task_settle from public;

@@ -3,7 +3,6 @@
 create or replace function app.task_source_issues(p_organization_id uuid, p_task jsonb)
   returns jsonb
   language sql stable
-  set search_path = pg_catalog, pg_temp
 as $$
   select case
     when p_task ->> 'sourceChatId' is not null and not exists (
@@ -18,6 +17,3 @@ as $$
       then app.issue('sourceMessageId', 'unknown_message', 'names no message of this organization, or of this chat')
     else '[]' end
 $$;
-
-alter function app.task_source_issues owner to runner_scoped;
-revoke all on function app.task_source_issues from public;

@@ -2,12 +2,8 @@
 create or replace function app.task_spec_defaults(p_kind text)
   returns jsonb
   language sql immutable
-  set search_path = pg_catalog, pg_temp
 as $$
   select jsonb_build_object('objective', '', 'inputs', '[]'::jsonb, 'acceptanceCriteria', '[]'::jsonb,
     'budget', jsonb_build_object('maxAgentRuns', case p_kind when 'initiative' then 500 else 10 end,
       'maxAttemptsPerPhase', 3, 'maxReplans', 2))
 $$;
-
-alter function app.task_spec_defaults owner to runner_scoped;
-revoke all on function app.task_spec_defaults from public;

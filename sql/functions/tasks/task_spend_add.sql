@@ -3,7 +3,6 @@
 create or replace function app.task_spend_add(p_organization_id uuid, p_run_id uuid)
   returns void
   language sql
-  set search_path = pg_catalog, pg_temp
 as $$
   with recursive up as (
     select t.id, t.parent_id, u.cost_minor_units as cost, u.input_tokens + u.output_tokens as tokens,
@@ -20,6 +19,3 @@ as $$
     from up
     where t.organization_id = p_organization_id and t.id = up.id
 $$;
-
-alter function app.task_spend_add owner to runner_scoped;
-revoke all on function app.task_spend_add from public;

@@ -3,7 +3,6 @@
 create or replace function app.task_spend_watch(p_organization_id uuid, p_root_task_id uuid)
   returns void
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 begin
   update app.tasks set spend_limited = true
@@ -34,6 +33,3 @@ begin
       and u.organization_id = t.organization_id and u.task_id = t.id and u.finish_call is null;
 end
 $$;
-
-alter function app.task_spend_watch owner to runner_scoped;
-revoke all on function app.task_spend_watch from public;

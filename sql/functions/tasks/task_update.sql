@@ -7,7 +7,6 @@ create or replace function app.task_update(
   p_organization_id uuid, p_task_ref text, p_expected_version integer, p_patch jsonb, p_actor jsonb)
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -105,7 +104,3 @@ begin
   return jsonb_build_object('task', app.task_row(p_organization_id, t.id));
 end
 $$;
-
-alter function app.task_update owner to runner_scoped;
-revoke all on function app.task_update from public;
-grant execute on function app.task_update to runner_api;

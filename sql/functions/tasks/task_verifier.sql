@@ -4,7 +4,6 @@ create or replace function app.task_verifier(
   p_organization_id uuid, p_spec jsonb, p_executor_profile_id uuid, p_enabled boolean)
   returns uuid
   language sql stable
-  set search_path = pg_catalog, pg_temp
 as $$
   select p.id from app.agent_profiles p
     where p.organization_id = p_organization_id and p.deleted_at is null and p.id <> p_executor_profile_id
@@ -13,6 +12,3 @@ as $$
     order by p.key is not distinct from p_spec ->> 'verifierProfileKey' desc, p.created_at, p.id
     limit 1
 $$;
-
-alter function app.task_verifier owner to runner_scoped;
-revoke all on function app.task_verifier from public;

@@ -4,7 +4,6 @@
 create or replace function app.task_verifier_require(p_organization_id uuid, p_spec jsonb, p_executor_profile_id uuid, p_named boolean default true)
   returns void
   language plpgsql stable
-  set search_path = pg_catalog, pg_temp
 as $$
 begin
   if p_named and p_spec ->> 'verifierProfileKey' is not null and not exists (
@@ -21,6 +20,3 @@ begin
   end if;
 end
 $$;
-
-alter function app.task_verifier_require owner to runner_scoped;
-revoke all on function app.task_verifier_require from public;

@@ -2,7 +2,6 @@
 create or replace function app.tasks_end_cancelled(p_organization_id uuid, p_task_ids uuid[], p_origin uuid)
   returns void
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_ids uuid[];
@@ -19,6 +18,3 @@ begin
   perform app.task_ended(p_organization_id, v_ids);
 end
 $$;
-
-alter function app.tasks_end_cancelled owner to runner_scoped;
-revoke all on function app.tasks_end_cancelled from public;

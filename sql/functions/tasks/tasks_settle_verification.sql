@@ -4,7 +4,6 @@
 create or replace function app.tasks_settle_verification(p_organization_id uuid)
   returns void
   language plpgsql
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tasks uuid[];
@@ -19,6 +18,3 @@ begin
   end loop;
 end
 $$;
-
-alter function app.tasks_settle_verification owner to runner_scoped;
-revoke all on function app.tasks_settle_verification from public;

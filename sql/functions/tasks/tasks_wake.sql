@@ -2,7 +2,6 @@
 create or replace function app.tasks_wake(p_organization_id uuid, p_task_ids uuid[])
   returns jsonb
   language plpgsql security definer
-  set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
@@ -15,7 +14,3 @@ begin
   return jsonb_build_object('woken', cardinality(p_task_ids));
 end
 $$;
-
-alter function app.tasks_wake owner to runner_scoped;
-revoke all on function app.tasks_wake from public;
-grant execute on function app.tasks_wake to runner_jobs;
