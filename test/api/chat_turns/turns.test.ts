@@ -72,14 +72,6 @@ t.test('a turn is pulled, started, written and completed, and those who follow s
   t.match(expectSuccess(await app.owner.get<unknown[]>(ownerPath(org, '/runs'))), { length: 0 }, '4.7 lists no turns');
 });
 
-t.test('what was written last stays when the end brings no parts', async (t) => {
-  const answer = await ask(app, await createChat(app, org));
-  const runtime = runtimeOf(app, await startTurn(app, org));
-  expectSuccess(await runtime.write(1, [{ kind: 'text', text: 'Written' }]));
-  expectSuccess(await runtime.complete());
-  t.match(await read(answer), { status: 'complete', parts: [{ text: 'Written' }] });
-});
-
 t.test('a failed turn leaves its error, and the chat takes the next message', async (t) => {
   const chat = await createChat(app, org);
   const answer = await ask(app, chat);
@@ -105,53 +97,6 @@ t.test('a started turn that is cancelled ends when the runtime yields', async (t
   t.match(await read(answer), { status: 'cancelled', parts: [{ text: 'Half' }], revision: 4 });
 });
 
-t.test('the runtime reads the conversation up to the message that it answers', async (t) => {
-  const chat = await createChat(app, org, 'Long');
-  for (const text of ['One', 'Two']) {
-    await ask(app, chat, text);
-    await answerWith(app, org, [{ kind: 'text', text: `${text}!` }]);
-  }
-  const answer = await ask(app, chat, 'Three');
-  const runtime = runtimeOf(app, await startTurn(app, org));
-  const whole = expectSuccess(await runtime.conversation());
-  const texts = whole.messages.map(({ parts: [part] }) => part?.kind === 'text' && part.text);
-  t.same(texts, ['One', 'One!', 'Two', 'Two!', 'Three']);
-  t.match(whole, {
-    messageId: answer.id,
-    userMessageId: answer.replyToMessageId,
-    earlier: false,
-    chat: { id: chat.id, title: 'Long' },
-  });
-  const part = expectSuccess(await runtime.conversation({ limit: 2 }));
-  t.match(part, { earlier: true, messages: [{ role: 'assistant' }, { id: answer.replyToMessageId }] });
-  t.equal((await runtime.conversation({ limit: 0 })).status, 400);
-  expectSuccess(await runtime.complete());
-  t.equal(refusalOf(await runtime.conversation()), '409 run_lease_expired lease_lost');
-});
-
-t.test('the runtime reads the attachments of its chat, and no others', async (t) => {
-  const chat = await createChat(app, org);
-  const neighbour = await createChat(app, org);
-  const id = randomUUID();
-  const upload = (to: Chat) =>
-    app.owner.put(chatPath(to, `/attachments/${id}`), to.title, {
-      query: { fileName: 'notes.txt', mediaType: 'text/plain' },
-    });
-  expectSuccess(await upload(chat), 201);
-  await ask(app, chat);
-  const runtime = runtimeOf(app, await startTurn(app, org));
-  const response = await runtime.attachment(id);
-  t.equal(response.status, 200);
-  t.equal(await response.text(), chat.title);
-  t.equal((await runtime.attachment(randomUUID())).status, 400);
-  expectSuccess(await runtime.complete());
-  t.equal((await runtime.attachment(id)).status, 409);
-  await ask(app, neighbour);
-  const next = runtimeOf(app, await startTurn(app, org));
-  t.equal((await next.attachment(id)).status, 400, 'ids are of one chat');
-  expectSuccess(await next.complete());
-});
-
 t.test('calls of a runtime that do not fit are refused, and the lease stays', async (t) => {
   await ask(app, await createChat(app, org));
   const turn = await startTurn(app, org);
@@ -174,28 +119,6 @@ t.test('calls of a runtime that do not fit are refused, and the lease stays', as
   t.equal(refusalOf(await runtimeOf(app, foreign).append(1, 'x')), '409 run_lease_expired lease_lost');
   expectSuccess(await runtime.append(1, 'x'));
   expectSuccess(await runtime.complete());
-});
-
-t.test('a base revision that is not the current one is refused, however large', async (t) => {
-  const chat = await createChat(app, org);
-  await ask(app, chat);
-  const runtime = runtimeOf(app, await startTurn(app, org));
-  for (const revision of [2, 2_147_483_647]) {
-    t.equal(refusalOf(await runtime.append(revision, 'x')), '409 run_lease_expired differs');
-  }
-  t.equal(expectSuccess(await runtime.append(1, 'x')).revision, 2);
-  expectSuccess(await runtime.complete());
-});
-
-t.test('a text that was made by appending may be rewritten, and completed with', async (t) => {
-  const answer = await ask(app, await createChat(app, org));
-  const runtime = runtimeOf(app, await startTurn(app, org));
-  expectSuccess(await runtime.append(1, 'x'.repeat(60_000)));
-  expectSuccess(await runtime.append(2, 'x'.repeat(60_000)));
-  const { parts } = await read(answer);
-  expectSuccess(await runtime.write(3, parts));
-  expectSuccess(await runtime.complete({ parts }));
-  t.same((await read(answer)).parts, parts);
 });
 
 t.test('the token of a turn is bound to it, and ends with it', async (t) => {

@@ -6,10 +6,8 @@ import {
   completeTurn,
   createChat,
   createChatOrganization,
-  exchange,
   messageRow,
   pullTurns,
-  putAttachment,
   send,
   startedTurn,
   startTurn,
@@ -20,20 +18,18 @@ import {
   appendLogs,
   capability,
   checkLease,
-  completeRun,
   createOrganization,
   createTask,
   failRun,
   heartbeat,
   logEntry,
   markRunning,
-  recordOutput,
   releaseClaim,
   runNext,
   taskCreate,
 } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
-import { openSession, openSql, refusal, transition } from '../../support/transitions.ts';
+import { openSql, refusal, transition } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
@@ -77,60 +73,6 @@ scenario('a turn is pulled with its chat, started, written and completed', async
   test.equal((await messageRow(sql, org, assistantMessage.id)).revision, 4);
 });
 
-scenario('a revision sent again is the same one; one with a stale base is refused', async (test) => {
-  const org = await createChatOrganization(sql);
-  const turn = await startedTurn(sql, org);
-  const parts = [{ id: 'a', ...text('x') }];
-  test.match(await write(sql.api, turn, 1, { parts }), { revision: 2 });
-  test.match(await write(sql.api, turn, 1, { parts }), { revision: 2 });
-  test.match(await refusal(write(sql.api, turn, 1, { parts: [{ id: 'a', ...text('y') }] })), differs);
-  test.match(await refusal(write(sql.api, turn, 3, { parts })), differs);
-  test.match(await write(sql.api, turn, 2, { append: 'y' }), { revision: 3 });
-  test.match(await write(sql.api, turn, 2, { append: 'y' }), { revision: 3 }, 'an append is not made twice');
-  test.match(await write(sql.api, turn, 3, { append: 'y' }), { revision: 4 }, 'and is made again on the new base');
-  test.match((await messageRow(sql, org, turn.messageId)).parts, [{ id: 'a', text: 'xyy' }]);
-  const doubled = await refusal(write(sql.api, turn, 4, { parts: [...parts, ...parts] }));
-  test.match(doubled, { status: 400, reason: 'duplicate_id' });
-  const large = await refusal(write(sql.api, turn, 4, { append: 'x'.repeat(1_100_000) }));
-  test.match(large, { status: 400, code: 'validation_failed', reason: 'too_large' });
-});
-
-scenario(
-  'parts without an id keep that of the part in their place; an append after another part begins a text',
-  async (test) => {
-    const org = await createChatOrganization(sql);
-    const turn = await startedTurn(sql, org);
-    await write(sql.api, turn, 1, { parts: [text('a'), { kind: 'question', question: '?', options: [] }] });
-    const before = (await messageRow(sql, org, turn.messageId)).parts;
-    await write(sql.api, turn, 2, { parts: [text('b'), { kind: 'question', question: '??', options: [] }] });
-    const after = (await messageRow(sql, org, turn.messageId)).parts;
-    test.same(
-      after.map(({ id }) => id),
-      before.map(({ id }) => id),
-    );
-    await write(sql.api, turn, 3, { append: 'c' });
-    test.match((await messageRow(sql, org, turn.messageId)).parts, [
-      { text: 'b' },
-      { kind: 'question' },
-      { text: 'c' },
-    ]);
-  },
-);
-
-scenario('two writes with one base: one is kept, the other refused', async (test) => {
-  const org = await createChatOrganization(sql);
-  const turn = await startedTurn(sql, org);
-  const session = await openSession(test, sql);
-  const rival = await openSession(test, sql);
-  await session.begin();
-  await write(session, turn, 1, { append: 'first' });
-  const second = refusal(write(rival, turn, 1, { append: 'second' }));
-  await rival.waits();
-  await session.commit();
-  test.match(await second, differs);
-  test.match((await messageRow(sql, org, turn.messageId)).parts, [{ text: 'first' }]);
-});
-
 scenario('chat turns go on while work dispatch is stopped, and beside tasks at their capacity', async (test) => {
   const org = await createChatOrganization(sql, { limits: { maxConcurrentRuns: 1 }, maxConcurrentRuns: 1 });
   await createTask(sql, org);
@@ -147,20 +89,6 @@ scenario('a claim that reached nobody is given back', async (test) => {
   await send(sql.api, org, chat.id);
   test.same(await releaseClaim(sql.api, await claimTurn(sql, org)), { released: true });
   await startTurn(sql.api, await claimTurn(sql, org));
-});
-
-scenario('the output has to be that of the run', async (test) => {
-  const org = await createChatOrganization(sql);
-  const turn = await startedTurn(sql, org);
-  const refused = { status: 400, code: 'validation_failed', reason: 'output_of_kind' };
-  test.match(await refusal(completeRun(sql.api, turn)), refused);
-  test.equal((await messageRow(sql, org, turn.messageId)).status, 'pending', 'the lease stays');
-  test.match(await refusal(recordOutput(sql.api, turn, 'out.txt')), refused);
-  await completeTurn(sql.api, turn);
-  await createTask(sql, org);
-  const run = await runNext(sql, org);
-  test.match(await refusal(completeTurn(sql.api, run)), refused);
-  await completeRun(sql.api, run);
 });
 
 scenario('the capability of a turn is bound to it, and ends with it', async (test) => {
@@ -180,48 +108,6 @@ scenario('the capability of a turn is bound to it, and ends with it', async (tes
   test.match(await refusal(check(org.organizationId)), { status: 401, code: 'agent_unauthorized' });
   const late = taskCreate(sql.api, org, { title: 'Late' }, capability(turn.executionToken));
   test.match(await refusal(late), { status: 401 });
-});
-
-scenario('the conversation is the latest messages up to the one that is answered, oldest first', async (test) => {
-  const org = await createChatOrganization(sql);
-  const chat = await createChat(sql, org);
-  const attachmentId = randomUUID();
-  await putAttachment(sql.api, org, chat.id, { id: attachmentId });
-  await exchange(sql, org, chat.id, [text('one')], { parts: [text('1')], attachmentIds: [attachmentId] });
-  await exchange(sql, org, chat.id, [text('two')], { parts: [text('2')] });
-  await send(sql.api, org, chat.id, { parts: [text('3')] });
-  const turn = await startTurn(sql.api, await claimTurn(sql, org));
-  const read = (limit: number, bytes: number, organizationId = turn.organizationId) =>
-    transition(sql.api, 'run_conversation', {
-      p_organization_id: organizationId,
-      p_run_id: turn.runId,
-      p_lease_token: turn.leaseToken,
-      p_limit: limit,
-      p_max_bytes: bytes,
-    });
-  const texts = (answer: Record<string, unknown>) =>
-    (answer['messages'] as { parts: { text: string }[] }[]).map(({ parts }) => parts[0]?.text);
-  const all = await read(100, 1_000_000);
-  test.same(texts(all), ['1', 'one', '2', 'two', '3']);
-  test.match(all, { chat: { id: chat.id }, messageId: turn.messageId, earlier: false });
-  const some = await read(2, 1_000_000);
-  test.same(texts(some), ['two', '3']);
-  test.equal(some['earlier'], true);
-  test.same(texts(await read(100, 1)), ['3'], 'the one that is answered is always there');
-  test.match(await refusal(read(1, 1, randomUUID())), lost);
-
-  const attachment = (id: string) =>
-    transition(sql.api, 'run_attachment', {
-      p_organization_id: turn.organizationId,
-      p_run_id: turn.runId,
-      p_lease_token: turn.leaseToken,
-      p_attachment_id: id,
-    });
-  test.match(await attachment(attachmentId), { attachment: { id: attachmentId, file_name: 'notes.txt' } });
-  test.match(await refusal(attachment(randomUUID())), { status: 404, code: 'attachment_not_found' });
-  await completeTurn(sql.api, turn);
-  test.match(await refusal(read(100, 1000)), lost);
-  test.match(await refusal(attachment(attachmentId)), lost);
 });
 
 scenario('calls of another organization, another run or another token change nothing', async (test) => {
@@ -252,20 +138,4 @@ scenario('one runtime claims a turn once', async (test) => {
   await send(sql.api, org, chat.id);
   const pulls = await Promise.all([1, 2, 3].map(() => pullTurns(sql.api, org)));
   test.equal(pulls.flat().length, 1);
-});
-
-scenario('parts name tasks of the organization alone; a refusal leaves the lease', async (test) => {
-  const org = await createChatOrganization(sql);
-  const foreign = await createChatOrganization(sql);
-  const turn = await startedTurn(sql, org);
-  const own = await createTask(sql, org);
-  const naming = (taskId: string) => [text('Made'), { kind: 'task', taskId }];
-  const unknown = { status: 400, code: 'validation_failed', reason: 'unknown_task' };
-  for (const id of [randomUUID(), (await createTask(sql, foreign)).id]) {
-    test.match(await refusal(write(sql.api, turn, 1, { parts: naming(id) })), unknown);
-    test.match(await refusal(completeTurn(sql.api, turn, { parts: naming(id) })), unknown);
-  }
-  test.match(await messageRow(sql, org, turn.messageId), { status: 'pending', revision: 1 });
-  test.match(await write(sql.api, turn, 1, { parts: naming(own.id) }), { revision: 2 });
-  test.match(await completeTurn(sql.api, turn, { parts: naming(own.id) }), { status: 'succeeded' });
 });

@@ -1,11 +1,11 @@
 import t from 'tap';
 import {
-  cancelTask,
   claimNext,
   completeRun,
   createTask,
   createTestOrganization,
   dispatchAll,
+  dueIn,
   endLease,
   expire,
   heartbeat,
@@ -19,31 +19,22 @@ import {
   runNext,
   setWorkDispatch,
   startRun,
-  type TestOrganization,
   taskRow,
 } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
-import { type Answer, openSession, openSql } from '../../support/transitions.ts';
+import { openSession, openSql } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
-
-/** What is due in the organization: ids by kind. */
-async function due(org: TestOrganization): Promise<Answer> {
-  const { rows } = await sql.jobs.query('select kind, ids from app.dispatch_due(1000) where organization_id = $1', [
-    org.organizationId,
-  ]);
-  return Object.fromEntries(rows.map((row) => [row.kind, row.ids]));
-}
 
 scenario('a claim that nobody starts is handed out again, and nothing is counted', async (test) => {
   const org = await createTestOrganization(sql);
   const task = await createTask(sql, org);
   const claim = await claimNext(sql, org);
-  test.same(await due(org), {});
+  test.same(await dueIn(sql, org), {});
   test.equal(await expire(sql.jobs, claim), 'kept', 'not before its end');
   await endLease(sql, claim);
-  test.same(await due(org), { expire: [claim.runRequestId] });
+  test.same(await dueIn(sql, org), { expire: [claim.runRequestId] });
   test.same(await pull(sql.api, { organizationIds: [org.organizationId] }), [], 'nor before the end is found');
   test.equal(await expire(sql.jobs, claim), 'republished');
   test.equal(await expire(sql.jobs, claim), 'kept', 'once');
@@ -57,7 +48,7 @@ scenario('a run whose lease ends is expired, and its request goes on with the at
   const org = await createTestOrganization(sql);
   const run = await runNew(sql, org);
   await endLease(sql, run);
-  test.same(await due(org), { expire: [run.runRequestId] });
+  test.same(await dueIn(sql, org), { expire: [run.runRequestId] });
   test.equal(await expire(sql.jobs, run, { backoffSeconds: 1 }), 'expired');
   test.equal(await expire(sql.jobs, run), 'kept', 'once');
   const { rows } = await sql.owner.query(
@@ -137,20 +128,6 @@ scenario('the sweep of another organization moves nothing', async (test) => {
   await expire(sql.jobs, run);
 });
 
-scenario('a request is published when its backoff is over, and not before', async (test) => {
-  const org = await createTestOrganization(sql);
-  const run = await runNew(sql, org);
-  await endLease(sql, run);
-  await expire(sql.jobs, run, { backoffSeconds: 100 });
-  test.same(await due(org), {});
-  test.same(await publish(sql.jobs, org, [run.runRequestId]), { published: 0 });
-  await makeDue(sql, org, run.taskId);
-  test.same(await due(org), { publish: [run.runRequestId] });
-  test.same(await publish(sql.jobs, org, [run.runRequestId]), { published: 1 });
-  test.same(await publish(sql.jobs, org, [run.runRequestId]), { published: 0 }, 'once');
-  test.same(await due(org), {});
-});
-
 scenario('what another transaction holds is left for the next round, without waiting', async (test) => {
   const org = await createTestOrganization(sql);
   const runs = [await runNew(sql, org), await runNew(sql, org)];
@@ -168,41 +145,6 @@ scenario('what another transaction holds is left for the next round, without wai
   test.same(await publish(sql.jobs, org, ids), { published: 1 });
 });
 
-scenario('a task that is scheduled becomes ready when its time has come', async (test) => {
-  const org = await createTestOrganization(sql);
-  const task = await createTask(sql, org, { scheduledAt: '2099-01-01T00:00:00.000Z' });
-  test.match(task, { status: 'blocked', blockers: [{ kind: 'schedule', until: '2099-01-01T00:00:00.000Z' }] });
-  test.same(await due(org), {});
-  await sql.owner.query('update app.tasks set scheduled_at = clock_timestamp() where id = $1', [task.id]);
-  test.same(await due(org), { wake: [task.id] });
-  await dispatchAll(sql);
-  test.match(await taskRow(sql, org, task.id), { status: 'pending', blockers: [] });
-  test.equal((await claimNext(sql, org)).task.id, task.id);
-});
-
-scenario('a scheduled task that also waits for something else is due once', async (test) => {
-  const org = await createTestOrganization(sql);
-  const other = await createTask(sql, org);
-  const task = await createTask(sql, org, { scheduledAt: '2099-01-01T00:00:00.000Z', dependsOn: [other.id] });
-  await sql.owner.query('update app.tasks set scheduled_at = clock_timestamp() where id = $1', [task.id]);
-  await dispatchAll(sql);
-  test.match(await taskRow(sql, org, task.id), {
-    status: 'blocked',
-    blockers: [{ kind: 'dependency', taskId: other.id }],
-  });
-  test.same(await due(org), {});
-});
-
-scenario('waking a task before its time, or one that is over, changes nothing', async (test) => {
-  const org = await createTestOrganization(sql);
-  const scheduled = await createTask(sql, org, { scheduledAt: '2099-01-01T00:00:00.000Z' });
-  const over = await createTask(sql, org);
-  await cancelTask(sql.api, org, over.id);
-  const before = [await taskRow(sql, org, scheduled.id), await taskRow(sql, org, over.id)];
-  await sql.jobs.query('select app.tasks_wake($1, $2)', [org.organizationId, [scheduled.id, over.id]]);
-  test.same([await taskRow(sql, org, scheduled.id), await taskRow(sql, org, over.id)], before);
-});
-
 scenario('an expired run of a stopped organization stays queued until the resume', async (test) => {
   const org = await createTestOrganization(sql);
   const run = await runNew(sql, org);
@@ -211,7 +153,7 @@ scenario('an expired run of a stopped organization stays queued until the resume
   await expire(sql.jobs, run);
   test.match(await lastRequest(sql, org, run.taskId), { state: 'queued', parked: true });
   await makeDue(sql, org, run.taskId);
-  test.same(await due(org), {}, 'and is left out of the sweep');
+  test.same(await dueIn(sql, org), {}, 'and is left out of the sweep');
   test.match(await setWorkDispatch(sql.api, org, false), { published_run_requests: 1 });
   test.equal((await runNext(sql, org)).attempt, 2);
 });

@@ -4,7 +4,6 @@ import {
   cancelTask,
   claimNext,
   completeRun,
-  createOrganization,
   createSecondProfile,
   createTask,
   createTestOrganization,
@@ -12,7 +11,6 @@ import {
   lastRequest,
   patchTask,
   pull,
-  releaseClaim,
   startRun,
   type TestOrganization,
   taskCreate,
@@ -314,22 +312,6 @@ scenario('two pulls wait for each other, and then share', async (test) => {
   await one.commit();
   const claimed = [...first, ...(await second)];
   test.equal(new Set(claimed.map((claim) => claim.runRequestId)).size, 2);
-});
-
-scenario('a claim that is given back keeps its place in the line, and its token is worth nothing', async (test) => {
-  const org = await createTestOrganization(sql);
-  await createTask(sql, org, { title: 'first' });
-  await createTask(sql, org, { title: 'second' });
-  const claim = await claimNext(sql, org);
-  test.same(await releaseClaim(sql.api, claim), { released: true });
-  test.same(await releaseClaim(sql.api, claim), { released: false }, 'a repeat');
-  const again = await claimNext(sql, org);
-  test.equal(again.task.title, 'first');
-  test.not(again.leaseToken, claim.leaseToken);
-  test.match(await lastRequest(sql, org, again.task.id), { fence: 2, attempt: 0 });
-  test.same(await releaseClaim(sql.api, { ...again, organizationId: await createOrganization(sql) }), {
-    released: false,
-  });
 });
 
 scenario('no counter can be led astray by a transaction that was rolled back', async (test) => {

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import {
   appendLogs,
-  cancelTask,
   checkLease,
   claimNext,
   completeRun,
@@ -12,7 +11,6 @@ import {
   expire,
   failRun,
   heartbeat,
-  lastRequest,
   logEntry,
   markRunning,
   publishNow,
@@ -30,8 +28,6 @@ const sql = await openSql(t);
 const scenario = scenarios(t, sql);
 
 const lost = { status: 409, code: 'run_lease_expired', reason: 'lease_lost', raised: true };
-const differs = { status: 409, code: 'run_lease_expired', reason: 'differs', raised: true };
-
 type Holder = Pick<Run, 'organizationId' | 'runRequestId' | 'runId' | 'leaseToken'>;
 
 /** Everything that a holder can send, by name. */
@@ -175,42 +171,4 @@ scenario('a call that waited for a row that did not change is judged by the cloc
   await blocker.commit();
   test.match(await complete, lost);
   test.match(await taskRow(sql, org, run.taskId), { status: 'running' });
-});
-
-scenario('running says what the run runs on; again it is the same answer, with other content refused', async (test) => {
-  const org = await createTestOrganization(sql);
-  const run = await runNew(sql, org);
-  test.same(await markRunning(sql.api, run, 'm-1'), { status: 'running' });
-  test.same(await markRunning(sql.api, run, 'm-1'), { status: 'running' });
-  test.match(await refusal(markRunning(sql.api, run, 'm-2')), differs);
-  const { rows } = await sql.owner.query('select status, harness, model, workspace_uri from app.runs where id = $1', [
-    run.runId,
-  ]);
-  test.same(rows, [{ status: 'running', harness: 'h', model: 'm-1', workspace_uri: null }]);
-});
-
-scenario('a heartbeat renews the lease by what the backend says and answers the status of the run', async (test) => {
-  const org = await createTestOrganization(sql);
-  const run = await runNew(sql, org);
-  test.same(await heartbeat(sql.api, run, 120), { status: 'starting' });
-  await markRunning(sql.api, run);
-  test.same(await heartbeat(sql.api, run, 120), { status: 'running' });
-  const { rows } = await sql.owner.query(
-    `select extract(epoch from lease_expires_at - clock_timestamp())::float as left from app.run_requests where id = $1`,
-    [run.runRequestId],
-  );
-  const left = Number(rows[0]?.left);
-  test.ok(left > 110 && left <= 120);
-  test.equal(await expire(sql.jobs, run), 'kept', 'a sweep that comes too early changes nothing');
-});
-
-scenario('after a cancel a heartbeat says cancelling and no longer renews', async (test) => {
-  const org = await createTestOrganization(sql);
-  const run = await runNew(sql, org);
-  await cancelTask(sql.api, org, run.taskId);
-  const before = await lastRequest(sql, org, run.taskId);
-  test.same(await heartbeat(sql.api, run, 500), { status: 'cancelling' });
-  test.same(await lastRequest(sql, org, run.taskId), before);
-  test.same(await markRunning(sql.api, run), { status: 'cancelling' });
-  test.same(await appendLogs(sql.api, run, [logEntry(1)]), { status: 'cancelling' }, 'its logs are kept');
 });

@@ -1,0 +1,37 @@
+import t from 'tap';
+import { expectSuccess, refusalOf, runTask, sqlOf, workerOf } from '../../support/api_fixtures.ts';
+import { startTestApp } from '../../support/app.ts';
+import { createTestOrganization } from '../../support/fixtures.ts';
+import { brokenInvariants } from '../../support/invariants.ts';
+
+const app = await startTestApp(t, { config: { leaseSeconds: 300, leaseClaimSeconds: 3600, retryBackoffSeconds: 1 } });
+const sql = sqlOf(app);
+const org = await createTestOrganization(sql, {
+  key: 'growth',
+  kind: 'department',
+  maxConcurrentRuns: 50,
+  limits: { maxConcurrentRuns: 50 },
+});
+
+t.test('a heartbeat renews the lease by what the backend says', async (t) => {
+  const run = await runTask(app, org);
+  await app.database.owner.query(
+    `update app.run_requests set lease_expires_at = clock_timestamp() + interval '5 seconds'
+     where organization_id = $1 and id = $2`,
+    [run.organizationId, run.runRequestId],
+  );
+  expectSuccess(await workerOf(app, run).heartbeat());
+  const { rows } = await app.database.owner.query<{ left: number }>(
+    `select extract(epoch from lease_expires_at - clock_timestamp())::int as left from app.run_requests
+     where organization_id = $1 and id = $2`,
+    [run.organizationId, run.runRequestId],
+  );
+  t.ok((rows[0]?.left ?? 0) > 200, `${rows[0]?.left} seconds`);
+  const more = await workerOf(app, run).post('heartbeat', { leaseSeconds: 9999 });
+  t.match(refusalOf(more), '400 validation_failed', 'the worker cannot choose');
+  expectSuccess(await workerOf(app, run).complete());
+});
+
+t.test('everything is consistent after all of it', async (t) => {
+  t.same(await brokenInvariants(sql), {});
+});

@@ -1,0 +1,62 @@
+import { randomUUID } from 'node:crypto';
+import t from 'tap';
+import {
+  claimTurn,
+  completeTurn,
+  createChat,
+  createChatOrganization,
+  exchange,
+  putAttachment,
+  send,
+  startTurn,
+  text,
+} from '../../support/chat_fixtures.ts';
+import { scenarios } from '../../support/invariants.ts';
+import { openSql, refusal, transition } from '../../support/transitions.ts';
+
+const sql = await openSql(t);
+const scenario = scenarios(t, sql);
+
+const lost = { status: 409, code: 'run_lease_expired', reason: 'lease_lost' };
+
+scenario('the conversation is the latest messages up to the one that is answered, oldest first', async (test) => {
+  const org = await createChatOrganization(sql);
+  const chat = await createChat(sql, org);
+  const attachmentId = randomUUID();
+  await putAttachment(sql.api, org, chat.id, { id: attachmentId });
+  await exchange(sql, org, chat.id, [text('one')], { parts: [text('1')], attachmentIds: [attachmentId] });
+  await exchange(sql, org, chat.id, [text('two')], { parts: [text('2')] });
+  await send(sql.api, org, chat.id, { parts: [text('3')] });
+  const turn = await startTurn(sql.api, await claimTurn(sql, org));
+  const read = (limit: number, bytes: number, organizationId = turn.organizationId) =>
+    transition(sql.api, 'run_conversation', {
+      p_organization_id: organizationId,
+      p_run_id: turn.runId,
+      p_lease_token: turn.leaseToken,
+      p_limit: limit,
+      p_max_bytes: bytes,
+    });
+  const texts = (answer: Record<string, unknown>) =>
+    (answer['messages'] as { parts: { text: string }[] }[]).map(({ parts }) => parts[0]?.text);
+  const all = await read(100, 1_000_000);
+  test.same(texts(all), ['1', 'one', '2', 'two', '3']);
+  test.match(all, { chat: { id: chat.id }, messageId: turn.messageId, earlier: false });
+  const some = await read(2, 1_000_000);
+  test.same(texts(some), ['two', '3']);
+  test.equal(some['earlier'], true);
+  test.same(texts(await read(100, 1)), ['3'], 'the one that is answered is always there');
+  test.match(await refusal(read(1, 1, randomUUID())), lost);
+
+  const attachment = (id: string) =>
+    transition(sql.api, 'run_attachment', {
+      p_organization_id: turn.organizationId,
+      p_run_id: turn.runId,
+      p_lease_token: turn.leaseToken,
+      p_attachment_id: id,
+    });
+  test.match(await attachment(attachmentId), { attachment: { id: attachmentId, file_name: 'notes.txt' } });
+  test.match(await refusal(attachment(randomUUID())), { status: 404, code: 'attachment_not_found' });
+  await completeTurn(sql.api, turn);
+  test.match(await refusal(read(100, 1000)), lost);
+  test.match(await refusal(attachment(attachmentId)), lost);
+});
