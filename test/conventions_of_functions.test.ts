@@ -2,6 +2,7 @@ import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
 import { declaredAccess } from '../engine/db/schema/access.ts';
+import { RAISED_IN_SQL } from '../scripts/docs/raised.ts';
 import { FUNCTIONS, rulesOf, SQL_FOLDER, withoutComments } from './support/catalog_rules.ts';
 import { openSql } from './support/transitions.ts';
 
@@ -177,58 +178,8 @@ t.test('every transition says at its head which codes it raises', async (test) =
     if (!called.has(path.basename(file, '.sql'))) continue;
     const head = text.slice(0, text.indexOf('create or replace function'));
     test.match(head, /^--/, `${file} begins with what it does`);
-    for (const [, status, code = ''] of withoutComments(file).matchAll(RAISED)) {
+    for (const [, status, code = ''] of withoutComments(file).matchAll(RAISED_IN_SQL)) {
       test.ok(head.includes(code), `${file}: ${status} ${code}`);
     }
   }
-});
-
-/** app.fail(409, 'state_conflict', …) and app.problem(…). */
-const RAISED = /app\.(?:fail|problem)\(\s*(\d{3}),\s*'(\w+)'/g;
-/** app.issue(…, 'stale', …), app.lease_refuse('differs'); and the issues that one query makes of many artifacts. */
-const REASONS =
-  /app\.(?:issue\((?:case[^;]*?end|'[\w.]+'|format\([^;]*?\)|[pv]_path(?: \|\| '[\w.]+')?),|lease_refuse\()\s*'(\w+)'/g;
-const ISSUES_OF_ARTIFACTS = /'code', case when [^']+'(\w+)' else '(\w+)' end/g;
-/** The issues that one query makes of the operations of a plan: place, path, code. */
-const ISSUES_OF_PLANS =
-  /^ +select (?:-1|\w\.place)\b.*?(?:'[\w.]*'|\.place| end)(?: as at)?,\s+'([a-z_]+)'(?: as code)?,/gms;
-
-/** The first two columns of the tables under a heading of sql/README.md, without backticks. */
-function documented(heading: string): string[][] {
-  const readme = readFileSync(path.join(SQL_FOLDER, 'README.md'), 'utf8');
-  const section = readme.split(/^## /m).find((part) => part.startsWith(`${heading}\n`)) ?? '';
-  return section
-    .split('\n')
-    .filter((line) => /^\| *(`|\d)/.test(line))
-    .map((line) =>
-      line
-        .split('|')
-        .map((cell) => cell.trim().replaceAll('`', ''))
-        .slice(1, 3),
-    );
-}
-
-t.test('every code that a function raises is in the table of the README, and nothing else is', async (test) => {
-  const raised = new Set<string>();
-  const reasons = new Set<string>();
-  for (const file of functionFiles) {
-    const text = withoutComments(file);
-    for (const [, status, code] of text.matchAll(RAISED)) raised.add(`${status} ${code}`);
-    for (const [, reason = ''] of text.matchAll(REASONS)) reasons.add(reason);
-    for (const [, one = '', two = ''] of text.matchAll(ISSUES_OF_ARTIFACTS)) reasons.add(one).add(two);
-    for (const [, reason = ''] of text.matchAll(ISSUES_OF_PLANS)) reasons.add(reason);
-  }
-  test.ok(raised.size > 10 && reasons.size > 10);
-  test.same(
-    documented('Error codes')
-      .map((cells) => cells.join(' '))
-      .sort(),
-    [...raised].sort(),
-  );
-  test.same(
-    documented('Reasons')
-      .map(([reason = '']) => reason)
-      .sort(),
-    [...reasons].sort(),
-  );
 });

@@ -10,15 +10,6 @@ t.test('.env.example is what the settings say', async (test) => {
   test.equal(await readFile(path.join(ROOT, '.env.example'), 'utf8'), envExample());
 });
 
-t.test('the table of the README is what the settings say', async (test) => {
-  const readme = await readFile(path.join(ROOT, 'README.md'), 'utf8');
-  const rows = readme.split('\n').filter((line) => /^\| `[A-Z0-9_]+` \|/.test(line));
-  const wanted = Object.entries(settings).map(
-    ([name, { default: value, help }]) => `| \`${name}\` | ${value === undefined ? '' : `\`${value}\``} | ${help} |`,
-  );
-  test.same(rows, wanted);
-});
-
 t.test('every setting is in --help', async (test) => {
   for (const name of Object.keys(settings)) test.match(settingsHelp(), `  ${name} `);
 });

@@ -1,0 +1,85 @@
+import { settings } from '../../engine/config.ts';
+
+type Name = keyof typeof settings;
+
+/** Every setting stands in one of these; `configurationPage` fails otherwise. */
+const groups: readonly (readonly [title: string, names: readonly Name[], notes: string])[] = [
+  [
+    'Process',
+    ['PORT', 'HOST', 'DATA_DIR', 'LOG_LEVEL'],
+    'Logs go to standard output, one JSON object per line. `npm start` writes them to `DATA_DIR/logs` instead.',
+  ],
+  [
+    'Database',
+    ['DATABASE_URL', 'LISTEN_DATABASE_URL', 'ADMIN_DATABASE_URL', 'DATABASE_POOL_SIZE'],
+    'See [deploy.md](deploy.md) for logins, poolers and migrations.',
+  ],
+  [
+    'Files',
+    [
+      'STORAGE_URL',
+      'AWS_REGION',
+      'AWS_ENDPOINT_URL_S3',
+      'AWS_ENDPOINT_URL',
+      'AWS_ACCESS_KEY_ID',
+      'AWS_SECRET_ACCESS_KEY',
+      'AWS_SESSION_TOKEN',
+    ],
+    'See [storage.md](storage.md). The `AWS_…` settings count for an `s3:` storage alone.',
+  ],
+  [
+    'Owners',
+    ['OWNER_AUTH', 'OWNER_TOKENS', 'OWNER_JWKS_URL', 'OWNER_JWT_ISSUER', 'OWNER_JWT_AUDIENCE'],
+    'With `open`, anyone who can reach the API may do everything, so `HOST` has to be a loopback address. Anything that others can reach needs `token` or `jwt`. Without `OWNER_AUTH`, `OWNER_TOKENS` selects `token`. See [interface.md](interface.md#51-owners) 5.1.',
+  ],
+  [
+    'Workers, agents and administrators',
+    ['AGENT_SERVICE_TOKENS', 'ADMIN_TOKENS', 'AGENT_CATALOG'],
+    'A token has at least 32 printable ASCII characters. To rotate one, add the new token, move its users, remove the old one. No token of `ADMIN_TOKENS` may also be one of owners or services.',
+  ],
+  [
+    'Runs',
+    [
+      'LEASE_SECONDS',
+      'LEASE_CLAIM_SECONDS',
+      'CHAT_START_SECONDS',
+      'RUN_REQUEST_MAX_ATTEMPTS',
+      'RETRY_BACKOFF_SECONDS',
+      'RETRY_BACKOFF_MAX_SECONDS',
+    ],
+    'The API and the jobs use these: set them alike for all processes. See [interface.md](interface.md#35-run-requests-and-run-attempts) 3.5.',
+  ],
+  [
+    'Research',
+    ['RESEARCH_LLM_URL', 'RESEARCH_LLM_MODEL', 'RESEARCH_LLM_KEY', 'RESEARCH_SECONDS', 'ALLOW_PRIVATE_ADDRESSES'],
+    'See [interface.md](interface.md#107-outgoing-requests) 10.7 for what is never asked.',
+  ],
+  ['Tests', ['VALIDATE_RESPONSES'], 'Slows every response; for tests.'],
+];
+
+function row(name: Name): string {
+  const { default: value, help } = settings[name];
+  return `| \`${name}\` | ${value === undefined ? '' : `\`${value}\``} | ${help} |`;
+}
+
+/** The text of docs/configuration.md. @throws Error for a setting that stands in no group, or in two */
+export function configurationPage(): string {
+  const grouped = groups.flatMap(([, names]) => names);
+  for (const name of Object.keys(settings)) {
+    const times = grouped.filter((one) => one === name).length;
+    if (times !== 1) throw new Error(`${name} has to stand in one group of scripts/docs/configuration.ts`);
+  }
+  const sections = groups.map(
+    ([title, names, notes]) =>
+      `## ${title}\n\n| setting | default | |\n|---|---|---|\n${names.map(row).join('\n')}\n\n${notes}\n`,
+  );
+  return `# Configuration
+
+Made from \`engine/config.ts\` by \`npm run docs -- write\`; a test compares them.
+
+Settings come from the environment. \`npm start\` also reads a file \`.env\` (copy \`.env.example\`); the environment wins. An empty
+value counts as none. A wrong value ends the start with one line that names the setting, and exit code 78. \`npm start -- --help\`
+prints this list.
+
+${sections.join('\n')}`;
+}

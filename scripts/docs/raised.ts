@@ -1,0 +1,74 @@
+import { globSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { adminEndpoints } from '../../api/admin/endpoints.ts';
+import { apiEndpoints } from '../../api/app.ts';
+import { declaredErrors } from '../../api/http/declared_errors.ts';
+import { systemEndpoints } from '../../api/system/public.ts';
+
+const ROOT = path.resolve(import.meta.dirname, '../..');
+
+/** app.fail(409, 'state_conflict', …) and app.problem(…). */
+export const RAISED_IN_SQL = /app\.(?:fail|problem)\(\s*(\d{3}),\s*'(\w+)'/g;
+/** app.issue(…, 'stale', …), app.lease_refuse('differs'). */
+const ISSUES =
+  /app\.(?:issue\((?:case[^;]*?end|'[\w.]+'|format\([^;]*?\)|[pv]_path(?: \|\| '[\w.]+')?),|lease_refuse\()\s*'(\w+)'/g;
+/** The issues that one query makes of many artifacts. */
+const ISSUES_OF_ARTIFACTS = /'code', case when [^']+'(\w+)' else '(\w+)' end/g;
+/** The issues that one query makes of the operations of a plan: place, path, code. */
+const ISSUES_OF_PLANS =
+  /^ +select (?:-1|\w\.place)\b.*?(?:'[\w.]*'|\.place| end)(?: as at)?,\s+'([a-z_]+)'(?: as code)?,/gms;
+/** {code, message} of a record: the error of a run or a message, a warning of a review. */
+const RECORDED_IN_SQL = /'code', '(\w+)'/g;
+
+const RAISED_IN_TYPESCRIPT = /new Problem\(\s*(\d{3}),\s*'(\w+)'/g;
+/** invalid(path, message, code), issueAt(…, code), and the pairs of message and code beside it. */
+const INVALID =
+  /\b(?:invalid|issueAt)\((?:[^()]|\([^()]*\))*?,\s*'([a-z_]+)',?\s*\)|\breturn \['[^']+', '([a-z_]+)'\]/g;
+const CODE = /\bcode: (?:'([a-z_]+)'|`(\w+_)\$\{)/g;
+const FINDING = /\bfinding\(\s*'(?:critical|warning|info)',\s*'(\w+)'/g;
+
+function texts(pattern: string, commented: RegExp): string[] {
+  return globSync(pattern, { cwd: ROOT }).map((file) =>
+    readFileSync(path.join(ROOT, file), 'utf8').replace(commented, ''),
+  );
+}
+
+/** All groups that `pattern` finds, one after the other. */
+function found(sources: readonly string[], pattern: RegExp): string[] {
+  return sources.flatMap((text) =>
+    [...text.matchAll(pattern)].flatMap((match) => match.slice(1).filter((group) => group !== undefined)),
+  );
+}
+
+function statusAndCode(sources: readonly string[], pattern: RegExp): string[] {
+  return sources.flatMap((text) => [...text.matchAll(pattern)].map(([, status, code]) => `${status} ${code}`));
+}
+
+export type Raised = Readonly<{
+  /** `404 task_not_found` → the audiences whose endpoints declare it; none: it can happen anywhere. */
+  codes: ReadonlyMap<string, ReadonlySet<string>>;
+  /** Codes of issues, and codes in records. */
+  others: ReadonlySet<string>;
+}>;
+
+/** What the code raises: by the text of the functions and modules, and by what the endpoints declare. */
+export function raised(): Raised {
+  const functions = texts('sql/functions/**/*.sql', /--.*$/gm);
+  const modules = texts('{api,engine,jobs}/**/*.ts', /^\s*(?:\*|\/\/|\/\*).*$/gm);
+  const codes = new Map<string, Set<string>>();
+  for (const key of [...statusAndCode(functions, RAISED_IN_SQL), ...statusAndCode(modules, RAISED_IN_TYPESCRIPT)]) {
+    codes.set(key, new Set());
+  }
+  for (const endpoint of [...apiEndpoints(), ...adminEndpoints(), ...systemEndpoints([])]) {
+    for (const { status, code } of declaredErrors(endpoint)) {
+      const key = `${status} ${code}`;
+      codes.set(key, (codes.get(key) ?? new Set()).add(endpoint.audience));
+    }
+  }
+  const named = new Set([...codes.keys()].map((key) => key.split(' ')[1]));
+  const others = [
+    ...[ISSUES, ISSUES_OF_ARTIFACTS, ISSUES_OF_PLANS, RECORDED_IN_SQL].flatMap((pattern) => found(functions, pattern)),
+    ...[INVALID, CODE, FINDING].flatMap((pattern) => found(modules, pattern)),
+  ].filter((code) => !named.has(code));
+  return { codes, others: new Set(others.map((code) => (code.endsWith('_') ? `${code}…` : code))) };
+}
