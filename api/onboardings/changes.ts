@@ -33,7 +33,7 @@ const withSlug = z.strictObject({ name, slug: z.string().max(63).regex(SLUG, WOR
 const withWebsite = z.strictObject({
   name,
   website: website.optional(),
-  timezone: timeZone.optional().describe('UTC where it is left out.'),
+  timezone: timeZone.optional().describe('UTC where it is left out; else the IANA name of a place, no abbreviation.'),
   defaultCurrency: currency.optional(),
 });
 

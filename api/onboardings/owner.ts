@@ -1,6 +1,7 @@
 import { call, json } from '../../engine/db/call.ts';
 import { slugOf } from '../../engine/onboarding/index.ts';
 import { organizationId } from '../fields/ids.ts';
+import { requireTimeZone } from '../fields/time_zone.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { DEPARTMENTS } from '../organizations/schema.ts';
 import { PULL_CHANNEL } from '../run_requests/pull_broker.ts';
@@ -50,6 +51,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       example: { body: { name: 'North Light Ltd', website: 'https://north-light.example/' }, data: onboardingExample },
       decision: { action: 'onboarding.create', subject: 'onboarding', id: ['onboarding', 'organization_id'] },
       async handler({ db, body, caller, decision }) {
+        await requireTimeZone(db, 'timezone', body.timezone);
         const made =
           'slug' in body ? body : { timezone: 'UTC', ...body, departments: DEPARTMENTS, slugBase: slugOf(body.name) };
         const args = { p_fields: json(made), p_subject: caller.subject };
@@ -111,6 +113,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       },
       decision: { action: 'onboarding.setup', subject: 'onboarding' },
       async handler({ db, services, log, params, body: { expectedGeneration, ...patch }, decision }) {
+        await requireTimeZone(db, 'timezone', patch.timezone);
         const args = {
           p_organization_id: params.organizationId,
           p_expected_generation: expectedGeneration,

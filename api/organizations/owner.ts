@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { call, json } from '../../engine/db/call.ts';
 import { organizationId } from '../fields/ids.ts';
+import { requireTimeZone } from '../fields/time_zone.ts';
 import { actorOf } from '../http/actor.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { PULL_CHANNEL } from '../run_requests/pull_broker.ts';
@@ -72,6 +73,7 @@ export function organizationEndpoints(): readonly Endpoint[] {
       decision: { action: 'organization.create', subject: 'organization' },
       async handler({ db, params: { organizationId }, body, caller, decision }) {
         requireOrganizationUris(organizationId, body);
+        await requireTimeZone(db, 'config.timezone', body.config?.timezone);
         const args = { p_organization_id: organizationId, p_fields: json(body), p_subject: caller.subject };
         return (await call(db, 'organization_create', args, organizationAnswer, decision)).organization;
       },
@@ -101,6 +103,7 @@ export function organizationEndpoints(): readonly Endpoint[] {
       decision: { action: 'organization.update', subject: 'organization' },
       async handler({ db, params: { organizationId }, body, caller, notify, decision }) {
         requireOrganizationUris(organizationId, body);
+        await requireTimeZone(db, 'config.timezone', body.config?.timezone);
         const args = { p_organization_id: organizationId, p_patch: json(body), p_platform: caller.platform };
         const { organization } = await call(db, 'organization_update', args, organizationAnswer, decision);
         // A raised limit or a lifted suspension opens it for waiting workers.

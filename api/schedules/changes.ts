@@ -58,7 +58,9 @@ export const newScheduleSchema = z
       .meta({ examples: ['weekly-report'] }),
     title: z.string().trim().min(1).max(200).optional().describe('Default: the title of its tasks.'),
     cron,
-    timezone: timeZone.optional().describe("An IANA name. Default: the organization's."),
+    timezone: timeZone
+      .optional()
+      .describe("`UTC` or the IANA name of a place, no abbreviation. Default: the organization's."),
     taskTemplate: taskTemplateSchema,
     overlap: z
       .enum(SCHEDULE_OVERLAPS)

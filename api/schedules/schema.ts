@@ -5,6 +5,7 @@ import { organizationNotFound, scoped } from '../../engine/db/scope.ts';
 import { mapping } from '../../engine/mapping.ts';
 import { nextFire } from '../../engine/schedules/index.ts';
 import { isUuid } from '../fields/ids.ts';
+import { requireTimeZone } from '../fields/time_zone.ts';
 import { dateTime, nullableTimestamp, timestamp } from '../fields/timestamp.ts';
 import { keyColumns } from '../http/pagination.ts';
 
@@ -87,7 +88,7 @@ function fireAfter(cron: string, timezone: string, now: string): string {
 
 /**
  * The zone of a new schedule (default: the organization's), and its first fire after the present of the database.
- * @throws Problem 404 `organization_not_found`
+ * @throws Problem 404 `organization_not_found`, 400 for a zone that the database reads otherwise
  */
 export async function firstFire(
   db: Queries,
@@ -105,6 +106,7 @@ export async function firstFire(
     ),
   );
   if (!clock) throw organizationNotFound();
+  await requireTimeZone(db, 'timezone', schedule.timezone);
   const timezone = schedule.timezone ?? clock.timezone;
   return { timezone, nextRunAt: fireAfter(schedule.cron, timezone, clock.now) };
 }

@@ -1,2 +1,3 @@
 export { parseExpression } from './expression.ts';
 export { nextFire } from './next_fire.ts';
+export { zoneName, zoneOffsets, zonesLike, zonesMeant } from './zone_name.ts';
