@@ -1,5 +1,3 @@
-import type { AdminTransitions } from './transitions.ts';
-
 /** Who sent a request, and about what. */
 export type AdminContext = Readonly<{
   /** The one organization that the request is about; null: all of them. */
@@ -9,10 +7,5 @@ export type AdminContext = Readonly<{
   requestId: string;
 }>;
 
-declare global {
-  namespace Grafast {
-    interface Context extends AdminContext {
-      transitions: AdminTransitions;
-    }
-  }
-}
+/** Called for an error that nobody foresaw, with the status of the answer. */
+export type Report = (error: unknown, status: number) => void;

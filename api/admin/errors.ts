@@ -3,7 +3,8 @@ import { isSafeError } from 'postgraphile/grafast';
 import { findPostgresError } from '../../engine/db/errors.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { invalid, toProblem } from '../http/errors.ts';
-import { STATEMENT_TIMEOUT_MS } from './instance.ts';
+import type { Report } from './context.ts';
+import { STATEMENT_TIMEOUT_MS } from './timeouts.ts';
 
 const tooSlow = () =>
   new Problem(
@@ -44,11 +45,7 @@ export type ShownError = Readonly<{
 }>;
 
 /** One error as a client sees it: the contract's code and the request's id, and nothing of what went wrong inside. */
-export function shownError(
-  error: GraphQLError,
-  requestId: string,
-  report: (error: unknown, status: number) => void,
-): ShownError {
+export function shownError(error: GraphQLError, requestId: string, report: Report): ShownError {
   const { problem, unforeseen } = problemOf(error);
   if (unforeseen) report(error.originalError ?? error, problem.status);
   // What several issues are about is for the whole of them to say.

@@ -5,8 +5,9 @@ import { DatabaseUnavailableError } from '../../engine/db/errors.ts';
 import type { Notifier } from '../../engine/db/notify.ts';
 import { openPool, roleUrl } from '../../engine/db/pool.ts';
 import { createThrottle, logThrottled } from '../../engine/log.ts';
-import type { AdminContext } from './context.ts';
+import type { AdminContext, Report } from './context.ts';
 import type { GraphqlAnswer, GraphqlRequest, Runner } from './run.ts';
+import { ANSWER_TIMEOUT_MS, REQUEST_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from './timeouts.ts';
 import { adminTransitions } from './transitions.ts';
 
 /** The administration's part of the process: nothing is opened before somebody asks. */
@@ -20,18 +21,11 @@ export type Admin = Readonly<{
   close(): Promise<void>;
 }>;
 
-export type Report = (error: unknown, status: number) => void;
-
-/** How long a statement may take, one of a decision as well. */
-export const STATEMENT_TIMEOUT_MS = 5_000;
-const REQUEST_TIMEOUT_MS = 30_000;
-
 const ROLE = { role: 'runner_admin', applicationName: 'business-runner admin' } as const;
 // A page is read faster by one than by several that have to be started; and what runs goes before who looks at it.
 const READER = { default_transaction_read_only: 'on', max_parallel_workers_per_gather: '0' } as const;
 const WRITERS = 2;
 const MAX_WAITING = 64;
-const ANSWER_TIMEOUT_MS = 10_000;
 
 type AdminOptions = Readonly<{
   config: Config;

@@ -4,9 +4,8 @@ import { createBoundedQueue, QueueRefusedError } from '../../engine/bounded_queu
 import { DatabaseUnavailableError } from '../../engine/db/errors.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { invalid, serviceUnavailable } from '../http/errors.ts';
-import type { AdminContext } from './context.ts';
+import type { AdminContext, Report } from './context.ts';
 import { type ShownError, shownError } from './errors.ts';
-import type { Report } from './instance.ts';
 import { isNestedTooDeep, limited, MAX_QUERY_LENGTH, MAX_TOKENS } from './limits.ts';
 import { buildAdminSchema, CONNECTIONS } from './schema/build.ts';
 import { isLonger, MAX_BYTES, tooLarge } from './schema/reading.ts';

@@ -1,16 +1,14 @@
 import { Readable } from 'node:stream';
 import type { Request, Response } from 'express';
 import { Problem } from '../../engine/db/problem.ts';
-import type { StreamBody } from './endpoint.ts';
 import { invalid, validationFailed } from './errors.ts';
 import type { RequestState } from './request_state.ts';
+import type { StreamBody, StreamedBody } from './stream_body.ts';
 import { storableIssue } from './validation.ts';
 
 export const JSON_LIMIT = 1024 * 1024;
 const JSON_TIMEOUT_MS = 30_000;
 const STREAM_IDLE_MS = 60_000;
-
-export type StreamedBody = Readable;
 
 /** The client stopped sending before its body was complete. */
 export class ClientGoneError extends Error {

@@ -1,5 +1,6 @@
 import type { DeclaredError, Endpoint } from './endpoint.ts';
-import { isStream, type StreamAnswer, type StreamBody } from './endpoint.ts';
+import { isStream, type StreamAnswer } from './endpoint.ts';
+import type { StreamBody } from './stream_body.ts';
 
 const agentErrors: readonly DeclaredError[] = [
   { status: 401, code: 'agent_unauthorized', when: 'the token is missing, unknown, over, or not allowed to do this' },

@@ -5,25 +5,15 @@ import { z } from 'zod';
 import type { Queries } from '../../engine/db/call.ts';
 import type { Decision } from '../../engine/db/decision.ts';
 import type { Services } from '../services.ts';
-import type { StreamedBody } from './body.ts';
 import type { Audience, CallerOf } from './caller.ts';
 import type { DecisionDefinition } from './decision.ts';
 import type { Pagination } from './pagination.ts';
+import type { StreamBody, StreamedBody } from './stream_body.ts';
 import { requireStrict } from './strictness.ts';
 import type { Tag } from './tags.ts';
 
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
 export type Shape = Readonly<Record<string, z.ZodType>>;
-
-/** A body that is not JSON: the handler reads it as a stream by `openBody()`. */
-export type StreamBody = Readonly<{
-  stream: true;
-  /** Media types that are accepted; others are 415. */
-  mediaTypes: readonly string[];
-  /** Longest body in bytes; beyond it 413 with `tooLargeCode`. */
-  maxBytes: number;
-  tooLargeCode?: string;
-}>;
 
 export type JsonAnswer<D extends z.ZodType = z.ZodType> = Readonly<{
   status?: 200 | 201 | 202;

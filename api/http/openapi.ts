@@ -3,18 +3,12 @@ import { z } from 'zod';
 import { SESSION_COOKIE } from './auth/admin_session.ts';
 import type { Audience } from './caller.ts';
 import { declaredErrors, takesIdempotencyKey } from './declared_errors.ts';
-import {
-  type DeclaredError,
-  type Endpoint,
-  isStream,
-  type JsonAnswer,
-  type StreamAnswer,
-  type StreamBody,
-} from './endpoint.ts';
+import { type DeclaredError, type Endpoint, isStream, type JsonAnswer, type StreamAnswer } from './endpoint.ts';
 import { errorEnvelopeSchema } from './envelope.ts';
 import { exampleOf } from './example.ts';
 import { type JsonSchema, type SchemaNames, toJsonSchema } from './json_schema.ts';
 import { successSchema } from './response_check.ts';
+import type { StreamBody } from './stream_body.ts';
 import { tags } from './tags.ts';
 
 export const API_VERSION = '0.1.0';

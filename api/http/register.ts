@@ -9,7 +9,7 @@ import { checkMembership, ownerAuthentication } from './auth/owner.ts';
 import { checkStreamType, readJson } from './body.ts';
 import type { Caller } from './caller.ts';
 import { takesIdempotencyKey } from './declared_errors.ts';
-import { type Context, type Endpoint, isStream, type JsonAnswer, type StreamBody } from './endpoint.ts';
+import { type Context, type Endpoint, isStream, type JsonAnswer } from './endpoint.ts';
 import { retryTransient, validationFailed } from './errors.ts';
 import { idempotencyKey, idempotently, type KeptAnswer } from './idempotency.ts';
 import type { Pagination } from './pagination.ts';
@@ -17,6 +17,7 @@ import { parseQuery } from './query.ts';
 import { type Admitted, RequestContext } from './request_context.ts';
 import { type RequestState, requestState } from './request_state.ts';
 import type { Responder } from './respond.ts';
+import type { StreamBody } from './stream_body.ts';
 import { checkParts, storableIssue } from './validation.ts';
 
 type Authentication = InternalAuthentication & {

@@ -1,10 +1,11 @@
 import type { Request, Response } from 'express';
 import type { Logger } from 'pino';
 import type { Services } from '../services.ts';
-import { openStreamedBody, type StreamedBody } from './body.ts';
+import { openStreamedBody } from './body.ts';
 import { decisionOf } from './decision.ts';
-import { type Context, type Endpoint, isStream, type StreamBody } from './endpoint.ts';
+import { type Context, type Endpoint, isStream } from './endpoint.ts';
 import type { RequestState } from './request_state.ts';
+import type { StreamBody, StreamedBody } from './stream_body.ts';
 
 export type Admitted = Pick<Context, 'params' | 'query' | 'headers' | 'body' | 'caller'> &
   Readonly<{ organizationId: string | undefined; key: string | undefined }>;

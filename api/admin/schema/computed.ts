@@ -2,7 +2,7 @@ import { type PgSelectSingleStep, TYPES } from 'postgraphile/@dataplan/pg';
 import { context, loadMany } from 'postgraphile/grafast';
 import { type SQL, sql } from 'postgraphile/pg-sql2';
 import { extendSchema } from 'postgraphile/utils';
-import '../context.ts';
+import './grafast_context.ts';
 
 type Row = PgSelectSingleStep;
 

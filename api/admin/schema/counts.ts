@@ -1,6 +1,6 @@
 import { context, lambda, loadMany, type Step } from 'postgraphile/grafast';
 import { extendSchema } from 'postgraphile/utils';
-import '../context.ts';
+import './grafast_context.ts';
 
 type Count = Readonly<{ organization_id: string }> & Readonly<Record<string, string | number>>;
 type Access = Pick<Grafast.Context, 'pgSettings' | 'withPgClient'>;

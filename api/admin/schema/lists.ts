@@ -1,7 +1,7 @@
 import type { PgCodecWithAttributes, PgResource, PgSelectQueryBuilder } from 'postgraphile/@dataplan/pg';
 import { connection, context, lambda } from 'postgraphile/grafast';
 import { sql } from 'postgraphile/pg-sql2';
-import '../context.ts';
+import './grafast_context.ts';
 import { shownTables } from './catalog.ts';
 
 type Direction = 'ASC' | 'DESC';

@@ -2,7 +2,7 @@ import type { PgResource } from 'postgraphile/@dataplan/pg';
 import { context, type FieldArgs, get, object, type Step, sideEffect } from 'postgraphile/grafast';
 import { extendSchema } from 'postgraphile/utils';
 import type { AdminTransitions, Decided } from '../transitions.ts';
-import '../context.ts';
+import './grafast_context.ts';
 
 /** The row that a decision was about: which table, and by which columns beside the organization. */
 type Subject = Readonly<{ field: string; table: string; type: string }>;

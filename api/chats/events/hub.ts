@@ -8,11 +8,12 @@ import { createThrottle, logThrottled } from '../../../engine/log.ts';
 import type { OwnerCaller } from '../../http/caller.ts';
 import { retryTransient, serviceUnavailable } from '../../http/errors.ts';
 import type { Metrics } from '../../http/metrics.ts';
-import { endUnauthorized, viewerOf } from './access.ts';
+import { endUnauthorized } from './access.ts';
 import { type Change, readChanges, readOpening } from './heads.ts';
 import { createKeepAlive } from './keep_alive.ts';
 import { isAfter, type Position, parseEventId } from './position.ts';
 import { begin, type ChatStream, closeStream, createStream, endStream, offer, type StreamEvents } from './stream.ts';
+import { viewerOf } from './viewer.ts';
 
 export const CHAT_CHANNEL = 'runner_chat';
 

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
-import type { Viewer } from './access.ts';
 import { isAfter, NOWHERE, type Position } from './position.ts';
 import { CLOSED, COMMENT, RETRY, type Revision } from './revision.ts';
+import type { Viewer } from './viewer.ts';
 
 /** What a stream tells its hub; one object for all streams. */
 export type StreamEvents = Readonly<{
