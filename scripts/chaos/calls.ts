@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ApiError, mayBeSentAgain, type WorkerApi, workerApi } from '../worker/api.ts';
+import { ApiError, isRetryable, type WorkerApi, workerApi } from '../worker/api.ts';
 import type { Report, WorkerSettings } from './protocol.ts';
 import type { Random } from './random.ts';
 
@@ -51,7 +51,7 @@ export function createCalls(settings: WorkerSettings, random: Random, report: Re
       try {
         return await once(send);
       } catch (error) {
-        if (!mayBeSentAgain(error) || performance.now() > deadline) throw error;
+        if (!isRetryable(error) || performance.now() > deadline) throw error;
         await sleep(random.between(20, 250));
       }
     }
@@ -74,7 +74,7 @@ export function createCalls(settings: WorkerSettings, random: Random, report: Re
           await body?.cancel();
           if (status !== 503) return status;
         } catch (error) {
-          if (!mayBeSentAgain(error)) throw error;
+          if (!isRetryable(error)) throw error;
         }
         await sleep(random.between(20, 250));
       }

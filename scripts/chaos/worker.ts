@@ -1,8 +1,8 @@
 import { writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ApiError, type ChatClaim, type Claim, isChatClaim, mayBeSentAgain, workerApi } from '../worker/api.ts';
-import { workLoop } from '../worker/loop.ts';
+import { ApiError, type ChatClaim, type Claim, isChatClaim, isRetryable, workerApi } from '../worker/api.ts';
 import { readOptions } from '../worker/options.ts';
+import { pullLoop } from '../worker/pull_loop.ts';
 import { type Calls, createCalls } from './calls.ts';
 import { CHAT_COMMAND, INPUT_PATH, OUTPUT_PATH, type Report, type WorkerSettings, workerSettings } from './protocol.ts';
 import { createRandom, type Random } from './random.ts';
@@ -27,7 +27,7 @@ async function pull({ settings, calls, random }: PullTools, limit: number): Prom
     return claims.filter((claim: Claim | ChatClaim): claim is Claim => !isChatClaim(claim));
   } catch (error) {
     if (signal?.aborted) report({ kind: 'did', what: 'a pull abandoned' });
-    else if (!mayBeSentAgain(error)) throw error;
+    else if (!isRetryable(error)) throw error;
     else await sleep(random.between(50, 300));
     return [];
   }
@@ -69,8 +69,8 @@ async function workByReference(settings: WorkerSettings): Promise<void> {
   const options = readOptions(argv);
   if (!options) throw new Error('the options of the reference worker ask for help');
   const never = new AbortController().signal;
-  const say = (line: string) => void process.stderr.write(`${line}\n`);
-  await workLoop({ api: workerApi(options), options, say, drain: never, stop: never });
+  const print = (line: string) => void process.stderr.write(`${line}\n`);
+  await pullLoop({ api: workerApi(options), options, print, drain: never, stop: never });
 }
 
 const settings = workerSettings.parse(JSON.parse(process.argv[2] ?? ''));

@@ -6,21 +6,21 @@ import type { OwnerApi } from './owner_api.ts';
 import { EXAMPLES, exampleCommand } from './tasks.ts';
 import { DemoError } from './watch.ts';
 
-/** What the demo's worker runs for each chat. */
+/** The demo's worker runs this for each chat. */
 export const CHAT_COMMAND = exampleCommand('chat_answer.mjs');
-const FINAL = ['complete', 'failed', 'cancelled'];
+const FINAL_STATUSES = ['complete', 'failed', 'cancelled'];
 const QUESTION = 'Which region sold most in the third quarter, and how much came back?';
 
 /**
- * Asks in a chat of its own, and shows the answer while it is written. Returns where the chat is.
- * @throws DemoError when there is no whole answer by `deadline` (`performance.now()`)
+ * Asks a question in a new chat, and writes the answer while it streams. Returns the path of the chat's messages.
+ * @throws DemoError when the answer is not complete by `deadline` (`performance.now()`)
  */
 export async function demoChat(
   api: OwnerApi,
   organizationId: string,
-  options: Readonly<{ say: (line: string) => void; write: (text: string) => void; deadline: number }>,
+  options: Readonly<{ print: (line: string) => void; write: (text: string) => void; deadline: number }>,
 ): Promise<string> {
-  const { say, write, deadline } = options;
+  const { print, write, deadline } = options;
   const chat = await api.createChat(organizationId, 'Sales of the third quarter');
   const file = { id: randomUUID(), name: 'sales.csv', type: 'text/csv' };
   await api.attach(organizationId, chat.id, file, readFileSync(path.join(EXAMPLES, 'sales.csv')));
@@ -29,28 +29,28 @@ export async function demoChat(
     parts: [{ kind: 'text', text: QUESTION }],
     attachmentIds: [file.id],
   });
-  say(`asked in a chat, with ${file.name}: ${QUESTION}`);
-  const late = AbortSignal.timeout(Math.max(1, Math.ceil(deadline - performance.now())));
-  let shown = '';
+  print(`asked in a chat, with ${file.name}: ${QUESTION}`);
+  const timeout = AbortSignal.timeout(Math.max(1, Math.ceil(deadline - performance.now())));
+  let written = '';
   try {
-    for await (const { message } of api.chatEvents(organizationId, chat.id, late)) {
+    for await (const { message } of api.chatEvents(organizationId, chat.id, timeout)) {
       if (message?.id !== assistantMessage.id) continue;
       const text = streamedText(message);
-      if (shown === '' && text !== '') write('\n      ');
-      write(text.slice(shown.length).replaceAll('\n', '\n      '));
-      shown = text;
+      if (written === '' && text !== '') write('\n      ');
+      write(text.slice(written.length).replaceAll('\n', '\n      '));
+      written = text;
       if (message.status === 'complete') {
         write('\n\n');
-        say(`the answer is complete, after ${message.revision} revisions`);
+        print(`the answer is complete, after ${message.revision} revisions`);
         return `/organizations/${organizationId}/chats/${chat.id}/messages`;
       }
-      if (FINAL.includes(message.status)) {
+      if (FINAL_STATUSES.includes(message.status)) {
         write('\n');
-        throw new DemoError(`the answer is ${message.status}: ${message.error?.message ?? 'by somebody else'}.`);
+        throw new DemoError(`the answer is ${message.status}: ${message.error?.message ?? 'ended by somebody else'}.`);
       }
     }
   } catch (error) {
-    if (!late.aborted) throw error;
+    if (!timeout.aborted) throw error;
     throw new DemoError('the answer is not complete. Is another worker answering chats, or the API overloaded?');
   }
   throw new DemoError('the chat was closed before its answer was complete.');

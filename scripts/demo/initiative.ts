@@ -5,13 +5,13 @@ import type { DemoTask, OwnerApi } from './owner_api.ts';
 import { EXAMPLES, exampleCommand } from './tasks.ts';
 import { DemoError } from './watch.ts';
 
-/** What the demo's worker runs to plan the initiative, and for each task of its plan. */
+/** The demo's worker runs this to plan the initiative, and for each task of the plan. */
 export const INITIATIVE_COMMAND = exampleCommand('quarter_letter.mjs');
 
-const EVERY_MS = 200;
-const OVER = ['completed', 'failed', 'cancelled'];
+const POLL_INTERVAL_MS = 200;
+const FINAL_STATUSES = ['completed', 'failed', 'cancelled'];
 
-/** An initiative: its agent decides which tasks lead there, and is handed what they need. */
+/** An initiative: its agent plans the tasks that reach the objective, from the same inputs. */
 export function demoInitiative() {
   return {
     title: 'A letter about the third quarter',
@@ -32,26 +32,26 @@ export function demoInitiative() {
 }
 
 /**
- * Follows the initiative and the tasks below it until it is completed, and answers what it asks, as a person would.
- * Returns the tasks below it.
+ * Follows an initiative and its subtasks until it is completed, and answers its questions as a person would. Returns the
+ * subtasks.
  * @throws DemoError when it is not completed by `deadline` (`performance.now()`), or ends otherwise
  */
 export async function watchInitiative(
   api: OwnerApi,
   organizationId: string,
   initiative: DemoTask,
-  options: Readonly<{ say: (line: string) => void; deadline: number; signal: AbortSignal }>,
+  options: Readonly<{ print: (line: string) => void; deadline: number; signal: AbortSignal }>,
 ): Promise<readonly DemoTask[]> {
-  const { say, deadline, signal } = options;
+  const { print, deadline, signal } = options;
   const statuses = new Map<string, string>();
 
-  function tell(task: DemoTask, known: readonly DemoTask[]): void {
+  function printStatus(task: DemoTask, known: readonly DemoTask[]): void {
     if (statuses.get(task.id) === task.status) return;
     const waits = task.state.blockers.map(
       ({ kind, taskId }) => known.find(({ id }) => id === taskId)?.identifier ?? kind,
     );
     const why = task.status === 'blocked' ? `, waits for ${waits.join(' and ')}` : '';
-    say(`${task.identifier}  ${statuses.has(task.id) ? '' : `${task.title}: `}is ${task.status}${why}`);
+    print(`${task.identifier}  ${statuses.has(task.id) ? '' : `${task.title}: `}is ${task.status}${why}`);
     statuses.set(task.id, task.status);
   }
 
@@ -60,23 +60,24 @@ export async function watchInitiative(
       const task = known.find(({ id }) => id === item.taskId);
       const [option] = item.options;
       if (!task || option === undefined) continue;
-      say(`${task.identifier}  asks: ${item.body} (${item.options.join(', ')})`);
+      print(`${task.identifier}  asks: ${item.body} (${item.options.join(', ')})`);
       await api.respond(organizationId, item.id, option);
-      say(`${task.identifier}  you answer: ${option}`);
+      print(`${task.identifier}  you answer: ${option}`);
     }
   }
 
   for (;;) {
     signal.throwIfAborted();
     const now = await api.getTask(organizationId, initiative.id);
-    const below = await api.listTasks(organizationId, initiative.id);
-    for (const task of [now, ...below]) tell(task, below);
-    if (now.status === 'completed') return below;
-    if (OVER.includes(now.status)) throw new DemoError(`${now.identifier} is ${now.status} instead of completed.`);
+    const subtasks = await api.listTasks(organizationId, initiative.id);
+    for (const task of [now, ...subtasks]) printStatus(task, subtasks);
+    if (now.status === 'completed') return subtasks;
+    if (FINAL_STATUSES.includes(now.status))
+      throw new DemoError(`${now.identifier} is ${now.status} instead of completed.`);
     if (performance.now() > deadline) {
       throw new DemoError(`${now.identifier} is still ${now.status}. Is dispatch stopped, or the API overloaded?`);
     }
-    await answer(below);
-    await sleep(EVERY_MS, undefined, { signal }).catch(() => {});
+    await answer(subtasks);
+    await sleep(POLL_INTERVAL_MS, undefined, { signal }).catch(() => {});
   }
 }

@@ -5,8 +5,8 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { ChatEventsError } from '../chat_events.ts';
 import { workerApi } from '../worker/api.ts';
-import { workLoop } from '../worker/loop.ts';
 import { OptionsError, ownerToken, readOptions } from '../worker/options.ts';
+import { pullLoop } from '../worker/pull_loop.ts';
 import { CHAT_COMMAND, demoChat } from './chat.ts';
 import { demoInitiative, INITIATIVE_COMMAND, watchInitiative } from './initiative.ts';
 import { demoOnboarding } from './onboarding.ts';
@@ -15,22 +15,23 @@ import { type DemoTask, type OwnerApi, OwnerApiError, ownerApi } from './owner_a
 import { DEMO_COMMAND, demoTasks } from './tasks.ts';
 import { DemoError, watchTask } from './watch.ts';
 
-const LONGEST_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 
 const USAGE = `npm run demo [-- options]
 
 Shows finished work within a minute, on a Business Runner that npm start runs in another terminal: a demo organization,
-two tasks with a sales file, an initiative that is planned and asks you something, a question in a chat whose answer is shown
-while it is written, and the workers for all of them; then an organization that is onboarded from a website and two files. It may be run again and again.
+two tasks with a sales file, an initiative that an agent plans and that asks you a question, a chat whose answer streams,
+and the workers for all of them; then a second organization, onboarded from a website and two files. Run it as often as you
+like.
 
   --url URL           the API (http://127.0.0.1:3000)
-  --token-file FILE   file with the service token (the one that npm start made, .data/agent-service-token)
+  --token-file FILE   file with the service token (.data/agent-service-token, made by npm start)
   --help
 
-BUSINESS_RUNNER_OWNER_TOKEN is the owner's bearer token, where the API asks for one (OWNER_AUTH).
+Set BUSINESS_RUNNER_OWNER_TOKEN to an owner's bearer token where the API requires one (OWNER_AUTH).
 `;
 
-function say(line: string): void {
+function print(line: string): void {
   process.stdout.write(`${new Date().toTimeString().slice(0, 8)}  ${line}\n`);
 }
 
@@ -45,18 +46,18 @@ function readArguments() {
 
 type Place = Readonly<{ url: string; tokenFile: string | undefined; organizationId: string; scratch: string }>;
 
-type Say = (line: string) => void;
+type Print = (line: string) => void;
 
 /** The reference worker, inside this process, for the demo organization alone. */
-function demoWorker({ url, tokenFile, organizationId, scratch }: Place, say: Say, ...argv: string[]) {
+function demoWorker({ url, tokenFile, organizationId, scratch }: Place, print: Print, ...argv: string[]) {
   const options = readOptions([
     ...['--url', url, '--organization', organizationId, '--worker-id', 'demo-worker', '--scratch', scratch, ...argv],
     ...(tokenFile === undefined ? [] : ['--token-file', tokenFile]),
   ]);
   if (!options) throw new OptionsError('no options');
   const drain = new AbortController();
-  const tools = { api: workerApi(options), options, say, drain: drain.signal, stop: drain.signal };
-  return { work: () => workLoop(tools), end: () => drain.abort() };
+  const worker = { api: workerApi(options), options, print, drain: drain.signal, stop: drain.signal };
+  return { work: () => pullLoop(worker), end: () => drain.abort() };
 }
 
 function out(line = ''): void {
@@ -81,18 +82,18 @@ async function show(api: OwnerApi, url: string, organizationId: string, tasks: r
   out(`  all tasks    ${url}/organizations/${organizationId}/tasks`);
 }
 
-/** An initiative, and a worker that plans it and does what its plan says. */
+/** Creates an initiative, and runs a worker that plans it and does the tasks of the plan. */
 async function initiative(api: OwnerApi, place: Place, deadline: number): Promise<void> {
   out();
   const { url, organizationId } = place;
   const task = await api.createTask(organizationId, demoInitiative());
-  say(`${task.identifier}  created: ${task.title}, to be planned`);
-  const worker = demoWorker(place, say, '--kind', 'task', '--concurrency', '2', '--exec', INITIATIVE_COMMAND);
+  print(`${task.identifier}  created: ${task.title} (to be planned)`);
+  const worker = demoWorker(place, print, '--kind', 'task', '--concurrency', '2', '--exec', INITIATIVE_COMMAND);
   const working = worker.work();
   const stopped = working.then(() => new Promise<never>(() => {}));
   const over = new AbortController();
   try {
-    const watching = watchInitiative(api, organizationId, task, { say, deadline, signal: over.signal });
+    const watching = watchInitiative(api, organizationId, task, { print, deadline, signal: over.signal });
     const below = await Promise.race([watching, stopped]);
     const letter = below.find(({ result }) => result?.artifacts?.[0]?.path === 'letter.md');
     const run = `/organizations/${organizationId}/runs/${letter?.result?.completion?.runIds.at(-1)}`;
@@ -108,16 +109,16 @@ async function initiative(api: OwnerApi, place: Place, deadline: number): Promis
   }
 }
 
-/** A question, and a worker that answers it. */
+/** Asks a question in a chat, and runs a worker that answers it. */
 async function chat(api: OwnerApi, place: Place, deadline: number): Promise<void> {
   out();
-  // Its lines would fall into the answer.
+  // Its output would mix with the answer.
   const worker = demoWorker(place, () => {}, '--kind', 'chat', '--exec', CHAT_COMMAND);
   const working = worker.work();
   const stopped = working.then(() => new Promise<never>(() => {}));
   const write = (text: string) => void process.stdout.write(text);
   try {
-    const asking = demoChat(api, place.organizationId, { say, write, deadline });
+    const asking = demoChat(api, place.organizationId, { print, write, deadline });
     out(`  the chat     ${place.url}${await Promise.race([asking, stopped])}`);
   } finally {
     worker.end();
@@ -134,32 +135,32 @@ async function demo(url: string, tokenFile: string | undefined): Promise<void> {
       `Business Runner at ${url} ${why}. Run npm start in another terminal, then npm run demo again.`,
     );
   });
-  const organizationId = await demoOrganization(api, say);
+  const organizationId = await demoOrganization(api, print);
   const scratch = path.join(tmpdir(), `business-runner-demo-${randomUUID()}`);
   const place = { url, tokenFile, organizationId, scratch };
-  const worker = demoWorker(place, say, '--kind', 'task', '--profile', 'growth', '--exec', DEMO_COMMAND);
+  const worker = demoWorker(place, print, '--kind', 'task', '--profile', 'growth', '--exec', DEMO_COMMAND);
   const created: DemoTask[] = [];
   for (const body of demoTasks()) {
     const task = await api.createTask(organizationId, body);
-    say(`${task.identifier}  created: ${task.title}`);
+    print(`${task.identifier}  created: ${task.title}`);
     created.push(task);
   }
-  say('a worker starts, and asks for tasks');
+  print('a worker starts and pulls tasks');
   const over = new AbortController();
   const working = worker.work();
-  // A worker that cannot work, for instance with a wrong token, ends the watching at once.
+  // A worker that fails, for instance with a wrong token, ends the wait at once.
   const stopped = working.then(() => new Promise<never>(() => {}));
   try {
-    const watched = { say, deadline: begun + LONGEST_MS, signal: over.signal };
+    const watched = { print, deadline: begun + TIMEOUT_MS, signal: over.signal };
     const watching = created.map((task) => watchTask(api, organizationId, task, watched));
     const finished = await Promise.race([Promise.all(watching), stopped]);
     worker.end();
     await working;
     await show(api, url, organizationId, finished);
-    await initiative(api, place, performance.now() + LONGEST_MS);
-    await chat(api, place, performance.now() + LONGEST_MS);
+    await initiative(api, place, performance.now() + TIMEOUT_MS);
+    await chat(api, place, performance.now() + TIMEOUT_MS);
     out();
-    const paths = await demoOnboarding(api, { say, deadline: performance.now() + LONGEST_MS });
+    const paths = await demoOnboarding(api, { print, deadline: performance.now() + TIMEOUT_MS });
     for (const [index, path] of paths.entries()) {
       out(`  ${(index === 0 ? 'onboarded' : 'it knows').padEnd(12)} ${url}${path}`);
     }

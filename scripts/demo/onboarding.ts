@@ -3,18 +3,18 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type DemoOnboarding, type OwnerApi, OwnerApiError } from './owner_api.ts';
+import { EXAMPLES } from './tasks.ts';
 import { DemoError } from './watch.ts';
 import { serveWebsite } from './website.ts';
 
-const EXAMPLES = path.resolve(import.meta.dirname, '../../examples');
-const EVERY_MS = 200;
+const POLL_INTERVAL_MS = 200;
 const NAME = 'Demo Lamp Studio';
 const SOURCES = [
   { name: 'handbook.md', type: 'text/markdown', kind: 'markdown' },
   { name: 'sales.csv', type: 'text/csv', kind: 'file', department: 'growth' },
 ] as const;
 
-type Say = (line: string) => void;
+type Print = (line: string) => void;
 
 async function create(api: OwnerApi): Promise<DemoOnboarding | undefined> {
   const body = { name: NAME, slug: 'demo-lamp-studio', timezone: 'Europe/Berlin', departments: ['growth', 'support'] };
@@ -24,58 +24,60 @@ async function create(api: OwnerApi): Promise<DemoOnboarding | undefined> {
   });
 }
 
-async function researched(api: OwnerApi, id: string, deadline: number): Promise<DemoOnboarding> {
+async function waitForResearch(api: OwnerApi, id: string, deadline: number): Promise<DemoOnboarding> {
   for (;;) {
     const now = await api.getOnboarding(id);
     if (now.status !== 'researching') return now;
     if (performance.now() > deadline) {
-      throw new DemoError(`The research of ${NAME} is not over yet. Do the jobs run (node jobs/main.ts)?`);
+      throw new DemoError(`The research of ${NAME} has not finished. Are the jobs running (node jobs/main.ts)?`);
     }
-    await sleep(EVERY_MS);
+    await sleep(POLL_INTERVAL_MS);
   }
 }
 
-function tell(say: Say, { research, review }: DemoOnboarding): void {
-  for (const finding of research.findings) say(`  found: ${finding.claim}`);
+function printResearch(print: Print, { research, review }: DemoOnboarding): void {
+  for (const finding of research.findings) print(`  found: ${finding.claim}`);
   for (const { code, message } of review?.warnings ?? []) {
-    say(`  warning: ${message}`);
+    print(`  warning: ${message}`);
     if (code !== 'website_refused') continue;
-    say('  (the demo serves it on this machine; ALLOW_PRIVATE_ADDRESSES=1 npm start lets the research read it)');
+    print(
+      '  (the demo serves it on this machine; start with ALLOW_PRIVATE_ADDRESSES=1 npm start to let the research read it)',
+    );
   }
 }
 
 /**
- * A second organization, onboarded: a website that the demo serves itself, two source files, research, review and
- * completion. Returns the paths to look at, none when an earlier run has made it.
- * @throws DemoError when the research fails or is not over by `deadline`; the onboarding is discarded then
+ * Onboards a second organization: a website that the demo serves, two source files, research, review and completion.
+ * Returns the paths to look at; none when an earlier run has onboarded it.
+ * @throws DemoError when the research fails or has not finished by `deadline`; the onboarding is then discarded
  */
 export async function demoOnboarding(
   api: OwnerApi,
-  { say, deadline }: Readonly<{ say: Say; deadline: number }>,
+  { print, deadline }: Readonly<{ print: Print; deadline: number }>,
 ): Promise<readonly string[]> {
   const created = await create(api);
   if (created === undefined) {
-    say(`${NAME} was onboarded last time`);
+    print(`${NAME} is already onboarded`);
     return [];
   }
   const id = created.organizationId;
   const website = await serveWebsite();
   try {
-    say(`onboarding ${NAME}, whose website this demo serves for the moment`);
+    print(`onboarding ${NAME}, whose website this demo serves meanwhile`);
     await api.updateSetup(id, { expectedGeneration: created.generation, website: website.origin });
     for (const source of SOURCES) {
       await api.putSource(id, { id: randomUUID(), ...source }, await readFile(path.join(EXAMPLES, source.name)));
-      say(`  source: ${source.name}`);
+      print(`  source: ${source.name}`);
     }
     await api.startOnboarding(id);
-    const over = await researched(api, id, deadline);
-    if (over.status !== 'review' || !over.review) {
-      throw new DemoError(`The research of ${NAME} failed: ${over.research.error?.message ?? over.status}`);
+    const researched = await waitForResearch(api, id, deadline);
+    if (researched.status !== 'review' || !researched.review) {
+      throw new DemoError(`The research of ${NAME} failed: ${researched.research.error?.message ?? researched.status}`);
     }
-    tell(say, over);
-    const review = { reviewSha256: over.review.sha256, allowWarnings: over.review.warnings.length > 0 };
+    printResearch(print, researched);
+    const review = { reviewSha256: researched.review.sha256, allowWarnings: researched.review.warnings.length > 0 };
     await api.completeOnboarding(id, review);
-    say(`${NAME} is active, and knows what its sources say`);
+    print(`${NAME} is active, with a context made from its sources`);
     return [`/organizations/${id}/onboarding`, `/organizations/${id}/context/summary`];
   } catch (error) {
     await api.discardOnboarding(id).catch(() => {});

@@ -9,13 +9,13 @@ async function create(api: OwnerApi, id: string, slug: string): Promise<string> 
   return (await api.createOrganization(id, { name: 'Demo Furniture Shop', slug })).id;
 }
 
-async function findOrCreate(api: OwnerApi, say: (line: string) => void): Promise<string> {
+async function findOrCreate(api: OwnerApi, print: (line: string) => void): Promise<string> {
   try {
     const organization = await api.getOrganization(DEMO_ORGANIZATION_ID);
-    say('using the demo organization of last time');
+    print('using the demo organization of the last run');
     if (organization.workDispatchStoppedAt !== null) {
       await api.resumeDispatch(organization.id);
-      say('its work dispatch was stopped: resumed');
+      print('its work dispatch was stopped; resumed it');
     }
     return organization.id;
   } catch (error) {
@@ -23,22 +23,22 @@ async function findOrCreate(api: OwnerApi, say: (line: string) => void): Promise
   }
   try {
     const id = await create(api, DEMO_ORGANIZATION_ID, 'demo');
-    say('created the organization Demo Furniture Shop');
+    print('created the organization Demo Furniture Shop');
     return id;
   } catch (error) {
     if (!(error instanceof OwnerApiError) || error.status !== 409) throw error;
-    // The id stays in use while a deleted organization is being removed, and someone may have the slug.
+    // The id of a deleted organization stays in use until its rows are removed; the slug may be taken.
     const id = randomUUID();
     await create(api, id, `demo-${id.slice(0, 8)}`);
-    say('created another organization Demo Furniture Shop, the first was deleted or its name is taken');
+    print('created another organization Demo Furniture Shop: the first is deleted, or its slug is taken');
     return id;
   }
 }
 
-/** The demo organization with its agent profiles, made or found again. Returns its id. */
-export async function demoOrganization(api: OwnerApi, say: (line: string) => void): Promise<string> {
-  const id = await findOrCreate(api, say);
+/** Finds or creates the demo organization and its agent profiles. Returns its id. */
+export async function demoOrganization(api: OwnerApi, print: (line: string) => void): Promise<string> {
+  const id = await findOrCreate(api, print);
   const { profiles } = await api.provision(id, DEPARTMENTS);
-  say(`agents: ${profiles.map((profile) => profile.name).join(', ')}`);
+  print(`agents: ${profiles.map((profile) => profile.name).join(', ')}`);
   return id;
 }

@@ -83,7 +83,7 @@ export function ownerApi(options: Readonly<{ url: string; token?: string | undef
     throw new OwnerApiError(response.status, `${method} ${path}: ${answer.data?.message ?? `HTTP ${response.status}`}`);
   }
 
-  async function ask<S extends z.ZodType>(
+  async function requestJson<S extends z.ZodType>(
     schema: S,
     method: string,
     path: string,
@@ -99,18 +99,18 @@ export function ownerApi(options: Readonly<{ url: string; token?: string | undef
   return {
     /** Throws what fetch throws when nothing answers there. */
     ready: () => request('GET', '/readyz'),
-    getOrganization: (id: string) => ask(organizationSchema, 'GET', organization(id)),
-    createOrganization: (id: string, body: object) => ask(organizationSchema, 'POST', organization(id), body),
+    getOrganization: (id: string) => requestJson(organizationSchema, 'GET', organization(id)),
+    createOrganization: (id: string, body: object) => requestJson(organizationSchema, 'POST', organization(id), body),
     resumeDispatch: (id: string) => request('PATCH', `${organization(id)}/work-dispatch`, { stopped: false }),
     provision: (id: string, departments: readonly string[]) =>
-      ask(
+      requestJson(
         z.looseObject({ profiles: z.array(z.looseObject({ key: z.string(), name: z.string() })) }),
         'POST',
         `${organization(id)}/agent-profiles/provision`,
         { departments },
       ),
-    createOnboarding: (body: object) => ask(onboardingSchema, 'POST', '/organization-onboardings', body),
-    getOnboarding: (id: string) => ask(onboardingSchema, 'GET', onboarding(id)),
+    createOnboarding: (body: object) => requestJson(onboardingSchema, 'POST', '/organization-onboardings', body),
+    getOnboarding: (id: string) => requestJson(onboardingSchema, 'GET', onboarding(id)),
     discardOnboarding: (id: string) => request('DELETE', onboarding(id)),
     updateSetup: (id: string, body: object) => request('PATCH', onboarding(id, '/setup'), body),
     putSource: (
@@ -124,18 +124,19 @@ export function ownerApi(options: Readonly<{ url: string; token?: string | undef
     },
     startOnboarding: (id: string) => request('POST', onboarding(id, '/start')),
     completeOnboarding: (id: string, body: object) => request('POST', onboarding(id, '/complete'), body),
-    createTask: (id: string, body: object) => ask(taskSchema, 'POST', `${organization(id)}/tasks`, body),
-    getTask: (id: string, taskId: string) => ask(taskSchema, 'GET', `${organization(id)}/tasks/${taskId}`),
+    createTask: (id: string, body: object) => requestJson(taskSchema, 'POST', `${organization(id)}/tasks`, body),
+    getTask: (id: string, taskId: string) => requestJson(taskSchema, 'GET', `${organization(id)}/tasks/${taskId}`),
     listTasks: (id: string, parentId: string) =>
-      ask(z.array(taskSchema), 'GET', `${organization(id)}/tasks?parentId=${parentId}&sortDirection=asc`),
+      requestJson(z.array(taskSchema), 'GET', `${organization(id)}/tasks?parentId=${parentId}&sortDirection=asc`),
     /** The latest first. */
     failedRuns: (id: string, taskId: string) =>
-      ask(z.array(failedRunSchema), 'GET', `${organization(id)}/runs?taskId=${taskId}&status=failed`),
+      requestJson(z.array(failedRunSchema), 'GET', `${organization(id)}/runs?taskId=${taskId}&status=failed`),
     openQuestions: (id: string) =>
-      ask(z.array(itemSchema), 'GET', `${organization(id)}/human-inbox?status=open&kind=question`),
+      requestJson(z.array(itemSchema), 'GET', `${organization(id)}/human-inbox?status=open&kind=question`),
     respond: (id: string, itemId: string, response: string) =>
-      ask(itemSchema, 'POST', `${organization(id)}/human-inbox/${itemId}/respond`, { response }),
-    createChat: (id: string, title: string) => ask(createdSchema, 'POST', `${organization(id)}/chats`, { title }),
+      requestJson(itemSchema, 'POST', `${organization(id)}/human-inbox/${itemId}/respond`, { response }),
+    createChat: (id: string, title: string) =>
+      requestJson(createdSchema, 'POST', `${organization(id)}/chats`, { title }),
     attach: (
       id: string,
       chatId: string,
@@ -146,7 +147,7 @@ export function ownerApi(options: Readonly<{ url: string; token?: string | undef
       return request('PUT', `${organization(id)}/chats/${chatId}/attachments/${file.id}?${query}`, bytes);
     },
     sendMessage: (id: string, chatId: string, body: object) =>
-      ask(sentSchema, 'POST', `${organization(id)}/chats/${chatId}/messages`, body),
+      requestJson(sentSchema, 'POST', `${organization(id)}/chats/${chatId}/messages`, body),
     /** The events of a chat as they come. */
     chatEvents: (id: string, chatId: string, signal: AbortSignal) =>
       chatEvents({

@@ -3,7 +3,7 @@ import path from 'node:path';
 
 export const EXAMPLES = path.resolve(import.meta.dirname, '../../examples');
 
-/** What the shipped sales add up to, counted by hand and kept right by a test. */
+/** The totals of the shipped sales; a test computes them anew. */
 export const GROSS_TOTAL = 19643.33;
 export const NET_TOTAL = 18780.36;
 
@@ -11,15 +11,15 @@ function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** A shipped example as a command, with the Node that the demo runs on. */
+/** A shipped example as a command, run by the Node that runs the demo. */
 export function exampleCommand(name: string): string {
   return `${quoted(process.execPath)} ${quoted(path.join(EXAMPLES, name))}`;
 }
 
-/** What the demo's worker runs for each task. */
+/** The demo's worker runs this for each task. */
 export const DEMO_COMMAND = exampleCommand('sales_report.mjs');
 
-/** A task that hands over the shipped sales and wants their total; small files travel inside the task itself. */
+/** A task whose input is the shipped sales file and whose acceptance criteria expect its total. */
 function reportTask(title: string, objective: string, total: number, basis: string) {
   return {
     title,
@@ -50,7 +50,7 @@ function reportTask(title: string, objective: string, total: number, basis: stri
   };
 }
 
-/** One task that is met at once, and one whose first result is refused: the script counts returns only when it has to. */
+/** The first result of the second task is refused: the script deducts returns only in its second attempt. */
 export function demoTasks() {
   return [
     reportTask(

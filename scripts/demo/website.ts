@@ -15,7 +15,7 @@ const PAGES: Readonly<Record<string, string>> = {
 
 export type Website = Readonly<{ origin: string; close: () => void }>;
 
-/** The website of the demo's second organization, on this machine for as long as the demo runs. */
+/** Serves the website of the demo's second organization on a loopback port. */
 export async function serveWebsite(): Promise<Website> {
   const server = createServer((req, res) => {
     const found = PAGES[req.url ?? ''];

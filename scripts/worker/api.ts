@@ -26,8 +26,8 @@ function isNetworkError(error: unknown): boolean {
   return error instanceof TypeError && (error.message === 'fetch failed' || error.message === 'terminated');
 }
 
-/** Whether the answer was lost or never made: every call here may then be sent again as it is. */
-export function mayBeSentAgain(error: unknown): boolean {
+/** Whether the answer was lost or never made: every call here may then be repeated as it is. */
+export function isRetryable(error: unknown): boolean {
   if (!(error instanceof ApiError)) return isNetworkError(error);
   return error.status >= 500 || error.status === 429 || error.status === 408;
 }
@@ -64,9 +64,9 @@ const taskItemSchema = z.looseObject({ ...claimFields, task: taskSchema });
 const chatItemSchema = z.looseObject({ ...claimFields, chat: chatTurnSchema });
 const pullItemSchema = z.union([taskItemSchema, chatItemSchema]);
 
-/** A run request of a task that was handed to us, and for how long (counted from the server's own clock, not ours). */
+/** A claimed run request of a task, and for how long it is ours by the server's clock. */
 export type Claim = z.output<typeof taskItemSchema> & { claimMs: number };
-/** The same of a chat: a message that waits for its answer. */
+/** A claimed run request of a chat: a message that waits for its answer. */
 export type ChatClaim = z.output<typeof chatItemSchema> & { claimMs: number };
 
 export function isChatClaim(claim: Claim | ChatClaim): claim is ChatClaim {
@@ -105,8 +105,8 @@ export type LogEntry = Readonly<{
 /** The run that a call is about, and the token that fences it. */
 export type Lease = Readonly<{ organizationId: string; runId: string; leaseToken: string }>;
 
-/** Whoever acts with the token of a run, and about which task. */
-type AsAgent = Readonly<{ organizationId: string; taskId: string; token: string }>;
+/** A call of the agent API with the token of a run, about one task. */
+type AgentCall = Readonly<{ organizationId: string; taskId: string; token: string }>;
 
 type Call = Readonly<{ signal: AbortSignal; timeoutMs?: number }>;
 
@@ -137,7 +137,7 @@ export function workerApi(options: Readonly<{ url: string; token: string }>) {
     return response;
   }
 
-  async function ask<S extends z.ZodType>(path: string, init: RequestInit, schema: S, call: Call) {
+  async function requestJson<S extends z.ZodType>(path: string, init: RequestInit, schema: S, call: Call) {
     const response = await send(path, init, call);
     const { data, meta } = envelope.parse(await response.json());
     const answer: z.output<S> = schema.parse(data);
@@ -146,7 +146,7 @@ export function workerApi(options: Readonly<{ url: string; token: string }>) {
 
   function post<S extends z.ZodType>(path: string, body: unknown, schema: S, call: Call) {
     const headers = { 'content-type': 'application/json' };
-    return ask(path, { method: 'POST', headers, body: JSON.stringify(body) }, schema, call);
+    return requestJson(path, { method: 'POST', headers, body: JSON.stringify(body) }, schema, call);
   }
 
   const ofRun = (lease: Lease, verb: string) => `/internal/runs/${lease.runId}/${verb}`;
@@ -163,7 +163,7 @@ export function workerApi(options: Readonly<{ url: string; token: string }>) {
     (await post(ofRun(lease, verb), fenced(lease, body), statusSchema, call)).answer.status;
 
   return {
-    /** Waits up to `waitMs` for run requests. An item of a shape that we do not know is left to expire. */
+    /** Waits up to `waitMs` for run requests. An item of unknown shape is left to expire. */
     async pull(body: { workerId: string; limit: number; waitMs: number; [filter: string]: unknown }, call: Call) {
       const schema = z.object({ items: z.array(z.unknown()) });
       const timeoutMs = body.waitMs + REQUEST_TIMEOUT_MS;
@@ -186,20 +186,20 @@ export function workerApi(options: Readonly<{ url: string; token: string }>) {
     complete: (lease: Lease, body: object, call: Call) => status(lease, 'complete', body, call),
     fail: (lease: Lease, body: object, call: Call) => status(lease, 'fail', body, call),
     /** A task as the agent of a run reads it, with the run's own token. */
-    async taskAsAgent({ organizationId, taskId, token }: AsAgent, call: Call) {
+    async taskAsAgent({ organizationId, taskId, token }: AgentCall, call: Call) {
       const path = `/internal/agent/organizations/${organizationId}/tasks/${taskId}`;
       const init = { headers: { authorization: `Bearer ${token}` } };
-      return (await ask(path, init, versionsSchema, call)).answer;
+      return (await requestJson(path, init, versionsSchema, call)).answer;
     },
-    /** Hands in the outcome of the run. Sent again with the same key, it is the same outcome. */
-    async stageOutcome({ organizationId, taskId, token }: AsAgent, body: object, call: Call): Promise<void> {
+    /** Stages the outcome of the run. A repeat with the same key is the same outcome. */
+    async stageOutcome({ organizationId, taskId, token }: AgentCall, body: object, call: Call): Promise<void> {
       const path = `/internal/agent/organizations/${organizationId}/tasks/${taskId}/outcomes`;
       const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` };
-      await ask(path, { method: 'POST', headers, body: JSON.stringify(body) }, z.looseObject({}), call);
+      await requestJson(path, { method: 'POST', headers, body: JSON.stringify(body) }, z.looseObject({}), call);
     },
     async inputs(lease: Lease, call: Call): Promise<Input[]> {
       const schema = z.looseObject({ files: z.array(inputSchema) });
-      const { answer } = await ask(ofRun(lease, 'inputs'), { headers: fenceHeaders(lease) }, schema, call);
+      const { answer } = await requestJson(ofRun(lease, 'inputs'), { headers: fenceHeaders(lease) }, schema, call);
       return answer.files;
     },
     async inputContent(lease: Lease, path: string, call: Call): Promise<ReadableStream<Uint8Array> | null> {
@@ -209,9 +209,9 @@ export function workerApi(options: Readonly<{ url: string; token: string }>) {
     },
     async conversation(lease: Lease, call: Call): Promise<Conversation> {
       const init = { headers: fenceHeaders(lease) };
-      return (await ask(ofRun(lease, 'conversation'), init, conversationSchema, call)).answer;
+      return (await requestJson(ofRun(lease, 'conversation'), init, conversationSchema, call)).answer;
     },
-    /** Adds text to the answer. The same again, with the same `baseRevision`, is the same write. */
+    /** Appends text to the answer. A repeat with the same `baseRevision` is the same write. */
     async appendToMessage(lease: Lease, baseRevision: number, append: string, call: Call) {
       const body = fenced(lease, { baseRevision, append });
       return (await post(ofRun(lease, 'message'), body, writtenSchema, call)).answer;
@@ -220,7 +220,7 @@ export function workerApi(options: Readonly<{ url: string; token: string }>) {
       const init = { headers: fenceHeaders(lease) };
       return (await send(`${ofRun(lease, 'attachments')}/${id}/content`, init, call)).body;
     },
-    /** Streams a file from the disk; a blob of a file is read as it is sent, and can be sent again. */
+    /** Streams a file from the disk: the blob of a file is read while it is sent, and can be sent again. */
     async putOutput(lease: Lease, path: string, file: string, call: Call): Promise<void> {
       const body = await openAsBlob(file, { type: 'application/octet-stream' });
       const init = { method: 'PUT', headers: fenceHeaders(lease), body };

@@ -2,15 +2,16 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { z } from 'zod';
 import { ApiError } from './api.ts';
-import type { Turn, TurnEnd } from './chat.ts';
+import type { TurnReport } from './chat_report.ts';
 import type { Conversation, Part } from './chat_schemas.ts';
 import { askedText } from './chat_text.ts';
 import { runCommand } from './command.ts';
-import { ResultError, readEnd, readUsage, type Usage } from './result.ts';
+import type { ChatTurn } from './context.ts';
+import { ResultError, readResultFile, readUsage, type Usage } from './result_files.ts';
 import { makeFolders, removeWorkspace, type Workspace, workspaceAt, writeInput } from './workspace.ts';
 
-/** Of all attachments together, the latest first; what is more is named, and not fetched. */
-const LONGEST_ATTACHMENTS = 256 * 1024 * 1024;
+/** Of all attachments together, the latest first; the rest is named, and not downloaded. */
+const MAX_ATTACHMENT_BYTES = 256 * 1024 * 1024;
 
 const resultSchema = z.discriminatedUnion('kind', [
   z.strictObject({
@@ -22,18 +23,18 @@ const resultSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('failed'), code: z.string(), message: z.string(), retryable: z.boolean() }),
 ]);
 
-/** Where an attachment lies in the folder of the turn: by its id, because people give files any name. */
+/** Where an attachment lies in the folder of the turn: by its id, because file names are arbitrary. */
 function attachmentPath({ attachmentId, fileName }: Part): string {
   const extension = path.extname(fileName ?? '').toLowerCase();
   return `${attachmentId}${/^\.[a-z0-9]{1,10}$/.test(extension) ? extension : ''}`;
 }
 
-/** Fetches the attachments, and returns where each lies; one whose bytes are gone is left out. */
-async function fetchAttachments(turn: Turn, conversation: Conversation, workspace: Workspace) {
-  const { tools, held } = turn;
+/** Downloads the attachments. Returns the path of each by its id; one whose bytes are gone is left out. */
+async function fetchAttachments(turn: ChatTurn, conversation: Conversation, workspace: Workspace) {
+  const { worker, held } = turn;
   const found = new Map<string, string>();
   const parts = conversation.messages.flatMap((message) => message.parts).filter((part) => part.kind === 'attachment');
-  let left = LONGEST_ATTACHMENTS;
+  let left = MAX_ATTACHMENT_BYTES;
   for (const part of parts.reverse()) {
     const { attachmentId = '', sizeBytes = 0, mediaType = '' } = part;
     if (found.has(attachmentId) || sizeBytes > left) continue;
@@ -42,12 +43,12 @@ async function fetchAttachments(turn: Turn, conversation: Conversation, workspac
       await turn.send(async (signal) => {
         // A large file takes its time: the lease is what limits it.
         const call = { signal, timeoutMs: 3_600_000 };
-        const content = await tools.api.attachmentContent(held.lease, attachmentId, call);
+        const content = await worker.api.attachmentContent(held.lease, attachmentId, call);
         await writeInput(workspace, input, content, signal);
       });
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 400) throw error;
-      tools.say(`${turn.name}  without ${part.fileName}: ${error.message}`);
+      worker.print(`${turn.name}  without ${part.fileName}: ${error.message}`);
       continue;
     }
     left -= sizeBytes;
@@ -56,8 +57,8 @@ async function fetchAttachments(turn: Turn, conversation: Conversation, workspac
   return found;
 }
 
-/** Writes what there is to answer, for programs and for those that want the question alone. */
-async function describe(turn: Turn, conversation: Conversation, workspace: Workspace): Promise<void> {
+/** Writes the conversation and the message to answer, as JSON and as text. */
+async function describeTurn(turn: ChatTurn, conversation: Conversation, workspace: Workspace): Promise<void> {
   const files = await fetchAttachments(turn, conversation, workspace);
   const messages = conversation.messages.map((message) => ({
     ...message,
@@ -77,39 +78,39 @@ async function describe(turn: Turn, conversation: Conversation, workspace: Works
   await write('message.txt', askedText(conversation));
 }
 
-async function run(turn: Turn, workspace: Workspace) {
-  const { tools, writer, name } = turn;
+async function run(turn: ChatTurn, workspace: Workspace) {
+  const { worker, writer, name } = turn;
   // UTF-8 may be cut anywhere.
   const decoder = new TextDecoder();
   const end = await runCommand({
-    command: tools.options.command,
+    command: worker.options.command,
     cwd: workspace.root,
     environment: {
-      ...tools.options.environment,
+      ...worker.options.environment,
       BUSINESS_RUNNER_MODE: 'chat',
-      BUSINESS_RUNNER_URL: tools.options.url,
+      BUSINESS_RUNNER_URL: worker.options.url,
       BUSINESS_RUNNER_TOKEN: turn.executionToken,
       INPUT_DIR: workspace.inputs,
       RESULT_FILE: workspace.resultFile,
       USAGE_FILE: workspace.usageFile,
     },
-    timeoutMs: tools.options.timeoutMs,
+    timeoutMs: worker.options.timeoutMs,
     signal: turn.signal,
-    onLine: (line) => tools.say(`${name}  | ${line}`),
+    onLine: (line) => worker.print(`${name}  | ${line}`),
     onOutput: (chunk) => writer.append(decoder.decode(chunk, { stream: true })),
   });
   writer.append(decoder.decode());
   return end;
 }
 
-/** The command's own word where it gave one, else its exit status. */
-async function endOf(turn: Turn, workspace: Workspace): Promise<TurnEnd> {
+/** The result file decides; without one the exit status does. */
+async function reportOf(turn: ChatTurn, workspace: Workspace): Promise<TurnReport> {
   const end = await run(turn, workspace);
   if (end.timedOut) {
-    const message = `The command took longer than ${turn.tools.options.timeoutMs / 1000} s`;
+    const message = `The command took longer than ${turn.worker.options.timeoutMs / 1000} s`;
     return { kind: 'fail', code: 'command_timeout', message, retryable: true };
   }
-  const result = await readEnd(workspace.resultFile, resultSchema);
+  const result = await readResultFile(workspace.resultFile, resultSchema);
   if (result.kind === 'failed') return { ...result, kind: 'fail' };
   if (end.exitCode !== 0) {
     const message = `The command ended with ${end.signal ?? `exit status ${end.exitCode}`}`;
@@ -124,25 +125,25 @@ async function endOf(turn: Turn, workspace: Workspace): Promise<TurnEnd> {
   };
 }
 
-/** What it used is told also where it failed; a file that cannot be read then takes nothing away. */
-async function usageOf(workspace: Workspace, end: TurnEnd): Promise<{ usage?: Usage }> {
+/** The usage also of a failed turn; an invalid usage file does not hide why it failed. */
+async function usageOf(workspace: Workspace, report: TurnReport): Promise<{ usage?: Usage }> {
   try {
     return { usage: await readUsage(workspace.usageFile) };
   } catch (error) {
-    if (end.kind === 'complete' || !(error instanceof ResultError)) throw error;
+    if (report.kind === 'complete' || !(error instanceof ResultError)) throw error;
     return {};
   }
 }
 
-/** Answers with what the command writes to its standard output, as it comes. */
-export async function answerByCommand(turn: Turn, conversation: Conversation): Promise<TurnEnd> {
-  const { options } = turn.tools;
+/** Answers with what the command writes to its standard output, while it writes. */
+export async function answerByCommand(turn: ChatTurn, conversation: Conversation): Promise<TurnReport> {
+  const { options } = turn.worker;
   const workspace = workspaceAt(options.scratch, turn.held.lease.runId);
   try {
     await makeFolders(workspace);
-    await describe(turn, conversation, workspace);
-    const end = await endOf(turn, workspace);
-    return { ...end, ...(await usageOf(workspace, end)) };
+    await describeTurn(turn, conversation, workspace);
+    const report = await reportOf(turn, workspace);
+    return { ...report, ...(await usageOf(workspace, report)) };
   } finally {
     if (!options.keep) await removeWorkspace(workspace);
   }

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Written } from './chat_schemas.ts';
 
-/** Revisions are for eyes: more of them a second than this helps nobody. */
-const EVERY_MS = 100;
-/** Of one write, in UTF-16 units; well below what the API takes in one. */
-const LONGEST_WRITE = 50_000;
-/** The API keeps 1 MiB a message, as JSON: what is longer is refused there, at the latest. */
-const LONGEST_BYTES = 1_000_000;
-/** A turn is started once, and nobody else writes its answer: this is where it begins. */
+/** People watch the revisions: more than ten a second help nobody. */
+const WRITE_INTERVAL_MS = 100;
+/** One write, in UTF-16 units; well below the limit of the API. */
+const MAX_WRITE_LENGTH = 50_000;
+/** The API stores 1 MiB of JSON for a message, and refuses more. */
+const MAX_ANSWER_BYTES = 1_000_000;
+/** A turn starts once, and nobody else writes its answer: it begins at this revision. */
 const FIRST_REVISION = 1;
 
 /** The answer is longer than a message can be. */
@@ -19,7 +19,7 @@ export class AnswerTooLongError extends Error {
 }
 
 export type AnswerWriter = Readonly<{
-  /** Adds text to the answer: sent at once or with what follows. After the end it is dropped. */
+  /** Appends text to the answer, sent at once or with what follows. After `end` it is dropped. */
   append: (text: string) => void;
   /** Aborted, with the reason, when the answer cannot go on. */
   signal: AbortSignal;
@@ -36,16 +36,16 @@ function wholeLength(text: string, length: number): number {
 }
 
 /**
- * Streams an answer as revisions: the first text at once, what follows gathered to one write each `everyMs`, each upon the
- * revision that the one before was answered with. `send` repeats a write until it is answered. After a cancel nothing is
- * written any more, and `onCancelled` is called.
+ * Streams an answer as revisions: the first text at once, the rest in one write each `writeIntervalMs`, each based on the
+ * revision that the previous write was answered with. `send` repeats a write until it is answered. After a cancel nothing
+ * more is written, and `onCancelled` is called.
  */
 export function answerWriter(options: {
   send: (baseRevision: number, append: string) => Promise<Written>;
   onCancelled: () => void;
-  everyMs?: number;
+  writeIntervalMs?: number;
 }): AnswerWriter {
-  const { send, onCancelled, everyMs = EVERY_MS } = options;
+  const { send, onCancelled, writeIntervalMs = WRITE_INTERVAL_MS } = options;
   const broken = new AbortController();
   const ending = new AbortController();
   let revision = FIRST_REVISION;
@@ -58,7 +58,7 @@ export function answerWriter(options: {
 
   async function write(): Promise<void> {
     while (waiting !== '' && !cancelled && !broken.signal.aborted) {
-      const length = wholeLength(waiting, Math.min(waiting.length, LONGEST_WRITE));
+      const length = wholeLength(waiting, Math.min(waiting.length, MAX_WRITE_LENGTH));
       const text = waiting.slice(0, length);
       waiting = waiting.slice(length);
       const written = await send(revision, text);
@@ -68,7 +68,7 @@ export function answerWriter(options: {
         onCancelled();
         return;
       }
-      await sleep(everyMs, undefined, { signal: ending.signal }).catch(() => {});
+      await sleep(writeIntervalMs, undefined, { signal: ending.signal }).catch(() => {});
     }
   }
 
@@ -91,7 +91,7 @@ export function answerWriter(options: {
       const clean = given.slice(0, whole).toWellFormed();
       if (clean === '' || broken.signal.aborted || ending.signal.aborted || cancelled) return;
       bytes += Buffer.byteLength(clean);
-      if (bytes > LONGEST_BYTES) {
+      if (bytes > MAX_ANSWER_BYTES) {
         broken.abort(new AnswerTooLongError());
         return;
       }

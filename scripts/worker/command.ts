@@ -4,14 +4,14 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const GRACE_MS = 5_000;
-const LAST_LINES_MS = 1_000;
+const TERM_GRACE_MS = 5_000;
+const OUTPUT_GRACE_MS = 1_000;
 
 /**
- * Before the command, in its process group, a reader of a pipe that only the worker holds: when the worker dies, however
- * it dies, the pipe ends and the group is killed. No command outlives the lease that it was run under.
+ * Starts a reader of a pipe in the process group of the command. Only the worker holds the other end: when it dies, kill -9
+ * included, the pipe ends and the reader kills the group. No command outlives the lease that it runs under.
  */
-const LEASH = '( { cat <&3; kill -KILL 0; } >/dev/null 2>&1 & ); exec 3<&-; exec /bin/sh -c "$1"';
+const KILL_GROUP_WITH_WORKER = '( { cat <&3; kill -KILL 0; } >/dev/null 2>&1 & ); exec 3<&-; exec /bin/sh -c "$1"';
 
 export type CommandOptions = Readonly<{
   command: string;
@@ -20,9 +20,9 @@ export type CommandOptions = Readonly<{
   timeoutMs: number;
   /** Stops the whole process group: SIGTERM, five seconds later SIGKILL. */
   signal: AbortSignal;
-  /** A line that the command wrote, for the terminal of whoever runs the worker; it is never sent anywhere. */
+  /** Gets each line that the command writes, for the terminal of the worker; it is never sent anywhere. */
   onLine: (line: string) => void;
-  /** Takes what the command writes to its standard output, in the place of lines. */
+  /** Gets the standard output as it comes; then `onLine` gets standard error alone. */
   onOutput?: (chunk: Buffer) => void;
 }>;
 
@@ -42,21 +42,21 @@ function killGroup(leader: number | undefined, signal: NodeJS.Signals): void {
   }
 }
 
-function eachLine(stream: Readable | null, take: (line: string) => void): void {
+function eachLine(stream: Readable | null, onLine: (line: string) => void): void {
   if (!stream) return;
   createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY }).on('line', (line) =>
-    take(line.slice(0, 2000)),
+    onLine(line.slice(0, 2000)),
   );
 }
 
 /**
- * Runs a shell command in a process group of its own and waits for its end; what it left running in the group ends too.
+ * Runs a shell command in a process group of its own and waits for it; what it leaves running in the group is killed.
  * @throws when it cannot be started at all.
  */
 export async function runCommand(options: CommandOptions): Promise<CommandEnd> {
   options.signal.throwIfAborted();
   const begun = performance.now();
-  const child = spawn('/bin/sh', ['-c', LEASH, 'sh', options.command], {
+  const child = spawn('/bin/sh', ['-c', KILL_GROUP_WITH_WORKER, 'sh', options.command], {
     cwd: options.cwd,
     env: options.environment,
     detached: true,
@@ -65,7 +65,7 @@ export async function runCommand(options: CommandOptions): Promise<CommandEnd> {
   if (options.onOutput) child.stdout?.on('data', options.onOutput);
   else eachLine(child.stdout, options.onLine);
   eachLine(child.stderr, options.onLine);
-  // The leash is never written to, and breaks when the group is killed.
+  // Nothing is written to this pipe; it breaks when the group is killed.
   child.stdio[3]?.on('error', () => {});
   const closed = once(child, 'close').catch(() => {});
   const timeout = AbortSignal.timeout(options.timeoutMs);
@@ -73,7 +73,7 @@ export async function runCommand(options: CommandOptions): Promise<CommandEnd> {
   const stop = AbortSignal.any([options.signal, timeout]);
   const stopGroup = async () => {
     killGroup(child.pid, 'SIGTERM');
-    await sleep(GRACE_MS, undefined, { signal: over.signal });
+    await sleep(TERM_GRACE_MS, undefined, { signal: over.signal });
     killGroup(child.pid, 'SIGKILL');
   };
   const onStop = () => void stopGroup().catch(() => {});
@@ -86,7 +86,7 @@ export async function runCommand(options: CommandOptions): Promise<CommandEnd> {
     stop.removeEventListener('abort', onStop);
     over.abort();
     killGroup(child.pid, 'SIGKILL');
-    // The last lines; a process that left the group may hold the pipe open for longer than anyone waits.
-    await Promise.race([closed, sleep(LAST_LINES_MS, undefined, { ref: false })]);
+    // The last lines. A process that left the group may hold the pipe open: the wait is bounded.
+    await Promise.race([closed, sleep(OUTPUT_GRACE_MS, undefined, { ref: false })]);
   }
 }

@@ -4,26 +4,26 @@ import { backoffMs } from './retry.ts';
 
 export type LeaseEnd = 'lost' | 'cancelled' | 'stopped';
 
-/** A lease that is kept alive by heartbeats until it is let go, lost, or the run is cancelled. */
+/** A lease that heartbeats renew until it is released or lost, or the run is cancelled. */
 export type HeldLease = Readonly<{
   lease: Lease;
   /** Aborted as soon as the run must stop. */
   signal: AbortSignal;
-  /** Why it aborted. */
+  /** Why `signal` aborted. */
   ended: () => LeaseEnd | null;
-  /** When the server lets the lease expire, on the clock of `performance.now()`. */
+  /** When the lease expires on the server, by `performance.now()`. */
   deadline: () => number;
   /** Ends the run from our side. */
   stop: () => void;
-  /** Another answer than that of a heartbeat said that the run is cancelled. */
+  /** Tells that another call than a heartbeat was answered with a cancelled run. */
   cancel: () => void;
   /** Stops the heartbeats; the lease itself ends with complete or fail. */
   release: () => Promise<void>;
 }>;
 
 /**
- * Sends heartbeats every `heartbeatIntervalMs`. An API that is away is tried again until the lease would be over: a
- * restart of it is nothing that a run notices.
+ * Sends heartbeats every `heartbeatIntervalMs`. Failed ones are retried until the lease would be over: a run does not
+ * notice a restart of the API.
  */
 export function holdLease(options: {
   api: WorkerApi;
@@ -33,7 +33,7 @@ export function holdLease(options: {
   heartbeatIntervalMs: number;
 }): HeldLease {
   const { api, lease, leaseMs } = options;
-  const over = new AbortController();
+  const stopped = new AbortController();
   const released = new AbortController();
   let deadline = performance.now() + leaseMs;
   let ended: LeaseEnd | null = null;
@@ -41,11 +41,11 @@ export function holdLease(options: {
 
   function end(reason: LeaseEnd): void {
     ended ??= reason;
-    over.abort();
+    stopped.abort();
   }
 
-  async function beat(): Promise<void> {
-    // Counted from before the call: the server renews it later than that, never earlier.
+  async function heartbeat(): Promise<void> {
+    // Counted from before the call: the server renews the lease later than that, never earlier.
     const sentAt = performance.now();
     const timeoutMs = Math.max(1_000, Math.min(options.heartbeatIntervalMs, deadline - sentAt));
     try {
@@ -59,7 +59,7 @@ export function holdLease(options: {
     }
   }
 
-  async function beats(): Promise<void> {
+  async function heartbeatLoop(): Promise<void> {
     while (!released.signal.aborted && ended !== 'lost') {
       const wait = failures === 0 ? options.heartbeatIntervalMs : backoffMs(failures);
       const left = deadline - performance.now();
@@ -69,23 +69,23 @@ export function holdLease(options: {
         end('lost');
         return;
       }
-      // A cancelled run's lease is renewed no more, so there is nothing left to say.
+      // The lease of a cancelled run is not renewed any more.
       if (ended === 'cancelled') return;
-      await beat();
+      await heartbeat();
     }
   }
 
-  const beating = beats();
+  const loop = heartbeatLoop();
   return {
     lease,
-    signal: over.signal,
+    signal: stopped.signal,
     ended: () => ended,
     deadline: () => deadline,
     stop: () => end('stopped'),
     cancel: () => end('cancelled'),
     async release() {
       released.abort();
-      await beating;
+      await loop;
     },
   };
 }

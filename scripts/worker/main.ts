@@ -1,10 +1,10 @@
 import { ApiError, workerApi } from './api.ts';
-import { workLoop } from './loop.ts';
 import { OptionsError, readOptions, USAGE } from './options.ts';
+import { pullLoop } from './pull_loop.ts';
 
 const EX_USAGE = 64;
 
-function say(line: string): void {
+function print(line: string): void {
   process.stdout.write(`${new Date().toTimeString().slice(0, 8)}  ${line}\n`);
 }
 
@@ -18,19 +18,21 @@ async function main(): Promise<number> {
   const stop = new AbortController();
   const onSignal = () => {
     if (!drain.signal.aborted) {
-      say('taking nothing new; what runs is finished (again to stop it)');
+      print('draining: running commands finish, nothing new is pulled (again to stop them)');
       drain.abort();
     } else if (!stop.signal.aborted) {
-      say('stopping what runs');
+      print('stopping the running commands');
       stop.abort();
     } else process.exit(1);
   };
-  // Whoever read our lines may go; the runs go on.
+  // The runs go on when the reader of our output is gone.
   process.stdout.on('error', () => {});
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);
-  say(`worker ${options.workerId} asks ${options.url} for ${options.kinds.map((kind) => `${kind}s`).join(' and ')}`);
-  const done = await workLoop({ api: workerApi(options), options, say, drain: drain.signal, stop: stop.signal });
+  print(
+    `worker ${options.workerId} pulls from ${options.url}: ${options.kinds.map((kind) => `${kind}s`).join(' and ')}`,
+  );
+  const done = await pullLoop({ api: workerApi(options), options, print, drain: drain.signal, stop: stop.signal });
   return done ? 0 : 1;
 }
 

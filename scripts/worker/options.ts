@@ -3,75 +3,90 @@ import { readFileSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import type { LlmOptions } from './llm.ts';
 
 export const USAGE = `npm run worker -- --exec 'COMMAND' [options]
 npm run worker -- --llm URL --model NAME [--exec 'COMMAND'] [options]
 
-Takes run requests of tasks from Business Runner and runs COMMAND (by /bin/sh) for each, in a folder of its own:
+Pulls run requests of tasks from Business Runner and runs COMMAND (by /bin/sh) for each, in a folder of its own:
 
-  TASK.md             the task for a reader          INPUT_DIR      its input files
-  task.json           the task as the API shows it   OUTPUT_DIR     every file below it is handed in
-  run.json            run id, attempt, profile       PROGRESS_FILE  a line appended here is a line in the run's log
+  TASK.md             the task as a text to read     INPUT_DIR      its input files
+  task.json           the task as the API shows it   OUTPUT_DIR     every file in it is uploaded as an output
+  run.json            run id, attempt, profile       PROGRESS_FILE  each line appended here is a line in the run's log
   BUSINESS_RUNNER_URL, BUSINESS_RUNNER_TOKEN         the API, and a token for this one run
   RESULT_FILE         optional JSON {"summary": "…"}, or another end: {"kind": "waiting", "until": …, "reason": …},
                       {"kind": "needs_input", "question": …, "options": […]},
                       {"kind": "failed", "code": …, "message": …, "retryable": false}
   WORKER_DIR          the folder in which the worker was started: --exec 'node "$WORKER_DIR/agent.mjs"';
-                      a COMMAND that begins with ./ or ../ is looked for there too
+                      a COMMAND that begins with ./ or ../ is resolved there too
   USAGE_FILE          optional JSON {"inputTokens": 1, "outputTokens": 2, "toolCalls": 3, "costMinorUnits": 4}
 
-Exit status 0 completes the run with the files as its artifacts; any other fails it, and it is tried again.
+Exit status 0 completes the run with the uploaded files as its artifacts. Any other fails the run, and the task is retried.
 
-BUSINESS_RUNNER_MODE says what the run is for. execute: do the task. plan: decide what is below an initiative.
-verify: judge a result of somebody else. What stands is in $INPUT_DIR/task.json then, with what came of the tasks below,
-and the files to judge are below $INPUT_DIR/outputs. The decision is written, and the worker hands it in:
+BUSINESS_RUNNER_MODE is the mode of the run. execute: do the task. plan: plan the subtasks of an initiative. verify: check
+the result of another agent. In the last two, $INPUT_DIR/task.json holds the current state with the results of the subtasks,
+and $INPUT_DIR/outputs the files to verify. COMMAND writes its decision, and the worker submits it:
 
   PLAN_FILE           {"operations": [{"op": "create_task", "key": "a", "title": "…", "ownerProfileKey": "…"}, …]}
   VERDICT_FILE        {"verdict": "passed" or "failed", "summary": "…", "evidence": [{"kind": "note", "text": "…"}, …]}
 
-It answers chats too, with BUSINESS_RUNNER_MODE=chat. What COMMAND writes to its standard output is the answer, shown while
-it comes; exit status 0 completes it, any other fails it:
+COMMAND also answers chats, with BUSINESS_RUNNER_MODE=chat. Its standard output is the answer, streamed while it is written;
+exit status 0 completes the answer, any other fails it:
 
-  conversation.json   the messages up to the one that is to be answered; an attachment's path is where it lies, below
-                      INPUT_DIR (null: it is not here, because all of them together are too large)
-  message.txt         the message that is to be answered, as plain text
+  conversation.json   the messages up to the one to answer; the path of an attachment is below INPUT_DIR
+                      (null: not downloaded, because all attachments together are too large)
+  message.txt         the message to answer, as plain text
   run.json            run id, chat, profile
-  RESULT_FILE         optional JSON {"parts": […], "summary": "…", "harnessSessionId": "…"}: parts take the place of the
-                      output, for questions and notes; or {"kind": "failed", "code": …, "message": …, "retryable": false}
+  RESULT_FILE         optional JSON {"parts": […], "summary": "…", "harnessSessionId": "…"}: parts replace the output,
+                      for questions and notes; or {"kind": "failed", "code": …, "message": …, "retryable": false}
   USAGE_FILE          as for tasks
 
-With --llm chats are answered by a model instead, through any endpoint that speaks OpenAI's chat completions, streamed;
-BUSINESS_RUNNER_LLM_KEY is its key, where it wants one. It gets the texts that people attached (of long ones the beginning),
-with --images their pictures too, and is told of what it does not get. Tasks are taken only with --exec.
+With --llm a model answers chats instead, through any endpoint that speaks OpenAI's streamed chat completions, with the key
+in BUSINESS_RUNNER_LLM_KEY if it needs one. The model gets attached texts (the beginning of long ones), images with --images,
+and a note about each file that it does not get. Without --exec no tasks are pulled.
 
   --url URL           the API (http://127.0.0.1:3000)
   --token TOKEN       service token; better --token-file or BUSINESS_RUNNER_SERVICE_TOKEN, which ps does not show
-  --token-file FILE   file with the service token (the one that npm start made, .data/agent-service-token)
+  --token-file FILE   file with the service token (.data/agent-service-token, made by npm start)
   --concurrency N     tasks at the same time (1)
   --chats N           chats at the same time, besides the tasks (4)
-  --kind KIND         take only requests of this kind, task or chat
+  --kind KIND         pull only requests of this kind, task or chat
   --worker-id ID      name shown with the runs (host name and a random part)
-  --organization ID   take only requests of this organization; may be given more than once
-  --profile KEY       take only requests of this agent profile; may be given more than once
+  --organization ID   pull only requests of this organization; repeatable
+  --profile KEY       pull only requests of this agent profile; repeatable
   --timeout SECONDS   longest time for one command or answer (3600)
-  --llm URL           where chat completions are, such as http://127.0.0.1:11434/v1
-  --model NAME        the model of --llm; without, what the runs say they ran on (none)
-  --instructions FILE what the model of --llm is told first
-  --images            the model of --llm takes images
-  --silence SECONDS   longest time without a word of the model (120)
-  --scratch DIR       where the folders of the runs are made (a folder in the system's temporary one)
-  --keep              leave the folders of finished runs
-  --once              take one request, then end: with 0 when it completed, else with 1
+  --llm URL           base URL of the chat completions, such as http://127.0.0.1:11434/v1
+  --model NAME        the model of --llm; without --llm, the model that the runs report (none)
+  --instructions FILE system prompt for the model of --llm
+  --images            the model of --llm accepts images
+  --silence SECONDS   longest wait for the next piece of an answer of the model (120)
+  --scratch DIR       parent folder of the runs' folders (a folder in the system's temporary one)
+  --keep              keep the folders of finished runs
+  --once              take one request, then exit: with 0 if it completed, else with 1
   --help
 
-SIGTERM or Ctrl-C: takes nothing new and ends when the running commands have; a second time stops those as well.
+SIGTERM or Ctrl-C: pulls nothing new and exits when the running commands have finished; a second time stops them.
 `;
+
+export type LlmOptions = Readonly<{
+  /** The base URL: requests go to `<url>/chat/completions`. */
+  url: string;
+  model: string;
+  /** Sent as a bearer token, where there is one. */
+  key: string | undefined;
+  /** Replaces the default system prompt. */
+  instructions: string | undefined;
+  /** Whether the model accepts images. */
+  images: boolean;
+  /** The longest silence before the answer and between its pieces. */
+  silenceMs: number;
+  /** The longest time for an answer. */
+  timeoutMs: number;
+}>;
 
 export type RequestKind = 'task' | 'chat';
 
 export type WorkerOptions = Readonly<{
-  /** Empty: there is none, and no tasks are taken. */
+  /** Empty: no tasks are pulled. */
   command: string;
   llm: LlmOptions | undefined;
   kinds: readonly RequestKind[];
@@ -87,7 +102,7 @@ export type WorkerOptions = Readonly<{
   scratch: string;
   keep: boolean;
   once: boolean;
-  /** What commands inherit: the environment without the secrets of this process. */
+  /** The environment of commands: that of the worker without its secrets. */
   environment: NodeJS.ProcessEnv;
 }>;
 
@@ -95,12 +110,12 @@ function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** Commands run in the folder of their run; a program that is named by a relative path is the one that the person sees. */
+/** Commands run in the folder of their run; a relative program path means the folder in which the worker was started. */
 function resolveProgram(command: string, directory: string): string {
   return command.replace(/^\s*(\.{1,2}\/\S+)/, (_match, program: string) => quoted(path.resolve(directory, program)));
 }
 
-/** What is wrong with the command line, in one line. */
+/** The command line is wrong; the message is one line. */
 export class OptionsError extends Error {
   override name = 'OptionsError';
 }
@@ -144,7 +159,7 @@ function serviceToken(given: { token?: string; file?: string }, environment: Nod
     if (error instanceof OptionsError) throw error;
     const code = error instanceof Error && 'code' in error ? error.code : 'unreadable';
     throw new OptionsError(
-      `no service token: ${file} is not there to be read (${code}). Run npm start first, or give --token-file or BUSINESS_RUNNER_SERVICE_TOKEN.`,
+      `no service token: ${file} cannot be read (${code}). Run npm start first, or set --token-file or BUSINESS_RUNNER_SERVICE_TOKEN.`,
     );
   }
 }
@@ -196,16 +211,16 @@ function llmOptions(values: ReturnType<typeof parse>, environment: NodeJS.Proces
   const { llm, model, instructions } = values;
   if (llm === undefined) {
     const alone = (['instructions', 'images', 'silence'] as const).find((name) => values[name] !== undefined);
-    if (alone) throw new OptionsError(`--${alone} belongs to --llm`);
+    if (alone) throw new OptionsError(`--${alone} needs --llm`);
     return undefined;
   }
-  if (!model) throw new OptionsError('--model NAME is missing: which model of --llm is to answer?');
+  if (!model) throw new OptionsError('--model NAME is missing: which model of --llm answers?');
   const read = (file: string): string => {
     try {
       return readFileSync(file, 'utf8').trim();
     } catch (error) {
       const code = error instanceof Error && 'code' in error ? error.code : 'unreadable';
-      throw new OptionsError(`--instructions: ${file} is not there to be read (${code})`);
+      throw new OptionsError(`--instructions: ${file} cannot be read (${code})`);
     }
   };
   return {
@@ -223,12 +238,12 @@ function timeoutMs(values: ReturnType<typeof parse>): number {
   return wholeNumber('timeout', values.timeout, 3600, 604_800) * 1000;
 }
 
-/** npm runs its scripts in the folder of the project, and says where it was called. */
+/** npm runs scripts in the project's folder; INIT_CWD is where it was called. */
 function directoryOf(environment: NodeJS.ProcessEnv): string {
   return environment['INIT_CWD'] || process.cwd();
 }
 
-/** What there is something to do it with, and what was asked for. */
+/** The kinds that this worker can do, narrowed by --kind. */
 function requestKinds(values: ReturnType<typeof parse>, command: string): RequestKind[] {
   const able: RequestKind[] = command === '' ? ['chat'] : ['task', 'chat'];
   if (values.kind === undefined) return able;
@@ -238,7 +253,7 @@ function requestKinds(values: ReturnType<typeof parse>, command: string): Reques
 }
 
 /**
- * Reads the command line and, here alone, the environment. Null: --help was asked for.
+ * Reads the command line and the environment; no other file of the worker reads the environment. Null: --help.
  * @throws OptionsError
  */
 export function readOptions(
@@ -249,7 +264,7 @@ export function readOptions(
   if (values.help) return null;
   const command = values.exec?.trim() ? values.exec : '';
   if (command === '' && (values.llm === undefined || values.exec !== undefined))
-    throw new OptionsError(`--exec 'COMMAND' is missing: what is to be run for each task?`);
+    throw new OptionsError(`--exec 'COMMAND' is missing: what runs for each task?`);
   const file = values['token-file'];
   const directory = directoryOf(environment);
   return {

@@ -8,7 +8,7 @@ const MAX_LINE = 4_096;
 const CATEGORIES = ['planning', 'execution', 'tool', 'verification', 'sync', 'system'];
 const STATUSES = ['running', 'completed', 'failed', 'skipped'];
 
-export type Note = Readonly<{ category?: string; status?: string; label: string; detail?: string }>;
+export type LogNote = Readonly<{ category?: string; status?: string; label: string; detail?: string }>;
 
 function oneLine(text: unknown, length: number): string {
   const flat = String(text ?? '').toWellFormed();
@@ -20,7 +20,7 @@ function oneLine(text: unknown, length: number): string {
 }
 
 /** A line of PROGRESS_FILE: plain text, or JSON with `label` and perhaps `detail`, `category`, `status`. Null: nothing. */
-export function parseProgressLine(line: string): Note | null {
+export function parseProgressLine(line: string): LogNote | null {
   const text = line.trim();
   if (text === '') return null;
   if (!text.startsWith('{')) return { label: text };
@@ -33,8 +33,8 @@ export function parseProgressLine(line: string): Note | null {
 }
 
 export type LogShipper = Readonly<{
-  note: (note: Note) => void;
-  /** Sends what is waiting; throws nothing: a log is worth less than its run. */
+  note: (note: LogNote) => void;
+  /** Sends what is waiting. Never throws: a log is worth less than its run. */
   flush: () => Promise<void>;
   logState: () => 'complete' | 'truncated';
 }>;
@@ -45,7 +45,7 @@ export type LogShipper = Readonly<{
  */
 export function logShipper(options: {
   send: (entries: readonly LogEntry[]) => Promise<unknown>;
-  say: (line: string) => void;
+  print: (line: string) => void;
 }): LogShipper {
   const waiting: LogEntry[] = [];
   let sequence = 0;
@@ -62,7 +62,7 @@ export function logShipper(options: {
       }
       // A batch is refused whole, for instance for one line that looks like a credential: the others are still wanted.
       if (entries.length > 1) for (const entry of entries) await sendBatch([entry]);
-      else options.say(`a log line was refused and left out: ${error.message}`);
+      else options.print(`a log line was refused and left out: ${error.message}`);
     }
   }
 
@@ -94,12 +94,12 @@ export function logShipper(options: {
 }
 
 /**
- * Follows `file` as lines are appended to it, until `signal` aborts; then reads what is left and returns. `everyMs` after
- * each look it also calls `tick`.
+ * Follows `file` as lines are appended to it, until `signal` aborts; then reads what is left and returns. Calls `onPoll`
+ * after each read, every `pollIntervalMs`.
  */
 export async function followLines(
   file: string,
-  options: { take: (line: string) => void; tick: () => void; everyMs: number; signal: AbortSignal },
+  options: { onLine: (line: string) => void; onPoll: () => void; pollIntervalMs: number; signal: AbortSignal },
 ): Promise<void> {
   const handle = await open(file, 'r');
   const decoder = new TextDecoder();
@@ -114,17 +114,17 @@ export async function followLines(
       const lines = (rest + decoder.decode(chunk.subarray(0, bytesRead), { stream: true })).split('\n');
       // Of a line without an end only the beginning is kept: memory does not grow with what a command writes.
       rest = (lines.pop() ?? '').slice(0, MAX_LINE);
-      for (const line of lines) options.take(line.slice(0, MAX_LINE));
+      for (const line of lines) options.onLine(line.slice(0, MAX_LINE));
     }
   };
   try {
     while (!options.signal.aborted) {
       await readNew();
-      options.tick();
-      await sleep(options.everyMs, undefined, { signal: options.signal }).catch(() => {});
+      options.onPoll();
+      await sleep(options.pollIntervalMs, undefined, { signal: options.signal }).catch(() => {});
     }
     await readNew();
-    if (rest !== '') options.take(rest);
+    if (rest !== '') options.onLine(rest);
   } finally {
     await handle.close();
   }

@@ -17,7 +17,7 @@ function criterionText(criterion: unknown): string {
     const value = check['value'] === undefined ? '' : ` ${JSON.stringify(check['value'])}`;
     return `${check['pointer']} ${check['operator']}${value}`;
   });
-  return [`\`${path}\` is handed in`, ...conditions].join('; ');
+  return [`\`${path}\` is uploaded`, ...conditions].join('; ');
 }
 
 function failureTexts(claim: Claim): string[] {
@@ -40,10 +40,10 @@ function replanTexts(claim: Claim): string[] {
   return [[reason, taskId, objectOf(error)['message']].filter((part) => part !== undefined).join(', ')];
 }
 
-const TO_DO: Readonly<Record<string, string>> = {
-  plan: 'Decide which tasks lead there, and write them to `plan.json` (`PLAN_FILE`).',
+const MODE_INSTRUCTIONS: Readonly<Record<string, string>> = {
+  plan: 'Plan the subtasks that reach the objective, and write them to `plan.json` (`PLAN_FILE`).',
   verify:
-    'Judge the result in `inputs/task.json` and the files below `inputs/outputs/`, and write `verdict.json` (`VERDICT_FILE`).',
+    'Verify the result in `inputs/task.json` and the files below `inputs/outputs/`, and write `verdict.json` (`VERDICT_FILE`).',
 };
 
 /** The task as a page to read: TASK.md. */
@@ -62,10 +62,10 @@ export function taskText(claim: Claim, inputs: readonly Input[]): string {
     ...list('Input files', files),
     ...list('It is done when', (task.spec.acceptanceCriteria ?? []).map(criterionText)),
     ...list('The last result was refused because', failureTexts(claim)),
-    ...list('It is planned again because', replanTexts(claim)),
-    ...list('Below it so far', childTexts(claim)),
-    ...(TO_DO[claim.mode] ? [TO_DO[claim.mode], ''] : []),
-    'Everything below `outputs/` is handed in. `task.json` has all of the task.',
+    ...list('It is replanned because', replanTexts(claim)),
+    ...list('Subtasks so far', childTexts(claim)),
+    ...(MODE_INSTRUCTIONS[claim.mode] ? [MODE_INSTRUCTIONS[claim.mode], ''] : []),
+    'Everything below `outputs/` is uploaded. `task.json` is the whole task.',
     '',
   ];
   return lines.join('\n');

@@ -58,7 +58,7 @@ t.test('the demo does real work twice over, and one result is refused and mended
   t.match(first.out, /deducting returns this time/);
   t.match(first.out, /\*\*18780\.36 EUR\*\*/);
   t.match(first.out, /\n {6}By sales\.csv, [a-z]+ sold most: .*\n {6}.*\n {6}.*862\.97 EUR of 19643\.33\.\n/s);
-  t.match(first.out, /I-1 {2}handed in: a plan of 3 operations/);
+  t.match(first.out, /I-1 {2}submitted: a plan of 3 operations/);
   // What it waits for may be there before the demo looks; its initiative waits until the demo has answered.
   t.match(first.out, /I-1 {2}is blocked, waits for children/);
   t.match(first.out, /T-5 {2}Write the letter: is /);
@@ -77,8 +77,8 @@ t.test('the demo does real work twice over, and one result is refused and mended
 
   const again = await demo(...argv);
   t.equal(again.status, 0, again.err);
-  t.match(again.out, /using the demo organization of last time/);
-  t.match(again.out, /Demo Lamp Studio was onboarded last time/);
+  t.match(again.out, /using the demo organization of the last run/);
+  t.match(again.out, /Demo Lamp Studio is already onboarded/);
   const { rows } = await app.database.owner.query(
     `select status, count(*)::integer as count from app.runs where kind = 'task' group by status order by status`,
   );

@@ -1,6 +1,6 @@
 import { readdir, writeFile } from 'node:fs/promises';
 import t from 'tap';
-import { workLoop } from '../../../scripts/worker/loop.ts';
+import { pullLoop } from '../../../scripts/worker/pull_loop.ts';
 import { until } from '../../support/wait.ts';
 import { setUpChat } from './chat_set_up.ts';
 import { ORGANIZATION, type Script } from './stand_in.ts';
@@ -21,7 +21,7 @@ t.test('a command answers with what it writes, while it writes it', async (t) =>
     `echo '{"inputTokens":3,"outputTokens":4}' > $USAGE_FILE`,
     'grep -q asked-id conversation.json && grep -q chat-id run.json',
   ].join('\n');
-  const { work, answer, bodies, of, said, scratch } = await setUp(t, {}, command);
+  const { work, answer, bodies, of, printed, scratch } = await setUp(t, {}, command);
   const working = work();
   await until('the first words', () => answer.text.includes('Hello?'));
   const [runFolder = ''] = await readdir(scratch);
@@ -46,7 +46,7 @@ t.test('a command answers with what it writes, while it writes it', async (t) =>
     },
   ]);
   t.notOk('parts' in bodies('complete')[0].output, 'what was written stays');
-  t.ok(said.some((line) => line.endsWith('| to-the-terminal')));
+  t.ok(printed.some((line) => line.endsWith('| to-the-terminal')));
   t.same(await readdir(scratch), [], 'the folder of the turn is gone');
 });
 
@@ -114,10 +114,10 @@ t.test('a lost lease stops the command, and nothing is reported any more', async
       heartbeatIntervalMs: 50,
       answer: (verb) => (verb === lost ? [409, 'run_lease_expired'] : null),
     };
-    const { work, of, said } = await setUp(t, script, 'echo one; sleep 300');
+    const { work, of, printed } = await setUp(t, script, 'echo one; sleep 300');
     t.equal(await work(), false);
     t.equal(of('fail').length + of('complete').length, 0, lost);
-    t.match(said.at(-1), /given up: lease_lost/);
+    t.match(printed.at(-1), /given up: lease_lost/);
   }
 });
 
@@ -169,8 +169,8 @@ t.test('a worker that is stopped hands its turn back as failed', async (t) => {
 
 t.test('a long task does not keep a chat waiting', async (t) => {
   const command = 'if [ "$BUSINESS_RUNNER_MODE" = chat ]; then echo hi; else sleep 300; fi';
-  const { tools, of, drain, stop } = await setUp(t, { tasks: [{}] }, command);
-  const working = workLoop({ ...tools, options: { ...tools.options, once: false } });
+  const { worker, of, drain, stop } = await setUp(t, { tasks: [{}] }, command);
+  const working = pullLoop({ ...worker, options: { ...worker.options, once: false } });
   await until('the answer', () => of('complete').length === 1);
   t.equal(of('start').length, 2, 'the task runs');
   drain.abort();

@@ -150,7 +150,7 @@ t.test(
       { id: 'gone', mediaType: 'text/csv', sizeBytes: 4 },
     );
     const script = { chats: [conversation], attachments: { ...attachments, note: 'Größe\n!' } };
-    const { work, model, of, said } = await setUp(t, usual, script);
+    const { work, model, of, printed } = await setUp(t, usual, script);
     t.equal(await work(), true);
     const content = model.asked[0]?.body.messages[1]?.content;
     t.same(String(content).split('\n\n'), [
@@ -163,7 +163,7 @@ t.test(
       'So?',
     ]);
     t.equal(of('content').length, 3, 'what is not sent is not fetched');
-    t.ok(said.some((line) => line.includes('without gone.x')));
+    t.ok(printed.some((line) => line.includes('without gone.x')));
   },
 );
 
@@ -297,11 +297,11 @@ t.test('what goes wrong at the model fails the answer, and says whether to try a
     ],
   ];
   for (const [name, answer, error] of cases) {
-    const { work, bodies, of, said } = await setUp(t, answer);
+    const { work, bodies, of, printed } = await setUp(t, answer);
     t.equal(await work(), false, name);
     t.match(bodies('fail'), [{ error }], name);
     t.equal(of('complete').length, 0, name);
-    t.notOk(JSON.stringify([bodies('fail'), said]).includes(KEY), 'the key is never told');
+    t.notOk(JSON.stringify([bodies('fail'), printed]).includes(KEY), 'the key is never told');
   }
 });
 

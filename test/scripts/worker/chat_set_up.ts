@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Test } from 'tap';
 import { workerApi } from '../../../scripts/worker/api.ts';
-import { workLoop } from '../../../scripts/worker/loop.ts';
 import { readOptions } from '../../../scripts/worker/options.ts';
+import { pullLoop } from '../../../scripts/worker/pull_loop.ts';
 import { type Script, standIn } from './stand_in.ts';
 
 /** A worker inside the test, against a stand-in that hands out one chat. */
@@ -16,10 +16,10 @@ export async function setUpChat(t: Test, script: Script, argv: readonly string[]
   const environment = { PATH: process.env['PATH'], BUSINESS_RUNNER_LLM_KEY: key };
   const options = readOptions([...fixed, ...argv], environment);
   if (!options) throw new Error('no options');
-  const said: string[] = [];
+  const printed: string[] = [];
   const drain = new AbortController();
   const stop = new AbortController();
-  const say = (line: string) => void said.push(line);
-  const tools = { api: workerApi(options), options, say, drain: drain.signal, stop: stop.signal };
-  return { ...server, said, drain, stop, scratch, tools, work: () => workLoop(tools) };
+  const print = (line: string) => void printed.push(line);
+  const worker = { api: workerApi(options), options, print, drain: drain.signal, stop: stop.signal };
+  return { ...server, printed, drain, stop, scratch, worker, work: () => pullLoop(worker) };
 }

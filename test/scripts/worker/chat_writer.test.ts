@@ -11,7 +11,7 @@ function setUp(statuses: string[] = []) {
   const open: (() => void)[] = [];
   let cancelled = 0;
   const writer = answerWriter({
-    everyMs: 1,
+    writeIntervalMs: 1,
     async send(base, append) {
       writes.push({ base, append });
       await new Promise<void>((resolve) => open.push(resolve));

@@ -4,8 +4,8 @@ import path from 'node:path';
 import t, { type Test } from 'tap';
 import type { Task } from '../../../api/tasks/schema.ts';
 import { workerApi } from '../../../scripts/worker/api.ts';
-import { workLoop } from '../../../scripts/worker/loop.ts';
 import { readOptions } from '../../../scripts/worker/options.ts';
+import { pullLoop } from '../../../scripts/worker/pull_loop.ts';
 import { makeTask, ownerPath, readTask, sqlOf } from '../../support/api_fixtures.ts';
 import { SERVICE_TOKEN, startTestApp } from '../../support/app.ts';
 import { createSecondProfile, createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
@@ -45,8 +45,8 @@ async function work(t: Test, org: TestOrganization, script: string, reached: () 
   if (!options) throw new Error('no options');
   const drain = new AbortController();
   const lines: string[] = [];
-  const tools = { api: workerApi(options), options, say: (line: string) => void lines.push(line) };
-  const working = workLoop({ ...tools, drain: drain.signal, stop: drain.signal });
+  const worker = { api: workerApi(options), options, print: (line: string) => void lines.push(line) };
+  const working = pullLoop({ ...worker, drain: drain.signal, stop: drain.signal });
   t.teardown(async () => {
     drain.abort();
     await working;
@@ -79,10 +79,10 @@ t.test('an initiative is planned, its tasks are done, verified where they ask fo
       const verdict = brief.contract ? 'passed' : 'failed';
       ${write('VERDICT_FILE', `{ verdict, summary: 'Read ' + text, evidence: [{ kind: 'note', text }] }`)}
     } else writeFileSync(env.OUTPUT_DIR + '/a.txt', 'done');`;
-  const said = await work(t, org, script, isOver(org, task));
-  t.match(said, /handed in: a plan of 2 operations/);
-  t.match(said, /handed in: failed/);
-  t.match(said, /handed in: passed/);
+  const output = await work(t, org, script, isOver(org, task));
+  t.match(output, /submitted: a plan of 2 operations/);
+  t.match(output, /submitted: failed/);
+  t.match(output, /submitted: passed/);
   const { data: below } = await app.owner.get<Task[]>(ownerPath(org, `/tasks?parentId=${task.id}`));
   const second = below.find((child) => child.title === 'Second');
   t.match(second, {

@@ -2,11 +2,11 @@ import { appendFile, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/prom
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import t, { type Test } from 'tap';
-import { ApiError, type LogEntry, mayBeSentAgain } from '../../../scripts/worker/api.ts';
+import { ApiError, isRetryable, type LogEntry } from '../../../scripts/worker/api.ts';
 import { OptionsError, readOptions } from '../../../scripts/worker/options.ts';
 import { followLines, logShipper, parseProgressLine } from '../../../scripts/worker/progress.ts';
-import { ResultError, readResult, readUsage } from '../../../scripts/worker/result.ts';
-import { backoffMs, retrying } from '../../../scripts/worker/retry.ts';
+import { ResultError, readResult, readUsage } from '../../../scripts/worker/result_files.ts';
+import { backoffMs, retry } from '../../../scripts/worker/retry.ts';
 import { taskText } from '../../../scripts/worker/task_text.ts';
 import { makeFolders, outputFiles, pathBelow, workspaceAt } from '../../../scripts/worker/workspace.ts';
 import { until } from '../../support/wait.ts';
@@ -77,8 +77,8 @@ t.test('the command line is read, and what is wrong with it is said in one line'
     [[...model, '--kind', 'task'], /--kind task: needs --exec/],
     [[...model, '--instructions', path.join(directory, 'none')], /--instructions.*ENOENT/],
     [['--exec', 'x', '--kind', 'other'], /--kind/],
-    [['--exec', 'x', '--silence', '5'], /belongs to --llm/],
-    [['--exec', 'x', '--images'], /belongs to --llm/],
+    [['--exec', 'x', '--silence', '5'], /needs --llm/],
+    [['--exec', 'x', '--images'], /needs --llm/],
     [['--exec', 'x', '--token-file', path.join(directory, 'none')], /no service token.*ENOENT/],
     [['--exec', 'x', '--token', 'two words'], /no service token.*characters/],
   ] as const) {
@@ -154,8 +154,8 @@ t.test('lines are followed while they are appended, cut anywhere', async (t) => 
   await writeFile(file, 'first\nsec');
   const lines: string[] = [];
   const over = new AbortController();
-  const take = (line: string) => void lines.push(line);
-  const followed = followLines(file, { take, tick: () => {}, everyMs: 5, signal: over.signal });
+  const onLine = (line: string) => void lines.push(line);
+  const followed = followLines(file, { onLine, onPoll: () => {}, pollIntervalMs: 5, signal: over.signal });
   await until('one line', () => lines.length === 1);
   const word = Buffer.from('ond\nGröße\n');
   await appendFile(file, word.subarray(0, 7));
@@ -171,7 +171,7 @@ t.test('lines are followed while they are appended, cut anywhere', async (t) => 
 
 t.test('log entries are clean, numbered, and sent in batches', async (t) => {
   const batches: (readonly LogEntry[])[] = [];
-  const shipper = logShipper({ send: async (entries) => batches.push(entries), say: () => {} });
+  const shipper = logShipper({ send: async (entries) => batches.push(entries), print: () => {} });
   for (let index = 0; index < 150; index += 1) shipper.note({ label: `step ${index}` });
   shipper.note({ label: ' a\u0007b\nc ', detail: 'd'.repeat(3000), category: 'nonsense', status: 'nonsense' });
   shipper.note({ label: ' \n ' });
@@ -191,9 +191,9 @@ t.test('log entries are clean, numbered, and sent in batches', async (t) => {
 
 t.test('of a refused batch only the entry that is to blame is left out', async (t) => {
   const sent: string[] = [];
-  const said: string[] = [];
+  const printed: string[] = [];
   const shipper = logShipper({
-    say: (line) => said.push(line),
+    print: (line) => printed.push(line),
     async send(entries) {
       if (entries.some((entry) => entry.label === 'Bearer abc'))
         throw new ApiError(400, 'validation_failed', '', 'credential');
@@ -203,13 +203,13 @@ t.test('of a refused batch only the entry that is to blame is left out', async (
   for (const label of ['one', 'Bearer abc', 'three']) shipper.note({ label });
   await shipper.flush();
   t.same(sent, ['one', 'three']);
-  t.match(said, [/left out: credential/]);
+  t.match(printed, [/left out: credential/]);
 });
 
 t.test('a log that cannot be sent or grows too long is truncated, and nothing else', async (t) => {
   const lost = logShipper({
     send: async () => Promise.reject(new ApiError(409, 'run_lease_expired', '', '')),
-    say: () => {},
+    print: () => {},
   });
   lost.note({ label: 'x' });
   await lost.flush();
@@ -219,7 +219,7 @@ t.test('a log that cannot be sent or grows too long is truncated, and nothing el
     send: async (entries) => {
       sent += entries.length;
     },
-    say: () => {},
+    print: () => {},
   });
   for (let index = 0; index < 10_001; index += 1) long.note({ label: 'x' });
   await long.flush();
@@ -258,7 +258,7 @@ t.test('the command may say how its run ends', async (t) => {
   await t.rejects(readUsage(file), ResultError);
 });
 
-t.test('calls are sent again while it can help and there is time', async (t) => {
+t.test('a call is repeated while a repeat can succeed and there is time', async (t) => {
   const signal = new AbortController().signal;
   let calls = 0;
   const third = async () => {
@@ -267,20 +267,23 @@ t.test('calls are sent again while it can help and there is time', async (t) => 
     return 'done';
   };
   const far = () => performance.now() + 60_000;
-  t.equal(await retrying(third, { again: mayBeSentAgain, deadline: far, signal }), 'done');
+  t.equal(await retry(third, { isRetryable, deadline: far, signal }), 'done');
   calls = 0;
-  await t.rejects(retrying(third, { again: mayBeSentAgain, deadline: () => performance.now(), signal }), {
+  await t.rejects(retry(third, { isRetryable, deadline: () => performance.now(), signal }), {
     name: 'ApiError',
   });
   t.equal(calls, 1, 'no time is left for another try');
   const refused = async () => Promise.reject(new ApiError(409, 'run_lease_expired', '', ''));
-  await t.rejects(retrying(refused, { again: mayBeSentAgain, deadline: far, signal }), { name: 'ApiError' });
-  await t.rejects(retrying(third, { again: () => true, deadline: far, signal: AbortSignal.abort(new Error('over')) }), {
-    message: 'over',
-  });
-  t.ok(mayBeSentAgain(new TypeError('fetch failed')));
-  t.notOk(mayBeSentAgain(new TypeError('x is not a function')));
-  t.notOk(mayBeSentAgain(Object.assign(new Error('no space'), { code: 'ENOSPC' })));
+  await t.rejects(retry(refused, { isRetryable, deadline: far, signal }), { name: 'ApiError' });
+  await t.rejects(
+    retry(third, { isRetryable: () => true, deadline: far, signal: AbortSignal.abort(new Error('over')) }),
+    {
+      message: 'over',
+    },
+  );
+  t.ok(isRetryable(new TypeError('fetch failed')));
+  t.notOk(isRetryable(new TypeError('x is not a function')));
+  t.notOk(isRetryable(Object.assign(new Error('no space'), { code: 'ENOSPC' })));
   for (let failures = 0; failures < 50; failures += 1) t.ok(backoffMs(failures) <= 5_000 && backoffMs(failures) >= 75);
 });
 
@@ -328,11 +331,11 @@ t.test('TASK.md says what there is to do and why the last result was refused', a
       '- `inputs/sales.csv` (text/csv, 9 bytes)',
       '- `inputs/late.csv` (text/csv, 9 bytes, not available)',
       '## It is done when',
-      '- `report.json` is handed in; media type application/json; /total eq 12; /rows exists',
+      '- `report.json` is uploaded; media type application/json; /total eq 12; /rows exists',
       '- taste: {"text":"short"}',
       '## The last result was refused because',
       '- expected /total to be 12',
-      'Everything below `outputs/` is handed in. `task.json` has all of the task.',
+      'Everything below `outputs/` is uploaded. `task.json` is the whole task.',
     ],
   );
 });

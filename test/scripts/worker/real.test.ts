@@ -98,7 +98,7 @@ t.test('the reference worker against the real API', async (t) => {
     t.match(done, {
       status: 'completed',
       result: {
-        summary: 'The command succeeded and handed in 2 files.',
+        summary: 'The command succeeded and uploaded 2 files.',
         artifacts: [
           { path: 'all.json', mediaType: 'application/json' },
           { path: 'status.json', mediaType: 'application/json' },
@@ -144,7 +144,7 @@ t.test('the reference worker against the real API', async (t) => {
     const child = worker(`until [ -e '${gate}' ]; do sleep 0.05; done`);
     await until('the task runs', async () => (await task(running)).status === 'running');
     child.kill('SIGTERM');
-    await until('it takes nothing new', () => said().includes('taking nothing new'));
+    await until('it drains', () => said().includes('draining'));
     writeFileSync(gate, '');
     t.equal(await ended(child), 0);
     t.equal((await task(running)).status, 'completed');

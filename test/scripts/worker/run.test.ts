@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import t, { type Test } from 'tap';
 import { ApiError, workerApi } from '../../../scripts/worker/api.ts';
-import { workLoop } from '../../../scripts/worker/loop.ts';
 import { readOptions } from '../../../scripts/worker/options.ts';
+import { pullLoop } from '../../../scripts/worker/pull_loop.ts';
 import { openFolder } from '../../support/folders.ts';
 import { ORGANIZATION, type Script, standIn } from './stand_in.ts';
 
@@ -31,18 +31,18 @@ async function setUp(t: Test, script: Script, command: string, argv: string[] = 
   ];
   const options = readOptions([...given, ...argv], { PATH: process.env['PATH'] });
   if (!options) throw new Error('no options');
-  const said: string[] = [];
+  const printed: string[] = [];
   const drain = new AbortController();
   const stop = new AbortController();
   const work = () =>
-    workLoop({
+    pullLoop({
       api: workerApi(options),
       options,
-      say: (line) => said.push(line),
+      print: (line) => printed.push(line),
       drain: drain.signal,
       stop: stop.signal,
     });
-  return { ...server, said, drain, stop, work, scratch, command };
+  return { ...server, printed, drain, stop, work, scratch, command };
 }
 
 /** A command that waits, and what lets it go. */
@@ -119,9 +119,11 @@ t.test('a run goes from its start to its artifacts', async (t) => {
 });
 
 t.test('what a command writes to its output is never sent', async (t) => {
-  const { work, received, said } = await setUp(t, {}, 'echo to-the-terminal; echo also-this >&2');
+  const { work, received, printed } = await setUp(t, {}, 'echo to-the-terminal; echo also-this >&2');
   t.equal(await work(), true);
-  t.ok(said.some((line) => line.endsWith('| to-the-terminal')) && said.some((line) => line.endsWith('| also-this')));
+  t.ok(
+    printed.some((line) => line.endsWith('| to-the-terminal')) && printed.some((line) => line.endsWith('| also-this')),
+  );
   t.notOk(received.some((call) => /to-the-terminal|also-this/.test(call.body.toString())));
 });
 
@@ -190,10 +192,10 @@ t.test('a lost lease stops the command, and nothing is reported any more', async
     heartbeatIntervalMs: 50,
     answer: (verb) => (verb === 'heartbeat' ? [409, 'run_lease_expired'] : null),
   };
-  const { work, of, said } = await setUp(t, script, 'sleep 300');
+  const { work, of, printed } = await setUp(t, script, 'sleep 300');
   t.equal(await work(), false);
   t.equal(of('fail').length + of('complete').length, 0);
-  t.match(said.at(-1), /given up: lease_lost/);
+  t.match(printed.at(-1), /given up: lease_lost/);
 });
 
 t.test('an API that stays away for as long as the lease lasts ends the run', async (t) => {
@@ -202,11 +204,11 @@ t.test('an API that stays away for as long as the lease lasts ends the run', asy
     leaseMs: 2_500,
     answer: (verb) => (verb === 'heartbeat' ? 'drop' : null),
   };
-  const { work, of, said } = await setUp(t, script, 'sleep 300');
+  const { work, of, printed } = await setUp(t, script, 'sleep 300');
   t.equal(await work(), false);
   t.ok(of('heartbeat').length > 1, 'heartbeats were tried again');
   t.equal(of('fail').length + of('complete').length, 0);
-  t.match(said.at(-1), /given up/);
+  t.match(printed.at(-1), /given up/);
 });
 
 t.test('a heartbeat that failed once changes nothing', async (t) => {
@@ -227,11 +229,11 @@ t.test('a heartbeat that failed once changes nothing', async (t) => {
 
 t.test('a start that is refused runs nothing', async (t) => {
   const script: Script = { answer: (verb) => (verb === 'start' ? [409, 'run_lease_expired'] : null) };
-  const { work, of, said, scratch } = await setUp(t, script, 'true');
+  const { work, of, printed, scratch } = await setUp(t, script, 'true');
   t.equal(await work(), false);
   t.equal(of('start').length, 1);
   t.equal(of('running').length, 0);
-  t.match(said.at(-1), /not started: lease_lost/);
+  t.match(printed.at(-1), /not started: lease_lost/);
   t.same(await readdir(scratch), []);
 });
 
@@ -285,7 +287,10 @@ t.test('drain finishes what runs and takes nothing new; stop hands it back', asy
 t.test('the worker waits for an API that is away, and ends where its token is wrong', async (t) => {
   const away = await setUp(t, { answer: (verb, nth) => (verb === 'pull' && nth < 3 ? 'drop' : null) }, 'true');
   t.equal(await away.work(), true);
-  t.ok(away.said.some((line) => /no answer from/.test(line)) && away.said.some((line) => /again/.test(line)));
+  t.ok(
+    away.printed.some((line) => /no answer from/.test(line)) &&
+      away.printed.some((line) => /reconnected to/.test(line)),
+  );
   const wrong = await setUp(t, { answer: (verb) => (verb === 'pull' ? [401, 'agent_unauthorized'] : null) }, 'true');
   await t.rejects(wrong.work(), ApiError);
 });

@@ -3,7 +3,7 @@ import { z } from 'zod';
 
 const MAX_BYTES = 256 * 1024;
 
-/** What the command wrote is not what can be read; the run fails with this message. */
+/** A file that the command wrote is invalid; the run fails with this message. */
 export class ResultError extends Error {
   override name = 'ResultError';
 }
@@ -26,7 +26,7 @@ const verdictSchema = z.strictObject({
   summary: z.string(),
   evidence: z.array(z.looseObject({ kind: z.string() })).optional(),
 });
-/** What a plan or verify run comes to; the API judges what is in it. */
+/** The outcome of a plan or verify run; the API validates its content. */
 export type Outcome =
   | ({ kind: 'plan' } & z.output<typeof planSchema>)
   | ({ kind: 'verification' } & z.output<typeof verdictSchema>);
@@ -69,30 +69,30 @@ function check<S extends z.ZodType>(schema: S, value: unknown, name: string): z.
   throw new ResultError(`${name}: ${issue?.path.join('.') || 'it'}: ${issue?.message ?? 'is not valid'}`);
 }
 
-/** How the command says that its run ends; without a file it is completed. @throws ResultError */
-export async function readEnd<S extends z.ZodType>(file: string, schema: S): Promise<z.output<S>> {
+/** RESULT_FILE by the schema; without the file the run is completed. @throws ResultError */
+export async function readResultFile<S extends z.ZodType>(file: string, schema: S): Promise<z.output<S>> {
   const value = (await readJson(file, 'RESULT_FILE')) ?? {};
   return check(schema, isRecord(value) ? { kind: 'completed', ...value } : value, 'RESULT_FILE');
 }
 
 /** The same of a task. @throws ResultError */
 export function readResult(file: string): Promise<CommandResult> {
-  return readEnd(file, resultSchema);
+  return readResultFile(file, resultSchema);
 }
 
-/** The plan that the command wrote, null without one. @throws ResultError */
+/** The plan in PLAN_FILE; null without one. @throws ResultError */
 export async function readPlan(file: string): Promise<Outcome | null> {
   const value = await readJson(file, 'PLAN_FILE');
   return value === undefined ? null : { kind: 'plan', ...check(planSchema, value, 'PLAN_FILE') };
 }
 
-/** The verdict that the command wrote, null without one. @throws ResultError */
+/** The verdict in VERDICT_FILE; null without one. @throws ResultError */
 export async function readVerdict(file: string): Promise<Outcome | null> {
   const value = await readJson(file, 'VERDICT_FILE');
   return value === undefined ? null : { kind: 'verification', ...check(verdictSchema, value, 'VERDICT_FILE') };
 }
 
-/** What the command says that it used. @throws ResultError */
+/** The usage in USAGE_FILE; zeros without one. @throws ResultError */
 export async function readUsage(file: string): Promise<Usage> {
   const given = check(usageSchema, (await readJson(file, 'USAGE_FILE')) ?? {}, 'USAGE_FILE');
   const { inputTokens = 0, outputTokens = 0, toolCalls = 0, costMinorUnits } = given;

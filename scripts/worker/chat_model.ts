@@ -1,33 +1,19 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 import { z } from 'zod';
-import type { Turn, TurnEnd } from './chat.ts';
 import { type FileContents, readFiles } from './chat_files.ts';
+import type { TurnReport } from './chat_report.ts';
 import type { Conversation } from './chat_schemas.ts';
 import { modelMessages } from './chat_text.ts';
-import type { Usage } from './result.ts';
-import { reasonOf } from './retry.ts';
+import type { ChatTurn } from './context.ts';
+import type { LlmOptions } from './options.ts';
+import type { Usage } from './result_files.ts';
+import { errorText } from './retry.ts';
 
-/** Of one event; a piece of an answer has a few hundred. */
-const LONGEST_EVENT = 1024 * 1024;
-const LONGEST_REASON = 300;
+/** The longest event; a piece of an answer has a few hundred characters. */
+const MAX_EVENT_LENGTH = 1024 * 1024;
+const MAX_REASON_LENGTH = 300;
 
-export type LlmOptions = Readonly<{
-  /** Where `/chat/completions` lies below. */
-  url: string;
-  model: string;
-  /** Sent as a bearer token, where there is one. */
-  key: string | undefined;
-  /** In the place of the usual first words to the model. */
-  instructions: string | undefined;
-  /** Whether the model takes images. */
-  images: boolean;
-  /** The longest silence: before the answer begins, and between its pieces. */
-  silenceMs: number;
-  /** The longest time for an answer. */
-  timeoutMs: number;
-}>;
-
-/** The model gave no answer; in the words of the message's error. */
+/** The model gave no answer; becomes the error of the message. */
 class ModelError extends Error {
   override name = 'ModelError';
   readonly code: string;
@@ -53,13 +39,13 @@ const chunkSchema = z.looseObject({
   usage: z.looseObject({ prompt_tokens: count, completion_tokens: count }).nullish(),
 });
 
-/** What an endpoint says is wrong, without the key, which some of them repeat. */
+/** The endpoint's own error message, without the key, which some endpoints repeat. */
 function reasonIn(body: unknown, key: string | undefined): string {
   const { data } = errorSchema.safeParse(body);
   if (!data) return '';
   const said = typeof data.error === 'string' ? data.error : data.error.message;
   const safe = key ? said.replaceAll(key, '…') : said;
-  return `: ${safe.replace(/[\p{Cc}\s]+/gu, ' ').slice(0, LONGEST_REASON)}`;
+  return `: ${safe.replace(/[\p{Cc}\s]+/gu, ' ').slice(0, MAX_REASON_LENGTH)}`;
 }
 
 async function refusal(response: Response, key: string | undefined): Promise<ModelError> {
@@ -71,7 +57,7 @@ async function refusal(response: Response, key: string | undefined): Promise<Mod
   const text = await response.text();
   const body = (() => {
     try {
-      return JSON.parse(text.slice(0, LONGEST_EVENT));
+      return JSON.parse(text.slice(0, MAX_EVENT_LENGTH));
     } catch {
       return undefined;
     }
@@ -82,12 +68,13 @@ async function refusal(response: Response, key: string | undefined): Promise<Mod
   return new ModelError('model_refused', `The model's endpoint refused the request (${why})`, status === 408);
 }
 
-/** Aborts when nothing was heard for `ms`. */
-function silence(ms: number) {
-  const over = new AbortController();
-  const late = () => over.abort(new ModelError('model_timeout', `The model was silent for ${ms / 1000} s`, true));
-  const timer = setTimeout(late, ms);
-  return { signal: over.signal, heard: () => timer.refresh(), end: () => clearTimeout(timer) };
+/** Aborts `ms` after the last `refresh`. */
+function idleTimeout(ms: number) {
+  const controller = new AbortController();
+  const expire = () =>
+    controller.abort(new ModelError('model_timeout', `The model was silent for ${ms / 1000} s`, true));
+  const timer = setTimeout(expire, ms);
+  return { signal: controller.signal, refresh: () => timer.refresh(), clear: () => clearTimeout(timer) };
 }
 
 function parseChunk(data: string, key: string | undefined) {
@@ -105,15 +92,15 @@ function parseChunk(data: string, key: string | undefined) {
   return chunk;
 }
 
-/** Reads the stream to its end. Returns what was used, as far as it was said. */
-async function read(turn: Turn, body: ReadableStream<Uint8Array>, options: LlmOptions, heard: () => void) {
+/** Reads the stream to its end. Returns the usage, where the endpoint reports it. */
+async function readAnswer(turn: ChatTurn, body: ReadableStream<Uint8Array>, options: LlmOptions, onData: () => void) {
   const events = body
     .pipeThrough(new TextDecoderStream())
-    .pipeThrough(new EventSourceParserStream({ maxBufferSize: LONGEST_EVENT, onError: 'terminate' }));
+    .pipeThrough(new EventSourceParserStream({ maxBufferSize: MAX_EVENT_LENGTH, onError: 'terminate' }));
   let finished: string | undefined;
   let usage: Usage | undefined;
   for await (const { data } of events) {
-    heard();
+    onData();
     if (data === '[DONE]') {
       finished ??= 'stop';
       break;
@@ -128,29 +115,29 @@ async function read(turn: Turn, body: ReadableStream<Uint8Array>, options: LlmOp
   return { finished, usage };
 }
 
-/** An abort is the turn's own, ours for a silence, or the other side's: told apart by who asked for it. */
-function failureOf(error: unknown, turn: Turn, limits: AbortSignal): ModelError {
+/** Tells an abort of the turn from a time-out of ours and from a failure of the endpoint. */
+function failureOf(error: unknown, turn: ChatTurn, limits: AbortSignal): ModelError {
   turn.signal.throwIfAborted();
   if (limits.aborted && limits.reason instanceof ModelError) return limits.reason;
   if (error instanceof ModelError) return error;
   if (error instanceof Error && error.name === 'ParseError')
     return new ModelError('model_invalid', 'The model sent what is no event stream', true);
-  // What fetch throws; anything else is a mistake of ours.
+  // fetch throws a TypeError; anything else is a bug here.
   if (!(error instanceof TypeError)) throw error;
   const reached = error.message !== 'fetch failed';
   const code = reached ? 'model_broke_off' : 'model_unreachable';
   const what = reached ? 'The connection to the model broke off' : "The model's endpoint was not reached";
-  turn.tools.say(`${turn.name}  ${what}: ${reasonOf(error)}`);
+  turn.worker.print(`${turn.name}  ${what}: ${errorText(error)}`);
   return new ModelError(code, what, true);
 }
 
-async function ask(
-  turn: Turn,
+async function requestAnswer(
+  turn: ChatTurn,
   conversation: Conversation,
   files: FileContents,
   options: LlmOptions,
   signal: AbortSignal,
-  heard: () => void,
+  onData: () => void,
 ) {
   const { url, model, key, instructions } = options;
   const response = await fetch(`${url}/chat/completions`, {
@@ -166,26 +153,30 @@ async function ask(
       stream: true,
       stream_options: { include_usage: true },
     }),
-    // A key goes nowhere but where it was meant for.
+    // The key must not follow a redirect to another host.
     redirect: 'manual',
     signal,
   });
-  heard();
+  onData();
   if (!response.ok) throw await refusal(response, key);
   if (!response.headers.get('content-type')?.startsWith('text/event-stream') || !response.body) {
     await response.body?.cancel();
     throw new ModelError('model_invalid', "The model's endpoint sent no event stream", false);
   }
-  return read(turn, response.body, options, heard);
+  return readAnswer(turn, response.body, options, onData);
 }
 
 /**
- * Answers through an endpoint that speaks OpenAI's chat completions, as the model's words come. When the turn has to stop
- * the request is aborted, so that nobody pays for words that nobody reads.
+ * Answers through an OpenAI-compatible endpoint of chat completions, streamed. When the turn has to stop, the request is
+ * aborted: nobody pays for tokens that nobody reads.
  * @throws the reason of `turn.signal` when that aborted
  */
-export async function answerByModel(turn: Turn, conversation: Conversation, options: LlmOptions): Promise<TurnEnd> {
-  // Before the clocks of the model run.
+export async function answerByModel(
+  turn: ChatTurn,
+  conversation: Conversation,
+  options: LlmOptions,
+): Promise<TurnReport> {
+  // Before the time-outs of the model start.
   const files = await readFiles(turn, conversation, options.images);
   const { code, message } = {
     code: 'model_timeout',
@@ -193,11 +184,11 @@ export async function answerByModel(turn: Turn, conversation: Conversation, opti
   };
   const whole = new AbortController();
   const timer = setTimeout(() => whole.abort(new ModelError(code, message, true)), options.timeoutMs);
-  const quiet = silence(options.silenceMs);
-  const limits = AbortSignal.any([whole.signal, quiet.signal]);
+  const idle = idleTimeout(options.silenceMs);
+  const limits = AbortSignal.any([whole.signal, idle.signal]);
   const signal = AbortSignal.any([turn.signal, limits]);
   try {
-    const { finished, usage } = await ask(turn, conversation, files, options, signal, quiet.heard);
+    const { finished, usage } = await requestAnswer(turn, conversation, files, options, signal, idle.refresh);
     if (finished === undefined) throw new ModelError('model_broke_off', 'The model broke off in the middle', true);
     const used = usage ? { usage } : {};
     if (finished === 'content_filter') {
@@ -209,7 +200,7 @@ export async function answerByModel(turn: Turn, conversation: Conversation, opti
     const { code, message, retryable } = failureOf(error, turn, limits);
     return { kind: 'fail', code, message, retryable };
   } finally {
-    quiet.end();
+    idle.clear();
     clearTimeout(timer);
   }
 }

@@ -1,27 +1,28 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { ApiError, type Lease, mayBeSentAgain } from './api.ts';
+import { ApiError, isRetryable, type Lease } from './api.ts';
 import type { CommandEnd } from './command.ts';
+import type { TaskRun } from './context.ts';
 import type { HeldLease } from './lease.ts';
-import { handInOutcome, OutcomeError } from './outcome.ts';
-import { ResultError, readResult, readUsage, type Usage } from './result.ts';
-import { retrying } from './retry.ts';
-import { handIn, type Run } from './steps.ts';
+import { OutcomeError, stageOutcome } from './outcome.ts';
+import { uploadOutputs } from './outputs.ts';
+import { ResultError, readResult, readUsage, type Usage } from './result_files.ts';
+import { retry } from './retry.ts';
 import { WorkspaceError } from './workspace.ts';
 
 export const HARNESS = 'reference-worker';
 
-/** The end of a run is reported also when it was cancelled or stopped: nothing cuts these calls off but the lease. */
+/** A run is reported also when it was cancelled or stopped: only the end of the lease aborts these calls. */
 export const NEVER = new AbortController().signal;
 
-/** How a run ends, as it is reported. */
-export type Ending =
+/** What is reported of a run. */
+export type Report =
   | Readonly<{ kind: 'complete'; result: object }>
   | Readonly<{ kind: 'fail'; code: string; message: string; retryable: boolean }>;
 
-/** The command's own word where it gave one, else its exit status. */
-export async function endingOf(run: Run, end: CommandEnd): Promise<Ending> {
+/** Uploads what a command made. Its result file decides what is reported; without one its exit status does. */
+export async function reportOf(run: TaskRun, end: CommandEnd): Promise<Report> {
   if (end.timedOut) {
-    const message = `The command took longer than ${run.tools.options.timeoutMs / 1000} s`;
+    const message = `The command took longer than ${run.worker.options.timeoutMs / 1000} s`;
     return { kind: 'fail', code: 'command_timeout', message, retryable: true };
   }
   const result = await readResult(run.workspace.resultFile);
@@ -30,29 +31,29 @@ export async function endingOf(run: Run, end: CommandEnd): Promise<Ending> {
     const message = `The command ended with ${end.signal ?? `exit status ${end.exitCode}`}`;
     return { kind: 'fail', code: 'command_failed', message, retryable: true };
   }
-  const files = await handIn(run);
+  const files = await uploadOutputs(run);
   if (result.kind !== 'completed') return { kind: 'complete', result };
-  await handInOutcome(run);
-  const summary = result.summary ?? `The command succeeded and handed in ${files.length} files.`;
+  await stageOutcome(run);
+  const summary = result.summary ?? `The command succeeded and uploaded ${files.length} files.`;
   return { kind: 'complete', result: { kind: 'completed', summary, artifacts: files.map(({ path }) => ({ path })) } };
 }
 
-/** What is reported where the work could not be done. */
-export function endingOfError(error: unknown, held: HeldLease): Ending {
+/** What is reported of a run whose work failed. */
+export function failureReport(error: unknown, held: HeldLease): Report {
   if (held.ended() === 'cancelled') {
     return { kind: 'fail', code: 'cancelled', message: 'The run was cancelled', retryable: false };
   }
   if (held.ended() === 'stopped') {
     return { kind: 'fail', code: 'worker_stopped', message: 'The worker was stopped', retryable: true };
   }
-  const fail = (code: string, message: string): Ending => {
+  const fail = (code: string, message: string): Report => {
     return { kind: 'fail', code, message: message.slice(0, 500), retryable: true };
   };
   if (error instanceof WorkspaceError) return fail('workspace_failed', error.message);
   if (error instanceof OutcomeError) return fail('outcome_refused', error.message);
   if (error instanceof ResultError) return fail('result_invalid', error.message);
   if (error instanceof ApiError) return fail('worker_error', error.message);
-  // The message of a system error names paths of this machine, which are nobody else's business.
+  // The message of a system error names paths of this machine: it stays here.
   const name = error instanceof Error && 'code' in error ? error.code : error instanceof Error ? error.name : 'unknown';
   return fail('worker_error', `The worker failed (${name})`);
 }
@@ -68,32 +69,32 @@ function receiptsOf(command: string, end: CommandEnd | undefined): object[] {
   return [{ kind: 'command', id: randomUUID(), commandHash, status, exitCode: end.exitCode ?? 128 }];
 }
 
-/** Sends how it ended until it is answered; a result that is refused as malformed becomes a failure. */
-export async function report(run: Run, ending: Ending, end: CommandEnd | undefined): Promise<string> {
-  const { held, tools, logs } = run;
+/** Sends a report until it is answered; a result that is refused as malformed becomes a failure. */
+export async function sendReport(run: TaskRun, report: Report, end: CommandEnd | undefined): Promise<string> {
+  const { held, worker, logs } = run;
   const noUsage: Usage = { inputTokens: 0, outputTokens: 0, toolCalls: 0 };
   const usage = await readUsage(run.workspace.usageFile).catch(() => noUsage);
   await logs.flush();
   const common = { usage, harness: HARNESS, logState: logs.logState() };
-  const again = { again: mayBeSentAgain, deadline: held.deadline, signal: NEVER };
+  const options = { isRetryable, deadline: held.deadline, signal: NEVER };
   const call = { signal: NEVER };
-  if (ending.kind === 'fail') {
-    const { kind: _, ...error } = ending;
-    return retrying(() => tools.api.fail(held.lease, { error, ...common }, call), again);
+  if (report.kind === 'fail') {
+    const { kind: _, ...error } = report;
+    return retry(() => worker.api.fail(held.lease, { error, ...common }, call), options);
   }
-  const output = { kind: 'task_result', result: ending.result };
-  const receipts = receiptsOf(tools.options.command, end);
+  const output = { kind: 'task_result', result: report.result };
+  const receipts = receiptsOf(worker.options.command, end);
   const body = { output, receipts, workspaceUri: workspaceUriOf(held.lease), ...common };
   try {
-    return await retrying(() => tools.api.complete(held.lease, body, call), again);
+    return await retry(() => worker.api.complete(held.lease, body, call), options);
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 400) throw error;
-    const refused: Ending = {
+    const refused: Report = {
       kind: 'fail',
       code: 'result_refused',
       message: error.message.slice(0, 500),
       retryable: true,
     };
-    return report(run, refused, end);
+    return sendReport(run, refused, end);
   }
 }

@@ -1,0 +1,89 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type ChatClaim, type Claim, isChatClaim, isRetryable } from './api.ts';
+import { performTurn } from './chat_turn.ts';
+import type { WorkerContext } from './context.ts';
+import type { RequestKind, WorkerOptions } from './options.ts';
+import { backoffMs, errorText } from './retry.ts';
+import { performTaskRun } from './task_run.ts';
+
+const PULL_WAIT_MS = 20_000;
+
+/** How many requests of which kinds run at a time. */
+type Slots = Readonly<{ kinds: readonly RequestKind[]; concurrency: number }>;
+
+/** Tasks may take hours: chats have slots of their own, so that no answer waits for a task. */
+function slotsOf({ kinds, once, concurrency, chats }: WorkerOptions): Slots[] {
+  if (once) return [{ kinds, concurrency: 1 }];
+  return kinds.map((kind) => ({ kinds: [kind], concurrency: kind === 'chat' ? chats : concurrency }));
+}
+
+/**
+ * Pulls and performs runs, as many at a time as the options allow, until `drain` aborts; runs that have started are
+ * finished. With `once` it ends after the first run. It waits for an API that is down. Returns whether the last run succeeded.
+ * @throws ApiError where a repeat cannot help: a wrong token, or a filter that is refused.
+ */
+export async function pullLoop(worker: WorkerContext & { drain: AbortSignal }): Promise<boolean> {
+  const { api, options, print } = worker;
+  const failed = new AbortController();
+  const drain = AbortSignal.any([worker.drain, failed.signal]);
+  let disconnected = false;
+  let taken = 0;
+  let succeeded = true;
+
+  function puller({ kinds }: Slots) {
+    let failures = 0;
+    return async (limit: number): Promise<(Claim | ChatClaim)[]> => {
+      const { workerId, organizationIds, profileKeys } = options;
+      const body = { workerId, limit, waitMs: PULL_WAIT_MS, kinds, organizationIds, profileKeys };
+      try {
+        const claims = await api.pull(body, { signal: drain });
+        if (disconnected) print(`reconnected to ${options.url}`);
+        disconnected = false;
+        failures = 0;
+        return claims;
+      } catch (error) {
+        if (drain.aborted) return [];
+        if (!isRetryable(error)) throw error;
+        if (!disconnected) print(`no answer from ${options.url}, retrying: ${errorText(error)}`);
+        disconnected = true;
+        await sleep(backoffMs(failures), undefined, { signal: drain }).catch(() => {});
+        failures += 1;
+        return [];
+      }
+    };
+  }
+
+  async function fill(slots: Slots): Promise<void> {
+    const pull = puller(slots);
+    const running = new Set<Promise<void>>();
+    function start(claim: Claim | ChatClaim): void {
+      const performed = isChatClaim(claim) ? performTurn(claim, worker) : performTaskRun(claim, worker);
+      const done = performed.then((result) => {
+        succeeded = result;
+        running.delete(done);
+      });
+      running.add(done);
+    }
+    try {
+      while (!drain.aborted && !(options.once && taken > 0)) {
+        const free = slots.concurrency - running.size;
+        if (free === 0) await Promise.race(running);
+        else {
+          const claims = await pull(free);
+          taken += claims.length;
+          for (const claim of claims) start(claim);
+        }
+      }
+    } catch (error) {
+      // The other slots would be refused as well.
+      failed.abort();
+      throw error;
+    } finally {
+      await Promise.all(running);
+    }
+  }
+
+  const results = await Promise.allSettled(slotsOf(options).map(fill));
+  for (const result of results) if (result.status === 'rejected') throw result.reason;
+  return options.once ? taken > 0 && succeeded : true;
+}
