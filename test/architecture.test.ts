@@ -46,6 +46,51 @@ for (const [part, parts] of Object.entries(allowed)) {
   });
 }
 
+/** A circle of imports as the files along it, the first one repeated at the end; undefined where there is none. */
+function findCircle(graph: ReadonlyMap<string, readonly string[]>): string[] | undefined {
+  const done = new Set<string>();
+  const path: string[] = [];
+  function visit(file: string): string[] | undefined {
+    if (path.includes(file)) return [...path.slice(path.indexOf(file)), file];
+    if (done.has(file)) return undefined;
+    path.push(file);
+    for (const imported of graph.get(file) ?? []) {
+      const circle = visit(imported);
+      if (circle) return circle;
+    }
+    path.pop();
+    done.add(file);
+    return undefined;
+  }
+  for (const file of graph.keys()) {
+    const circle = visit(file);
+    if (circle) return circle;
+  }
+  return undefined;
+}
+
+t.test('the search finds a circle wherever it begins, and none where imports only meet', async (t) => {
+  const graph = (edges: Readonly<Record<string, string[]>>) => new Map(Object.entries(edges));
+  t.same(findCircle(graph({ a: ['b', 'c'], b: ['c'], c: ['d'], d: ['b'] })), ['b', 'c', 'd', 'b']);
+  t.same(findCircle(graph({ a: ['a'] })), ['a', 'a']);
+  t.equal(findCircle(graph({ a: ['b', 'c'], b: ['d'], c: ['d'], d: [] })), undefined);
+});
+
+t.test('no files import each other in a circle, not even types', async (t) => {
+  const graph = new Map<string, readonly string[]>();
+  for (const part of ['engine', 'api', 'jobs', 'scripts', 'test']) {
+    for (const file of await sources(part)) {
+      const local = (await imports(file)).filter((specifier) => specifier.startsWith('.'));
+      graph.set(
+        file,
+        local.map((specifier) => path.normalize(path.join(path.dirname(file), specifier))),
+      );
+    }
+  }
+  t.ok(graph.size > 500);
+  t.equal(findCircle(graph)?.join(' -> '), undefined);
+});
+
 /** What takes a second to load, and most processes never need: the administration's first request loads it. */
 const LATE = ['graphql', 'postgraphile', 'postgraphile-plugin-connection-filter', 'ruru'];
 const loadedFormat = /(?:^|\n)\s*(?:import|export)\b(?!\s+type\b)[^'"`;]*?\bfrom\s*['"]([^'"]+)['"]/g;
