@@ -20,6 +20,15 @@ const requestBody = z
   })
   .meta({ id: 'GraphqlRequest' });
 
+const graphqlAnswer = z
+  .looseObject({
+    data: z.record(z.string(), z.unknown()).nullish(),
+    errors: z
+      .array(z.looseObject({ message: z.string(), extensions: z.looseObject({ code: z.string() }).optional() }))
+      .optional(),
+  })
+  .meta({ id: 'GraphqlAnswer' });
+
 /** The administration's GraphQL, described by its name alone: the schema describes itself. */
 export function adminEndpoints(): readonly Endpoint[] {
   const throttle = createThrottle();
@@ -35,8 +44,16 @@ export function adminEndpoints(): readonly Endpoint[] {
         'Queries and mutations of administrators; the schema describes itself, and `/internal/admin` is its explorer. One operation a request. Errors in a GraphQL answer carry the code and the request id in `extensions`. A query that is not valid or beyond its limits is 400 with `errors`; a page has 50 rows unless it says otherwise, and 100 at most. An answer has at most 16 MiB; one that is longer is 200 with `too_large` in `errors`. A request that takes longer than 30 seconds, or that too many wait before, is 503. Without `X-Organization-Id` lists at the root are ordered by what has an index over all organizations, and run requests are not filtered by state.',
       headers: { 'x-organization-id': z.guid().optional().describe('Everything is that of this organization alone.') },
       body: requestBody,
-      response: { stream: true, mediaType: 'application/json', description: 'The answer of GraphQL: data, errors.' },
-      example: { body: { query: '{ organizations(first: 10) { nodes { id name status } } }' } },
+      response: {
+        stream: true,
+        mediaType: 'application/json',
+        description: 'The GraphQL answer.',
+        schema: graphqlAnswer,
+      },
+      example: {
+        body: { query: '{ organizations(first: 10) { nodes { slug status } } }' },
+        data: { data: { organizations: { nodes: [{ slug: 'lamp-studio', status: 'active' }] } } },
+      },
       async handler({ services, caller, headers, body, req, res, log, signal }) {
         const { requestId } = requestState(req);
         const organizationId = headers['x-organization-id']?.toLowerCase() ?? null;

@@ -1,5 +1,6 @@
 import type { DeclaredError, Endpoint } from './endpoint.ts';
 import { isStream, type StreamAnswer } from './endpoint.ts';
+import { agentCodes } from './errors.ts';
 import type { StreamBody } from './stream_body.ts';
 
 const agentErrors: readonly DeclaredError[] = [
@@ -72,9 +73,15 @@ const reused: DeclaredError = {
   when: 'the Idempotency-Key came with another body before',
 };
 
+/** Codes of 4.12 are fixed by their status, whatever a transition says. */
+function asAudienceSees(endpoint: Endpoint, error: DeclaredError): DeclaredError {
+  const code = endpoint.audience === 'agent' ? (agentCodes[error.status] ?? error.code) : error.code;
+  return { ...error, code };
+}
+
 /** All refusals of an endpoint: its own, and those that follow from its audience and shape. */
 export function declaredErrors(endpoint: Endpoint): readonly DeclaredError[] {
-  const own = endpoint.errors ?? [];
+  const own = (endpoint.errors ?? []).map((error) => asAudienceSees(endpoint, error));
   const implied = [
     ...always,
     ...ofAudience(endpoint),
@@ -85,4 +92,12 @@ export function declaredErrors(endpoint: Endpoint): readonly DeclaredError[] {
   // What the endpoint itself says about a code is nearer to the point.
   const others = implied.filter((error) => !own.some((one) => one.status === error.status && one.code === error.code));
   return [...own, ...others].sort((a, b) => a.status - b.status);
+}
+
+const ofBodies = new Set([408, 413, 415]);
+
+/** Those that the document shows: nobody sends a body with GET, though one would be refused as any other. */
+export function documentedErrors(endpoint: Endpoint): readonly DeclaredError[] {
+  const errors = declaredErrors(endpoint);
+  return endpoint.method === 'get' ? errors.filter((error) => !ofBodies.has(error.status)) : errors;
 }

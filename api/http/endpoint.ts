@@ -31,6 +31,8 @@ export type StreamAnswer = Readonly<{
   description: string;
   /** Also answers 206, 304 and 416 (api/http/bytes.ts). */
   ranges?: boolean;
+  /** What JSON in it looks like, for the document alone. */
+  schema?: z.ZodType;
 }>;
 
 export type DeclaredError = Readonly<{ status: number; code: string; when: string }>;

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import { z } from 'zod';
 import { issueSchema, type Problem } from '../../engine/db/problem.ts';
-import type { Pagination } from './pagination.ts';
+import { type Pagination, paginationSchema } from './pagination.ts';
 
 export const metaSchema = z
   .object({
@@ -10,6 +10,16 @@ export const metaSchema = z
     traceId: z.string().optional(),
   })
   .meta({ id: 'Meta' });
+
+/** The success envelope without its `data`. */
+export const successEnvelopeSchema = z
+  .object({ success: z.literal(true), statusCode: z.int(), message: z.string(), meta: metaSchema })
+  .meta({ id: 'SuccessEnvelope', description: 'What every success carries beside its `data`.' });
+
+/** The same of a paginated list. */
+export const pageEnvelopeSchema = z
+  .object({ ...successEnvelopeSchema.shape, pagination: paginationSchema })
+  .meta({ id: 'PageEnvelope', description: 'What a page of a list carries beside its `data`.' });
 
 export const errorEnvelopeSchema = z
   .object({

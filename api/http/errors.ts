@@ -77,7 +77,8 @@ function forWorkers(problem: Problem): Problem {
   return new Problem(409, 'run_lease_expired', problem.message, [...issues, ...(problem.issues?.slice(1) ?? [])]);
 }
 
-const agentCodes: Readonly<Partial<Record<number, string>>> = {
+/** What 4.12 calls refusals of a status. */
+export const agentCodes: Readonly<Partial<Record<number, string>>> = {
   400: 'validation_failed',
   401: 'agent_unauthorized',
   404: 'not_found',

@@ -2,19 +2,12 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { declaredErrors } from './declared_errors.ts';
 import { type Endpoint, isStream, type JsonAnswer } from './endpoint.ts';
-import { errorEnvelopeSchema, metaSchema } from './envelope.ts';
-import { paginationSchema } from './pagination.ts';
+import { errorEnvelopeSchema, pageEnvelopeSchema, successEnvelopeSchema } from './envelope.ts';
 
-/** The whole success envelope of an endpoint, for the check and for OpenAPI. */
-export function successSchema(answer: JsonAnswer): z.ZodObject {
-  return z.object({
-    success: z.literal(true),
-    statusCode: z.literal(answer.status ?? 200),
-    message: z.string(),
-    data: answer.data,
-    meta: metaSchema,
-    ...(answer.list ? { pagination: paginationSchema } : {}),
-  });
+/** The whole success envelope of an endpoint. */
+function successSchema(answer: JsonAnswer): z.ZodObject {
+  const envelope = answer.list ? pageEnvelopeSchema : successEnvelopeSchema;
+  return z.object({ ...envelope.shape, statusCode: z.literal(answer.status ?? 200), data: answer.data });
 }
 
 const schemas = new WeakMap<Endpoint, z.ZodObject>();

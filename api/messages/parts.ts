@@ -74,4 +74,4 @@ const writtenPart = z.discriminatedUnion('kind', [
   z.strictObject({ ...written, kind: z.literal('task'), taskId: uuid, title: text(200).optional() }),
 ]);
 
-export const writtenParts = z.array(writtenPart).max(PARTS_MAX);
+export const writtenParts = z.array(writtenPart.meta({ id: 'WrittenPart' })).max(PARTS_MAX);

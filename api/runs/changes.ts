@@ -48,19 +48,25 @@ const artifactSchema = z.strictObject({
     .describe('When given, has to be that of the stored bytes.'),
 });
 
-export const resultSchema = z.discriminatedUnion('kind', [
-  z.strictObject({
-    kind: z.literal('completed'),
-    summary: z.string().max(20_000),
-    artifacts: z.array(artifactSchema).max(1000).default([]).describe('Stored outputs of this run, each by its path.'),
-  }),
-  z.strictObject({ kind: z.literal('waiting'), until: instant, reason: text(2000) }),
-  z.strictObject({
-    kind: z.literal('needs_input'),
-    question: text(10_000),
-    options: z.array(text(500)).max(20).default([]),
-  }),
-]);
+export const resultSchema = z
+  .discriminatedUnion('kind', [
+    z.strictObject({
+      kind: z.literal('completed'),
+      summary: z.string().max(20_000),
+      artifacts: z
+        .array(artifactSchema)
+        .max(1000)
+        .default([])
+        .describe('Stored outputs of this run, each by its path.'),
+    }),
+    z.strictObject({ kind: z.literal('waiting'), until: instant, reason: text(2000) }),
+    z.strictObject({
+      kind: z.literal('needs_input'),
+      question: text(10_000),
+      options: z.array(text(500)).max(20).default([]),
+    }),
+  ])
+  .meta({ id: 'ReportedResult' });
 
 const reportFields = {
   usage: usageSchema.optional(),

@@ -2,7 +2,7 @@ import path from 'node:path';
 import { z } from 'zod';
 import { codeVersion } from '../../engine/db/schema/version.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
-import { openApi } from '../http/openapi.ts';
+import { openApi } from '../http/openapi/document.ts';
 import { docsFiles, docsFolder, docsPage, docsPolicy, docsScript } from './docs.ts';
 import { createReadiness } from './readiness.ts';
 
@@ -66,7 +66,13 @@ export function systemEndpoints(described: readonly Endpoint[]): readonly Endpoi
       tag: 'System',
       operationId: 'getOpenApi',
       summary: 'This description',
-      response: { stream: true, mediaType: 'application/json', description: 'OpenAPI 3.1.' },
+      response: {
+        stream: true,
+        mediaType: 'application/json',
+        description: 'OpenAPI 3.1.',
+        schema: z.looseObject({ openapi: z.string() }),
+      },
+      example: { data: { openapi: '3.1.0', info: { title: 'Business Runner', version: '0.1.0' }, paths: {} } },
       handler({ res }) {
         document ??= JSON.stringify(openApi([...described, ...system]), null, 2);
         res.set({ 'Content-Type': 'application/json; charset=utf-8', 'Cache-Control': 'no-cache' }).end(document);

@@ -105,8 +105,9 @@ export const acceptanceCriterionSchema = z
     for (const issue of result.error?.issues ?? []) context.issues.push({ ...issue, input: context.value } as never);
   })
   .meta({
+    id: 'AcceptanceCriterion',
     description:
-      'kind output_file: {path, checks[]}, evaluated by the backend on the stored bytes; a check is {kind: media_type, anyOf: [text/csv, image/*, …]} or {kind: json_pointer, pointer (RFC 6901), operator: eq | ne | gt | gte | lt | lte | exists | contains, value}. Numbers are compared exactly. A criterion of any other kind is kept for people to read and decides nothing.',
+      'With kind `output_file`, the backend checks the stored file at `path`. Each item of `checks` is `{kind: media_type, anyOf: [text/csv, image/*, …]}` or `{kind: json_pointer, pointer, operator, value}`: a pointer of RFC 6901, and one of the operators eq, ne, gt, gte, lt, lte, exists, contains. Numbers are compared exactly. A criterion of any other kind is for people to read and has no effect.',
     examples: [
       {
         kind: 'output_file',

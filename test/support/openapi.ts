@@ -21,32 +21,45 @@ export type Operation = Readonly<{
   responses: Readonly<Record<string, Readonly<{ description: string; content?: Media }>>>;
 }>;
 
+type Reference = Readonly<{ $ref: string }>;
 type Described = Readonly<{
   operationId: string;
-  parameters?: readonly Parameter[];
+  parameters?: readonly (Parameter | Reference)[];
   requestBody?: Readonly<{ content: Media }>;
-  responses: Operation['responses'];
+  responses: Readonly<Record<string, Operation['responses'][string] | Reference>>;
 }>;
 type Document = Readonly<{
   paths: Readonly<Record<string, Readonly<Record<string, Described>>>>;
   components: Readonly<{ schemas: Components }>;
 }>;
 
+/** What a reference inside the document (`#/components/…`) leads to, with what stands beside it; anything else as it is. */
+export function dereferenced<T extends object>(document: object, part: T | Reference): T {
+  if (!('$ref' in part)) return part;
+  const { $ref, ...beside } = part;
+  let target: unknown = document;
+  for (const key of $ref.replace('#/', '').split('/')) target = (target as Record<string, unknown> | undefined)?.[key];
+  if (target === undefined) throw new Error(`${$ref} leads nowhere`);
+  return { ...dereferenced(document, target as T | Reference), ...beside };
+}
+
 /** All operations of the OpenAPI document that a running app serves, with the schemas they refer to. */
 export async function readOpenApi(client: Client): Promise<{ operations: Operation[]; components: Components }> {
-  const { paths, components } = (await (await client.fetch('/openapi.json')).json()) as Document;
-  const operations = Object.entries(paths).flatMap(([path, methods]) =>
+  const document = (await (await client.fetch('/openapi.json')).json()) as Document;
+  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, one]): Operation => {
       const [media] = Object.entries(one.requestBody?.content ?? {});
       return {
         method: method.toUpperCase(),
         path,
         operationId: one.operationId,
-        parameters: one.parameters ?? [],
+        parameters: (one.parameters ?? []).map((parameter) => dereferenced(document, parameter)),
         body: media && { mediaType: media[0], schema: media[1].schema },
-        responses: one.responses,
+        responses: Object.fromEntries(
+          Object.entries(one.responses).map(([status, response]) => [status, dereferenced(document, response)]),
+        ),
       };
     }),
   );
-  return { operations, components: components.schemas };
+  return { operations, components: document.components.schemas };
 }

@@ -27,7 +27,8 @@ const { operations, components } = await readOpenApi(app.owner);
 const send = createSender(t, app.url);
 
 function isEnvelope(schema: JsonSchema | undefined): boolean {
-  return typeof schema?.['properties'] === 'object' && 'success' in (schema['properties'] ?? {});
+  const [envelope] = (schema?.['allOf'] ?? []) as readonly JsonSchema[];
+  return /(Success|Page)Envelope$/.test(String(envelope?.['$ref']));
 }
 
 /** Why an answer is not one that the document allows; undefined when all is well. */

@@ -1,0 +1,118 @@
+import { STATUS_CODES } from 'node:http';
+import { z } from 'zod';
+import { type Endpoint, isStream, type JsonAnswer, type StreamAnswer } from '../endpoint.ts';
+import { pageEnvelopeSchema, successEnvelopeSchema } from '../envelope.ts';
+import { completedExample } from './example.ts';
+import { ids, times } from './example_values.ts';
+import { type JsonSchema, publishedSchema, type SchemaNames, schemaRef, toJsonSchema } from './json_schema.ts';
+
+const meta = { timestamp: times.finished, requestId: ids.request };
+const pagination = {
+  cursor: null,
+  limit: 50,
+  nextCursor: null,
+  previousCursor: null,
+  hasNextPage: false,
+  hasPreviousPage: false,
+};
+
+function jsonAnswer(endpoint: Endpoint, answer: JsonAnswer, components: SchemaNames): JsonSchema {
+  const status = answer.status ?? 200;
+  const message = answer.message ?? STATUS_CODES[status] ?? 'OK';
+  const shape = toJsonSchema(answer.data, 'output', components);
+  const data = completedExample(shape, components, endpoint.example?.data);
+  const envelope = schemaRef(answer.list ? 'PageEnvelope' : 'SuccessEnvelope');
+  const schema = {
+    allOf: [envelope, { type: 'object', properties: { data: publishedSchema(shape) }, required: ['data'] }],
+  };
+  const example = { success: true, statusCode: status, message, data, meta, ...(answer.list ? { pagination } : {}) };
+  const content = { 'application/json': { schema, example } };
+  return { [status]: { description: answer.description ?? message, content } };
+}
+
+const responseRef = (name: string) => ({ $ref: `#/components/responses/${name}` });
+
+const header = (description: string, example: string) => ({ description, schema: { type: 'string' }, example });
+const byteHeaders = {
+  ETag: header(
+    'The SHA-256 of the file, in quotes.',
+    '"845e91831319e89c4d656bdb80c278ac09a7230d61e5dfd2e1b1fbb436ac8917"',
+  ),
+  'Accept-Ranges': header('Byte ranges are served.', 'bytes'),
+  'Content-Disposition': header('The file name.', 'attachment; filename="report.json"'),
+};
+const bytes = {
+  'application/octet-stream': { schema: { type: 'string', contentMediaType: 'application/octet-stream' } },
+};
+
+/** What downloads of stored bytes answer. */
+export const byteResponses: Readonly<Record<string, JsonSchema>> = {
+  FileBytes: {
+    description: 'The bytes of the file. `Content-Type` is its media type.',
+    headers: byteHeaders,
+    content: bytes,
+  },
+  FilePart: {
+    description: 'The byte range that was asked for.',
+    headers: { ...byteHeaders, 'Content-Range': header('Which bytes these are.', 'bytes 0-1023/2481') },
+    content: bytes,
+  },
+  FileHeaders: { description: 'The headers of the file, without its bytes.', headers: byteHeaders },
+  FileUnchanged: { description: 'The file still has the `ETag` of `If-None-Match`.' },
+};
+
+function streamAnswer(endpoint: Endpoint, answer: StreamAnswer, components: SchemaNames): JsonSchema {
+  const { mediaType, description } = answer;
+  if (answer.ranges) {
+    return {
+      200: { ...responseRef('FileBytes'), description },
+      206: responseRef('FilePart'),
+      304: responseRef('FileUnchanged'),
+    };
+  }
+  if (!answer.schema) {
+    const schema = { type: 'string', ...(mediaType.startsWith('text/') ? {} : { contentMediaType: mediaType }) };
+    return { 200: { description, content: { [mediaType]: { schema } } } };
+  }
+  const shape = toJsonSchema(answer.schema, 'output', components);
+  const example = completedExample(shape, components, endpoint.example?.data);
+  return { 200: { description, content: { [mediaType]: { schema: publishedSchema(shape), example } } } };
+}
+
+/** The success responses of an endpoint, by status. */
+export function answersOf(endpoint: Endpoint, components: SchemaNames): JsonSchema {
+  if (isStream<StreamAnswer>(endpoint.response)) return streamAnswer(endpoint, endpoint.response, components);
+  return jsonAnswer(endpoint, endpoint.response as JsonAnswer, components);
+}
+
+/** The same for HEAD. */
+export const headAnswers: JsonSchema = { 200: responseRef('FileHeaders'), 304: responseRef('FileUnchanged') };
+
+/** Puts the envelopes that `answersOf` refers to into the components. */
+export function addEnvelopes(components: SchemaNames): void {
+  toJsonSchema(z.object({ success: successEnvelopeSchema, page: pageEnvelopeSchema }), 'output', components);
+}
+
+/** Replaces examples that several answers share by references, in place. Returns them as `components.examples`. */
+export function shareExamples(operations: readonly JsonSchema[]): Record<string, JsonSchema> {
+  const media = operations.flatMap((operation) => {
+    const { responses, operationId } = operation as { responses: Record<string, JsonSchema>; operationId: string };
+    return Object.values(responses).flatMap((response) => {
+      const { content } = response as { content?: Record<string, JsonSchema> };
+      const json = content?.['application/json'];
+      return json && 'example' in json ? [{ operationId, json }] : [];
+    });
+  });
+  const shared: Record<string, JsonSchema> = {};
+  for (const [, alike] of Map.groupBy(media, ({ json }) => JSON.stringify(json['example']))) {
+    const [first] = alike;
+    if (!first || alike.length === 1) continue;
+    const name = `${first.operationId.slice(0, 1).toUpperCase()}${first.operationId.slice(1)}`;
+    shared[name] = { value: first.json['example'] };
+    for (const { json } of alike) {
+      delete json['example'];
+      json['examples'] = { answer: { $ref: `#/components/examples/${name}` } };
+    }
+  }
+  return shared;
+}

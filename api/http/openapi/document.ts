@@ -1,0 +1,105 @@
+import { z } from 'zod';
+import { type Endpoint, isStream, type StreamAnswer } from '../endpoint.ts';
+import { errorEnvelopeSchema } from '../envelope.ts';
+import type { StreamBody } from '../stream_body.ts';
+import { tags } from '../tags.ts';
+import { addEnvelopes, answersOf, byteResponses, headAnswers, shareExamples } from './answers.ts';
+import { errorResponses } from './errors.ts';
+import { exampleOf } from './example.ts';
+import { type JsonSchema, publishedSchema, type SchemaNames, toJsonSchema } from './json_schema.ts';
+import { endpointParameters, shareParameters } from './parameters.ts';
+import { securityOf, securitySchemes } from './security.ts';
+
+export const API_VERSION = '0.1.0';
+
+function requestBody(endpoint: Endpoint, components: SchemaNames): JsonSchema {
+  if (endpoint.body === undefined) return {};
+  if (isStream<StreamBody>(endpoint.body)) {
+    const content = Object.fromEntries(
+      endpoint.body.mediaTypes.map((type) => [type, { schema: { type: 'string', contentMediaType: type } }]),
+    );
+    const mebibytes = endpoint.body.maxBytes / 1024 / 1024;
+    return { requestBody: { required: true, description: `At most ${mebibytes} MiB, streamed.`, content } };
+  }
+  const schema = toJsonSchema(endpoint.body as z.ZodType, 'input', components);
+  const example = endpoint.example?.body ?? exampleOf(schema, components);
+  const required = !(endpoint.body as z.ZodType).safeParse({}).success;
+  return { requestBody: { required, content: { 'application/json': { schema: publishedSchema(schema), example } } } };
+}
+
+function servesRanges(endpoint: Endpoint): boolean {
+  return isStream<StreamAnswer>(endpoint.response) && endpoint.response.ranges === true;
+}
+
+/** The document's operation of an endpoint, and that of HEAD where bytes are served. */
+function operationsOf(endpoint: Endpoint, answers: JsonSchema, errors: JsonSchema, components: SchemaNames) {
+  const parameters = endpointParameters(endpoint, components);
+  const shared = {
+    tags: [endpoint.tag],
+    ...(endpoint.description ? { description: endpoint.description } : {}),
+    security: securityOf[endpoint.audience],
+    ...(parameters.length > 0 ? { parameters } : {}),
+  };
+  const { operationId, summary } = endpoint;
+  const own = {
+    operationId,
+    summary,
+    ...shared,
+    ...requestBody(endpoint, components),
+    responses: { ...answers, ...errors },
+  };
+  const head = {
+    operationId: `${operationId}Head`,
+    summary: `${summary} (headers)`,
+    ...shared,
+    responses: { ...headAnswers, ...errors },
+  };
+  return servesRanges(endpoint) ? { [endpoint.method]: own, head } : { [endpoint.method]: own };
+}
+
+function sorted(components: Iterable<readonly [string, JsonSchema]>): Record<string, JsonSchema> {
+  return Object.fromEntries([...components].sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** The OpenAPI 3.1 document of all endpoints. */
+export function openApi(endpoints: readonly Endpoint[]): JsonSchema {
+  const components: SchemaNames = new Map();
+  toJsonSchema(z.object({ error: errorEnvelopeSchema }), 'output', components);
+  addEnvelopes(components);
+  // Answers first: a schema that reads differently as input is the one that gets the longer name.
+  const answers = endpoints.map((endpoint) => answersOf(endpoint, components));
+  const errors = errorResponses(endpoints);
+  const paths: Record<string, JsonSchema> = {};
+  for (const [index, endpoint] of endpoints.entries()) {
+    const path = endpoint.path.replaceAll('*}', '}');
+    const operations = operationsOf(endpoint, answers[index] ?? {}, errors.of(endpoint), components);
+    paths[path] = { ...paths[path], ...operations };
+  }
+  const described = Object.values(paths).flatMap((methods) => Object.values(methods) as JsonSchema[]);
+  const parameters = shareParameters(described);
+  const examples = shareExamples(described);
+  const used = new Set(endpoints.map((endpoint) => endpoint.tag));
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Business Runner',
+      version: API_VERSION,
+      description: 'Control plane on which organizations delegate business work to AI agents.',
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: '/' }],
+    tags: Object.entries(tags)
+      .filter(([name]) => used.has(name as Endpoint['tag']))
+      .map(([name, description]) => ({ name, description })),
+    paths,
+    components: {
+      schemas: sorted([...components].map(([name, schema]) => [name, publishedSchema(schema)])),
+      responses: sorted(
+        Object.entries({ ...(endpoints.some(servesRanges) ? byteResponses : {}), ...errors.responses }),
+      ),
+      parameters: sorted(Object.entries(parameters)),
+      examples: sorted(Object.entries({ ...examples, ...errors.examples })),
+      securitySchemes,
+    },
+  };
+}

@@ -1,0 +1,135 @@
+import { documentedErrors } from '../declared_errors.ts';
+import type { DeclaredError, Endpoint } from '../endpoint.ts';
+import { ids, times } from './example_values.ts';
+import { type JsonSchema, schemaRef } from './json_schema.ts';
+import { pascalCase } from './names.ts';
+
+/** What the service says in words, where that differs from the description of the code. */
+const messages: Readonly<Record<string, string>> = {
+  validation_failed: 'The request is not valid.',
+  organization_not_found: 'There is no organization with this id.',
+  task_not_found: 'There is no task with this id or identifier.',
+  owner_unauthorized: 'A bearer token is required.',
+  agent_unauthorized: 'The bearer token is not valid.',
+  admin_unauthorized: 'The bearer token is not valid.',
+  run_lease_expired: 'The lease is over: the run request was handed out again.',
+  internal_error: 'Something went wrong on our side. The request id names it in our logs.',
+  service_unavailable: 'The service cannot reach its database. Try again.',
+};
+
+const issues: Readonly<Record<string, readonly JsonSchema[]>> = {
+  validation_failed: [{ path: 'title', message: 'is required', code: 'invalid_type' }],
+  run_lease_expired: [{ path: 'leaseToken', message: 'The lease is over', code: 'lease_lost' }],
+};
+
+const headersByStatus: Readonly<Record<number, readonly string[]>> = {
+  401: ['WWW-Authenticate'],
+  416: ['Content-Range'],
+  503: ['Retry-After'],
+};
+
+const headerTexts: Readonly<Record<string, readonly [description: string, example: string]>> = {
+  'WWW-Authenticate': ['How to authenticate (RFC 6750).', 'Bearer realm="business-runner"'],
+  'Content-Range': ['The size of the file, as `bytes */<size>`.', 'bytes */2481'],
+  'Retry-After': ['Seconds to wait before the next attempt.', '2'],
+};
+
+type Texts = ReadonlyMap<string, string>;
+
+const keyOf = ({ status, code }: DeclaredError): string => `${status} ${code}`;
+
+/** For each status and code, the description that most endpoints give it. */
+function commonTexts(errors: readonly DeclaredError[]): Texts {
+  const byKey = Map.groupBy(errors, keyOf);
+  return new Map(
+    [...byKey].map(([key, alike]) => {
+      const texts = [...Map.groupBy(alike, (error) => error.when)].sort((a, b) => b[1].length - a[1].length);
+      return [key, texts[0]?.[0] ?? ''];
+    }),
+  );
+}
+
+function describe(errors: readonly DeclaredError[]): string {
+  const lines = errors.map(({ code, when }) => `\`${code}\`: ${when}`);
+  return lines.length === 1 ? (lines[0] ?? '') : lines.map((line) => `- ${line}`).join('\n');
+}
+
+function sentence(text: string): string {
+  const plain = text.replaceAll('`', '');
+  return `${plain.slice(0, 1).toUpperCase()}${plain.slice(1)}.`;
+}
+
+function exampleEnvelope({ status, code, when }: DeclaredError): JsonSchema {
+  return {
+    success: false,
+    statusCode: status,
+    message: messages[code] ?? sentence(when),
+    error: { code, ...(issues[code] ? { issues: issues[code] } : {}) },
+    meta: { timestamp: times.finished, requestId: ids.request },
+  };
+}
+
+function headersOf(status: number): JsonSchema {
+  const names = headersByStatus[status] ?? [];
+  if (names.length === 0) return {};
+  const described = names.map((name) => {
+    const [description, example] = headerTexts[name] ?? [];
+    return [name, { description, schema: { type: 'string' }, example }];
+  });
+  return { headers: Object.fromEntries(described) };
+}
+
+const exampleName = ({ status, code }: DeclaredError): string => `${pascalCase(code)}${status}`;
+
+export type ErrorResponses = Readonly<{
+  /** The error responses of an endpoint, by status: references, with a description where its own differs. */
+  of(endpoint: Endpoint): JsonSchema;
+  responses: Record<string, JsonSchema>;
+  examples: Record<string, JsonSchema>;
+}>;
+
+/** Error responses as shared components: one for each status and set of codes that the endpoints have. */
+export function errorResponses(endpoints: readonly Endpoint[]): ErrorResponses {
+  const texts = commonTexts(endpoints.flatMap(documentedErrors));
+  const responses: Record<string, JsonSchema> = {};
+  const examples: Record<string, JsonSchema> = {};
+
+  function shared(status: number, codes: readonly DeclaredError[]): { name: string; description: string } {
+    const name = `${codes.map(({ code }) => pascalCase(code)).join('Or')}${status}`;
+    const common = codes.map((error) => ({ ...error, when: texts.get(keyOf(error)) ?? error.when }));
+    const description = describe(common);
+    for (const error of common) {
+      examples[exampleName(error)] = { summary: sentence(error.when), value: exampleEnvelope(error) };
+    }
+    responses[name] = {
+      description,
+      ...headersOf(status),
+      content: {
+        'application/json': {
+          schema: schemaRef('ErrorEnvelope'),
+          examples: Object.fromEntries(
+            common.map((error) => [error.code, { $ref: `#/components/examples/${exampleName(error)}` }]),
+          ),
+        },
+      },
+    };
+    return { name, description };
+  }
+
+  function responseOf(status: number, errors: readonly DeclaredError[]): JsonSchema {
+    const sorted = errors.toSorted((a, b) => (a.code < b.code ? -1 : 1));
+    const codes = [...new Map(sorted.map((error) => [error.code, error])).values()];
+    const { name, description } = shared(status, codes);
+    const own = describe(sorted);
+    return { $ref: `#/components/responses/${name}`, ...(own === description ? {} : { description: own }) };
+  }
+
+  return {
+    of(endpoint) {
+      const byStatus = Map.groupBy(documentedErrors(endpoint), (error) => error.status);
+      return Object.fromEntries([...byStatus].map(([status, errors]) => [status, responseOf(status, errors)]));
+    },
+    responses,
+    examples,
+  };
+}

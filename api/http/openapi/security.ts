@@ -1,0 +1,40 @@
+import { SESSION_COOKIE } from '../auth/admin_session.ts';
+import type { Audience } from '../caller.ts';
+
+export const securitySchemes = {
+  ownerToken: {
+    type: 'http',
+    scheme: 'bearer',
+    description:
+      'Owners: an operator token (`OWNER_AUTH=token`) or a JWT (`OWNER_AUTH=jwt`). With `OWNER_AUTH=open`, which is only possible on a loopback address, no token is needed.',
+  },
+  agentServiceToken: {
+    type: 'http',
+    scheme: 'bearer',
+    description:
+      'Trusted agent runtimes and workers: a token of `AGENT_SERVICE_TOKENS`. It is valid for every organization.',
+  },
+  agentExecutionCapability: {
+    type: 'http',
+    scheme: 'bearer',
+    description:
+      'Agents: the `executionToken` that the start of a run returns. It is valid for one organization, one profile and one run, and expires with the lease of the run.',
+  },
+  adminToken: { type: 'http', scheme: 'bearer', description: 'Administrators: a token of `ADMIN_TOKENS`.' },
+  adminSession: {
+    type: 'apiKey',
+    in: 'cookie',
+    name: SESSION_COOKIE,
+    description:
+      'Administrators: the session cookie of the explorer. Only the pages of the explorer itself can use it.',
+  },
+} as const;
+
+/** What a caller of each audience authenticates with: one of the alternatives. */
+export const securityOf: Record<Audience, readonly Record<string, readonly never[]>[]> = {
+  owner: [{ ownerToken: [] }, {}],
+  agent: [{ agentServiceToken: [] }, { agentExecutionCapability: [] }],
+  worker: [{ agentServiceToken: [] }],
+  admin: [{ adminToken: [] }, { adminSession: [] }],
+  public: [],
+};

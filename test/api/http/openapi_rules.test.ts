@@ -1,0 +1,179 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import t from 'tap';
+import { adminEndpoints } from '../../../api/admin/endpoints.ts';
+import { apiEndpoints } from '../../../api/app.ts';
+import { openApi } from '../../../api/http/openapi/document.ts';
+import { systemEndpoints } from '../../../api/system/public.ts';
+import { dereferenced } from '../../support/openapi.ts';
+
+type Json = Record<string, unknown>;
+type Media = { schema: Json; example?: unknown; examples?: Record<string, Json> };
+type Response = { description: string; headers?: Record<string, Json>; content?: Record<string, Media> };
+type Operation = {
+  operationId: string;
+  summary: string;
+  description?: string;
+  tags: string[];
+  security: Json[];
+  parameters?: Json[];
+  requestBody?: { content: Record<string, Media> };
+  responses: Record<string, Json>;
+};
+type Document = {
+  tags: { name: string; description: string }[];
+  paths: Record<string, Record<string, Operation>>;
+  components: Record<string, Record<string, Json>>;
+};
+
+/** For what the service gains later there is room; what is too large for it belongs into components. */
+const MAX_BYTES = 405_000;
+
+const described = [...apiEndpoints(), ...adminEndpoints()];
+const document = openApi([...described, ...systemEndpoints(described)]) as unknown as Document;
+const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
+);
+const responsesOf = (operation: Operation) =>
+  Object.entries(operation.responses).map(
+    ([status, response]) => [Number(status), dereferenced(document, response) as Response] as const,
+  );
+
+/** Every value in the document with the path that leads to it. */
+function* nodes(node: unknown, at: readonly string[] = []): Generator<readonly [readonly string[], unknown]> {
+  yield [at, node];
+  if (typeof node !== 'object' || node === null) return;
+  for (const [key, inner] of Object.entries(node)) yield* nodes(inner, [...at, key]);
+}
+const all = [...nodes(document)];
+
+t.test('the document is small', async (t) => {
+  const bytes = Buffer.byteLength(JSON.stringify(document));
+  t.ok(bytes < MAX_BYTES, `${bytes} bytes`);
+});
+
+t.test('operation ids and paths are unique and safe for generators', async (t) => {
+  const ids = operations.map(({ operation }) => operation.operationId);
+  t.equal(new Set(ids).size, ids.length);
+  t.same(
+    ids.filter((id) => !/^[a-z][A-Za-z0-9]*$/.test(id)),
+    [],
+  );
+  const shapes = Object.keys(document.paths).map((path) => path.replace(/\{\w+\}/g, '{}'));
+  t.equal(new Set(shapes).size, shapes.length, 'no two paths match the same request');
+  t.same(
+    Object.keys(document.paths).filter((path) => /\/$|\?|\{\}/.test(path)),
+    [],
+  );
+});
+
+t.test('every component is used, and every reference leads to one', async (t) => {
+  const used = new Set(all.flatMap(([at, node]) => (at.at(-1) === '$ref' ? [String(node)] : [])));
+  for (const reference of used) t.ok(dereferenced(document, { $ref: reference }), reference);
+  for (const [kind, named] of Object.entries(document.components)) {
+    for (const name of Object.keys(named)) {
+      const uses =
+        kind === 'securitySchemes' ? operations.some(({ operation }) => isSecuredBy(operation, name)) : false;
+      t.ok(uses || used.has(`#/components/${kind}/${name}`), `${kind} ${name} is used`);
+      t.match(name, /^[A-Za-z0-9]+$/);
+    }
+  }
+});
+
+function isSecuredBy({ security }: Operation, name: string): boolean {
+  return security.some((alternative) => name in alternative);
+}
+
+t.test('each path parameter is declared once, and nothing else is', async (t) => {
+  for (const { path, operation } of operations) {
+    const parameters = (operation.parameters ?? []).map((parameter) => dereferenced(document, parameter));
+    const inPath = parameters.filter((parameter) => parameter['in'] === 'path');
+    const names = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]);
+    t.same(inPath.map((parameter) => parameter['name']).sort(), names.sort(), path);
+    t.ok(inPath.every((parameter) => parameter['required'] === true));
+    const keys = parameters.map((parameter) => `${parameter['in']} ${parameter['name']}`);
+    t.equal(new Set(keys).size, keys.length, operation.operationId);
+  }
+});
+
+t.test(
+  'every operation has one tag, and the operations of a tag stand together in the order of the tags',
+  async (t) => {
+    const order = document.tags.map(({ name }) => name);
+    t.ok(document.tags.every(({ description }) => description.length > 10));
+    t.ok(operations.every(({ operation }) => operation.tags.length === 1));
+    const seen = operations.map(({ operation }) => operation.tags[0]);
+    const groups = seen.filter((tag, index) => tag !== seen[index - 1]);
+    t.same(groups, order);
+  },
+);
+
+t.test('every operation says what it does, who may call it and what can go wrong', async (t) => {
+  for (const { path, operation } of operations) {
+    const { operationId, summary, security } = operation;
+    t.match(summary, /^[A-Z].{3,70}[^.]$/, `${operationId}: summary`);
+    if (!path.startsWith('/internal/') && !path.startsWith('/organizations') && security.length === 0) {
+      t.equal(operation.tags[0], 'System', `${operationId} needs no token`);
+    }
+    const statuses = Object.keys(operation.responses).map(Number);
+    t.ok(statuses.some((status) => status < 300) && statuses.some((status) => status >= 400 && status < 500));
+    t.ok(responsesOf(operation).every(([, response]) => response.description.length > 1));
+  }
+});
+
+t.test('what JSON goes in and out has a schema and an example', async (t) => {
+  for (const { method, operation } of operations) {
+    const bodies = operation.requestBody ? [operation.requestBody.content] : [];
+    const answers = responsesOf(operation).flatMap(([, { content }]) => (content ? [content] : []));
+    for (const content of [...bodies, ...answers]) {
+      const json = content['application/json'];
+      if (!json) continue;
+      t.ok(Object.keys(json.schema).length > 0, operation.operationId);
+      t.ok('example' in json || Object.keys(json.examples ?? {}).length > 0, operation.operationId);
+    }
+    if (method === 'head') t.ok(responsesOf(operation).every(([status, { content }]) => status >= 400 || !content));
+  }
+});
+
+const ajv = new Ajv2020({ strict: true, allowUnionTypes: true, strictRequired: false, allErrors: true });
+addFormats.default(ajv);
+ajv.addKeyword('components');
+ajv.addSchema({ $id: 'openapi', components: document.components }, 'openapi');
+
+/** Schemas refer to `#/components`, which lie in a document of their own here. */
+function absolute(schema: unknown): Json {
+  return JSON.parse(JSON.stringify(schema).replaceAll('"#/components/', '"openapi#/components/'));
+}
+
+t.test('every example is valid against its schema, as a JSON Schema validator reads it', async (t) => {
+  let validated = 0;
+  const check = (name: string, schema: Json, value: unknown) => {
+    const validate = ajv.compile(absolute(schema));
+    t.ok(validate(value), `${name}: ${ajv.errorsText(validate.errors)}`);
+    validated += 1;
+  };
+  for (const { operation } of operations) {
+    for (const parameter of operation.parameters ?? []) {
+      const { name, schema, example } = dereferenced(document, parameter) as {
+        name: string;
+        schema: Json;
+        example?: unknown;
+      };
+      if (example !== undefined) check(`${operation.operationId} ${name}`, schema, example);
+    }
+    const contents = [operation.requestBody?.content, ...responsesOf(operation).map(([, { content }]) => content)];
+    for (const { schema, example, examples } of contents.flatMap((content) => Object.values(content ?? {}))) {
+      const values = Object.values(examples ?? {}).map((shared) => dereferenced(document, shared)['value']);
+      for (const value of example === undefined ? values : [example, ...values])
+        check(operation.operationId, schema, value);
+    }
+  }
+  for (const [name, schema] of Object.entries(document.components['schemas'] ?? {})) {
+    for (const [at, node] of nodes(schema)) {
+      const { examples, ...rest } = (node ?? {}) as Json;
+      if (at.at(-1) === 'properties' || !Array.isArray(examples)) continue;
+      for (const value of examples) check(`${name}.${at.join('.')}`, rest, value);
+    }
+  }
+  t.ok(validated > 500, `${validated} examples`);
+});
