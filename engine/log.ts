@@ -6,7 +6,6 @@ const REDACTED = '[redacted]';
 // Worked on the finished line, so that a secret is found at any depth, inside messages and stacks too. Repetitions are
 // bounded where one could start inside another: a long line must not cost more than its length.
 const secrets: readonly (readonly [RegExp, string])[] = [
-  [/(\b[a-z][a-z0-9+.-]{0,20}:\/\/[^\s:/@"\\]*:)[^\s@"\\]+@/gi, `$1${REDACTED}@`],
   [/\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}/gi, `$1 ${REDACTED}`],
   [
     /("(?:authorization|cookie|set-cookie|x-lease-token|[a-z]{0,40}(?:password|secret|token)s?)"\s*:\s*)"(?:[^"\\]|\\.)*"/gi,
@@ -14,9 +13,21 @@ const secrets: readonly (readonly [RegExp, string])[] = [
   ],
 ];
 
+// A word up to its @, whole: looked for from each address in it, one without @ would be read to its end every time.
+const upToAt = /(?<![^\s@"\\])[^\s@"\\]+@/g;
+const beforePassword = /[a-z][a-z0-9+.-]{0,20}:\/\/[^:/]*:/i;
+
+function withoutPasswords(line: string): string {
+  if (!line.includes('://')) return line;
+  return line.replace(upToAt, (word) => {
+    const start = beforePassword.exec(word);
+    return start ? `${word.slice(0, start.index + start[0].length)}${REDACTED}@` : word;
+  });
+}
+
 /** A log line without credentials: headers, lease and execution tokens, passwords in URLs. */
 export function redact(line: string): string {
-  return secrets.reduce((text, [pattern, replacement]) => text.replace(pattern, replacement), line);
+  return secrets.reduce((text, [pattern, replacement]) => text.replace(pattern, replacement), withoutPasswords(line));
 }
 
 type LoggedError = { type: string; message: string; stack: string | undefined; [field: string]: unknown };

@@ -20,7 +20,7 @@ function decimal(value: number | ExactNumber): Decimal {
   const [, minus = '', whole = '', fraction = '', power = '0'] = match;
   const all = whole + fraction;
   const significant = all.replace(/^0+/, '');
-  const digits = significant.replace(/0+$/, '');
+  const digits = significant.replace(/(?<!0)0+$/, '');
   if (digits === '') return { sign: 0, digits: '', exponent: 0n };
   const exponent = BigInt(power) + BigInt(whole.length - (all.length - significant.length));
   return { sign: minus === '' ? 1 : -1, digits, exponent };

@@ -24,7 +24,7 @@ const delta = z.object({
 const whole = z.object({ choices: z.array(z.object({ message: z.object({ content: z.string() }) })).min(1) });
 
 function address(url: string): string {
-  return /\/chat\/completions\/?$/.test(url) ? url : `${url.replace(/\/+$/, '')}/chat/completions`;
+  return /\/chat\/completions\/?$/.test(url) ? url : `${url.replace(/(?<!\/)\/+$/, '')}/chat/completions`;
 }
 
 function parse<S extends z.ZodType>(text: string, schema: S): z.output<S> {

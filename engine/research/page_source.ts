@@ -17,7 +17,7 @@ const sha256 = (bytes: Uint8Array | string) => createHash('sha256').update(bytes
 /** A name for the bytes that a person recognizes, from the address alone: found again it is the same. */
 function fileNameOf(address: string): string {
   const { hostname, pathname } = new URL(address);
-  const name = `${hostname}${pathname}`.replace(/[^a-z0-9.-]+/gi, '-').replace(/^[.-]+|[.-]+$/g, '');
+  const name = `${hostname}${pathname}`.replace(/[^a-z0-9.-]+/gi, '-').replace(/^[.-]+|(?<![.-])[.-]+$/g, '');
   return `${name.slice(0, 100) || 'page'}.html`;
 }
 

@@ -177,7 +177,7 @@ async function demo(url: string, tokenFile: string | undefined): Promise<void> {
 try {
   const values = readArguments();
   if (values.help) process.stdout.write(USAGE);
-  else await demo((values.url ?? 'http://127.0.0.1:3000').replace(/\/+$/, ''), values['token-file']);
+  else await demo((values.url ?? 'http://127.0.0.1:3000').replace(/(?<!\/)\/+$/, ''), values['token-file']);
 } catch (error) {
   const known =
     error instanceof DemoError ||

@@ -204,7 +204,7 @@ export function ownerToken(environment: NodeJS.ProcessEnv = process.env): string
 function httpUrl(name: string, text: string): string {
   if (!/^https?:\/\//.test(text) || !URL.canParse(text))
     throw new OptionsError(`--${name}: must be an http:// or https:// URL`);
-  return text.replace(/\/+$/, '');
+  return text.replace(/(?<!\/)\/+$/, '');
 }
 
 function llmOptions(values: ReturnType<typeof parse>, environment: NodeJS.ProcessEnv): LlmOptions | undefined {

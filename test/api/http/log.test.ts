@@ -15,6 +15,7 @@ t.test('credentials are redacted wherever they stand in a line', async (t) => {
   log.info({ body: { deep: [{ leaseToken: lease, executionToken: execution }] } }, 'a body');
   log.error({ err: new Error(`connect to postgres://runner_api:${password}@db.example:5432/x failed`) }, 'an error');
   log.info(`curl -H 'Authorization: Bearer ${bearer}' https://u:${password}@example.com`);
+  log.info(`url=http://a.example/x:y,git+ssh://u:${password}@h.example and redis://:${password}/0@h.example`);
   log.info({ password, ownerSecret: password, 'x-lease-token': lease, tokens: password }, 'fields');
   const text = lines.join('');
   for (const secret of secrets) t.notOk(text.includes(secret as string), secret);

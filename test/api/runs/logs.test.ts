@@ -150,7 +150,9 @@ const credentials: Readonly<Record<string, string>> = {
   'a GitHub token': `ghp_${'a1'.repeat(18)}`,
   'a cloud key': 'AKIAABCDEFGHIJKLMNOP',
   'a web token': 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.sig',
+  'a web token behind hyphens': 'run-eyJ-eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.',
   'a password in a URL': 'postgres://user:secret@host/db',
+  'a password in the second URL of a text': 'url=http://example.com/a:b,git+ssh://user:secret@host/db',
   'a named secret': 'api_key=abcdef123456',
 };
 
