@@ -3,6 +3,7 @@ import path from 'node:path';
 import t from 'tap';
 import { adminEndpoints } from '../../api/admin/endpoints.ts';
 import { apiEndpoints } from '../../api/app.ts';
+import { openApi } from '../../api/http/openapi/document.ts';
 import { systemEndpoints } from '../../api/system/public.ts';
 
 const DOCS = path.resolve(import.meta.dirname, '../../docs');
@@ -26,6 +27,24 @@ t.test('every name that looks like an operation is one', (test) => {
   test.ok(named.length > 50);
   test.same(
     named.filter((word) => !operations.includes(word)),
+    [],
+  );
+  test.end();
+});
+
+/** Every value of an enumeration or a constant, at any depth. */
+function* values(node: unknown): Generator<string> {
+  if (typeof node !== 'object' || node === null) return;
+  const { enum: several, const: one } = node as { enum?: unknown; const?: unknown };
+  for (const value of [...(Array.isArray(several) ? several : []), one]) if (typeof value === 'string') yield value;
+  for (const inner of Object.values(node)) yield* values(inner);
+}
+
+t.test('every state, kind and other enumerated value is named', (test) => {
+  const named = [...new Set(values(openApi(apiEndpoints())))];
+  test.ok(named.length > 150);
+  test.same(
+    named.filter((value) => !new RegExp(`(?<![\\w.])${value.replaceAll('.', '\\.')}(?!\\w)`).test(page)),
     [],
   );
   test.end();
