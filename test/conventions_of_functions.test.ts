@@ -24,6 +24,8 @@ t.test('every function has its search path, save for those that take less time t
       'run_requests_check',
       'run_requests_counts',
       'runs_check',
+      'task_exceeds_budget',
+      'tasks_blockers',
       'tasks_check',
       'uuid_v7',
     ],

@@ -42,7 +42,7 @@ async function plant(sql: Sql, fault: Fault): Promise<void> {
 const FAULTS: Readonly<Record<string, Fault>> = {
   'a task is settled without a look at its blockers': {
     in: 'task_settle',
-    replace: 'v_blockers := app.task_blockers(p_organization_id, t)',
+    replace: 'select b.blockers into v_blockers from app.tasks_blockers(p_organization_id, array[p_task_id]) b',
     by: `v_blockers := '[]'`,
     often: ['depend'],
     found: /causes as blockers/,

@@ -47,7 +47,7 @@ const invariants: Readonly<Record<string, string>> = {
     select t.organization_id, t.id, t.status, t.blockers, n.causes
     from app.tasks t
     join app.organizations o on o.id = t.organization_id and o.deleted_at is null
-    cross join lateral (select app.task_blockers(t.organization_id, t) as causes) n
+    cross join lateral (select b.blockers as causes from app.tasks_blockers(t.organization_id, array[t.id]) b) n
     where t.status in ('pending', 'blocked') and (
       not t.blockers <@ n.causes
       or not coalesce((select jsonb_agg(c) from jsonb_array_elements(n.causes) c where c ->> 'kind' <> 'budget'), '[]')
@@ -59,6 +59,10 @@ const invariants: Readonly<Record<string, string>> = {
     left join app.human_inbox_items i on i.organization_id = t.organization_id and i.task_id = t.id
       and i.id = (b.blocker ->> 'inboxItemId')::uuid and i.status = 'open' and i.blocking
     where b.blocker ->> 'kind' = 'human' and i.id is null`,
+  'a task whose open question is about its budget is blocked by it': `
+    select i.organization_id, i.task_id from app.human_inbox_items i
+    join app.tasks t on t.organization_id = i.organization_id and t.id = i.task_id
+    where i.purpose = 'budget' and i.status = 'open' and not t.blockers @> '[{"kind": "budget"}]'`,
   'a task that is over has no open item': `
     select t.organization_id, t.id, i.purpose from app.tasks t
     join app.organizations o on o.id = t.organization_id and o.deleted_at is null
@@ -121,8 +125,8 @@ const invariants: Readonly<Record<string, string>> = {
     where t.spec -> 'budget' ?| array['maxCostMinorUnits', 'maxTokens'] and not r.spend_limited`,
   'a budget is used up exactly when one can be named': `
     select t.organization_id, t.id from app.tasks t
-    where t.phase <> 'closed' and app.task_budget_used(t.organization_id, t.id)
-      <> (app.task_budgets_used(t.organization_id, t.id) <> '[]')`,
+    where t.phase <> 'closed' and app.task_budget_exhausted(t.organization_id, t.id)
+      <> (app.task_budgets_exhausted(t.organization_id, t.id) <> '[]')`,
   'a task has at most one successful run that closed it': `
     select u.organization_id, u.task_id, count(*) from app.runs u
     -- A verdict may want another one.

@@ -84,7 +84,7 @@ begin
     select * into t from app.tasks where organization_id = p_organization_id and id = r.task_id;
   end if;
   if t.status <> 'pending' or v_disabled or (t.parent_id is not null or r.mode <> 'execute' or v_spend_limited)
-     and app.task_budget_used(p_organization_id, t.id) then
+     and app.task_budget_exhausted(p_organization_id, t.id) then
     -- A sibling's start may have used up a parent's budget after the pull: the task is blocked, its request ends.
     if v_disabled and r.mode = 'verify' then
       -- Another verifier may take it.

@@ -1,5 +1,5 @@
 -- Why a task does not run at this moment, with what a person needs to act: its blockers as task_settle finds them
--- (task_blockers), or how far its run request has come by the rows that a pull reads (run_requests, dispatch,
+-- (tasks_blockers), or how far its run request has come by the rows that a pull reads (run_requests, dispatch,
 -- dispatch_lanes). A task that could be handed out has the one cause `worker`. A completed one has none.
 -- [{kind, …}]: dependency {taskId}, children {open}, schedule {until}, human {inboxItemId, title}, budget {budgets,
 -- inboxItemId}, profile {agentProfileId, key, status, reason: verifier}, waiting {until, reason}, backoff {until, attempt},
@@ -34,7 +34,7 @@ begin
       'reason', t.waiting_reason)));
   end if;
 
-  v_blockers := app.task_blockers(p_organization_id, t);
+  select b.blockers into v_blockers from app.tasks_blockers(p_organization_id, array[t.id]) b;
   if v_blockers <> '[]' then
     return (
       select jsonb_agg(jsonb_strip_nulls(b.blocker || case b.blocker ->> 'kind'
@@ -47,7 +47,7 @@ begin
           'budgets', case when t.replan ? 'asked' then jsonb_build_array(jsonb_build_object('taskId', t.id,
               'identifier', t.identifier_scope || '-' || t.identifier_number, 'budget', 'maxReplans',
               'used', t.replan_count, 'allowed', coalesce((t.spec #>> '{budget,maxReplans}')::integer, 2)))
-            else app.task_budgets_used(p_organization_id, t.id) end,
+            else app.task_budgets_exhausted(p_organization_id, t.id) end,
           'inboxItemId', (select i.id from app.human_inbox_items i where i.organization_id = p_organization_id
             and i.task_id = t.id and i.status = 'open' and i.purpose = 'budget'))
         -- Its owner or, where that one may run, who would verify it; no profile: nobody would.

@@ -5,16 +5,19 @@
 create or replace function app.task_retry(p_organization_id uuid, p_task_ref text, p_actor jsonb)
   returns jsonb
   language plpgsql security definer
+  set plan_cache_mode = force_generic_plan
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   v_task_id uuid;
   t app.tasks;
   v_ids uuid[];
+  v_owners uuid[];
+  v_to_plan uuid[];
   v_ready uuid[];
+  v_to_settle uuid[];
   v_id uuid;
   v_above app.tasks;
-  v_enabled uuid[];
 begin
   v_task_id := app.task_find(p_organization_id, p_task_ref);
   perform app.task_roots_lock(p_organization_id, array[v_task_id], true);
@@ -63,68 +66,37 @@ begin
   if v_above.phase = 'verify' and v_above.status = 'running' then
     perform app.fail(409, 'state_conflict', 'The initiative above the failed task is being verified');
   end if;
+  select array_agg(k.id), array_agg(distinct k.owner_agent_profile_id),
+      coalesce(array_agg(k.id) filter (where k.kind = 'initiative' and (k.replan is not null or not exists (
+        select 1 from app.tasks c where c.organization_id = k.organization_id and c.parent_id = k.id))), '{}')
+    into v_ids, v_owners, v_to_plan
+    from app.tasks k
+    where k.organization_id = p_organization_id and k.root_task_id = t.root_task_id
+      and k.failure_origin_id = t.failure_origin_id;
   -- As at their creation: a change of a profile's status finds these tasks open, or they see it.
-  with locked as (
-    select p.id, p.status from app.agent_profiles p
-      where p.organization_id = p_organization_id
-        and p.id in (select owner_agent_profile_id from app.tasks where organization_id = p_organization_id
-          and root_task_id = t.root_task_id and failure_origin_id = t.failure_origin_id)
-      order by p.id for share of p
-  )
-  select coalesce(array_agg(id) filter (where status = 'enabled'), '{}') into v_enabled from locked;
+  perform 1 from app.agent_profiles
+    where organization_id = p_organization_id and id = any (v_owners) order by id for share;
   begin
-    -- Most of a large hierarchy waits for its prerequisites, which are not completed before and after this alike, and for
-    -- nothing else: never run and nothing above used up, so no budget; closed until now, so no question. Initiatives wait
-    -- for the children that come back with them. These are blocked here, thousands at once. All others are settled one by one.
-    with touched as materialized (
-      select k.id, k.parent_id, k.kind, k.consumed_agent_run_count, k.scheduled_at, k.owner_agent_profile_id, k.replan
-        from app.tasks k
-        where k.organization_id = p_organization_id and k.root_task_id = t.root_task_id
-          and k.failure_origin_id = t.failure_origin_id
-    ), parents as materialized (
-      select distinct parent_id as id from touched where parent_id is not null
-    ), used_up as materialized (
-      select id from parents where app.task_budget_used(p_organization_id, id)
-    ), completed as materialized (
-      select k.id from app.tasks k
-        where k.organization_id = p_organization_id and k.root_task_id = t.root_task_id and k.status = 'completed'
-    ), found as materialized (
-      -- Subqueries, not joins: nobody tells the planner how many these are.
-      select touched.id, case
-          when touched.scheduled_at > clock_timestamp() or touched.owner_agent_profile_id <> all (v_enabled)
-            or touched.kind = 'task' and (touched.consumed_agent_run_count > 0 or touched.parent_id in (select id from used_up))
-            or touched.kind = 'initiative' and (touched.replan is not null
-              or touched.id not in (select id from parents))
-          then '[]'
-          else coalesce((
-              select jsonb_agg(jsonb_build_object('kind', 'dependency', 'taskId', d.depends_on_task_id)
-                  order by d.created_at, d.id)
-                from app.task_dependencies d
-                where d.organization_id = p_organization_id and d.task_id = touched.id and d.required
-                  and case when d.depends_on_root_task_id = t.root_task_id
-                    then d.depends_on_task_id not in (select id from completed)
-                    else exists (select 1 from app.tasks p where p.organization_id = p_organization_id
-                      and p.id = d.depends_on_task_id and p.status <> 'completed') end), '[]')
-            || case touched.kind when 'initiative' then '[{"kind": "children"}]'::jsonb else '[]' end
-          end as blockers
-        from touched
-    ), reopened as (
+    -- Thousands at once, each written once: most wait for prerequisites or children that come back with them.
+    with reopened as (
       update app.tasks k
-        set status = case when f.blockers <> '[]' then 'blocked' else 'pending' end, blockers = f.blockers,
-          phase = case
-            when k.kind = 'initiative' and (k.replan is not null or not exists (select 1 from app.tasks c
-              where c.organization_id = k.organization_id and c.parent_id = k.id)) then 'plan'
-            else 'execute' end, failure_origin_id = null, error = null, contract = null, result = null
-        from found f
-        where k.organization_id = p_organization_id and k.id = f.id
-        returning k.id, k.depth, k.status)
-    -- Deepest first: whether an initiative still waits follows from its children.
-    select array_agg(id), coalesce(array_agg(id order by depth desc, id) filter (where status = 'pending'), '{}')
-      into v_ids, v_ready from reopened;
+        set status = case when b.blockers = '[]' or k.id = any (v_to_plan) then 'pending' else 'blocked' end,
+          blockers = case when k.id = any (v_to_plan) then '[]' else b.blockers end,
+          phase = case when k.id = any (v_to_plan) then 'plan' else 'execute' end,
+          failure_origin_id = null, error = null, contract = null, result = null
+        from app.tasks_blockers(p_organization_id, v_ids) b
+        where k.organization_id = p_organization_id and k.id = b.task_id
+        returning k.id, k.kind, k.depth, k.status, k.blockers)
+    -- The rest of what task_settle does. Deepest first: an initiative may end with its last child.
+    select array_agg(id) filter (where kind = 'task' and status = 'pending'),
+        coalesce(array_agg(id order by depth desc, id) filter (where kind = 'initiative' and status = 'pending'
+          or blockers @> '[{"kind": "budget"}]'), '{}')
+      into v_ready, v_to_settle from reopened;
   exception when unique_violation then
     perform app.fail(409, 'state_conflict', 'Another open task has the dedupeKey of one of these');
   end;
-  foreach v_id in array v_ready loop
+  perform app.run_requests_ensure(p_organization_id, v_ready);
+  foreach v_id in array v_to_settle loop
     perform app.task_settle(p_organization_id, v_id);
   end loop;
   if v_above.id is not null then

@@ -1,6 +1,6 @@
--- What task_budget_used says, in detail: the budgets of the task and its ancestors that are used up, nearest first:
--- [{taskId, identifier, budget, used, allowed}]. Its conditions are those of task_budget_used.
-create or replace function app.task_budgets_used(p_organization_id uuid, p_task_id uuid)
+-- The budgets of the task and of the initiatives above it that are used up, nearest first:
+-- [{taskId, identifier, budget, used, allowed}]. The conditions are those of task_exceeds_budget.
+create or replace function app.task_budgets_exhausted(p_organization_id uuid, p_task_id uuid)
   returns jsonb
   language sql stable
 as $$
