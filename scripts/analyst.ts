@@ -6,6 +6,7 @@ import { findPostgresError, raisedProblem } from '../engine/db/errors.ts';
 import { dictionary } from './analyst/dictionary.ts';
 import { AnalystError, addAnalyst, listAnalysts, removeAnalyst } from './analyst/logins.ts';
 import { NoDatabaseError, operatorClient, operatorDatabaseUrl } from './database_url.ts';
+import { printError, printErrorText, printText } from './terminal.ts';
 
 const USAGE = `npm run analyst -- COMMAND: logins that read the views of schema reporting, and nothing else
 
@@ -120,15 +121,15 @@ async function main(): Promise<void> {
   const { help, ...options } = values;
   const command = help ? undefined : commandOf(positionals, options);
   if (typeof command !== 'function') {
-    if (command !== undefined) process.stderr.write(`${command}\n`);
-    process.stdout.write(USAGE);
+    if (command !== undefined) printError(command);
+    printText(USAGE);
     process.exitCode = help ? 0 : 64;
     return;
   }
   const url = operatorDatabaseUrl(readConfig());
   const client = await operatorClient(url, { application_name: 'business-runner analyst' });
   try {
-    process.stdout.write(`${await command(client, url)}\n`);
+    printText(`${await command(client, url)}\n`);
   } finally {
     await client.end();
   }
@@ -152,6 +153,6 @@ try {
   const badOption = error instanceof TypeError && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS');
   const line = badOption ? (error as Error).message : explained(error);
   if (line === undefined) throw error;
-  process.stderr.write(`${line}\n`);
+  printErrorText(`${line}\n`);
   process.exitCode = error instanceof ConfigError ? 78 : badOption ? 64 : 1;
 }

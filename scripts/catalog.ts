@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { type Catalog, catalogRevision, catalogSchema } from '../engine/catalog/index.ts';
 import { ConfigError, readConfig } from '../engine/config.ts';
 import { NoDatabaseError, operatorClient, operatorDatabaseUrl } from './database_url.ts';
+import { printErrorText, printText } from './terminal.ts';
 
 const USAGE = `npm run catalog -- COMMAND: the template catalog that agent profiles are provisioned from
 
@@ -66,7 +67,7 @@ async function main(): Promise<void> {
   const [command, file] = positionals;
   const known = (command === 'publish' && file !== undefined) || (command === 'show' && file === undefined);
   if (values.help || !known || positionals.length > 2) {
-    process.stdout.write(USAGE);
+    printText(USAGE);
     process.exitCode = values.help ? 0 : 64;
     return;
   }
@@ -78,7 +79,7 @@ async function main(): Promise<void> {
       throw new CatalogError(`this database or login is not one that npm run migrate was used with: ${error.message}`);
     });
     const said = command === 'publish' ? await publish(client, file ?? '') : await show(client, values.json ?? false);
-    process.stdout.write(`${said}\n`);
+    printText(`${said}\n`);
   } finally {
     await client.end();
   }
@@ -90,6 +91,6 @@ try {
   const badOption = error instanceof TypeError && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS');
   const known = [ConfigError, CatalogError, NoDatabaseError].some((kind) => error instanceof kind);
   if (!known && !badOption) throw error;
-  process.stderr.write(`${(error as Error).message}\n`);
+  printErrorText(`${(error as Error).message}\n`);
   process.exitCode = error instanceof ConfigError ? 78 : badOption ? 64 : 1;
 }

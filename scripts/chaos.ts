@@ -4,6 +4,7 @@ import { type ChatProgress, runChatRound } from './chaos/chat_round.ts';
 import type { Deck } from './chaos/faults.ts';
 import { type Progress, type RoundReport, runRound } from './chaos/round.ts';
 import { startWorld, type World, type WorldOptions } from './chaos/world.ts';
+import { printError, printLine, printText } from './terminal.ts';
 
 const EX_USAGE = 64;
 const DEFAULT_ROUNDS = 3;
@@ -78,10 +79,6 @@ function deckFor(tasks: number): Deck {
   };
 }
 
-function say(line: string): void {
-  process.stdout.write(`${line}\n`);
-}
-
 /** A line a second while a round runs. */
 function teller<P>(text: (progress: P) => string) {
   const startedAt = performance.now();
@@ -90,7 +87,7 @@ function teller<P>(text: (progress: P) => string) {
     const now = performance.now();
     if (!force && now - toldAt < 1_000) return;
     toldAt = now;
-    say(`${String(Math.round((now - startedAt) / 1000)).padStart(4)} s  ${text(progress)}`);
+    printLine(`${String(Math.round((now - startedAt) / 1000)).padStart(4)} s  ${text(progress)}`);
   };
 }
 
@@ -98,14 +95,16 @@ type Report = Pick<RoundReport, 'counts' | 'violations' | 'seconds'> & { progres
 
 function tell(report: Report, seed: string): boolean {
   const rows = [...report.counts].sort(([a], [b]) => a.localeCompare(b));
-  for (const [what, count] of rows) say(`        ${String(count).padStart(5)}  ${what}`);
+  for (const [what, count] of rows) printLine(`        ${String(count).padStart(5)}  ${what}`);
   const broken = Object.entries(report.violations);
   for (const [rule, found] of broken) {
-    say(`\nBROKEN: ${rule} (${found.length})`);
-    say(inspect(found.slice(0, 10), { depth: 8, breakLength: 120 }));
+    printLine();
+    printLine(`BROKEN: ${rule} (${found.length})`);
+    printText(`${inspect(found.slice(0, 10), { depth: 8, breakLength: 120 })}\n`);
   }
   const verdict = broken.length === 0 ? 'nothing is broken' : `${broken.length} rules are BROKEN`;
-  say(`seed ${seed}: ${report.progress.runs} runs in ${report.seconds.toFixed(1)} s, ${verdict}\n`);
+  printLine(`seed ${seed}: ${report.progress.runs} runs in ${report.seconds.toFixed(1)} s, ${verdict}`);
+  printLine();
   return broken.length === 0;
 }
 
@@ -120,14 +119,14 @@ async function inWorld(
     fine = tell(await work(world), options.seed);
   } finally {
     const keep = !fine && !options.signal.aborted;
-    if (keep) say(`the logs are in ${world.folder}`);
+    if (keep) printLine(`the logs are in ${world.folder}`);
     await world.stop({ keep });
   }
   return fine;
 }
 
 function taskRound(tasks: number, seed: string, signal: AbortSignal): Promise<boolean> {
-  say(`tasks, with seed ${seed}`);
+  printLine(`tasks, with seed ${seed}`);
   return inWorld({ seed, signal, workers: { chaotic: 4, reference: 2 } }, async (world) => {
     const told = teller(({ completed, created, runs, expired }: Progress) => {
       return `completed ${completed} of ${tasks}, created ${created}, runs ${runs}, of them expired ${expired}`;
@@ -139,7 +138,7 @@ function taskRound(tasks: number, seed: string, signal: AbortSignal): Promise<bo
 }
 
 function chatRound(messages: number, seed: string, signal: AbortSignal): Promise<boolean> {
-  say(`chats, with seed ${seed}`);
+  printLine(`chats, with seed ${seed}`);
   return inWorld({ seed, signal, workers: { chat: 4 } }, async (world) => {
     const turns = Math.ceil(messages / CHATS);
     const told = teller(({ final, runs, complete, expired }: ChatProgress) => {
@@ -168,7 +167,7 @@ async function round({ tasks, messages }: Options, seed: string, signal: AbortSi
 async function main(): Promise<number> {
   const options = readOptions(process.argv.slice(2));
   if (!options) {
-    say(USAGE);
+    printText(`${USAGE}\n`);
     return 0;
   }
   const stopping = new AbortController();
@@ -184,10 +183,10 @@ async function main(): Promise<number> {
     }
   } catch (error) {
     if (!stopping.signal.aborted) throw error;
-    say('stopped');
+    printLine('stopped');
     return 130;
   }
-  say(`${rounds} rounds, ${broken === 0 ? 'nothing is broken' : `${broken} of them BROKEN`}`);
+  printLine(`${rounds} rounds, ${broken === 0 ? 'nothing is broken' : `${broken} of them BROKEN`}`);
   return broken === 0 ? 0 : 1;
 }
 
@@ -195,6 +194,6 @@ try {
   process.exitCode = await main();
 } catch (error) {
   if (!(error instanceof UsageError)) throw error;
-  process.stderr.write(`chaos: ${error.message}\n`);
+  printError(`chaos: ${error.message}`);
   process.exitCode = EX_USAGE;
 }

@@ -2,6 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { configurationPage } from './docs/configuration.ts';
 import { errorsPage } from './docs/errors.ts';
+import { printError, printText } from './terminal.ts';
 
 const USAGE = `npm run docs -- COMMAND: the pages of docs/ that are made from the code
 
@@ -24,7 +25,7 @@ async function check(): Promise<void> {
   for (const [name, page] of Object.entries(pages)) {
     const written = await readFile(path.join(DOCS, name), 'utf8').catch(() => '');
     if (written === page()) continue;
-    process.stderr.write(`docs/${name} is out of date: npm run docs -- write\n`);
+    printError(`docs/${name} is out of date: npm run docs -- write`);
     process.exitCode = 1;
   }
 }
@@ -33,6 +34,6 @@ const [command] = process.argv.slice(2);
 if (command === 'write') await write();
 else if (command === 'check') await check();
 else {
-  process.stdout.write(USAGE);
+  printText(USAGE);
   if (command !== '--help') process.exitCode = EX_USAGE;
 }

@@ -1,5 +1,6 @@
 import { ConfigError, readConfig, settingsHelp } from '../engine/config.ts';
 import { MigrateError, migrate } from '../engine/db/migrate.ts';
+import { printErrorText, printLine, printText } from './terminal.ts';
 
 const USAGE = `npm run migrate: brings the database of DATABASE_URL to the state of this version.
 The login must be a superuser, or own the database and have CREATEROLE. npm start migrates by itself.
@@ -7,7 +8,7 @@ The login must be a superuser, or own the database and have CREATEROLE. npm star
 
 async function main(): Promise<void> {
   if (process.argv.includes('--help')) {
-    process.stdout.write(`${USAGE}\n${settingsHelp()}`);
+    printText(`${USAGE}\n${settingsHelp()}`);
     return;
   }
   const config = readConfig();
@@ -15,14 +16,14 @@ async function main(): Promise<void> {
   const url = config.listenDatabaseUrl;
   if (!url)
     throw new ConfigError('DATABASE_URL: required by npm run migrate (the embedded database is migrated by npm start)');
-  const done = await migrate(url, { log: (line) => process.stdout.write(`${line}\n`) });
-  if (done.migrations.length === 0 && !done.functions && !done.views) process.stdout.write('nothing to migrate\n');
+  const done = await migrate(url, { log: printLine });
+  if (done.migrations.length === 0 && !done.functions && !done.views) printLine('nothing to migrate');
 }
 
 try {
   await main();
 } catch (error) {
   if (!(error instanceof ConfigError) && !(error instanceof MigrateError)) throw error;
-  process.stderr.write(`${error.message}\n`);
+  printErrorText(`${error.message}\n`);
   process.exitCode = error instanceof ConfigError ? 78 : 1;
 }

@@ -4,6 +4,7 @@ import { NoDatabaseError, operatorDatabaseUrl } from './database_url.ts';
 import { report } from './report/command.ts';
 import { UsageError } from './report/options.ts';
 import { ReportError } from './report/session.ts';
+import { printError } from './terminal.ts';
 
 /** Of a screen whose width nobody says. */
 const COLUMNS = 100;
@@ -22,6 +23,6 @@ try {
   const known = [ConfigError, NoDatabaseError, ReportError, UsageError].some((kind) => error instanceof kind);
   if (!known && !readerGone) throw error;
   const more = error instanceof UsageError ? ' (npm run report -- --help)' : '';
-  if (!readerGone) process.stderr.write(`${(error as Error).message}${more}\n`);
+  if (!readerGone) printError(`${(error as Error).message}${more}`);
   process.exitCode = error instanceof UsageError ? 64 : error instanceof ConfigError ? 78 : readerGone ? 0 : 1;
 }

@@ -13,6 +13,7 @@ import { openLogFile } from './start/log_file.ts';
 import { screen } from './start/screen.ts';
 import { adminToken, serviceToken } from './start/secrets.ts';
 import { type Service, ServiceError, startService } from './start/service.ts';
+import { printError, printErrorText, printLine, printText } from './terminal.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '..');
 const EX_USAGE = 64;
@@ -26,10 +27,6 @@ const USAGE = `npm start: everything on this machine: an embedded Postgres (unle
   -- --no-env-file  does not read the settings in .env
 
 `;
-
-function tell(line: string): void {
-  process.stdout.write(`${line}\n`);
-}
 
 /** A friendlier end than the API's own, and before anything was started. */
 async function checkPort(config: Config): Promise<void> {
@@ -116,7 +113,7 @@ async function run(config: Config, signal: AbortSignal): Promise<void> {
   await checkPort(config);
   const token = config.agentServiceTokens.length > 0 ? undefined : serviceToken(config.dataDir);
   const admin = config.adminTokens.length > 0 ? undefined : adminToken(config.dataDir);
-  const database = await startDatabase(config, { log: log('postgres'), tell, signal });
+  const database = await startDatabase(config, { log: log('postgres'), tell: printLine, signal });
   parts.defer(() => database.stop(Math.max(500, Math.min(left(), STOP.postgres))));
 
   const shared = { DATA_DIR: config.dataDir, ...(token ? { AGENT_SERVICE_TOKENS: token.token } : {}) };
@@ -132,7 +129,7 @@ async function run(config: Config, signal: AbortSignal): Promise<void> {
     script: path.join(ROOT, 'jobs', 'main.ts'),
     environment: () => environment(connection(database.urls?.jobs)),
     log: log('jobs'),
-    tell,
+    tell: printLine,
   });
   parts.defer(() => jobs.stop(Math.max(500, left() - STOP.postgres)));
   const api = startService({
@@ -147,7 +144,7 @@ async function run(config: Config, signal: AbortSignal): Promise<void> {
         ...(first?.url ? { PORT: new URL(first.url).port } : {}),
       }),
     log: log('api'),
-    tell,
+    tell: printLine,
   });
   parts.defer(() => api.stop(Math.min(left(), STOP.api)));
 
@@ -157,7 +154,7 @@ async function run(config: Config, signal: AbortSignal): Promise<void> {
     storageProblem(config),
   ]);
   const organizationId = randomUUID();
-  process.stdout.write(
+  printText(
     screen({
       config,
       url,
@@ -176,25 +173,23 @@ async function run(config: Config, signal: AbortSignal): Promise<void> {
 
 async function main(): Promise<void> {
   if (process.argv.includes('--help')) {
-    process.stdout.write(USAGE + settingsHelp());
+    printText(USAGE + settingsHelp());
     return;
   }
   const unknown = process.argv.slice(2).find((argument) => argument !== '--no-env-file');
   if (unknown !== undefined) {
     // A misspelt option must not start something else than was meant.
-    process.stderr.write(`npm start knows no ${unknown}; see npm start -- --help\n`);
+    printError(`npm start knows no ${unknown}; see npm start -- --help`);
     process.exitCode = EX_USAGE;
     return;
   }
   if (!process.argv.includes('--no-env-file')) loadEnvironmentFile();
   const signal = stopSignal();
-  signal.addEventListener('abort', () => tell('Stopping …'), { once: true });
-  // The terminal may be gone before we are.
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
+  signal.addEventListener('abort', () => printLine('Stopping …'), { once: true });
   try {
     await run(readConfig(), signal);
   } finally {
-    if (signal.aborted) tell('Stopped.');
+    if (signal.aborted) printLine('Stopped.');
   }
 }
 
@@ -205,7 +200,7 @@ try {
     const known = [ConfigError, LockedError, MigrateError, PostgresError, RunningError, ServiceError].some(
       (kind) => error instanceof kind,
     );
-    process.stderr.write(`${error instanceof Error ? (known ? error.message : error.stack) : error}\n`);
+    printErrorText(`${error instanceof Error ? (known ? error.message : error.stack) : error}\n`);
     process.exitCode = error instanceof ConfigError ? EX_CONFIG : 1;
   }
 }

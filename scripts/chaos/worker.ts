@@ -1,5 +1,6 @@
 import { writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { printError, printErrorText } from '../terminal.ts';
 import { ApiError, type ChatClaim, type Claim, isChatClaim, isRetryable, workerApi } from '../worker/api.ts';
 import { readOptions } from '../worker/options.ts';
 import { pullLoop } from '../worker/pull_loop.ts';
@@ -69,8 +70,7 @@ async function workByReference(settings: WorkerSettings): Promise<void> {
   const options = readOptions(argv);
   if (!options) throw new Error('the options of the reference worker ask for help');
   const never = new AbortController().signal;
-  const print = (line: string) => void process.stderr.write(`${line}\n`);
-  await pullLoop({ api: workerApi(options), options, print, drain: never, stop: never });
+  await pullLoop({ api: workerApi(options), options, print: printError, drain: never, stop: never });
 }
 
 const settings = workerSettings.parse(JSON.parse(process.argv[2] ?? ''));
@@ -81,6 +81,6 @@ try {
 } catch (error) {
   const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
   const status = error instanceof ApiError ? ` (HTTP ${error.status})` : '';
-  process.stderr.write(`${settings.workerId}: ${message}${status}\n`);
+  printErrorText(`${settings.workerId}: ${message}${status}\n`);
   process.exit(1);
 }

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { ChatEventsError } from '../chat_events.ts';
+import { printError, printLine, printText, printTimed } from '../terminal.ts';
 import { workerApi } from '../worker/api.ts';
 import { OptionsError, ownerToken, readOptions } from '../worker/options.ts';
 import { pullLoop } from '../worker/pull_loop.ts';
@@ -31,8 +32,9 @@ like.
 Set BUSINESS_RUNNER_OWNER_TOKEN to an owner's bearer token where the API requires one (OWNER_AUTH).
 `;
 
-function print(line: string): void {
-  process.stdout.write(`${new Date().toTimeString().slice(0, 8)}  ${line}\n`);
+/** A file that an agent made, set off from the lines around it. */
+function printFile(text: string): void {
+  printText(`\n${text.trim().replace(/^/gm, '      ')}\n\n`);
 }
 
 function readArguments() {
@@ -60,48 +62,41 @@ function demoWorker({ url, tokenFile, organizationId, scratch }: Place, print: P
   return { work: () => pullLoop(worker), end: () => drain.abort() };
 }
 
-function out(line = ''): void {
-  process.stdout.write(`${line}\n`);
-}
-
 async function show(api: OwnerApi, url: string, organizationId: string, tasks: readonly DemoTask[]): Promise<void> {
   for (const task of tasks) {
     const run = `/organizations/${organizationId}/runs/${task.result?.completion?.runIds.at(-1)}`;
-    out(`\n${task.identifier}  ${task.title}: ${task.result?.summary}`);
-    out(`  the run      ${url}${run}`);
-    out(`  its log      ${url}${run}/logs`);
+    printLine();
+    printLine(`${task.identifier}  ${task.title}: ${task.result?.summary}`);
+    printLine(`  the run      ${url}${run}`);
+    printLine(`  its log      ${url}${run}/logs`);
     for (const [index, { path }] of (task.result?.artifacts ?? []).entries()) {
-      out(`  ${path.padEnd(12)} ${url}${run}/artifacts/${index}/content`);
+      printLine(`  ${path.padEnd(12)} ${url}${run}/artifacts/${index}/content`);
       if (task === tasks.at(-1) && path.endsWith('.md')) {
-        out();
-        out((await api.text(`${run}/artifacts/${index}/content`)).trim().replace(/^/gm, '      '));
-        out();
+        printFile(await api.text(`${run}/artifacts/${index}/content`));
       }
     }
   }
-  out(`  all tasks    ${url}/organizations/${organizationId}/tasks`);
+  printLine(`  all tasks    ${url}/organizations/${organizationId}/tasks`);
 }
 
 /** Creates an initiative, and runs a worker that plans it and does the tasks of the plan. */
 async function initiative(api: OwnerApi, place: Place, deadline: number): Promise<void> {
-  out();
+  printLine();
   const { url, organizationId } = place;
   const task = await api.createTask(organizationId, demoInitiative());
-  print(`${task.identifier}  created: ${task.title} (to be planned)`);
-  const worker = demoWorker(place, print, '--kind', 'task', '--concurrency', '2', '--exec', INITIATIVE_COMMAND);
+  printTimed(`${task.identifier}  created: ${task.title} (to be planned)`);
+  const worker = demoWorker(place, printTimed, '--kind', 'task', '--concurrency', '2', '--exec', INITIATIVE_COMMAND);
   const working = worker.work();
   const stopped = working.then(() => new Promise<never>(() => {}));
   const over = new AbortController();
   try {
-    const watching = watchInitiative(api, organizationId, task, { print, deadline, signal: over.signal });
+    const watching = watchInitiative(api, organizationId, task, { print: printTimed, deadline, signal: over.signal });
     const below = await Promise.race([watching, stopped]);
     const letter = below.find(({ result }) => result?.artifacts?.[0]?.path === 'letter.md');
     const run = `/organizations/${organizationId}/runs/${letter?.result?.completion?.runIds.at(-1)}`;
-    out();
-    out((await api.text(`${run}/artifacts/0/content`)).trim().replace(/^/gm, '      '));
-    out();
-    out(`  the letter   ${url}${run}/artifacts/0/content`);
-    out(`  its tasks    ${url}/organizations/${organizationId}/tasks?parentId=${task.id}`);
+    printFile(await api.text(`${run}/artifacts/0/content`));
+    printLine(`  the letter   ${url}${run}/artifacts/0/content`);
+    printLine(`  its tasks    ${url}/organizations/${organizationId}/tasks?parentId=${task.id}`);
   } finally {
     over.abort();
     worker.end();
@@ -111,15 +106,14 @@ async function initiative(api: OwnerApi, place: Place, deadline: number): Promis
 
 /** Asks a question in a chat, and runs a worker that answers it. */
 async function chat(api: OwnerApi, place: Place, deadline: number): Promise<void> {
-  out();
+  printLine();
   // Its output would mix with the answer.
   const worker = demoWorker(place, () => {}, '--kind', 'chat', '--exec', CHAT_COMMAND);
   const working = worker.work();
   const stopped = working.then(() => new Promise<never>(() => {}));
-  const write = (text: string) => void process.stdout.write(text);
   try {
-    const asking = demoChat(api, place.organizationId, { print, write, deadline });
-    out(`  the chat     ${place.url}${await Promise.race([asking, stopped])}`);
+    const asking = demoChat(api, place.organizationId, { print: printTimed, write: printText, deadline });
+    printLine(`  the chat     ${place.url}${await Promise.race([asking, stopped])}`);
   } finally {
     worker.end();
     await working.catch(() => {});
@@ -135,23 +129,23 @@ async function demo(url: string, tokenFile: string | undefined): Promise<void> {
       `Business Runner at ${url} ${why}. Run npm start in another terminal, then npm run demo again.`,
     );
   });
-  const organizationId = await demoOrganization(api, print);
+  const organizationId = await demoOrganization(api, printTimed);
   const scratch = path.join(tmpdir(), `business-runner-demo-${randomUUID()}`);
   const place = { url, tokenFile, organizationId, scratch };
-  const worker = demoWorker(place, print, '--kind', 'task', '--profile', 'growth', '--exec', DEMO_COMMAND);
+  const worker = demoWorker(place, printTimed, '--kind', 'task', '--profile', 'growth', '--exec', DEMO_COMMAND);
   const created: DemoTask[] = [];
   for (const body of demoTasks()) {
     const task = await api.createTask(organizationId, body);
-    print(`${task.identifier}  created: ${task.title}`);
+    printTimed(`${task.identifier}  created: ${task.title}`);
     created.push(task);
   }
-  print('a worker starts and pulls tasks');
+  printTimed('a worker starts and pulls tasks');
   const over = new AbortController();
   const working = worker.work();
   // A worker that fails, for instance with a wrong token, ends the wait at once.
   const stopped = working.then(() => new Promise<never>(() => {}));
   try {
-    const watched = { print, deadline: begun + TIMEOUT_MS, signal: over.signal };
+    const watched = { print: printTimed, deadline: begun + TIMEOUT_MS, signal: over.signal };
     const watching = created.map((task) => watchTask(api, organizationId, task, watched));
     const finished = await Promise.race([Promise.all(watching), stopped]);
     worker.end();
@@ -159,13 +153,13 @@ async function demo(url: string, tokenFile: string | undefined): Promise<void> {
     await show(api, url, organizationId, finished);
     await initiative(api, place, performance.now() + TIMEOUT_MS);
     await chat(api, place, performance.now() + TIMEOUT_MS);
-    out();
-    const paths = await demoOnboarding(api, { print, deadline: performance.now() + TIMEOUT_MS });
+    printLine();
+    const paths = await demoOnboarding(api, { print: printTimed, deadline: performance.now() + TIMEOUT_MS });
     for (const [index, path] of paths.entries()) {
-      out(`  ${(index === 0 ? 'onboarded' : 'it knows').padEnd(12)} ${url}${path}`);
+      printLine(`  ${(index === 0 ? 'onboarded' : 'it knows').padEnd(12)} ${url}${path}`);
     }
-    out(`  the API      ${url}/docs`);
-    process.stdout.write(`\nDone in ${((performance.now() - begun) / 1000).toFixed(1)} s.\n`);
+    printLine(`  the API      ${url}/docs`);
+    printText(`\nDone in ${((performance.now() - begun) / 1000).toFixed(1)} s.\n`);
   } finally {
     over.abort();
     worker.end();
@@ -176,7 +170,7 @@ async function demo(url: string, tokenFile: string | undefined): Promise<void> {
 
 try {
   const values = readArguments();
-  if (values.help) process.stdout.write(USAGE);
+  if (values.help) printText(USAGE);
   else await demo((values.url ?? 'http://127.0.0.1:3000').replace(/(?<!\/)\/+$/, ''), values['token-file']);
 } catch (error) {
   const known =
@@ -188,6 +182,6 @@ try {
   const unauthorized = (error as { status?: number }).status === 401;
   const setting = error instanceof OwnerApiError ? 'set BUSINESS_RUNNER_OWNER_TOKEN' : 'give --token-file';
   const hint = unauthorized ? ` (${setting})` : '';
-  process.stderr.write(`demo: ${(error as Error).message}${hint}\n`);
+  printError(`demo: ${(error as Error).message}${hint}`);
   process.exitCode = 1;
 }

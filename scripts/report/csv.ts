@@ -1,4 +1,4 @@
-import { plain } from './text.ts';
+import { plain } from '../terminal.ts';
 
 /** What a spreadsheet takes for a formula when a cell begins with it. */
 const FORMULA = /^[=+\-@]/;

@@ -1,8 +1,8 @@
+import { plain } from '../terminal.ts';
 import type { ReportName } from './options.ts';
 import { reports, type Section } from './reports/index.ts';
 import type { Organization, Session } from './session.ts';
 import { tableLines } from './table.ts';
-import { plain } from './text.ts';
 
 export type ScreenOptions = Readonly<{
   session: Session;

@@ -1,29 +1,13 @@
 import { eastAsianWidth } from 'get-east-asian-width';
+import { plain } from '../terminal.ts';
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
 const EMOJI = /^\p{RGI_Emoji}$/v;
 const WITHOUT_WIDTH = /^[\p{Default_Ignorable_Code_Point}\p{Mark}]+$/v;
 
-/**
- * What moves the cursor, colours, rings, ends the line or turns the direction of writing: C0 and C1 controls, line and paragraph
- * separators, the marks and overrides of bidirectional text.
- */
-const CONTROLS = /[\p{Cc}\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gv;
-const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
-
-function escaped(character: string): string {
-  return SHORT[character] ?? `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`;
-}
-
-/** Text of a stranger on one line, with nothing in it that a terminal obeys. */
-export function plain(text: string): string {
-  // A lone surrogate has no bytes in UTF-8.
-  return text.toWellFormed().replace(CONTROLS, escaped);
-}
-
 /** JSON with the controls escaped that JSON itself lets through; it reads back as the same. */
 export function json(value: unknown): string {
-  return JSON.stringify(value).replace(CONTROLS, escaped);
+  return plain(JSON.stringify(value));
 }
 
 function widthOf(grapheme: string): number {

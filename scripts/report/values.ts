@@ -1,6 +1,6 @@
+import { plain } from '../terminal.ts';
 import { amount } from './money.ts';
 import type { Row } from './session.ts';
-import { plain } from './text.ts';
 
 /** A whole number of a row; what the views count lies far below 2^53. */
 export const count = (row: Row, name: string): number => Number(row[name] ?? 0);

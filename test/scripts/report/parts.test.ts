@@ -5,8 +5,9 @@ import { amount } from '../../../scripts/report/money.ts';
 import { parseOptions, UsageError } from '../../../scripts/report/options.ts';
 import { addDays, firstDay, parseSince, weekOf } from '../../../scripts/report/since.ts';
 import { tableLines } from '../../../scripts/report/table.ts';
-import { cut, json, pad, plain, width } from '../../../scripts/report/text.ts';
+import { cut, json, pad, width } from '../../../scripts/report/text.ts';
 import { cost, duration, share } from '../../../scripts/report/values.ts';
+import { plain } from '../../../scripts/terminal.ts';
 
 t.test('the width of text is that of a terminal', (test) => {
   const widths = { abc: 3, 日本: 4, é: 1, 'e\u0301': 1, '👩‍👩‍👧': 2, '🇩🇪': 2, 한국: 4, 'a\u200bb': 2, '': 0 };

@@ -124,6 +124,18 @@ t.test('the reference worker against the real API', async (t) => {
     ]);
   });
 
+  await t.test('nothing of what it says of a task moves the terminal', async (t) => {
+    const { create, task, worker, ended, said } = await setUp(t, app);
+    const given = await create({}, { title: 'Clear\u001b[2J the \u202escreen' });
+    const command = `printf 'out\\033]0;title\\007\\n'; printf '{"label":"note\\\\u009b1m"}\\n' >> $PROGRESS_FILE`;
+    t.equal(await ended(worker(command, '--once')), 0);
+    t.equal((await task(given)).status, 'completed');
+    for (const shown of ['Clear\\u001b[2J the \\u202escreen', 'out\\u001b]0;title\\u0007', 'note\\u009b1m']) {
+      t.ok(said().includes(shown), `${shown} in ${said()}`);
+    }
+    t.notMatch(said(), /[^\P{Cc}\n]|[\u202a-\u202e]/u);
+  });
+
   await t.test('a question blocks the task, a wait puts it off', async (t) => {
     const { create, task, worker, ended } = await setUp(t, app);
     const asking = await create();

@@ -1,0 +1,87 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { globSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import t from 'tap';
+import { plain, plainText } from '../../scripts/terminal.ts';
+
+const root = path.resolve(import.meta.dirname, '../..');
+const HOSTILE = 'a\u001b[2J\u009b31m\u0007\r\nb\tc\u202ed\u2066\u200f\u2028e\u007f';
+
+t.test(
+  'nothing that a terminal obeys is left of a text, and of several lines only their ends and tabs',
+  async (test) => {
+    test.equal(plain(HOSTILE), 'a\\u001b[2J\\u009b31m\\u0007\\r\\nb\\tc\\u202ed\\u2066\\u200f\\u2028e\\u007f');
+    test.equal(plainText(HOSTILE), 'a\\u001b[2J\\u009b31m\\u0007\\r\nb\tc\\u202ed\\u2066\\u200f\\u2028e\\u007f');
+    test.equal(plainText('x\ud800y ä 日本 👩‍👩‍👧 e\u0301'), 'x\ufffdy ä 日本 👩‍👩‍👧 e\u0301');
+  },
+);
+
+/** Runs an expression over the functions that print, and answers what it wrote. */
+async function printed(expression: string): Promise<{ out: string; err: string }> {
+  const code = `import * as terminal from './scripts/terminal.ts'; const text = ${JSON.stringify(HOSTILE)}; ${expression}`;
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', code], {
+    cwd: root,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')]);
+  return { out, err };
+}
+
+t.test('whatever is printed is escaped', async (test) => {
+  test.same(await printed('terminal.printLine(text); terminal.printError(text)'), {
+    out: `${plain(HOSTILE)}\n`,
+    err: `${plain(HOSTILE)}\n`,
+  });
+  test.same(await printed('terminal.printText(text); terminal.printErrorText(text)'), {
+    out: plainText(HOSTILE),
+    err: plainText(HOSTILE),
+  });
+  const { out } = await printed('terminal.printTimed(text)');
+  test.match(out, /^\d\d:\d\d:\d\d {2}a/);
+  test.ok(out.endsWith(`${plain(HOSTILE)}\n`));
+});
+
+/** They print what is ours alone, run before any package is there, or write a report that escapes its cells. */
+const OTHERS = [
+  'scripts/bench/',
+  'scripts/bootstrap.mjs',
+  'scripts/report.ts',
+  'scripts/terminal.ts',
+  'scripts/test.ts',
+];
+
+t.test('all scripts print through these functions', async (test) => {
+  const files = globSync('scripts/**/*.{ts,mjs}', { cwd: root }).filter(
+    (file) => !OTHERS.some((other) => file.startsWith(other)),
+  );
+  test.ok(files.length > 80);
+  for (const file of files) {
+    test.notMatch(readFileSync(path.join(root, file), 'utf8'), /\bconsole\.|\bprocess\.std(?:out|err)\b/, file);
+  }
+});
+
+async function shell(line: string): Promise<{ err: string; status: string }> {
+  const child = spawn('bash', ['-c', line], { cwd: root, stdio: ['ignore', 'ignore', 'pipe', 'pipe'] });
+  const stream = (descriptor: 2 | 3) => text(child.stdio[descriptor] as NodeJS.ReadableStream);
+  const [err, status] = await Promise.all([stream(2), stream(3)]);
+  return { err, status };
+}
+
+const HELP = ['worker/main.ts', 'start.ts', 'demo/main.ts', 'catalog.ts'];
+
+t.test('a reader who goes first, or standard output that is closed, ends no command with a stack', async (test) => {
+  for (const end of ['| true', '>&-']) {
+    for (const command of HELP) {
+      const { err, status } = await shell(
+        `(${process.execPath} scripts/${command} --help; echo "status $?" >&3) ${end}`,
+      );
+      test.equal(err, '', `${command} ${end}`);
+      test.equal(status, 'status 0\n', `${command} ${end}`);
+    }
+  }
+  // Work goes on where its output cannot be kept.
+  const { err, status } = await shell(`${process.execPath} scripts/worker/main.ts --help >/dev/full; echo $? >&3`);
+  test.same([err, status], ['', '0\n']);
+});
