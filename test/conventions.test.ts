@@ -8,7 +8,7 @@ const sql = await openSql(t);
 const LOGINS = ['runner_api', 'runner_jobs', 'runner_admin'];
 const RUNTIME_ROLES = [...LOGINS, 'runner_owner', 'runner_scoped', 'runner_global', 'runner_report', 'runner_analyst'];
 /** Kept by the migration itself, before there are roles. */
-const OF_THE_MIGRATION = ['schema_migrations', 'schema_functions', 'schema_views'];
+const OF_THE_MIGRATION = ['schema_migrations', 'schema_files'];
 /** Not a tenant's. */
 const SHARED_TABLES = ['agent_catalogs', 'analysts', 'pull_gate', ...OF_THE_MIGRATION];
 

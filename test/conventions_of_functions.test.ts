@@ -9,6 +9,7 @@ import { openSql } from './support/transitions.ts';
 const sql = await openSql(t);
 const breaking = rulesOf(sql);
 const functionFiles = globSync('functions/**/*.sql', { cwd: SQL_FOLDER });
+const triggerFiles = globSync('triggers/**/*.sql', { cwd: SQL_FOLDER });
 
 t.test('every function has its search path, save for those that take less time than setting it', async (test) => {
   const broken = await breaking(
@@ -99,39 +100,53 @@ t.test('functions belong to the roles that limit them', async (test) => {
 
 const { access } = await declaredAccess(SQL_FOLDER, 'functions');
 
-t.test('what is declared names each function once, below its folder, in order', async (test) => {
-  const inFolder = (folder: string, name: string) => functionFiles.includes(`functions/${folder}/${name}.sql`);
-  const owned = Object.values(access.owners).flat();
-  test.same(owned, [...new Set(owned)], 'a function has one owner');
-  for (const names of Object.values(access.owners)) test.same(names, names.toSorted());
-  for (const [role, folders] of Object.entries(access.execute)) {
-    test.same(Object.keys(folders), Object.keys(folders).toSorted(), role);
-    for (const [folder, names] of Object.entries(folders)) {
-      test.same(names, [...new Set(names)].toSorted(), `${role}, ${folder}`);
-      for (const name of names) test.ok(inFolder(folder, name), `${name} is in the folder ${folder}`);
-    }
-  }
-});
+for (const [folder, files] of Object.entries({ functions: functionFiles, triggers: triggerFiles })) {
+  const declared = folder === 'functions' ? access : (await declaredAccess(SQL_FOLDER, folder)).access;
 
-t.test('the catalog has the owners and the rights that are declared', async (test) => {
-  const { rows } = await sql.owner.query<{ name: string; owner: string; executes: string[] }>(
-    `select p.proname as name, p.proowner::regrole::text as owner,
-       array(select case a.grantee when 0 then 'public' else a.grantee::regrole::text end
-         from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a where a.grantee <> p.proowner order by 1) as executes
-     from ${FUNCTIONS} and p.proname = any ($1) order by 1`,
-    [functionFiles.map((file) => path.basename(file, '.sql'))],
+  t.test(`${folder}/access.json names each function once, below its folder, in order`, async (test) => {
+    const owned = Object.values(declared.owners).flat();
+    test.same(owned, [...new Set(owned)], 'a function has one owner');
+    for (const names of Object.values(declared.owners)) test.same(names, names.toSorted());
+    for (const [role, nouns] of Object.entries(declared.execute)) {
+      test.same(Object.keys(nouns), Object.keys(nouns).toSorted(), role);
+      for (const [noun, names] of Object.entries(nouns)) {
+        test.same(names, [...new Set(names)].toSorted(), `${role}, ${noun}`);
+        for (const name of names) test.ok(files.includes(`${folder}/${noun}/${name}.sql`), `${name} is in ${noun}`);
+      }
+    }
+  });
+
+  t.test(`the catalog has the owners and the rights that ${folder}/access.json declares`, async (test) => {
+    const { rows } = await sql.owner.query<{ name: string; owner: string; executes: string[] }>(
+      `select p.proname as name, p.proowner::regrole::text as owner,
+         array(select case a.grantee when 0 then 'public' else a.grantee::regrole::text end
+           from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a where a.grantee <> p.proowner order by 1)
+           as executes
+       from ${FUNCTIONS} and p.proname = any ($1) order by 1`,
+      [files.map((file) => path.basename(file, '.sql'))],
+    );
+    test.equal(rows.length, files.length);
+    const executes = (name: string) =>
+      Object.entries(declared.execute)
+        .filter(([, nouns]) => Object.values(nouns).flat().includes(name))
+        .map(([role]) => role);
+    const ownerOf = (name: string) =>
+      Object.entries(declared.owners).find(([, names]) => names.includes(name))?.[0] ?? declared.defaultOwner;
+    for (const { name, ...found } of rows) {
+      const owner = ownerOf(name) === 'migrating_login' ? 'postgres' : ownerOf(name);
+      test.same(found, { owner, executes: executes(name).toSorted() }, name);
+    }
+  });
+}
+
+t.test('the functions of triggers, and no others, are in triggers/', async (test) => {
+  const { rows } = await sql.owner.query<{ name: string }>(
+    `select p.proname as name from ${FUNCTIONS} and p.prorettype = 'trigger'::regtype order by 1`,
   );
-  test.equal(rows.length, functionFiles.length);
-  const executes = (name: string) =>
-    Object.entries(access.execute)
-      .filter(([, folders]) => Object.values(folders).flat().includes(name))
-      .map(([role]) => role);
-  const ownerOf = (name: string) =>
-    Object.entries(access.owners).find(([, names]) => names.includes(name))?.[0] ?? access.defaultOwner;
-  for (const { name, ...found } of rows) {
-    const owner = ownerOf(name) === 'migrating_login' ? 'postgres' : ownerOf(name);
-    test.same(found, { owner, executes: executes(name).toSorted() }, name);
-  }
+  test.same(
+    rows.map(({ name }) => name),
+    triggerFiles.map((file) => path.basename(file, '.sql')).toSorted(),
+  );
 });
 
 t.test('a tenant’s transition sets its tenant before anything else', async (test) => {
@@ -164,7 +179,7 @@ t.test('parameters are named p_…, save for rows', async (test) => {
 
 t.test('a function file holds the one function that it is named after, and no rights', async (test) => {
   test.ok(functionFiles.length > 50);
-  for (const file of functionFiles) {
+  for (const file of [...functionFiles, ...triggerFiles]) {
     const created = [...withoutComments(file).matchAll(/create or replace function app\.(\w+)/g)].map(
       (match) => match[1],
     );

@@ -102,8 +102,7 @@ const SHARED: Readonly<Record<string, Partial<Record<Role, readonly Verb[]>>>> =
   },
   pull_gate: { runner_global: ['select', 'update'] },
   schema_migrations: { runner_api: ['select'], runner_jobs: ['select'], runner_admin: ['select'] },
-  schema_functions: {},
-  schema_views: {},
+  schema_files: {},
   analysts: { runner_global: ['select', 'insert', 'update', 'delete'], runner_report: ['select'] },
 };
 

@@ -1,12 +1,13 @@
 import path from 'node:path';
 import { Client } from 'pg';
-import { type Declared, declaredAccess } from './schema/access.ts';
 import { endBlockingAnalysts } from './schema/analysts.ts';
 import { closeDatabase } from './schema/close.ts';
-import { MigrateError, type SqlFile, sqlFiles } from './schema/files.ts';
-import { applyFunctions } from './schema/functions.ts';
+import { MigrateError } from './schema/files.ts';
+import { applyFunctions, createTriggerFunctions } from './schema/functions.ts';
 import { installJobQueue } from './schema/job_queue.ts';
-import { applyMigrations } from './schema/migrations.ts';
+import { applyMigrations, checkMigrations } from './schema/migrations.ts';
+import { applyRoles } from './schema/roles.ts';
+import { readSource, type Source } from './schema/source.ts';
 import { applyViews } from './schema/views.ts';
 
 export { MigrateError } from './schema/files.ts';
@@ -15,7 +16,7 @@ const SQL_FOLDER = path.resolve(import.meta.dirname, '..', '..', 'sql');
 const OLDEST_POSTGRES = 150_000;
 
 export type MigrateOptions = Readonly<{
-  /** The folder with `migrations`, `functions` and `reporting`; default: that of the project. */
+  /** The folder with `roles.sql`, `migrations`, `triggers`, `functions` and `reporting`; default: that of the project. */
   sqlFolder?: string;
   /** Told what was done, a line each. */
   log?: (line: string) => void;
@@ -53,12 +54,18 @@ async function connect(url: string): Promise<Client> {
   return client;
 }
 
-async function prepare(client: Client): Promise<void> {
-  const { rows } = await client.query<{ version: number; ready: boolean }>(
-    `select current_setting('server_version_num')::int as version,
-            to_regclass('app.schema_views') is not null as ready`,
+async function requirePostgres(client: Client): Promise<void> {
+  const { rows } = await client.query<{ version: number }>(
+    `select current_setting('server_version_num')::int as version`,
   );
   if ((rows[0]?.version ?? 0) < OLDEST_POSTGRES) throw new MigrateError('Postgres 15 or newer is needed');
+}
+
+/** What the migration itself remembers. */
+async function prepare(client: Client): Promise<void> {
+  const { rows } = await client.query<{ ready: boolean }>(
+    `select to_regclass('app.schema_files') is not null as ready`,
+  );
   if (rows[0]?.ready) return;
   await client.query(`
     create schema if not exists app;
@@ -68,23 +75,23 @@ async function prepare(client: Client): Promise<void> {
       sha256 text not null,
       applied_at timestamptz not null default clock_timestamp()
     );
-    create table if not exists app.schema_functions (
+    create table if not exists app.schema_files (
       path text primary key,
       sha256 text not null,
       functions text[] not null
     );
-    create table if not exists app.schema_views (
-      path text primary key,
-      sha256 text not null
-    );
-    comment on table app.schema_views is 'The files of the reporting views as they were applied last.';
-    comment on column app.schema_views.path is 'The file, below the folder sql.';
-    comment on column app.schema_views.sha256 is 'The digest of its text.'`);
+    comment on table app.schema_migrations is 'Migrations that were applied.';
+    comment on column app.schema_migrations.version is 'Its number.';
+    comment on column app.schema_migrations.name is 'Its name.';
+    comment on column app.schema_migrations.sha256 is 'Digest of its text, which never changes.';
+    comment on column app.schema_migrations.applied_at is 'When it was applied.';
+    comment on table app.schema_files is 'Files that are applied whenever their text changes, as they were applied last.';
+    comment on column app.schema_files.path is 'The file, below the folder sql.';
+    comment on column app.schema_files.sha256 is 'Digest of its text.';
+    comment on column app.schema_files.functions is 'The functions that it made.'`);
 }
 
-type Files = Readonly<Record<'migrations' | 'functions' | 'reporting', readonly SqlFile[]> & { access: Declared }>;
-
-async function applyAll(client: Client, url: string, files: Files, log: (line: string) => void): Promise<Migrated> {
+async function applyAll(client: Client, url: string, source: Source, log: (line: string) => void): Promise<Migrated> {
   const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
   const stopEnding = endBlockingAnalysts(rows[0]?.pid ?? 0, () => connect(url), log);
   try {
@@ -93,11 +100,15 @@ async function applyAll(client: Client, url: string, files: Files, log: (line: s
       set idle_in_transaction_session_timeout = 0; set timezone = 'UTC'`);
     // Goes with the session: a process that dies here leaves no lock.
     await client.query(`select pg_advisory_lock(hashtextextended('business-runner:migrate', 0))`);
+    await requirePostgres(client);
+    await checkMigrations(client, source.migrations);
     await prepare(client);
-    const migrations = await applyMigrations(client, files.migrations, log);
+    await applyRoles(client, source.roles);
+    await createTriggerFunctions(client, source.triggers);
+    const migrations = await applyMigrations(client, source.migrations, log);
     await installJobQueue(client, url);
-    const functions = await applyFunctions(client, files.functions, files.access, log);
-    const views = await applyViews(client, files.reporting, log);
+    const functions = await applyFunctions(client, [source.triggers, source.functions], log);
+    const views = await applyViews(client, source.reporting, log);
     await closeDatabase(client, log);
     return { migrations, functions, views };
   } finally {
@@ -106,22 +117,17 @@ async function applyAll(client: Client, url: string, files: Files, log: (line: s
 }
 
 /**
- * Brings the database to the state of the code: migrations, the job queue's schema, functions, reporting views. Any
- * number of processes may call it at once, one does the work. `url` must be a direct connection (the lock belongs to a
- * session), of a superuser or of a login with CREATEROLE that owns the database.
+ * Brings the database to the state of the code: roles, the functions of triggers, tables by migrations, the job queue's
+ * schema, functions, reporting views. Any number of processes may call it at once, one does the work. `url` must be a direct
+ * connection (the lock belongs to a session), of a superuser or of a login with CREATEROLE that owns the database.
  * @throws MigrateError with one line for the person who runs it; what the failing file did is undone.
  */
 export async function migrate(url: string, options: MigrateOptions = {}): Promise<Migrated> {
   const { sqlFolder = SQL_FOLDER, log = () => {} } = options;
-  const [migrations, functions, access, reporting] = await Promise.all([
-    sqlFiles(sqlFolder, 'migrations'),
-    sqlFiles(sqlFolder, 'functions'),
-    declaredAccess(sqlFolder, 'functions'),
-    sqlFiles(sqlFolder, 'reporting'),
-  ]);
+  const source = await readSource(sqlFolder);
   const client = await connect(url);
   try {
-    return await applyAll(client, url, { migrations, functions, access, reporting }, log);
+    return await applyAll(client, url, source, log);
   } finally {
     await client.end();
   }

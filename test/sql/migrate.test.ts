@@ -30,6 +30,7 @@ type Fixture = Readonly<{
 async function prepare(test: Test): Promise<Fixture> {
   const database = await createEmptyDatabase(test);
   const sqlFolder = test.testdir({
+    'roles.sql': '',
     migrations: { '000001_things.sql': FIRST },
     functions: { 'access.json': JSON.stringify(ACCESS), thing: { 'count.sql': FUNCTION } },
   });
@@ -79,14 +80,14 @@ t.test('ten processes at once migrate once', async (test) => {
     [],
     'all succeed',
   );
-  test.equal(ends.filter((end) => end.output.includes('migrated 000001_roles')).length, 1, 'one did the work');
+  test.equal(ends.filter((end) => end.output.includes('migrated 000201_schemas')).length, 1, 'one did the work');
   test.equal(ends.filter((end) => end.output.trim() === 'nothing to migrate').length, 9);
 });
 
 t.test('databases of one cluster migrate at the same time, though roles are shared', async (test) => {
   const databases = await Promise.all(Array.from({ length: 4 }, () => createEmptyDatabase(test)));
   const done = await Promise.all(databases.map((database) => migrate(database.url)));
-  for (const { migrations } of done) test.equal(migrations[0], '000001_roles');
+  for (const { migrations } of done) test.equal(migrations[0], '000201_schemas');
 });
 
 t.test('a second run finds nothing to do', async (test) => {
@@ -108,6 +109,20 @@ t.test('a database of a newer version is refused', async (test) => {
   await migrate();
   await remove('migrations/000002_more.sql');
   await refusal(test, migrate(), /has migration 000002_more, which this version does not know/);
+});
+
+t.test('a database from before 0.1 is told to begin anew, and is left as it is', async (test) => {
+  const database = await createEmptyDatabase(test);
+  await database.owner.query(`create schema app;
+    create table app.schema_migrations (version int primary key, name text, sha256 text);
+    insert into app.schema_migrations values (1, '000001_roles', ''), (117, '000117_statistics_of_documents', '')`);
+  const before =
+    /^the database was made before 0\.1 \(its first migration is 000001_roles\).*: begin anew with an empty one/;
+  await refusal(test, migrate(database.url), before);
+  const { rows } = await database.owner.query(
+    `select relname from pg_class where relnamespace = 'app'::regnamespace and relkind = 'r'`,
+  );
+  test.same(rows, [{ relname: 'schema_migrations' }]);
 });
 
 t.test('a migration numbered below one that is applied is refused', async (test) => {
@@ -244,6 +259,42 @@ t.test('the function of a removed file is dropped, that of a migration stays', a
   test.same(await functions(), ['app.kept()', 'app.thing_count(integer)']);
 });
 
+t.test(
+  'the function of a trigger is there before the migration that names it, and changes after the migrations',
+  async (test) => {
+    const { database, sqlFolder, migrate, write, remove, functions } = await prepare(test);
+    const keep = (body: string) => `create or replace function app.things_keep() returns trigger language plpgsql
+    as $$ begin ${body} end $$;\n`;
+    const trigger = `create trigger things_keep before insert on app.things
+    for each row execute function app.things_keep();\n`;
+    await mkdir(path.join(sqlFolder, 'triggers', 'thing'), { recursive: true });
+    await write('triggers/access.json', JSON.stringify({ ...ACCESS, defaultOwner: 'runner_scoped' }));
+    await write('triggers/thing/things_keep.sql', keep('return new;'));
+    await write('migrations/000002_keep.sql', trigger);
+    test.match(await migrate(), { migrations: ['000001_things', '000002_keep'], functions: true });
+    const insert = (id: number) => database.owner.query('insert into app.things values ($1)', [id]);
+    await insert(2);
+    // What its text is now says of a column that this migration makes.
+    await write(
+      'migrations/000003_kind.sql',
+      `alter table app.things add kind text; insert into app.things values (3);\n`,
+    );
+    await write('triggers/thing/things_keep.sql', keep(`new.kind := 'kept'; return new;`));
+    test.match(await migrate(), { migrations: ['000003_kind'], functions: true });
+    await insert(4);
+    const { rows } = await database.owner.query('select * from app.things order by id');
+    test.same(
+      rows.map((row) => row.kind),
+      [null, null, null, 'kept'],
+    );
+    await write('migrations/000004_free.sql', 'drop trigger things_keep on app.things;');
+    await remove('triggers/thing/things_keep.sql');
+    await remove('triggers/access.json');
+    test.match(await migrate(), { migrations: ['000004_free'], functions: true });
+    test.same(await functions(), ['app.thing_count(integer)']);
+  },
+);
+
 t.test('a failing function file leaves all functions as they were', async (test) => {
   const { database, migrate, write } = await prepare(test);
   await migrate();
@@ -310,8 +361,8 @@ t.test('a login that is no superuser but owns the database and has CREATEROLE ca
   url.password = 'm';
   test.match(await migrate(url.href), { functions: true });
   // Text that differs: every function is replaced by a login that does not own it.
-  await execute(url.href, `update app.schema_functions set sha256 = 'other'`);
-  test.same(await migrate(url.href), { migrations: [], functions: true, views: false });
+  await execute(url.href, `update app.schema_files set sha256 = 'other'`);
+  test.same(await migrate(url.href), { migrations: [], functions: true, views: true });
   for (const role of ['runner_api', 'runner_jobs'] as const) {
     const client = new pg.Client({ connectionString: roleUrl(url.href, { role }) });
     await client.connect();

@@ -23,7 +23,12 @@ const Access = z.strictObject({
 /** What is declared of the functions of one folder. */
 export type Access = z.infer<typeof Access>;
 
-export type Declared = Readonly<{ file: SqlFile; access: Access }>;
+export type Declared = Readonly<{
+  file: SqlFile;
+  access: Access;
+  /** Set where only some functions of the folder are at hand. */
+  partial?: boolean;
+}>;
 
 /** The declaration of the folder `sql/<folder>`. @throws MigrateError where it is missing or says something else. */
 export async function declaredAccess(sqlFolder: string, folder: string): Promise<Declared> {
@@ -72,14 +77,15 @@ async function undeclared(
 /** Gives the functions (name → signature) their owners, search paths and rights, as declared and nothing else. */
 export async function applyAccess(
   client: Client,
-  { file, access }: Declared,
+  { file, access, partial = false }: Declared,
   functions: ReadonlyMap<string, string>,
 ): Promise<void> {
   const owner = owners(access);
   const executes = granted(access);
   const bare = access.noSearchPath ?? [];
   const unknown = [...owner.keys(), ...executes.keys(), ...bare].find((name) => !functions.has(name));
-  if (unknown) throw new MigrateError(`sql/${file.path} names ${unknown}, which no file of its folder makes`);
+  if (unknown && !partial)
+    throw new MigrateError(`sql/${file.path} names ${unknown}, which no file of its folder makes`);
   const shape = [...functions].flatMap(([name, signature]) => {
     const to = owner.get(name) ?? access.defaultOwner;
     return [

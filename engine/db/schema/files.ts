@@ -14,6 +14,11 @@ export function digestOf(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }
 
+export async function sqlFile(sqlFolder: string, name: string): Promise<SqlFile> {
+  const text = await readFile(path.join(sqlFolder, name), 'utf8');
+  return { path: name, text, sha256: digestOf(text) };
+}
+
 /** All .sql files below `sql/<folder>`, sorted by path in code point order: the same everywhere. */
 export async function sqlFiles(sqlFolder: string, folder: string): Promise<readonly SqlFile[]> {
   const names = await readdir(path.join(sqlFolder, folder), { recursive: true }).catch((error) => {
@@ -24,12 +29,7 @@ export async function sqlFiles(sqlFolder: string, folder: string): Promise<reado
     .filter((name) => name.endsWith('.sql'))
     .map((name) => path.posix.join(folder, ...name.split(path.sep)))
     .sort((a, b) => (a < b ? -1 : 1));
-  return Promise.all(
-    paths.map(async (name) => {
-      const text = await readFile(path.join(sqlFolder, name), 'utf8');
-      return { path: name, text, sha256: digestOf(text) };
-    }),
-  );
+  return Promise.all(paths.map((name) => sqlFile(sqlFolder, name)));
 }
 
 /** What Postgres says about a file, with the line it points at. */

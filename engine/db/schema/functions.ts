@@ -1,12 +1,16 @@
 import type { Client } from 'pg';
 import { applyAccess, type Declared } from './access.ts';
 import { explain, type SqlFile, sqlState } from './files.ts';
+import { type Record, recordedFiles, recordFiles } from './records.ts';
 
 const CREATES = /create\s+(?:or\s+replace\s+)?(?:function|procedure)\s+app\."?(\w+)"?/gi;
 /** Those that own functions may create them while the files are applied, and at no other time. */
 const FUNCTION_OWNERS = ['runner_scoped', 'runner_global', 'runner_report'];
 /** The text does not fit the function that is there: invalid_function_definition, ambiguous_function. */
 const DOES_NOT_FIT = ['42P13', '42725'];
+
+/** A folder of function files, and what is declared of them: nothing where there are none. */
+export type FunctionFolder = Readonly<{ name: string; files: readonly SqlFile[]; declared: Declared | undefined }>;
 
 type Routine = Readonly<{ oid: number; version: string; name: string; signature: string }>;
 
@@ -25,8 +29,12 @@ async function routines(client: Client): Promise<readonly Routine[]> {
   return rows;
 }
 
-async function drop(client: Client, signatures: Iterable<string>): Promise<void> {
-  for (const signature of signatures) await client.query(`drop routine ${signature}`);
+function signatures(list: readonly Routine[]): ReadonlyMap<string, string> {
+  return new Map(list.map(({ name, signature }) => [name, signature]));
+}
+
+async function drop(client: Client, list: Iterable<string>): Promise<void> {
+  for (const signature of list) await client.query(`drop routine ${signature}`);
 }
 
 /** Applies one file; functions that it cannot replace, for their shape changed, are dropped and made anew. */
@@ -53,91 +61,96 @@ async function applyFile(client: Client, file: SqlFile): Promise<void> {
 }
 
 async function setCreate(client: Client, verb: 'grant' | 'revoke'): Promise<void> {
-  const { rows } = await client.query<{ name: string }>(
-    'select quote_ident(rolname) as name from pg_roles where rolname = any ($1)',
+  const { rows } = await client.query<{ names: string | null }>(
+    `select string_agg(quote_ident(rolname), ', ') as names from pg_roles where rolname = any ($1)`,
     [FUNCTION_OWNERS],
   );
-  const direction = verb === 'grant' ? 'to' : 'from';
-  for (const { name } of rows) await client.query(`${verb} create on schema app ${direction} ${name}`);
+  if (rows[0]?.names)
+    await client.query(`${verb} create on schema app ${verb === 'grant' ? 'to' : 'from'} ${rows[0].names}`);
 }
 
-async function applyAll(
-  client: Client,
-  files: readonly SqlFile[],
-  declared: Declared,
-  recorded: readonly string[],
-): Promise<string[]> {
-  const owned = new Map<string, string[]>();
-  let before = await routines(client);
-  const touched = new Set<number>();
-  for (const file of files) {
-    await applyFile(client, file);
-    const after = await routines(client);
-    const versions = new Map(before.map((routine) => [routine.oid, routine.version]));
-    const names = createdNames(file);
-    const made = after.filter(
-      (routine) => names.includes(routine.name) && versions.get(routine.oid) !== routine.version,
-    );
-    for (const routine of made) touched.add(routine.oid);
-    owned.set(
-      file.path,
-      made.map((routine) => routine.signature),
-    );
-    before = after;
-  }
-  // Old argument lists would stay behind as overloads, and functions of removed files for ever.
-  const names = new Set(before.filter((routine) => touched.has(routine.oid)).map((routine) => routine.name));
-  const stale = before
-    .filter((routine) => !touched.has(routine.oid))
-    .filter((routine) => names.has(routine.name) || recorded.includes(routine.signature))
-    .map((routine) => routine.signature);
-  await drop(client, stale);
-  const current = before.filter((routine) => touched.has(routine.oid));
-  await applyAccess(client, declared, new Map(current.map((routine) => [routine.name, routine.signature])));
-  await client.query('delete from app.schema_functions');
-  for (const file of [...files, declared.file]) {
-    await client.query('insert into app.schema_functions (path, sha256, functions) values ($1, $2, $3)', [
-      file.path,
-      file.sha256,
-      owned.get(file.path) ?? [],
-    ]);
-  }
-  return stale;
-}
-
-/**
- * Applies all function files in one transaction when the text of any, or what is declared of them, changed: callers see the old functions or the new
- * ones, never a mixture. The caller holds the migration lock.
- */
-export async function applyFunctions(
-  client: Client,
-  files: readonly SqlFile[],
-  declared: Declared,
-  log: (line: string) => void,
-): Promise<boolean> {
-  const { rows } = await client.query<{ path: string; sha256: string; functions: string[] }>(
-    'select path, sha256, functions from app.schema_functions',
-  );
-  const hashes = new Map(rows.map((row) => [row.path, row.sha256]));
-  const sources = [...files, declared.file];
-  if (rows.length === sources.length && sources.every((file) => hashes.get(file.path) === file.sha256)) return false;
+/** One transaction in which the owners of functions may create them. */
+async function inTransaction<Result>(client: Client, apply: () => Promise<Result>): Promise<Result> {
   await client.query('begin');
   try {
     // Functions call each other: bodies are checked when they run. Names are written out, so the path is not needed.
     await client.query('set local check_function_bodies = off; set local search_path = pg_catalog, pg_temp');
     await setCreate(client, 'grant');
-    const dropped = await applyAll(
-      client,
-      files,
-      declared,
-      rows.flatMap((row) => row.functions),
-    );
+    const result = await apply();
     await setCreate(client, 'revoke');
     await client.query('commit');
-    log(`applied ${files.length} function files${dropped.length > 0 ? `, dropped ${dropped.join(', ')}` : ''}`);
-    return true;
+    return result;
   } catch (error) {
     await client.query('rollback');
     throw error;
   }
+}
+
+async function applyAll(
+  client: Client,
+  folders: readonly FunctionFolder[],
+  recorded: readonly string[],
+): Promise<string[]> {
+  const versions = new Map((await routines(client)).map((routine) => [routine.oid, routine.version]));
+  for (const file of folders.flatMap(({ files }) => files)) await applyFile(client, file);
+  const after = await routines(client);
+  const made = after.filter((routine) => versions.get(routine.oid) !== routine.version);
+  // Old argument lists would stay behind as overloads, and functions of removed files for ever.
+  const names = new Set(made.map((routine) => routine.name));
+  const stale = after
+    .filter((routine) => !made.includes(routine))
+    .filter((routine) => names.has(routine.name) || recorded.includes(routine.signature))
+    .map((routine) => routine.signature);
+  await drop(client, stale);
+  const madeBy = (file: SqlFile) => made.filter((routine) => createdNames(file).includes(routine.name));
+  const records: Record[] = [];
+  for (const { files, declared } of folders) {
+    if (!declared) continue;
+    await applyAccess(client, declared, signatures(files.flatMap(madeBy)));
+    for (const file of files) records.push({ file, functions: madeBy(file).map(({ signature }) => signature) });
+    records.push({ file: declared.file });
+  }
+  await recordFiles(
+    client,
+    folders.map(({ name }) => name),
+    records,
+  );
+  return stale;
+}
+
+/**
+ * Creates those functions of triggers that are not there yet, so that the migration which makes their table can name them.
+ * Functions that are there stay as they are until the migrations are through.
+ */
+export async function createTriggerFunctions(client: Client, { files, declared }: FunctionFolder): Promise<void> {
+  const there = new Set((await routines(client)).map((routine) => routine.name));
+  const missing = files.filter((file) => !createdNames(file).every((name) => there.has(name)));
+  if (missing.length === 0 || !declared) return;
+  await inTransaction(client, async () => {
+    for (const file of missing) await applyFile(client, file);
+    const names = missing.flatMap(createdNames);
+    const made = (await routines(client)).filter((routine) => names.includes(routine.name));
+    await applyAccess(client, { ...declared, partial: true }, signatures(made));
+  });
+}
+
+/**
+ * Applies all function files in one transaction when the text of any, or what is declared of them, changed: callers see the
+ * old functions or the new ones, never a mixture. The caller holds the migration lock.
+ */
+export async function applyFunctions(
+  client: Client,
+  folders: readonly FunctionFolder[],
+  log: (line: string) => void,
+): Promise<boolean> {
+  const files = folders.flatMap((folder) => folder.files);
+  const declarations = folders.flatMap(({ declared }) => declared?.file ?? []);
+  const recorded = await recordedFiles(
+    client,
+    folders.map(({ name }) => name),
+  );
+  if (recorded.same([...files, ...declarations])) return false;
+  const dropped = await inTransaction(client, () => applyAll(client, folders, recorded.functions));
+  log(`applied ${files.length} function files${dropped.length > 0 ? `, dropped ${dropped.join(', ')}` : ''}`);
+  return true;
 }

@@ -1,10 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from 'pg';
-import { explain, MigrateError, type SqlFile, sqlState } from './files.ts';
+import { MigrateError, type SqlFile } from './files.ts';
+import { applyOnce } from './transaction.ts';
 
 const NAME = /^migrations\/(\d{6})_([a-z0-9_]+)\.sql$/;
 const TRANSACTION_CONTROL = /^[ \t]*(begin|start\s+transaction|commit|rollback|end)\b[^;:\n]*;/im;
-const MAX_TRIES = 8;
 
 type Migration = Readonly<{ version: number; name: string; file: SqlFile }>;
 
@@ -31,46 +30,32 @@ function numbered(files: readonly SqlFile[]): readonly Migration[] {
   return migrations;
 }
 
-/**
- * Roles belong to the cluster: databases of one cluster that migrate at the same time may touch the same role row.
- * The transaction is undone then, so it can simply run again.
- */
-function isClusterRace(error: unknown): boolean {
-  const state = sqlState(error);
-  if (state === '40001' || state === '40P01') return true;
-  return state === 'XX000' && /tuple concurrently (updated|deleted)/.test(String(error));
-}
+type Applied = Readonly<{ version: number; name: string; sha256: string }>;
 
-async function apply(client: Client, migration: Migration): Promise<void> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      await client.query('begin');
-      await client.query(migration.file.text);
-      await client.query('insert into app.schema_migrations (version, name, sha256) values ($1, $2, $3)', [
-        migration.version,
-        migration.name,
-        migration.file.sha256,
-      ]);
-      await client.query('commit');
-      return;
-    } catch (error) {
-      await client.query('rollback');
-      if (tries === MAX_TRIES || !isClusterRace(error)) throw explain(migration.file, error);
-      await sleep(20 + Math.random() * 80 * tries);
-    }
-  }
-}
-
-/** Applies what is missing, each file with its row in one transaction. The caller holds the migration lock. */
-export async function applyMigrations(
-  client: Client,
-  files: readonly SqlFile[],
-  log: (line: string) => void,
-): Promise<readonly string[]> {
-  const migrations = numbered(files);
-  const { rows: applied } = await client.query<{ version: number; name: string; sha256: string }>(
+async function appliedMigrations(client: Client): Promise<readonly Applied[]> {
+  const { rows } = await client.query<{ exists: boolean }>(
+    `select to_regclass('app.schema_migrations') is not null as exists`,
+  );
+  if (!rows[0]?.exists) return [];
+  const applied = await client.query<Applied>(
     'select version, name, sha256 from app.schema_migrations order by version',
   );
+  return applied.rows;
+}
+
+/**
+ * Whether the database can be brought to these files, asked before anything of it is touched.
+ * @throws MigrateError for one that was made before 0.1 or by a newer version, and for files that were changed afterwards.
+ */
+export async function checkMigrations(client: Client, files: readonly SqlFile[]): Promise<void> {
+  const migrations = numbered(files);
+  const applied = await appliedMigrations(client);
+  const oldest = applied[0];
+  if (oldest && migrations[0] && oldest.version < migrations[0].version) {
+    throw new MigrateError(
+      `the database was made before 0.1 (its first migration is ${oldest.name}), which is not carried over: begin anew with an empty one (npm start: remove the data folder)`,
+    );
+  }
   for (const row of applied) {
     const migration = migrations.find((candidate) => candidate.version === row.version);
     if (!migration) {
@@ -85,15 +70,28 @@ export async function applyMigrations(
     }
   }
   const last = applied.at(-1);
-  const missing = migrations.filter((migration) => !applied.some((row) => row.version === migration.version));
-  for (const migration of missing) {
-    if (last && migration.version < last.version) {
-      throw new MigrateError(
-        `sql/${migration.file.path} is older than ${last.name}, which is applied already: give it a higher number`,
-      );
-    }
-    await apply(client, migration);
-    log(`migrated ${migration.name}`);
+  const late = migrations.find(
+    ({ version }) => last && version < last.version && !applied.some((row) => row.version === version),
+  );
+  if (last && late) {
+    throw new MigrateError(
+      `sql/${late.file.path} is older than ${last.name}, which is applied already: give it a higher number`,
+    );
   }
-  return missing.map((migration) => migration.name);
+}
+
+/** Applies what is missing, each file with its row in one transaction. The caller holds the migration lock, and has checked. */
+export async function applyMigrations(
+  client: Client,
+  files: readonly SqlFile[],
+  log: (line: string) => void,
+): Promise<readonly string[]> {
+  const applied = new Set((await appliedMigrations(client)).map((row) => row.version));
+  const missing = numbered(files).filter(({ version }) => !applied.has(version));
+  for (const { version, name, file } of missing) {
+    const record = 'insert into app.schema_migrations (version, name, sha256) values ($1, $2, $3)';
+    await applyOnce(client, file, () => client.query(record, [version, name, file.sha256]));
+    log(`migrated ${name}`);
+  }
+  return missing.map(({ name }) => name);
 }

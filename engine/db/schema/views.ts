@@ -1,6 +1,7 @@
 import path from 'node:path';
 import type { Client } from 'pg';
 import { explain, type SqlFile } from './files.ts';
+import { recordedFiles, recordFiles } from './records.ts';
 
 /** Who owns the views: its policies decide what they show. */
 const OWNER = 'runner_report';
@@ -33,10 +34,11 @@ async function applyAll(client: Client, files: readonly SqlFile[], before: reado
     }
   }
   await client.query(`reset role; revoke create on schema reporting from ${OWNER}`);
-  await client.query('delete from app.schema_views');
-  for (const file of files) {
-    await client.query('insert into app.schema_views (path, sha256) values ($1, $2)', [file.path, file.sha256]);
-  }
+  await recordFiles(
+    client,
+    ['reporting'],
+    files.map((file) => ({ file })),
+  );
 }
 
 /**
@@ -48,11 +50,9 @@ export async function applyViews(
   files: readonly SqlFile[],
   log: (line: string) => void,
 ): Promise<boolean> {
-  const { rows } = await client.query<{ path: string; sha256: string }>('select path, sha256 from app.schema_views');
-  const hashes = new Map(rows.map((row) => [row.path, row.sha256]));
+  const recorded = await recordedFiles(client, ['reporting']);
   const before = await existing(client);
-  const same = rows.length === files.length && files.every((file) => hashes.get(file.path) === file.sha256);
-  if (same && before.join() === files.map(nameOf).sort().join()) return false;
+  if (recorded.same(files) && before.join() === files.map(nameOf).sort().join()) return false;
   await client.query('begin');
   try {
     await client.query('set local search_path = pg_catalog, pg_temp');

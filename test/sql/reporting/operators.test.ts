@@ -66,7 +66,7 @@ t.test('it is no analyst: the command neither adds nor removes it', async (test)
 t.test('two that migrate with its login at once both come to their end, however long the first takes', async (test) => {
   const database = await createEmptyDatabase(test);
   const { url } = await createOperator(test, database);
-  const sqlFolder = test.testdir({ migrations: {}, functions: {}, reporting: {} });
+  const sqlFolder = test.testdir({ 'roles.sql': '', migrations: {}, functions: {}, reporting: {} });
   const bring = () => migrate(url, { sqlFolder });
   await bring();
   await writeFile(path.join(sqlFolder, 'migrations', '000001_things.sql'), 'create table app.things ();');

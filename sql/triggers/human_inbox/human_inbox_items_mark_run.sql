@@ -1,0 +1,12 @@
+-- A blocking question about a task that runs: its end looks for it.
+create or replace function app.human_inbox_items_mark_run()
+  returns trigger
+  language plpgsql
+as $$
+begin
+  update app.run_requests set staged_run_id = run_id
+    where organization_id = new.organization_id and task_id = new.task_id and state = 'started'
+      and cancel_requested_at is null;
+  return null;
+end
+$$;
