@@ -4,6 +4,7 @@ import type pg from 'pg';
 import { z } from 'zod';
 import { type Catalog, catalogRevision, catalogSchema } from '../engine/catalog/index.ts';
 import { ConfigError, readConfig } from '../engine/config.ts';
+import { functionText } from '../engine/db/function_text.ts';
 import { NoDatabaseError, operatorClient, operatorDatabaseUrl } from './database_url.ts';
 import { printErrorText, printText } from './terminal.ts';
 
@@ -37,10 +38,9 @@ async function publish(client: pg.Client, file: string): Promise<string> {
   const catalog = readCatalog(file);
   const revision = catalogRevision(catalog);
   // With its entry in the audit log, as by an administrator: the login is all that is known of who types.
-  const { rows } = await client.query(
-    `select app.admin_catalog_publish($1, $2, session_user || ' (command line)') as answer`,
-    [revision, catalog],
-  );
+  const admin = `session_user || ' (command line)'`;
+  const publishing = functionText('admin_catalog_publish', { revision: '$1', catalog: '$2', admin });
+  const { rows } = await client.query(`select ${publishing} as answer`, [revision, catalog]);
   const { published } = z.object({ published: z.boolean() }).parse(rows[0]?.answer);
   const profiles = `${catalog.profiles.length} profiles`;
   return published ? `published ${revision} (${profiles}); it is current now` : `${revision} is published already`;

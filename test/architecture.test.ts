@@ -1,6 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import t from 'tap';
+import { functions } from '../engine/db/generated/functions.ts';
 
 const root = path.resolve(import.meta.dirname, '..');
 
@@ -120,3 +121,35 @@ t.test('only the configuration reads the environment', async (t) => {
     }
   }
 });
+
+/** `app.<name>(` and `"app"."<name>"(`, whatever is between. */
+const callFormat = /\bapp"?\s*\.\s*"?(\w+)"?\s*\(/g;
+
+function functionsCalledIn(text: string): string[] {
+  return [...text.matchAll(callFormat)].map((match) => match[1] ?? '');
+}
+
+t.test('the check finds calls of functions in the text of a statement', async (t) => {
+  const text = 'select app.one(1), "app"."two" (2) from app.three, app.\nfour($1) where my_app.five(5)';
+  t.same(functionsCalledIn(text), ['one', 'two', 'four']);
+});
+
+t.test(
+  'no text calls a function of the database: engine/db/function_call.ts and function_text.ts type each call',
+  async (t) => {
+    const files = await readdir(path.join(root, 'sql', 'functions'), { recursive: true });
+    const inside = files.filter((name) => name.endsWith('.sql')).map((name) => path.basename(name, '.sql'));
+    t.ok(inside.length > 100);
+    const callable: readonly string[] = Object.keys(functions);
+    const product = [...(await sources('engine')), ...(await sources('api')), ...(await sources('jobs'))];
+    // Tests, measurements and the documentation look inside too: there what no login may call stays text.
+    for (const file of [...product, ...(await sources('scripts')), ...(await sources('test'))]) {
+      // It says what the texts of calls are.
+      if (file === path.join('test', 'engine', 'db', 'function_call.test.ts')) continue;
+      const looksInside = file.startsWith('test') || file.startsWith('scripts');
+      const text = await readFile(path.join(root, file), 'utf8');
+      const called = functionsCalledIn(text).filter((name) => (looksInside ? callable : inside).includes(name));
+      t.same(called, [], file);
+    }
+  },
+);

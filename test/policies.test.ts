@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto';
 import type { ClientBase } from 'pg';
 import t from 'tap';
 import { connected, createAnalyst } from './support/analysts.ts';
+import { OWNER } from './support/fixtures.ts';
 import { createTenant } from './support/tenant.ts';
-import { openSql } from './support/transitions.ts';
+import { openSql, transition } from './support/transitions.ts';
 
 const sql = await openSql(t);
 
@@ -269,10 +270,8 @@ t.test('a tenant that was set in one transaction is not there in the next', asyn
     test.ok((await client.query('select id from app.tasks')).rowCount);
     await client.query('commit');
     test.equal((await client.query('select id from app.tasks')).rowCount, 0);
-    await client.query(`select app.task_create($1, $2, '{"kind": "owner"}')`, [
-      own.organizationId,
-      { title: 'x', ownerAgentProfileId: own.profileId, dedupeKey: randomUUID() },
-    ]);
+    const task = { title: 'x', ownerAgentProfileId: own.profileId, dedupeKey: randomUUID() };
+    await transition(client, 'task_create', { organizationId: own.organizationId, task, actor: OWNER });
     test.equal((await client.query('select id from app.tasks')).rowCount, 0, 'nor after a transition');
   } finally {
     client.release();

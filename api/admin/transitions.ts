@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { catalogRevision, catalogSchema } from '../../engine/catalog/index.ts';
 import type { Config } from '../../engine/config.ts';
-import { type Argument, call, json } from '../../engine/db/call.ts';
+import { call } from '../../engine/db/call.ts';
 import type { Database } from '../../engine/db/database.ts';
 import type { Notifier } from '../../engine/db/notify.ts';
 import { Problem } from '../../engine/db/problem.ts';
@@ -41,64 +41,89 @@ function organizationOf(args: Arguments, caller: Caller): string {
   return id;
 }
 
+/** Who decides, for the audit log. */
+function who({ admin, requestId }: Caller) {
+  return { admin, requestId };
+}
+
+type Own = Readonly<{ organizationId: string } & ReturnType<typeof who>>;
+
 function decisions({ db, config, notifier }: Services) {
-  /** Calls one transition, and wakes whoever may have waited for what it did, also where it refused. */
-  async function decide(name: string, args: Readonly<Record<string, Argument>>, caller: Caller): Promise<Answer> {
-    const who = { p_admin: caller.admin, p_request_id: caller.requestId };
+  /** Runs one transition, and wakes whoever may have waited for what it did, also where it refused. */
+  async function decide(transition: () => Promise<Answer>): Promise<Answer> {
     try {
-      return await retryTransient(() => call(db, name, { ...args, ...who }, answerSchema));
+      return await retryTransient(transition);
     } finally {
       notifier.mark(PULL_CHANNEL);
     }
   }
 
   /** A transition that answers the row it changed, as `field`. */
-  function ofRow(name: string, field: string, extra: (args: Arguments) => Readonly<Record<string, Argument>>): Decide {
+  function ofRow(field: string, transition: (own: Own, args: Arguments) => Promise<Answer>): Decide {
     return async (args, caller) => {
       const organizationId = organizationOf(args, caller);
-      const answer = await decide(name, { p_organization_id: organizationId, ...extra(args) }, caller);
+      const answer = await decide(() => transition({ organizationId, ...who(caller) }, args));
       const { id } = idSchema.parse(answer[field]);
       return { organizationId, subjectId: id, auditEntryId: answer.audit_entry_id, outcome: answer };
     };
   }
 
   /** A transition of a run request, which is named by its id. */
-  function ofRequest(name: string, extra: Readonly<Record<string, Argument>>): Decide {
+  function ofRequest(transition: (own: Own & { runRequestId: string }) => Promise<Answer>): Decide {
     return async (args, caller) => {
       const organizationId = organizationOf(args, caller);
       const subjectId = String(args['runRequestId']);
-      const own = { p_organization_id: organizationId, p_run_request_id: subjectId, ...extra };
-      const answer = await decide(name, own, caller);
+      const own = { organizationId, runRequestId: subjectId, ...who(caller) };
+      const answer = await decide(() => transition(own));
       const chatId = answer['chatId'];
       if (typeof chatId === 'string') notifier.mark(CHAT_CHANNEL, chatPayload(organizationId, chatId));
       return { organizationId, subjectId, auditEntryId: answer.audit_entry_id, outcome: answer };
     };
   }
 
-  const taskRef = (args: Arguments) => ({ p_task_ref: String(args['taskRef']) });
-  const scheduleRef = (args: Arguments) => ({ p_schedule_ref: String(args['scheduleRef']) });
+  const taskRef = (args: Arguments) => String(args['taskRef']);
+  const scheduleRef = (args: Arguments) => String(args['scheduleRef']);
 
   return {
-    stopDispatch: ofRow('admin_dispatch_stop', 'organization', () => ({})),
-    resumeDispatch: ofRow('admin_dispatch_resume', 'organization', () => ({})),
-    suspendOrganization: ofRow('admin_organization_suspend', 'organization', () => ({})),
-    reactivateOrganization: ofRow('admin_organization_reactivate', 'organization', () => ({})),
-    cancelTask: ofRow('admin_task_cancel', 'task', taskRef),
-    retryTask: ofRow('admin_task_retry', 'task', taskRef),
-    pauseSchedule: ofRow('admin_schedule_pause', 'schedule', scheduleRef),
+    stopDispatch: ofRow('organization', (own) => call(db, 'admin_dispatch_stop', own, answerSchema)),
+    resumeDispatch: ofRow('organization', (own) => call(db, 'admin_dispatch_resume', own, answerSchema)),
+    suspendOrganization: ofRow('organization', (own) => call(db, 'admin_organization_suspend', own, answerSchema)),
+    reactivateOrganization: ofRow('organization', (own) =>
+      call(db, 'admin_organization_reactivate', own, answerSchema),
+    ),
+    cancelTask: ofRow('task', (own, args) =>
+      call(db, 'admin_task_cancel', { ...own, taskRef: taskRef(args) }, answerSchema),
+    ),
+    retryTask: ofRow('task', (own, args) =>
+      call(db, 'admin_task_retry', { ...own, taskRef: taskRef(args) }, answerSchema),
+    ),
+    pauseSchedule: ofRow('schedule', (own, args) =>
+      call(db, 'admin_schedule_pause', { ...own, scheduleRef: scheduleRef(args) }, answerSchema),
+    ),
 
     async resumeSchedule(args: Arguments, caller: Caller) {
-      const fire = await resumedFire(db, organizationOf(args, caller), String(args['scheduleRef']));
-      const resume = ofRow('admin_schedule_resume', 'schedule', () => ({ ...scheduleRef(args), p_next_run_at: fire }));
+      const ref = scheduleRef(args);
+      const nextRunAt = await resumedFire(db, organizationOf(args, caller), ref);
+      const resume = ofRow('schedule', (own) =>
+        call(db, 'admin_schedule_resume', { ...own, scheduleRef: ref, nextRunAt }, answerSchema),
+      );
       return resume(args, caller);
     },
 
-    requeueRunRequest: ofRequest('admin_run_request_requeue', {}),
-    expireLease: ofRequest('admin_lease_expire', {
-      p_max_attempts: config.runRequestMaxAttempts,
-      p_backoff_seconds: config.retryBackoffSeconds,
-      p_backoff_max_seconds: config.retryBackoffMaxSeconds,
-    }),
+    requeueRunRequest: ofRequest((own) => call(db, 'admin_run_request_requeue', own, answerSchema)),
+    expireLease: ofRequest((own) =>
+      call(
+        db,
+        'admin_lease_expire',
+        {
+          ...own,
+          maxAttempts: config.runRequestMaxAttempts,
+          backoffSeconds: config.retryBackoffSeconds,
+          backoffMaxSeconds: config.retryBackoffMaxSeconds,
+        },
+        answerSchema,
+      ),
+    ),
 
     async publishCatalogRevision(args: Arguments, caller: Caller): Promise<Decided> {
       if (caller.organizationId !== null) {
@@ -107,8 +132,8 @@ function decisions({ db, config, notifier }: Services) {
       }
       const { catalog } = checkParts({ catalog: [catalogSchema, args['catalog']] });
       const revision = catalogRevision(catalog);
-      const own = { p_revision: revision, p_catalog: json(catalog) };
-      const answer = await decide('admin_catalog_publish', own, caller);
+      const own = { revision, catalog, ...who(caller) };
+      const answer = await decide(() => call(db, 'admin_catalog_publish', own, answerSchema));
       return { organizationId: null, subjectId: revision, auditEntryId: answer.audit_entry_id, outcome: answer };
     },
   } as const;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { call, json, textArray } from '../../engine/db/call.ts';
+import { call } from '../../engine/db/call.ts';
 import { agentCatalogExample, agentCatalogSchema, currentCatalog } from '../agent_catalogs/schema.ts';
 import { CHAT_CHANNEL, chatPayload } from '../chats/events/hub.ts';
 import { organizationId, uuid } from '../fields/ids.ts';
@@ -60,7 +60,7 @@ export function agentProfileEndpoints(): readonly Endpoint[] {
       decision: { action: 'agent_profile.create', subject: 'agent_profile', id: ['agent_profile', 'id'] },
       async handler({ db, params: { organizationId }, body, decision }) {
         requireProfileUris(organizationId, body);
-        const args = { p_organization_id: organizationId, p_fields: json(body) };
+        const args = { organizationId, fields: body };
         return (await call(db, 'agent_profile_create', args, agentProfileAnswer, decision)).agent_profile;
       },
     }),
@@ -94,7 +94,7 @@ export function agentProfileEndpoints(): readonly Endpoint[] {
       decision: { action: 'agent_profile.update', subject: 'agent_profile', id: ['agent_profile', 'id'] },
       async handler({ db, params: { organizationId, id }, body, notify, decision }) {
         requireProfileUris(organizationId, body);
-        const args = { p_organization_id: organizationId, p_agent_profile_id: id, p_patch: json(body) };
+        const args = { organizationId, agentProfileId: id, patch: body };
         const answer = await call(db, 'agent_profile_update', args, agentProfileChangedAnswer, decision);
         // Enabled, or with a higher limit, it opens for waiting workers; disabled, it gives its capacity to others.
         notify(PULL_CHANNEL);
@@ -117,7 +117,7 @@ export function agentProfileEndpoints(): readonly Endpoint[] {
       example: { data: { ...agentProfileExample, status: 'disabled' } },
       decision: { action: 'agent_profile.delete', subject: 'agent_profile', id: ['agent_profile', 'id'] },
       async handler({ db, params, notify, decision }) {
-        const args = { p_organization_id: params.organizationId, p_agent_profile_id: params.id };
+        const args = { organizationId: params.organizationId, agentProfileId: params.id };
         const answer = await call(db, 'agent_profile_delete', args, agentProfileChangedAnswer, decision);
         notify(PULL_CHANNEL);
         for (const chatId of answer.chatIds) notify(CHAT_CHANNEL, chatPayload(params.organizationId, chatId));
@@ -168,9 +168,9 @@ export function agentProfileEndpoints(): readonly Endpoint[] {
       decision: { action: 'agent_profile.provision', subject: 'organization' },
       async handler({ db, params, body, notify, decision }) {
         const args = {
-          p_organization_id: params.organizationId,
-          p_departments: textArray(body.departments),
-          p_revision: body.revision,
+          organizationId: params.organizationId,
+          departments: body.departments,
+          revision: body.revision,
         };
         const answer = await call(db, 'agent_profiles_provision', args, provisionedAnswer, decision);
         notify(PULL_CHANNEL);

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { call, json } from '../../engine/db/call.ts';
+import { call } from '../../engine/db/call.ts';
 import { attachmentBytesRow } from '../chat_attachments/schema.ts';
 import { CHAT_CHANNEL, chatPayload } from '../chats/events/hub.ts';
 import { chatExample, chatRow, chatSchema } from '../chats/schema.ts';
@@ -66,12 +66,12 @@ export function chatTurnEndpoints(): readonly Endpoint[] {
       },
       async handler({ db, params, body, notify }) {
         const args = {
-          p_organization_id: body.organizationId,
-          p_run_id: params.runId,
-          p_lease_token: body.leaseToken,
-          p_base_revision: body.baseRevision,
-          p_parts: json(body.parts),
-          p_append: body.append,
+          organizationId: body.organizationId,
+          runId: params.runId,
+          leaseToken: body.leaseToken,
+          baseRevision: body.baseRevision,
+          parts: body.parts,
+          append: body.append,
         };
         const { chatId, ...written } = await call(db, 'run_message_write', args, writtenAnswer);
         notify(CHAT_CHANNEL, chatPayload(body.organizationId, chatId));
@@ -95,11 +95,11 @@ export function chatTurnEndpoints(): readonly Endpoint[] {
           db,
           'run_conversation',
           {
-            p_organization_id: lease['x-organization-id'],
-            p_run_id: params.runId,
-            p_lease_token: lease['x-lease-token'],
-            p_limit: query.limit,
-            p_max_bytes: CONVERSATION_MAX_BYTES,
+            organizationId: lease['x-organization-id'],
+            runId: params.runId,
+            leaseToken: lease['x-lease-token'],
+            limit: query.limit,
+            maxBytes: CONVERSATION_MAX_BYTES,
           },
           conversationAnswer,
         ),
@@ -122,10 +122,10 @@ export function chatTurnEndpoints(): readonly Endpoint[] {
       errors: [{ status: 400, code: 'validation_failed', when: 'the chat has no such attachment' }],
       async handler({ db, services, params, headers: lease, req, res, signal }) {
         const args = {
-          p_organization_id: lease['x-organization-id'],
-          p_run_id: params.runId,
-          p_lease_token: lease['x-lease-token'],
-          p_attachment_id: params.attachmentId,
+          organizationId: lease['x-organization-id'],
+          runId: params.runId,
+          leaseToken: lease['x-lease-token'],
+          attachmentId: params.attachmentId,
         };
         await call(db, 'run_attachment', args, attachmentAnswer)
           .then(({ attachment }) => sendBytes(req, res, { ...attachment, storage: services.storage, signal }))

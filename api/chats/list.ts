@@ -2,6 +2,7 @@ import { sql } from 'slonik';
 import { z } from 'zod';
 import type { Queries } from '../../engine/db/call.ts';
 import { conditions } from '../../engine/db/conditions.ts';
+import { functionCall } from '../../engine/db/function_call.ts';
 import { requireOrganization, scoped } from '../../engine/db/scope.ts';
 import { type Keyset, keyset, type Pagination, pageQuery } from '../http/pagination.ts';
 import { CHAT_STATUSES, type Chat, chatPageRow } from './schema.ts';
@@ -58,15 +59,15 @@ export async function listChats(
 
 /** The page of a search: the function seeks and limits by itself, nearest row first. */
 function searched(organizationId: string, search: string, status: string | undefined, { position, take }: Keyset) {
-  return sql.fragment`
-    app.chats_search(
-      p_organization_id => ${organizationId}::uuid,
-      p_search => ${search},
-      p_status => ${status ?? null},
-      p_last_message_at_us => ${position?.key ?? null}::bigint,
-      p_id => ${position?.id ?? null}::uuid,
-      p_inclusive => ${position?.inclusive ?? false},
-      p_backward => ${position?.backward ?? false},
-      p_limit => ${take}
-    ) c`;
+  const seek = functionCall('chats_search', {
+    organizationId,
+    search,
+    status,
+    lastMessageAtUs: position?.key,
+    id: position?.id,
+    inclusive: position?.inclusive ?? false,
+    backward: position?.backward ?? false,
+    limit: take,
+  });
+  return sql.fragment`${seek} c`;
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { call, json } from '../../engine/db/call.ts';
+import { call } from '../../engine/db/call.ts';
 import { organizationId, uuid } from '../fields/ids.ts';
 import { actorOf } from '../http/actor.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
@@ -58,7 +58,7 @@ export function chatEndpoints(): readonly Endpoint[] {
       response: { status: 201, data: chatSchema },
       example: { body: { title: chatExample.title }, data: chatExample },
       async handler({ db, params, body, caller }) {
-        const args = { p_organization_id: params.organizationId, p_body: json(body), p_actor: actorOf(caller) };
+        const args = { organizationId: params.organizationId, body, actor: actorOf(caller) };
         return (await call(db, 'chat_create', args, chatAnswer)).chat;
       },
     }),
@@ -91,10 +91,10 @@ export function chatEndpoints(): readonly Endpoint[] {
       example: { body: { status: 'archived' }, data: { ...chatExample, status: 'archived', archivedAt: archived } },
       async handler({ db, params, body, caller, notify }) {
         const args = {
-          p_organization_id: params.organizationId,
-          p_chat_id: params.id,
-          p_patch: json(body),
-          p_actor: actorOf(caller),
+          organizationId: params.organizationId,
+          chatId: params.id,
+          patch: body,
+          actor: actorOf(caller),
         };
         const { chat } = await call(db, 'chat_update', args, chatAnswer);
         notify(CHAT_CHANNEL, chatPayload(params.organizationId, params.id));
@@ -115,7 +115,7 @@ export function chatEndpoints(): readonly Endpoint[] {
       errors: changeErrors,
       example: { data: { ...chatExample, status: 'archived', archivedAt: archived } },
       async handler({ db, params, caller, notify }) {
-        const args = { p_organization_id: params.organizationId, p_chat_id: params.id, p_actor: actorOf(caller) };
+        const args = { organizationId: params.organizationId, chatId: params.id, actor: actorOf(caller) };
         const { chat } = await call(db, 'chat_delete', args, chatAnswer);
         notify(CHAT_CHANNEL, chatPayload(params.organizationId, params.id));
         // A claim that died gave its capacity back.

@@ -11,7 +11,8 @@ import {
   type StoredDocument,
   storeDocument,
 } from '../../engine/context/index.ts';
-import { call, json, type Queries } from '../../engine/db/call.ts';
+import { call, type Queries } from '../../engine/db/call.ts';
+import type { Json } from '../../engine/db/sql_types.ts';
 import type { Storage } from '../../engine/storage/index.ts';
 import { uuid } from '../fields/ids.ts';
 import { actorOf } from '../http/actor.ts';
@@ -91,14 +92,14 @@ export type Promotion = Readonly<{
   taskRef?: string;
 }>;
 
-function callPromote<S extends z.ZodType>(db: Queries, promotion: Promotion, documents: unknown, answer: S) {
+function callPromote<S extends z.ZodType>(db: Queries, promotion: Promotion, documents: Json | null, answer: S) {
   const args = {
-    p_organization_id: promotion.organizationId,
-    p_scope: promotion.scope,
-    p_base_revision: promotion.baseRevision,
-    p_documents: json(documents),
-    p_actor: actorOf(promotion.caller),
-    p_task_ref: promotion.taskRef,
+    organizationId: promotion.organizationId,
+    scope: promotion.scope,
+    baseRevision: promotion.baseRevision,
+    documents,
+    actor: actorOf(promotion.caller),
+    taskRef: promotion.taskRef,
   };
   return call(db, 'context_promote', args, answer);
 }

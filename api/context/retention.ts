@@ -1,8 +1,9 @@
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
-import { call, json, type Queries } from '../../engine/db/call.ts';
+import { call, type Queries } from '../../engine/db/call.ts';
 import { Problem } from '../../engine/db/problem.ts';
+import type { Json } from '../../engine/db/sql_types.ts';
 import {
   contextKey,
   type Storage,
@@ -116,8 +117,8 @@ export function retainSourceEndpoint(audience: 'owner' | 'agent', where: `/${str
     async handler({ db, services, params, body, caller, signal }) {
       const { storage } = services;
       const organization = params.organizationId;
-      const retain = (source: unknown) => {
-        const args = { p_organization_id: organization, p_source: json(source), p_actor: actorOf(caller) };
+      const retain = (source: Json | null) => {
+        const args = { organizationId: organization, source, actor: actorOf(caller) };
         return call(db, 'context_source_retain', args, answer);
       };
       await retain(null);

@@ -1,7 +1,8 @@
 import { sql } from 'slonik';
 import { z } from 'zod';
 import { DOCUMENT_MAX_BYTES, type DocumentKind, type Entry, readDocument } from '../../engine/context/index.ts';
-import { json, type Queries } from '../../engine/db/call.ts';
+import type { Queries } from '../../engine/db/call.ts';
+import { functionCall } from '../../engine/db/function_call.ts';
 import { scoped } from '../../engine/db/scope.ts';
 import type { Storage } from '../../engine/storage/index.ts';
 import { invalid } from '../http/errors.ts';
@@ -34,14 +35,14 @@ function findOutputs(
       outputRow,
       sql.fragment`
         select f.storage_key, f.size, f.sha256
-        from jsonb_array_elements(${json(wanted)}) with ordinality w(file, place)
+        from jsonb_array_elements(${sql.jsonb(wanted)}) with ordinality w(file, place)
         left join lateral (
           select o.storage_key, o.size, o.sha256
           from app.runs u
           join app.run_outputs o on o.organization_id = u.organization_id and o.run_id = u.id
             and o.path = w.file ->> 'path'
           where u.organization_id = scope.organization_id
-            and u.task_id = app.task_find(scope.organization_id, ${taskRef})
+            and u.task_id = ${functionCall('task_find', { organizationId: sql.fragment`scope.organization_id`, taskRef })}
             and case when w.file ->> 'runId' is not null then u.id = (w.file ->> 'runId')::uuid
                      else u.status = 'succeeded' or u.id = ${ownRunId}::uuid end
           order by u.created_at desc, u.id desc limit 1) f on true

@@ -1,6 +1,5 @@
-import { sql } from 'slonik';
 import { z } from 'zod';
-import type { Queries } from '../../engine/db/call.ts';
+import { call, type Queries } from '../../engine/db/call.ts';
 import { mapping } from '../../engine/mapping.ts';
 import { zoneName, zoneOffsets, zonesLike, zonesMeant } from '../../engine/schedules/index.ts';
 import { invalid } from '../http/errors.ts';
@@ -26,18 +25,10 @@ export const timeZone = z
   .pipe(mapping((text) => zoneName(text) ?? text))
   .describe('`UTC` or the IANA name of a place (`Europe/Berlin`), old names too; no abbreviation, and no offset.');
 
-const agreementRow = z.object({ agrees: z.boolean() });
-
-async function agrees(db: Queries, name: string, now: Date): Promise<boolean> {
+function agrees(db: Queries, name: string, now: Date): Promise<boolean> {
   const { instants, seconds } = zoneOffsets(name, now);
-  const at = sql.array(
-    instants.map((instant) => instant.toISOString()),
-    'timestamptz',
-  );
-  const row = await db.one(
-    sql.type(agreementRow)`select app.timezone_has(${name}, ${at}, ${sql.array([...seconds], 'int4')}) as agrees`,
-  );
-  return row.agrees;
+  const at = instants.map((instant) => instant.toISOString());
+  return call(db, 'timezone_has', { timezone: name, instants: at, seconds }, z.boolean());
 }
 
 /** The first zone that has the same clocks by both; undefined: none of those asked about. */

@@ -1,7 +1,7 @@
 import canonicalize from 'canonicalize';
 import type { Request } from 'express';
 import { z } from 'zod';
-import { call, json, type Queries } from '../../engine/db/call.ts';
+import { call, type Queries } from '../../engine/db/call.ts';
 import { sha256Hex } from './auth/bearer.ts';
 import type { Caller } from './caller.ts';
 import type { AnswerBody } from './envelope.ts';
@@ -48,21 +48,16 @@ export async function idempotently(
 ): Promise<KeptAnswer & { replayed: boolean }> {
   const [path, query] = request.req.originalUrl.split('?');
   const slot = {
-    p_organization_id: request.organizationId ?? NO_ORGANIZATION,
-    p_caller: callerName(request.caller),
-    p_method: request.req.method,
-    p_path: (path ?? '').replace(UUIDS, (id) => id.toLowerCase()),
-    p_key: request.key,
+    organizationId: request.organizationId ?? NO_ORGANIZATION,
+    caller: callerName(request.caller),
+    method: request.req.method,
+    path: (path ?? '').replace(UUIDS, (id) => id.toLowerCase()),
+    key: request.key,
   };
   const hash = sha256Hex(canonicalize([query ?? '', request.body ?? null]) ?? '');
-  const state = await call(queries, 'idempotency_begin', { ...slot, p_body_hash: hash }, begun);
+  const state = await call(queries, 'idempotency_begin', { ...slot, bodyHash: hash }, begun);
   if ('replay' in state) return { ...state.replay, replayed: true };
   const answer = await work();
-  await call(
-    queries,
-    'idempotency_finish',
-    { ...slot, p_status: answer.statusCode, p_body: json(answer.body) },
-    z.unknown(),
-  );
+  await call(queries, 'idempotency_finish', { ...slot, status: answer.statusCode, body: answer.body }, z.unknown());
   return { ...answer, replayed: false };
 }

@@ -1,4 +1,4 @@
-import { call, json } from '../../engine/db/call.ts';
+import { call } from '../../engine/db/call.ts';
 import { organizationId, taskRef } from '../fields/ids.ts';
 import { actorOf } from '../http/actor.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
@@ -32,10 +32,10 @@ export function agentInboxEndpoints(): readonly Endpoint[] {
       },
       async handler({ db, params, body, caller }) {
         const args = {
-          p_organization_id: params.organizationId,
-          p_task_ref: params.taskRef,
-          p_item: json(body),
-          p_actor: actorOf(caller),
+          organizationId: params.organizationId,
+          taskRef: params.taskRef,
+          item: body,
+          actor: actorOf(caller),
         };
         return (await call(db, 'human_inbox_item_create', args, inboxItemAnswer)).item;
       },

@@ -91,10 +91,10 @@ export function humanInboxEndpoints(): readonly Endpoint[] {
       decision: { action: 'inbox_item.respond', subject: 'inbox_item', id: ['item', 'id'] },
       async handler({ db, params, body, notify, decision }) {
         const args = {
-          p_organization_id: params.organizationId,
-          p_inbox_item_id: params.inboxItemId,
-          p_response: body.response,
-          p_note: body.note,
+          organizationId: params.organizationId,
+          inboxItemId: params.inboxItemId,
+          response: body.response,
+          note: body.note,
         };
         const { item } = await call(db, 'human_inbox_respond', args, inboxItemAnswer, decision);
         notify(PULL_CHANNEL);
@@ -114,7 +114,7 @@ export function humanInboxEndpoints(): readonly Endpoint[] {
       errors: [notFound, notOpen],
       decision: { action: 'inbox_item.acknowledge', subject: 'inbox_item', id: ['item', 'id'] },
       async handler({ db, params, decision }) {
-        const args = { p_organization_id: params.organizationId, p_inbox_item_id: params.inboxItemId };
+        const args = { organizationId: params.organizationId, inboxItemId: params.inboxItemId };
         return (await call(db, 'human_inbox_acknowledge', args, inboxItemAnswer, decision)).item;
       },
     }),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { call, json } from '../../engine/db/call.ts';
+import { call } from '../../engine/db/call.ts';
 import { CHAT_CHANNEL, chatPayload } from '../chats/events/hub.ts';
 import { organizationId, uuid } from '../fields/ids.ts';
 import { actorOf } from '../http/actor.ts';
@@ -66,10 +66,10 @@ export function messageEndpoints(): readonly Endpoint[] {
       },
       async handler({ db, params: { organizationId, chatId }, body, caller, notify, decision }) {
         const args = {
-          p_organization_id: organizationId,
-          p_chat_id: chatId,
-          p_body: json(body),
-          p_actor: actorOf(caller),
+          organizationId,
+          chatId,
+          body,
+          actor: actorOf(caller),
         };
         const messages = await call(db, 'message_create', args, posted, decision);
         notify(PULL_CHANNEL);
@@ -105,10 +105,10 @@ export function messageEndpoints(): readonly Endpoint[] {
       example: { data: { ...assistantMessageExample, status: 'cancelling', revision: 2 } },
       async handler({ db, params: { organizationId, chatId, messageId: id }, caller, notify }) {
         const args = {
-          p_organization_id: organizationId,
-          p_chat_id: chatId,
-          p_message_id: id,
-          p_actor: actorOf(caller),
+          organizationId,
+          chatId,
+          messageId: id,
+          actor: actorOf(caller),
         };
         const { message } = await call(db, 'message_cancel', args, messageAnswer);
         notify(CHAT_CHANNEL, chatPayload(organizationId, chatId));

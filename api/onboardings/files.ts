@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { sql } from 'slonik';
 import { z } from 'zod';
-import { anyAnswer, call, json, type Queries, uuidArray } from '../../engine/db/call.ts';
+import { call, ignored, type Queries } from '../../engine/db/call.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { scoped } from '../../engine/db/scope.ts';
 import { mapping } from '../../engine/mapping.ts';
@@ -47,7 +47,7 @@ export async function storeReviewed(
       sql.fragment`
         select s.id::text, s.media_type, s.size_bytes, s.sha256, s.storage_key
         from app.context_sources s
-        where s.organization_id = scope.organization_id and s.id = any (${uuidArray(ids)})`,
+        where s.organization_id = scope.organization_id and s.id = any (${sql.array([...ids], 'uuid')})`,
     ),
   );
   const bytes = new Map(rows.map((row) => [row.id, row]));
@@ -73,12 +73,12 @@ const BROKEN = { missing: 'is no longer stored', changed: 'was changed after it 
 
 async function markBroken(db: Queries, organizationId: string, sourceId: string, reason: keyof typeof BROKEN) {
   const args = {
-    p_organization_id: organizationId,
-    p_source_id: sourceId,
-    p_status: 'failed',
-    p_error: json({ code: `bytes_${reason}`, message: BROKEN[reason] }),
+    organizationId,
+    sourceId,
+    status: 'failed',
+    error: { code: `bytes_${reason}`, message: BROKEN[reason] },
   };
-  await call(db, 'context_source_mark', args, anyAnswer);
+  await call(db, 'context_source_mark', args, ignored);
 }
 
 /** Deletes bytes that no row names any more. What cannot be deleted now the clean-up finds by its age. */

@@ -1,4 +1,5 @@
-import { call, json } from '../../engine/db/call.ts';
+import { call } from '../../engine/db/call.ts';
+import type { Json } from '../../engine/db/sql_types.ts';
 import { slugOf } from '../../engine/onboarding/index.ts';
 import { organizationId } from '../fields/ids.ts';
 import { requireTimeZone } from '../fields/time_zone.ts';
@@ -54,7 +55,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
         await requireTimeZone(db, 'timezone', body.timezone);
         const made =
           'slug' in body ? body : { timezone: 'UTC', ...body, departments: DEPARTMENTS, slugBase: slugOf(body.name) };
-        const args = { p_fields: json(made), p_subject: caller.subject };
+        const args = { fields: made, subject: caller.subject };
         return (await call(db, 'onboarding_create', args, onboardingAnswer, decision)).onboarding;
       },
     }),
@@ -69,7 +70,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       errors: [missing],
       example: { data: onboardingExample },
       async handler({ db, params }) {
-        const args = { p_organization_id: params.organizationId };
+        const args = { organizationId: params.organizationId };
         return (await call(db, 'onboarding_read', args, onboardingAnswer)).onboarding;
       },
     }),
@@ -87,7 +88,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       example: { data: { ...onboardingExample, status: 'discarded', generation: 2 } },
       decision: { action: 'onboarding.discard', subject: 'onboarding' },
       async handler({ db, params, decision }) {
-        const args = { p_organization_id: params.organizationId };
+        const args = { organizationId: params.organizationId };
         return (await call(db, 'onboarding_discard', args, onboardingAnswer, decision)).onboarding;
       },
     }),
@@ -115,9 +116,9 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       async handler({ db, services, log, params, body: { expectedGeneration, ...patch }, decision }) {
         await requireTimeZone(db, 'timezone', patch.timezone);
         const args = {
-          p_organization_id: params.organizationId,
-          p_expected_generation: expectedGeneration,
-          p_patch: json(patch),
+          organizationId: params.organizationId,
+          expectedGeneration,
+          patch,
         };
         const { onboarding, removedKeys } = await call(db, 'onboarding_setup_update', args, removalAnswer, decision);
         await deleteStored(services.storage, removedKeys, log);
@@ -146,11 +147,11 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       decision: { action: 'onboarding.disposition', subject: 'onboarding' },
       async handler({ db, params, body, decision }) {
         const args = {
-          p_organization_id: params.organizationId,
-          p_expected_generation: body.expectedGeneration,
-          p_integration_key: params.integrationKey,
-          p_disposition: body.disposition,
-          p_departments: json(body.departments),
+          organizationId: params.organizationId,
+          expectedGeneration: body.expectedGeneration,
+          integrationKey: params.integrationKey,
+          disposition: body.disposition,
+          departments: body.departments,
         };
         return (await call(db, 'onboarding_disposition_put', args, onboardingAnswer, decision)).onboarding;
       },
@@ -174,7 +175,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       example: { data: { ...onboardingExample, status: 'researching', generation: 2 } },
       decision: { action: 'onboarding.start', subject: 'onboarding' },
       async handler({ db, params, notify, decision }) {
-        const args = { p_organization_id: params.organizationId };
+        const args = { organizationId: params.organizationId };
         const { onboarding } = await call(db, 'onboarding_start', args, onboardingAnswer, decision);
         notify(PULL_CHANNEL);
         return onboarding;
@@ -197,7 +198,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       },
       decision: { action: 'onboarding.retry', subject: 'onboarding' },
       async handler({ db, params, body, decision }) {
-        const args = { p_organization_id: params.organizationId, p_expected_generation: body.expectedGeneration };
+        const args = { organizationId: params.organizationId, expectedGeneration: body.expectedGeneration };
         return (await call(db, 'onboarding_research_retry', args, onboardingAnswer, decision)).onboarding;
       },
     }),
@@ -227,15 +228,15 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       },
       decision: { action: 'onboarding.complete', subject: 'onboarding' },
       async handler({ db, services, params: { organizationId }, body, signal, notify, decision }) {
-        const complete = (documents: unknown, confirmed?: typeof decision) =>
+        const complete = (documents: Json | null, confirmed?: typeof decision) =>
           call(
             db,
             'onboarding_complete',
             {
-              p_organization_id: organizationId,
-              p_review_sha256: body.reviewSha256,
-              p_allow_warnings: body.allowWarnings,
-              p_documents: json(documents),
+              organizationId,
+              reviewSha256: body.reviewSha256,
+              allowWarnings: body.allowWarnings,
+              documents,
             },
             onboardingAnswer,
             confirmed,

@@ -1,4 +1,4 @@
-import { call, json } from '../../engine/db/call.ts';
+import { call } from '../../engine/db/call.ts';
 import { contextKey } from '../../engine/storage/index.ts';
 import { checkFoundType } from '../chat_attachments/schema.ts';
 import { organizationId, uuid } from '../fields/ids.ts';
@@ -64,11 +64,11 @@ export function onboardingSourceEndpoints(): readonly Endpoint[] {
       example: { data: sourced },
       async handler({ db, services, params: { organizationId, sourceId }, query, openBody, signal }) {
         const mediaType = sourceType(query);
-        const source = { id: sourceId, kind: query.kind, fileName: query.fileName, mediaType };
+        const described = { id: sourceId, kind: query.kind, fileName: query.fileName, mediaType };
         const put = (file?: ReceivedFile) => {
           const stored = file && { sizeBytes: file.size, sha256: file.sha256, storageKey: file.key };
-          const p_source = json({ ...source, department: query.department ?? null, ...stored });
-          return call(db, 'onboarding_source_put', { p_organization_id: organizationId, p_source }, sourcePutAnswer);
+          const source = { ...described, department: query.department ?? null, ...stored };
+          return call(db, 'onboarding_source_put', { organizationId, source }, sourcePutAnswer);
         };
         // Nobody's bytes are taken for an onboarding that takes none.
         await put();
@@ -96,7 +96,7 @@ export function onboardingSourceEndpoints(): readonly Endpoint[] {
       errors: [{ ...missing, when: 'there is no such onboarding, or it has no such source' }, notPermitted],
       example: { data: { ...onboardingExample, generation: 3 } },
       async handler({ db, services, log, params: { organizationId, sourceId } }) {
-        const args = { p_organization_id: organizationId, p_source_id: sourceId };
+        const args = { organizationId, sourceId };
         const { onboarding, removedKeys } = await call(db, 'onboarding_source_delete', args, removalAnswer);
         await deleteStored(services.storage, removedKeys, log);
         return onboarding;

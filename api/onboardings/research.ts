@@ -1,7 +1,7 @@
 import { sql } from 'slonik';
 import { z } from 'zod';
 import type { Config } from '../../engine/config.ts';
-import { call, json, type Queries } from '../../engine/db/call.ts';
+import { call, type Queries } from '../../engine/db/call.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { scoped } from '../../engine/db/scope.ts';
 import { createWebClient, NetError, parseUrl } from '../../engine/net/index.ts';
@@ -200,10 +200,10 @@ async function record(
     return { claim, evidence: [...new Set(sourceIds.map((id) => ids.get(id) ?? id))] };
   });
   const args = {
-    p_organization_id: organizationId,
-    p_findings: json(findings),
-    p_warnings: json([]),
-    p_actor: actor,
+    organizationId,
+    findings,
+    warnings: [],
+    actor,
   };
   const { onboarding } = await call(db, 'onboarding_findings_add', args, stateAnswer);
   const { status, generation, review } = onboarding;

@@ -55,7 +55,7 @@ export function organizationMemberEndpoints(): readonly Endpoint[] {
       example: { body: { role: 'viewer' }, data: memberExample },
       decision: { action: 'member.put', subject: 'member', id: ['member', 'subject'] },
       async handler({ db, params, body, decision }) {
-        const args = { p_organization_id: params.organizationId, p_subject: params.sub, p_role: body.role };
+        const args = { organizationId: params.organizationId, subject: params.sub, role: body.role };
         return (await call(db, 'organization_member_put', args, memberAnswer, decision)).member;
       },
     }),
@@ -73,7 +73,7 @@ export function organizationMemberEndpoints(): readonly Endpoint[] {
       example: { data: memberExample },
       decision: { action: 'member.delete', subject: 'member', id: ['member', 'subject'] },
       async handler({ db, params, decision }) {
-        const args = { p_organization_id: params.organizationId, p_subject: params.sub };
+        const args = { organizationId: params.organizationId, subject: params.sub };
         return (await call(db, 'organization_member_delete', args, memberAnswer, decision)).member;
       },
     }),

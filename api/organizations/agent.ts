@@ -37,9 +37,9 @@ export function agentOrganizationEndpoints(): readonly Endpoint[] {
       response: { data: workDispatchSchema },
       async handler({ db, params, body, caller, notify }) {
         const args = {
-          p_organization_id: params.organizationId,
-          p_stopped: body.stopped,
-          p_actor: actorOf(caller),
+          organizationId: params.organizationId,
+          stopped: body.stopped,
+          actor: actorOf(caller),
         };
         const answer = await call(db, 'work_dispatch_set', args, workDispatchAnswer);
         notify(PULL_CHANNEL);

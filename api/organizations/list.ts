@@ -1,6 +1,7 @@
 import { sql } from 'slonik';
 import { z } from 'zod';
 import type { Queries } from '../../engine/db/call.ts';
+import { functionCall } from '../../engine/db/function_call.ts';
 import { organizationNotFound, scoped } from '../../engine/db/scope.ts';
 import type { OwnerCaller } from '../http/caller.ts';
 import { keyset, type Pagination, pageQuery } from '../http/pagination.ts';
@@ -28,18 +29,17 @@ export async function listOrganizations(
     limit: query.limit,
   });
   const { position } = page;
+  const seek = functionCall('organizations_list', {
+    subject: caller.subject,
+    status: query.status,
+    createdAtUs: position?.key,
+    id: position?.id,
+    inclusive: position?.inclusive ?? false,
+    backward: position?.backward ?? false,
+    limit: page.take,
+  });
   const rows = await db.any(sql.type(organizationPageRow)`
-    select to_jsonb(o) as organization, ${page.columns}
-    from app.organizations_list(
-      p_subject => ${caller.subject},
-      p_status => ${query.status ?? null},
-      p_created_at_us => ${position?.key ?? null}::bigint,
-      p_id => ${position?.id ?? null}::uuid,
-      p_inclusive => ${position?.inclusive ?? false},
-      p_backward => ${position?.backward ?? false},
-      p_limit => ${page.take}
-    ) o
-    ${page.orderAndLimit}`);
+    select to_jsonb(o) as organization, ${page.columns} from ${seek} o ${page.orderAndLimit}`);
   return page.finish(rows, (row) => row.organization);
 }
 

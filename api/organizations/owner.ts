@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { call, json } from '../../engine/db/call.ts';
+import { call } from '../../engine/db/call.ts';
 import { organizationId } from '../fields/ids.ts';
 import { requireTimeZone } from '../fields/time_zone.ts';
 import { actorOf } from '../http/actor.ts';
@@ -74,7 +74,7 @@ export function organizationEndpoints(): readonly Endpoint[] {
       async handler({ db, params: { organizationId }, body, caller, decision }) {
         requireOrganizationUris(organizationId, body);
         await requireTimeZone(db, 'config.timezone', body.config?.timezone);
-        const args = { p_organization_id: organizationId, p_fields: json(body), p_subject: caller.subject };
+        const args = { organizationId, fields: body, subject: caller.subject };
         return (await call(db, 'organization_create', args, organizationAnswer, decision)).organization;
       },
     }),
@@ -104,7 +104,7 @@ export function organizationEndpoints(): readonly Endpoint[] {
       async handler({ db, params: { organizationId }, body, caller, notify, decision }) {
         requireOrganizationUris(organizationId, body);
         await requireTimeZone(db, 'config.timezone', body.config?.timezone);
-        const args = { p_organization_id: organizationId, p_patch: json(body), p_platform: caller.platform };
+        const args = { organizationId, patch: body, platform: caller.platform };
         const { organization } = await call(db, 'organization_update', args, organizationAnswer, decision);
         // A raised limit or a lifted suspension opens it for waiting workers.
         notify(PULL_CHANNEL);
@@ -125,7 +125,7 @@ export function organizationEndpoints(): readonly Endpoint[] {
       example: { data: organizationExample },
       decision: { action: 'organization.delete', subject: 'organization' },
       async handler({ db, params, decision }) {
-        const args = { p_organization_id: params.organizationId };
+        const args = { organizationId: params.organizationId };
         return (await call(db, 'organization_delete', args, organizationAnswer, decision)).organization;
       },
     }),
@@ -152,9 +152,9 @@ export function organizationEndpoints(): readonly Endpoint[] {
       },
       async handler({ db, params, body, caller, notify, decision }) {
         const args = {
-          p_organization_id: params.organizationId,
-          p_stopped: body.stopped,
-          p_actor: actorOf(caller),
+          organizationId: params.organizationId,
+          stopped: body.stopped,
+          actor: actorOf(caller),
         };
         const answer = await call(db, 'work_dispatch_set', args, workDispatchAnswer, decision);
         if (answer.publishedRunRequests > 0) notify(PULL_CHANNEL);

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { anyAnswer, call, type Queries, textArray, uuidArray } from '../../engine/db/call.ts';
+import { call, ignored, type Queries } from '../../engine/db/call.ts';
 import type { Listener } from '../../engine/db/listen.ts';
 import type { Notifier } from '../../engine/db/notify.ts';
 import { retryTransient } from '../http/errors.ts';
@@ -92,11 +92,11 @@ function release(options: BrokerOptions, items: readonly Claim[]): void {
   for (const item of items) {
     options.metrics.pullReleases.inc();
     const args = {
-      p_organization_id: item.organizationId,
-      p_run_request_id: item.runRequestId,
-      p_lease_token: item.leaseToken,
+      organizationId: item.organizationId,
+      runRequestId: item.runRequestId,
+      leaseToken: item.leaseToken,
     };
-    call(options.db, 'run_request_release', args, anyAnswer)
+    call(options.db, 'run_request_release', args, ignored)
       .then(options.announce)
       .catch((error: unknown) => options.log.debug({ err: error }, 'a claim could not be given back'));
   }
@@ -104,11 +104,11 @@ function release(options: BrokerOptions, items: readonly Claim[]): void {
 
 function claim(options: BrokerOptions, filters: PullFilters, dealt: readonly Waiter[]): Promise<readonly Claim[]> {
   const args = {
-    p_worker_ids: textArray(dealt.map((waiter) => waiter.workerId)),
-    p_organization_ids: uuidArray(filters.organizationIds),
-    p_profile_keys: textArray(filters.profileKeys),
-    p_kinds: textArray(filters.kinds),
-    p_claim_seconds: options.claimSeconds,
+    workerIds: dealt.map((waiter) => waiter.workerId),
+    organizationIds: filters.organizationIds,
+    profileKeys: filters.profileKeys,
+    kinds: filters.kinds,
+    claimSeconds: options.claimSeconds,
   };
   return retryTransient(async () => (await call(options.db, 'run_requests_pull', args, claimsSchema)).items);
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { call, json, type Queries } from '../../engine/db/call.ts';
+import { call, type Queries } from '../../engine/db/call.ts';
+import type { Json } from '../../engine/db/sql_types.ts';
 import { serviceUnavailable } from '../http/errors.ts';
 import type { Services } from '../services.ts';
 import type { completeBody } from './changes.ts';
@@ -40,22 +41,22 @@ export async function completeRun(
 ): Promise<Ended> {
   const { organizationId, leaseToken, output, ...report } = body;
   const args = {
-    p_organization_id: organizationId,
-    p_run_id: runId,
-    p_lease_token: leaseToken,
-    p_body_hash: hash,
-    p_result: json(output.kind === 'task_result' ? output.result : output),
-    p_report: json(report),
-    p_max_attempts: context.services.config.runRequestMaxAttempts,
-    p_backoff_seconds: context.services.config.retryBackoffSeconds,
-    p_backoff_max_seconds: context.services.config.retryBackoffMaxSeconds,
+    organizationId,
+    runId,
+    leaseToken,
+    bodyHash: hash,
+    result: output.kind === 'task_result' ? output.result : output,
+    report,
+    maxAttempts: context.services.config.runRequestMaxAttempts,
+    backoffSeconds: context.services.config.retryBackoffSeconds,
+    backoffMaxSeconds: context.services.config.retryBackoffMaxSeconds,
   };
-  let verdict: { checks: unknown; evaluationDigest: string } | undefined;
+  let verdict: { checks: Json; evaluationDigest: string } | undefined;
   for (let round = 0; round < ROUNDS; round += 1) {
     const answer = await call(
       context.db,
       'run_complete',
-      { ...args, p_checks: json(verdict?.checks), p_evaluation_digest: verdict?.evaluationDigest },
+      { ...args, checks: verdict?.checks, evaluationDigest: verdict?.evaluationDigest },
       z.union([endedSchema, toEvaluate]),
     );
     if ('status' in answer) return answer;

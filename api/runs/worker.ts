@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { call, json } from '../../engine/db/call.ts';
+import { call } from '../../engine/db/call.ts';
 import { mapping } from '../../engine/mapping.ts';
 import { CHAT_CHANNEL, chatPayload } from '../chats/events/hub.ts';
 import { uuid } from '../fields/ids.ts';
@@ -67,12 +67,12 @@ export function runLifecycleEndpoints(): readonly Endpoint[] {
       async handler({ db, services, params, body, notify }) {
         const { leaseSeconds } = services.config;
         const args = {
-          p_organization_id: body.organizationId,
-          p_run_request_id: params.runRequestId,
-          p_run_id: body.runId,
-          p_lease_token: body.leaseToken,
-          p_worker_id: body.workerId,
-          p_lease_seconds: leaseSeconds,
+          organizationId: body.organizationId,
+          runRequestId: params.runRequestId,
+          runId: body.runId,
+          leaseToken: body.leaseToken,
+          workerId: body.workerId,
+          leaseSeconds,
         };
         const started = await call(db, 'run_start', args, startedRow).catch((error: unknown) => {
           // Refused, the request may be published again for others.
@@ -95,12 +95,12 @@ export function runLifecycleEndpoints(): readonly Endpoint[] {
       handler({ db, params, body }) {
         requireOwnUris(body.organizationId, { workspaceUri: body.workspaceUri });
         const args = {
-          p_organization_id: body.organizationId,
-          p_run_id: params.runId,
-          p_lease_token: body.leaseToken,
-          p_harness: body.harness,
-          p_model: body.model,
-          p_workspace_uri: body.workspaceUri,
+          organizationId: body.organizationId,
+          runId: params.runId,
+          leaseToken: body.leaseToken,
+          harness: body.harness,
+          model: body.model,
+          workspaceUri: body.workspaceUri,
         };
         return call(db, 'run_running', args, statusSchema);
       },
@@ -122,10 +122,10 @@ export function runLifecycleEndpoints(): readonly Endpoint[] {
           db,
           'run_heartbeat',
           {
-            p_organization_id: body.organizationId,
-            p_run_id: params.runId,
-            p_lease_token: body.leaseToken,
-            p_lease_seconds: services.config.leaseSeconds,
+            organizationId: body.organizationId,
+            runId: params.runId,
+            leaseToken: body.leaseToken,
+            leaseSeconds: services.config.leaseSeconds,
           },
           statusSchema,
         ),
@@ -147,10 +147,10 @@ export function runLifecycleEndpoints(): readonly Endpoint[] {
           db,
           'run_logs_append',
           {
-            p_organization_id: body.organizationId,
-            p_run_id: params.runId,
-            p_lease_token: body.leaseToken,
-            p_entries: json(body.entries),
+            organizationId: body.organizationId,
+            runId: params.runId,
+            leaseToken: body.leaseToken,
+            entries: body.entries,
           },
           statusSchema,
         ),
@@ -188,15 +188,15 @@ export function runLifecycleEndpoints(): readonly Endpoint[] {
       async handler({ db, services: { config }, params, body, notify }) {
         const { organizationId, leaseToken, error, ...report } = body;
         const args = {
-          p_organization_id: organizationId,
-          p_run_id: params.runId,
-          p_lease_token: leaseToken,
-          p_body_hash: bodyHash(body),
-          p_error: json(error),
-          p_report: json(report),
-          p_max_attempts: config.runRequestMaxAttempts,
-          p_backoff_seconds: config.retryBackoffSeconds,
-          p_backoff_max_seconds: config.retryBackoffMaxSeconds,
+          organizationId,
+          runId: params.runId,
+          leaseToken,
+          bodyHash: bodyHash(body),
+          error,
+          report,
+          maxAttempts: config.runRequestMaxAttempts,
+          backoffSeconds: config.retryBackoffSeconds,
+          backoffMaxSeconds: config.retryBackoffMaxSeconds,
         };
         return notifyRunEnded(notify, organizationId, await call(db, 'run_fail', args, endedSchema));
       },

@@ -53,14 +53,14 @@ export function runFileEndpoints(): readonly Endpoint[] {
             db,
             'run_output_record',
             {
-              p_organization_id: organizationId,
-              p_run_id: params.runId,
-              p_lease_token: lease['x-lease-token'],
-              p_path: params.path,
-              p_storage_key: file?.key,
-              p_size: file?.size,
-              p_sha256: file?.sha256,
-              p_media_type: file?.mediaType,
+              organizationId,
+              runId: params.runId,
+              leaseToken: lease['x-lease-token'],
+              path: params.path,
+              storageKey: file?.key,
+              size: file?.size,
+              sha256: file?.sha256,
+              mediaType: file?.mediaType,
             },
             recorded,
           );
@@ -86,8 +86,8 @@ export function runFileEndpoints(): readonly Endpoint[] {
       headers,
       response: { data: inputManifestSchema },
       async handler({ db, params, headers: lease }) {
-        const args = { p_organization_id: lease['x-organization-id'], p_run_id: params.runId };
-        await call(db, 'run_lease_check', { ...args, p_lease_token: lease['x-lease-token'] }, held);
+        const args = { organizationId: lease['x-organization-id'], runId: params.runId };
+        await call(db, 'run_lease_check', { ...args, leaseToken: lease['x-lease-token'] }, held);
         return getInputManifest(db, lease['x-organization-id'], params.runId, null);
       },
     }),
@@ -110,8 +110,8 @@ export function runFileEndpoints(): readonly Endpoint[] {
       errors: [{ status: 400, code: 'validation_failed', when: 'the run was not given such a file' }],
       async handler({ db, services, params, query, headers: lease, req, res, signal }) {
         const organizationId = lease['x-organization-id'];
-        const args = { p_organization_id: organizationId, p_run_id: params.runId };
-        await call(db, 'run_lease_check', { ...args, p_lease_token: lease['x-lease-token'] }, held);
+        const args = { organizationId, runId: params.runId };
+        await call(db, 'run_lease_check', { ...args, leaseToken: lease['x-lease-token'] }, held);
         await getInputBytes(db, services.storage, organizationId, params.runId, query.path)
           .then((file) => sendBytes(req, res, { ...file, signal }))
           .catch(noSuchInput);

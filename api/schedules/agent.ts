@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { call, json } from '../../engine/db/call.ts';
+import { call } from '../../engine/db/call.ts';
 import { organizationId } from '../fields/ids.ts';
 import { actorOf } from '../http/actor.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
@@ -50,10 +50,10 @@ export function agentScheduleEndpoints(): readonly Endpoint[] {
       async handler({ db, params, body, caller }) {
         const { timezone, nextRunAt } = await firstFire(db, params.organizationId, body);
         const args = {
-          p_organization_id: params.organizationId,
-          p_schedule: json({ ...body, timezone }),
-          p_next_run_at: nextRunAt,
-          p_actor: actorOf(caller),
+          organizationId: params.organizationId,
+          schedule: { ...body, timezone },
+          nextRunAt,
+          actor: actorOf(caller),
         };
         return (await call(db, 'schedule_create', args, scheduleAnswer)).schedule;
       },
@@ -66,9 +66,9 @@ export function agentScheduleEndpoints(): readonly Endpoint[] {
       description: `It does not fire until it is resumed, and what it misses is not made up for. A repeat answers the same. ${MAY}`,
       async handler({ db, params, caller }) {
         const args = {
-          p_organization_id: params.organizationId,
-          p_schedule_ref: params.scheduleRef,
-          p_actor: actorOf(caller),
+          organizationId: params.organizationId,
+          scheduleRef: params.scheduleRef,
+          actor: actorOf(caller),
         };
         return (await call(db, 'schedule_pause', args, scheduleAnswer)).schedule;
       },
@@ -82,10 +82,10 @@ export function agentScheduleEndpoints(): readonly Endpoint[] {
       description: `It fires next at its first time from now on. A repeat answers the same. ${MAY}`,
       async handler({ db, params, caller }) {
         const args = {
-          p_organization_id: params.organizationId,
-          p_schedule_ref: params.scheduleRef,
-          p_next_run_at: await resumedFire(db, params.organizationId, params.scheduleRef),
-          p_actor: actorOf(caller),
+          organizationId: params.organizationId,
+          scheduleRef: params.scheduleRef,
+          nextRunAt: await resumedFire(db, params.organizationId, params.scheduleRef),
+          actor: actorOf(caller),
         };
         return (await call(db, 'schedule_resume', args, scheduleAnswer)).schedule;
       },
@@ -99,9 +99,9 @@ export function agentScheduleEndpoints(): readonly Endpoint[] {
       description: `Answers the schedule as it was. The tasks that it made stay. A repeat: 404. ${MAY}`,
       async handler({ db, params, caller }) {
         const args = {
-          p_organization_id: params.organizationId,
-          p_schedule_ref: params.scheduleRef,
-          p_actor: actorOf(caller),
+          organizationId: params.organizationId,
+          scheduleRef: params.scheduleRef,
+          actor: actorOf(caller),
         };
         return (await call(db, 'schedule_delete', args, scheduleAnswer)).schedule;
       },

@@ -1,4 +1,4 @@
-import { call, json } from '../../engine/db/call.ts';
+import { call } from '../../engine/db/call.ts';
 import { organizationId, taskRef } from '../fields/ids.ts';
 import { actorOf } from '../http/actor.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
@@ -26,11 +26,11 @@ export function agentOutcomeEndpoints(): readonly Endpoint[] {
       example: { body: newOutcomeExample },
       async handler({ db, params, body, caller }) {
         const args = {
-          p_organization_id: params.organizationId,
-          p_task_ref: params.taskRef,
-          p_body: json(body),
-          p_body_hash: bodyHash(body),
-          p_actor: actorOf(caller),
+          organizationId: params.organizationId,
+          taskRef: params.taskRef,
+          body,
+          bodyHash: bodyHash(body),
+          actor: actorOf(caller),
         };
         return (await call(db, 'task_outcome_stage', args, outcomeAnswer)).outcome;
       },

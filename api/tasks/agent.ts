@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { call, json } from '../../engine/db/call.ts';
+import { call } from '../../engine/db/call.ts';
 import { organizationId, taskRef } from '../fields/ids.ts';
 import { actorOf } from '../http/actor.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
@@ -43,7 +43,7 @@ export function agentTaskEndpoints(): readonly Endpoint[] {
       response: { status: 201, data: taskSchema },
       example: { body: newTaskExample },
       async handler({ db, params, body, caller, notify }) {
-        const args = { p_organization_id: params.organizationId, p_task: json(body), p_actor: actorOf(caller) };
+        const args = { organizationId: params.organizationId, task: body, actor: actorOf(caller) };
         const { task } = await call(db, 'task_create', args, taskAnswer);
         notify(PULL_CHANNEL);
         return task;
@@ -89,11 +89,11 @@ export function agentTaskEndpoints(): readonly Endpoint[] {
       async handler({ db, params, body, caller, notify }) {
         const { expectedVersion, ...patch } = body;
         const args = {
-          p_organization_id: params.organizationId,
-          p_task_ref: params.taskRef,
-          p_expected_version: expectedVersion,
-          p_patch: json(patch),
-          p_actor: actorOf(caller),
+          organizationId: params.organizationId,
+          taskRef: params.taskRef,
+          expectedVersion,
+          patch,
+          actor: actorOf(caller),
         };
         const { task } = await call(db, 'task_update', args, taskAnswer);
         notify(PULL_CHANNEL);
@@ -126,11 +126,11 @@ export function agentTaskEndpoints(): readonly Endpoint[] {
       example: { body: { dependsOn: 'T-3' } },
       async handler({ db, params, body, caller }) {
         const args = {
-          p_organization_id: params.organizationId,
-          p_task_ref: params.taskRef,
-          p_depends_on: body.dependsOn,
-          p_required: body.required,
-          p_actor: actorOf(caller),
+          organizationId: params.organizationId,
+          taskRef: params.taskRef,
+          dependsOn: body.dependsOn,
+          required: body.required,
+          actor: actorOf(caller),
         };
         const { dependency } = await call(db, 'task_dependency_create', args, dependencyAnswer);
         return dependency;
@@ -149,9 +149,9 @@ export function agentTaskEndpoints(): readonly Endpoint[] {
         response: { data: taskSchema },
         async handler({ db, params, caller, notify }) {
           const args = {
-            p_organization_id: params.organizationId,
-            p_task_ref: params.taskRef,
-            p_actor: actorOf(caller),
+            organizationId: params.organizationId,
+            taskRef: params.taskRef,
+            actor: actorOf(caller),
           };
           const { task } = await call(db, `task_${verb}`, args, taskAnswer);
           notify(PULL_CHANNEL);

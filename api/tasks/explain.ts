@@ -215,7 +215,7 @@ function toExplanation({ tasks, truncated }: z.output<typeof answer>): Explanati
  * @throws Problem 404 `task_not_found`
  */
 export async function explainTask(db: Queries, organizationId: string, ref: string): Promise<Explanation> {
-  const args = { p_organization_id: organizationId, p_task_ref: ref };
+  const args = { organizationId, taskRef: ref };
   return toExplanation(await call(db, 'task_explain', args, answer));
 }
 

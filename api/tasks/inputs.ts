@@ -39,14 +39,14 @@ export function taskInputEndpoint(audience: 'owner' | 'agent', path: `/${string}
     ],
     async handler({ db, services, params, caller, openBody, signal }) {
       const args = (file: ReceivedFile | null) => ({
-        p_organization_id: params.organizationId,
-        p_task_ref: params.taskRef,
-        p_path: params.path,
-        p_storage_key: file?.key,
-        p_size: file?.size,
-        p_sha256: file?.sha256,
-        p_media_type: file?.mediaType,
-        p_actor: actorOf(caller),
+        organizationId: params.organizationId,
+        taskRef: params.taskRef,
+        path: params.path,
+        storageKey: file?.key,
+        size: file?.size,
+        sha256: file?.sha256,
+        mediaType: file?.mediaType,
+        actor: actorOf(caller),
       });
       // Nobody's bytes are taken for a task that is not there.
       const { taskId } = await call(db, 'task_input_put', args(null), looked);

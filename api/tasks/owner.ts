@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { call, json } from '../../engine/db/call.ts';
+import { call } from '../../engine/db/call.ts';
 import { organizationId, taskRef } from '../fields/ids.ts';
 import { actorOf } from '../http/actor.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
@@ -48,7 +48,7 @@ export function taskEndpoints(): readonly Endpoint[] {
       example: { body: newTaskExample },
       decision: { action: 'task.create', subject: 'task', id: ['task', 'id'] },
       async handler({ db, params, body, caller, notify, decision }) {
-        const args = { p_organization_id: params.organizationId, p_task: json(body), p_actor: actorOf(caller) };
+        const args = { organizationId: params.organizationId, task: body, actor: actorOf(caller) };
         const { task } = await call(db, 'task_create', args, taskAnswer, decision);
         notify(PULL_CHANNEL);
         return task;
@@ -108,9 +108,9 @@ export function taskEndpoints(): readonly Endpoint[] {
       decision: { action: 'task.cancel', subject: 'task', id: ['task', 'id'] },
       async handler({ db, params, caller, notify, decision }) {
         const args = {
-          p_organization_id: params.organizationId,
-          p_task_ref: params.taskRef,
-          p_actor: actorOf(caller),
+          organizationId: params.organizationId,
+          taskRef: params.taskRef,
+          actor: actorOf(caller),
         };
         const { task } = await call(db, 'task_cancel', args, taskAnswer, decision);
         notify(PULL_CHANNEL);
@@ -135,9 +135,9 @@ export function taskEndpoints(): readonly Endpoint[] {
       decision: { action: 'task.retry', subject: 'task', id: ['task', 'id'] },
       async handler({ db, params, caller, notify, decision }) {
         const args = {
-          p_organization_id: params.organizationId,
-          p_task_ref: params.taskRef,
-          p_actor: actorOf(caller),
+          organizationId: params.organizationId,
+          taskRef: params.taskRef,
+          actor: actorOf(caller),
         };
         const { task } = await call(db, 'task_retry', args, taskAnswer, decision);
         notify(PULL_CHANNEL);

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { call, json, type Queries } from '../db/call.ts';
+import { call, type Queries } from '../db/call.ts';
 import builtin from './builtin.json' with { type: 'json' };
 import { type Catalog, catalogRevision, catalogSchema } from './catalog.ts';
 
@@ -14,10 +14,5 @@ export function builtinCatalog(): Catalog {
  */
 export async function publishBuiltinCatalog(queries: Queries): Promise<void> {
   const catalog = builtinCatalog();
-  await call(
-    queries,
-    'agent_catalog_publish_if_none',
-    { p_revision: catalogRevision(catalog), p_catalog: json(catalog) },
-    z.unknown(),
-  );
+  await call(queries, 'agent_catalog_publish_if_none', { revision: catalogRevision(catalog), catalog }, z.unknown());
 }

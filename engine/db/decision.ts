@@ -1,4 +1,5 @@
-import { type FragmentSqlToken, type SerializableValue, sql } from 'slonik';
+import { type FragmentSqlToken, sql } from 'slonik';
+import { functionCall } from './function_call.ts';
 
 /** A person's decision, as the audit log keeps it. */
 export type Decision = Readonly<{
@@ -18,7 +19,7 @@ export type Decision = Readonly<{
   requestId: string;
 }>;
 
-/** `app.audit_append(…)` over `answer`, the expression of the transition's answer: it is evaluated after that. */
+/** `audit_append` over `answer`, the expression of the transition's answer: it is evaluated after that. */
 export function appendEntry(decision: Decision, answer: FragmentSqlToken): FragmentSqlToken {
   const { organizationId, id } = decision;
   const named = id ? sql.fragment`${answer} #>> ${sql.array([...id], 'text')}` : undefined;
@@ -26,9 +27,15 @@ export function appendEntry(decision: Decision, answer: FragmentSqlToken): Fragm
     organizationId === undefined
       ? sql.fragment`(${named ?? sql.fragment`null`})::uuid`
       : sql.fragment`${organizationId}::uuid`;
-  return sql.fragment`app.audit_append(
-    p_organization_id => ${organization}, p_actor_kind => ${decision.actorKind}, p_actor => ${decision.actor},
-    p_action => ${decision.action}, p_subject_kind => ${decision.subject},
-    p_subject_id => ${named ?? sql.fragment`${organization}::text`}, p_arguments => ${sql.jsonb(decision.arguments as SerializableValue)}, p_answer => ${answer},
-    p_request_id => ${decision.requestId})`;
+  return functionCall('audit_append', {
+    organizationId: organization,
+    actorKind: decision.actorKind,
+    actor: decision.actor,
+    action: decision.action,
+    subjectKind: decision.subject,
+    subjectId: named ?? sql.fragment`${organization}::text`,
+    arguments: decision.arguments,
+    answer,
+    requestId: decision.requestId,
+  });
 }

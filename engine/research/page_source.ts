@@ -2,13 +2,14 @@ import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { sql } from 'slonik';
 import { z } from 'zod';
-import { call, json, type Queries } from '../db/call.ts';
+import { call, type Queries } from '../db/call.ts';
 import { scoped } from '../db/scope.ts';
+import type { Json } from '../db/sql_types.ts';
 import { contextKey, readVerified, type Storage, StorageBrokenError } from '../storage/index.ts';
 import { type KeptPage, mediaTypeOf, type PageBytes } from '../website/index.ts';
 
 /** In whose name evidence is added: the attempt of the job, or who was asked in the onboarding chat. */
-export type Researcher = Readonly<{ generation: number }> | Readonly<{ actor: ReturnType<typeof json> }>;
+export type Researcher = Readonly<{ generation: number }> | Readonly<{ actor: Json }>;
 
 const answerSchema = z.object({ source: z.object({ id: z.string(), storage_key: z.string() }).nullable() });
 
@@ -56,10 +57,10 @@ export async function keepPage(
     dedupeKey: dedupeKey(requestedUrl, stored.sha256),
   };
   const args = {
-    p_organization_id: organizationId,
-    p_generation: 'generation' in researcher ? researcher.generation : null,
-    p_source: json(source),
-    p_actor: 'actor' in researcher ? researcher.actor : null,
+    organizationId,
+    generation: 'generation' in researcher ? researcher.generation : null,
+    source,
+    actor: 'actor' in researcher ? researcher.actor : null,
   };
   const { source: kept } = await call(db, 'onboarding_evidence_add', args, answerSchema);
   if (kept?.storage_key !== storageKey) await storage.delete(storageKey);

@@ -1,6 +1,7 @@
 import { sql } from 'slonik';
 import { z } from 'zod';
 import { call } from '../../engine/db/call.ts';
+import { functionCall } from '../../engine/db/function_call.ts';
 import { chatPrefix } from '../../engine/storage/index.ts';
 import type { JobContext, JobHandler } from '../runner/handler.ts';
 
@@ -14,17 +15,17 @@ const answer = z.object({ done: z.boolean(), gone: z.boolean() });
 
 async function remove({ db, storage, signal }: JobContext, chat: Chat): Promise<'removed' | 'kept' | 'stopped'> {
   const { organization_id: organizationId, chat_id: chatId } = chat;
-  const args = { p_organization_id: organizationId, p_chat_id: chatId, p_limit: ROWS };
+  const args = { organizationId, chatId, limit: ROWS };
   for (;;) {
     if (signal.aborted) return 'stopped';
-    const rows = await call(db, 'chat_purge', { ...args, p_forget: false }, answer);
+    const rows = await call(db, 'chat_purge', { ...args, forget: false }, answer);
     // Opened again meanwhile, not due yet, or removed by another process: its objects are none of our business.
     if (rows.gone) return 'kept';
     if (!rows.done) continue;
     const objects = await storage.deletePrefix(chatPrefix(organizationId, chatId), { batch: OBJECTS });
     if (objects.done) break;
   }
-  await call(db, 'chat_purge', { ...args, p_forget: true }, answer);
+  await call(db, 'chat_purge', { ...args, forget: true }, answer);
   return 'removed';
 }
 
@@ -38,9 +39,8 @@ export const chatsClean: JobHandler<'chats__clean'> = async (_payload, context) 
   let kept = 0;
   let failed = 0;
   for (;;) {
-    const chats = await db.any(
-      sql.type(chatSchema)`select organization_id, chat_id from app.chats_expired(${kept + failed}, ${CHATS})`,
-    );
+    const expired = functionCall('chats_expired', { skip: kept + failed, limit: CHATS });
+    const chats = await db.any(sql.type(chatSchema)`select organization_id, chat_id from ${expired}`);
     if (chats.length === 0) break;
     for (const chat of chats) {
       try {

@@ -10,7 +10,7 @@ import {
   HEALTH_VERSION,
   type HealthReport,
 } from '../../engine/context/index.ts';
-import { call, json } from '../../engine/db/call.ts';
+import { call } from '../../engine/db/call.ts';
 import { findPostgresError, raisedProblem } from '../../engine/db/errors.ts';
 import { contextKey, readVerified, StorageBrokenError } from '../../engine/storage/index.ts';
 import type { JobContext, JobHandler } from '../runner/handler.ts';
@@ -84,7 +84,7 @@ export const contextHealthAssess: JobHandler<'context__assess_health'> = async (
   try {
     const { unreadable } = found;
     const record = { assessment, context: state.context, storageKey, sizeBytes: bytes.length, sha256, unreadable };
-    await call(db, 'context_health_record', { p_organization_id: organizationId, p_report: json(record) }, z.unknown());
+    await call(db, 'context_health_record', { organizationId, report: record }, z.unknown());
   } catch (error) {
     const raised = findPostgresError(error);
     // Deleted meanwhile: nobody will read it.

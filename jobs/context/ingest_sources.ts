@@ -1,6 +1,6 @@
 import { sql } from 'slonik';
 import { z } from 'zod';
-import { anyAnswer, call, json } from '../../engine/db/call.ts';
+import { call, ignored } from '../../engine/db/call.ts';
 import { scoped } from '../../engine/db/scope.ts';
 import { textCheck } from '../../engine/media_types.ts';
 import { checkVerified, type Storage, StorageBrokenError } from '../../engine/storage/index.ts';
@@ -60,12 +60,12 @@ export const contextSourcesIngest: JobHandler<'context__ingest_sources'> = async
       if (signal.aborted) return 'unfinished';
       const problem = await problemOf(storage, source, signal);
       const args = {
-        p_organization_id: organizationId,
-        p_source_id: source.id,
-        p_status: problem ? 'failed' : 'ingested',
-        p_error: json(problem),
+        organizationId,
+        sourceId: source.id,
+        status: problem ? 'failed' : 'ingested',
+        error: problem,
       };
-      await call(db, 'context_source_mark', args, anyAnswer);
+      await call(db, 'context_source_mark', args, ignored);
     }
   }
 };

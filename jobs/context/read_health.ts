@@ -7,7 +7,7 @@ import {
   DOCUMENT_KINDS,
   readDocument,
 } from '../../engine/context/index.ts';
-import { anyAnswer, call, json } from '../../engine/db/call.ts';
+import { call, ignored } from '../../engine/db/call.ts';
 import { scoped } from '../../engine/db/scope.ts';
 import { checkVerified, StorageBrokenError } from '../../engine/storage/index.ts';
 import type { JobContext } from '../runner/handler.ts';
@@ -59,7 +59,7 @@ export async function readDocuments(
       documentRow,
       sql.fragment`
         select d.scope, d.path, d.kind, d.storage_key, d.size_bytes, d.sha256
-        from jsonb_each_text(${json(context)}) p(scope, revision)
+        from jsonb_each_text(${sql.jsonb(context)}) p(scope, revision)
         join app.context_documents d on d.organization_id = scope.organization_id and d.scope = p.scope
           and d.revision = p.revision::integer
         order by d.scope, d.path`,
@@ -94,12 +94,12 @@ async function problemOf({ db, storage, signal }: JobContext, organizationId: st
     const missing = error.reason === 'missing';
     const message = missing ? 'is no longer stored' : 'was changed after it was stored';
     const args = {
-      p_organization_id: organizationId,
-      p_source_id: row.id,
-      p_status: 'failed',
-      p_error: json({ code: missing ? 'bytes_missing' : 'bytes_changed', message }),
+      organizationId,
+      sourceId: row.id,
+      status: 'failed',
+      error: { code: missing ? 'bytes_missing' : 'bytes_changed', message },
     };
-    await call(db, 'context_source_mark', args, anyAnswer);
+    await call(db, 'context_source_mark', args, ignored);
     return message;
   }
 }

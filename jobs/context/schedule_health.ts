@@ -1,5 +1,6 @@
 import { sql } from 'slonik';
 import { z } from 'zod';
+import { functionCall } from '../../engine/db/function_call.ts';
 import type { JobHandler } from '../runner/handler.ts';
 
 const BATCH = 200;
@@ -15,8 +16,9 @@ export const contextHealthSchedule: JobHandler<'context__schedule_health'> = asy
 ) => {
   let after: string | null = null;
   for (;;) {
+    const due = functionCall('context_health_due', { hours: EVERY_HOURS, after, limit: BATCH });
     const rows: readonly z.output<typeof dueRow>[] = await db.any(
-      sql.type(dueRow)`select d.id::text from app.context_health_due(${EVERY_HOURS}, ${after}, ${BATCH}) d(id)`,
+      sql.type(dueRow)`select d.id::text from ${due} d(id)`,
     );
     for (const { id: organizationId } of rows) {
       if (signal.aborted) return 'unfinished';

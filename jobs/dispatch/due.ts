@@ -1,7 +1,8 @@
 import { sql } from 'slonik';
 import { z } from 'zod';
-import { anyAnswer, call, type Queries, uuidArray } from '../../engine/db/call.ts';
+import { call, ignored, type Queries } from '../../engine/db/call.ts';
 import { findPostgresError, isTransient, isUnavailable } from '../../engine/db/errors.ts';
+import { functionCall } from '../../engine/db/function_call.ts';
 import { scoped } from '../../engine/db/scope.ts';
 import { createThrottle, logThrottled } from '../../engine/log.ts';
 import { nextFire } from '../../engine/schedules/index.ts';
@@ -70,11 +71,11 @@ const dueKinds: Readonly<Record<string, DueKind>> = {
     async process(services, unit) {
       const { config } = services;
       const args = {
-        p_organization_id: unit.organizationId,
-        p_run_request_id: unit.ids[0],
-        p_max_attempts: config.runRequestMaxAttempts,
-        p_backoff_seconds: config.retryBackoffSeconds,
-        p_backoff_max_seconds: config.retryBackoffMaxSeconds,
+        organizationId: unit.organizationId,
+        runRequestId: unit.ids[0],
+        maxAttempts: config.runRequestMaxAttempts,
+        backoffSeconds: config.retryBackoffSeconds,
+        backoffMaxSeconds: config.retryBackoffMaxSeconds,
       };
       // Expired and cancelled ones free a slot, republished ones can be taken.
       return notifyOutcome(services, unit, await call(services.dispatchDb, 'run_request_expire', args, outcomeSchema));
@@ -84,9 +85,9 @@ const dueKinds: Readonly<Record<string, DueKind>> = {
     batch: 1,
     async process(services, unit) {
       const args = {
-        p_organization_id: unit.organizationId,
-        p_run_request_id: unit.ids[0],
-        p_start_seconds: services.config.chatStartSeconds,
+        organizationId: unit.organizationId,
+        runRequestId: unit.ids[0],
+        startSeconds: services.config.chatStartSeconds,
       };
       // A claim that died with it frees a slot.
       return notifyOutcome(services, unit, await call(services.dispatchDb, 'chat_turn_overdue', args, outcomeSchema));
@@ -95,7 +96,7 @@ const dueKinds: Readonly<Record<string, DueKind>> = {
   publish: {
     batch: Number.POSITIVE_INFINITY,
     async process({ dispatchDb }, { organizationId, ids }) {
-      const args = { p_organization_id: organizationId, p_run_request_ids: uuidArray(ids) };
+      const args = { organizationId, runRequestIds: ids };
       const { published } = await call(dispatchDb, 'run_requests_publish', args, z.object({ published: z.int() }));
       return published > 0;
     },
@@ -104,8 +105,8 @@ const dueKinds: Readonly<Record<string, DueKind>> = {
     // Each locks its hierarchy: many at once would hold up others.
     batch: WAKE_BATCH,
     async process({ dispatchDb }, { organizationId, ids }) {
-      const args = { p_organization_id: organizationId, p_task_ids: uuidArray(ids) };
-      await call(dispatchDb, 'tasks_wake', args, anyAnswer);
+      const args = { organizationId, taskIds: ids };
+      await call(dispatchDb, 'tasks_wake', args, ignored);
       return true;
     },
   },
@@ -118,10 +119,10 @@ const dueKinds: Readonly<Record<string, DueKind>> = {
       const next = nextFire(due.cron, due.timezone, new Date(due.now));
       if (!next) throw new Error(`the schedule ${due.cron} never fires again`);
       const args = {
-        p_organization_id: unit.organizationId,
-        p_schedule_id: unit.ids[0],
-        p_fire_at: due.fire_at,
-        p_next_run_at: next.toISOString(),
+        organizationId: unit.organizationId,
+        scheduleId: unit.ids[0],
+        fireAt: due.fire_at,
+        nextRunAt: next.toISOString(),
       };
       const { outcome } = await call(dispatchDb, 'schedule_fire', args, outcomeSchema);
       return outcome === 'waits' ? 'later' : outcome === 'fired';
@@ -131,9 +132,8 @@ const dueKinds: Readonly<Record<string, DueKind>> = {
 
 /** What is due over all organizations, at most `limit` of a kind, by organization. */
 export async function readDue(db: Queries, limit: number, chatStartSeconds: number): Promise<Map<string, Due[]>> {
-  const rows = await db.any(
-    sql.type(dueSchema)`select kind, organization_id, ids from app.dispatch_due(${limit}, ${chatStartSeconds})`,
-  );
+  const due = functionCall('dispatch_due', { limit, chatStartSeconds });
+  const rows = await db.any(sql.type(dueSchema)`select kind, organization_id, ids from ${due}`);
   return Map.groupBy(rows, (row) => row.organization_id);
 }
 

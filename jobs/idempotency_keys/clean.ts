@@ -10,7 +10,7 @@ export const idempotencyKeysClean: JobHandler<'idempotency_keys__clean'> = async
   for (;;) {
     // The next hour's run goes on where this one leaves off.
     if (signal.aborted) return 'done';
-    const { removed } = await call(db, 'idempotency_keys_clean', { p_limit: BATCH }, answer);
+    const { removed } = await call(db, 'idempotency_keys_clean', { limit: BATCH }, answer);
     if (removed < BATCH) return 'done';
   }
 };

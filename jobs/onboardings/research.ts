@@ -1,7 +1,8 @@
 import { sql } from 'slonik';
 import { z } from 'zod';
-import { anyAnswer, call, json } from '../../engine/db/call.ts';
+import { call, ignored } from '../../engine/db/call.ts';
 import { scoped } from '../../engine/db/scope.ts';
+import type { Json } from '../../engine/db/sql_types.ts';
 import { createWebClient, type WebClient } from '../../engine/net/index.ts';
 import {
   type Claim,
@@ -134,13 +135,13 @@ async function findingsOf(research: Research): Promise<Findings> {
   return { claims: [...site.claims, ...model.claims], warnings: [...site.warnings, ...model.warnings] };
 }
 
-async function finish(context: JobContext, payload: Payload<'onboardings__research'>, outcome: unknown): Promise<void> {
+async function finish(context: JobContext, payload: Payload<'onboardings__research'>, outcome: Json): Promise<void> {
   const args = {
-    p_organization_id: payload.organizationId,
-    p_generation: payload.generation,
-    p_outcome: json(outcome),
+    organizationId: payload.organizationId,
+    generation: payload.generation,
+    outcome,
   };
-  await call(context.db, 'onboarding_research_finish', args, anyAnswer);
+  await call(context.db, 'onboarding_research_finish', args, ignored);
 }
 
 /**
@@ -152,7 +153,7 @@ async function finish(context: JobContext, payload: Payload<'onboardings__resear
 export const onboardingsResearch: JobHandler<'onboardings__research'> = async (payload, context) => {
   const { organizationId, generation } = payload;
   const { db, config, signal, log } = context;
-  const args = { p_organization_id: organizationId, p_generation: generation };
+  const args = { organizationId, generation };
   const { onboarding: begun } = await call(db, 'onboarding_research_begin', args, begunSchema);
   if (!begun) return 'done';
   if (context.attempt > DEADLY_TRIES) {

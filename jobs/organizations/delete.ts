@@ -15,7 +15,7 @@ const answer = z.object({ done: z.boolean(), gone: z.boolean().default(false) })
 /** One batch of rows; with `forget` the organization's own row too. `gone`: there is nothing of ours under the id. */
 async function purge(db: Database, organizationId: string, forget: boolean): Promise<z.output<typeof answer>> {
   try {
-    const args = { p_organization_id: organizationId, p_limit: ROWS, p_forget: forget };
+    const args = { organizationId, limit: ROWS, forget };
     return await call(db, 'organization_purge', args, answer);
   } catch (error) {
     const raised = findPostgresError(error);

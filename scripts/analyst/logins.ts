@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { z } from 'zod';
+import { callWith } from '../../engine/db/function_text.ts';
 import { IS_ANALYST } from '../../engine/db/schema/analysts.ts';
 import { makePassword, scramVerifier } from './password.ts';
 
@@ -63,13 +64,13 @@ async function transaction<T>(client: pg.Client, work: () => Promise<T>): Promis
 }
 
 /** What operators alone may call: no login of the API or the jobs may become this role. */
-async function asOperator(client: pg.Client, text: string, values: unknown[]): Promise<unknown> {
+async function asOperator(client: pg.Client, work: () => Promise<unknown>): Promise<unknown> {
   await client.query('set local role runner_global').catch((error: Error) => {
     throw new AnalystError(`this database or login is not one that npm run migrate was used with: ${error.message}`);
   });
-  const { rows } = await client.query(text, values);
+  const answer = await work();
   await client.query('reset role');
-  return rows[0]?.answer;
+  return answer;
 }
 
 /** `missing`: no role has this name. `analyst`: made by this command, in this database or another one of the cluster. */
@@ -165,12 +166,8 @@ export async function addAnalyst(
     const password = state === 'missing' ? makePassword() : undefined;
     const notes = password === undefined ? [] : await create(client, name, password);
     await admit(client, name);
-    const answer = await asOperator(client, 'select app.analyst_grant($1, $2, $3, $4) as answer', [
-      name,
-      reads.organizationIds,
-      reads.all,
-      password !== undefined,
-    ]);
+    const args = { login: name, ...reads, fresh: password !== undefined };
+    const answer = await asOperator(client, () => callWith(client, 'analyst_grant', args));
     notes.push(...(await leftOpen(client, name)));
     if (password !== undefined) keep(password);
     return { granted: grantAnswer.parse(answer), password, notes };
@@ -179,7 +176,7 @@ export async function addAnalyst(
 
 export function listAnalysts(client: pg.Client): Promise<readonly Analyst[]> {
   return transaction(client, async () =>
-    listAnswer.parse(await asOperator(client, 'select app.analysts_list() as answer', [])),
+    listAnswer.parse(await asOperator(client, () => callWith(client, 'analysts_list', {}))),
   );
 }
 
@@ -215,7 +212,8 @@ export async function removeAnalyst(client: pg.Client, name: string): Promise<nu
     `select rolsuper as superuser from pg_roles where rolname = current_user`,
   );
   const known = await transaction(client, async () => {
-    const answer = revokeAnswer.parse(await asOperator(client, 'select app.analyst_revoke($1) as answer', [name]));
+    const revoked = await asOperator(client, () => callWith(client, 'analyst_revoke', { login: name }));
+    const answer = revokeAnswer.parse(revoked);
     // From here on nobody comes in, and who is in sees nothing.
     if (state === 'analyst' && !isLeftover(answer)) await client.query(`alter role ${id(name)} connection limit 0`);
     return answer;

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
+import { callWith } from '../../engine/db/function_text.ts';
 import { client } from './http_lifecycle.ts';
 import { percentile } from './measure.ts';
 
-const OWNER = '{"kind": "owner"}';
+const OWNER = { kind: 'owner' };
 /** Initiatives between the root and its tasks. */
 const GROUPS = 40;
 
@@ -109,8 +110,8 @@ export async function measureGraph(
     const times = {
       graph,
       explain,
-      retry: await timed(() => db.query('select app.task_retry($1, $2, $3)', [organizationId, first, OWNER])),
-      cancel: await timed(() => db.query('select app.task_cancel($1, $2, $3)', [organizationId, root, OWNER])),
+      retry: await timed(() => callWith(db, 'task_retry', { organizationId, taskRef: first, actor: OWNER })),
+      cancel: await timed(() => callWith(db, 'task_cancel', { organizationId, taskRef: root, actor: OWNER })),
     };
     // The first round warms everything up.
     if (round > 0) for (const [name, time] of Object.entries(times)) samples[name]?.push(time);

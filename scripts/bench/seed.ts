@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
+import { callWith } from '../../engine/db/function_text.ts';
 
 export type Seeded = Readonly<{ organizationIds: readonly string[] }>;
 
@@ -10,10 +11,10 @@ export async function seedOrganizations(db: pg.Pool, count: number, profiles = 3
     const id = randomUUID();
     organizationIds.push(id);
     const fields = { slug: `bench-${id}`, name: `Bench ${index}`, config: { limits: { maxConcurrentRuns: 1000 } } };
-    await db.query('select app.organization_create($1, $2, null)', [id, JSON.stringify(fields)]);
+    await callWith(db, 'organization_create', { organizationId: id, fields, subject: null });
     for (let profile = 0; profile < profiles; profile += 1) {
       const body = { key: `p${profile}`, name: `P${profile}`, kind: 'operator', config: { maxConcurrentRuns: 1000 } };
-      await db.query('select app.agent_profile_create($1, $2)', [id, JSON.stringify(body)]);
+      await callWith(db, 'agent_profile_create', { organizationId: id, fields: body });
     }
   }
   return { organizationIds };

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { z } from 'zod';
+import { functionQuery, functionText } from '../../engine/db/function_text.ts';
 import { roleUrl } from '../../engine/db/pool.ts';
 import { PGBENCH, run } from './commits.ts';
 import { rate } from './measure.ts';
@@ -29,49 +30,29 @@ export const logEntries = [
 const RESULT = { kind: 'completed', summary: 'done', artifacts: [] };
 const REPORT = { usage: { inputTokens: 1 }, logState: 'complete' };
 
-async function transition(client: pg.Client, name: string, args: Record<string, unknown>): Promise<unknown> {
-  const keys = Object.keys(args);
-  const list = keys.map((key, index) => `${key} => $${index + 1}`).join(', ');
-  const result = await client.query({
-    name,
-    text: `select app.${name}(${list}) as result`,
-    values: Object.values(args),
-  });
-  return result.rows[0].result;
+const PULL = { organizationIds: null, profileKeys: null, kinds: null, claimSeconds: 30 };
+const RUNNING = { harness: 'bench', model: 'none', workspaceUri: null };
+
+/** Prepared by the name of its function, as the pools of the product prepare theirs. */
+async function send(client: pg.Client, query: pg.QueryConfig): Promise<unknown> {
+  const name = /app\.(\w+)/.exec(query.text)?.[1] ?? '';
+  return (await client.query({ name, ...query })).rows[0].result;
 }
 
 /** @returns 1 when a request was there to be worked on, else 0 */
 async function lifecycle(client: pg.Client, worker: number): Promise<number> {
-  const { items } = pulled.parse(
-    await transition(client, 'run_requests_pull', {
-      p_worker_ids: [`w${worker}`],
-      p_organization_ids: null,
-      p_profile_keys: null,
-      p_kinds: null,
-      p_claim_seconds: 30,
-    }),
-  );
-  const item = items[0];
+  const pull = functionQuery('run_requests_pull', { workerIds: [`w${worker}`], ...PULL });
+  const [item] = pulled.parse(await send(client, pull)).items;
   if (!item) return 0;
-  const runId = randomUUID();
-  const lease = { p_organization_id: item.organizationId, p_run_id: runId, p_lease_token: item.leaseToken };
-  await transition(client, 'run_start', {
-    ...lease,
-    p_run_request_id: item.runRequestId,
-    p_worker_id: `w${worker}`,
-    p_lease_seconds: 60,
-  });
-  await transition(client, 'run_running', { ...lease, p_harness: 'bench', p_model: 'none', p_workspace_uri: null });
-  await transition(client, 'run_heartbeat', { ...lease, p_lease_seconds: 60 });
-  await transition(client, 'run_logs_append', { ...lease, p_entries: JSON.stringify(logEntries) });
-  await transition(client, 'run_complete', {
-    ...lease,
-    p_body_hash: runId,
-    p_result: JSON.stringify(RESULT),
-    p_report: JSON.stringify(REPORT),
-    p_checks: null,
-    p_evaluation_digest: null,
-  });
+  const { organizationId, runRequestId, leaseToken } = item;
+  const lease = { organizationId, runId: randomUUID(), leaseToken };
+  const start = { ...lease, runRequestId, workerId: `w${worker}`, leaseSeconds: 60 };
+  const end = { bodyHash: lease.runId, result: RESULT, report: REPORT, checks: null, evaluationDigest: null };
+  await send(client, functionQuery('run_start', start));
+  await send(client, functionQuery('run_running', { ...lease, ...RUNNING }));
+  await send(client, functionQuery('run_heartbeat', { ...lease, leaseSeconds: 60 }));
+  await send(client, functionQuery('run_logs_append', { ...lease, entries: logEntries }));
+  await send(client, functionQuery('run_complete', { ...lease, ...end }));
   return 1;
 }
 
@@ -91,24 +72,34 @@ async function fromNode(url: string, workers: number, seconds: number): Promise<
   return result;
 }
 
+const LEASE = { organizationId: '(:org)::uuid', runId: '(:run)::uuid', leaseToken: '(:token)::text' };
+const WORKER = `'w' || (:client_id)::text`;
+const quoted = (value: unknown) => `'${JSON.stringify(value)}'`;
+
 /** The same six transactions as a script of pgbench, each one round trip. */
 const SCRIPT = `
 select coalesce(item->>'organizationId', '') as org, coalesce(item->>'runRequestId', '') as request,
   coalesce(item->>'leaseToken', '') as token, gen_random_uuid() as run, (item is not null)::integer as found
-  from (select app.run_requests_pull(p_worker_ids => array['w' || (:client_id)::text], p_organization_ids => null,
-    p_profile_keys => null, p_kinds => null, p_claim_seconds => 30) #> '{items,0}' as item offset 0) pulled \\gset
+  from (select ${functionText('run_requests_pull', {
+    workerIds: `array[${WORKER}]`,
+    organizationIds: 'null',
+    profileKeys: 'null',
+    kinds: 'null',
+    claimSeconds: '30',
+  })} #> '{items,0}' as item offset 0) pulled \\gset
 \\if :found
-select app.run_start(p_organization_id => (:org)::uuid, p_run_request_id => (:request)::uuid, p_run_id => (:run)::uuid,
-  p_lease_token => (:token)::text, p_worker_id => 'w' || (:client_id)::text, p_lease_seconds => 60);
-select app.run_running(p_organization_id => (:org)::uuid, p_run_id => (:run)::uuid, p_lease_token => (:token)::text,
-  p_harness => 'bench', p_model => 'none', p_workspace_uri => null);
-select app.run_heartbeat(p_organization_id => (:org)::uuid, p_run_id => (:run)::uuid, p_lease_token => (:token)::text,
-  p_lease_seconds => 60);
-select app.run_logs_append(p_organization_id => (:org)::uuid, p_run_id => (:run)::uuid, p_lease_token => (:token)::text,
-  p_entries => '${JSON.stringify(logEntries)}');
-select app.run_complete(p_organization_id => (:org)::uuid, p_run_id => (:run)::uuid, p_lease_token => (:token)::text,
-  p_body_hash => (:run)::text, p_result => '${JSON.stringify(RESULT)}', p_report => '${JSON.stringify(REPORT)}',
-  p_checks => null, p_evaluation_digest => null);
+select ${functionText('run_start', { ...LEASE, runRequestId: '(:request)::uuid', workerId: WORKER, leaseSeconds: '60' })};
+select ${functionText('run_running', { ...LEASE, harness: `'bench'`, model: `'none'`, workspaceUri: 'null' })};
+select ${functionText('run_heartbeat', { ...LEASE, leaseSeconds: '60' })};
+select ${functionText('run_logs_append', { ...LEASE, entries: quoted(logEntries) })};
+select ${functionText('run_complete', {
+  ...LEASE,
+  bodyHash: '(:run)::text',
+  result: quoted(RESULT),
+  report: quoted(REPORT),
+  checks: 'null',
+  evaluationDigest: 'null',
+})};
 \\endif
 `;
 /** A new connection compiles and plans each function once, which takes the processors a while: that is not measured. */

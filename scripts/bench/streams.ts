@@ -8,6 +8,7 @@ import type pg from 'pg';
 import { pino } from 'pino';
 import { z } from 'zod';
 import { CHAT_CHANNEL, chatPayload } from '../../api/chats/events/hub.ts';
+import { callWith } from '../../engine/db/function_text.ts';
 import { openNotifier } from '../../engine/db/notify.ts';
 import { client, type Post } from './http_lifecycle.ts';
 import { percentile } from './measure.ts';
@@ -34,29 +35,30 @@ const claims = z.object({
 
 const writtenAnswer = z.object({ messageId: z.string(), revision: z.int() });
 
-async function transition(db: pg.Pool, name: string, args: readonly unknown[]): Promise<unknown> {
-  const list = args.map((_, index) => `$${index + 1}`).join(', ');
-  return (await db.query(`select app.${name}(${list}) as result`, [...args])).rows[0].result;
-}
-
 /** An organization with as many chats as it may answer at once, each with an answer that is being written. */
 async function seedTurns(db: pg.Pool, count: number): Promise<Turn[]> {
   const id = randomUUID();
   const owner = { kind: 'owner' };
-  await transition(db, 'organization_create', [id, { slug: `bench-${id}`, name: 'Bench', status: 'active' }, null]);
-  await transition(db, 'agent_profile_create', [id, { key: 'chat', name: 'Chat', kind: 'chat' }]);
+  const organization = { slug: `bench-${id}`, name: 'Bench', status: 'active' };
+  await callWith(db, 'organization_create', { organizationId: id, fields: organization, subject: null });
+  const profile = { key: 'chat', name: 'Chat', kind: 'chat' };
+  await callWith(db, 'agent_profile_create', { organizationId: id, fields: profile });
   for (let n = 0; n < count; n += 1) {
-    const { chat } = (await transition(db, 'chat_create', [id, { title: `Chat ${n}` }, owner])) as {
+    const one = { organizationId: id, actor: owner };
+    const { chat } = (await callWith(db, 'chat_create', { ...one, body: { title: `Chat ${n}` } })) as {
       chat: { id: string };
     };
-    await transition(db, 'message_create', [id, chat.id, { parts: [{ kind: 'text', text: 'Hello' }] }, owner]);
+    const hello = { parts: [{ kind: 'text', text: 'Hello' }] };
+    await callWith(db, 'message_create', { ...one, chatId: chat.id, body: hello });
   }
   const workers = Array.from({ length: count }, () => 'bench');
-  const { items } = claims.parse(await transition(db, 'run_requests_pull', [workers, [id], null, ['chat'], 60]));
+  const pull = { workerIds: workers, organizationIds: [id], profileKeys: null, kinds: ['chat'], claimSeconds: 60 };
+  const { items } = claims.parse(await callWith(db, 'run_requests_pull', pull));
   const turns: Turn[] = [];
   for (const { runRequestId, leaseToken, chat } of items) {
     const runId = randomUUID();
-    await transition(db, 'run_start', [id, runRequestId, runId, leaseToken, 'bench', LEASE_SECONDS]);
+    const claim = { organizationId: id, runRequestId, leaseToken };
+    await callWith(db, 'run_start', { ...claim, runId, workerId: 'bench', leaseSeconds: LEASE_SECONDS });
     turns.push({ organizationId: id, chatId: chat.id, runId, leaseToken, revision: 1 });
   }
   return turns;
@@ -192,14 +194,8 @@ function writeBySql(db: pg.Pool, notify: (payload: string) => void, committed: M
   return async (turn) => {
     const { organizationId, leaseToken, runId, revision, chatId } = turn;
     turn.revision += 1;
-    const result = await transition(db, 'run_message_write', [
-      organizationId,
-      runId,
-      leaseToken,
-      revision,
-      null,
-      WORDS,
-    ]);
+    const words = { baseRevision: revision, parts: null, append: WORDS };
+    const result = await callWith(db, 'run_message_write', { organizationId, runId, leaseToken, ...words });
     const written = writtenAnswer.parse(result);
     committed.set(`${written.messageId}:${written.revision}`, performance.timeOrigin + performance.now());
     notify(chatPayload(organizationId, chatId));

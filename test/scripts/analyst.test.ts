@@ -7,6 +7,7 @@ import { text } from 'node:stream/consumers';
 import t from 'tap';
 import { analystName, ask, loginUrl, openReporting } from '../support/analysts.ts';
 import { createTestOrganization } from '../support/fixtures.ts';
+import { transition } from '../support/transitions.ts';
 
 t.setTimeout(180_000);
 const root = path.resolve(import.meta.dirname, '../..');
@@ -51,7 +52,7 @@ t.test('a login is made, listed, given more and removed by the command', async (
 
 t.test('what an earlier login of the name was given is taken, and the one that has it now stays', async (test) => {
   const name = analystName();
-  await sql.owner.query(`select app.analyst_grant('${name}', '{}', true, true)`);
+  await transition(sql.owner, 'analyst_grant', { login: name, organizationIds: [], all: true, fresh: true });
   await sql.owner.query(`create role ${name} login in role runner_analyst`);
   test.match(await run(['list']), { status: 0, out: new RegExp(`^${name} .*\\(its login is gone: `) });
   const taken = await run(['remove', name]);

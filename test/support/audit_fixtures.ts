@@ -1,5 +1,7 @@
 import { z } from 'zod';
-import { type Answer, type Connection, type Sql, transition } from './transitions.ts';
+import { functionQuery } from '../../engine/db/function_text.ts';
+import type { ScalarFunctionName } from '../../engine/db/signatures.ts';
+import { type Answer, type Connection, fixtureTransition, type Given, type Sql } from './transitions.ts';
 
 export const PLATFORM = '00000000-0000-0000-0000-000000000000';
 export const ADMIN = 'night-shift';
@@ -30,19 +32,19 @@ export async function auditEntries(sql: Pick<Sql, 'owner'>, organizationId: stri
   return z.array(entrySchema).parse(rows);
 }
 
-/** A decision of an administrator: `app.admin_<name>`. */
-export function adminDecides(
+type NameOf<F> = F extends `admin_${infer D}` ? D : never;
+export type AdminDecision = Exclude<NameOf<ScalarFunctionName>, 'catalog_publish'>;
+export type GivenToAdmin<D extends AdminDecision> = Given<`admin_${D}`, 'organizationId' | 'admin' | 'requestId'>;
+
+/** A decision of an administrator: `admin_<name>`. */
+export function adminDecides<D extends AdminDecision>(
   connection: Connection,
-  name: string,
+  name: D,
   organizationId: string,
-  args: Answer = {},
+  ...[args]: GivenToAdmin<D>
 ): Promise<Answer> {
-  return transition(connection, `admin_${name}`, {
-    p_organization_id: organizationId,
-    ...args,
-    p_admin: ADMIN,
-    p_request_id: 'request-1',
-  });
+  const who = { admin: ADMIN, requestId: 'request-1' };
+  return fixtureTransition(connection, `admin_${name}`, { organizationId, ...args, ...who });
 }
 
 export type AppendFields = Readonly<{ action?: string; actorKind?: string; arguments?: Answer; answer?: Answer }>;
@@ -53,12 +55,16 @@ export async function appendEntry(
   organizationId: string,
   fields: AppendFields = {},
 ): Promise<string> {
-  const { rows } = await connection.query(`select app.audit_append($1, $2, 'someone', $3, 'task', 'x', $4, $5) as id`, [
+  const { text, values } = functionQuery('audit_append', {
     organizationId,
-    fields.actorKind ?? 'owner',
-    fields.action ?? 'task.create',
-    JSON.stringify(fields.arguments ?? {}),
-    JSON.stringify(fields.answer ?? {}),
-  ]);
-  return z.string().parse(rows[0]?.['id']);
+    actorKind: fields.actorKind ?? 'owner',
+    actor: 'someone',
+    action: fields.action ?? 'task.create',
+    subjectKind: 'task',
+    subjectId: 'x',
+    arguments: fields.arguments ?? {},
+    answer: fields.answer ?? {},
+  });
+  const { rows } = await connection.query(text, values);
+  return z.string().parse(rows[0]?.['result']);
 }

@@ -43,9 +43,9 @@ export function createChatOrganization(
 
 export async function createChat(sql: Sql, org: TestOrganization, body: Answer = {}): Promise<Chat> {
   const answer = await transition(sql.api, 'chat_create', {
-    p_organization_id: org.organizationId,
-    p_body: { title: 'A chat', ...body },
-    p_actor: OWNER,
+    organizationId: org.organizationId,
+    body: { title: 'A chat', ...body },
+    actor: OWNER,
   });
   return chatAnswer.parse(answer).chat;
 }
@@ -67,19 +67,19 @@ export async function updateChat(
   patch: Answer,
 ): Promise<Chat> {
   const answer = await transition(connection, 'chat_update', {
-    p_organization_id: org.organizationId,
-    p_chat_id: chatId,
-    p_patch: patch,
-    p_actor: OWNER,
+    organizationId: org.organizationId,
+    chatId,
+    patch,
+    actor: OWNER,
   });
   return chatAnswer.parse(answer).chat;
 }
 
 export async function deleteChat(connection: Connection, org: TestOrganization, chatId: string): Promise<Chat> {
   const answer = await transition(connection, 'chat_delete', {
-    p_organization_id: org.organizationId,
-    p_chat_id: chatId,
-    p_actor: OWNER,
+    organizationId: org.organizationId,
+    chatId,
+    actor: OWNER,
   });
   return chatAnswer.parse(answer).chat;
 }
@@ -96,10 +96,10 @@ export async function send(
   body: Answer = { parts: [text('Hello')] },
 ): Promise<Sent> {
   const answer = await transition(connection, 'message_create', {
-    p_organization_id: org.organizationId,
-    p_chat_id: chatId,
-    p_body: { author: { kind: 'human', displayName: 'Ada' }, ...body },
-    p_actor: OWNER,
+    organizationId: org.organizationId,
+    chatId,
+    body: { author: { kind: 'human', displayName: 'Ada' }, ...body },
+    actor: OWNER,
   });
   return sentSchema.parse(answer);
 }
@@ -110,10 +110,10 @@ export async function cancelMessage(
   message: Pick<Message, 'id' | 'chat_id'>,
 ): Promise<Message> {
   const answer = await transition(connection, 'message_cancel', {
-    p_organization_id: org.organizationId,
-    p_chat_id: message.chat_id,
-    p_message_id: message.id,
-    p_actor: OWNER,
+    organizationId: org.organizationId,
+    chatId: message.chat_id,
+    messageId: message.id,
+    actor: OWNER,
   });
   return z.object({ message: messageSchema }).parse(answer).message;
 }
@@ -128,15 +128,15 @@ export function putAttachment(
 ): Promise<Answer> {
   const bytes = fields.bytes ?? 'bytes';
   return transition(connection, 'chat_attachment_put', {
-    p_organization_id: org.organizationId,
-    p_chat_id: chatId,
-    p_attachment_id: fields.id ?? randomUUID(),
-    p_file_name: fields.fileName ?? 'notes.txt',
-    p_media_type: 'text/plain',
-    p_size_bytes: bytes.length,
-    p_sha256: sha256(bytes),
-    p_storage_key: fields.storageKey === undefined ? `key/${randomUUID()}` : fields.storageKey,
-    p_actor: OWNER,
+    organizationId: org.organizationId,
+    chatId,
+    attachmentId: fields.id ?? randomUUID(),
+    fileName: fields.fileName ?? 'notes.txt',
+    mediaType: 'text/plain',
+    sizeBytes: bytes.length,
+    sha256: sha256(bytes),
+    storageKey: fields.storageKey === undefined ? `key/${randomUUID()}` : fields.storageKey,
+    actor: OWNER,
   });
 }
 
@@ -166,11 +166,11 @@ export type ChatClaim = z.output<typeof claimSchema>;
 /** Up to `limit` chat turns of the organization. */
 export async function pullTurns(connection: Connection, org: TestOrganization, limit = 1): Promise<ChatClaim[]> {
   const answer = await transition(connection, 'run_requests_pull', {
-    p_worker_ids: Array.from({ length: limit }, () => 'runtime'),
-    p_organization_ids: [org.organizationId],
-    p_profile_keys: null,
-    p_kinds: ['chat'],
-    p_claim_seconds: 30,
+    workerIds: Array.from({ length: limit }, () => 'runtime'),
+    organizationIds: [org.organizationId],
+    profileKeys: null,
+    kinds: ['chat'],
+    claimSeconds: 30,
   });
   return z.object({ items: z.array(claimSchema) }).parse(answer).items;
 }
@@ -188,12 +188,12 @@ export async function startTurn(
   runId: string = randomUUID(),
 ): Promise<Turn> {
   const answer = await transition(connection, 'run_start', {
-    p_organization_id: claim.organizationId,
-    p_run_request_id: claim.runRequestId,
-    p_run_id: runId,
-    p_lease_token: claim.leaseToken,
-    p_worker_id: 'runtime',
-    p_lease_seconds: 60,
+    organizationId: claim.organizationId,
+    runRequestId: claim.runRequestId,
+    runId,
+    leaseToken: claim.leaseToken,
+    workerId: 'runtime',
+    leaseSeconds: 60,
   });
   return { ...turnSchema.parse(answer), leaseToken: claim.leaseToken };
 }
@@ -208,7 +208,7 @@ export async function startedTurn(sql: Sql, org: TestOrganization): Promise<Turn
 type Held = Pick<Turn, 'organizationId' | 'runId' | 'leaseToken'>;
 
 function held(turn: Held) {
-  return { p_organization_id: turn.organizationId, p_run_id: turn.runId, p_lease_token: turn.leaseToken };
+  return { organizationId: turn.organizationId, runId: turn.runId, leaseToken: turn.leaseToken };
 }
 
 /** One revision: parts in place of the old ones, or text behind the last. */
@@ -220,9 +220,9 @@ export function write(
 ): Promise<Answer> {
   return transition(connection, 'run_message_write', {
     ...held(turn),
-    p_base_revision: baseRevision,
-    p_parts: 'parts' in content ? JSON.stringify(content.parts) : null,
-    p_append: 'append' in content ? content.append : null,
+    baseRevision,
+    parts: 'parts' in content ? content.parts : null,
+    append: 'append' in content ? content.append : null,
   });
 }
 
@@ -234,11 +234,11 @@ export function completeTurn(
 ): Promise<Answer> {
   return transition(connection, 'run_complete', {
     ...held(turn),
-    p_body_hash: bodyHash,
-    p_result: { kind: 'chat_message', ...output },
-    p_report: {},
-    p_checks: null,
-    p_evaluation_digest: null,
+    bodyHash,
+    result: { kind: 'chat_message', ...output },
+    report: {},
+    checks: null,
+    evaluationDigest: null,
   });
 }
 

@@ -47,12 +47,12 @@ export async function promote(
 ): Promise<Revision> {
   const { scope = 'organization', base = 0, documents = [document('facts.json')], actor = OWNER, taskRef } = fields;
   const answer = await transition(connection, 'context_promote', {
-    p_organization_id: org.organizationId,
-    p_scope: scope,
-    p_base_revision: base,
-    p_documents: JSON.stringify(documents),
-    p_actor: actor,
-    ...(taskRef === undefined ? {} : { p_task_ref: taskRef }),
+    organizationId: org.organizationId,
+    scope,
+    baseRevision: base,
+    documents,
+    actor,
+    ...(taskRef === undefined ? {} : { taskRef }),
   });
   return revisionAnswer.parse(answer).revision;
 }
@@ -93,10 +93,10 @@ export async function markSource(
   error?: Answer,
 ) {
   const answer = await transition(connection, 'context_source_mark', {
-    p_organization_id: org.organizationId,
-    p_source_id: id,
-    p_status: status,
-    p_error: error ?? null,
+    organizationId: org.organizationId,
+    sourceId: id,
+    status,
+    error: error ?? null,
   });
   return z.object({ source: sourceSchema.nullable() }).parse(answer).source;
 }
@@ -107,8 +107,8 @@ export async function recordHealth(
   fields: Answer = {},
 ): Promise<Answer> {
   const answer = await transition(connection, 'context_health_record', {
-    p_organization_id: org.organizationId,
-    p_report: {
+    organizationId: org.organizationId,
+    report: {
       assessment: 'full_audit',
       context: {},
       storageKey: `health/${randomUUID()}`,

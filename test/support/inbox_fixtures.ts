@@ -24,10 +24,10 @@ export async function createItem(
 ): Promise<Item> {
   return answerSchema.parse(
     await transition(connection, 'human_inbox_item_create', {
-      p_organization_id: org.organizationId,
-      p_task_ref: ref,
-      p_item: { kind: 'question', title: 'Which one?', ...fields },
-      p_actor: actor,
+      organizationId: org.organizationId,
+      taskRef: ref,
+      item: { kind: 'question', title: 'Which one?', ...fields },
+      actor,
     }),
   ).item;
 }
@@ -41,10 +41,10 @@ export async function respond(
 ): Promise<Item> {
   return answerSchema.parse(
     await transition(connection, 'human_inbox_respond', {
-      p_organization_id: org.organizationId,
-      p_inbox_item_id: id,
-      p_response: response,
-      p_note: note,
+      organizationId: org.organizationId,
+      inboxItemId: id,
+      response,
+      note,
     }),
   ).item;
 }
@@ -56,8 +56,8 @@ export async function acknowledge(
 ): Promise<Item> {
   return answerSchema.parse(
     await transition(connection, 'human_inbox_acknowledge', {
-      p_organization_id: org.organizationId,
-      p_inbox_item_id: id,
+      organizationId: org.organizationId,
+      inboxItemId: id,
     }),
   ).item;
 }
@@ -122,9 +122,9 @@ export async function createNotice(sql: Sql, org: TestOrganization) {
   const ended = await createTask(sql, org);
   const waiting = await createTask(sql, org, { dependsOn: [ended.id] });
   await transition(sql.api, 'task_cancel', {
-    p_organization_id: org.organizationId,
-    p_task_ref: ended.id,
-    p_actor: OWNER,
+    organizationId: org.organizationId,
+    taskRef: ended.id,
+    actor: OWNER,
   });
   return { taskId: waiting.id, item: await onlyItem(sql, org, waiting.id) };
 }

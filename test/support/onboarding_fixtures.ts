@@ -2,9 +2,10 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { builtinCatalog, catalogRevision } from '../../engine/catalog/index.ts';
+import type { Arguments, ScalarFunctionName } from '../../engine/db/signatures.ts';
 import { document } from './context_fixtures.ts';
 import { sha256, type TestOrganization } from './fixtures.ts';
-import { type Answer, type Connection, type Sql, transition } from './transitions.ts';
+import { type Answer, type Connection, fixtureTransition, type Given, type Sql, transition } from './transitions.ts';
 
 const stateSchema = z.looseObject({
   organization_id: z.string(),
@@ -35,24 +36,29 @@ type OnboardingOrganization = Pick<TestOrganization, 'organizationId'>;
 /** The shipped catalog; onboardings start with its chat profile. */
 export async function publishCatalog(sql: Sql): Promise<void> {
   const catalog = builtinCatalog();
-  await sql.owner.query('select app.agent_catalog_publish_if_none($1, $2)', [catalogRevision(catalog), catalog]);
+  const args = { revision: catalogRevision(catalog), catalog };
+  await transition(sql.owner, 'agent_catalog_publish_if_none', args);
 }
 
+type NameOf<F> = F extends `onboarding_${infer S}` ? S : never;
+export type Step = Exclude<NameOf<ScalarFunctionName>, 'create'>;
+export type GivenToStep<S extends Step> = Given<`onboarding_${S}`, 'organizationId'>;
+
 /** One step of an onboarding by the name of its transition, after `onboarding_`. */
-export async function step(
+export async function step<S extends Step>(
   connection: Connection,
   org: OnboardingOrganization,
-  name: string,
-  args: Answer = {},
+  name: S,
+  ...[args]: GivenToStep<S>
 ): Promise<Onboarding> {
-  const given = { p_organization_id: org.organizationId, ...args };
-  return answerSchema.parse(await transition(connection, `onboarding_${name}`, given)).onboarding;
+  const given = { organizationId: org.organizationId, ...args };
+  return answerSchema.parse(await fixtureTransition(connection, `onboarding_${name}`, given)).onboarding;
 }
 
 export async function createOnboarding(sql: Sql, fields: Answer = {}): Promise<Onboarding> {
   const answer = await transition(sql.api, 'onboarding_create', {
-    p_fields: { name: 'Acme', slugBase: 'acme', timezone: 'UTC', departments: ['growth'], website: null, ...fields },
-    p_subject: null,
+    fields: { name: 'Acme', slugBase: 'acme', timezone: 'UTC', departments: ['growth'], website: null, ...fields },
+    subject: null,
   });
   return answerSchema.parse(answer).onboarding;
 }
@@ -79,7 +85,7 @@ export function putSource(
     storageKey: `sources/${randomUUID()}`,
     ...fields,
   };
-  return step(connection, org, 'source_put', { p_source: source });
+  return step(connection, org, 'source_put', { source });
 }
 
 /** The end of the attempt of this generation; null when it was out of date. */
@@ -91,9 +97,9 @@ export async function finish(
   connection: Connection = sql.jobs,
 ): Promise<Onboarding | null> {
   const answer = await transition(connection, 'onboarding_research_finish', {
-    p_organization_id: org.organizationId,
-    p_generation: generation,
-    p_outcome: outcome,
+    organizationId: org.organizationId,
+    generation,
+    outcome,
   });
   return maybeSchema.parse(answer).onboarding;
 }
@@ -120,12 +126,12 @@ export function complete(
   connection: Connection,
   org: OnboardingOrganization,
   onboarding: Onboarding,
-  args: Answer = {},
+  args: Partial<Omit<Arguments<'onboarding_complete'>, 'organizationId'>> = {},
 ): Promise<Onboarding> {
   return step(connection, org, 'complete', {
-    p_review_sha256: onboarding.review?.sha256,
-    p_allow_warnings: false,
-    p_documents: JSON.stringify([{ scope: 'organization', documents: [document('facts.json')] }]),
+    reviewSha256: onboarding.review?.sha256,
+    allowWarnings: false,
+    documents: [{ scope: 'organization', documents: [document('facts.json')] }],
     ...args,
   });
 }
@@ -148,10 +154,10 @@ export function putDisposition(
   departments: string[] = [],
 ): Promise<Onboarding> {
   return step(sql.api, placeOf(onboarding), 'disposition_put', {
-    p_expected_generation: onboarding.generation,
-    p_integration_key: key,
-    p_disposition: disposition,
-    p_departments: JSON.stringify(departments),
+    expectedGeneration: onboarding.generation,
+    integrationKey: key,
+    disposition,
+    departments,
   });
 }
 

@@ -35,16 +35,16 @@ export function scheduleCreate(
 ): Promise<Answer> {
   const { nextRunAt = new Date(Date.now() + 3_600_000).toISOString(), ...schedule } = fields;
   return transition(connection, 'schedule_create', {
-    p_organization_id: org.organizationId,
-    p_schedule: {
+    organizationId: org.organizationId,
+    schedule: {
       key: `s-${randomUUID().slice(0, 8)}`,
       cron: '0 9 * * *',
       timezone: 'UTC',
       taskTemplate: { title: 'By the clock', ownerAgentProfileId: org.profileId },
       ...schedule,
     },
-    p_next_run_at: nextRunAt,
-    p_actor: actor,
+    nextRunAt,
+    actor,
   });
 }
 
@@ -64,14 +64,12 @@ export async function changeSchedule(
   fields: Readonly<{ nextRunAt?: string; actor?: Answer }> = {},
 ): Promise<ScheduleRow> {
   const { nextRunAt = new Date(Date.now() + 3_600_000).toISOString(), actor = OWNER } = fields;
-  return answerSchema.parse(
-    await transition(connection, `schedule_${verb}`, {
-      p_organization_id: org.organizationId,
-      p_schedule_ref: ref,
-      ...(verb === 'resume' ? { p_next_run_at: nextRunAt } : {}),
-      p_actor: actor,
-    }),
-  ).schedule;
+  const args = { organizationId: org.organizationId, scheduleRef: ref, actor };
+  const answer =
+    verb === 'resume'
+      ? await transition(connection, 'schedule_resume', { ...args, nextRunAt })
+      : await transition(connection, verb === 'pause' ? 'schedule_pause' : 'schedule_delete', args);
+  return answerSchema.parse(answer).schedule;
 }
 
 export async function scheduleRow(sql: Sql, org: TestOrganization, id: string): Promise<ScheduleRow> {
@@ -92,11 +90,11 @@ export async function fire(
   const { cron, timezone, next_run_at: due } = await scheduleRow(sql, org, id);
   const { now = due ?? '', fireAt = due, connection = sql.jobs } = fields;
   return transition(connection, 'schedule_fire', {
-    p_organization_id: org.organizationId,
-    p_schedule_id: id,
-    p_fire_at: fireAt,
-    p_next_run_at: nextFire(cron, timezone, new Date(now))?.toISOString(),
-    p_now: now,
+    organizationId: org.organizationId,
+    scheduleId: id,
+    fireAt,
+    nextRunAt: nextFire(cron, timezone, new Date(now))?.toISOString(),
+    now,
   });
 }
 

@@ -1,3 +1,4 @@
+import { appendEntry } from './audit_fixtures.ts';
 import { createChat, createChatOrganization, putAttachment, send } from './chat_fixtures.ts';
 import { insertSource, promote, recordHealth } from './context_fixtures.ts';
 import {
@@ -31,14 +32,14 @@ export async function createTenant(sql: Sql): Promise<TestOrganization> {
   await stageOutcome(sql, asking, { kind: 'needs_input', question: '?' });
   await completeRun(sql.api, asking, { result: { kind: 'needs_input', question: '?' } });
   await transition(sql.api, 'task_input_put', {
-    p_organization_id: organizationId,
-    p_task_ref: first.id,
-    p_path: 'in.csv',
-    p_storage_key: 'k',
-    p_size: 1,
-    p_sha256: sha256(''),
-    p_media_type: 'text/csv',
-    p_actor: OWNER,
+    organizationId,
+    taskRef: first.id,
+    path: 'in.csv',
+    storageKey: 'k',
+    size: 1,
+    sha256: sha256(''),
+    mediaType: 'text/csv',
+    actor: OWNER,
   });
   const chat = await createChat(sql, org);
   await putAttachment(sql.api, org, chat.id);
@@ -47,10 +48,12 @@ export async function createTenant(sql: Sql): Promise<TestOrganization> {
   await promote(sql.api, org);
   await recordHealth(sql.jobs, org);
   await insertOnboarding(sql, org);
-  const member = { p_organization_id: organizationId, p_subject: 'me', p_role: 'owner' };
+  const member = { organizationId, subject: 'me', role: 'owner' };
   await transition(sql.api, 'organization_member_put', member);
-  await sql.api.query(`select app.audit_append($1, 'owner', 'me', 'task.create', 'task', 'x', '{}')`, [organizationId]);
-  await sql.api.query(`select app.idempotency_begin($1, 'c', 'POST', '/x', 'k', 'h')`, [organizationId]);
-  await sql.owner.query(`select app.analyst_grant('analyst', array[$1::uuid], false, false)`, [organizationId]);
+  await appendEntry(sql.api, organizationId);
+  const slot = { organizationId, caller: 'c', method: 'POST', path: '/x', key: 'k', bodyHash: 'h' };
+  await transition(sql.api, 'idempotency_begin', slot);
+  const reads = { login: 'analyst', organizationIds: [organizationId], all: false, fresh: false };
+  await transition(sql.owner, 'analyst_grant', reads);
   return org;
 }

@@ -2,8 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { findPostgresError, raisedProblem } from '../../engine/db/errors.ts';
+import { functionQuery } from '../../engine/db/function_text.ts';
 import { type PoolOptions, roleUrl } from '../../engine/db/pool.ts';
 import { type Issue, problemSchema } from '../../engine/db/problem.ts';
+import type { Arguments, Exactly, ScalarFunctionName } from '../../engine/db/signatures.ts';
 import { createTestDatabase, type TearDown } from './database.ts';
 
 /** A database of its own, and connections with the rights of each role: transitions are tested without any process. */
@@ -64,11 +66,6 @@ export async function openSql(t: TearDown): Promise<Sql> {
   };
 }
 
-function argument(value: unknown): unknown {
-  if (Array.isArray(value) && value.every((one) => typeof one === 'string')) return value;
-  return typeof value === 'object' && value !== null && !Buffer.isBuffer(value) ? JSON.stringify(value) : value;
-}
-
 type Statement = Connection['query'];
 
 /**
@@ -95,19 +92,33 @@ async function send(connection: Connection, ...statement: Parameters<Statement>)
 }
 
 /** `select app.<name>(…)`, as one statement: its answer, or a Refusal; other errors are Postgres's own. */
-export async function transition(
+export function transition<N extends ScalarFunctionName, A extends Arguments<N>>(
   connection: Connection,
-  name: string,
+  name: N,
+  args: Exactly<A, Arguments<N>>,
+): Promise<Answer> {
+  return attempt(connection, functionQuery(name, args));
+}
+
+/** The arguments of a function that a fixture does not fill in itself; nothing at all where there are none. */
+export type Given<N extends ScalarFunctionName, Filled extends string> =
+  Record<never, never> extends Omit<Arguments<N>, Filled>
+    ? [args?: Omit<Arguments<N>, Filled>]
+    : [args: Omit<Arguments<N>, Filled>];
+
+/** `transition` for fixtures that fill in some of the arguments: their own types say that the rest is there. */
+export function fixtureTransition(
+  connection: Connection,
+  name: ScalarFunctionName,
   args: Readonly<Record<string, unknown>>,
 ): Promise<Answer> {
-  const list = Object.keys(args).map((key, index) => `${key} => $${index + 1}`);
+  return attempt(connection, functionQuery<typeof name, never>(name, args as never));
+}
+
+async function attempt(connection: Connection, { text, values }: ReturnType<typeof functionQuery>): Promise<Answer> {
   try {
-    const { rows } = await send(
-      connection,
-      `select app.${name}(${list.join(', ')}) as answer`,
-      Object.values(args).map(argument),
-    );
-    const answer = rows[0]?.['answer'] as Answer;
+    const { rows } = await send(connection, text, values);
+    const answer = rows[0]?.['result'] as Answer;
     const problem = problemSchema.safeParse(answer['problem']);
     if (problem.success) throw new Refusal(problem.data, false);
     return answer;

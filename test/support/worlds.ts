@@ -94,9 +94,9 @@ export async function makeWorld(app: TestApp, operation: Operation, kind = 'depa
   const notice = await createItem(sql.api, org, claimed.id, { kind: 'notification' });
   const schedule = await createSchedule(sql, org);
   await transition(sql.api, 'organization_member_put', {
-    p_organization_id: org.organizationId,
-    p_subject: 'anna',
-    p_role: 'viewer',
+    organizationId: org.organizationId,
+    subject: 'anna',
+    role: 'viewer',
   });
   return {
     organizationId: org.organizationId,

@@ -2,6 +2,8 @@ import { type PgSelectSingleStep, TYPES } from 'postgraphile/@dataplan/pg';
 import { context, loadMany } from 'postgraphile/grafast';
 import { type SQL, sql } from 'postgraphile/pg-sql2';
 import { extendSchema } from 'postgraphile/utils';
+
+import { functionText } from '../../../engine/db/function_text.ts';
 import './grafast_context.ts';
 
 type Row = PgSelectSingleStep;
@@ -16,6 +18,12 @@ function column($row: Row, name: string): SQL {
 }
 
 const clock = sql`clock_timestamp()`;
+
+const EXPLAIN = functionText('task_explain', {
+  organizationId: 'one.organization_id',
+  taskRef: 'one.id::text',
+  limit: '1',
+});
 
 type Cause = Readonly<{ kind: string; details: Readonly<Record<string, unknown>> }>;
 type Explained = Readonly<{
@@ -38,7 +46,7 @@ export async function explain(
                select array_agg(t.organization_id) as organizations, array_agg(t.id) as ids, array_agg(t.place) as places
                from unnest($1::uuid[], $2::uuid[]) with ordinality t(organization_id, id, place)
                join app.tasks k on k.organization_id = t.organization_id and k.id = t.id)
-             select one.place::int, app.task_explain(one.organization_id, one.id::text, 1) as explanation
+             select one.place::int, ${EXPLAIN} as explanation
              from seen, unnest(seen.organizations, seen.ids, seen.places) one(organization_id, id, place)`,
       values: [ids.map(([organizationId]) => organizationId), ids.map(([, id]) => id)],
     }),

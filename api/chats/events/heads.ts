@@ -1,6 +1,6 @@
 import { sql } from 'slonik';
 import { z } from 'zod';
-import { call, type Queries, uuidArray } from '../../../engine/db/call.ts';
+import { call, type Queries } from '../../../engine/db/call.ts';
 import { Problem } from '../../../engine/db/problem.ts';
 import { requireOrganization, scoped } from '../../../engine/db/scope.ts';
 import { messageRow } from '../../messages/schema.ts';
@@ -107,16 +107,10 @@ export async function readChanges(
   chats: readonly Known[],
 ): Promise<ReadonlyMap<string, Change>> {
   const args = {
-    p_organization_id: organizationId,
-    p_chat_ids: uuidArray(chats.map(({ chatId }) => chatId)),
-    p_message_ids: sql.array(
-      chats.map(({ known }) => known.messageId || null),
-      'uuid',
-    ),
-    p_revisions: sql.array(
-      chats.map(({ known }) => (known.messageId ? known.revision : null)),
-      'int4',
-    ),
+    organizationId,
+    chatIds: chats.map(({ chatId }) => chatId),
+    messageIds: chats.map(({ known }) => known.messageId || null),
+    revisions: chats.map(({ known }) => (known.messageId ? known.revision : null)),
   };
   const changes = new Map<string, Change>();
   for (const found of await call(db, 'chat_heads', args, changesAnswer)) {

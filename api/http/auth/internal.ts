@@ -38,7 +38,7 @@ export function internalAuthentication(config: Config): InternalAuthentication {
     const { actor } = await call(
       queries,
       'capability_check',
-      { p_organization_id: organization.data, p_token_hash: tokenHash },
+      { organizationId: organization.data, tokenHash },
       z.object({ actor: actorSchema }),
     );
     return { kind: 'capability', tokenHash, actor };

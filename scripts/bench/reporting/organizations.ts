@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
+import { callWith } from '../../../engine/db/function_text.ts';
 
 /** Days are bounded in these: with daylight saving time, without it, and with a midnight that some days do not have. */
 const ZONES = [
@@ -30,10 +31,10 @@ export async function seedReportedOrganizations(db: pg.Pool, count: number): Pro
     ids.push(id);
     const config = { timezone: ZONES[index % ZONES.length], limits: { maxConcurrentRuns: 100 } };
     const fields = { slug: `reported-${id}`, name: `Reported ${index}`, config };
-    await db.query('select app.organization_create($1, $2, null)', [id, JSON.stringify(fields)]);
+    await callWith(db, 'organization_create', { organizationId: id, fields, subject: null });
     for (const { key, kind, department } of PROFILES) {
       const body = { key, name: `Profile ${key}`, kind, department, config: { maxConcurrentRuns: 50 } };
-      await db.query('select app.agent_profile_create($1, $2)', [id, JSON.stringify(body)]);
+      await callWith(db, 'agent_profile_create', { organizationId: id, fields: body });
     }
   }
   return ids;

@@ -20,7 +20,7 @@ t.test('tasks that are gone have no causes, and those beside them have theirs', 
      where organization_id = any ($1) and status in ('pending', 'blocked') order by created_at, id`,
     [[own.organizationId, gone.organizationId]],
   );
-  await transition(sql.api, 'organization_delete', { p_organization_id: gone.organizationId });
+  await transition(sql.api, 'organization_delete', { organizationId: gone.organizationId });
   const asked: [string, string][] = rows.map(({ organization, task }) => [organization, task]);
   asked.splice(1, 0, [own.organizationId, randomUUID()]);
   // The loader asks for each pair once; what it may not rely on is that somebody else does so too.

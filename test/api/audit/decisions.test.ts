@@ -35,9 +35,9 @@ type Made = Readonly<{ organizationId: string; path: string; body?: unknown; ent
 
 const memberOf = (organizationId: string, subject = 'anna', role = 'owner') =>
   transition(sql.api, 'organization_member_put', {
-    p_organization_id: organizationId,
-    p_subject: subject,
-    p_role: role,
+    organizationId,
+    subject,
+    role,
   });
 
 async function org(): Promise<TestOrganization & { base: string }> {

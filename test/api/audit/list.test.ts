@@ -183,7 +183,7 @@ t.test('what the query gets wrong is named', async (test) => {
 t.test('an organization that is not there, or deleted, has no log; the platform’s is nobody’s here', async (test) => {
   const missing = { status: 404, code: 'organization_not_found' };
   const { organizationId } = await withEntries(1);
-  await transition(sql.api, 'organization_delete', { p_organization_id: organizationId });
+  await transition(sql.api, 'organization_delete', { organizationId });
   await appendEntry(sql.api, PLATFORM);
   for (const id of [randomUUID(), organizationId, PLATFORM]) test.match(await list(id), missing);
 });
@@ -201,9 +201,9 @@ t.test('members read the log of their organization alone', async (test) => {
     [two, 'bert', 'owner'],
   ] as const) {
     await transition(sql.api, 'organization_member_put', {
-      p_organization_id: organizationId,
-      p_subject: subject,
-      p_role: role,
+      organizationId,
+      subject,
+      role,
     });
   }
   const read = async (subject: string, organizationId: string) =>

@@ -1,8 +1,9 @@
+import { sql as slonik } from 'slonik';
 import t from 'tap';
 import { z } from 'zod';
 import { uuid } from '../../../api/fields/ids.ts';
 import { endpoint } from '../../../api/http/endpoint.ts';
-import { call } from '../../../engine/db/call.ts';
+import { evaluate } from '../../../engine/db/call.ts';
 import { sqlOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import { auditEntries } from '../../support/audit_fixtures.ts';
@@ -22,7 +23,7 @@ const probe = endpoint({
   errors: [{ status: 409, code: 'state_conflict', when: 'always' }],
   decision: { action: 'task.retry', subject: 'task', id: ['task', 'id'] },
   handler: ({ db, params, body, decision }) =>
-    call(db, 'probe', { p_organization_id: params.organizationId, p_raise: body.raise }, z.object({}), decision),
+    evaluate(db, slonik.fragment`app.probe(${params.organizationId}, ${body.raise})`, z.object({}), decision),
 });
 
 const app = await startTestApp(t, { endpoints: [probe] });

@@ -177,7 +177,7 @@ const endings: Readonly<Record<string, (held: HeldRun, at: TestOrganization) => 
   'the end of its lease': (held) => endLease(sql, held),
   'a profile that is disabled': (_held, at) => updateProfile(sql.api, at, { status: 'disabled' }),
   'an organization that is deleted': (held) =>
-    transition(sql.api, 'organization_delete', { p_organization_id: held.organizationId }),
+    transition(sql.api, 'organization_delete', { organizationId: held.organizationId }),
 };
 
 t.test('a capability ends with its run, whatever ends it', async (t) => {

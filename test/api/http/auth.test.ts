@@ -173,7 +173,7 @@ t.test('jwt mode: members read, viewers do not write, others see nothing', async
       .sign(key);
 
   const organizationId = await createOrganization(app.services.db, 'anna');
-  const member = { p_organization_id: organizationId, p_subject: 'vic', p_role: 'viewer' };
+  const member = { organizationId, subject: 'vic', role: 'viewer' };
   await call(app.services.db, 'organization_member_put', member, z.unknown());
   const path = `/organizations/${organizationId}/who`;
   const anna = app.owner.as(await sign({ sub: 'anna' }));

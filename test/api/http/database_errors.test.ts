@@ -1,8 +1,9 @@
+import { sql } from 'slonik';
 import t from 'tap';
 import { z } from 'zod';
 import { uuid } from '../../../api/fields/ids.ts';
 import { type Endpoint, endpoint } from '../../../api/http/endpoint.ts';
-import { call } from '../../../engine/db/call.ts';
+import { evaluate } from '../../../engine/db/call.ts';
 import { startTestApp } from '../../support/app.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { startProxy } from '../../support/proxy.ts';
@@ -29,7 +30,8 @@ const endpoints: readonly Endpoint[] = [
     body,
     errors: declared,
     response: { data },
-    handler: ({ db, body }) => call(db, 'probe', { p_what: body.what, p_code: body.code, p_status: body.status }, data),
+    handler: ({ db, body: { what, code, status } }) =>
+      evaluate(db, sql.fragment`app.probe(${what}, ${code ?? null}, ${status ?? null})`, data),
   }),
   endpoint({
     method: 'post',
@@ -42,7 +44,8 @@ const endpoints: readonly Endpoint[] = [
     body,
     codes: { 404: 'request_failed', 409: 'request_failed', 503: 'request_failed' },
     response: { data },
-    handler: ({ db, body }) => call(db, 'probe', { p_what: body.what, p_code: body.code, p_status: body.status }, data),
+    handler: ({ db, body: { what, code, status } }) =>
+      evaluate(db, sql.fragment`app.probe(${what}, ${code ?? null}, ${status ?? null})`, data),
   }),
   endpoint({
     method: 'post',
@@ -54,7 +57,8 @@ const endpoints: readonly Endpoint[] = [
     params: { organizationId: uuid },
     body,
     response: { data },
-    handler: ({ db, body }) => call(db, 'probe', { p_what: body.what, p_code: body.code, p_status: body.status }, data),
+    handler: ({ db, body: { what, code, status } }) =>
+      evaluate(db, sql.fragment`app.probe(${what}, ${code ?? null}, ${status ?? null})`, data),
   }),
   endpoint({
     method: 'post',
@@ -65,7 +69,8 @@ const endpoints: readonly Endpoint[] = [
     summary: 'Probe',
     body,
     response: { data },
-    handler: ({ db, body }) => call(db, 'probe', { p_what: body.what, p_code: body.code, p_status: body.status }, data),
+    handler: ({ db, body: { what, code, status } }) =>
+      evaluate(db, sql.fragment`app.probe(${what}, ${code ?? null}, ${status ?? null})`, data),
   }),
 ];
 

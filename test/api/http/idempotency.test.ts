@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { sql } from 'slonik';
 import t from 'tap';
 import { z } from 'zod';
 import { uuid } from '../../../api/fields/ids.ts';
 import { type Endpoint, endpoint } from '../../../api/http/endpoint.ts';
-import { call } from '../../../engine/db/call.ts';
+import { evaluate } from '../../../engine/db/call.ts';
 import { startTestApp } from '../../support/app.ts';
 import { createOrganization, startRun } from './started_run.ts';
 
@@ -21,7 +22,8 @@ const endpoints: readonly Endpoint[] = [
     operationId: 'count',
     errors,
     response: { status: 201, data: counted, message: 'Counted.' },
-    handler: ({ db, body }) => call(db, 'probe_count', { p_name: body.name, p_refuse: body.refuse }, counted),
+    handler: ({ db, body }) =>
+      evaluate(db, sql.fragment`app.probe_count(${body.name}, ${body.refuse ?? null})`, counted),
   }),
   endpoint({
     ...parts,
@@ -30,7 +32,8 @@ const endpoints: readonly Endpoint[] = [
     audience: 'owner',
     operationId: 'countElsewhere',
     response: { status: 202, data: counted },
-    handler: ({ db, body }) => call(db, 'probe_count', { p_name: body.name, p_refuse: body.refuse }, counted),
+    handler: ({ db, body }) =>
+      evaluate(db, sql.fragment`app.probe_count(${body.name}, ${body.refuse ?? null})`, counted),
   }),
   endpoint({
     ...parts,
@@ -39,7 +42,8 @@ const endpoints: readonly Endpoint[] = [
     audience: 'agent',
     operationId: 'countAgent',
     response: { data: counted },
-    handler: ({ db, body }) => call(db, 'probe_count', { p_name: body.name, p_refuse: body.refuse }, counted),
+    handler: ({ db, body }) =>
+      evaluate(db, sql.fragment`app.probe_count(${body.name}, ${body.refuse ?? null})`, counted),
   }),
   endpoint({
     tag: 'System',
@@ -50,7 +54,8 @@ const endpoints: readonly Endpoint[] = [
     audience: 'owner',
     operationId: 'countAnywhere',
     response: { data: counted },
-    handler: ({ db, body }) => call(db, 'probe_count', { p_name: body.name, p_refuse: body.refuse }, counted),
+    handler: ({ db, body }) =>
+      evaluate(db, sql.fragment`app.probe_count(${body.name}, ${body.refuse ?? null})`, counted),
   }),
   endpoint({
     tag: 'System',
@@ -61,7 +66,8 @@ const endpoints: readonly Endpoint[] = [
     audience: 'worker',
     operationId: 'countWorker',
     response: { data: counted },
-    handler: ({ db, body }) => call(db, 'probe_count', { p_name: body.name, p_refuse: body.refuse }, counted),
+    handler: ({ db, body }) =>
+      evaluate(db, sql.fragment`app.probe_count(${body.name}, ${body.refuse ?? null})`, counted),
   }),
 ];
 

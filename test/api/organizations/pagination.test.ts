@@ -1,6 +1,7 @@
 import t from 'tap';
 import { z } from 'zod';
 import type { Organization } from '../../../api/organizations/schema.ts';
+import { functionText } from '../../../engine/db/function_text.ts';
 import { startTestApp } from '../../support/app.ts';
 import { startIssuer } from '../../support/jwt.ts';
 
@@ -8,17 +9,22 @@ const issuer = await startIssuer(t);
 const app = await startTestApp(t);
 const { owner, database } = app;
 
+const made = (fields: string, subject = 'null') =>
+  functionText('organization_create', { organizationId: 'app.uuid_v7()', fields, subject });
+
 // Made by one transaction, so that all have one createdAt and ids alone order them; every third is onboarding, and
 // every second has anna among its members.
 await database.owner.query(`
-  select app.organization_create(app.uuid_v7(), jsonb_build_object('slug', 'bulk-' || n, 'name', 'Bulk',
-    'status', case when n % 3 = 0 then 'onboarding' else 'active' end), case when n % 2 = 0 then 'anna' end)
+  select ${made(
+    `jsonb_build_object('slug', 'bulk-' || n, 'name', 'Bulk',
+      'status', case when n % 3 = 0 then 'onboarding' else 'active' end)`,
+    `case when n % 2 = 0 then 'anna' end`,
+  )}
   from generate_series(1, 120) n`);
 // Microseconds apart, which a cursor cut to milliseconds would lose.
 await database.owner.query(`
   with later as (
-    select app.organization_create(app.uuid_v7(), jsonb_build_object('slug', 'later-' || n, 'name', 'Later'), null)
-      -> 'organization' ->> 'id' as id, n
+    select ${made(`jsonb_build_object('slug', 'later-' || n, 'name', 'Later')`)} -> 'organization' ->> 'id' as id, n
     from generate_series(1, 10) n)
   update app.organizations o set created_at = date_trunc('second', o.created_at) + n * interval '1 microsecond'
   from later where o.id = later.id::uuid`);
@@ -106,9 +112,7 @@ t.test('the same for a member, who sees nothing else', async (t) => {
 
 t.test('organizations made and deleted meanwhile neither repeat nor hide others', async (t) => {
   const { nextCursor } = (await page({ limit: 100 })).body.pagination;
-  await database.owner.query(
-    "select app.organization_create(app.uuid_v7(), jsonb_build_object('slug', 'newer', 'name', 'Newer'), null)",
-  );
+  await database.owner.query(`select ${made(`'{"slug": "newer", "name": "Newer"}'`)}`);
   const rest = await page({ limit: 100, cursor: nextCursor ?? '' });
   t.strictSame(
     ids(rest),

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import { claim, makeTask, type PulledItem, refusalOf, sqlOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
-import { createTestOrganization } from '../../support/fixtures.ts';
+import { createTestOrganization, expire } from '../../support/fixtures.ts';
 import { brokenInvariants } from '../../support/invariants.ts';
 
 const app = await startTestApp(t, { config: { leaseClaimSeconds: 3600 } });
@@ -25,10 +25,7 @@ t.test('a claim that is not started is handed out again, and then the first one 
       workerId: 'worker',
     });
   t.equal(refusalOf(await start(first)), '409 run_lease_expired lease_lost');
-  await app.database.owner.query(`select app.run_request_expire($1, $2, 3, 1, 300)`, [
-    org.organizationId,
-    first.runRequestId,
-  ]);
+  await expire(app.database.owner, first);
   const second = await claim(app, org);
   t.match(second, { runRequestId: first.runRequestId, attempt: 1, leaseToken: /^2\./ });
   t.equal(refusalOf(await start(first)), '409 run_lease_expired lease_lost');

@@ -21,6 +21,7 @@ import {
   createTestOrganization,
   lastRequest,
   type TestOrganization,
+  updateOrganization,
 } from '../../support/fixtures.ts';
 import { brokenInvariants } from '../../support/invariants.ts';
 import { until } from '../../support/wait.ts';
@@ -266,13 +267,9 @@ t.test('a stopped or suspended organization: what is published can be taken, or 
   );
 
   await makeTask(app, org);
-  await app.database.owner.query(`select app.organization_update($1, '{"status": "suspended"}', true)`, [
-    org.organizationId,
-  ]);
+  await updateOrganization(app.database.owner, org, { status: 'suspended' });
   t.same(await pullItems(app, of(org)), []);
-  await app.database.owner.query(`select app.organization_update($1, '{"status": "active"}', true)`, [
-    org.organizationId,
-  ]);
+  await updateOrganization(app.database.owner, org, { status: 'active' });
   t.equal((await pullItems(app, of(org))).length, 1);
 });
 

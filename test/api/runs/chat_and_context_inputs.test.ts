@@ -83,7 +83,7 @@ t.test('a worker reads an attachment of a chat, until the chat is removed', asyn
 
   expectSuccess(await patchChat(app, chat, { status: 'archived' }));
   await sql.owner.query(`update app.chats set archived_at = now() - interval '31 days' where id = $1`, [chat.id]);
-  const purge = { p_organization_id: org.organizationId, p_chat_id: chat.id, p_limit: 10, p_forget: false };
+  const purge = { organizationId: org.organizationId, chatId: chat.id, limit: 10, forget: false };
   while (!(await transition(sql.jobs, 'chat_purge', purge))['done']);
   await app.services.storage.deletePrefix(chatPrefix(org.organizationId, chat.id));
   t.match(expectSuccess(await worker.inputs()).files[1], { path: 'in/letter.txt', available: false, sha256: null });

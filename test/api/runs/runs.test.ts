@@ -197,7 +197,7 @@ t.test('a run goes on naming the profile that it ran under', async (t) => {
   expectSuccess(await workerOf(app, run).complete());
   await updateProfile(sql.api, other, { name: 'Renamed', status: 'disabled' });
   t.match(await get(run.runId), { data: { agentProfile: { key: 'gone', name: 'Renamed', status: 'disabled' } } });
-  const args = { p_organization_id: org.organizationId, p_agent_profile_id: other.profileId };
+  const args = { organizationId: org.organizationId, agentProfileId: other.profileId };
   await transition(sql.api, 'agent_profile_delete', args);
   t.match(await get(run.runId), { data: { agentProfile: { id: other.profileId, status: 'disabled' } } });
 });
@@ -220,7 +220,7 @@ t.test('the runs of a deleted organization are gone at once', async (t) => {
   expectSuccess(await workerOf(app, run).put('a.txt', 'a'), 201);
   expectSuccess(await workerOf(app, run).completeWith('a.txt'));
   const open = await runTask(app, gone);
-  await transition(sql.api, 'organization_delete', { p_organization_id: gone.organizationId });
+  await transition(sql.api, 'organization_delete', { organizationId: gone.organizationId });
   t.equal(refusalOf(await list({}, gone)), '404 organization_not_found');
   for (const rest of ['', '/context', '/logs', '/artifacts/0/content', '/context/files/content?path=a']) {
     t.equal(refusalOf(await app.owner.get(ownerPath(gone, `/runs/${run.runId}${rest}`))), '404 run_not_found', rest);

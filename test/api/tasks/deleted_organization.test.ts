@@ -13,7 +13,7 @@ const nobody = randomUUID();
 t.test('a deleted organization has no tasks from that moment on', async (t) => {
   const gone = await createTestOrganization(sql);
   const task = await makeTask(app, gone);
-  await transition(sql.api, 'organization_delete', { p_organization_id: gone.organizationId });
+  await transition(sql.api, 'organization_delete', { organizationId: gone.organizationId });
   for (const organizationId of [gone.organizationId, nobody]) {
     const path = ownerPath({ organizationId }, '/tasks');
     t.equal(refusalOf(await app.owner.get(path)), '404 organization_not_found');

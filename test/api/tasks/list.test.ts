@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import type { Task } from '../../../api/tasks/schema.ts';
+import { callWith } from '../../../engine/db/function_text.ts';
 import { agentPath, makeTask, ownerPath, refusalOf, runTask, sqlOf, workerOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import { createSecondProfile, createTestOrganization } from '../../support/fixtures.ts';
@@ -27,7 +28,7 @@ await (async () => {
       priority: (n * 7) % 5,
       ...(n % 3 === 0 ? {} : { dueAt: new Date(Date.UTC(2030, 0, 1 + (n % 4))).toISOString() }),
     };
-    await client.query(`select app.task_create($1, $2, '{"kind": "owner"}')`, [full.organizationId, task]);
+    await callWith(client, 'task_create', { organizationId: full.organizationId, task, actor: { kind: 'owner' } });
   }
   await client.query('commit');
   client.release();

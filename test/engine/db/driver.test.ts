@@ -1,7 +1,7 @@
 import { sql } from 'slonik';
 import t from 'tap';
 import { z } from 'zod';
-import { call } from '../../../engine/db/call.ts';
+import { evaluate } from '../../../engine/db/call.ts';
 import { openDatabase } from '../../../engine/db/database.ts';
 import type { Decision } from '../../../engine/db/decision.ts';
 import { openPool } from '../../../engine/db/pool.ts';
@@ -66,7 +66,8 @@ t.test('calls are prepared once a connection, where it is asked for; what else i
     const options = { role: 'runner_api', size: 1, prepare } as const;
     const pool = openDatabase({ open: () => openPool(url, options), size: 1, maxWaiting: 1, answerTimeoutMs: 20_000 });
     t.teardown(() => pool.end());
-    const probe = (value: number) => call(pool, 'probe', { p_value: value, p_text: null }, z.int());
+    const probe = (value: number | string, decision?: Decision) =>
+      evaluate(pool, sql.fragment`app.probe(${value}, ${null})`, z.int(), decision);
     const decision: Decision = {
       organizationId: undefined,
       actorKind: 'operator',
@@ -80,10 +81,10 @@ t.test('calls are prepared once a connection, where it is asked for; what else i
     t.same([await probe(1), await probe(2)], [1, 2]);
     const names = async () => (await pool.any(prepared)).map(({ name }) => name);
     t.same(await names(), prepare ? ['0_probe'] : []);
-    await t.rejects(call(pool, 'probe', { p_value: 'x', p_text: null }, z.int()), { code: '22P02' });
+    await t.rejects(probe('x'), { code: '22P02' });
     t.equal(await probe(3), 3, 'an error leaves the statement as it was');
     // There is no such organization: what is refused was prepared all the same.
-    await t.rejects(call(pool, 'probe', { p_value: 4, p_text: null }, z.int(), decision));
+    await t.rejects(probe(4, decision));
     t.same(await names(), prepare ? ['0_probe', '1_probe'] : []);
     await define('p_value * 10');
     t.equal(await probe(3), 30, 'what a migration replaces is seen');

@@ -168,10 +168,10 @@ t.test('a purge that is not due, or another organization’s, removes nothing', 
   const id = await archivedChat(context.storage, org, 29);
   const purge = (organizationId: string, chatId: string) =>
     transition(sql.jobs, 'chat_purge', {
-      p_organization_id: organizationId,
-      p_chat_id: chatId,
-      p_limit: 10,
-      p_forget: true,
+      organizationId,
+      chatId,
+      limit: 10,
+      forget: true,
     });
   const gone = { done: true, gone: true };
   test.same(await purge(org.organizationId, id), gone);

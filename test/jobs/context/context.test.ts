@@ -167,7 +167,7 @@ t.test('an organization that is gone, or goes meanwhile, has no report', async (
     storage: {
       ...storage,
       put: async (...args) => {
-        await transition(sql.api, 'organization_delete', { p_organization_id: organizationId });
+        await transition(sql.api, 'organization_delete', { organizationId });
         return storage.put(...args);
       },
     },

@@ -51,8 +51,8 @@ t.test('an attempt that fails on our side is tried again, then failed; the retry
   const storedBefore = await stored();
   await sql.owner.query('drop trigger test_refuse on app.context_sources; drop function app.test_refuse');
   await transition(sql.api, 'onboarding_research_retry', {
-    p_organization_id: failed.organization_id,
-    p_expected_generation: failed.generation,
+    organizationId: failed.organization_id,
+    expectedGeneration: failed.generation,
   });
   const done = await ended(sql, failed);
   t.match(done, { status: 'review', research_attempts: 2 });
@@ -95,8 +95,8 @@ t.test('an attempt that outlasts its time as a whole has failed, and says so', a
   t.same(model.requests, [], 'nor is the model asked');
   t.equal((await evidenceOf(sql, late)).length, 1, 'what was read is kept');
   const again = await transition(sql.api, 'onboarding_research_retry', {
-    p_organization_id: late.organization_id,
-    p_expected_generation: late.generation,
+    organizationId: late.organization_id,
+    expectedGeneration: late.generation,
   });
   t.match(again, { onboarding: { status: 'researching', research_attempts: 2, research_error: null } });
 });

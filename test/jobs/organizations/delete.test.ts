@@ -29,7 +29,7 @@ t.test('a deletion whose process is killed in the middle is completed by another
   await session.query('select from app.runs where id = $1 for key share', [run.runId]);
 
   const killed = await spawnJobs(t, sql.url, { STORAGE_URL });
-  await transition(sql.api, 'organization_delete', { p_organization_id: organizationId });
+  await transition(sql.api, 'organization_delete', { organizationId });
   await until('it stands in the middle', async () => {
     const { rows } = await sql.owner.query(
       `select from pg_stat_activity
@@ -73,7 +73,7 @@ async function deletedOrganization(storage: Storage, files = 1): Promise<string>
   const turn = await startedTurn(sql, org);
   await putAttachment(sql.api, org, turn.chatId);
   for (let stored = 0; stored < files; stored += 1) await store(storage, org.organizationId, run.runId);
-  await transition(sql.api, 'organization_delete', { p_organization_id: org.organizationId });
+  await transition(sql.api, 'organization_delete', { organizationId: org.organizationId });
   return org.organizationId;
 }
 
@@ -125,9 +125,9 @@ t.test('the first pass leaves the row alone, so that the id stays taken; the lat
   ]);
   const again = () =>
     transition(sql.api, 'organization_create', {
-      p_organization_id: organizationId,
-      p_fields: { slug: `o-${organizationId}`, name: 'Again' },
-      p_subject: null,
+      organizationId,
+      fields: { slug: `o-${organizationId}`, name: 'Again' },
+      subject: null,
     });
   t.match(await refusal(again()), { status: 409, code: 'state_conflict' });
 

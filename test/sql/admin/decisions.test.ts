@@ -1,7 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import { builtinCatalog, catalogRevision } from '../../../engine/catalog/index.ts';
-import { ADMIN, adminDecides, auditEntries, PLATFORM } from '../../support/audit_fixtures.ts';
+import {
+  ADMIN,
+  type AdminDecision,
+  adminDecides,
+  auditEntries,
+  type GivenToAdmin,
+  PLATFORM,
+} from '../../support/audit_fixtures.ts';
 import {
   cancelTask,
   claimNext,
@@ -25,40 +32,57 @@ const sql = await openSql(t);
 const scenario = scenarios(t, sql);
 await publishCatalog(sql);
 
-const decide = (
-  connection: Connection,
-  name: string,
-  org: Pick<TestOrganization, 'organizationId'>,
-  args: Answer = {},
-) => adminDecides(connection, name, org.organizationId, args);
+type Place = Pick<TestOrganization, 'organizationId'>;
+const decide = <D extends AdminDecision>(connection: Connection, name: D, org: Place, ...given: GivenToAdmin<D>) =>
+  adminDecides(connection, name, org.organizationId, ...given);
 const NEXT = '2035-01-01T09:00:00Z';
 
-/** Every decision about an organization, and what it takes. */
-const decisions: Readonly<Record<string, (org: TestOrganization) => Promise<Answer>>> = {
-  dispatch_stop: async () => ({}),
-  dispatch_resume: async () => ({}),
-  organization_suspend: async () => ({}),
-  organization_reactivate: async () => ({}),
-  task_cancel: async (org) => ({ p_task_ref: (await createTask(sql, org)).id }),
+type DecideIn = (connection: Connection, org: Place) => Promise<Answer>;
+const plain =
+  (name: 'dispatch_stop' | 'dispatch_resume' | 'organization_suspend' | 'organization_reactivate') =>
+  async (): Promise<DecideIn> =>
+  (connection, org) =>
+    decide(connection, name, org);
+
+/** Decisions about what an organization has: each is prepared there, and may then be tried anywhere. */
+const decisionsInside: Readonly<Record<string, (org: TestOrganization) => Promise<DecideIn>>> = {
+  async task_cancel(org) {
+    const args = { taskRef: (await createTask(sql, org)).id };
+    return (connection, at) => decide(connection, 'task_cancel', at, args);
+  },
   async task_retry(org) {
     const run = await runNew(sql, org);
     await failRun(sql.api, run, { retryable: false });
-    return { p_task_ref: run.taskId };
+    return (connection, at) => decide(connection, 'task_retry', at, { taskRef: run.taskId });
   },
-  schedule_pause: async (org) => ({ p_schedule_ref: (await createSchedule(sql, org)).key }),
-  schedule_resume: async (org) => ({ p_schedule_ref: (await createSchedule(sql, org)).key, p_next_run_at: NEXT }),
+  async schedule_pause(org) {
+    const args = { scheduleRef: (await createSchedule(sql, org)).key };
+    return (connection, at) => decide(connection, 'schedule_pause', at, args);
+  },
+  async schedule_resume(org) {
+    const args = { scheduleRef: (await createSchedule(sql, org)).key, nextRunAt: NEXT };
+    return (connection, at) => decide(connection, 'schedule_resume', at, args);
+  },
+};
+/** Every decision about an organization. */
+const decisions: typeof decisionsInside = {
+  dispatch_stop: plain('dispatch_stop'),
+  dispatch_resume: plain('dispatch_resume'),
+  organization_suspend: plain('organization_suspend'),
+  organization_reactivate: plain('organization_reactivate'),
+  ...decisionsInside,
 };
 
 for (const [name, prepare] of Object.entries(decisions)) {
   scenario(`${name}: one entry, with who decided, in the transaction of the change`, async (test) => {
     const org = await createTestOrganization(sql);
-    const args = await prepare(org);
+    const decideIn = await prepare(org);
     const session = await openSession(test, sql, 'runner_admin');
     await session.begin();
-    await decide(session, name, org, args);
+    await decideIn(session, org);
     await session.rollback();
     test.same(await auditEntries(sql, org.organizationId), [], 'rolled back together');
-    const answer = await decide(sql.admin, name, org, args);
+    const answer = await decideIn(sql.admin, org);
     const entries = await auditEntries(sql, org.organizationId);
     test.equal(entries.length, 1);
     test.match(entries, [
@@ -77,21 +101,21 @@ for (const [name, prepare] of Object.entries(decisions)) {
 
   scenario(`${name}: an organization that is not there, or deleted, is not found`, async (test) => {
     const org = await createTestOrganization(sql);
-    const args = await prepare(org);
+    const decideIn = await prepare(org);
     const nowhere = { organizationId: randomUUID() };
-    test.match(await refusal(decide(sql.admin, name, nowhere, args)), { status: 404, raised: true });
-    await transition(sql.api, 'organization_delete', { p_organization_id: org.organizationId });
-    test.equal((await refusal(decide(sql.admin, name, org, args))).code, 'organization_not_found');
+    test.match(await refusal(decideIn(sql.admin, nowhere)), { status: 404, raised: true });
+    await transition(sql.api, 'organization_delete', { organizationId: org.organizationId });
+    test.equal((await refusal(decideIn(sql.admin, org))).code, 'organization_not_found');
     test.same(await auditEntries(sql, org.organizationId), []);
     test.same(await auditEntries(sql, nowhere.organizationId), []);
   });
 }
 
-for (const name of ['task_cancel', 'task_retry', 'schedule_pause', 'schedule_resume']) {
+for (const [name, prepare] of Object.entries(decisionsInside)) {
   scenario(`${name}: what is another organization’s is not found`, async (test) => {
     const [org, other] = [await createTestOrganization(sql), await createTestOrganization(sql)];
-    const args = (await decisions[name]?.(org)) ?? {};
-    test.equal((await refusal(decide(sql.admin, name, other, args))).status, 404);
+    const decideIn = await prepare(org);
+    test.equal((await refusal(decideIn(sql.admin, other))).status, 404);
     test.same(await auditEntries(sql, other.organizationId), []);
     test.same(await auditEntries(sql, org.organizationId), []);
   });
@@ -134,9 +158,9 @@ scenario('two stop dispatch at once: both have decided it, and it is stopped onc
 scenario('a task is cancelled, and cancelled again, and a completed one is not', async (test) => {
   const org = await createTestOrganization(sql);
   const run = await runNew(sql, org);
-  const answer = await decide(sql.admin, 'task_cancel', org, { p_task_ref: run.taskId });
+  const answer = await decide(sql.admin, 'task_cancel', org, { taskRef: run.taskId });
   test.match(answer, { task: { id: run.taskId, status: 'cancelled' } });
-  await decide(sql.admin, 'task_cancel', org, { p_task_ref: run.taskId });
+  await decide(sql.admin, 'task_cancel', org, { taskRef: run.taskId });
   test.match(await auditEntries(sql, org.organizationId), [
     {
       subject_kind: 'task',
@@ -150,7 +174,7 @@ scenario('a task is cancelled, and cancelled again, and a completed one is not',
   const done = await runNew(sql, org);
   await completeRun(sql.api, done);
   const { identifier_number: number } = await taskRow(sql, org, done.taskId);
-  const refused = await refusal(decide(sql.admin, 'task_cancel', org, { p_task_ref: `T-${number}` }));
+  const refused = await refusal(decide(sql.admin, 'task_cancel', org, { taskRef: `T-${number}` }));
   test.match(refused, { status: 409, code: 'state_conflict', raised: true });
   test.equal((await auditEntries(sql, org.organizationId)).length, 2, 'a refusal changes nothing and is no decision');
 });
@@ -158,7 +182,7 @@ scenario('a task is cancelled, and cancelled again, and a completed one is not',
 scenario('a failed task is retried once, whoever asks twice', async (test) => {
   const org = await createTestOrganization(sql);
   const run = await runNew(sql, org);
-  const args = { p_task_ref: run.taskId };
+  const args = { taskRef: run.taskId };
   test.equal((await refusal(decide(sql.admin, 'task_retry', org, args))).code, 'state_conflict', 'not while it runs');
   await failRun(sql.api, run, { retryable: false });
   const [one, two] = [await openSession(test, sql, 'runner_admin'), await openSession(test, sql, 'runner_admin')];
@@ -175,7 +199,7 @@ scenario('a failed task is retried once, whoever asks twice', async (test) => {
 
 scenario('two cancel one task at once: both answers say so', async (test) => {
   const org = await createTestOrganization(sql);
-  const args = { p_task_ref: (await createTask(sql, org)).id };
+  const args = { taskRef: (await createTask(sql, org)).id };
   const [one, two] = [await openSession(test, sql, 'runner_admin'), await openSession(test, sql, 'runner_admin')];
   await one.begin();
   await decide(one, 'task_cancel', org, args);
@@ -188,12 +212,12 @@ scenario('two cancel one task at once: both answers say so', async (test) => {
 scenario('a schedule is paused and resumed, by id or key, and again', async (test) => {
   const org = await createTestOrganization(sql);
   const { id, key } = await createSchedule(sql, org);
-  const paused = await decide(sql.admin, 'schedule_pause', org, { p_schedule_ref: key });
+  const paused = await decide(sql.admin, 'schedule_pause', org, { scheduleRef: key });
   test.match(paused, { schedule: { id, status: 'paused', next_run_at: null } });
-  await decide(sql.admin, 'schedule_pause', org, { p_schedule_ref: id });
-  const resume = { p_schedule_ref: id, p_next_run_at: NEXT };
+  await decide(sql.admin, 'schedule_pause', org, { scheduleRef: id });
+  const resume = { scheduleRef: id, nextRunAt: NEXT };
   test.match(await decide(sql.admin, 'schedule_resume', org, resume), { schedule: { id, status: 'active' } });
-  const later = { p_schedule_ref: id, p_next_run_at: '2036-01-01T09:00:00Z' };
+  const later = { scheduleRef: id, nextRunAt: '2036-01-01T09:00:00Z' };
   const again = await decide(sql.admin, 'schedule_resume', org, later);
   test.equal((again['schedule'] as Answer)['next_run_at'], '2035-01-01T09:00:00+00:00', 'an active one stays as it is');
   test.match(await auditEntries(sql, org.organizationId), [
@@ -202,7 +226,7 @@ scenario('a schedule is paused and resumed, by id or key, and again', async (tes
     { action: 'schedule.resume', subject_kind: 'schedule', subject_id: id, result: { status: 'active' } },
     { action: 'schedule.resume', subject_id: id },
   ]);
-  const unknown = { p_schedule_ref: 'no-such', p_next_run_at: null };
+  const unknown = { scheduleRef: 'no-such', nextRunAt: null };
   test.equal((await refusal(decide(sql.admin, 'schedule_resume', org, unknown))).code, 'not_found');
 });
 
@@ -211,8 +235,8 @@ scenario('a pause and a resume at once come one after the other', async (test) =
   const { id } = await createSchedule(sql, org);
   const [one, two] = [await openSession(test, sql, 'runner_admin'), await openSession(test, sql, 'runner_admin')];
   await one.begin();
-  await decide(one, 'schedule_pause', org, { p_schedule_ref: id });
-  const resumed = decide(two, 'schedule_resume', org, { p_schedule_ref: id, p_next_run_at: NEXT });
+  await decide(one, 'schedule_pause', org, { scheduleRef: id });
+  const resumed = decide(two, 'schedule_resume', org, { scheduleRef: id, nextRunAt: NEXT });
   await two.waits();
   await one.commit();
   test.match(await resumed, { schedule: { status: 'active', next_run_at: /^2035/ } });
@@ -265,7 +289,7 @@ scenario('a suspension and a reactivation at once come one after the other', asy
 
 t.test('a catalog is published once, and each decision is an entry of the platform', async (test) => {
   const catalog = { ...builtinCatalog(), version: 2035 };
-  const args = { p_revision: catalogRevision(catalog), p_catalog: catalog, p_admin: ADMIN, p_request_id: 'request-2' };
+  const args = { revision: catalogRevision(catalog), catalog, admin: ADMIN, requestId: 'request-2' };
   const [one, two] = [await openSession(test, sql, 'runner_admin'), await openSession(test, sql, 'runner_admin')];
   await one.begin();
   await transition(one, 'admin_catalog_publish', args);
@@ -273,11 +297,11 @@ t.test('a catalog is published once, and each decision is an entry of the platfo
   test.same(await auditEntries(sql, PLATFORM), [], 'rolled back together');
   await one.begin();
   const first = await transition(one, 'admin_catalog_publish', args);
-  test.match(first, { revision: args.p_revision, published: true });
+  test.match(first, { revision: args.revision, published: true });
   const second = transition(two, 'admin_catalog_publish', args);
   await two.waits();
   await one.commit();
-  test.match(await second, { revision: args.p_revision, published: false });
+  test.match(await second, { revision: args.revision, published: false });
   test.match(await auditEntries(sql, PLATFORM), [
     {
       id: first['audit_entry_id'],
@@ -285,7 +309,7 @@ t.test('a catalog is published once, and each decision is an entry of the platfo
       actor: ADMIN,
       action: 'catalog.publish',
       subject_kind: 'catalog',
-      subject_id: args.p_revision,
+      subject_id: args.revision,
       arguments: { version: 2035, profiles: catalog.profiles.map(({ key }) => key) },
       result: { published: true },
       request_id: 'request-2',

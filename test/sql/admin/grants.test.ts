@@ -104,7 +104,7 @@ t.test('without an organization every one is read, with one that one alone', asy
 
 t.test('a deleted organization is hidden at once, with all that is its', async (test) => {
   const gone = await createTenant(sql);
-  await transition(sql.api, 'organization_delete', { p_organization_id: gone.organizationId });
+  await transition(sql.api, 'organization_delete', { organizationId: gone.organizationId });
   for (const table of Object.keys(GRANTED)) {
     const column = table === 'organizations' ? 'id' : 'organization_id';
     // Decisions are kept as long as their organization, and nobody needs them more than who asks why it is gone.

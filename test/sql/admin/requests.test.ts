@@ -34,15 +34,15 @@ function expire(
   backoff = 1,
 ) {
   return adminDecides(connection, 'lease_expire', org.organizationId, {
-    p_run_request_id: runRequestId,
-    p_max_attempts: 3,
-    p_backoff_seconds: backoff,
-    p_backoff_max_seconds: 300,
+    runRequestId,
+    maxAttempts: 3,
+    backoffSeconds: backoff,
+    backoffMaxSeconds: 300,
   });
 }
 
 function requeue(connection: Connection, org: Pick<TestOrganization, 'organizationId'>, runRequestId: string) {
-  return adminDecides(connection, 'run_request_requeue', org.organizationId, { p_run_request_id: runRequestId });
+  return adminDecides(connection, 'run_request_requeue', org.organizationId, { runRequestId });
 }
 
 scenario('a lease is ended by force: the late holder changes nothing, and the work goes on', async (test) => {
@@ -140,7 +140,7 @@ scenario('the request of another organization, or of none, is not found', async 
   }
   test.same(await auditEntries(sql, other.organizationId), []);
   await heartbeat(sql.api, run);
-  await transition(sql.api, 'organization_delete', { p_organization_id: org.organizationId });
+  await transition(sql.api, 'organization_delete', { organizationId: org.organizationId });
   for (const decide of [expire, requeue]) {
     test.equal((await refusal(decide(sql.admin, org, run.runRequestId))).code, 'organization_not_found');
   }

@@ -22,9 +22,9 @@ const revision = catalogRevision(catalog);
 
 function provision(organizationId: string, departments: readonly string[], wanted: string | null = null) {
   return transition(sql.api, 'agent_profiles_provision', {
-    p_organization_id: organizationId,
-    p_departments: departments,
-    p_revision: wanted,
+    organizationId,
+    departments,
+    revision: wanted,
   });
 }
 
@@ -38,8 +38,8 @@ scenario('without a published catalog there is nothing to provision; it is publi
   test.match(await refusal(provision(organizationId, [])), { status: 503, code: 'request_failed' });
   const publishing = () =>
     transition(sql.api, 'agent_catalog_publish_if_none', {
-      p_revision: revision,
-      p_catalog: catalog as unknown as Answer,
+      revision,
+      catalog: catalog as unknown as Answer,
     });
   const answers = await Promise.all(Array.from({ length: 6 }, publishing));
   test.equal(answers.filter((answer) => answer['published']).length, 1);

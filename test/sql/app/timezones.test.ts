@@ -1,4 +1,5 @@
 import t from 'tap';
+import { functionQuery } from '../../../engine/db/function_text.ts';
 import { zoneOffsets } from '../../../engine/schedules/index.ts';
 import { openSql } from '../../support/transitions.ts';
 
@@ -6,12 +7,10 @@ const sql = await openSql(t);
 const now = new Date();
 
 async function has(name: string, { instants, seconds } = zoneOffsets(name, now)): Promise<boolean | undefined> {
-  const { rows } = await sql.api.query<{ agrees: boolean }>('select app.timezone_has($1, $2, $3) as agrees', [
-    name,
-    instants,
-    seconds,
-  ]);
-  return rows[0]?.agrees;
+  const at = instants.map((instant) => instant.toISOString());
+  const { text, values } = functionQuery('timezone_has', { timezone: name, instants: at, seconds });
+  const { rows } = await sql.api.query<{ result: boolean }>(text, values);
+  return rows[0]?.result;
 }
 
 async function counted(name: string | null): Promise<string | undefined> {

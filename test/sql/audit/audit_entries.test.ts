@@ -118,12 +118,11 @@ t.test('nothing is written about an organization that is not there', async (test
 t.test('entries stay through a deletion, and go with the last step of the purge', async (test) => {
   const { organizationId } = await createTestOrganization(sql);
   await appendEntry(sql.api, organizationId);
-  await transition(sql.api, 'organization_delete', { p_organization_id: organizationId });
+  await transition(sql.api, 'organization_delete', { organizationId });
   await appendEntry(sql.api, organizationId, { action: 'organization.delete' });
   test.equal((await auditEntries(sql, organizationId)).length, 2);
   const last = await openSession(test, sql, 'runner_jobs');
-  const purge = () =>
-    transition(last, 'organization_purge', { p_organization_id: organizationId, p_limit: 100, p_forget: true });
+  const purge = () => transition(last, 'organization_purge', { organizationId, limit: 100, forget: true });
   // A decision that was under way at the deletion, and commits when all else is gone.
   const late = await openSession(test, sql);
   await late.begin();
@@ -138,13 +137,13 @@ t.test('entries stay through a deletion, and go with the last step of the purge'
   test.same(await purge(), { done: true, gone: true });
   const refused = await refusal(
     transition(sql.api, 'audit_append', {
-      p_organization_id: organizationId,
-      p_actor_kind: 'owner',
-      p_actor: 'me',
-      p_action: 'task.cancel',
-      p_subject_kind: 'task',
-      p_subject_id: null,
-      p_arguments: {},
+      organizationId,
+      actorKind: 'owner',
+      actor: 'me',
+      action: 'task.cancel',
+      subjectKind: 'task',
+      subjectId: null,
+      arguments: {},
     }),
   );
   test.equal(refused.code, 'organization_not_found', 'nor comes one after it');

@@ -39,8 +39,8 @@ const unauthorized = { status: 401, code: 'agent_unauthorized' };
 
 function check(organizationId: string, executionToken: string): Promise<Answer> {
   return transition(sql.api, 'capability_check', {
-    p_organization_id: organizationId,
-    p_token_hash: sha256(executionToken),
+    organizationId,
+    tokenHash: sha256(executionToken),
   });
 }
 
@@ -52,14 +52,14 @@ const changes: Readonly<Record<string, (org: TestOrganization, taskId: string, a
     addDependency(sql.api, org, taskId, (await createTask(sql, org)).id, { actor, required: false }),
   input: (org, taskId, actor) =>
     transition(sql.api, 'task_input_put', {
-      p_organization_id: org.organizationId,
-      p_task_ref: taskId,
-      p_path: 'a',
-      p_storage_key: 'k',
-      p_size: 1,
-      p_sha256: sha256(''),
-      p_media_type: 'text/plain',
-      p_actor: actor,
+      organizationId: org.organizationId,
+      taskRef: taskId,
+      path: 'a',
+      storageKey: 'k',
+      size: 1,
+      sha256: sha256(''),
+      mediaType: 'text/plain',
+      actor,
     }),
   cancel: (org, taskId, actor) => cancelTask(sql.api, org, taskId, actor),
 };
@@ -110,11 +110,10 @@ scenario('every end of the lease ends the capability at once', async (test) => {
     'profile disabled': (org) => updateProfile(sql.api, org, { status: 'disabled' }),
     'profile deleted': (org) =>
       transition(sql.api, 'agent_profile_delete', {
-        p_organization_id: org.organizationId,
-        p_agent_profile_id: org.profileId,
+        organizationId: org.organizationId,
+        agentProfileId: org.profileId,
       }),
-    'organization deleted': (org) =>
-      transition(sql.api, 'organization_delete', { p_organization_id: org.organizationId }),
+    'organization deleted': (org) => transition(sql.api, 'organization_delete', { organizationId: org.organizationId }),
   };
   for (const [name, end] of Object.entries(ends)) {
     const org = await createTestOrganization(sql);

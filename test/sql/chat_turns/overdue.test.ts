@@ -1,4 +1,5 @@
 import t from 'tap';
+import { functionText } from '../../../engine/db/function_text.ts';
 import {
   claimTurn,
   completeTurn,
@@ -21,9 +22,9 @@ const scenario = scenarios(t, sql);
 const lost = { status: 409, code: 'run_lease_expired', reason: 'lease_lost' };
 function overdue(claim: { organizationId: string; runRequestId: string }, seconds: number) {
   return transition(sql.jobs, 'chat_turn_overdue', {
-    p_organization_id: claim.organizationId,
-    p_run_request_id: claim.runRequestId,
-    p_start_seconds: seconds,
+    organizationId: claim.organizationId,
+    runRequestId: claim.runRequestId,
+    startSeconds: seconds,
   });
 }
 
@@ -55,9 +56,9 @@ scenario('a start and the deadline at once: the first decides', async (test) => 
   await session.begin();
   const turn = await startTurn(session, claim);
   const judged = transition(rival, 'chat_turn_overdue', {
-    p_organization_id: org.organizationId,
-    p_run_request_id: claim.runRequestId,
-    p_start_seconds: 0,
+    organizationId: org.organizationId,
+    runRequestId: claim.runRequestId,
+    startSeconds: 0,
   });
   await rival.waits();
   await session.commit();
@@ -71,7 +72,8 @@ scenario('the sweep finds what nobody has started, over all organizations', asyn
   await send(sql.api, org, chat.id);
   const due = async (seconds: number) => {
     const { rows } = await sql.jobs.query(
-      `select ids from app.dispatch_due(1000, $2) where organization_id = $1 and kind = 'chat_overdue'`,
+      `select ids from ${functionText('dispatch_due', { limit: '1000', chatStartSeconds: '$2' })}
+       where organization_id = $1 and kind = 'chat_overdue'`,
       [org.organizationId, seconds],
     );
     return rows.flatMap(({ ids }) => ids);

@@ -30,11 +30,11 @@ scenario('the conversation is the latest messages up to the one that is answered
   const turn = await startTurn(sql.api, await claimTurn(sql, org));
   const read = (limit: number, bytes: number, organizationId = turn.organizationId) =>
     transition(sql.api, 'run_conversation', {
-      p_organization_id: organizationId,
-      p_run_id: turn.runId,
-      p_lease_token: turn.leaseToken,
-      p_limit: limit,
-      p_max_bytes: bytes,
+      organizationId,
+      runId: turn.runId,
+      leaseToken: turn.leaseToken,
+      limit,
+      maxBytes: bytes,
     });
   const texts = (answer: Record<string, unknown>) =>
     (answer['messages'] as { parts: { text: string }[] }[]).map(({ parts }) => parts[0]?.text);
@@ -49,10 +49,10 @@ scenario('the conversation is the latest messages up to the one that is answered
 
   const attachment = (id: string) =>
     transition(sql.api, 'run_attachment', {
-      p_organization_id: turn.organizationId,
-      p_run_id: turn.runId,
-      p_lease_token: turn.leaseToken,
-      p_attachment_id: id,
+      organizationId: turn.organizationId,
+      runId: turn.runId,
+      leaseToken: turn.leaseToken,
+      attachmentId: id,
     });
   test.match(await attachment(attachmentId), { attachment: { id: attachmentId, file_name: 'notes.txt' } });
   test.match(await refusal(attachment(randomUUID())), { status: 404, code: 'attachment_not_found' });

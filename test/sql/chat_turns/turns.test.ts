@@ -77,7 +77,7 @@ scenario('chat turns go on while work dispatch is stopped, and beside tasks at t
   const org = await createChatOrganization(sql, { limits: { maxConcurrentRuns: 1 }, maxConcurrentRuns: 1 });
   await createTask(sql, org);
   await runNext(sql, org);
-  const stop = { p_organization_id: org.organizationId, p_stopped: true, p_actor: { kind: 'owner' } };
+  const stop = { organizationId: org.organizationId, stopped: true, actor: { kind: 'owner' } };
   await transition(sql.api, 'work_dispatch_set', stop);
   const turn = await startedTurn(sql, org);
   test.match(await completeTurn(sql.api, turn), { status: 'succeeded' });
@@ -96,8 +96,8 @@ scenario('the capability of a turn is bound to it, and ends with it', async (tes
   const turn = await startedTurn(sql, org);
   const check = (organizationId: string) =>
     transition(sql.api, 'capability_check', {
-      p_organization_id: organizationId,
-      p_token_hash: capability(turn.executionToken).tokenHash,
+      organizationId,
+      tokenHash: capability(turn.executionToken).tokenHash,
     });
   test.match(await check(org.organizationId), {
     actor: { profileKind: 'chat', runId: turn.runId, chatId: turn.chatId, messageId: turn.messageId, taskId: null },

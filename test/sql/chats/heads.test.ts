@@ -13,16 +13,15 @@ scenario(
     const org = await createChatOrganization(sql);
     const [quiet, busy] = [await createChat(sql, org), await createChat(sql, org)];
     const foreign = await createChat(sql, await createChatOrganization(sql));
-    const literal = (values: readonly (string | number | null)[]) => `{${values.map((one) => one ?? 'null').join()}}`;
     type Head = Readonly<{ chatId: string; closed: boolean; head: unknown; earlier: unknown }>;
     const heads = async (
       known: readonly (readonly [chatId: string, messageId: string | null, revision: number | null])[],
     ) =>
       (await transition(sql.api, 'chat_heads', {
-        p_organization_id: org.organizationId,
-        p_chat_ids: known.map(([chatId]) => chatId),
-        p_message_ids: literal(known.map(([, messageId]) => messageId)),
-        p_revisions: literal(known.map(([, , revision]) => revision)),
+        organizationId: org.organizationId,
+        chatIds: known.map(([chatId]) => chatId),
+        messageIds: known.map(([, messageId]) => messageId),
+        revisions: known.map(([, , revision]) => revision),
       })) as unknown as Head[];
     test.same(await heads([[quiet.id, null, null]]), [], 'nothing is new where there is no answer');
     const first = await exchange(sql, org, busy.id, [text('Yes')]);
@@ -47,7 +46,7 @@ scenario(
     test.match(await heads([[busy.id, first.id, 2]]), [{ ...next, earlier: null }]);
     await deleteChat(sql.api, org, quiet.id);
     test.match(await heads([[quiet.id, null, null]]), [{ closed: true, head: null }]);
-    await transition(sql.api, 'organization_delete', { p_organization_id: org.organizationId });
+    await transition(sql.api, 'organization_delete', { organizationId: org.organizationId });
     test.match(await heads([[busy.id, assistantMessage.id, 1]]), [{ closed: true, head: null }]);
   },
 );

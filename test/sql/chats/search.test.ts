@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import t from 'tap';
 import { z } from 'zod';
+import { functionText } from '../../../engine/db/function_text.ts';
 import {
   claimTurn,
   completeTurn,
@@ -20,6 +21,16 @@ import { scenarios } from '../../support/invariants.ts';
 import { openSql, transition } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
+const SEARCH = functionText('chats_search', {
+  organizationId: '$1',
+  search: '$2',
+  status: '$3',
+  lastMessageAtUs: '$4',
+  id: '$5',
+  inclusive: '$6',
+  backward: '$7',
+  limit: '$8',
+});
 const scenario = scenarios(t, sql);
 
 const rowSchema = z.object({ id: z.string(), title: z.string(), at: z.string() });
@@ -33,7 +44,7 @@ async function search(
 ): Promise<Row[]> {
   const { rows } = await sql.api.query(
     `select id, title, (extract(epoch from last_message_at) * 1000000)::bigint::text as at
-     from app.chats_search($1, $2, $3, $4, $5, $6, $7, $8)`,
+     from ${SEARCH}`,
     [
       org.organizationId,
       words,
@@ -108,7 +119,7 @@ scenario('nothing of another, a deleted or an unknown organization is found', as
   await createChat(sql, org, { title: 'ostrich' });
   test.same(await search(other, 'ostrich'), []);
   test.same(await search({ organizationId: randomUUID() }, 'ostrich'), []);
-  await transition(sql.api, 'organization_delete', { p_organization_id: org.organizationId });
+  await transition(sql.api, 'organization_delete', { organizationId: org.organizationId });
   test.same(await search(org, 'ostrich'), []);
 });
 

@@ -66,9 +66,9 @@ function take<T>(random: Random, from: T[]): T | undefined {
 
 function overdue(org: TestOrganization, runRequestId: string): Promise<unknown> {
   return transition(sql.jobs, 'chat_turn_overdue', {
-    p_organization_id: org.organizationId,
-    p_run_request_id: runRequestId,
-    p_start_seconds: 0,
+    organizationId: org.organizationId,
+    runRequestId,
+    startSeconds: 0,
   });
 }
 

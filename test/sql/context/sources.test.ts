@@ -65,8 +65,8 @@ t.test('the context goes with its organization', async (test) => {
   const source = await insertSource(sql, org);
   await promote(sql.api, org, { documents: [document('a.json', { sourceIds: [source.id] })] });
   await recordHealth(sql.jobs, org);
-  await transition(sql.api, 'organization_delete', { p_organization_id: organizationId });
-  const purge = { p_organization_id: organizationId, p_limit: 1, p_forget: true };
+  await transition(sql.api, 'organization_delete', { organizationId });
+  const purge = { organizationId, limit: 1, forget: true };
   let answer = await transition(sql.jobs, 'organization_purge', purge);
   while (answer['done'] === false) answer = await transition(sql.jobs, 'organization_purge', purge);
   for (const table of ['publications', 'documents', 'revisions', 'health_reports', 'sources']) {

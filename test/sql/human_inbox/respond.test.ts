@@ -171,11 +171,11 @@ scenario(
     for (const id of waiting) {
       const { version } = await taskRow(sql, org, id);
       await transition(sql.api, 'task_update', {
-        p_organization_id: org.organizationId,
-        p_task_ref: id,
-        p_expected_version: version,
-        p_patch: { title: 'settled' },
-        p_actor: { kind: 'owner' },
+        organizationId: org.organizationId,
+        taskRef: id,
+        expectedVersion: version,
+        patch: { title: 'settled' },
+        actor: { kind: 'owner' },
       });
     }
     test.same(await statuses(sql, org, { one, two, three }), { one: 'completed', two: 'blocked', three: 'blocked' });
@@ -209,7 +209,7 @@ scenario('another organization’s items are not there, nor is anything of a del
     test.match(await refusal(acknowledge(sql.api, at, id)), missing);
   }
   test.match(await taskRow(sql, org, taskId), { status: 'blocked' });
-  await transition(sql.api, 'organization_delete', { p_organization_id: org.organizationId });
+  await transition(sql.api, 'organization_delete', { organizationId: org.organizationId });
   const gone = { status: 404, code: 'organization_not_found' };
   test.match(await refusal(respond(sql.api, org, item.id, 'x')), gone);
   test.match(await refusal(acknowledge(sql.api, org, item.id)), gone);

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import { createOrganization, createTestOrganization, taskCreate } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
-import { type Connection, openSession, openSql, refusal, transition } from '../../support/transitions.ts';
+import { type Answer, type Connection, openSession, openSql, refusal, transition } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
@@ -11,20 +11,20 @@ type Slot = Readonly<{ organizationId: string; caller?: string; method?: string;
 
 function slotArguments(slot: Slot) {
   return {
-    p_organization_id: slot.organizationId,
-    p_caller: slot.caller ?? 'operator',
-    p_method: slot.method ?? 'POST',
-    p_path: slot.path ?? '/x',
-    p_key: slot.key ?? 'k',
+    organizationId: slot.organizationId,
+    caller: slot.caller ?? 'operator',
+    method: slot.method ?? 'POST',
+    path: slot.path ?? '/x',
+    key: slot.key ?? 'k',
   };
 }
 
 function begin(connection: Connection, slot: Slot, bodyHash = 'h') {
-  return transition(connection, 'idempotency_begin', { ...slotArguments(slot), p_body_hash: bodyHash });
+  return transition(connection, 'idempotency_begin', { ...slotArguments(slot), bodyHash });
 }
 
-function finish(connection: Connection, slot: Slot, body: unknown = { made: 1 }) {
-  return transition(connection, 'idempotency_finish', { ...slotArguments(slot), p_status: 201, p_body: body });
+function finish(connection: Connection, slot: Slot, body: Answer = { made: 1 }) {
+  return transition(connection, 'idempotency_finish', { ...slotArguments(slot), status: 201, body });
 }
 
 scenario('the first answer of a key is given again to the same call', async (test) => {
@@ -111,8 +111,8 @@ scenario('a key is kept for 24 hours, whether it was cleaned up or not', async (
   test.same(await begin(sql.api, old, 'other body'), { fresh: true });
   test.match(await begin(sql.api, young), { replay: { statusCode: 201 } });
   await age(old.organizationId, '25 hours');
-  test.same(await transition(sql.jobs, 'idempotency_keys_clean', { p_limit: 100 }), { removed: 1 });
-  test.same(await transition(sql.jobs, 'idempotency_keys_clean', { p_limit: 100 }), { removed: 0 });
+  test.same(await transition(sql.jobs, 'idempotency_keys_clean', { limit: 100 }), { removed: 1 });
+  test.same(await transition(sql.jobs, 'idempotency_keys_clean', { limit: 100 }), { removed: 0 });
   test.match(await begin(sql.api, young), { replay: { statusCode: 201 } });
 });
 
@@ -128,8 +128,8 @@ scenario('the clean-up takes at most what it was asked for, and waits for nobody
   await holder.query('select from app.idempotency_keys where organization_id = $1 for update', [
     slots[0]?.organizationId,
   ]);
-  test.same(await transition(sql.jobs, 'idempotency_keys_clean', { p_limit: 3 }), { removed: 3 });
-  test.same(await transition(sql.jobs, 'idempotency_keys_clean', { p_limit: 3 }), { removed: 1 });
+  test.same(await transition(sql.jobs, 'idempotency_keys_clean', { limit: 3 }), { removed: 3 });
+  test.same(await transition(sql.jobs, 'idempotency_keys_clean', { limit: 3 }), { removed: 1 });
   await holder.rollback();
-  test.same(await transition(sql.jobs, 'idempotency_keys_clean', { p_limit: 3 }), { removed: 1 });
+  test.same(await transition(sql.jobs, 'idempotency_keys_clean', { limit: 3 }), { removed: 1 });
 });

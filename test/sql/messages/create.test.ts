@@ -168,10 +168,10 @@ scenario('a message says something', async (test) => {
   const refused = await refusal(send(sql.api, org, chat.id, { parts: [] }));
   test.match(refused, { status: 400, code: 'validation_failed', reason: 'empty' });
   const missing = transition(sql.api, 'message_create', {
-    p_organization_id: randomUUID(),
-    p_chat_id: chat.id,
-    p_body: { parts: [text('x')] },
-    p_actor: { kind: 'owner' },
+    organizationId: randomUUID(),
+    chatId: chat.id,
+    body: { parts: [text('x')] },
+    actor: { kind: 'owner' },
   });
   test.match(await refusal(missing), { status: 404, code: 'organization_not_found' });
 });

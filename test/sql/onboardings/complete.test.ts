@@ -42,8 +42,8 @@ scenario('the review is the digest of its canonical JSON, and follows each chang
   const settled = await putDisposition(sql, decided, 'crm', 'not_used');
   test.same(settled.review?.warnings, []);
   const none = await step(sql.api, org, 'setup_update', {
-    p_expected_generation: settled.generation,
-    p_patch: { departments: [] },
+    expectedGeneration: settled.generation,
+    patch: { departments: [] },
   });
   test.match(none.review?.warnings, [{ code: 'no_departments' }]);
   const [source] = none.sources;
@@ -51,18 +51,18 @@ scenario('the review is the digest of its canonical JSON, and follows each chang
     code: 'bytes_missing',
     message: 'is no longer stored',
   });
-  const stale = await refusal(complete(sql.api, org, none, { p_allow_warnings: true }));
+  const stale = await refusal(complete(sql.api, org, none, { allowWarnings: true }));
   test.match(stale, { status: 409, reason: 'stale' });
   const shown = await read(sql, org);
   test.match(shown.review?.warnings, [{ code: 'no_departments' }, { code: 'source_failed' }]);
   test.match(await refusal(complete(sql.api, org, shown)), { status: 409, reason: 'has_warnings' });
-  test.match(await complete(sql.api, org, shown, { p_allow_warnings: true }), { status: 'completed' });
+  test.match(await complete(sql.api, org, shown, { allowWarnings: true }), { status: 'completed' });
 });
 
 scenario('another website takes away what was read of the old one; other sources start anew', async (test) => {
   const started = await onboardingIn(sql, 'researching', { website: 'https://x.example/' });
   const org = placeOf(started);
-  const args = { p_organization_id: org.organizationId, p_generation: started.generation, p_source: page('/') };
+  const args = { organizationId: org.organizationId, generation: started.generation, source: page('/') };
   const { source } = (await transition(sql.jobs, 'onboarding_evidence_add', args)) as { source: { id: string } };
   const findings = [{ claim: 'They make lamps', evidence: [source.id] }];
   const review = await finish(sql, org, started.generation, {
@@ -73,9 +73,9 @@ scenario('another website takes away what was read of the old one; other sources
   if (!review) throw new Error('no review');
   test.match(review.review, { warnings: [{ code: 'x' }], summary: { evidence: [{ id: source.id }] } });
   const answer = await transition(sql.api, 'onboarding_setup_update', {
-    p_organization_id: org.organizationId,
-    p_expected_generation: review.generation,
-    p_patch: { website: 'https://y.example/' },
+    organizationId: org.organizationId,
+    expectedGeneration: review.generation,
+    patch: { website: 'https://y.example/' },
   });
   test.match(answer, { onboarding: { status: 'collecting', review: null, findings: [], research_warnings: [] } });
   test.equal((answer['removedKeys'] as string[]).length, 1);
@@ -86,30 +86,30 @@ scenario('another website takes away what was read of the old one; other sources
   test.same(rows, []);
 
   const other = await onboardingIn(sql, 'review');
-  const removed = await step(sql.api, placeOf(other), 'source_delete', { p_source_id: other.sources[0]?.id });
+  const removed = await step(sql.api, placeOf(other), 'source_delete', { sourceId: other.sources[0]?.id });
   test.match(removed, { status: 'collecting', sources: [], review: null });
-  const gone = refusal(step(sql.api, placeOf(other), 'source_delete', { p_source_id: other.sources[0]?.id }));
+  const gone = refusal(step(sql.api, placeOf(other), 'source_delete', { sourceId: other.sources[0]?.id }));
   test.match(await gone, { status: 404, code: 'request_failed', reason: 'not_found' });
 });
 
 scenario('the completion does everything, or nothing', async (test) => {
   const review = await onboardingIn(sql, 'review');
   const org = placeOf(review);
-  const wrong = refusal(complete(sql.api, org, review, { p_review_sha256: '0'.repeat(64) }));
+  const wrong = refusal(complete(sql.api, org, review, { reviewSha256: '0'.repeat(64) }));
   test.match(await wrong, { status: 409, code: 'request_failed', reason: 'stale', raised: true });
   const missing = [{ scope: 'organization', documents: [document('a.json', { sourceIds: [randomUUID()] })] }];
-  const failing = complete(sql.api, org, review, { p_documents: JSON.stringify(missing) });
+  const failing = complete(sql.api, org, review, { documents: missing });
   test.match(await refusal(failing), { status: 400, reason: 'unknown_source' });
   test.match(await organizationOf(sql, review), { status: 'onboarding', onboarded_at: null });
   test.same(await read(sql, org), review);
-  const look = await complete(sql.api, org, review, { p_documents: null });
+  const look = await complete(sql.api, org, review, { documents: null });
   test.same(look, review, 'a look changes nothing');
 
   const documents = [
     { scope: 'organization', documents: [document('facts.json')] },
     { scope: 'growth', documents: [document('sources.json', { sourceIds: [review.sources[0]?.id] })] },
   ];
-  const done = await complete(sql.api, org, review, { p_documents: JSON.stringify(documents) });
+  const done = await complete(sql.api, org, review, { documents });
   test.match(done, { status: 'completed', review: { sha256: review.review?.sha256 } });
   const organization = await organizationOf(sql, review);
   test.match(organization, { status: 'active', work_dispatch_stopped_at: null });
@@ -144,14 +144,14 @@ scenario('the onboarding chat runs until the completion, which waits for no answ
   const cancelling = await refusal(complete(sql.api, org, review));
   test.match(cancelling, { status: 409, reason: 'answer_active', message: /is being cancelled.*lease/ });
   await transition(sql.api, 'run_complete', {
-    p_organization_id: org.organizationId,
-    p_run_id: turn.runId,
-    p_lease_token: turn.leaseToken,
-    p_body_hash: 'a',
-    p_result: { kind: 'chat_message', parts: [{ kind: 'text', text: 'Done' }] },
-    p_report: {},
-    p_checks: null,
-    p_evaluation_digest: null,
+    organizationId: org.organizationId,
+    runId: turn.runId,
+    leaseToken: turn.leaseToken,
+    bodyHash: 'a',
+    result: { kind: 'chat_message', parts: [{ kind: 'text', text: 'Done' }] },
+    report: {},
+    checks: null,
+    evaluationDigest: null,
   });
   await complete(sql.api, org, review);
   const immutable = { status: 409, code: 'onboarding_chat_immutable' };

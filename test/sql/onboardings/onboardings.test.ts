@@ -9,6 +9,7 @@ import {
   createOnboarding,
   FAILURE,
   finish,
+  type GivenToStep,
   type Onboarding,
   onboardingIn,
   organizationOf,
@@ -18,6 +19,7 @@ import {
   putDisposition,
   putSource,
   read,
+  type Step,
   step,
 } from '../../support/onboarding_fixtures.ts';
 import { openSession, openSql, refusal, transition } from '../../support/transitions.ts';
@@ -33,13 +35,13 @@ const OPERATIONS: Readonly<Record<string, (o: Onboarding) => Promise<unknown>>> 
   discard: (o) => step(sql.api, placeOf(o), 'discard'),
   setup: (o) =>
     step(sql.api, placeOf(o), 'setup_update', {
-      p_expected_generation: o.generation,
-      p_patch: { summary: 'Lamps' },
+      expectedGeneration: o.generation,
+      patch: { summary: 'Lamps' },
     }),
   disposition: (o) => putDisposition(sql, o, 'crm', 'connect_later'),
   put: (o) => putSource(sql.api, placeOf(o)),
   start: (o) => step(sql.api, placeOf(o), 'start'),
-  retry: (o) => step(sql.api, placeOf(o), 'research_retry', { p_expected_generation: o.generation }),
+  retry: (o) => step(sql.api, placeOf(o), 'research_retry', { expectedGeneration: o.generation }),
   complete: (o) => complete(sql.api, placeOf(o), o),
 };
 
@@ -109,9 +111,9 @@ scenario('an onboarding begins with its organization, whose tasks wait', async (
   test.ok(organization.work_dispatch_stopped_at);
   test.match(organization.config.departments, { growth: { enabled: true }, support: { enabled: false } });
   const provisioned = await transition(sql.api, 'agent_profiles_provision', {
-    p_organization_id: onboarding.organization_id,
-    p_departments: ['growth'],
-    p_revision: null,
+    organizationId: onboarding.organization_id,
+    departments: ['growth'],
+    revision: null,
   });
   const [operator] = provisioned['agent_profiles'] as { id: string; key: string }[];
   const org = { ...placeOf(onboarding), profileId: operator?.id ?? '', profileKey: operator?.key ?? '' };
@@ -126,7 +128,7 @@ scenario('an onboarding begins with its organization, whose tasks wait', async (
   test.same(await states(), [{ state: 'queued' }]);
   const started = await step(sql.api, org, 'start');
   const review = await finish(sql, org, started.generation);
-  if (review) await complete(sql.api, org, review, { p_allow_warnings: true });
+  if (review) await complete(sql.api, org, review, { allowWarnings: true });
   test.same(await states(), [{ state: 'published' }], 'until the completion');
 });
 
@@ -141,13 +143,13 @@ scenario(
     test.same(slugs, [base, `${base}-2`, `${base}-3`]);
     test.match((await organizationOf(sql, await createOnboarding(sql, { slugBase: '' }))).slug, /^org-[0-9a-f]{12}$/);
     const given = await transition(sql.api, 'onboarding_create', {
-      p_fields: { name: 'A', slug: `${base}-x`, timezone: 'UTC', departments: [] },
-      p_subject: 'me',
+      fields: { name: 'A', slug: `${base}-x`, timezone: 'UTC', departments: [] },
+      subject: 'me',
     });
     test.ok(given['onboarding']);
     const again = transition(sql.api, 'onboarding_create', {
-      p_fields: { name: 'A', slug: `${base}-x`, timezone: 'UTC', departments: [] },
-      p_subject: null,
+      fields: { name: 'A', slug: `${base}-x`, timezone: 'UTC', departments: [] },
+      subject: null,
     });
     test.match(await refusal(again), { status: 409, code: 'request_failed', reason: 'in_use' });
     const long = 'x'.repeat(58);
@@ -207,21 +209,21 @@ scenario('the research of an attempt that is over writes nothing', async (test) 
   await finish(sql, org, first.generation, FAILURE);
   const second = await step(sql.api, org, 'start');
   test.equal(await finish(sql, org, first.generation), null);
-  const stale = { p_organization_id: org.organizationId, p_generation: first.generation };
+  const stale = { organizationId: org.organizationId, generation: first.generation };
   test.same(await transition(sql.jobs, 'onboarding_research_begin', stale), { onboarding: null });
-  test.same(await transition(sql.jobs, 'onboarding_evidence_add', { ...stale, p_source: page('/') }), { source: null });
+  test.same(await transition(sql.jobs, 'onboarding_evidence_add', { ...stale, source: page('/') }), { source: null });
   test.same(await read(sql, org), second);
-  const current = { ...stale, p_generation: second.generation };
-  const begun = await step(sql.jobs, org, 'research_begin', { p_generation: second.generation });
+  const current = { ...stale, generation: second.generation };
+  const begun = await step(sql.jobs, org, 'research_begin', { generation: second.generation });
   test.match(begun, { research_status: 'running', generation: second.generation });
-  test.same(await step(sql.jobs, org, 'research_begin', { p_generation: second.generation }), {
+  test.same(await step(sql.jobs, org, 'research_begin', { generation: second.generation }), {
     ...begun,
     updated_at: (await read(sql, org))['updated_at'],
   });
-  const { source } = (await transition(sql.jobs, 'onboarding_evidence_add', { ...current, p_source: page('/') })) as {
+  const { source } = (await transition(sql.jobs, 'onboarding_evidence_add', { ...current, source: page('/') })) as {
     source: { id: string };
   };
-  const again = await transition(sql.jobs, 'onboarding_evidence_add', { ...current, p_source: page('/') });
+  const again = await transition(sql.jobs, 'onboarding_evidence_add', { ...current, source: page('/') });
   test.match(again, { source: { id: source.id } }, 'a page that is read twice is one source');
   const findings = [{ claim: 'They make lamps', evidence: [source.id] }];
   const review = await finish(sql, org, second.generation, { status: 'completed', findings });
@@ -260,7 +262,7 @@ scenario('another organization’s onboarding is not there', async (test) => {
     test.match(await refusal(operation(nowhere)), { status: 404, code: 'request_failed' }, name);
   }
   test.match(await refusal(read(sql, placeOf(nowhere))), { status: 404, code: 'request_failed' });
-  const foreign = step(sql.api, placeOf(other), 'source_delete', { p_source_id: onboarding.sources[0]?.id });
+  const foreign = step(sql.api, placeOf(other), 'source_delete', { sourceId: onboarding.sources[0]?.id });
   test.match(await refusal(foreign), { status: 404, code: 'request_failed' });
   test.same(await read(sql, placeOf(onboarding)), onboarding);
 });
@@ -268,26 +270,26 @@ scenario('another organization’s onboarding is not there', async (test) => {
 scenario('two at once: one wins', async (test) => {
   const session = await openSession(test, sql);
   const rival = await openSession(test, sql);
-  const both = async (onboarding: Onboarding, name: string, args: Record<string, unknown>) => {
+  const both = async <S extends Step>(onboarding: Onboarding, name: S, ...given: GivenToStep<S>) => {
     await session.begin();
-    await step(session, placeOf(onboarding), name, args);
-    const second = refusal(step(rival, placeOf(onboarding), name, args));
+    await step(session, placeOf(onboarding), name, ...given);
+    const second = refusal(step(rival, placeOf(onboarding), name, ...given));
     await rival.waits();
     await session.commit();
     return second;
   };
-  test.match(await both(await onboardingIn(sql, 'collecting'), 'start', {}), { status: 409, reason: 'not_permitted' });
+  test.match(await both(await onboardingIn(sql, 'collecting'), 'start'), { status: 409, reason: 'not_permitted' });
   const failed = await onboardingIn(sql, 'research_failed');
-  const retry = await both(failed, 'research_retry', { p_expected_generation: failed.generation });
+  const retry = await both(failed, 'research_retry', { expectedGeneration: failed.generation });
   test.match(retry, { status: 409, reason: 'stale' });
   const review = await onboardingIn(sql, 'review');
   const completion = await both(review, 'complete', {
-    p_review_sha256: review.review?.sha256,
-    p_allow_warnings: false,
-    p_documents: JSON.stringify([{ scope: 'organization', documents: [document('facts.json')] }]),
+    reviewSha256: review.review?.sha256,
+    allowWarnings: false,
+    documents: [{ scope: 'organization', documents: [document('facts.json')] }],
   });
   test.match(completion, { status: 409, reason: 'not_permitted' });
-  test.match(await both(await onboardingIn(sql, 'review'), 'discard', {}), { status: 404, code: 'request_failed' });
+  test.match(await both(await onboardingIn(sql, 'review'), 'discard'), { status: 404, code: 'request_failed' });
 });
 
 scenario('a suspended organization is not started, retried or completed', async (test) => {
@@ -338,8 +340,8 @@ scenario('a change of the organization is one of the setup, until the onboarding
   const shown = await read(sql, org);
   test.match(shown.review?.summary, { setup });
   const kept = await step(sql.api, org, 'setup_update', {
-    p_expected_generation: shown.generation,
-    p_patch: { summary: 'Lamps, made to order' },
+    expectedGeneration: shown.generation,
+    patch: { summary: 'Lamps, made to order' },
   });
   test.match(kept.setup, setup);
   await complete(sql.api, org, kept);

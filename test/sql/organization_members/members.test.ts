@@ -9,8 +9,8 @@ const scenario = scenarios(t, sql);
 
 const conflict = { status: 409, code: 'state_conflict' };
 function member(verb: 'put' | 'delete', organizationId: string, subject: string, role?: string) {
-  const args = { p_organization_id: organizationId, p_subject: subject };
-  return transition(sql.api, `organization_member_${verb}`, verb === 'put' ? { ...args, p_role: role } : args);
+  const args = { organizationId, subject };
+  return transition(sql.api, `organization_member_${verb}`, verb === 'put' ? { ...args, role } : args);
 }
 
 scenario('whoever makes an organization owns it, and the last owner stays', async (test) => {
@@ -23,10 +23,8 @@ scenario('whoever makes an organization owns it, and the last owner stays', asyn
   await member('put', organizationId, you, 'owner');
   const [one, two] = [await openSession(test, sql), await openSession(test, sql)];
   await one.begin();
-  await one.query(`select app.organization_member_put($1, $2, 'viewer')`, [organizationId, me]);
-  const late = refusal(
-    transition(two, 'organization_member_put', { p_organization_id: organizationId, p_subject: you, p_role: 'viewer' }),
-  );
+  await transition(one, 'organization_member_put', { organizationId, subject: me, role: 'viewer' });
+  const late = refusal(transition(two, 'organization_member_put', { organizationId, subject: you, role: 'viewer' }));
   await two.waits();
   await one.commit();
   test.match(await late, conflict, 'two who step down at once do not both');

@@ -24,8 +24,8 @@ const conflict = { status: 409, code: 'state_conflict' };
 const gone = { status: 404, code: 'organization_not_found' };
 
 function member(verb: 'put' | 'delete', organizationId: string, subject: string, role?: string) {
-  const args = { p_organization_id: organizationId, p_subject: subject };
-  return transition(sql.api, `organization_member_${verb}`, verb === 'put' ? { ...args, p_role: role } : args);
+  const args = { organizationId, subject };
+  return transition(sql.api, `organization_member_${verb}`, verb === 'put' ? { ...args, role } : args);
 }
 
 scenario('an organization that is deleted is gone at once, and its slug is free', async (test) => {

@@ -17,9 +17,9 @@ const conflict = { status: 409, code: 'state_conflict' };
 
 function purge(organizationId: string, limit = 1000, forget = true) {
   return transition(sql.jobs, 'organization_purge', {
-    p_organization_id: organizationId,
-    p_limit: limit,
-    p_forget: forget,
+    organizationId,
+    limit,
+    forget,
   });
 }
 

@@ -162,7 +162,7 @@ scenario('an unknown or deleted organization has no work dispatch', async (test)
   const missing = { ...org, organizationId: randomUUID() };
   const gone = { status: 404, code: 'organization_not_found' };
   test.match(await refusal(setWorkDispatch(sql.api, missing, true)), gone);
-  await transition(sql.api, 'organization_delete', { p_organization_id: org.organizationId });
+  await transition(sql.api, 'organization_delete', { organizationId: org.organizationId });
   test.match(await refusal(setWorkDispatch(sql.api, org, true)), gone);
 });
 

@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap';
+import { functionText } from '../../../engine/db/function_text.ts';
 import { CLOSE_OTHER_DATABASES } from '../../../engine/db/schema/close.ts';
 import { ask, askEach, connected, createAnalyst, openReporting, PSQL } from '../../support/analysts.ts';
 import { databaseUrl } from '../../support/postgres.ts';
@@ -118,7 +119,7 @@ t.test('no function with effects can be called', async (test) => {
   test.same(rows, []);
   await refused(
     test,
-    `select app.work_dispatch_set('${other.organizationId}', true, '{}')`,
+    `select ${functionText('work_dispatch_set', { organizationId: `'${other.organizationId}'`, stopped: 'true', actor: `'{}'` })}`,
     `select app.timezone_or_utc('UTC')`,
     `select graphile_worker.add_job('x')`,
   );

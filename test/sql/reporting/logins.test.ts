@@ -36,7 +36,7 @@ t.test('a login for all reads organizations that are made later, and none that i
   const analyst = await createAnalyst(test, sql, { all: true });
   const later = await createTestOrganization(sql);
   test.ok((await seen(analyst.url)).includes(later.organizationId));
-  await transition(sql.api, 'organization_delete', { p_organization_id: later.organizationId });
+  await transition(sql.api, 'organization_delete', { organizationId: later.organizationId });
   test.notOk((await seen(analyst.url)).includes(later.organizationId));
   const left = await ask(
     analyst.url,
@@ -245,21 +245,22 @@ t.test('an analyst who keeps a transaction open holds up no migration', async (t
 
 t.test('the grants of a login are given and taken by operators alone', async (test) => {
   for (const pool of [sql.api, sql.jobs]) {
-    await test.rejects(pool.query(`select app.analyst_grant('a', '{}', true, false)`), { code: '42501' });
-    await test.rejects(pool.query(`select app.analyst_revoke('a')`), { code: '42501' });
-    await test.rejects(pool.query('select app.analysts_list()'), { code: '42501' });
+    const everything = { login: 'a', organizationIds: [], all: true, fresh: false };
+    await test.rejects(transition(pool, 'analyst_grant', everything), { code: '42501' });
+    await test.rejects(transition(pool, 'analyst_revoke', { login: 'a' }), { code: '42501' });
+    await test.rejects(transition(pool, 'analysts_list', {}), { code: '42501' });
   }
-  const given = { p_login: 'someone', p_organization_ids: [acme.organizationId], p_all: false, p_fresh: false };
+  const given = { login: 'someone', organizationIds: [acme.organizationId], all: false, fresh: false };
   await transition(sql.owner, 'analyst_grant', given);
-  const unknown = { ...given, p_organization_ids: [beta.organizationId, '00000000-0000-4000-8000-000000000000'] };
+  const unknown = { ...given, organizationIds: [beta.organizationId, '00000000-0000-4000-8000-000000000000'] };
   test.match(await refusal(transition(sql.owner, 'analyst_grant', unknown)), {
     status: 404,
     code: 'organization_not_found',
   });
-  const all = await transition(sql.owner, 'analyst_grant', { ...given, p_organization_ids: [], p_all: true });
+  const all = await transition(sql.owner, 'analyst_grant', { ...given, organizationIds: [], all: true });
   test.same(all, { login: 'someone', all: true, organizationIds: [acme.organizationId] });
   test.match(await transition(sql.owner, 'analyst_grant', given), { all: true }, 'a grant takes nothing away');
-  test.match(await transition(sql.owner, 'analyst_grant', { ...given, p_fresh: true }), { all: false });
-  const revoked = await Promise.all([0, 1].map(() => transition(sql.owner, 'analyst_revoke', { p_login: 'someone' })));
+  test.match(await transition(sql.owner, 'analyst_grant', { ...given, fresh: true }), { all: false });
+  const revoked = await Promise.all([0, 1].map(() => transition(sql.owner, 'analyst_revoke', { login: 'someone' })));
   test.same(revoked.map(({ revoked: one }) => one).sort(), [false, true]);
 });

@@ -1,4 +1,5 @@
 import t from 'tap';
+import { functionText } from '../../../engine/db/function_text.ts';
 import {
   claimNext,
   completeRun,
@@ -166,7 +167,7 @@ scenario('one round takes at most what it was asked for, of every kind', async (
   }
   // What other tests left may become due meanwhile, of other sorts.
   const { rows } = await sql.jobs.query(
-    `select cardinality(ids) as count from app.dispatch_due(2) where kind = 'expire'`,
+    `select cardinality(ids) as count from ${functionText('dispatch_due', { limit: '2' })} where kind = 'expire'`,
   );
   test.same(rows, [{ count: 2 }]);
   await dispatchAll(sql);

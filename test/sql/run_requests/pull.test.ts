@@ -1,4 +1,6 @@
 import t from 'tap';
+import { z } from 'zod';
+import { functionText } from '../../../engine/db/function_text.ts';
 import {
   type Claim,
   cancelTask,
@@ -18,19 +20,26 @@ import {
   updateProfile,
 } from '../../support/fixtures.ts';
 import { brokenInvariants, scenarios } from '../../support/invariants.ts';
-import { openSession, openSql, type Sql } from '../../support/transitions.ts';
+import { openSession, openSql, type Sql, transition } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
 
+const CREATE_TASK = functionText('task_create', {
+  organizationId: '$1',
+  task: `jsonb_build_object('title', 'task ' || n, 'ownerAgentProfileId', $2::text, 'priority', $4::int)`,
+  actor: `'{"kind": "owner"}'`,
+});
+
 /** Many ready tasks, fifty a statement. */
 async function createTasks(on: Sql, org: TestOrganization, count: number, priority = 0): Promise<void> {
   for (let made = 0; made < count; made += 50) {
-    await on.api.query(
-      `select count(app.task_create($1, jsonb_build_object('title', 'task ' || n, 'ownerAgentProfileId', $2::text,
-         'priority', $4::int), '{"kind": "owner"}')) from generate_series(1, $3::int) n`,
-      [org.organizationId, org.profileId, Math.min(50, count - made), priority],
-    );
+    await on.api.query(`select count(${CREATE_TASK}) from generate_series(1, $3::int) n`, [
+      org.organizationId,
+      org.profileId,
+      Math.min(50, count - made),
+      priority,
+    ]);
   }
 }
 
@@ -38,30 +47,34 @@ function titles(claims: readonly Claim[]): string[] {
   return claims.map((claim) => claim.task.title);
 }
 
+const totalsAnswer = z.object({ task: z.object({ ready: z.int(), held: z.int() }) });
+
 const at = (...orgs: Pick<TestOrganization, 'organizationId'>[]) => ({
   organizationIds: orgs.map((org) => org.organizationId),
 });
 
 scenario('the totals for metrics are those of every organization', async (test) => {
-  const totals = async () => (await sql.api.query('select app.dispatch_totals() as totals')).rows[0].totals.task;
+  const totals = async () => totalsAnswer.parse(await transition(sql.api, 'dispatch_totals', {})).task;
   const before = await totals();
   for (const org of [await createTestOrganization(sql), await createTestOrganization(sql)]) {
     for (let made = 0; made < 3; made += 1) await createTask(sql, org);
     await startRun(sql.api, await claimNext(sql, org));
   }
   test.same(await totals(), { ready: before.ready + 4, held: before.held + 2 });
-  await test.rejects(sql.jobs.query('select app.dispatch_totals()'), { code: '42501' });
+  await test.rejects(transition(sql.jobs, 'dispatch_totals', {}), { code: '42501' });
 });
 
 scenario('a pull hands out what is needed to start, to the worker that asked', async (test) => {
   const org = await createTestOrganization(sql);
   const task = await createTask(sql, org, { title: 'one', priority: 7, spec: { objective: 'Do it' } });
   await createTask(sql, org, { title: 'two' });
-  const { rows } = await sql.api.query('select app.run_requests_pull($1, $2, null, null, 30) as answer', [
-    ['w-1', 'w-2', 'w-3'],
-    [org.organizationId],
-  ]);
-  const { items } = rows[0].answer;
+  const { items } = (await transition(sql.api, 'run_requests_pull', {
+    workerIds: ['w-1', 'w-2', 'w-3'],
+    organizationIds: [org.organizationId],
+    profileKeys: null,
+    kinds: null,
+    claimSeconds: 30,
+  })) as { items: [Claim, Claim] };
   test.equal(items.length, 2);
   const request = await lastRequest(sql, org, task.id);
   test.match(items[0], {
@@ -75,7 +88,7 @@ scenario('a pull hands out what is needed to start, to the worker that asked', a
     agentProfile: { id: org.profileId, key: org.profileKey, status: 'enabled' },
     task: { id: task.id, title: 'one', graph_revision: 1, spec: { objective: 'Do it' } },
   });
-  const left = (Date.parse(items[0].leaseExpiresAt) - Date.now()) / 1000;
+  const left = (Date.parse(String(items[0]['leaseExpiresAt'])) - Date.now()) / 1000;
   test.ok(left > 20 && left < 40);
   test.match(request, { state: 'leased', fence: 1, attempt: 0, worker_id: 'w-1' });
   test.equal((await lastRequest(sql, org, items[1].task.id))['worker_id'], 'w-2');

@@ -79,10 +79,10 @@ function purge(
   limit = 100,
 ): Promise<Answer> {
   return transition(connection, 'chat_purge', {
-    p_organization_id: org.organizationId,
-    p_chat_id: chat.id,
-    p_limit: limit,
-    p_forget: forget,
+    organizationId: org.organizationId,
+    chatId: chat.id,
+    limit,
+    forget,
   });
 }
 

@@ -36,14 +36,14 @@ scenario('the inputs of a run are fixed at its start', async (test) => {
   });
   const put = (storageKey: string) =>
     transition(sql.api, 'task_input_put', {
-      p_organization_id: org.organizationId,
-      p_task_ref: task.id,
-      p_path: 'sales.csv',
-      p_storage_key: storageKey,
-      p_size: 10,
-      p_sha256: sha256(storageKey),
-      p_media_type: 'text/csv',
-      p_actor: { kind: 'owner' },
+      organizationId: org.organizationId,
+      taskRef: task.id,
+      path: 'sales.csv',
+      storageKey,
+      size: 10,
+      sha256: sha256(storageKey),
+      mediaType: 'text/csv',
+      actor: { kind: 'owner' },
     });
   await put('sales-1');
   const run = await startRun(sql.api, await claimNext(sql, org));

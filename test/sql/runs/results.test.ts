@@ -1,4 +1,5 @@
 import t from 'tap';
+import { functionText } from '../../../engine/db/function_text.ts';
 import {
   claimNext,
   completeRun,
@@ -10,6 +11,7 @@ import {
   runNew,
   runNext,
   taskRow,
+  wakeTasks,
 } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
 import { type Answer, openSql } from '../../support/transitions.ts';
@@ -154,12 +156,12 @@ scenario('a result that waits makes the task wait until the time, and then ready
     active_run_id: null,
   });
   await sql.owner.query(`update app.tasks set waiting_until = clock_timestamp() where id = $1`, [run.taskId]);
-  const { rows } = await sql.jobs.query('select * from app.dispatch_due(10)');
+  const { rows } = await sql.jobs.query(`select * from ${functionText('dispatch_due', { limit: '10' })}`);
   test.match(
     rows.filter((row) => row.organization_id === org.organizationId),
     [{ kind: 'wake', ids: [run.taskId] }],
   );
-  await sql.jobs.query('select app.tasks_wake($1, $2)', [org.organizationId, [run.taskId]]);
+  await wakeTasks(sql, org, [run.taskId]);
   test.match(await taskRow(sql, org, run.taskId), { status: 'pending', waiting_until: null, waiting_reason: null });
   test.equal((await claimNext(sql, org)).task.id, run.taskId);
 });

@@ -15,12 +15,13 @@ import {
   runNew,
   setWorkDispatch,
   startRun,
+  taskCreate,
   taskRow,
   updateOrganization,
   updateProfile,
 } from '../../support/fixtures.ts';
 import { brokenInvariants, scenarios } from '../../support/invariants.ts';
-import { openSession, openSql, Refusal, refusal } from '../../support/transitions.ts';
+import { openSession, openSql, Refusal, refusal, transition } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
@@ -238,7 +239,7 @@ scenario('a claim that was being handed out while the organization was deleted c
   const [puller, operator] = [await openSession(test, sql), await openSession(test, sql)];
   await puller.begin();
   const [claim] = await pull(puller, { organizationIds: [org.organizationId] });
-  const deleted = operator.query('select app.organization_delete($1)', [org.organizationId]);
+  const deleted = transition(operator, 'organization_delete', { organizationId: org.organizationId });
   await operator.waits();
   await puller.commit();
   await deleted;
@@ -255,21 +256,14 @@ scenario(
     for (const status of ['disabled', 'enabled']) {
       // Once the task is made first, once the profile is changed first.
       await maker.begin();
-      const { rows } = await maker.query(`select app.task_create($1, $2, '{"kind": "owner"}') as answer`, [
-        org.organizationId,
-        JSON.stringify({ title: `before ${status}`, ownerAgentProfileId: org.profileId }),
-      ]);
-      test.ok(rows[0]);
+      await taskCreate(maker, org, { title: `before ${status}` });
       const changed = updateProfile(operator, org, { status });
       await operator.waits();
       await maker.commit();
       await changed;
       await operator.begin();
       await updateProfile(operator, org, { status: status === 'disabled' ? 'enabled' : 'disabled' });
-      const made = maker.query(`select app.task_create($1, $2, '{"kind": "owner"}') as answer`, [
-        org.organizationId,
-        JSON.stringify({ title: `after ${status}`, ownerAgentProfileId: org.profileId }),
-      ]);
+      const made = taskCreate(maker, org, { title: `after ${status}` });
       await maker.waits();
       await operator.commit();
       await made;

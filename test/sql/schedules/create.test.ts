@@ -103,7 +103,7 @@ scenario('the deletion of the profile that owns its tasks comes before a schedul
   const gone = await createSecondProfile(sql, org, { key: 'gone' });
   const [maker, deleter] = [await openSession(test, sql), await openSession(test, sql)];
   const taskTemplate = { title: 'x', ownerAgentProfileId: gone.profileId };
-  const deletion = { p_organization_id: gone.organizationId, p_agent_profile_id: gone.profileId };
+  const deletion = { organizationId: gone.organizationId, agentProfileId: gone.profileId };
   await maker.begin();
   await scheduleCreate(maker, org, { taskTemplate });
   const second = transition(deleter, 'agent_profile_delete', deletion);
@@ -112,7 +112,7 @@ scenario('the deletion of the profile that owns its tasks comes before a schedul
   await second;
   const late = await createSecondProfile(sql, org, { key: 'late' });
   await deleter.begin();
-  await transition(deleter, 'agent_profile_delete', { ...deletion, p_agent_profile_id: late.profileId });
+  await transition(deleter, 'agent_profile_delete', { ...deletion, agentProfileId: late.profileId });
   const refused = refusal(scheduleCreate(maker, org, { taskTemplate: { title: 'x', ownerProfileKey: 'late' } }));
   await maker.waits();
   await deleter.commit();

@@ -1,4 +1,5 @@
 import t from 'tap';
+import { functionText } from '../../../engine/db/function_text.ts';
 import { createChat, createChatOrganization } from '../../support/chat_fixtures.ts';
 import {
   cancelTask,
@@ -85,15 +86,15 @@ scenario('nothing fires early, while it is paused, or for another organization',
   const { id } = await daily(org);
   test.match(await fire(sql, org, id, { now: '2030-03-01T08:59:59.999Z' }), { outcome: 'kept' });
   const args = {
-    p_organization_id: other.organizationId,
-    p_schedule_id: id,
-    p_fire_at: '2030-03-01T09:00:00Z',
-    p_next_run_at: '2030-03-02T09:00:00Z',
-    p_now: '2030-03-01T09:00:00Z',
+    organizationId: other.organizationId,
+    scheduleId: id,
+    fireAt: '2030-03-01T09:00:00Z',
+    nextRunAt: '2030-03-02T09:00:00Z',
+    now: '2030-03-01T09:00:00Z',
   };
   test.match(await transition(sql.jobs, 'schedule_fire', args), { outcome: 'kept' });
-  const own = { ...args, p_organization_id: org.organizationId };
-  const same = { ...own, p_next_run_at: args.p_fire_at };
+  const own = { ...args, organizationId: org.organizationId };
+  const same = { ...own, nextRunAt: args.fireAt };
   test.match(await transition(sql.jobs, 'schedule_fire', same), { outcome: 'kept' }, 'it never stays where it is');
   await changeSchedule(sql.api, org, 'pause', id);
   test.match(await transition(sql.jobs, 'schedule_fire', own), { outcome: 'kept' });
@@ -170,9 +171,10 @@ scenario('a suspended organization makes nothing, and makes nothing up for it', 
 scenario('a deleted organization makes nothing, and nothing of it is due', async (test) => {
   const org = await createTestOrganization(sql);
   const { id } = await createSchedule(sql, org, { nextRunAt: '2020-01-01T09:00:00Z' });
-  const due = `select ids from app.dispatch_due(100) where kind = 'fire' and organization_id = $1`;
+  const due = `select ids from ${functionText('dispatch_due', { limit: '100' })}
+    where kind = 'fire' and organization_id = $1`;
   test.same((await sql.jobs.query(due, [org.organizationId])).rows, [{ ids: [id] }]);
-  await transition(sql.api, 'organization_delete', { p_organization_id: org.organizationId });
+  await transition(sql.api, 'organization_delete', { organizationId: org.organizationId });
   test.same((await sql.jobs.query(due, [org.organizationId])).rows, []);
   test.match(await fire(sql, org, id), { outcome: 'kept' });
   test.same(await scheduledTasks(sql, org, id), []);

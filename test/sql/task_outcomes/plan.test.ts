@@ -345,8 +345,8 @@ scenario('a plan goes on with a verifier that has gone: the operator judges', as
   });
   await updateProfile(sql.api, judge, { status: 'disabled' });
   await transition(sql.api, 'agent_profile_delete', {
-    p_organization_id: org.organizationId,
-    p_agent_profile_id: judge.profileId,
+    organizationId: org.organizationId,
+    agentProfileId: judge.profileId,
   });
   const operations = [{ op: 'update_task', task: id, spec: { objective: 'Another' } }];
   test.same(await completePlan(sql, run, operations), { status: 'succeeded' });

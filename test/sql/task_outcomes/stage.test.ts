@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import {
+  addDependency,
   cancelTask,
   capability,
   completeRun,
@@ -169,12 +170,7 @@ scenario('a plan is refused for circles, wherever they run', async (test) => {
     '.0.parentKey': 'circle',
     '.1.parentKey': 'circle',
   });
-  await sql.api.query('select app.task_dependency_create($1, $2, $3, true, $4)', [
-    org.organizationId,
-    waits.id,
-    run.taskId,
-    { kind: 'owner' },
-  ]);
+  await addDependency(sql.api, org, waits.id, run.taskId);
   test.same(
     await planIssues(run, make('a', { dependsOn: [waits.id] })),
     { '.0.dependsOn': 'circle' },

@@ -119,17 +119,17 @@ scenario('the owner is named by id or by key, and is one of the organization', a
   test.match(
     await refusal(
       transition(sql.api, 'task_create', {
-        p_organization_id: org.organizationId,
-        p_task: { title: 'x' },
-        p_actor: SERVICE,
+        organizationId: org.organizationId,
+        task: { title: 'x' },
+        actor: SERVICE,
       }),
     ),
     unknown,
     'who is no agent has to name one',
   );
   await transition(sql.api, 'agent_profile_delete', {
-    p_organization_id: org.organizationId,
-    p_agent_profile_id: org.profileId,
+    organizationId: org.organizationId,
+    agentProfileId: org.profileId,
   });
   test.match(await refusal(createTask(sql, org)), unknown, 'a deleted one is none');
 });
@@ -267,9 +267,9 @@ scenario('an agent makes tasks in the name of its run, its own profile being the
   const org = await createTestOrganization(sql);
   const run = await runNew(sql, org);
   const answer = await transition(sql.api, 'task_create', {
-    p_organization_id: org.organizationId,
-    p_task: { title: 'made by an agent' },
-    p_actor: capability(run.executionToken),
+    organizationId: org.organizationId,
+    task: { title: 'made by an agent' },
+    actor: capability(run.executionToken),
   });
   test.match(answer, {
     task: { owner_agent_profile_id: org.profileId, created_by_run_id: run.runId, status: 'pending' },
@@ -280,7 +280,7 @@ scenario('nobody makes tasks in an organization that is unknown or deleted', asy
   const org = await createTestOrganization(sql);
   const gone = { status: 404, code: 'organization_not_found' };
   test.match(await refusal(createTask(sql, { ...org, organizationId: randomUUID() })), gone);
-  await transition(sql.api, 'organization_delete', { p_organization_id: org.organizationId });
+  await transition(sql.api, 'organization_delete', { organizationId: org.organizationId });
   test.match(await refusal(createTask(sql, org)), gone);
   test.match(await refusal(createTask(sql, org, { dependsOn: ['T-1'] })), gone);
 });

@@ -17,6 +17,7 @@ import {
   statuses,
   type TestOrganization,
   taskRow,
+  wakeTasks,
 } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
 import { openSession, openSql, refusal } from '../../support/transitions.ts';
@@ -118,7 +119,7 @@ scenario('a waiting task keeps waiting, and is blocked by its new edge when the 
   await addDependency(sql.api, org, run.taskId, first);
   test.match(await taskRow(sql, org, run.taskId), { status: 'waiting' });
   await sql.owner.query('update app.tasks set waiting_until = clock_timestamp() where id = $1', [run.taskId]);
-  await sql.jobs.query('select app.tasks_wake($1, $2)', [org.organizationId, [run.taskId]]);
+  await wakeTasks(sql, org, [run.taskId]);
   test.match(await taskRow(sql, org, run.taskId), {
     status: 'blocked',
     blockers: [{ kind: 'dependency', taskId: first }],

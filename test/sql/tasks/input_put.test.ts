@@ -14,14 +14,14 @@ function putInput(
   storageKey: string | null,
 ) {
   return transition(connection, 'task_input_put', {
-    p_organization_id: organizationId,
-    p_task_ref: ref,
-    p_path: path,
-    p_storage_key: storageKey,
-    p_size: 5,
-    p_sha256: sha256('x'),
-    p_media_type: 'text/csv',
-    p_actor: { kind: 'owner' },
+    organizationId,
+    taskRef: ref,
+    path,
+    storageKey,
+    size: 5,
+    sha256: sha256('x'),
+    mediaType: 'text/csv',
+    actor: { kind: 'owner' },
   });
 }
 

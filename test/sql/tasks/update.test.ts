@@ -192,14 +192,14 @@ scenario('a budget lowered below what is used blocks the task with a question, o
   const org = await createTestOrganization(sql);
   const run = await runNew(sql, org);
   await transition(sql.api, 'run_complete', {
-    p_organization_id: org.organizationId,
-    p_run_id: run.runId,
-    p_lease_token: run.leaseToken,
-    p_body_hash: 'a',
-    p_result: { kind: 'waiting', until: '2020-01-01T00:00:00Z', reason: '' },
-    p_report: {},
-    p_checks: null,
-    p_evaluation_digest: null,
+    organizationId: org.organizationId,
+    runId: run.runId,
+    leaseToken: run.leaseToken,
+    bodyHash: 'a',
+    result: { kind: 'waiting', until: '2020-01-01T00:00:00Z', reason: '' },
+    report: {},
+    checks: null,
+    evaluationDigest: null,
   });
   const lowered = await patchTask(sql, org, run.taskId, { spec: { budget: { maxAgentRuns: 1 } } });
   test.match(lowered, { status: 'blocked', blockers: [{ kind: 'budget' }] });

@@ -7,6 +7,7 @@ import {
   dispatchAll,
   dueIn,
   taskRow,
+  wakeTasks,
 } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
 import { openSql } from '../../support/transitions.ts';
@@ -45,6 +46,6 @@ scenario('waking a task before its time, or one that is over, changes nothing', 
   const over = await createTask(sql, org);
   await cancelTask(sql.api, org, over.id);
   const before = [await taskRow(sql, org, scheduled.id), await taskRow(sql, org, over.id)];
-  await sql.jobs.query('select app.tasks_wake($1, $2)', [org.organizationId, [scheduled.id, over.id]]);
+  await wakeTasks(sql, org, [scheduled.id, over.id]);
   test.same([await taskRow(sql, org, scheduled.id), await taskRow(sql, org, over.id)], before);
 });

@@ -308,8 +308,8 @@ const administer: Operation = async (world, picks) => {
   if (!held) return;
   const { organizationId, runRequestId } = held;
   const known = world.claims.filter((claim) => claim.runRequestId === runRequestId);
-  const force = { p_max_attempts: 2, p_backoff_seconds: 0, p_backoff_max_seconds: 0 };
-  const id = { p_run_request_id: runRequestId };
+  const force = { maxAttempts: 2, backoffSeconds: 0, backoffMaxSeconds: 0 };
+  const id = { runRequestId };
   await (picks.number(2)
     ? adminDecides(world.sql.admin, 'lease_expire', organizationId, { ...id, ...force })
     : adminDecides(world.sql.admin, 'run_request_requeue', organizationId, id));

@@ -80,7 +80,7 @@ export async function checkEngine(sql: Sql, bounds: Bounds): Promise<Outcome> {
     const broken = await brokenInvariants(sql);
     if (Object.keys(broken).length > 0) throw new Violation(`broken at the end: ${JSON.stringify(broken)}`);
     for (const { organizationId } of world.tenants) {
-      await transition(sql.api, 'organization_delete', { p_organization_id: organizationId });
+      await transition(sql.api, 'organization_delete', { organizationId });
     }
   });
   const details = await fc.check(property, {

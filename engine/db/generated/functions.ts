@@ -1,0 +1,454 @@
+// Made by "npm run generate" from the catalog of a migrated database; a test fails when they differ.
+import type { Signature } from '../sql_types.ts';
+
+/** The functions that logins and operators call. */
+export const functions = {
+  admin_catalog_publish: {
+    required: { revision: 'text', catalog: 'jsonb', admin: 'text' },
+    optional: { requestId: 'text' },
+  },
+  admin_dispatch_resume: {
+    required: { organizationId: 'uuid', admin: 'text' },
+    optional: { requestId: 'text' },
+  },
+  admin_dispatch_stop: {
+    required: { organizationId: 'uuid', admin: 'text' },
+    optional: { requestId: 'text' },
+  },
+  admin_lease_expire: {
+    required: {
+      organizationId: 'uuid',
+      runRequestId: 'uuid',
+      admin: 'text',
+      maxAttempts: 'int4',
+      backoffSeconds: 'int4',
+      backoffMaxSeconds: 'int4',
+    },
+    optional: { requestId: 'text' },
+  },
+  admin_organization_reactivate: {
+    required: { organizationId: 'uuid', admin: 'text' },
+    optional: { requestId: 'text' },
+  },
+  admin_organization_suspend: {
+    required: { organizationId: 'uuid', admin: 'text' },
+    optional: { requestId: 'text' },
+  },
+  admin_run_request_requeue: {
+    required: { organizationId: 'uuid', runRequestId: 'uuid', admin: 'text' },
+    optional: { requestId: 'text' },
+  },
+  admin_schedule_pause: {
+    required: { organizationId: 'uuid', scheduleRef: 'text', admin: 'text' },
+    optional: { requestId: 'text' },
+  },
+  admin_schedule_resume: {
+    required: { organizationId: 'uuid', scheduleRef: 'text', nextRunAt: 'timestamptz', admin: 'text' },
+    optional: { requestId: 'text' },
+  },
+  admin_task_cancel: {
+    required: { organizationId: 'uuid', taskRef: 'text', admin: 'text' },
+    optional: { requestId: 'text' },
+  },
+  admin_task_retry: {
+    required: { organizationId: 'uuid', taskRef: 'text', admin: 'text' },
+    optional: { requestId: 'text' },
+  },
+  agent_catalog_publish_if_none: {
+    required: { revision: 'text', catalog: 'jsonb' },
+  },
+  agent_profile_create: {
+    required: { organizationId: 'uuid', fields: 'jsonb' },
+  },
+  agent_profile_delete: {
+    required: { organizationId: 'uuid', agentProfileId: 'uuid' },
+  },
+  agent_profile_update: {
+    required: { organizationId: 'uuid', agentProfileId: 'uuid', patch: 'jsonb' },
+  },
+  agent_profiles_provision: {
+    required: { organizationId: 'uuid', departments: 'text[]', revision: 'text' },
+    optional: { kinds: 'text[]' },
+  },
+  analyst_grant: {
+    required: { login: 'text', organizationIds: 'uuid[]', all: 'bool', fresh: 'bool' },
+  },
+  analyst_revoke: {
+    required: { login: 'text' },
+  },
+  analysts_list: {
+    required: {},
+  },
+  audit_append: {
+    required: {
+      organizationId: 'uuid',
+      actorKind: 'text',
+      actor: 'text',
+      action: 'text',
+      subjectKind: 'text',
+      subjectId: 'text',
+      arguments: 'jsonb',
+    },
+    optional: { answer: 'jsonb', requestId: 'text', result: 'jsonb' },
+  },
+  capability_check: {
+    required: { organizationId: 'uuid', tokenHash: 'text' },
+  },
+  chat_attachment_put: {
+    required: {
+      organizationId: 'uuid',
+      chatId: 'uuid',
+      attachmentId: 'uuid',
+      fileName: 'text',
+      mediaType: 'text',
+      sizeBytes: 'int8',
+      sha256: 'text',
+      storageKey: 'text',
+      actor: 'jsonb',
+    },
+  },
+  chat_create: {
+    required: { organizationId: 'uuid', body: 'jsonb', actor: 'jsonb' },
+  },
+  chat_delete: {
+    required: { organizationId: 'uuid', chatId: 'uuid', actor: 'jsonb' },
+  },
+  chat_heads: {
+    required: { organizationId: 'uuid', chatIds: 'uuid[]', messageIds: 'uuid[]', revisions: 'int4[]' },
+  },
+  chat_purge: {
+    required: { organizationId: 'uuid', chatId: 'uuid', limit: 'int4', forget: 'bool' },
+  },
+  chat_turn_overdue: {
+    required: { organizationId: 'uuid', runRequestId: 'uuid', startSeconds: 'int4' },
+  },
+  chat_update: {
+    required: { organizationId: 'uuid', chatId: 'uuid', patch: 'jsonb', actor: 'jsonb' },
+  },
+  chats_expired: {
+    required: { skip: 'int4', limit: 'int4' },
+    returnsSet: true,
+  },
+  chats_search: {
+    required: {
+      organizationId: 'uuid',
+      search: 'text',
+      status: 'text',
+      lastMessageAtUs: 'int8',
+      id: 'uuid',
+      inclusive: 'bool',
+      backward: 'bool',
+      limit: 'int4',
+    },
+    returnsSet: true,
+  },
+  context_health_due: {
+    required: { hours: 'int4', after: 'uuid', limit: 'int4' },
+    returnsSet: true,
+  },
+  context_health_record: {
+    required: { organizationId: 'uuid', report: 'jsonb' },
+  },
+  context_promote: {
+    required: { organizationId: 'uuid', scope: 'text', baseRevision: 'int4', documents: 'jsonb', actor: 'jsonb' },
+    optional: { taskRef: 'text' },
+  },
+  context_source_mark: {
+    required: { organizationId: 'uuid', sourceId: 'uuid', status: 'text', error: 'jsonb' },
+  },
+  context_source_retain: {
+    required: { organizationId: 'uuid', source: 'jsonb', actor: 'jsonb' },
+  },
+  dispatch_due: {
+    required: { limit: 'int4' },
+    optional: { chatStartSeconds: 'int4' },
+    returnsSet: true,
+  },
+  dispatch_totals: {
+    required: {},
+  },
+  human_inbox_acknowledge: {
+    required: { organizationId: 'uuid', inboxItemId: 'uuid' },
+  },
+  human_inbox_item_create: {
+    required: { organizationId: 'uuid', taskRef: 'text', item: 'jsonb', actor: 'jsonb' },
+  },
+  human_inbox_respond: {
+    required: { organizationId: 'uuid', inboxItemId: 'uuid', response: 'text', note: 'text' },
+  },
+  idempotency_begin: {
+    required: { organizationId: 'uuid', caller: 'text', method: 'text', path: 'text', key: 'text', bodyHash: 'text' },
+  },
+  idempotency_finish: {
+    required: {
+      organizationId: 'uuid',
+      caller: 'text',
+      method: 'text',
+      path: 'text',
+      key: 'text',
+      status: 'int4',
+      body: 'jsonb',
+    },
+  },
+  idempotency_keys_clean: {
+    required: { limit: 'int4' },
+  },
+  message_cancel: {
+    required: { organizationId: 'uuid', chatId: 'uuid', messageId: 'uuid', actor: 'jsonb' },
+  },
+  message_create: {
+    required: { organizationId: 'uuid', chatId: 'uuid', body: 'jsonb', actor: 'jsonb' },
+  },
+  onboarding_complete: {
+    required: { organizationId: 'uuid', reviewSha256: 'text', allowWarnings: 'bool', documents: 'jsonb' },
+  },
+  onboarding_create: {
+    required: {},
+    optional: { organizationId: 'uuid', fields: 'jsonb', subject: 'text' },
+  },
+  onboarding_discard: {
+    required: { organizationId: 'uuid' },
+  },
+  onboarding_disposition_put: {
+    required: {
+      organizationId: 'uuid',
+      expectedGeneration: 'int4',
+      integrationKey: 'text',
+      disposition: 'text',
+      departments: 'jsonb',
+    },
+  },
+  onboarding_evidence_add: {
+    required: { organizationId: 'uuid', generation: 'int4', source: 'jsonb' },
+    optional: { actor: 'jsonb' },
+  },
+  onboarding_findings_add: {
+    required: { organizationId: 'uuid', findings: 'jsonb', warnings: 'jsonb', actor: 'jsonb' },
+  },
+  onboarding_read: {
+    required: { organizationId: 'uuid' },
+  },
+  onboarding_research_begin: {
+    required: { organizationId: 'uuid', generation: 'int4' },
+  },
+  onboarding_research_finish: {
+    required: { organizationId: 'uuid', generation: 'int4', outcome: 'jsonb' },
+  },
+  onboarding_research_retry: {
+    required: { organizationId: 'uuid', expectedGeneration: 'int4' },
+  },
+  onboarding_setup_update: {
+    required: { organizationId: 'uuid', expectedGeneration: 'int4', patch: 'jsonb' },
+  },
+  onboarding_source_delete: {
+    required: { organizationId: 'uuid', sourceId: 'uuid' },
+  },
+  onboarding_source_put: {
+    required: { organizationId: 'uuid', source: 'jsonb' },
+  },
+  onboarding_start: {
+    required: { organizationId: 'uuid' },
+  },
+  organization_create: {
+    required: { organizationId: 'uuid', fields: 'jsonb', subject: 'text' },
+  },
+  organization_delete: {
+    required: { organizationId: 'uuid' },
+  },
+  organization_member_delete: {
+    required: { organizationId: 'uuid', subject: 'text' },
+  },
+  organization_member_put: {
+    required: { organizationId: 'uuid', subject: 'text', role: 'text' },
+  },
+  organization_purge: {
+    required: { organizationId: 'uuid', limit: 'int4', forget: 'bool' },
+  },
+  organization_update: {
+    required: { organizationId: 'uuid', patch: 'jsonb', platform: 'bool' },
+  },
+  organizations_deleted: {
+    required: {},
+  },
+  organizations_list: {
+    required: {
+      subject: 'text',
+      status: 'text',
+      createdAtUs: 'int8',
+      id: 'uuid',
+      inclusive: 'bool',
+      backward: 'bool',
+      limit: 'int4',
+    },
+    returnsSet: true,
+  },
+  run_attachment: {
+    required: { organizationId: 'uuid', runId: 'uuid', leaseToken: 'text', attachmentId: 'uuid' },
+  },
+  run_complete: {
+    required: {
+      organizationId: 'uuid',
+      runId: 'uuid',
+      leaseToken: 'text',
+      bodyHash: 'text',
+      result: 'jsonb',
+      report: 'jsonb',
+      checks: 'jsonb',
+      evaluationDigest: 'text',
+    },
+    optional: { maxAttempts: 'int4', backoffSeconds: 'int4', backoffMaxSeconds: 'int4' },
+  },
+  run_conversation: {
+    required: { organizationId: 'uuid', runId: 'uuid', leaseToken: 'text', limit: 'int4', maxBytes: 'int4' },
+  },
+  run_fail: {
+    required: {
+      organizationId: 'uuid',
+      runId: 'uuid',
+      leaseToken: 'text',
+      bodyHash: 'text',
+      error: 'jsonb',
+      report: 'jsonb',
+      maxAttempts: 'int4',
+      backoffSeconds: 'int4',
+      backoffMaxSeconds: 'int4',
+    },
+  },
+  run_heartbeat: {
+    required: { organizationId: 'uuid', runId: 'uuid', leaseToken: 'text', leaseSeconds: 'int4' },
+  },
+  run_lease_check: {
+    required: { organizationId: 'uuid', runId: 'uuid', leaseToken: 'text' },
+  },
+  run_logs_append: {
+    required: { organizationId: 'uuid', runId: 'uuid', leaseToken: 'text', entries: 'jsonb' },
+  },
+  run_message_write: {
+    required: {
+      organizationId: 'uuid',
+      runId: 'uuid',
+      leaseToken: 'text',
+      baseRevision: 'int4',
+      parts: 'jsonb',
+      append: 'text',
+    },
+  },
+  run_output_record: {
+    required: {
+      organizationId: 'uuid',
+      runId: 'uuid',
+      leaseToken: 'text',
+      path: 'text',
+      storageKey: 'text',
+      size: 'int8',
+      sha256: 'text',
+      mediaType: 'text',
+    },
+  },
+  run_request_expire: {
+    required: {
+      organizationId: 'uuid',
+      runRequestId: 'uuid',
+      maxAttempts: 'int4',
+      backoffSeconds: 'int4',
+      backoffMaxSeconds: 'int4',
+    },
+  },
+  run_request_release: {
+    required: { organizationId: 'uuid', runRequestId: 'uuid', leaseToken: 'text' },
+  },
+  run_requests_publish: {
+    required: { organizationId: 'uuid', runRequestIds: 'uuid[]' },
+  },
+  run_requests_pull: {
+    required: {
+      workerIds: 'text[]',
+      organizationIds: 'uuid[]',
+      profileKeys: 'text[]',
+      kinds: 'text[]',
+      claimSeconds: 'int4',
+    },
+  },
+  run_running: {
+    required: {
+      organizationId: 'uuid',
+      runId: 'uuid',
+      leaseToken: 'text',
+      harness: 'text',
+      model: 'text',
+      workspaceUri: 'text',
+    },
+  },
+  run_start: {
+    required: {
+      organizationId: 'uuid',
+      runRequestId: 'uuid',
+      runId: 'uuid',
+      leaseToken: 'text',
+      workerId: 'text',
+      leaseSeconds: 'int4',
+    },
+  },
+  schedule_create: {
+    required: { organizationId: 'uuid', schedule: 'jsonb', nextRunAt: 'timestamptz', actor: 'jsonb' },
+  },
+  schedule_delete: {
+    required: { organizationId: 'uuid', scheduleRef: 'text', actor: 'jsonb' },
+  },
+  schedule_fire: {
+    required: { organizationId: 'uuid', scheduleId: 'uuid', fireAt: 'timestamptz', nextRunAt: 'timestamptz' },
+    optional: { now: 'timestamptz' },
+  },
+  schedule_pause: {
+    required: { organizationId: 'uuid', scheduleRef: 'text', actor: 'jsonb' },
+  },
+  schedule_resume: {
+    required: { organizationId: 'uuid', scheduleRef: 'text', nextRunAt: 'timestamptz', actor: 'jsonb' },
+  },
+  task_cancel: {
+    required: { organizationId: 'uuid', taskRef: 'text', actor: 'jsonb' },
+  },
+  task_create: {
+    required: { organizationId: 'uuid', task: 'jsonb', actor: 'jsonb' },
+  },
+  task_dependency_create: {
+    required: { organizationId: 'uuid', taskRef: 'text', dependsOn: 'text', required: 'bool', actor: 'jsonb' },
+  },
+  task_explain: {
+    required: { organizationId: 'uuid', taskRef: 'text' },
+    optional: { limit: 'int4' },
+  },
+  task_find: {
+    required: { organizationId: 'uuid', taskRef: 'text' },
+  },
+  task_input_put: {
+    required: {
+      organizationId: 'uuid',
+      taskRef: 'text',
+      path: 'text',
+      storageKey: 'text',
+      size: 'int8',
+      sha256: 'text',
+      mediaType: 'text',
+      actor: 'jsonb',
+    },
+  },
+  task_outcome_stage: {
+    required: { organizationId: 'uuid', taskRef: 'text', body: 'jsonb', bodyHash: 'text', actor: 'jsonb' },
+  },
+  task_retry: {
+    required: { organizationId: 'uuid', taskRef: 'text', actor: 'jsonb' },
+  },
+  task_update: {
+    required: { organizationId: 'uuid', taskRef: 'text', expectedVersion: 'int4', patch: 'jsonb', actor: 'jsonb' },
+  },
+  tasks_wake: {
+    required: { organizationId: 'uuid', taskIds: 'uuid[]' },
+  },
+  timezone_has: {
+    required: { timezone: 'text', instants: 'timestamptz[]', seconds: 'int4[]' },
+  },
+  work_dispatch_set: {
+    required: { organizationId: 'uuid', stopped: 'bool', actor: 'jsonb' },
+  },
+} as const satisfies Readonly<Record<string, Signature>>;
