@@ -1,39 +1,40 @@
 import { execFile } from 'node:child_process';
-import { existsSync, globSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { environmentWith, settings } from '../engine/config.ts';
 import { startTestPostgres, type TestServer } from '../test/support/postgres.ts';
-import { describe, totals } from './test/report.ts';
-import { type FileResult, runFile } from './test/run_file.ts';
+import { ALONE, ALSO_ON_OLD, openSeconds, SLOW } from './test/files.ts';
+import { type Options, readOptions, testFiles, USAGE } from './test/options.ts';
+import { describe, folders, slowest, totals } from './test/report.ts';
+import { runFiles } from './test/schedule.ts';
+import type { FileResult } from './test/test_process.ts';
+import { watch } from './test/watch.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '..');
-/** The oldest supported version: the database's own tests run there too, where the machine has it. */
+/** The oldest supported version, where the machine has it. */
 const OLD_POSTGRES = '/usr/lib/postgresql/15/bin';
-const ALSO_ON_OLD = /^test\/(sql|jobs)\//;
-/** As many files at once as the machine has cores for: each keeps one and its Postgres sessions another busy. */
-const AT_ONCE = 2;
-
-const USAGE = `npm test: type check, lint, and all tests, against databases that it starts itself.
-
-  npm test -- test/sql/migrate.test.ts …   only these files, without type check and lint
-`;
 
 function print(text: string): void {
   process.stdout.write(`${text}\n`);
 }
 
 /** Settings of the person who tests must not reach the tests. */
-function testEnvironment(server: TestServer, bin: string | undefined): NodeJS.ProcessEnv {
+function testEnvironment(server: TestServer, bin: string | undefined, full: boolean): NodeJS.ProcessEnv {
   const none = Object.fromEntries(Object.keys(settings).map((name) => [name, undefined]));
   return {
     ...environmentWith(none),
     TEST_DATABASE_URL: server.url,
     TEST_POSTGRES_BIN: bin,
-    // Every file loads much of the same code.
+    TEST_FULL: full ? '1' : undefined,
+    // Every process loads much of the same code.
     NODE_COMPILE_CACHE: path.join(ROOT, 'node_modules', '.cache', 'compiled'),
     FORCE_COLOR: undefined,
     NO_COLOR: '1',
+    // What files set that run by themselves: one may leave the environment to the next as it found it.
+    AWS_PROFILE: undefined,
+    AWS_EC2_METADATA_DISABLED: 'true',
+    GRAPHILE_ENV: 'production',
   };
 }
 
@@ -52,61 +53,63 @@ async function check(name: string, command: string, args: readonly string[]): Pr
   }
 }
 
+type Run = Readonly<{ files: readonly string[]; full: boolean; label: string; bin?: string }>;
+
 /** Runs files against one server that lives as long as they do. */
-async function runAll(files: readonly string[], label: string, bin?: string): Promise<FileResult[]> {
+async function runOn({ files, full, label, bin }: Run): Promise<FileResult[]> {
   if (files.length === 0) return [];
   const server = await startTestPostgres(bin);
   print(`Postgres ${server.version}${bin ? ` of ${bin}` : ' (embedded)'}`);
   const interrupted = () => void server.stop().then(() => process.exit(130));
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, interrupted);
   const results: FileResult[] = [];
-  const waiting = [...files];
-  const work = async () => {
-    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
-      const result = await runFile(file, ROOT, testEnvironment(server, bin));
-      print(describe(result, label));
-      results.push(result);
-    }
-  };
+  const seconds = openSeconds(ROOT);
   try {
-    await Promise.all(Array.from({ length: AT_ONCE }, work));
+    await runFiles({
+      files: seconds.longestFirst(files),
+      alone: (file) => ALONE.test(file),
+      cwd: ROOT,
+      env: testEnvironment(server, bin, full),
+      onResult(result) {
+        print(describe(result, label));
+        results.push({ ...result, file: `${result.file}${label}` });
+      },
+    });
   } finally {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, interrupted);
     await server.stop();
   }
+  seconds.keep(Object.fromEntries(results.map((result) => [result.file, result.seconds])));
   return results;
 }
 
-/** All test files; the slowest kind first, so that it does not run alone at the end. */
-function allFiles(): string[] {
-  const files = globSync('test/**/*.test.ts', { cwd: ROOT }).sort();
-  const slow = (file: string) => (file.startsWith('test/e2e/') ? 0 : 1);
-  return files.sort((a, b) => slow(a) - slow(b));
-}
-
-async function main(): Promise<void> {
-  if (process.argv.includes('--help')) return print(USAGE);
-  const chosen = process.argv.slice(2).map((file) => path.relative(ROOT, path.resolve(file)));
-  const unknown = chosen.find((file) => !existsSync(path.join(ROOT, file)));
-  if (unknown !== undefined) throw new Error(`there is no file ${unknown}`);
-
+/** One run of what the options say; whether all is well. */
+async function runOnce({ full, chosen }: Options): Promise<boolean> {
   let failedChecks = 0;
-  if (chosen.length === 0) {
+  if (chosen === undefined) {
     const checks = await Promise.all([
       check('type check', 'tsc', ['--noEmit']),
       check('lint and format', 'biome', ['check', '.']),
     ]);
     failedChecks = checks.filter((ok) => !ok).length;
   }
-  const files = chosen.length > 0 ? chosen : allFiles();
-  const results = await runAll(files, '');
-  if (existsSync(path.join(OLD_POSTGRES, 'postgres'))) {
+  const files = chosen ?? testFiles(ROOT).filter((file) => full || !SLOW.test(file));
+  const results = await runOn({ files, full, label: '' });
+  if (full && existsSync(path.join(OLD_POSTGRES, 'postgres'))) {
     const again = files.filter((file) => ALSO_ON_OLD.test(file));
-    results.push(...(await runAll(again, ' (Postgres 15)', OLD_POSTGRES)));
+    results.push(...(await runOn({ files: again, full, label: ' (Postgres 15)', bin: OLD_POSTGRES })));
   }
+  if (results.length > 1) print(`\n${slowest(results)}\n\n${folders(results)}`);
   const { passed, failed } = totals(results, failedChecks);
   print(`\n${passed} passed, ${failed} failed`);
-  process.exitCode = failed === 0 && passed > 0 ? 0 : 1;
+  return failed === 0 && passed > 0;
+}
+
+async function main(): Promise<void> {
+  const options = readOptions(process.argv.slice(2), ROOT);
+  if (options.help) return print(USAGE);
+  if (options.watch) return watch(ROOT, () => runOnce(options), print);
+  process.exitCode = (await runOnce(options)) ? 0 : 1;
 }
 
 try {

@@ -8,6 +8,8 @@ import { openSql } from './support/transitions.ts';
 
 const sql = await openSql(t);
 const breaking = rulesOf(sql);
+const { access } = await declaredAccess(SQL_FOLDER, 'functions');
+const { access: triggerAccess } = await declaredAccess(SQL_FOLDER, 'triggers');
 const functionFiles = globSync('functions/**/*.sql', { cwd: SQL_FOLDER });
 const triggerFiles = globSync('triggers/**/*.sql', { cwd: SQL_FOLDER });
 
@@ -98,10 +100,8 @@ t.test('functions belong to the roles that limit them', async (test) => {
   );
 });
 
-const { access } = await declaredAccess(SQL_FOLDER, 'functions');
-
 for (const [folder, files] of Object.entries({ functions: functionFiles, triggers: triggerFiles })) {
-  const declared = folder === 'functions' ? access : (await declaredAccess(SQL_FOLDER, folder)).access;
+  const declared = folder === 'functions' ? access : triggerAccess;
 
   t.test(`${folder}/access.json names each function once, below its folder, in order`, async (test) => {
     const owned = Object.values(declared.owners).flat();

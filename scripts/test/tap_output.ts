@@ -14,6 +14,16 @@ const DIRECTIVE = /\s#\s*(skip|todo)\b/i;
 const TIME = / # time=[\d.]+m?s$/;
 const PASSED_BELOW = /^\s+ok \d+/;
 
+/** The TAP of a subtest, out of that of its parent. */
+export function indentedTap(output: string): string {
+  return output.replace(/^(?! {4}).*\n?/gm, '').replace(/^ {4}/gm, '');
+}
+
+/** Whether the output holds the point of that name, and so all that belongs to it. */
+export function hasPoint(output: string, name: string): boolean {
+  return output.split('\n').some((line) => POINT.exec(line)?.[2]?.replace(TIME, '') === name);
+}
+
 export function readTap(output: string): TapResult {
   const failures: { name: string; lines: string[] }[] = [];
   let [passed, skipped, points, planned] = [0, 0, 0, -1];
