@@ -15,7 +15,7 @@ export const taskRef = z
     /^(?:[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[TI]-[1-9][0-9]{0,8})$/,
     'must be a UUID or an identifier such as T-12',
   )
-  .describe('UUID of a task, or its identifier in the organization, such as T-12 or I-3.')
+  .describe('A task: its UUID, or its identifier in the organization, such as T-12 or I-3.')
   .meta({ examples: ['T-12'] });
 
 /** True for a UUID; false for an identifier. */

@@ -10,8 +10,13 @@ export const UPLOAD_MAX_BYTES = 1_073_741_824;
 
 /** One file as it was stored: what the backend found, not what the sender claimed. */
 export const storedFileSchema = z
-  .object({ path: z.string(), mediaType: z.string(), sizeBytes: z.int(), sha256: z.string() })
-  .meta({ id: 'StoredFile' });
+  .object({
+    path: z.string(),
+    mediaType: z.string().describe('Determined from the bytes.'),
+    sizeBytes: z.int(),
+    sha256: z.string().describe('Of the bytes, in hex.'),
+  })
+  .meta({ id: 'StoredFile', example: { mediaType: 'application/json' } });
 
 export const storedFileRow = z
   .object({ path: z.string(), media_type: z.string(), size: z.int(), sha256: z.string() })

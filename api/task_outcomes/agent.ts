@@ -5,7 +5,7 @@ import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { bodyHash } from '../runs/changes.ts';
 import { newOutcomeExample, newOutcomeSchema, outcomeAnswer, outcomeStagedSchema } from './schema.ts';
 
-/** Contract 4.12: what an agent says about its own run, before the worker completes it. */
+/** What an agent reports about its own run, before the worker completes it. */
 export function agentOutcomeEndpoints(): readonly Endpoint[] {
   return [
     endpoint({
@@ -14,12 +14,12 @@ export function agentOutcomeEndpoints(): readonly Endpoint[] {
       audience: 'agent',
       tag: 'Agent tools',
       operationId: 'stageTaskOutcome',
-      summary: 'Hand in the outcome of a run',
+      summary: 'Submit the outcome of a run',
       description: [
-        'Staged for the active run of the task, and applied when that run completes. A run of mode plan hands in a `plan`, one of mode verify a `verification`, one of mode execute nothing (its worker completes it); plan and execute runs may say `waiting` or `needs_input` instead. One outcome a run: the same idempotencyKey with the same body answers the same, anything else 409.',
-        'A run hands in its own outcome alone, otherwise 401; the service token that of any run. 409 for another run than the active one, a kind that its mode does not have, and a version or revision that is not current.',
-        'A plan is checked as far as that is possible: 400 with an issue for every key, task or profile that is not there, 409 for circles, limits (maxPlanOperations, maxTaskDepth, maxInitiativeDescendants) and tasks that are over or not below the initiative. It is checked again when it is applied; what does not fit any more fails the run, retryable (`plan_rejected`).',
-      ].join(' '),
+        'Stages the outcome for the active run of the task. It is applied when the run completes. A run with mode `plan` submits a `plan`, one with mode `verify` a `verification`; a run with mode `execute` submits none, since its worker completes it. Plan and execute runs may submit `waiting` or `needs_input` instead. A run has one outcome: repeating the call with the same `idempotencyKey` and body returns it, anything else is 409.',
+        'A run can submit its own outcome only (else 401); the service token can submit that of any run. 409 if the run is not the active one, its mode does not have this kind of outcome, or `taskVersion` or `graphRevision` is not current.',
+        'A plan is checked now: unknown keys, tasks and profiles are 400, with an issue each; circles, exceeded limits (`maxPlanOperations`, `maxTaskDepth`, `maxInitiativeDescendants`) and tasks that are no longer open or not below the initiative are 409. It is checked again when it is applied; a plan that no longer fits fails the run with `plan_rejected`, which is retryable.',
+      ].join('\n\n'),
       params: { organizationId, taskRef },
       body: newOutcomeSchema,
       response: { status: 201, data: outcomeStagedSchema },

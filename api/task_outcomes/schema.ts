@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { mapping } from '../../engine/mapping.ts';
 import { taskRef, uuid } from '../fields/ids.ts';
 import { timestamp } from '../fields/timestamp.ts';
+import { ids } from '../http/openapi/example_values.ts';
 import { resultSchema } from '../runs/changes.ts';
 import { MAX_VERSION, priority, profileKey, title } from '../tasks/changes.ts';
 import { TASK_KINDS } from '../tasks/schema.ts';
@@ -13,17 +14,22 @@ const MOST_OPERATIONS = 1000;
 const planKey = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/, 'must be 1 to 63 letters, digits, dots, hyphens or underscores')
-  .describe('Local to the plan; other operations name the new task by it.');
-const keyOrRef = z.union([planKey, taskRef]);
+  .describe('Name of the new task within the plan, for other operations.');
+const keyOrRef = z.union([planKey, taskRef]).meta({
+  id: 'PlannedTask',
+  description: 'A task: the key of a new one, or the UUID or identifier of an existing one.',
+});
 
 const operationSchema = z.discriminatedUnion('op', [
   z.strictObject({
     op: z.literal('create_task'),
     key: planKey,
-    parentKey: planKey.optional().describe('Below an initiative of this plan. Left out: below the planned one.'),
+    parentKey: planKey
+      .optional()
+      .describe('Key of the new initiative that the task is below. Default: the initiative that is planned.'),
     kind: z.enum(TASK_KINDS).default('task'),
     title,
-    ownerProfileKey: profileKey.optional().describe('Left out: the owner of the initiative.'),
+    ownerProfileKey: profileKey.optional().describe('Default: the owner of the initiative.'),
     priority: priority.optional(),
     spec: newTaskSpecSchema.optional(),
     dependsOn: z.array(keyOrRef).max(100).optional(),
@@ -49,7 +55,7 @@ const [, waitingSchema, needsInputSchema] = resultSchema.options;
 const outcomeSchema = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('plan'),
-    operations: z.array(operationSchema).max(MOST_OPERATIONS).describe('Applied all or none.'),
+    operations: z.array(operationSchema).max(MOST_OPERATIONS).describe('All are applied, or none.'),
   }),
   z.strictObject({
     kind: z.literal('verification'),
@@ -61,18 +67,22 @@ const outcomeSchema = z.discriminatedUnion('kind', [
   needsInputSchema,
   z
     .strictObject({ kind: z.literal('execution'), result: resultSchema })
-    .describe('For the service token alone: the result that the worker has to complete with.'),
+    .describe('With the service token only: the result with which the worker completes the run.'),
 ]);
 
 const version = z.int().min(1).max(MAX_VERSION);
 
-/** Body of POST …/tasks/{taskRef}/outcomes (decisions 4). */
+/** Body of POST …/tasks/{taskRef}/outcomes. */
 export const newOutcomeSchema = z
   .strictObject({
     runId: uuid.describe('The active run of the task.'),
-    taskVersion: version.describe('`version` of the task that this was made from.'),
-    graphRevision: version.describe('`graphRevision` of the task that this was made from.'),
-    idempotencyKey: z.string().min(1).max(200).describe('Sent again with the same body: the same answer.'),
+    taskVersion: version.describe('`version` of the task that the outcome is based on.'),
+    graphRevision: version.describe('`graphRevision` of the task that the outcome is based on.'),
+    idempotencyKey: z
+      .string()
+      .min(1)
+      .max(200)
+      .describe('Repeating the call with the same key and body returns the same outcome.'),
     outcome: outcomeSchema,
   })
   .meta({ id: 'NewTaskOutcome' });
@@ -80,16 +90,16 @@ export const newOutcomeSchema = z
 /** A staged outcome as it goes out. */
 export const outcomeStagedSchema = z
   .object({
-    taskId: z.string(),
-    runId: z.string(),
+    taskId: uuid,
+    runId: uuid,
     kind: z.enum(['plan', 'verification', 'waiting', 'needs_input', 'execution']),
     taskVersion: z.int(),
     graphRevision: z.int(),
     idempotencyKey: z.string(),
-    status: z.literal('staged').describe('It is applied when the run completes.'),
+    status: z.literal('staged').describe('The outcome is applied when the run completes.'),
     createdAt: z.iso.datetime(),
   })
-  .meta({ id: 'TaskOutcome' });
+  .meta({ id: 'TaskOutcome', example: { taskId: ids.initiative, kind: 'plan', taskVersion: 2, graphRevision: 1 } });
 
 const outcomeRow = z
   .object({
@@ -118,15 +128,21 @@ const outcomeRow = z
 export const outcomeAnswer = z.object({ outcome: outcomeRow });
 
 export const newOutcomeExample = {
-  runId: '0190de30-7a51-7cc1-b0aa-4f6f1a2f3b4c',
+  runId: ids.run,
   taskVersion: 2,
   graphRevision: 1,
-  idempotencyKey: 'plan-1',
+  idempotencyKey: 'outcome-of-run-01a21c46',
   outcome: {
     kind: 'plan',
     operations: [
-      { op: 'create_task', key: 'sales', title: 'Sum up the sales', ownerProfileKey: 'growth' },
-      { op: 'create_task', key: 'report', title: 'Write the report', ownerProfileKey: 'growth', dependsOn: ['sales'] },
+      { op: 'create_task', key: 'sales', title: 'Export the orders of the week', ownerProfileKey: 'growth' },
+      {
+        op: 'create_task',
+        key: 'report',
+        title: 'Write the weekly sales report',
+        ownerProfileKey: 'growth',
+        dependsOn: ['sales'],
+      },
     ],
   },
 };

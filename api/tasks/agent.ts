@@ -4,7 +4,16 @@ import { organizationId, taskRef } from '../fields/ids.ts';
 import { actorOf } from '../http/actor.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { PULL_CHANNEL } from '../run_requests/pull_broker.ts';
-import { dependencySchema, newDependencySchema, newTaskExample, newTaskSchema, taskPatchSchema } from './changes.ts';
+import {
+  cancelledTaskExample,
+  dependencySchema,
+  newDependencySchema,
+  newTaskAnswerExample,
+  newTaskExample,
+  newTaskSchema,
+  retriedTaskExample,
+  taskPatchSchema,
+} from './changes.ts';
 import { dependencyAnswer, dependencyListQuery, listDependencies } from './dependencies.ts';
 import { EXPLAIN_DESCRIPTION, explainTask, taskExplanationSchema } from './explain.ts';
 import { taskInputEndpoint } from './inputs.ts';
@@ -13,9 +22,9 @@ import { taskAnswer, taskSchema } from './schema.ts';
 
 const BASE = '/internal/agent/organizations/{organizationId}/tasks';
 const MAY =
-  'The service token and runs of operator and chat profiles change any task; a run of a department profile only its own task and those below it; otherwise 401.';
+  'The service token and runs of operator and chat profiles can change any task. A run of a department profile can change its own task and the tasks below it; anything else is 401.';
 
-/** Contract 4.12: tasks and their dependencies. */
+/** Tasks and their dependencies, for agents. */
 export function agentTaskEndpoints(): readonly Endpoint[] {
   return [
     endpoint({
@@ -25,6 +34,7 @@ export function agentTaskEndpoints(): readonly Endpoint[] {
       tag: 'Agent tools',
       operationId: 'listTasksAsAgent',
       summary: 'List tasks',
+      description: 'As the owner-facing endpoint. Keep the sort and the filters while you page.',
       params: { organizationId },
       query: taskListQuery,
       response: { data: z.array(taskSchema), list: true },
@@ -37,11 +47,11 @@ export function agentTaskEndpoints(): readonly Endpoint[] {
       tag: 'Agent tools',
       operationId: 'createTaskAsAgent',
       summary: 'Create a task',
-      description: `An open task with the same dedupeKey is answered with 201, and none is made. ${MAY}`,
+      description: `As the owner-facing endpoint: while a task with the same \`dedupeKey\` is open, the call returns that one with 201. ${MAY}`,
       params: { organizationId },
       body: newTaskSchema,
       response: { status: 201, data: taskSchema },
-      example: { body: newTaskExample },
+      example: { body: newTaskExample, data: newTaskAnswerExample },
       async handler({ db, params, body, caller, notify }) {
         const args = { organizationId: params.organizationId, task: body, actor: actorOf(caller) };
         const { task } = await call(db, 'task_create', args, taskAnswer);
@@ -79,12 +89,13 @@ export function agentTaskEndpoints(): readonly Endpoint[] {
       tag: 'Agent tools',
       operationId: 'updateTaskAsAgent',
       summary: 'Change an open task',
-      description: `A JSON merge patch (RFC 7396) with expectedVersion. Spec, owner and scheduledAt of a running task: 409; of a claimed one: the claim ends, and the request is published again. ${MAY}`,
+      description: `A JSON merge patch (RFC 7396) with \`expectedVersion\`. Changing the spec, the owner or \`scheduledAt\` of a running task is 409; of a task that a worker has claimed, it ends the claim and publishes the run request again. ${MAY}`,
       params: { organizationId, taskRef },
       body: taskPatchSchema,
       response: { data: taskSchema },
       example: {
-        body: { expectedVersion: 3, priority: 5, spec: { objective: 'Summarize the sales by region and month.' } },
+        body: { expectedVersion: 3, priority: 10, spec: { objective: 'Summarize sales.csv by region and by month.' } },
+        data: { status: 'pending', phase: 'execute', priority: 10, version: 4, result: null, completedAt: null },
       },
       async handler({ db, params, body, caller, notify }) {
         const { expectedVersion, ...patch } = body;
@@ -106,7 +117,8 @@ export function agentTaskEndpoints(): readonly Endpoint[] {
       audience: 'agent',
       tag: 'Agent tools',
       operationId: 'listTaskDependenciesAsAgent',
-      summary: 'List what a task waits for, newest first',
+      summary: 'List the prerequisites of a task',
+      description: 'Newest dependency first.',
       params: { organizationId, taskRef },
       query: dependencyListQuery,
       response: { data: z.array(dependencySchema), list: true },
@@ -118,12 +130,12 @@ export function agentTaskEndpoints(): readonly Endpoint[] {
       audience: 'agent',
       tag: 'Agent tools',
       operationId: 'createTaskDependencyAsAgent',
-      summary: 'Let a task wait for another',
-      description: `The same edge again answers the one that is there. 409 for circles, ancestors, and tasks that run or are over. ${MAY}`,
+      summary: 'Make a task wait for another',
+      description: `Repeating the call returns the dependency that exists. 409 if the dependency closes a circle or points at an ancestor, or if the task is running or no longer open. ${MAY}`,
       params: { organizationId, taskRef },
       body: newDependencySchema,
       response: { status: 201, data: dependencySchema },
-      example: { body: { dependsOn: 'T-3' } },
+      example: { body: { dependsOn: 'T-11' } },
       async handler({ db, params, body, caller }) {
         const args = {
           organizationId: params.organizationId,
@@ -143,10 +155,11 @@ export function agentTaskEndpoints(): readonly Endpoint[] {
         audience: 'agent',
         tag: 'Agent tools',
         operationId: `${verb}TaskAsAgent`,
-        summary: verb === 'cancel' ? 'Cancel a task and all below it' : 'Retry failed work',
+        summary: verb === 'cancel' ? 'Cancel a task and all tasks below it' : 'Retry failed work',
         description: `As the owner-facing endpoint. ${MAY}`,
         params: { organizationId, taskRef },
         response: { data: taskSchema },
+        example: { data: verb === 'cancel' ? cancelledTaskExample : retriedTaskExample },
         async handler({ db, params, caller, notify }) {
           const args = {
             organizationId: params.organizationId,

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { taskRef, uuid } from '../fields/ids.ts';
 import { instant } from '../fields/instant.ts';
+import { ids } from '../http/openapi/example_values.ts';
 import { TASK_KINDS } from './schema.ts';
 import { newTaskSpecSchema, taskSpecPatchSchema } from './spec.ts';
 
@@ -14,29 +15,35 @@ export const profileKey = z
   .max(63)
   .regex(/^[a-z0-9]+(?:-[a-z0-9]+)*$/, 'must be a profile key');
 
-/** Body of a task's creation (decisions 4), for owners and agents alike. */
+/** Body of a task's creation, for owners and agents alike. */
 export const newTaskSchema = z
   .strictObject({
     title,
-    kind: z.enum(TASK_KINDS).optional().describe('Default task. Only initiatives have tasks below them.'),
-    parentId: uuid.optional(),
-    ownerAgentProfileId: uuid.optional(),
+    kind: z.enum(TASK_KINDS).optional().describe('Default `task`. Only initiatives have tasks below them.'),
+    parentId: uuid.optional().describe('The initiative that the task belongs to. Default: none, the task is a root.'),
+    ownerAgentProfileId: uuid.optional().describe('The profile that works on the task.'),
     ownerProfileKey: profileKey
       .optional()
-      .describe('Instead of ownerAgentProfileId. A run may leave out both: itself.'),
-    priority: priority.optional().describe('Higher runs first. Default 0.'),
+      .describe('The same by its key. A run that gives neither means its own profile; anyone else gives one of them.'),
+    priority: priority.optional().describe('Higher priorities run first. Default 0.'),
     spec: newTaskSpecSchema.optional(),
-    dependsOn: z.array(taskRef).max(100).optional().describe('Tasks that have to complete first.'),
+    dependsOn: z
+      .array(taskRef)
+      .max(100)
+      .optional()
+      .describe('Prerequisites: tasks that complete before this one starts.'),
     dedupeKey: z
       .string()
       .min(1)
       .max(200)
       .optional()
-      .describe('An open task with the same key is answered, and none is made. Default: the id of the task.'),
-    scheduledAt: instant.optional().describe('Blocked until then.'),
-    dueAt: instant.optional(),
-    sourceChatId: uuid.optional().describe('The chat of this organization that it comes from.'),
-    sourceMessageId: uuid.optional().describe('The message, of that chat when both are given.'),
+      .describe('While a task with this key is open, creating another returns that one. Default: the id of the task.'),
+    scheduledAt: instant.optional().describe('The task is blocked until then.'),
+    dueAt: instant.optional().describe('For people and sorting; nothing happens at that time.'),
+    sourceChatId: uuid.optional().describe('The chat that the task comes from.'),
+    sourceMessageId: uuid
+      .optional()
+      .describe('The message that the task comes from; of `sourceChatId` if both are given.'),
   })
   .refine((task) => !(task.ownerAgentProfileId && task.ownerProfileKey), {
     path: ['ownerProfileKey'],
@@ -51,7 +58,7 @@ export const taskPatchSchema = z
       .int()
       .min(1)
       .max(MAX_VERSION)
-      .describe('`version` of the task that this change was made from; stale: 409.'),
+      .describe('`version` of the task that the change is based on. 409 if the task has changed since.'),
     title: title.optional(),
     priority: priority.nullable().optional(),
     spec: taskSpecPatchSchema.optional(),
@@ -64,38 +71,62 @@ export const taskPatchSchema = z
     path: ['ownerProfileKey'],
     message: 'give ownerAgentProfileId or ownerProfileKey, not both',
   })
-  .meta({ id: 'TaskPatch' });
+  .meta({ id: 'TaskPatch', description: 'A JSON merge patch (RFC 7396): null restores a default.' });
 
-/** An edge between tasks (decisions 4). */
+/** An edge between tasks. */
 export const dependencySchema = z
   .object({
-    id: z.string(),
-    taskId: z.string(),
-    dependsOnTaskId: z.string(),
-    required: z.boolean(),
+    id: uuid,
+    taskId: uuid.describe('The task that waits.'),
+    dependsOnTaskId: uuid.describe('Its prerequisite.'),
+    required: z.boolean().describe('False: the edge is shown in the graph and blocks nothing.'),
   })
-  .meta({ id: 'TaskDependency' });
+  .meta({ id: 'TaskDependency', example: { id: ids.dependency } });
 
 export const newDependencySchema = z
   .strictObject({
     dependsOn: taskRef,
-    required: z.boolean().default(true).describe('False: shown in the graph, blocks nothing.'),
+    required: z.boolean().default(true).describe('False: the edge is shown in the graph and blocks nothing.'),
   })
   .meta({ id: 'NewTaskDependency' });
 
+/** Parts of answers that differ from the usual example of a task. */
+export const newTaskAnswerExample = {
+  status: 'blocked',
+  phase: 'execute',
+  version: 1,
+  agentRunCount: 0,
+  consumedAgentRunCount: 0,
+  state: { blockers: [{ kind: 'dependency', taskId: ids.prerequisite }], activeRunIds: [] },
+  result: null,
+  startedAt: null,
+  completedAt: null,
+};
+export const cancelledTaskExample = { status: 'cancelled', result: null, completedAt: null };
+export const retriedTaskExample = {
+  status: 'pending',
+  phase: 'execute',
+  version: 5,
+  result: null,
+  completedAt: null,
+};
+
 export const newTaskExample = {
-  title: 'Report on the sales of October',
+  title: 'Write the weekly sales report',
+  parentId: ids.initiative,
   ownerProfileKey: 'growth',
-  priority: 10,
+  priority: 5,
   spec: {
-    objective: 'Sum up sales.csv by region into report.json',
-    inputs: [{ kind: 'inline', path: 'sales.csv', text: 'region,amount\nnorth,12.50\n' }],
+    objective: 'Summarize sales.csv by region in report.json, with the total number of orders.',
+    inputs: [{ kind: 'inline', path: 'sales.csv', text: 'region,orders\nnorth,412\nsouth,388\n' }],
     acceptanceCriteria: [
       {
         kind: 'output_file',
         path: 'report.json',
-        checks: [{ kind: 'json_pointer', pointer: '/total', operator: 'eq', value: '12.50' }],
+        checks: [{ kind: 'json_pointer', pointer: '/totals/orders', operator: 'eq', value: 800 }],
       },
     ],
   },
+  dependsOn: ['T-11'],
+  sourceChatId: ids.chat,
 };

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { call, type Queries } from '../../engine/db/call.ts';
+import { uuid } from '../fields/ids.ts';
 import { timestamp } from '../fields/timestamp.ts';
+import { ids } from '../http/openapi/example_values.ts';
 import { TASK_KINDS, TASK_PHASES, TASK_STATUSES } from './schema.ts';
 
 const ACTORS = ['person', 'platform_operator', 'worker', 'time', 'backend', 'task', 'nobody'] as const;
@@ -8,28 +10,36 @@ type Actor = (typeof ACTORS)[number];
 
 /** A cause as `app.task_causes` writes it, but for its instants. */
 const causeFields = {
-  taskId: z.string().optional().describe('The prerequisite.'),
-  originTaskId: z.string().optional().describe('The task whose failure did it; itself, where it is that task.'),
-  open: z.int().optional().describe('Children that are not over.'),
-  inboxItemId: z.string().optional().describe('The question to answer.'),
-  title: z.string().optional().describe('Of that question.'),
-  agentProfileId: z.string().optional().describe('The owner of the task, or who is to verify it.'),
-  key: z.string().optional().describe('Of that profile.'),
-  status: z.string().optional().describe('Of that profile.'),
-  runId: z.string().optional(),
+  taskId: uuid.optional().describe('The prerequisite.'),
+  originTaskId: uuid.optional().describe('The task whose failure is the reason; this task itself if it failed.'),
+  open: z.int().optional().describe('Number of open tasks below.'),
+  inboxItemId: uuid.optional().describe('The question to answer.'),
+  title: z.string().optional().describe('Title of that question.'),
+  agentProfileId: uuid.optional().describe('The owner or verifier profile.'),
+  key: z.string().optional().describe('Key of that profile.'),
+  status: z.string().optional().describe('Status of that profile.'),
+  runId: uuid.optional(),
   reason: z
     .string()
     .optional()
-    .describe('Of waiting: as its run has said. Of profile: `verifier`, where it is not the owner that is missing.'),
-  attempt: z.int().optional().describe('The attempt that a start would make.'),
-  held: z.int().optional().describe('Claims and runs that take up capacity now.'),
-  capacity: z.int().optional(),
+    .describe(
+      'With `waiting`: what the run gave as its reason. With `profile`: `verifier` if the verifier is missing, not the owner.',
+    ),
+  attempt: z.int().optional().describe('Number of the next attempt.'),
+  held: z.int().optional().describe('Claims and runs that use capacity now.'),
+  capacity: z.int().optional().describe('Most claims and runs at once.'),
   budgets: z
     .array(
-      z.object({ taskId: z.string(), identifier: z.string(), budget: z.string(), used: z.int(), allowed: z.int() }),
+      z.object({
+        taskId: uuid,
+        identifier: z.string(),
+        budget: z.string().describe('Its name in `spec.budget`.'),
+        used: z.int(),
+        allowed: z.int(),
+      }),
     )
     .optional()
-    .describe('What is used up, of this task or of those above it.'),
+    .describe('The budgets that are used up, of this task or of tasks above it.'),
   error: z.looseObject({ code: z.string(), message: z.string() }).optional(),
 };
 const KINDS = {
@@ -59,54 +69,85 @@ const causeSchema = z
     kind: z
       .enum(KIND_NAMES)
       .describe(
-        'The blockers of a task (dependency, children, schedule, human, budget, profile), or where its run request stands: backoff after a failure, work dispatch stopped, organization suspended, the capacity of organization or profile taken, ready for a worker, claimed by one, running, or about to be moved on by the backend itself (dispatch). waiting: as its run has asked for. failed, cancelled: it is over.',
+        'A blocker of the task (`dependency`, `children`, `schedule`, `human`, `budget`, `profile`); or the state of its run request: `backoff` after a failure, dispatch `stopped`, organization `suspended`, no free `organization_capacity` or `profile_capacity`, ready for a `worker`, `claimed`, `running`, or due to be processed by the backend (`dispatch`). `waiting`: a run asked for that. `failed`, `cancelled`: the task is no longer open.',
       ),
     actor: z
       .enum(ACTORS)
       .describe(
-        'Who has to act: a person (an answer, a profile, a budget, a retry, the stop of work dispatch), a platform operator, a worker, the clock, the backend, another task of this answer, or nobody any more.',
+        'What resolves the cause: a person (with an answer, a profile, a budget, a retry, by resuming dispatch), a platform operator, a worker, time, the backend, another task in this answer, or nothing (`nobody`).',
       ),
-    message: z.string(),
+    message: z.string().describe('The cause in words.'),
     until: z.iso.datetime().optional(),
     since: z.iso.datetime().optional(),
     ...causeFields,
   })
-  .meta({ id: 'TaskCause' });
+  .meta({
+    id: 'TaskCause',
+    description: 'Why a task is not running. Which of the optional fields it has depends on `kind`.',
+    example: {
+      kind: 'human',
+      actor: 'person',
+      message: 'T-12 waits for an answer in the inbox: Should the report count returns as negative sales?',
+      inboxItemId: ids.inboxItem,
+      title: 'Should the report count returns as negative sales?',
+    },
+  });
 type Cause = z.output<typeof causeSchema>;
 
 const nodeFields = {
-  id: z.string(),
+  id: uuid,
   identifier: z.string(),
   title: z.string(),
   kind: z.enum(TASK_KINDS),
   status: z.enum(TASK_STATUSES),
   phase: z.enum(TASK_PHASES),
   distance: z.int().describe('Steps from the task that was asked for, which has 0.'),
-  viaTaskId: z.string().nullable().describe('The task that waits for this one, on the shortest way.'),
+  viaTaskId: uuid.nullable().describe('The task that waits for this one, on the shortest path.'),
 };
-const nodeSchema = z.object({ ...nodeFields, causes: z.array(causeSchema) }).meta({ id: 'ExplainedTask' });
+const nodeSchema = z.object({ ...nodeFields, causes: z.array(causeSchema) }).meta({
+  id: 'ExplainedTask',
+  example: { id: ids.task, status: 'blocked', phase: 'execute', distance: 0, viaTaskId: null },
+});
 type Node = z.output<typeof nodeSchema>;
 
-/** Why a task is not running. [+] */
+/** Why a task is not running. */
 export const taskExplanationSchema = z
   .object({
-    taskId: z.string(),
+    taskId: uuid,
     identifier: z.string(),
     status: z.enum(TASK_STATUSES),
     phase: z.enum(TASK_PHASES),
     summary: z.string().describe('One sentence for a person.'),
-    causes: z.array(causeSchema).describe('Of the task itself. None: it is completed.'),
+    causes: z.array(causeSchema).describe('Causes of the task itself. Empty if it is completed.'),
     rootCauses: z
-      .array(
-        z.object({ task: z.object({ id: z.string(), identifier: z.string(), title: z.string() }), cause: causeSchema }),
-      )
-      .describe('What all of it comes down to: the causes, of whichever task, that are not another task.'),
+      .array(z.object({ task: z.object({ id: uuid, identifier: z.string(), title: z.string() }), cause: causeSchema }))
+      .describe('The causes that are not another task, of this task and of all tasks that it waits for.'),
     tasks: z
       .array(nodeSchema)
-      .describe('The task, and all that it waits for, directly or through others, nearest first.'),
-    truncated: z.boolean().describe('True where there are more than these 100 tasks.'),
+      .describe('The task and all tasks that it waits for, directly or through others, nearest first.'),
+    truncated: z.boolean().describe('True if there are more than 100 tasks.'),
   })
-  .meta({ id: 'TaskExplanation' });
+  .meta({
+    id: 'TaskExplanation',
+    example: {
+      status: 'blocked',
+      phase: 'execute',
+      summary: 'T-12 waits for an answer in the inbox: Should the report count returns as negative sales?.',
+      rootCauses: [
+        {
+          task: { id: ids.task, identifier: 'T-12', title: 'Write the weekly sales report' },
+          cause: {
+            kind: 'human',
+            actor: 'person',
+            message: 'T-12 waits for an answer in the inbox: Should the report count returns as negative sales?',
+            inboxItemId: ids.inboxItem,
+            title: 'Should the report count returns as negative sales?',
+          },
+        },
+      ],
+      truncated: false,
+    },
+  });
 type Explanation = z.output<typeof taskExplanationSchema>;
 
 const causeRow = z.object({
@@ -220,4 +261,4 @@ export async function explainTask(db: Queries, organizationId: string, ref: stri
 }
 
 export const EXPLAIN_DESCRIPTION =
-  'From what the dispatch itself reads: the blockers of the task, its run request, the capacity that is left. Where it waits for other tasks, these are followed to the causes that are none: a question in the inbox, a budget, a profile, a stop, a failure, the clock, a worker that has not come.';
+  'Reads what dispatch reads: the blockers of the task, its run request and the free capacity. If the task waits for other tasks, these are followed to the root causes: an open question, a used-up budget, a disabled profile, stopped dispatch, a failure, a time, or no worker.';

@@ -4,7 +4,8 @@ import type { Queries } from '../../engine/db/call.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { scoped } from '../../engine/db/scope.ts';
 import { mapping } from '../../engine/mapping.ts';
-import { isUuid } from '../fields/ids.ts';
+import { isUuid, uuid } from '../fields/ids.ts';
+import { ids } from '../http/openapi/example_values.ts';
 import { columnBytes } from '../http/pagination.ts';
 import { dependencySchema } from './changes.ts';
 import { taskColumns, taskSchema, taskSelectWithoutSpec, toTask } from './schema.ts';
@@ -16,25 +17,30 @@ const MAX_EDGES = 20_000;
 /** Of the specs and results, without the text of inline inputs. */
 const MAX_BYTES = 8_388_608;
 
-/** Contract 2.9: the graph projection. */
+/** The graph projection. */
 export const taskGraphSchema = z
   .object({
-    focusTaskId: z.string(),
-    rootTaskId: z.string(),
-    tasks: z
-      .array(taskSchema)
-      .describe('The hierarchy of the focused task, oldest first: parents before their children.'),
+    focusTaskId: uuid.describe('The task that was asked for.'),
+    rootTaskId: uuid.describe('The top of its hierarchy.'),
+    tasks: z.array(taskSchema).describe('The hierarchy, oldest first: parents before their children.'),
     relatedTasks: z
       .array(taskSchema)
-      .describe('Tasks of other hierarchies that wait for one of these, or that one of these waits for.'),
-    dependencies: z.array(dependencySchema).describe('The edges between all of these, oldest first.'),
+      .describe('Tasks of other hierarchies that wait for one of `tasks`, or that one of `tasks` waits for.'),
+    dependencies: z.array(dependencySchema).describe('Dependencies between all of these tasks, oldest first.'),
     truncated: z
       .boolean()
       .describe(
-        `True where tasks or edges are left out: beyond ${MAX_TASKS} tasks, ${MAX_RELATED} related tasks, ${MAX_EDGES} edges or 8 MiB of specs and results. The focused task is always there, and no edge without its ends.`,
+        `True if something is left out: beyond ${MAX_TASKS} tasks, ${MAX_RELATED} related tasks, ${MAX_EDGES} dependencies or 8 MiB of specs and results. The focused task is always included, and no dependency without its two tasks.`,
       ),
   })
-  .meta({ id: 'TaskGraph' });
+  .meta({
+    id: 'TaskGraph',
+    example: {
+      relatedTasks: [],
+      dependencies: [{ id: ids.dependency, taskId: ids.task, dependsOnTaskId: ids.prerequisite, required: true }],
+      truncated: false,
+    },
+  });
 type TaskGraph = z.output<typeof taskGraphSchema>;
 
 /** Edges column by column: Postgres writes such JSON several times faster than an object an edge. */

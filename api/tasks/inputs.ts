@@ -17,7 +17,7 @@ const looked = z.object({ taskId: z.string() });
 const stored = z.object({ input: storedFileRow });
 
 /**
- * `PUT …/tasks/{taskRef}/inputs/{path}` [+]: stores an input that `spec.inputs` names as `{kind: upload, path}`. Twice the
+ * `PUT …/tasks/{taskRef}/inputs/{path}`: stores an input that `spec.inputs` names as `{kind: upload, path}`. Twice the
  * same path: the newer bytes go to later runs, and a run keeps those that it was given.
  */
 export function taskInputEndpoint(audience: 'owner' | 'agent', path: `/${string}`): Endpoint {
@@ -29,13 +29,14 @@ export function taskInputEndpoint(audience: 'owner' | 'agent', path: `/${string}
     operationId: audience === 'owner' ? 'putTaskInput' : 'putTaskInputAsAgent',
     summary: 'Upload an input of a task',
     description:
-      'Stores the bytes that `spec.inputs` names as `{kind: upload, path}`. Upload before the task can run (create it with a `scheduledAt` or a prerequisite), since a run is given what is there at its start. The media type follows from the bytes.',
+      'Stores the file that `spec.inputs` names as `{kind: upload, path}`. A run gets the files that exist when it starts, so upload before the task can run: create it with a `scheduledAt` or a prerequisite. The backend determines size, digest and media type from the bytes. Uploading to the same path again replaces the file for later runs.',
     params: { organizationId, taskRef, path: filePath },
     body: { stream: true, mediaTypes: ['application/octet-stream'], maxBytes: UPLOAD_MAX_BYTES },
     response: { status: 201, data: storedFileSchema },
+    example: { data: { path: 'sales.csv', mediaType: 'text/csv', sizeBytes: 48_213 } },
     errors: [
-      { status: 404, code: 'task_not_found', when: 'the organization has no such task' },
-      { status: 409, code: 'state_conflict', when: 'the task is over, or has as many inputs as it may' },
+      { status: 404, code: 'task_not_found', when: 'the task does not exist in this organization' },
+      { status: 409, code: 'state_conflict', when: 'the task is no longer open, or has 200 uploaded inputs' },
     ],
     async handler({ db, services, params, caller, openBody, signal }) {
       const args = (file: ReceivedFile | null) => ({

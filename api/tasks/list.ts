@@ -16,18 +16,21 @@ const sorts = {
   identifierNumber: { key: sql.fragment`t.identifier_number`, type: 'integer' },
 } as const satisfies Record<string, Pick<Sort, 'key' | 'type'>>;
 
-/** Query of a task list (contract 4.6, decisions 4). */
+/** Query of a task list. */
 export const taskListQuery = {
   ...pageQuery(),
   sortBy: z.enum(['createdAt', 'updatedAt', 'priority', 'dueAt', 'identifierNumber']).default('createdAt'),
-  sortDirection: z.enum(['asc', 'desc']).default('desc').describe('By dueAt, tasks without a date count as latest.'),
+  sortDirection: z
+    .enum(['asc', 'desc'])
+    .default('desc')
+    .describe('Sorted by `dueAt`, tasks without a due date count as latest.'),
   status: z.enum(TASK_STATUSES).optional(),
   kind: z.enum(TASK_KINDS).optional(),
   phase: z.enum(TASK_PHASES).optional(),
-  ownerAgentProfileId: uuid.optional(),
-  parentId: uuid.optional(),
-  rootTaskId: uuid.optional(),
-  sourceChatId: uuid.optional(),
+  ownerAgentProfileId: uuid.optional().describe('Tasks of this profile.'),
+  parentId: uuid.optional().describe('Tasks directly below this initiative.'),
+  rootTaskId: uuid.optional().describe('The task with this id and all tasks below it, if it is a root.'),
+  sourceChatId: uuid.optional().describe('Tasks that come from this chat.'),
 };
 const querySchema = z.object(taskListQuery);
 

@@ -4,16 +4,22 @@ import { organizationId, taskRef } from '../fields/ids.ts';
 import { actorOf } from '../http/actor.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { PULL_CHANNEL } from '../run_requests/pull_broker.ts';
-import { newTaskExample, newTaskSchema } from './changes.ts';
+import {
+  cancelledTaskExample,
+  newTaskAnswerExample,
+  newTaskExample,
+  newTaskSchema,
+  retriedTaskExample,
+} from './changes.ts';
 import { EXPLAIN_DESCRIPTION, explainTask, taskExplanationSchema } from './explain.ts';
 import { getTaskGraph, taskGraphSchema } from './graph.ts';
 import { taskInputEndpoint } from './inputs.ts';
 import { getTask, listTasks, taskListQuery } from './list.ts';
 import { taskAnswer, taskSchema } from './schema.ts';
 
-const notFound = { status: 404, code: 'task_not_found', when: 'the organization has no such task' } as const;
+const notFound = { status: 404, code: 'task_not_found', when: 'the task does not exist in this organization' } as const;
 
-/** Contract 4.6, and a person's create, cancel and upload (decisions 4). */
+/** Tasks, for people. */
 export function taskEndpoints(): readonly Endpoint[] {
   return [
     endpoint({
@@ -23,7 +29,8 @@ export function taskEndpoints(): readonly Endpoint[] {
       tag: 'Tasks',
       operationId: 'listTasks',
       summary: 'List tasks',
-      description: 'Keep sort and filters while paging; start again after changing them.',
+      description:
+        'Newest first, unless `sortBy` says otherwise. Keep the sort and the filters while you page, and start over after changing them.',
       params: { organizationId },
       query: taskListQuery,
       response: { data: z.array(taskSchema), list: true },
@@ -37,15 +44,19 @@ export function taskEndpoints(): readonly Endpoint[] {
       operationId: 'createTask',
       summary: 'Create a task',
       description:
-        'The task is pending, and a worker may take it, or blocked while a prerequisite, its schedule, its children or its profile hold it up. An initiative is planned first, by a run of mode plan of its owner, which makes the tasks below it; the first task that anyone else adds below it takes the place of that plan. One at maxTaskDepth is refused: nothing could be below it. An open task with the same dedupeKey is answered instead of making one.',
+        'The task is `pending` and ready for a worker, or `blocked` by a prerequisite, its schedule, its children or its profile. An initiative is planned first: a run with mode `plan` of its owner profile creates the tasks below it. If somebody else adds a task below it before that, the initiative is not planned. An initiative at `maxTaskDepth` is 409, since no task could be below it. While a task with the same `dedupeKey` is open, the call returns that one.',
       params: { organizationId },
       body: newTaskSchema,
       response: { status: 201, data: taskSchema },
       errors: [
-        { ...notFound, when: 'the parent or a prerequisite does not exist' },
-        { status: 409, code: 'state_conflict', when: 'the parent takes no tasks, a limit is reached, or a circle' },
+        { ...notFound, when: 'the parent or a prerequisite does not exist in this organization' },
+        {
+          status: 409,
+          code: 'state_conflict',
+          when: 'the parent takes no tasks, a limit is reached, or the dependencies close a circle',
+        },
       ],
-      example: { body: newTaskExample },
+      example: { body: newTaskExample, data: newTaskAnswerExample },
       decision: { action: 'task.create', subject: 'task', id: ['task', 'id'] },
       async handler({ db, params, body, caller, notify, decision }) {
         const args = { organizationId: params.organizationId, task: body, actor: actorOf(caller) };
@@ -72,9 +83,9 @@ export function taskEndpoints(): readonly Endpoint[] {
       audience: 'owner',
       tag: 'Tasks',
       operationId: 'getTaskGraph',
-      summary: 'Get the hierarchy and the dependencies around a task',
+      summary: 'Get the hierarchy and dependencies around a task',
       description:
-        'All tasks of the hierarchy, whichever of them is asked for, the edges between them, and the tasks of other hierarchies at the ends of edges that lead there. All from one moment. Inline inputs come without their text: ask for the task itself.',
+        'All tasks of the hierarchy that the task belongs to, the dependencies among them, and the tasks of other hierarchies that these dependencies lead to: a consistent snapshot. Inline inputs come without their `text`; get the task itself for that.',
       params: { organizationId, taskRef },
       response: { data: taskGraphSchema },
       errors: [{ status: 404, code: 'task_graph_not_found', when: notFound.when }],
@@ -99,12 +110,13 @@ export function taskEndpoints(): readonly Endpoint[] {
       audience: 'owner',
       tag: 'Tasks',
       operationId: 'cancelTask',
-      summary: 'Cancel a task and all below it',
+      summary: 'Cancel a task and all tasks below it',
       description:
-        'Ends requests, claims, questions and capabilities at once; a worker that runs it is told by its next heartbeat, and its late result changes nothing. A repeat answers the same.',
+        'Ends run requests, claims, open questions and execution tokens immediately. The next heartbeat tells a worker that runs the task; a result that arrives later changes nothing. Cancelling a cancelled task has no effect.',
       params: { organizationId, taskRef },
       response: { data: taskSchema },
       errors: [notFound, { status: 409, code: 'state_conflict', when: 'the task is completed or failed' }],
+      example: { data: cancelledTaskExample },
       decision: { action: 'task.cancel', subject: 'task', id: ['task', 'id'] },
       async handler({ db, params, caller, notify, decision }) {
         const args = {
@@ -125,13 +137,18 @@ export function taskEndpoints(): readonly Endpoint[] {
       operationId: 'retryTask',
       summary: 'Retry failed work',
       description:
-        'Acts on the failure that failed or cancelled this task: reopens its origin, the initiatives that failed with it and what it cancelled (contract 3.6). A task blocked by a question about its result or its needs goes on without an answer. Completed work, run history and used budgets stay.',
+        'Reopens the task whose failure made this one fail or be cancelled, the initiatives above that failed with it, and the tasks that were cancelled because of it. A task that is blocked by a question about its result or its needs continues without an answer. Completed work, past runs and used budgets stay as they are.',
       params: { organizationId, taskRef },
       response: { data: taskSchema },
       errors: [
         notFound,
-        { status: 409, code: 'state_conflict', when: 'nothing failed here, or a person cancelled it or a parent' },
+        {
+          status: 409,
+          code: 'state_conflict',
+          when: 'nothing has failed here, or a person has cancelled the task or a task above it',
+        },
       ],
+      example: { data: retriedTaskExample },
       decision: { action: 'task.retry', subject: 'task', id: ['task', 'id'] },
       async handler({ db, params, caller, notify, decision }) {
         const args = {

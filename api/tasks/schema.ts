@@ -1,7 +1,9 @@
 import { sql } from 'slonik';
 import { z } from 'zod';
 import { mapping } from '../../engine/mapping.ts';
+import { uuid } from '../fields/ids.ts';
 import { nullableTimestamp, timestamp } from '../fields/timestamp.ts';
+import { digests, ids } from '../http/openapi/example_values.ts';
 import { keyColumns } from '../http/pagination.ts';
 import { taskSpecSchema } from './spec.ts';
 
@@ -10,43 +12,61 @@ export const TASK_STATUSES = ['pending', 'blocked', 'running', 'waiting', 'compl
 export const TASK_PHASES = ['plan', 'execute', 'verify', 'closed'] as const;
 
 const blockerSchema = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('dependency'), taskId: z.string() }),
-  z.object({ kind: z.literal('children') }),
-  z.object({ kind: z.literal('schedule'), until: z.iso.datetime() }),
-  z.object({ kind: z.literal('human'), inboxItemId: z.string() }),
-  z.object({ kind: z.literal('budget') }),
-  z.object({ kind: z.literal('profile') }),
+  z.object({ kind: z.literal('dependency'), taskId: uuid }).describe('A prerequisite that is not completed.'),
+  z.object({ kind: z.literal('children') }).describe('Tasks below it are open.'),
+  z.object({ kind: z.literal('schedule'), until: z.iso.datetime() }).describe('`scheduledAt` lies ahead.'),
+  z.object({ kind: z.literal('human'), inboxItemId: uuid }).describe('A question in the inbox waits for an answer.'),
+  z.object({ kind: z.literal('budget') }).describe('A budget is used up.'),
+  z.object({ kind: z.literal('profile') }).describe('The owner or verifier profile is disabled.'),
 ]);
 
 export const fileEvidenceSchema = z.object({
   kind: z.literal('file'),
-  runId: z.string(),
+  runId: uuid,
   path: z.string(),
   uri: z.string(),
-  size: z.int(),
-  sha256: z.string(),
+  size: z.int().describe('Bytes.'),
+  sha256: z.string().describe('Hex.'),
   mediaType: z.string(),
 });
 
 const noteEvidenceSchema = z.object({ kind: z.literal('note'), text: z.string() });
 /** What a check or a verdict rests on. */
-export const evidenceSchema = z.discriminatedUnion('kind', [fileEvidenceSchema, noteEvidenceSchema]);
+export const evidenceSchema = z
+  .discriminatedUnion('kind', [fileEvidenceSchema, noteEvidenceSchema])
+  .meta({ id: 'Evidence', description: 'A stored file, or a remark.' });
 
-export const checkSchema = z.object({
-  criterionIndex: z.int().describe('For the verdict of an agent on the whole: one after the last criterion.'),
-  evaluator: z.string().describe('`backend`, or `agent` for a verdict.'),
-  status: z.enum(['passed', 'failed']),
-  summary: z.string(),
-  evidence: z.array(evidenceSchema),
-});
+export const checkSchema = z
+  .object({
+    criterionIndex: z
+      .int()
+      .describe('Position in `spec.acceptanceCriteria`, from 0. The verdict of an agent comes after the last one.'),
+    evaluator: z.string().describe('`backend`, or `agent` for a verdict.'),
+    status: z.enum(['passed', 'failed']),
+    summary: z.string(),
+    evidence: z.array(evidenceSchema),
+  })
+  .meta({ id: 'TaskCheck', description: 'One acceptance criterion as it was evaluated.' });
+
+const reportExample = {
+  kind: 'file',
+  runId: ids.run,
+  path: 'report.json',
+  uri: `org://${ids.organization}/runs/${ids.run}/outputs/report.json`,
+  size: 2_481,
+  sha256: digests.report,
+  mediaType: 'application/json',
+};
 
 const completionSchema = z.object({
-  version: z.int(),
-  taskVersion: z.int(),
+  version: z.int().describe('Of this format.'),
+  taskVersion: z.int().describe('`version` of the task that was completed.'),
   taskGraphRevision: z.int(),
-  completionRevision: z.int(),
-  runIds: z.array(z.string()),
-  disposition: z.enum(['passed', 'failed', 'accepted']).describe('accepted: by a person, although it was refused.'),
+  completionRevision: z.int().describe('Rises with each evaluation of the task.'),
+  runIds: z.array(uuid).describe('The runs whose files were evaluated.'),
+  disposition: z
+    .enum(['passed', 'failed', 'accepted'])
+    .describe('`accepted`: a person accepted the result although checks failed.'),
   checks: z.array(checkSchema),
 });
 
@@ -55,119 +75,167 @@ export const taskResultSchema = z
   .object({
     kind: z.enum(['completed', 'waiting', 'needs_input', 'planned', 'verification']),
     summary: z.string().optional(),
-    artifacts: z.array(fileEvidenceSchema.extend({ name: z.string().optional() })).optional(),
-    completion: completionSchema.optional(),
-    until: z.string().optional(),
-    reason: z.string().optional(),
-    question: z.string().optional(),
-    options: z.array(z.string()).optional(),
-    tasks: z
-      .array(z.object({ key: z.string(), taskId: z.string(), identifier: z.string() }))
+    artifacts: z
+      .array(fileEvidenceSchema.extend({ name: z.string().optional() }))
       .optional()
-      .describe('Of a plan run: the tasks that its plan made.'),
-    verdict: z.enum(['passed', 'failed']).optional(),
-    evidence: z.array(evidenceSchema).optional(),
+      .describe('With `completed`: the files that the run made.'),
+    completion: completionSchema.optional().describe('With `completed`: how the acceptance criteria were evaluated.'),
+    until: z.string().optional().describe('With `waiting`: when the task goes on.'),
+    reason: z.string().optional().describe('With `waiting`.'),
+    question: z.string().optional().describe('With `needs_input`: what a person is asked.'),
+    options: z.array(z.string()).optional().describe('With `needs_input`: suggested answers.'),
+    tasks: z
+      .array(z.object({ key: z.string(), taskId: uuid, identifier: z.string() }))
+      .optional()
+      .describe('With `planned`: the tasks that the plan created, by their key in it.'),
+    verdict: z.enum(['passed', 'failed']).optional().describe('With `verification`.'),
+    evidence: z.array(evidenceSchema).optional().describe('With `verification`.'),
   })
-  .meta({ id: 'TaskResult' });
+  .meta({
+    id: 'TaskResult',
+    example: {
+      kind: 'completed',
+      summary: 'The report covers four regions and 800 orders.',
+      artifacts: [reportExample],
+      completion: {
+        version: 1,
+        taskVersion: 3,
+        taskGraphRevision: 4,
+        completionRevision: 1,
+        runIds: [ids.run],
+        disposition: 'passed',
+        checks: [
+          {
+            criterionIndex: 0,
+            evaluator: 'backend',
+            status: 'passed',
+            summary: 'report.json passed 1 check.',
+            evidence: [reportExample],
+          },
+        ],
+      },
+    },
+  });
 
 const childSchema = z.object({
-  id: z.string(),
+  id: uuid,
   identifier: z.string(),
   kind: z.enum(TASK_KINDS),
   title: z.string(),
   status: z.enum(TASK_STATUSES),
   phase: z.enum(TASK_PHASES),
-  ownerAgentProfileId: z.string(),
+  ownerAgentProfileId: uuid,
   summary: z.string().optional(),
-  artifacts: z.array(z.looseObject({ runId: z.string(), path: z.string() })).optional(),
+  artifacts: z.array(z.looseObject({ runId: uuid, path: z.string() })).optional(),
   error: z.looseObject({ code: z.string(), message: z.string() }).optional(),
 });
 
 const stateSchema = z
   .object({
     blockers: z.array(blockerSchema).describe('Why a blocked task cannot run.'),
-    activeRunIds: z.array(z.string()),
+    activeRunIds: z.array(uuid).describe('The run that works on the task now, if any.'),
     contract: z
       .object({
-        failures: z.int(),
-        verdicts: z.int().optional().describe('Verdicts that refused a result.'),
-        runId: z.string(),
+        failures: z.int().describe('Results that failed a check.'),
+        verdicts: z.int().optional().describe('Results that an agent refused.'),
+        runId: uuid.describe('The run that made the result.'),
         checks: z.array(checkSchema),
       })
       .optional()
-      .describe('The checks that the last result failed, for the next run to mend.'),
+      .describe('The failed checks of the last result, for the next run to fix.'),
     replan: z
       .looseObject({
         reason: z.enum(['child_failed', 'none_completed', 'verdict_failed']),
-        taskId: z.string().optional().describe('The task whose failure is the reason.'),
+        taskId: uuid.optional().describe('The task whose failure is the reason.'),
         error: z.looseObject({ code: z.string(), message: z.string() }).optional(),
       })
       .optional()
-      .describe('Why an initiative is planned again.'),
+      .describe('Why the initiative is planned again.'),
     verification: z
-      .object({ runId: z.string().optional(), result: taskResultSchema })
+      .object({ runId: uuid.optional(), result: taskResultSchema })
       .optional()
-      .describe('In phase verify: the result that is judged, and the run that made it.'),
+      .describe('In phase `verify`: the result under verification, and the run that made it.'),
     children: z
       .array(childSchema)
       .optional()
-      .describe('What a pull hands out for a plan or verify run: the tasks directly below, and what came of them.'),
-    answers: z.array(z.looseObject({})).optional().describe('What people answered, for the next run.'),
+      .describe('In a pull for a plan or verify run only: the tasks directly below, and their results.'),
+    answers: z.array(z.looseObject({})).optional().describe('Answers of people, for the next run.'),
     spend: z
       .object({
-        costMinorUnits: z.int().describe('What its runs and those below it have reported.'),
-        tokens: z.int(),
-        costKnown: z.boolean().describe('False: the cost is at least this, because some have not reported theirs.'),
-        unknownCostRuns: z.int().describe('How many, those that are not finished among them.'),
+        costMinorUnits: z.int().describe('Cost reported by the runs of the task and of the tasks below it.'),
+        tokens: z.int().describe('Input and output tokens.'),
+        costKnown: z.boolean().describe('False: some runs have not reported a cost, so the real cost may be higher.'),
+        unknownCostRuns: z.int().describe('Runs without a reported cost, active runs included.'),
       })
       .optional()
-      .describe('Where it, or a task of its hierarchy, has a spend limit.'),
-    waiting: z.object({ until: z.iso.datetime(), reason: z.string().nullable() }).optional(),
-    failureOriginId: z
-      .string()
+      .describe('Present if a task of the hierarchy has a spend limit.'),
+    waiting: z
+      .object({ until: z.iso.datetime(), reason: z.string().nullable() })
       .optional()
-      .describe('The task whose failure failed or cancelled this one; a retry acts on it.'),
+      .describe('With status `waiting`: until when, and why.'),
+    failureOriginId: uuid
+      .optional()
+      .describe('The task whose failure made this one fail or be cancelled. A retry acts on that task.'),
     error: z.looseObject({ code: z.string(), message: z.string() }).optional().describe('Why the task failed.'),
   })
-  .meta({ id: 'TaskState' });
+  .meta({ id: 'TaskState', example: { blockers: [], activeRunIds: [] } });
 
-/** Contract 2.9. */
 export const taskSchema = z
   .object({
-    id: z.string(),
-    organizationId: z.string(),
-    identifier: z.string(),
-    identifierScope: z.string(),
-    identifierNumber: z.int(),
-    parentId: z.string().nullable(),
-    rootTaskId: z.string().nullable(),
-    depth: z.int(),
-    ownerAgentProfileId: z.string(),
-    sourceChatId: z.string().nullable(),
-    sourceMessageId: z.string().nullable(),
-    kind: z.enum(TASK_KINDS),
-    status: z.enum(TASK_STATUSES),
-    phase: z.enum(TASK_PHASES),
+    id: uuid,
+    organizationId: uuid,
+    identifier: z.string().describe('Short name in the organization, such as T-12 for tasks and I-3 for initiatives.'),
+    identifierScope: z.string().describe('`T` or `I`.'),
+    identifierNumber: z.int().describe('Counted by organization and scope, from 1.'),
+    parentId: uuid.nullable().describe('The initiative above the task; null for a root.'),
+    rootTaskId: uuid.nullable().describe('The top of the hierarchy; a root names itself.'),
+    depth: z.int().describe('Levels below the root, which has 0.'),
+    ownerAgentProfileId: uuid.describe('The profile that works on the task.'),
+    sourceChatId: uuid.nullable().describe('The chat that the task comes from.'),
+    sourceMessageId: uuid.nullable().describe('The message that the task comes from.'),
+    kind: z
+      .enum(TASK_KINDS)
+      .describe('`task` is executed. `initiative` is planned, and has tasks below it that do the work.'),
+    status: z
+      .enum(TASK_STATUSES)
+      .describe(
+        '`pending`: ready for a worker. `blocked`: see `state.blockers`. `running`: a run works on it. `waiting`: until `state.waiting.until`. These are open; the others are final, but for a retry.',
+      ),
+    phase: z
+      .enum(TASK_PHASES)
+      .describe('What the next run does: plan an initiative, execute, or verify a result. `closed`: nothing.'),
     title: z.string(),
-    priority: z.int(),
-    version: z.int(),
-    graphRevision: z.int(),
-    agentRunCount: z.int(),
-    consumedAgentRunCount: z.int(),
-    replanCount: z.int(),
-    createdByRunId: z.string().nullable(),
+    priority: z.int().describe('Higher priorities run first.'),
+    version: z.int().describe('Rises with every change of the task.'),
+    graphRevision: z.int().describe('Rises when tasks or dependencies of the hierarchy are added or removed.'),
+    agentRunCount: z.int().describe('Runs of the task itself.'),
+    consumedAgentRunCount: z.int().describe('Runs of the task and of all tasks below it; `maxAgentRuns` limits them.'),
+    replanCount: z.int().describe('How often the initiative was planned again; `maxReplans` limits it.'),
+    createdByRunId: uuid.nullable().describe('The run that created the task.'),
     spec: taskSpecSchema,
     state: stateSchema,
-    result: taskResultSchema.nullable(),
-    dedupeKey: z.string(),
-    scheduledAt: z.iso.datetime().nullable(),
+    result: taskResultSchema.nullable().describe('Null until a run has finished with a result.'),
+    dedupeKey: z.string().describe('No two open tasks of the organization have the same.'),
+    scheduledAt: z.iso.datetime().nullable().describe('The task is blocked until then.'),
     dueAt: z.iso.datetime().nullable(),
-    startedAt: z.iso.datetime().nullable(),
-    completedAt: z.iso.datetime().nullable(),
+    startedAt: z.iso.datetime().nullable().describe('When the first run started.'),
+    completedAt: z.iso.datetime().nullable().describe('When the task was completed.'),
     createdAt: z.iso.datetime(),
     updatedAt: z.iso.datetime(),
   })
-  .meta({ id: 'Task' });
+  .meta({
+    id: 'Task',
+    example: {
+      id: ids.task,
+      status: 'completed',
+      phase: 'closed',
+      version: 3,
+      graphRevision: 4,
+      scheduledAt: null,
+      createdByRunId: null,
+      dedupeKey: ids.task,
+    },
+  });
 export type Task = z.output<typeof taskSchema>;
 
 /** A row of `app.tasks` with its root's `graph_revision`: from a list, or as a transition returns it. */

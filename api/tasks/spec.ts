@@ -80,7 +80,7 @@ export const taskBudgetSchema = z.strictObject({
 });
 
 const specFields = {
-  objective: z.string().max(20_000),
+  objective: z.string().max(20_000).describe('What the agent is to achieve.'),
   inputs: z.array(taskInputSchema).max(100),
   acceptanceCriteria: z.array(acceptanceCriterionSchema).max(50),
   verification: z
@@ -134,8 +134,12 @@ export const taskSpecPatchSchema = z
 export const taskSpecSchema = z
   .looseObject({
     objective: z.string(),
-    inputs: z.array(z.looseObject({ kind: z.string(), path: z.string() })),
-    acceptanceCriteria: z.array(z.looseObject({ kind: z.string() })),
+    inputs: z
+      .array(z.looseObject({ kind: z.string(), path: z.string() }))
+      .describe('As in `TaskInput`. The task graph leaves out `text`.'),
+    acceptanceCriteria: z.array(z.looseObject({ kind: z.string() })).describe('As in `AcceptanceCriterion`.'),
+    verification: specFields.verification.optional(),
+    verifierProfileKey: z.string().optional(),
     budget: z.looseObject({
       maxAgentRuns: z.int(),
       maxAttemptsPerPhase: z.int(),
@@ -144,4 +148,19 @@ export const taskSpecSchema = z
       maxTokens: z.int().optional(),
     }),
   })
-  .meta({ id: 'TaskSpec' });
+  .meta({
+    id: 'TaskSpec',
+    description: 'What the task was created with, completed by the defaults.',
+    example: {
+      objective: 'Summarize sales.csv by region in report.json, with the total number of orders.',
+      inputs: [{ kind: 'upload', path: 'sales.csv' }],
+      acceptanceCriteria: [
+        {
+          kind: 'output_file',
+          path: 'report.json',
+          checks: [{ kind: 'json_pointer', pointer: '/totals/orders', operator: 'eq', value: 800 }],
+        },
+      ],
+      budget: { maxAgentRuns: 10, maxAttemptsPerPhase: 3, maxReplans: 2 },
+    },
+  });

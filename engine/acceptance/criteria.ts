@@ -114,7 +114,7 @@ export const acceptanceCriterionSchema = z
         path: 'report.json',
         checks: [
           { kind: 'media_type', anyOf: ['application/json'] },
-          { kind: 'json_pointer', pointer: '/total', operator: 'eq', value: 1250 },
+          { kind: 'json_pointer', pointer: '/totals/orders', operator: 'eq', value: 800 },
         ],
       },
     ],

@@ -4,7 +4,16 @@ import { type Endpoint, isStream, type JsonAnswer, type StreamAnswer } from '../
 import { pageEnvelopeSchema, successEnvelopeSchema } from '../envelope.ts';
 import { completedExample } from './example.ts';
 import { ids, times } from './example_values.ts';
-import { type JsonSchema, publishedSchema, type SchemaNames, schemaRef, toJsonSchema } from './json_schema.ts';
+import {
+  isObject,
+  type JsonSchema,
+  publishedSchema,
+  referencedName,
+  type SchemaNames,
+  schemaRef,
+  toJsonSchema,
+} from './json_schema.ts';
+import { pascalCase } from './names.ts';
 
 const meta = { timestamp: times.finished, requestId: ids.request };
 const pagination = {
@@ -93,26 +102,37 @@ export function addEnvelopes(components: SchemaNames): void {
   toJsonSchema(z.object({ success: successEnvelopeSchema, page: pageEnvelopeSchema }), 'output', components);
 }
 
-/** Replaces examples that several answers share by references, in place. Returns them as `components.examples`. */
-export function shareExamples(operations: readonly JsonSchema[]): Record<string, JsonSchema> {
-  const media = operations.flatMap((operation) => {
-    const { responses, operationId } = operation as { responses: Record<string, JsonSchema>; operationId: string };
-    return Object.values(responses).flatMap((response) => {
-      const { content } = response as { content?: Record<string, JsonSchema> };
-      const json = content?.['application/json'];
-      return json && 'example' in json ? [{ operationId, json }] : [];
-    });
+/** `Task` and `TaskList`, after the named schema of an answer's data; undefined where it has none. */
+function dataName(response: JsonSchema): string | undefined {
+  const media = (response['content'] as Record<string, JsonSchema> | undefined)?.['application/json'];
+  const [, own] = ((media?.['schema'] as JsonSchema | undefined)?.['allOf'] ?? []) as readonly JsonSchema[];
+  const { data } = (own?.['properties'] ?? {}) as { data?: JsonSchema };
+  if (!data) return undefined;
+  const name = referencedName(data);
+  const item = isObject(data['items']) ? referencedName(data['items']) : undefined;
+  return name ?? (item && `${item}List`);
+}
+
+/**
+ * Replaces success responses that several operations have by references, in place.
+ * @returns them as `components.responses`, named after their data or else after the first operation that has them
+ */
+export function shareAnswers(operations: readonly JsonSchema[]): Record<string, JsonSchema> {
+  const uses = operations.flatMap((operation) => {
+    const responses = operation['responses'] as Record<string, JsonSchema>;
+    return Object.entries(responses).flatMap(([status, response]) =>
+      '$ref' in response ? [] : [{ operation, responses, status, response }],
+    );
   });
   const shared: Record<string, JsonSchema> = {};
-  for (const [, alike] of Map.groupBy(media, ({ json }) => JSON.stringify(json['example']))) {
+  for (const [, alike] of Map.groupBy(uses, ({ response }) => JSON.stringify(response))) {
     const [first] = alike;
     if (!first || alike.length === 1) continue;
-    const name = `${first.operationId.slice(0, 1).toUpperCase()}${first.operationId.slice(1)}`;
-    shared[name] = { value: first.json['example'] };
-    for (const { json } of alike) {
-      delete json['example'];
-      json['examples'] = { answer: { $ref: `#/components/examples/${name}` } };
-    }
+    const named = `${dataName(first.response)}${first.status}`;
+    const name =
+      named in shared || !dataName(first.response) ? pascalCase(String(first.operation['operationId'])) : named;
+    shared[name] = first.response;
+    for (const { responses, status } of alike) responses[status] = responseRef(name);
   }
   return shared;
 }

@@ -3,7 +3,7 @@ import { type Endpoint, isStream, type StreamAnswer } from '../endpoint.ts';
 import { errorEnvelopeSchema } from '../envelope.ts';
 import type { StreamBody } from '../stream_body.ts';
 import { tags } from '../tags.ts';
-import { addEnvelopes, answersOf, byteResponses, headAnswers, shareExamples } from './answers.ts';
+import { addEnvelopes, answersOf, byteResponses, headAnswers, shareAnswers } from './answers.ts';
 import { errorResponses } from './errors.ts';
 import { exampleOf } from './example.ts';
 import { type JsonSchema, publishedSchema, type SchemaNames, toJsonSchema } from './json_schema.ts';
@@ -77,7 +77,7 @@ export function openApi(endpoints: readonly Endpoint[]): JsonSchema {
   }
   const described = Object.values(paths).flatMap((methods) => Object.values(methods) as JsonSchema[]);
   const parameters = shareParameters(described);
-  const examples = shareExamples(described);
+  const shared = shareAnswers(described);
   const used = new Set(endpoints.map((endpoint) => endpoint.tag));
   return {
     openapi: '3.1.0',
@@ -95,10 +95,10 @@ export function openApi(endpoints: readonly Endpoint[]): JsonSchema {
     components: {
       schemas: sorted([...components].map(([name, schema]) => [name, publishedSchema(schema)])),
       responses: sorted(
-        Object.entries({ ...(endpoints.some(servesRanges) ? byteResponses : {}), ...errors.responses }),
+        Object.entries({ ...(endpoints.some(servesRanges) ? byteResponses : {}), ...shared, ...errors.responses }),
       ),
       parameters: sorted(Object.entries(parameters)),
-      examples: sorted(Object.entries({ ...examples, ...errors.examples })),
+      examples: sorted(Object.entries(errors.examples)),
       securitySchemes,
     },
   };

@@ -99,7 +99,7 @@ export function errorResponses(endpoints: readonly Endpoint[]): ErrorResponses {
     const common = codes.map((error) => ({ ...error, when: texts.get(keyOf(error)) ?? error.when }));
     const description = describe(common);
     for (const error of common) {
-      examples[exampleName(error)] = { summary: sentence(error.when), value: exampleEnvelope(error) };
+      examples[exampleName(error)] = { value: exampleEnvelope(error) };
     }
     responses[name] = {
       description,
