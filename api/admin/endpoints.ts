@@ -12,7 +12,7 @@ const requestBody = z
       .string()
       .min(1)
       .describe(
-        'At most 20,000 characters, 12 levels, 10,000 rows and 500,000 values; a document of JSON counts as nine rows more.',
+        'At most 20,000 characters, 12 levels, 10,000 rows and 500,000 values. A JSON document counts as nine further rows.',
       ),
     operationName: z.string().max(200).nullish(),
     variables: z.record(z.string(), z.unknown()).nullish(),
@@ -27,7 +27,7 @@ const graphqlAnswer = z
       .array(z.looseObject({ message: z.string(), extensions: z.looseObject({ code: z.string() }).optional() }))
       .optional(),
   })
-  .meta({ id: 'GraphqlAnswer' });
+  .meta({ id: 'GraphqlAnswer', example: {} });
 
 /** The administration's GraphQL, described by its name alone: the schema describes itself. */
 export function adminEndpoints(): readonly Endpoint[] {
@@ -39,10 +39,13 @@ export function adminEndpoints(): readonly Endpoint[] {
       audience: 'admin',
       tag: 'Administration',
       operationId: 'postAdminGraphql',
-      summary: 'GraphQL over all organizations, or over one',
-      description:
-        'Queries and mutations of administrators; the schema describes itself, and `/internal/admin` is its explorer. One operation a request. Errors in a GraphQL answer carry the code and the request id in `extensions`. A query that is not valid or beyond its limits is 400 with `errors`; a page has 50 rows unless it says otherwise, and 100 at most. An answer has at most 16 MiB; one that is longer is 200 with `too_large` in `errors`. A request that takes longer than 30 seconds, or that too many wait before, is 503. Without `X-Organization-Id` lists at the root are ordered by what has an index over all organizations, and run requests are not filtered by state.',
-      headers: { 'x-organization-id': z.guid().optional().describe('Everything is that of this organization alone.') },
+      summary: 'Run a GraphQL query or mutation',
+      description: [
+        'Queries and mutations of administrators, over all organizations or over one. The schema describes itself; `/internal/admin` is an explorer for it. One operation per request.',
+        'A query that is invalid or exceeds the limits is 400 with GraphQL `errors`, which carry a code and the request id in `extensions`. A page has 50 rows by default and at most 100. A response has at most 16 MiB; a longer one is replaced by an error with the code `too_large`. A request that takes longer than 30 seconds, or waits too long for its turn, is 503.',
+        'Without `X-Organization-Id`, lists at the root can only be sorted by columns that have an index over all organizations, and run requests cannot be filtered by state.',
+      ].join('\n\n'),
+      headers: { 'x-organization-id': z.guid().optional().describe('Restricts everything to this organization.') },
       body: requestBody,
       response: {
         stream: true,

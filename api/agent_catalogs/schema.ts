@@ -4,10 +4,10 @@ import { builtinCatalog, catalogRevision, catalogSchema } from '../../engine/cat
 import type { Queries } from '../../engine/db/call.ts';
 import { Problem } from '../../engine/db/problem.ts';
 
-/** The template catalog of contract 2.4. */
+/** The template catalog. */
 export const agentCatalogSchema = z
   .object({
-    revision: z.string().describe('SHA-256 of the catalog’s canonical JSON (RFC 8785), 64 hex digits.'),
+    revision: z.string().describe('SHA-256 of the canonical JSON (RFC 8785) of `catalog`, in hex.'),
     catalog: catalogSchema,
   })
   .meta({ id: 'AgentCatalog' });
@@ -28,4 +28,8 @@ export async function currentCatalog(db: Queries): Promise<AgentCatalog> {
 }
 
 const shipped = builtinCatalog();
-export const agentCatalogExample = { revision: catalogRevision(shipped), catalog: shipped } satisfies AgentCatalog;
+/** The shipped catalog, with its first profiles alone. */
+export const agentCatalogExample = {
+  revision: catalogRevision(shipped),
+  catalog: { ...shipped, profiles: shipped.profiles.slice(0, 2) },
+} satisfies AgentCatalog;

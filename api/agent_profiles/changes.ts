@@ -27,9 +27,10 @@ const config = {
   memoryRootUri: logicalUri,
   skillKeys: keys,
   mcpServerKeys: keys,
-  catalogSource: z
-    .strictObject({ templateKey: z.string().min(1).max(100), revision })
-    .describe('Names a template of a published catalog; provisioning then takes the profile for its own.'),
+  catalogSource: z.strictObject({ templateKey: z.string().min(1).max(100), revision }).meta({
+    id: 'CatalogSource',
+    description: 'A template of a published catalog. Provisioning then manages the profile.',
+  }),
 };
 
 const fields = {
@@ -68,14 +69,16 @@ export const agentProfilePatchSchema = z
   })
   .meta({
     id: 'AgentProfilePatch',
-    description: 'A JSON merge patch (RFC 7396): null brings a default back, and removes department and catalogSource.',
+    description: 'A JSON merge patch (RFC 7396): null restores a default, or removes `department` and `catalogSource`.',
   });
 
 /** Body of the provisioning. */
 export const provisionSchema = z
   .strictObject({
-    departments: unique(z.enum(DEPARTMENTS), DEPARTMENTS.length).describe('Those that get an enabled profile.'),
-    revision: revision.optional().describe('A published catalog; the current one when left out.'),
+    departments: unique(z.enum(DEPARTMENTS), DEPARTMENTS.length).describe(
+      'The departments that get an enabled profile.',
+    ),
+    revision: revision.optional().describe('A published catalog. Default: the current one.'),
   })
   .meta({ id: 'Provision' });
 

@@ -13,7 +13,7 @@ import {
   PROFILE_STATUSES,
 } from './schema.ts';
 
-/** Query of the profile list (contract 4.3). */
+/** Query of the profile list. */
 export const agentProfileListQuery = {
   ...pageQuery(),
   kind: z.enum(PROFILE_KINDS).optional(),

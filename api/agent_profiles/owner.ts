@@ -16,15 +16,15 @@ import {
   provisionedSchema,
 } from './schema.ts';
 
-const params = { organizationId, id: uuid };
+const params = { organizationId, id: uuid.describe('The agent profile.') };
 const notFound = {
   status: 404,
   code: 'agent_profile_not_found',
-  when: 'the organization has no such profile',
+  when: 'the profile does not exist in this organization',
 } as const;
 const keyInUse = { status: 409, code: 'state_conflict', when: 'the key is in use in the organization' } as const;
 
-/** Contract 4.3. */
+/** Agent profiles and their templates, for people. */
 export function agentProfileEndpoints(): readonly Endpoint[] {
   return [
     endpoint({
@@ -48,7 +48,8 @@ export function agentProfileEndpoints(): readonly Endpoint[] {
       tag: 'Agent profiles',
       operationId: 'createAgentProfile',
       summary: 'Create an agent profile',
-      description: 'key, name and kind are required, and department for department profiles alone.',
+      description:
+        '`key`, `name` and `kind` are required. `department` is required for department profiles and 400 for others.',
       params: { organizationId },
       body: newAgentProfileSchema,
       response: { status: 201, data: agentProfileSchema },
@@ -85,7 +86,7 @@ export function agentProfileEndpoints(): readonly Endpoint[] {
       operationId: 'updateAgentProfile',
       summary: 'Change an agent profile',
       description:
-        'A JSON merge patch. Disabling ends the profile’s claims and capabilities, cancels its runs, fails its chat answers with `runtime_unavailable` and blocks its open tasks with `{kind: profile}`; enabling lifts that. A changed status or tool policy raises the organization’s authorizationEpoch.',
+        'A JSON merge patch (RFC 7396). Disabling a profile ends its claims and execution tokens, cancels its runs, fails its pending chat answers with `runtime_unavailable` and blocks its open tasks with `{kind: profile}`; enabling it unblocks them. A changed status or tool policy raises the `authorizationEpoch` of the organization.',
       params,
       body: agentProfilePatchSchema,
       response: { data: agentProfileSchema },
@@ -110,7 +111,7 @@ export function agentProfileEndpoints(): readonly Endpoint[] {
       operationId: 'deleteAgentProfile',
       summary: 'Delete an agent profile',
       description:
-        'Disables it, with all that follows, and hides it; its tasks and runs go on naming it. Answers the profile; a repeat is 404. Its key is free again.',
+        'Disables the profile, with the same effects as an update, and hides it. Its tasks and runs still refer to it, and its key can be used again. Returns the profile; a repeated call is 404.',
       params,
       response: { data: agentProfileSchema },
       errors: [notFound],
@@ -131,6 +132,7 @@ export function agentProfileEndpoints(): readonly Endpoint[] {
       tag: 'Agent profiles',
       operationId: 'getAgentProfileTemplates',
       summary: 'Get the current template catalog',
+      description: 'The templates that agent profiles can be provisioned from.',
       response: { data: agentCatalogSchema },
       errors: [
         { status: 503, code: 'request_failed', when: 'no catalog is published, or the database cannot be reached' },
@@ -147,13 +149,13 @@ export function agentProfileEndpoints(): readonly Endpoint[] {
       operationId: 'provisionAgentProfiles',
       summary: 'Provision agent profiles from a template catalog',
       description:
-        'Pins operator, chat and the selected department profiles to one catalog revision, making those that are missing and enabling those that are disabled. Department profiles of the catalog that are not selected are disabled, and all such are listed. Names that were edited stay, narrowed tool policies are never widened, profiles made by hand are not touched. A repeat changes nothing.',
+        'Pins the operator profile, the chat profile and the selected department profiles to one catalog revision: missing profiles are created, disabled ones enabled. Provisioned department profiles that are not selected are disabled. Edited names are kept, narrowed tool policies are not widened, and profiles created by hand are not changed. Repeating the call changes nothing.',
       params: { organizationId },
       body: provisionSchema,
       response: { data: provisionedSchema },
       errors: [
         { status: 404, code: 'request_failed', when: 'the organization or the catalog revision does not exist' },
-        { status: 409, code: 'state_conflict', when: 'a profile made by hand holds the key of a template' },
+        { status: 409, code: 'state_conflict', when: 'a profile created by hand has the key of a template' },
         { status: 503, code: 'request_failed', when: 'no catalog is published, or the database cannot be reached' },
       ],
       codes: { 404: 'request_failed', 503: 'request_failed' },

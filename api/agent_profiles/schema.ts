@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { mapping } from '../../engine/mapping.ts';
+import { uuid } from '../fields/ids.ts';
 import { dateTime, timestamp } from '../fields/timestamp.ts';
+import { digests, ids, times } from '../http/openapi/example_values.ts';
 import { keyColumns } from '../http/pagination.ts';
 import { DEPARTMENTS } from '../organizations/schema.ts';
 import { RUN_MODES } from '../runs/schema.ts';
@@ -11,29 +13,30 @@ export const PROFILE_STATUSES = ['enabled', 'disabled'] as const;
 const configSchema = z
   .object({
     defaultRunMode: z.enum(RUN_MODES),
-    maxConcurrentRuns: z.int(),
-    toolPolicyKeys: z.array(z.string()),
+    maxConcurrentRuns: z.int().describe('Most claims and runs of the profile at once.'),
+    toolPolicyKeys: z.array(z.string()).describe('The tools that runs of the profile may use.'),
     memoryRootUri: z.string(),
-    runtime: z.object({ model: z.string(), reasoningEffort: z.string() }),
+    runtime: z.object({ model: z.string(), reasoningEffort: z.string() }).describe('What the worker is asked to use.'),
     skillKeys: z.array(z.string()),
     mcpServerKeys: z.array(z.string()),
     catalogSource: z
       .object({ templateKey: z.string(), revision: z.string() })
       .optional()
-      .describe('The template it is provisioned from; profiles made by hand have none.'),
+      .describe('The template that the profile is provisioned from. Absent for profiles that were created by hand.'),
   })
   .meta({ id: 'AgentProfileConfig' });
 
-/** Contract 2.4. */
 export const agentProfileSchema = z
   .object({
-    id: z.string(),
-    organizationId: z.string(),
+    id: uuid,
+    organizationId: uuid,
     key: z.string().describe('Unique in the organization.'),
     name: z.string(),
-    kind: z.enum(PROFILE_KINDS),
-    department: z.enum(DEPARTMENTS).nullable().describe('Null unless the kind is department.'),
-    status: z.enum(PROFILE_STATUSES),
+    kind: z
+      .enum(PROFILE_KINDS)
+      .describe('`operator`: works for the whole organization. `chat`: answers in chats. `department`: works for one.'),
+    department: z.enum(DEPARTMENTS).nullable().describe('Null unless the kind is `department`.'),
+    status: z.enum(PROFILE_STATUSES).describe('`disabled`: the profile gets no work, and its open tasks are blocked.'),
     rootUri: z.string(),
     instructionsUri: z.string(),
     config: configSchema,
@@ -89,8 +92,10 @@ export const agentProfilePageRow = z.object({ agent_profile: agentProfileRow, ..
 export const provisionedSchema = z
   .object({
     revision: z.string().describe('The catalog revision that the profiles are pinned to.'),
-    profiles: z.array(agentProfileSchema).describe('Operator, chat and the selected departments.'),
-    disabledProfileIds: z.array(z.string()).describe('Department profiles of the catalog that are not selected.'),
+    profiles: z.array(agentProfileSchema).describe('The operator, chat and selected department profiles.'),
+    disabledProfileIds: z
+      .array(uuid)
+      .describe('Provisioned department profiles that are not selected, and therefore disabled.'),
   })
   .meta({ id: 'Provisioned' });
 export const provisionedAnswer = z
@@ -107,29 +112,28 @@ export const provisionedAnswer = z
     })),
   );
 
-const organizationId = '0199f2f4-7d1c-7a52-9b1e-2f4f6a1c0d3e';
-export const exampleRevision = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08';
+const root = `org://${ids.organization}`;
 
 export const agentProfileExample = {
-  id: '0199f2f5-0b4a-7c11-8f53-6f0d5a7b9c21',
-  organizationId,
+  id: ids.growthProfile,
+  organizationId: ids.organization,
   key: 'growth',
   name: 'Growth',
   kind: 'department',
   department: 'growth',
   status: 'enabled',
-  rootUri: `org://${organizationId}/profiles/growth`,
-  instructionsUri: `org://${organizationId}/profiles/growth/instructions.md`,
+  rootUri: `${root}/profiles/growth`,
+  instructionsUri: `${root}/profiles/growth/instructions.md`,
   config: {
     defaultRunMode: 'execute',
     maxConcurrentRuns: 3,
     toolPolicyKeys: ['context.read', 'insights.read'],
-    memoryRootUri: `org://${organizationId}/profiles/growth/memory`,
+    memoryRootUri: `${root}/profiles/growth/memory`,
     runtime: { model: 'default', reasoningEffort: 'medium' },
     skillKeys: ['plain-writing', 'metric-analysis'],
     mcpServerKeys: ['organization-context', 'insights'],
-    catalogSource: { templateKey: 'growth', revision: exampleRevision },
+    catalogSource: { templateKey: 'growth', revision: digests.catalog },
   },
-  createdAt: '2026-01-31T09:30:00.000Z',
-  updatedAt: '2026-01-31T09:30:00.000Z',
+  createdAt: times.onboarded,
+  updatedAt: times.onboarded,
 } satisfies AgentProfile;

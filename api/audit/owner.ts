@@ -4,7 +4,7 @@ import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { auditListQuery, listAuditEntries } from './list.ts';
 import { auditEntryExample, auditEntrySchema } from './schema.ts';
 
-/** [+]: who decided what in an organization. */
+/** Who decided what in an organization. */
 export function auditEndpoints(): readonly Endpoint[] {
   return [
     endpoint({
@@ -13,9 +13,9 @@ export function auditEndpoints(): readonly Endpoint[] {
       audience: 'owner',
       tag: 'Organizations',
       operationId: 'listAuditEntries',
-      summary: 'List what people and administrators decided',
+      summary: 'List audit entries',
       description:
-        'Newest first. Each entry was written in the transaction that carried the decision out, and never changes; entries are kept as long as the organization. A call that was refused and changed nothing leaves none, nor does the replay of an Idempotency-Key; a call that found everything as it wanted it leaves one. Reads, messages, uploads and what agents and workers do are no decisions; approvals in a chat are.',
+        'What people and administrators decided, newest first. An entry is written in the transaction that carries the decision out and never changes; entries are kept as long as the organization. A call that had nothing to change leaves an entry too. A call that was refused without changing anything leaves none, nor does the replay of an `Idempotency-Key`. Reads, messages, uploads and the work of agents and workers are not decisions; approvals in a chat are.',
       params: { organizationId },
       query: auditListQuery,
       response: { data: z.array(auditEntrySchema), list: true },

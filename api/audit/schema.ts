@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { mapping } from '../../engine/mapping.ts';
 import { uuid } from '../fields/ids.ts';
 import { dateTime, timestamp } from '../fields/timestamp.ts';
+import { ids, times } from '../http/openapi/example_values.ts';
 import { keyColumns } from '../http/pagination.ts';
 
 export const ACTOR_KINDS = ['owner', 'operator', 'admin'] as const;
@@ -16,25 +17,27 @@ export const auditEntrySchema = z
       .object({
         kind: z
           .enum(ACTOR_KINDS)
-          .describe('A member of the organization, a platform operator through this API, or an administrator.'),
+          .describe(
+            '`owner`: a member of the organization. `operator`: a platform operator. `admin`: an administrator.',
+          ),
         name: z
           .string()
           .describe(
-            'The subject of a member; how an operator was let in (token, open); the name of an administrator’s token.',
+            'For a member the subject, for an operator the way of authentication (`token`, `open`), for an administrator the name of the token.',
           ),
       })
       .describe('Who decided.'),
-    action: z.string().describe('What was decided, as noun.verb.'),
+    action: z.string().describe('What was decided, as `noun.verb`.'),
     subject: z
       .object({ kind: z.string(), id: z.string().nullable() })
-      .describe('What it was decided about; no id where it was never made.'),
+      .describe('What the decision was about. The id is null if it was not created.'),
     arguments: z
       .record(z.string(), z.json())
-      .describe('What the decision was called with: long texts cut, values that are named like secrets left out.'),
-    outcome: z.enum(OUTCOMES).describe('refused: a transition changed something and refused all the same.'),
-    code: z.string().nullable().describe('The code of the refusal.'),
-    result: z.record(z.string(), z.json()).describe('What it led to, in short, where that is not seen elsewhere.'),
-    requestId: z.string().nullable().describe('`meta.requestId` of the answer.'),
+      .describe('The arguments of the call. Long texts are cut, and values with names like secrets are left out.'),
+    outcome: z.enum(OUTCOMES).describe('`refused`: the call was refused, but changed something.'),
+    code: z.string().nullable().describe('The error code of the refusal.'),
+    result: z.record(z.string(), z.json()).describe('A short summary of the effects that are not visible elsewhere.'),
+    requestId: z.string().nullable().describe('`meta.requestId` of the response.'),
   })
   .meta({ id: 'AuditEntry' });
 export type AuditEntry = z.output<typeof auditEntrySchema>;
@@ -78,15 +81,15 @@ const auditEntryRow = z
 export const auditEntryPageRow = z.object({ entry: auditEntryRow, ...keyColumns });
 
 export const auditEntryExample = {
-  id: '0199f2f9-6b1e-7d20-8c4f-1a2b3c4d5e6f',
-  organizationId: '0199f2f4-7d1c-7a52-9b1e-2f4f6a1c0d3e',
-  createdAt: '2026-01-31T10:05:00.000Z',
-  actor: { kind: 'owner', name: 'auth0|anna' },
+  id: ids.auditEntry,
+  organizationId: ids.organization,
+  createdAt: times.finished,
+  actor: { kind: 'owner', name: 'auth0|64f1b2c9e0a4' },
   action: 'task.cancel',
-  subject: { kind: 'task', id: '0199f2f7-5b2e-7f43-9c1d-0a8e4d6b7c21' },
+  subject: { kind: 'task', id: ids.task },
   arguments: { taskRef: 'T-12' },
   outcome: 'done',
   code: null,
   result: {},
-  requestId: '6a1f0c9e-5b1b-4d0c-9a53-0f3c4f1f7a11',
+  requestId: ids.request,
 } satisfies AuditEntry;

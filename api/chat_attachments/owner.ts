@@ -20,10 +20,10 @@ import {
 const params = {
   organizationId,
   chatId: uuid.describe('The chat.'),
-  attachmentId: uuid.describe('Chosen by the client; unique in the chat.'),
+  attachmentId: uuid.describe('Chosen by the client, unique in the chat.'),
 };
 
-/** The attachments of contract 4.4. */
+/** Attachments of chats, for people. */
 export function chatAttachmentEndpoints(): readonly Endpoint[] {
   return [
     endpoint({
@@ -34,7 +34,7 @@ export function chatAttachmentEndpoints(): readonly Endpoint[] {
       operationId: 'putChatAttachment',
       summary: 'Upload an attachment',
       description:
-        'Streamed; size and digest are what the backend finds. The media type follows from the extension (.md, .markdown, .txt, .csv, .json, .yaml, .yml, .toml, .pdf, .png, .jpg, .jpeg, .webp, .gif) and has to agree with the bytes: UTF-8 text, or the signature of the type. The same id with the same bytes again answers the first record, and stores them again should they be lost; with other bytes it is 409. A message refers to it by `attachmentIds`.',
+        'The extension determines the media type: .md, .markdown, .txt, .csv, .json, .yaml, .yml, .toml, .pdf, .png, .jpg, .jpeg, .webp or .gif. The bytes have to match it: UTF-8 text, or the signature of the type; otherwise the call is 400. The backend determines size and digest. Repeating the upload with the same bytes returns the same record; with other bytes it is 409. A message refers to the attachment in `attachmentIds`.',
       params,
       query: attachmentQuery,
       body: {
@@ -45,11 +45,11 @@ export function chatAttachmentEndpoints(): readonly Endpoint[] {
       },
       response: { status: 201, data: chatAttachmentSchema },
       errors: [
-        { status: 404, code: 'chat_not_found', when: 'the organization has no such chat' },
+        { status: 404, code: 'chat_not_found', when: 'the chat does not exist in this organization' },
         {
           status: 409,
           code: 'attachment_not_allowed',
-          when: 'the chat is archived or the onboarding chat, holds 1000 attachments, or has other bytes under this id',
+          when: 'the chat is archived or the onboarding chat, has 1,000 attachments, or has other bytes under this id',
         },
       ],
       async handler({ db, services, params: place, query, caller, openBody, signal }) {
@@ -95,15 +95,15 @@ export function chatAttachmentEndpoints(): readonly Endpoint[] {
       tag: 'Chats',
       operationId: 'getChatAttachment',
       summary: 'Download an attachment',
-      description: 'Byte ranges, entity tags and HEAD work.',
+      description: 'Supports byte ranges and `If-None-Match`.',
       params,
       response: {
         stream: true,
         mediaType: 'application/octet-stream',
         ranges: true,
-        description: 'The bytes as they were stored; Content-Type says what they are.',
+        description: 'The bytes as they were stored. `Content-Type` is their media type.',
       },
-      errors: [{ status: 404, code: 'attachment_not_found', when: 'the chat has no such attachment' }],
+      errors: [{ status: 404, code: 'attachment_not_found', when: 'the chat has no attachment with this id' }],
       async handler({ db, services, params: place, req, res, signal }) {
         const file = await getAttachmentBytes(db, place.organizationId, place.chatId, place.attachmentId);
         await sendBytes(req, res, { ...file, storage: services.storage, signal }).catch(bytesMissing);

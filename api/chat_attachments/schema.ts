@@ -5,27 +5,31 @@ import type { Queries } from '../../engine/db/call.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { requireOrganization, scoped } from '../../engine/db/scope.ts';
 import { mapping } from '../../engine/mapping.ts';
+import { uuid } from '../fields/ids.ts';
 import { dateTime, timestamp } from '../fields/timestamp.ts';
 import { invalid } from '../http/errors.ts';
+import { ids } from '../http/openapi/example_values.ts';
 
-/** 50 MB (contract 8). */
+/** 50 MB. */
 export const ATTACHMENT_MAX_BYTES = 52_428_800;
 
-/** Contract 2.7. */
 export const chatAttachmentSchema = z
   .object({
-    version: z.literal(1),
-    id: z.string(),
-    organizationId: z.string(),
-    chatId: z.string(),
+    version: z.literal(1).describe('Of this format.'),
+    id: uuid.describe('Chosen by the client, unique in the chat.'),
+    organizationId: uuid,
+    chatId: uuid,
     fileName: z.string(),
-    mediaType: z.string().describe('Canonical, from name and bytes.'),
+    mediaType: z.string().describe('Determined from the file name and the bytes.'),
     sizeBytes: z.int(),
-    sha256: z.string(),
+    sha256: z.string().describe('Of the bytes, in hex.'),
     createdAt: dateTime,
     uri: z.string(),
   })
-  .meta({ id: 'ChatAttachment' });
+  .meta({
+    id: 'ChatAttachment',
+    example: { id: ids.attachment, uri: `org://${ids.organization}/chats/${ids.chat}/attachments/${ids.attachment}` },
+  });
 export type ChatAttachment = z.output<typeof chatAttachmentSchema>;
 
 /** A row of `app.chat_attachments`, as `to_jsonb` writes it. */
@@ -123,12 +127,12 @@ export const attachmentQuery = {
       (text) => path.extname(text).toLowerCase() in MEDIA_TYPE_OF,
       `must end with ${ATTACHMENT_EXTENSIONS.join(', ')}`,
     )
-    .describe('With one of the allowed extensions.'),
+    .describe('A name without slashes, with one of the allowed extensions. At most 255 characters.'),
   mediaType: z
     .string()
     .min(1)
     .max(300)
-    .describe('What the client takes it for. Has to agree with the name and the bytes.'),
+    .describe('The media type of the file. 400 if it does not match the file name and the bytes.'),
 };
 
 /** The type that the name stands for. @throws Problem 400 when the caller's type is another one */

@@ -7,16 +7,17 @@ import { uuid } from '../fields/ids.ts';
 import { sendBytes } from '../http/bytes.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { invalid, toProblem } from '../http/errors.ts';
+import { ids, valuesByName } from '../http/openapi/example_values.ts';
 import { queryInteger } from '../http/query.ts';
-import { messageRow, messageSchema } from '../messages/schema.ts';
+import { messageRow, messageSchema, userMessageExample } from '../messages/schema.ts';
 import { leaseFields, messageBody, runId } from '../runs/changes.ts';
 
 const headers = { 'x-organization-id': uuid, 'x-lease-token': leaseFields.leaseToken };
 
 const writtenSchema = z
   .object({
-    revision: z.int().describe('The next baseRevision.'),
-    status: z.string().describe('`cancelling`: nothing was written, and the turn is to end.'),
+    revision: z.int().describe('The new revision: `baseRevision` of the next write.'),
+    status: z.string().describe('`pending`; or `cancelling`: nothing was written, and the turn is to end.'),
   })
   .meta({ id: 'RunMessageWritten' });
 const writtenAnswer = z.object({ ...writtenSchema.shape, chatId: z.string() });
@@ -25,18 +26,20 @@ const conversationFields = { messageId: z.string(), userMessageId: z.string(), e
 const conversationSchema = z
   .object({
     chat: chatSchema,
-    messageId: z.string().describe('The answer that the turn writes.'),
-    userMessageId: z.string().describe('The message that it answers: the last of the list.'),
+    messageId: uuid.describe('The answer that the turn writes.'),
+    userMessageId: uuid.describe('The message to answer: the last of `messages`.'),
     messages: z.array(messageSchema).describe('Oldest first.'),
-    earlier: z.boolean().describe('There are more before these.'),
+    earlier: z.boolean().describe('True if there are messages before these.'),
   })
-  .meta({ id: 'RunConversation' });
+  .meta({
+    id: 'RunConversation',
+    example: { chat: chatExample, messages: [userMessageExample], earlier: false },
+  });
 const conversationAnswer = z.object({ ...conversationFields, chat: chatRow, messages: z.array(messageRow) });
 
-const leaseToken = '3.9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08';
 const CONVERSATION_MAX_BYTES = 1024 * 1024;
 
-/** These routes have no 404 (decisions 1): an attachment that is not there is a mistake in the request. */
+/** These routes have no 404: an attachment that is not there is a mistake in the request. */
 const attachmentAnswer = z.object({ attachment: attachmentBytesRow });
 
 function noSuchAttachment(error: unknown): never {
@@ -45,7 +48,7 @@ function noSuchAttachment(error: unknown): never {
   throw error;
 }
 
-/** What a runtime needs for a chat turn [+] (decisions 6). */
+/** What a runtime needs for a chat turn. */
 export function chatTurnEndpoints(): readonly Endpoint[] {
   return [
     endpoint({
@@ -54,14 +57,19 @@ export function chatTurnEndpoints(): readonly Endpoint[] {
       audience: 'worker',
       tag: 'Workers',
       operationId: 'writeRunMessage',
-      summary: 'Write a revision of the answer',
+      summary: 'Write a revision of a chat answer',
       description:
-        'Either the parts as they are now, or text to append. Each write is a revision that the event streams of the chat show. The same write again answers the same revision; a baseRevision that is not the current one is 409 with `differs`. After a cancel nothing is written.',
+        'Either all parts, or text to append. Each write is a revision, which the event streams of the chat send. Repeating a write returns the same revision; if `baseRevision` is not the current one, the call is 409 with `differs`. After a cancel nothing is written.',
       params: { runId },
       body: messageBody,
       response: { data: writtenSchema },
       example: {
-        body: { organizationId: chatExample.organizationId, leaseToken, baseRevision: 1, append: 'North grew most.' },
+        body: {
+          organizationId: ids.organization,
+          leaseToken: valuesByName['leaseToken'],
+          baseRevision: 1,
+          append: 'Sales rose most in the north.',
+        },
         data: { revision: 2, status: 'pending' },
       },
       async handler({ db, params, body, notify }) {
@@ -84,10 +92,12 @@ export function chatTurnEndpoints(): readonly Endpoint[] {
       audience: 'worker',
       tag: 'Workers',
       operationId: 'getRunConversation',
-      summary: 'Read the conversation that the turn answers',
-      description: 'The latest messages up to the one that is answered, at most `limit` and at most 1 MiB of parts.',
+      summary: 'Read the conversation of a chat turn',
+      description: 'The latest messages up to the one to answer: at most `limit`, and at most 1 MiB of parts.',
       params: { runId },
-      query: { limit: queryInteger({ minimum: 1, maximum: 200, default: 100, description: 'Messages.' }) },
+      query: {
+        limit: queryInteger({ minimum: 1, maximum: 200, default: 100, description: 'Most messages to return.' }),
+      },
       headers,
       response: { data: conversationSchema },
       handler: ({ db, params, query, headers: lease }) =>
@@ -110,8 +120,9 @@ export function chatTurnEndpoints(): readonly Endpoint[] {
       audience: 'worker',
       tag: 'Workers',
       operationId: 'getRunAttachment',
-      summary: 'Download an attachment of the chat that the turn answers',
-      params: { runId, attachmentId: uuid.describe('`attachmentId` of a part.') },
+      summary: 'Download an attachment in a chat turn',
+      description: 'Supports byte ranges and `If-None-Match`.',
+      params: { runId, attachmentId: uuid.describe('`attachmentId` of a message part.') },
       headers,
       response: {
         stream: true,
@@ -119,7 +130,7 @@ export function chatTurnEndpoints(): readonly Endpoint[] {
         ranges: true,
         description: 'The bytes as they were stored.',
       },
-      errors: [{ status: 400, code: 'validation_failed', when: 'the chat has no such attachment' }],
+      errors: [{ status: 400, code: 'validation_failed', when: 'the chat has no attachment with this id' }],
       async handler({ db, services, params, headers: lease, req, res, signal }) {
         const args = {
           organizationId: lease['x-organization-id'],

@@ -17,7 +17,7 @@ export const chatListQuery = {
     .max(200)
     .optional()
     .describe(
-      'Chats whose title, or a message, holds this text; case does not count, and no character is special. How it is written does not count either (composed, wide, ß or ss). Of a message the first 30,000 characters are searched.',
+      'Chats whose title or visible messages contain this text. Case and Unicode form (composed, full-width, ß or ss) are ignored; no character has a special meaning. The first 30,000 characters of a message are searched.',
     ),
 };
 const querySchema = z.object(chatListQuery);

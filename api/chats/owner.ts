@@ -11,25 +11,34 @@ import { chatAnswer, chatExample, chatSchema, getChat } from './schema.ts';
 
 const id = uuid.describe('The chat.');
 const params = { organizationId, id };
-const notFound = { status: 404, code: 'chat_not_found', when: 'the organization has no such chat' } as const;
+const notFound = { status: 404, code: 'chat_not_found', when: 'the chat does not exist in this organization' } as const;
 const changeErrors = [
   notFound,
-  { status: 409, code: 'chat_response_active', when: 'it is to be archived while an answer is on its way' },
+  {
+    status: 409,
+    code: 'chat_response_active',
+    when: 'an answer is being written, and the call would archive the chat',
+  },
   { status: 409, code: 'onboarding_chat_immutable', when: 'it is the onboarding chat' },
 ] as const;
 
-const archived = '2026-02-01T10:00:00.000Z';
+const archived = '2026-11-27T16:45:10.338Z';
 
 const eventsDescription = [
-  'Server-sent events: `retry` first, then',
-  '- `chat.snapshot` `{type, message}`: the latest assistant message; nothing until there is one,',
-  '- `chat.message` `{type, message}`: each later revision,',
-  '- `chat.closed` `{type}`, without an id: the chat was archived or removed, and the stream ends.',
+  'Server-sent events. After a `retry` line:',
   '',
-  'Revisions may be skipped, never reordered, and the last one of a message always arrives. An event id is `<assistantMessageId>:<revision>`. With the latest one as `Last-Event-ID` nothing comes until something is new; with an older or unknown one the snapshot, and before it, when the id names an earlier message of the chat, the last revision of that message. A comment line comes every 15 seconds. A client that reads nothing for 60 seconds is disconnected. The stream ends with the token, and with the membership, that it was opened with.',
+  '- `chat.snapshot` with `{type, message}`: the latest assistant message, as soon as there is one',
+  '- `chat.message` with `{type, message}`: each later revision',
+  '- `chat.closed` with `{type}` and without an id: the chat was archived or removed, and the stream ends',
+  '',
+  'The id of an event is `<assistantMessageId>:<revision>`. Revisions may be skipped but are never reordered, and the last revision of a message is always sent.',
+  '',
+  'To resume, send the id of the last event as `Last-Event-ID`. If it is the latest one, the stream starts with what is new; otherwise with the snapshot and, if the id belongs to an earlier message of the chat, the last revision of that message before it.',
+  '',
+  'A comment line is sent every 15 seconds. A client that reads nothing for 60 seconds is disconnected. The stream ends when the token or the membership that it was opened with ends.',
 ].join('\n');
 
-/** The chats of contract 4.4, and their event streams (contract 6). */
+/** Chats and their event streams, for people. */
 export function chatEndpoints(): readonly Endpoint[] {
   return [
     endpoint({
@@ -39,7 +48,7 @@ export function chatEndpoints(): readonly Endpoint[] {
       tag: 'Chats',
       operationId: 'listChats',
       summary: 'List or search chats',
-      description: 'The chat with the latest message first.',
+      description: 'The chat with the latest message comes first.',
       params: { organizationId },
       query: chatListQuery,
       response: { data: z.array(chatSchema), list: true },
@@ -52,7 +61,8 @@ export function chatEndpoints(): readonly Endpoint[] {
       audience: 'owner',
       tag: 'Chats',
       operationId: 'createChat',
-      summary: 'Open a chat',
+      summary: 'Create a chat',
+      description: 'Messages in it are answered by the enabled profile of kind `chat`.',
       params: { organizationId },
       body: newChatSchema,
       response: { status: 201, data: chatSchema },
@@ -83,7 +93,7 @@ export function chatEndpoints(): readonly Endpoint[] {
       operationId: 'updateChat',
       summary: 'Rename, archive or restore a chat',
       description:
-        'A JSON merge patch. Archiving ends the event streams of the chat; its messages and files are kept for 30 days, during which it can be restored. A status that it has already changes nothing.',
+        'A JSON merge patch (RFC 7396). Archiving ends the event streams of the chat. Its messages and files are kept for 30 days, and until then the chat can be restored. Setting the status that the chat already has changes nothing.',
       params,
       body: chatPatchSchema,
       response: { data: chatSchema },
@@ -107,9 +117,9 @@ export function chatEndpoints(): readonly Endpoint[] {
       audience: 'owner',
       tag: 'Chats',
       operationId: 'deleteChat',
-      summary: 'Archive a chat, whatever waits in it',
+      summary: 'Delete a chat',
       description:
-        'Archives, and cancels an answer that nobody has started. One that was started is 409: cancel it first. Its messages and files are kept for 30 days. A repeat answers the same.',
+        'Archives the chat and cancels a pending answer that no runtime has started. If a runtime has started it, the call is 409: cancel the answer first. Messages and files are removed after 30 days; until then the chat can be restored. Deleting an archived chat has no effect.',
       params,
       response: { data: chatSchema },
       errors: changeErrors,
@@ -129,16 +139,16 @@ export function chatEndpoints(): readonly Endpoint[] {
       audience: 'owner',
       tag: 'Chats',
       operationId: 'streamChatEvents',
-      summary: 'Follow the answers of a chat',
+      summary: 'Stream the answers of a chat',
       description: eventsDescription,
       params: { organizationId, chatId: id },
       headers: {
         'last-event-id': z
           .string()
           .optional()
-          .describe('`<assistantMessageId>:<revision>` of the last event processed.'),
+          .describe('The id of the last event that was processed: `<assistantMessageId>:<revision>`.'),
       },
-      response: { stream: true, mediaType: 'text/event-stream', description: 'The events, as they come.' },
+      response: { stream: true, mediaType: 'text/event-stream', description: 'The events as they happen.' },
       errors: [notFound],
       async handler({ db, services, params, headers, caller, req, res }) {
         if (req.method === 'HEAD') {

@@ -4,30 +4,31 @@ import type { Queries } from '../../engine/db/call.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { requireOrganization, scoped } from '../../engine/db/scope.ts';
 import { mapping } from '../../engine/mapping.ts';
+import { storedUuid, uuid } from '../fields/ids.ts';
 import { dateTime, nullableTimestamp, timestamp } from '../fields/timestamp.ts';
+import { ids } from '../http/openapi/example_values.ts';
 import { keyColumns } from '../http/pagination.ts';
 
 export const CHAT_STATUSES = ['open', 'archived'] as const;
 
 const settingsSchema = z
-  .object({ pinnedTaskIds: z.array(z.string()).describe('Tasks that the chat shows beside it.') })
+  .object({ pinnedTaskIds: z.array(storedUuid).describe('Tasks that clients show next to the chat.') })
   .meta({ id: 'ChatSettings' });
 
-/** Contract 2.5. */
 export const chatSchema = z
   .object({
-    id: z.string(),
-    organizationId: z.string(),
+    id: uuid,
+    organizationId: uuid,
     title: z.string(),
     status: z.enum(CHAT_STATUSES),
-    summary: z.string().nullable().describe('Kept by the runtime.'),
-    harnessSessionId: z.string().nullable().describe("The runtime's own session, which it goes on with."),
+    summary: z.string().nullable().describe('What the chat is about, written by the runtime.'),
+    harnessSessionId: z.string().nullable().describe('The session that the runtime continues in the next turn.'),
     settings: settingsSchema,
-    lastMessageAt: dateTime.describe('At first createdAt.'),
-    archivedAt: dateTime.nullable(),
+    lastMessageAt: dateTime.describe('`createdAt` until there is a message.'),
+    archivedAt: dateTime.nullable().describe('The chat is removed 30 days after this time.'),
     createdAt: dateTime,
     updatedAt: dateTime,
-    isOnboardingChat: z.boolean().describe('The onboarding chat cannot be changed.'),
+    isOnboardingChat: z.boolean().describe('The onboarding chat cannot be renamed, archived or deleted.'),
   })
   .meta({ id: 'Chat' });
 export type Chat = z.output<typeof chatSchema>;
@@ -91,19 +92,17 @@ export async function getChat(db: Queries, organizationId: string, id: string): 
   throw chatNotFound();
 }
 
-const organizationId = '0199f2f4-7d1c-7a52-9b1e-2f4f6a1c0d3e';
-
 export const chatExample = {
-  id: '0199f2f6-1c55-7d02-9f6a-3b8e5d2c7a10',
-  organizationId,
-  title: 'Plans for the spring campaign',
+  id: ids.chat,
+  organizationId: ids.organization,
+  title: 'Weekly sales',
   status: 'open',
   summary: null,
   harnessSessionId: null,
   settings: { pinnedTaskIds: [] },
-  lastMessageAt: '2026-01-31T09:30:00.000Z',
+  lastMessageAt: '2026-11-27T09:11:58.204Z',
   archivedAt: null,
-  createdAt: '2026-01-31T09:30:00.000Z',
-  updatedAt: '2026-01-31T09:30:00.000Z',
+  createdAt: '2026-11-27T09:05:30.870Z',
+  updatedAt: '2026-11-27T09:11:58.204Z',
   isOnboardingChat: false,
 } satisfies Chat;

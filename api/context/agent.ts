@@ -7,9 +7,9 @@ import { readTaskDocuments } from './task_files.ts';
 
 const BASE = '/internal/agent/organizations/{organizationId}';
 const RULES =
-  'Documents of the base that are not named stay, `removePaths` leaves some out; a revision never changes. Evidence that names a source needs one that is ingested. Another base than the published revision: 409. Before the onboarding is complete: 409.';
+  'Documents of the base revision that are not named stay; `removePaths` removes documents. Sources that are cited as evidence have to be `ingested`. 409 if `baseRevision` is not the published revision, and until the onboarding is completed.';
 
-/** The promotions of contract 4.12. */
+/** The context, for agents. */
 export function agentContextEndpoints(): readonly Endpoint[] {
   return [
     retainSourceEndpoint('agent', `${BASE}/context/sources`),
@@ -19,8 +19,8 @@ export function agentContextEndpoints(): readonly Endpoint[] {
       audience: 'agent',
       tag: 'Agent tools',
       operationId: 'promoteContext',
-      summary: 'Publish a revision of the context',
-      description: `The service token and runs of operator and chat profiles may; a department promotes by its task. ${RULES}`,
+      summary: 'Publish a context revision',
+      description: `${RULES} For the service token and runs of operator and chat profiles; a run of a department profile publishes from its task instead.`,
       params: { organizationId },
       body: promotionBody,
       response: { status: 201, data: contextRevisionSchema },
@@ -32,7 +32,9 @@ export function agentContextEndpoints(): readonly Endpoint[] {
             {
               kind: 'facts',
               path: 'facts.json',
-              entries: [{ key: 'founded', title: 'Founded in', value: '2019', status: 'confirmed' }],
+              entries: [
+                { key: 'regions', title: 'Sales regions', value: 'north, south, east, west', status: 'confirmed' },
+              ],
             },
           ],
         },
@@ -50,8 +52,8 @@ export function agentContextEndpoints(): readonly Endpoint[] {
       audience: 'agent',
       tag: 'Agent tools',
       operationId: 'promoteContextOfTask',
-      summary: "Publish a revision of the context from a task's output files",
-      description: `Each file holds \`{"entries": […]}\`. The service token and runs of operator and chat profiles promote from any task; a run of a department from its own task and those below it, into its department's scope. ${RULES}`,
+      summary: 'Publish a context revision from output files',
+      description: `Each output file of the task contains \`{"entries": […]}\`. ${RULES} The service token and runs of operator and chat profiles can publish from any task; a run of a department profile from its own task and the tasks below it, into the scope of its department.`,
       params: { organizationId, taskRef },
       body: taskPromotionBody,
       response: { data: contextRevisionSchema },

@@ -1,10 +1,12 @@
 import { z } from 'zod';
 import { CONTEXT_SCOPES, DOCUMENT_KINDS } from '../../engine/context/index.ts';
 import { mapping } from '../../engine/mapping.ts';
+import { storedUuid } from '../fields/ids.ts';
 import { dateTime, timestamp } from '../fields/timestamp.ts';
+import { digests, ids } from '../http/openapi/example_values.ts';
 import { filePath } from '../tasks/spec.ts';
 
-export const contextScope = z.enum(CONTEXT_SCOPES).describe('The organization, or a department.');
+export const contextScope = z.enum(CONTEXT_SCOPES).describe('The whole organization, or a department.');
 
 // Runs get it below context/{scope}/, and their paths have at most 1000 bytes.
 const MAX_PATH_BYTES = 900;
@@ -28,7 +30,7 @@ const documentSchema = z.object({
   path: z.string(),
   sizeBytes: z.int(),
   sha256: z.string(),
-  sourceIds: z.array(z.string()).describe('Sources that its entries cite.'),
+  sourceIds: z.array(storedUuid).describe('The sources that its entries cite.'),
 });
 
 /** An immutable revision of a scope. */
@@ -36,20 +38,38 @@ export const contextRevisionSchema = z
   .object({
     scope: contextScope,
     revision: z.int(),
-    baseRevision: z.int().describe('What it was made from; 0 for the first.'),
+    baseRevision: z.int().describe('The revision that this one is based on; 0 for the first.'),
     createdAt: dateTime,
     createdBy: z
       .object({
         kind: z.enum(['owner', 'service', 'agent']),
-        agentProfileId: z.string().optional(),
-        runId: z.string().optional(),
-        taskId: z.string().optional(),
-        chatId: z.string().optional(),
+        agentProfileId: storedUuid.optional(),
+        runId: storedUuid.optional(),
+        taskId: storedUuid.optional(),
+        chatId: storedUuid.optional(),
       })
-      .describe('Who promoted it, and in which run.'),
+      .describe('Who published the revision, and in which run.'),
     documents: z.array(documentSchema),
   })
-  .meta({ id: 'ContextRevision' });
+  .meta({
+    id: 'ContextRevision',
+    description: 'A published revision of a scope. It never changes.',
+    example: {
+      scope: 'growth',
+      revision: 4,
+      baseRevision: 3,
+      createdBy: { kind: 'agent', agentProfileId: ids.growthProfile, runId: ids.run, taskId: ids.task },
+      documents: [
+        {
+          kind: 'facts',
+          path: 'market.json',
+          sizeBytes: 3_120,
+          sha256: digests.report,
+          sourceIds: [ids.source],
+        },
+      ],
+    },
+  });
 export type ContextRevision = z.output<typeof contextRevisionSchema>;
 
 /** What `app.context_promote` answers. */

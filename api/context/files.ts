@@ -14,6 +14,7 @@ import type { Storage } from '../../engine/storage/index.ts';
 import { dateTime } from '../fields/timestamp.ts';
 import { storedProblems } from '../files/stored_problems.ts';
 import type { StoredBytes } from '../http/bytes.ts';
+import { digests, ids, times } from '../http/openapi/example_values.ts';
 import { contextScope, documentUri, type PublishedDocument, publishedDocumentRow } from './documents.ts';
 
 const entrySchema = z.object({
@@ -30,17 +31,40 @@ const entrySchema = z.object({
 export const contextSummarySchema = z
   .object({
     scope: contextScope,
-    revision: z.int().nullable().describe('The published one; null while nothing is published in this scope.'),
+    revision: z.int().nullable().describe('The published revision. Null if nothing is published in this scope.'),
     documents: z.array(
       z.object({
         kind: z.enum(DOCUMENT_KINDS),
         path: z.string(),
         entries: z.array(entrySchema),
-        issue: z.string().optional().describe('Why the document cannot be read; its entries are empty then.'),
+        issue: z.string().optional().describe('Why the document cannot be read. Its `entries` are empty then.'),
       }),
     ),
   })
-  .meta({ id: 'ContextSummary' });
+  .meta({
+    id: 'ContextSummary',
+    example: {
+      scope: 'organization',
+      revision: 1,
+      documents: [
+        {
+          kind: 'facts',
+          path: 'facts.json',
+          entries: [
+            {
+              key: 'regions',
+              title: 'Sales regions',
+              value: 'north, south, east, west',
+              status: 'confirmed',
+              notes: null,
+              evidence: [ids.source],
+              steps: [],
+            },
+          ],
+        },
+      ],
+    },
+  });
 
 const AT_ONCE = 8;
 
@@ -102,7 +126,7 @@ export const contextFilesSchema = z
     items: z.array(
       z.object({
         scope: contextScope,
-        path: z.string().describe('Selects the file, together with the scope where several have the path.'),
+        path: z.string().describe('For downloading the file; together with `scope` if several scopes have the path.'),
         kind: z.enum(DOCUMENT_KINDS),
         revision: z.int(),
         mediaType: z.string(),
@@ -121,9 +145,29 @@ export const contextFilesSchema = z
           message: z.string(),
         }),
       )
-      .describe('Files whose bytes are gone or have another size. Their content is compared when it is read.'),
+      .describe(
+        'Files whose stored bytes are missing or have a wrong size. The content itself is verified when it is read.',
+      ),
   })
-  .meta({ id: 'ContextFiles' });
+  .meta({
+    id: 'ContextFiles',
+    example: {
+      items: [
+        {
+          scope: 'organization',
+          path: 'facts.json',
+          kind: 'facts',
+          revision: 1,
+          mediaType: 'application/json',
+          sizeBytes: 3_120,
+          sha256: digests.report,
+          uri: `org://${ids.organization}/context/organization/facts.json`,
+          publishedAt: times.onboarded,
+        },
+      ],
+      issues: [],
+    },
+  });
 
 /** @throws Problem 404 `organization_not_found` */
 export async function listContextFiles(

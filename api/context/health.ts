@@ -14,32 +14,58 @@ import { organizationNotFound, scoped } from '../../engine/db/scope.ts';
 import { mapping } from '../../engine/mapping.ts';
 import { readVerified, type Storage, StorageBrokenError } from '../../engine/storage/index.ts';
 import { dateTime, timestamp } from '../fields/timestamp.ts';
+import { ids } from '../http/openapi/example_values.ts';
 
 const freshness = z.object({ at: dateTime.nullable(), fresh: z.boolean() });
 
-/** Contract 2.8, decisions 10. */
 export const contextHealthSchema = z
   .object({
-    initialized: z.boolean().describe('False before the first report.'),
-    version: z.literal(HEALTH_VERSION).describe('Older reports are normalized when they are read.'),
-    revision: z.int().nullable(),
+    initialized: z.boolean().describe('False until there is a report.'),
+    version: z.literal(HEALTH_VERSION).describe('Of this format. Older reports are converted when they are read.'),
+    revision: z.int().nullable().describe('The health revision; null if there is no report.'),
     generatedAt: dateTime.nullable(),
     findings: z.object({ general: z.array(findingSchema), integrations: z.array(findingSchema) }),
-    fullAudit: freshness.describe('Fresh: at most 48 hours old, and nothing was promoted since.'),
-    integrationReconciliation: freshness,
-    mappedConnectorKeys: z.array(z.string()).describe('Connectors that the context describes.'),
+    fullAudit: freshness.describe(
+      'The last audit of all documents. Fresh: at most 48 hours old, and nothing was published since.',
+    ),
+    integrationReconciliation: freshness.describe('The last comparison with the integrations.'),
+    mappedConnectorKeys: z.array(z.string()).describe('Keys of the connectors that the context describes.'),
     revisions: z
       .array(
         z.object({
           revision: z.int(),
           assessment: z.enum(ASSESSMENTS),
-          version: z.int().describe('Of the format in which it is stored.'),
+          version: z.int().describe('Of the format that the report is stored in.'),
           createdAt: dateTime,
         }),
       )
-      .describe('The latest 20. Older ones are read by `revision` all the same.'),
+      .describe('The latest 20 reports. Older ones can be read by `revision` too.'),
   })
-  .meta({ id: 'ContextHealth' });
+  .meta({
+    id: 'ContextHealth',
+    example: {
+      initialized: true,
+      revision: 26,
+      findings: {
+        general: [
+          {
+            code: 'source_failed',
+            severity: 'warning',
+            scope: null,
+            path: null,
+            entryKey: null,
+            sourceId: ids.source,
+            message: 'sales.csv could not be read: upload it again.',
+          },
+        ],
+        integrations: [],
+      },
+      fullAudit: { at: '2026-11-27T03:00:04.871Z', fresh: true },
+      integrationReconciliation: { at: null, fresh: false },
+      mappedConnectorKeys: [],
+      revisions: [{ revision: 26, assessment: 'full_audit', version: 3, createdAt: '2026-11-27T03:00:04.871Z' }],
+    },
+  });
 type ContextHealth = z.output<typeof contextHealthSchema>;
 
 const RECENT = 20;

@@ -19,15 +19,15 @@ const bytes = {
   stream: true,
   mediaType: 'application/octet-stream',
   ranges: true,
-  description: 'The bytes as they were retained; Content-Type says what they are.',
+  description: 'The bytes as they were stored. `Content-Type` is their media type.',
 } as const;
 const broken = {
   status: 409,
   code: 'state_conflict',
-  when: 'the stored bytes are not those that were retained',
+  when: 'the stored bytes are damaged',
 } as const;
 
-/** Contract 4.5. */
+/** The context, for people. */
 export function contextEndpoints(): readonly Endpoint[] {
   return [
     endpoint({
@@ -36,9 +36,9 @@ export function contextEndpoints(): readonly Endpoint[] {
       audience: 'owner',
       tag: 'Context',
       operationId: 'getContextSummary',
-      summary: 'Read what is published in a scope',
+      summary: 'Read the published context of a scope',
       description:
-        'The documents of the published revision with their entries. Every file is compared with its digest; one that cannot be read has an `issue`, no entries, and hides no other.',
+        'The documents of the published revision with their entries. Every file is verified against its digest. A document that cannot be read has an `issue` and no entries; the others are returned all the same.',
       params: { organizationId },
       query: { scope: contextScope.default('organization') },
       response: { data: contextSummarySchema },
@@ -51,8 +51,8 @@ export function contextEndpoints(): readonly Endpoint[] {
       audience: 'owner',
       tag: 'Context',
       operationId: 'listContextFiles',
-      summary: 'List the published files',
-      description: 'Of all scopes: the organization first, then the departments, by path.',
+      summary: 'List published context files',
+      description: 'The files of all scopes: the organization first, then the departments, sorted by path.',
       params: { organizationId },
       response: { data: contextFilesSchema },
       handler: ({ db, services, params }) => listContextFiles(db, services.storage, params.organizationId),
@@ -63,18 +63,18 @@ export function contextEndpoints(): readonly Endpoint[] {
       audience: 'owner',
       tag: 'Context',
       operationId: 'getContextFile',
-      summary: 'Download a published file',
+      summary: 'Download a published context file',
       description:
-        'Byte ranges, entity tags and HEAD work. The bytes are compared with their digest before any is sent.',
+        'The bytes are verified against their digest before they are sent. Supports byte ranges and `If-None-Match`.',
       params: { organizationId },
       query: {
-        path: documentPath.describe('The exact path of a file in the list: relative, without `..`.'),
+        path: documentPath.describe('The exact `path` of a file in the list.'),
         scope: contextScope
           .optional()
-          .describe("Without one: the organization's file with this path, else a department's."),
+          .describe("Default: the organization's file with this path, else one of a department."),
       },
       response: bytes,
-      errors: [{ status: 404, code: 'not_found', when: 'no published document has this path' }, broken],
+      errors: [{ status: 404, code: 'not_found', when: 'no published file has this path' }, broken],
       async handler({ db, services, params, query, req, res, signal }) {
         const file = await getContextFileBytes(db, params.organizationId, query.path, query.scope);
         await sendBytes(req, res, { ...file, storage: services.storage, signal });
@@ -86,8 +86,9 @@ export function contextEndpoints(): readonly Endpoint[] {
       audience: 'owner',
       tag: 'Context',
       operationId: 'listContextSources',
-      summary: 'List retained sources, newest first',
-      description: 'Uploads of the onboarding, pages that research read, and what was kept from chats and tasks.',
+      summary: 'List retained sources',
+      description:
+        'Uploads of the onboarding, pages that research read, and files retained from chats and tasks; newest first.',
       params: { organizationId },
       query: contextSourceListQuery,
       response: { data: contextSourcesSchema, list: true },
@@ -103,11 +104,11 @@ export function contextEndpoints(): readonly Endpoint[] {
       operationId: 'getContextSource',
       summary: 'Download a retained source',
       description:
-        'Byte ranges, entity tags and HEAD work. The bytes are compared with their digest: changed ones are 409 or, where a large file is on its way already, a connection that is cut.',
+        'The bytes are verified against their digest: damaged ones are 409 or, if a large file is already being sent, end the connection. Supports byte ranges and `If-None-Match`.',
       params: { organizationId, sourceId: uuid.describe('The source.') },
       response: bytes,
       errors: [
-        { status: 404, code: 'not_found', when: 'there is no such source, or its bytes are no longer stored' },
+        { status: 404, code: 'not_found', when: 'the source does not exist, or its bytes are no longer stored' },
         broken,
       ],
       async handler({ db, services, params, req, res, signal }) {
@@ -121,17 +122,17 @@ export function contextEndpoints(): readonly Endpoint[] {
       audience: 'owner',
       tag: 'Context',
       operationId: 'getContextHealth',
-      summary: 'Read how the context stands',
+      summary: 'Get the health of the context',
       description:
-        'The latest report, or an immutable older one by `revision`, always as version 3. Reports are written daily and after every promotion.',
+        'The latest report, or an older one by `revision`. Reports are written daily and whenever a context revision is published; they never change.',
       params: { organizationId },
       query: {
         revision: integerText({ minimum: 1, maximum: 2_147_483_647, description: 'A health revision.' }).optional(),
       },
       response: { data: contextHealthSchema },
       errors: [
-        { status: 404, code: 'not_found', when: 'there is no such health revision' },
-        { status: 409, code: 'state_conflict', when: 'the stored report is gone or was changed' },
+        { status: 404, code: 'not_found', when: 'the health revision does not exist' },
+        { status: 409, code: 'state_conflict', when: 'the stored report is missing or damaged' },
       ],
       handler: ({ db, services, params, query }) =>
         getContextHealth(db, services.storage, params.organizationId, query.revision),

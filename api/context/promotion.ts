@@ -28,12 +28,14 @@ const common = {
     .min(0)
     .max(2_147_483_647)
     .nullable()
-    .describe('The published revision that it is made from; 0 or null while there is none. Another one is 409.'),
+    .describe(
+      'The published revision that this one is based on; 0 or null if there is none. 409 if it is not the published one.',
+    ),
   removePaths: z
     .array(documentPath)
     .max(REVISION_MAX_DOCUMENTS)
     .default([])
-    .describe('Documents of the base to leave out. Those that are not named stay as they are.'),
+    .describe('Paths of documents to remove. Documents that are not named stay as they are.'),
 };
 
 type Named = Readonly<{ documents: readonly { path: string }[]; removePaths: readonly string[] }>;
@@ -70,10 +72,14 @@ export const taskPromotionBody = z
         z.strictObject({
           kind,
           path: documentPath,
-          outputPath: filePath.optional().describe('The output file that holds `{entries}`; default: the path.'),
+          outputPath: filePath
+            .optional()
+            .describe('The output file that contains `{"entries": […]}`. Default: `path`.'),
           runId: uuid
             .optional()
-            .describe('The run that stored it; default: the newest that succeeded, or the caller’s own.'),
+            .describe(
+              'The run that stored the file. Default: the own run of the caller, else the newest that succeeded.',
+            ),
         }),
       )
       .max(REVISION_MAX_DOCUMENTS),

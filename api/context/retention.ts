@@ -17,23 +17,29 @@ import { organizationId, uuid } from '../fields/ids.ts';
 import { actorOf } from '../http/actor.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { invalid, toProblem } from '../http/errors.ts';
+import { ids } from '../http/openapi/example_values.ts';
 import { getArtifactBytes } from '../runs/files.ts';
 import { contextSourceRow, contextSourceSchema, DEPARTMENTS } from './sources.ts';
 
 const common = {
-  department: z.enum(DEPARTMENTS).optional().describe('Left out: evidence for the whole organization.'),
+  department: z
+    .enum(DEPARTMENTS)
+    .optional()
+    .describe('The department that the evidence is for. Default: the whole organization.'),
   title: z.string().min(1).max(500).optional(),
 };
 
-const retentionBody = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('chat_attachment'), chatId: uuid, attachmentId: uuid, ...common }),
-  z.strictObject({
-    kind: z.literal('run_artifact'),
-    runId: uuid,
-    artifactIndex: z.int().min(0).max(100_000),
-    ...common,
-  }),
-]);
+const retentionBody = z
+  .discriminatedUnion('kind', [
+    z.strictObject({ kind: z.literal('chat_attachment'), chatId: uuid, attachmentId: uuid, ...common }),
+    z.strictObject({
+      kind: z.literal('run_artifact'),
+      runId: uuid,
+      artifactIndex: z.int().min(0).max(100_000).describe('Position in `output.result.artifacts` of the run, from 0.'),
+      ...common,
+    }),
+  ])
+  .meta({ id: 'NewContextSource' });
 type Retention = z.output<typeof retentionBody>;
 
 type Found = Readonly<{ key: string; size: number; sha256: string; mediaType: string; fileName: string }>;
@@ -89,10 +95,12 @@ export function retainSourceEndpoint(audience: 'owner' | 'agent', where: `/${str
     audience,
     tag: audience === 'owner' ? 'Context' : 'Agent tools',
     operationId: audience === 'owner' ? 'retainContextSource' : 'retainContextSourceAsAgent',
-    summary: 'Keep an attachment or an artifact as a source',
+    summary: 'Retain an attachment or artifact as a source',
     description:
-      `Copies at most ${ATTACHMENT_MAX_BYTES} bytes. The source is \`stored\` until a job has read it, and may ground evidence from then on (\`ingested\`). Asked for again it is the same source. ${
-        audience === 'agent' ? 'The service token and runs of operator and chat profiles may.' : ''
+      `Copies the file, which has at most 50 MiB. The source is \`stored\` until a job has read it; then it is \`ingested\` and can serve as evidence. Repeating the call returns the same source. ${
+        audience === 'agent'
+          ? 'For the service token and runs of operator and chat profiles; anything else is 401.'
+          : ''
       }`.trim(),
     params: { organizationId },
     body: retentionBody,
@@ -100,18 +108,19 @@ export function retainSourceEndpoint(audience: 'owner' | 'agent', where: `/${str
     example: {
       body: {
         kind: 'chat_attachment',
-        chatId: '0198f6f0-0000-7000-8000-000000000001',
-        attachmentId: '0198f6f0-0000-7000-8000-000000000002',
+        chatId: ids.chat,
+        attachmentId: ids.attachment,
+        department: 'growth',
       },
     },
     errors: [
-      { status: 404, code: 'attachment_not_found', when: 'the chat has no such attachment' },
-      { status: 404, code: 'run_not_found', when: 'the organization has no such run' },
-      { status: 404, code: 'not_found', when: 'the run recorded no artifact at this place' },
+      { status: 404, code: 'attachment_not_found', when: 'the chat has no attachment with this id' },
+      { status: 404, code: 'run_not_found', when: 'the run does not exist in this organization' },
+      { status: 404, code: 'not_found', when: 'the run has no artifact at this position' },
       {
         status: 409,
         code: 'state_conflict',
-        when: 'the bytes are not what was recorded, or there are too many sources',
+        when: 'the stored bytes are damaged, or the organization has 10,000 sources',
       },
     ],
     async handler({ db, services, params, body, caller, signal }) {

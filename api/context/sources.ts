@@ -6,9 +6,11 @@ import { Problem } from '../../engine/db/problem.ts';
 import { requireOrganization, scoped } from '../../engine/db/scope.ts';
 import { mapping } from '../../engine/mapping.ts';
 import type { Storage } from '../../engine/storage/index.ts';
+import { uuid } from '../fields/ids.ts';
 import { dateTime, timestamp } from '../fields/timestamp.ts';
 import { storedProblems } from '../files/stored_problems.ts';
 import type { StoredBytes } from '../http/bytes.ts';
+import { ids } from '../http/openapi/example_values.ts';
 import { keyColumns, keyset, type Pagination, pageQuery } from '../http/pagination.ts';
 
 export const SOURCE_ORIGINS = ['onboarding', 'chat', 'task', 'research'] as const;
@@ -20,13 +22,11 @@ const errorSchema = z.object({ code: z.string(), message: z.string() });
 /** Contract 2.8, decisions 10. */
 export const contextSourceSchema = z
   .object({
-    id: z.string(),
+    id: uuid,
     origin: z.enum(SOURCE_ORIGINS),
     status: z
       .enum(SOURCE_STATUSES)
-      .describe(
-        '`stored`: not read yet. `ingested`: read, whole, and may ground evidence. `failed`: `error` says why.',
-      ),
+      .describe('`stored`: not read yet. `ingested`: read completely, can serve as evidence. `failed`: see `error`.'),
     kind: z.enum(['file', 'markdown', 'page']),
     title: z.string().nullable(),
     fileName: z.string(),
@@ -34,12 +34,25 @@ export const contextSourceSchema = z
     sizeBytes: z.int(),
     sha256: z.string(),
     department: z.enum(DEPARTMENTS).nullable().describe('Null: evidence for the whole organization.'),
-    provenanceUrls: z.array(z.string()).describe('Where it came from.'),
+    provenanceUrls: z.array(z.string()).describe('The addresses that the source comes from.'),
     error: errorSchema.nullable(),
-    uri: z.string().describe('How entries of documents cite it.'),
+    uri: z.string().describe('How entries of documents cite the source.'),
     createdAt: dateTime,
   })
-  .meta({ id: 'ContextSource' });
+  .meta({
+    id: 'ContextSource',
+    example: {
+      id: ids.source,
+      origin: 'chat',
+      status: 'stored',
+      kind: 'file',
+      title: null,
+      department: 'growth',
+      provenanceUrls: [],
+      error: null,
+      uri: `org://${ids.organization}/context/sources/${ids.source}`,
+    },
+  });
 export type ContextSource = z.output<typeof contextSourceSchema>;
 
 /** A row of `app.context_sources`, as `to_jsonb` writes it. */
@@ -90,12 +103,12 @@ export const contextSourcesSchema = z
   .object({
     items: z.array(contextSourceSchema),
     issues: z
-      .array(z.object({ sourceId: z.string(), code: z.string(), message: z.string() }))
-      .describe('What is wrong with sources of this page. They stay in the list, and hide no other.'),
+      .array(z.object({ sourceId: uuid, code: z.string(), message: z.string() }))
+      .describe('Problems of sources in this page. These sources are in the list all the same.'),
   })
-  .meta({ id: 'ContextSources' });
+  .meta({ id: 'ContextSources', example: { issues: [] } });
 
-/** Query of the source list (contract 4.5). */
+/** Query of the source list. */
 export const contextSourceListQuery = {
   ...pageQuery(),
   origin: z.enum(SOURCE_ORIGINS).optional(),

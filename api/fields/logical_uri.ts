@@ -15,7 +15,8 @@ export const logicalUri = z
   .max(1000)
   .regex(FORM, 'must be a logical URI, org://{organizationId}/…')
   .refine((text) => !/\/(?:\.|%2e){1,2}(?:\/|$)/i.test(text), 'must not hold . or .. segments')
-  .pipe(mapping((text) => text.slice(0, PREFIX_LENGTH).toLowerCase() + text.slice(PREFIX_LENGTH)));
+  .pipe(mapping((text) => text.slice(0, PREFIX_LENGTH).toLowerCase() + text.slice(PREFIX_LENGTH)))
+  .meta({ id: 'LogicalUri', description: 'A name in the organization: `org://{organizationId}/…`.' });
 
 /**
  * @param uris by the path of their field; absent ones are skipped

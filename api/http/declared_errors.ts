@@ -4,9 +4,13 @@ import { agentCodes } from './errors.ts';
 import type { StreamBody } from './stream_body.ts';
 
 const agentErrors: readonly DeclaredError[] = [
-  { status: 401, code: 'agent_unauthorized', when: 'the token is missing, unknown, over, or not allowed to do this' },
-  { status: 404, code: 'not_found', when: 'what the path or body names does not exist in this organization' },
-  { status: 409, code: 'state_conflict', when: 'the state does not permit it' },
+  {
+    status: 401,
+    code: 'agent_unauthorized',
+    when: 'the token is missing, unknown or expired, or does not permit this call',
+  },
+  { status: 404, code: 'not_found', when: 'something that the path or body names does not exist in this organization' },
+  { status: 409, code: 'state_conflict', when: 'the current state does not permit the call' },
 ];
 
 const workerErrors: readonly DeclaredError[] = [
@@ -14,17 +18,21 @@ const workerErrors: readonly DeclaredError[] = [
   {
     status: 409,
     code: 'run_lease_expired',
-    when: 'the lease does not hold; `issues[0].code` says which: `lease_lost`, `capacity`, `task_not_ready`, `differs`',
+    when: 'the lease does not permit the call; `issues[0].code` is `lease_lost`, `capacity`, `task_not_ready` or `differs`',
   },
 ];
 
 const adminErrors: readonly DeclaredError[] = [
-  { status: 401, code: 'admin_unauthorized', when: 'the bearer token is missing or not valid' },
+  { status: 401, code: 'admin_unauthorized', when: 'the bearer token is missing or invalid' },
 ];
 
 const ownerErrors: readonly DeclaredError[] = [
-  { status: 401, code: 'owner_unauthorized', when: 'the bearer token is missing or not valid' },
-  { status: 403, code: 'forbidden', when: 'a viewer writes, or a browser of another site sends the request' },
+  { status: 401, code: 'owner_unauthorized', when: 'the bearer token is missing or invalid' },
+  {
+    status: 403,
+    code: 'forbidden',
+    when: 'the caller may only read, or a browser sends the request from another site',
+  },
 ];
 
 function ofAudience(endpoint: Endpoint): readonly DeclaredError[] {
@@ -36,41 +44,51 @@ function ofAudience(endpoint: Endpoint): readonly DeclaredError[] {
   const missing = {
     status: 404,
     code: 'organization_not_found',
-    when: 'the organization does not exist, or not for you',
+    when: 'the organization does not exist, or you are not a member of it',
   };
   return [...ownerErrors, missing];
+}
+
+/** Bytes for people, in the largest unit that fits. */
+export function sizeText(bytes: number): string {
+  if (bytes >= 1_073_741_824) return `${bytes / 1_073_741_824} GiB`;
+  return bytes < 1_048_576 ? `${bytes / 1024} KiB` : `${bytes / 1_048_576} MiB`;
 }
 
 function ofBody(endpoint: Endpoint): readonly DeclaredError[] {
   const stream = isStream<StreamBody>(endpoint.body) ? endpoint.body : undefined;
   const code = stream?.tooLargeCode ?? 'payload_too_large';
   return [
-    { status: 408, code: 'request_timeout', when: 'the body does not arrive in time' },
-    { status: 413, code, when: stream ? `the body is over ${stream.maxBytes} bytes` : 'the body is over 1 MiB' },
-    { status: 415, code: 'unsupported_media_type', when: 'the body is of another media type' },
+    { status: 408, code: 'request_timeout', when: 'the body did not arrive in time' },
+    { status: 413, code, when: `the body is larger than ${stream ? sizeText(stream.maxBytes) : '1 MiB'}` },
+    { status: 415, code: 'unsupported_media_type', when: 'the body has another media type' },
   ];
 }
 
 function ofAnswer(endpoint: Endpoint): readonly DeclaredError[] {
   if (!isStream<StreamAnswer>(endpoint.response) || !endpoint.response.ranges) return [];
-  return [{ status: 416, code: 'range_not_satisfiable', when: 'the byte range cannot be served' }];
+  return [{ status: 416, code: 'range_not_satisfiable', when: 'the byte range lies outside the file' }];
 }
 
-/** True where an `Idempotency-Key` counts (design/decisions.md 1). */
+/** True where an `Idempotency-Key` counts. */
 export function takesIdempotencyKey(endpoint: Endpoint): boolean {
   if (endpoint.method !== 'post' || isStream(endpoint.body) || isStream(endpoint.response)) return false;
   return endpoint.audience === 'owner' || endpoint.audience === 'agent';
 }
 
 const always: readonly DeclaredError[] = [
-  { status: 400, code: 'validation_failed', when: 'the request is not valid; `issues` say where' },
-  { status: 500, code: 'internal_error', when: 'something went wrong on our side' },
-  { status: 503, code: 'service_unavailable', when: 'the database cannot be reached; see Retry-After' },
+  { status: 400, code: 'validation_failed', when: 'the request is invalid; `issues` names each wrong field' },
+  { status: 500, code: 'internal_error', when: 'an unexpected error on the side of the service' },
+  {
+    status: 503,
+    code: 'service_unavailable',
+    when: 'the database cannot be reached; retry after the seconds in `Retry-After`',
+  },
 ];
 const reused: DeclaredError = {
   status: 409,
   code: 'idempotency_key_reused',
-  when: 'the Idempotency-Key came with another body before',
+  when: 'the `Idempotency-Key` was used with another body',
 };
 
 /** Codes of 4.12 are fixed by their status, whatever a transition says. */
@@ -96,8 +114,8 @@ export function declaredErrors(endpoint: Endpoint): readonly DeclaredError[] {
 
 const ofBodies = new Set([408, 413, 415]);
 
-/** Those that the document shows: nobody sends a body with GET, though one would be refused as any other. */
+/** Those that the document shows: where no body is taken, what is wrong with one needs no words. */
 export function documentedErrors(endpoint: Endpoint): readonly DeclaredError[] {
   const errors = declaredErrors(endpoint);
-  return endpoint.method === 'get' ? errors.filter((error) => !ofBodies.has(error.status)) : errors;
+  return endpoint.body === undefined ? errors.filter((error) => !ofBodies.has(error.status)) : errors;
 }

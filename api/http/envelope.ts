@@ -5,21 +5,21 @@ import { type Pagination, paginationSchema } from './pagination.ts';
 
 export const metaSchema = z
   .object({
-    timestamp: z.iso.datetime(),
-    requestId: z.string().optional(),
-    traceId: z.string().optional(),
+    timestamp: z.iso.datetime().describe('When the response was made.'),
+    requestId: z.string().optional().describe('Names the request in the logs of the service.'),
+    traceId: z.string().optional().describe('From the `traceparent` header of the request.'),
   })
   .meta({ id: 'Meta' });
 
 /** The success envelope without its `data`. */
 export const successEnvelopeSchema = z
   .object({ success: z.literal(true), statusCode: z.int(), message: z.string(), meta: metaSchema })
-  .meta({ id: 'SuccessEnvelope', description: 'What every success carries beside its `data`.' });
+  .meta({ id: 'SuccessEnvelope', description: 'Every success, with its payload in `data`.' });
 
 /** The same of a paginated list. */
 export const pageEnvelopeSchema = z
   .object({ ...successEnvelopeSchema.shape, pagination: paginationSchema })
-  .meta({ id: 'PageEnvelope', description: 'What a page of a list carries beside its `data`.' });
+  .meta({ id: 'PageEnvelope', description: 'A page of a list, with its items in `data`.' });
 
 export const errorEnvelopeSchema = z
   .object({
@@ -27,12 +27,15 @@ export const errorEnvelopeSchema = z
     statusCode: z.int(),
     message: z.string(),
     error: z.object({
-      code: z.string(),
-      issues: z.array(issueSchema.meta({ id: 'Issue' })).optional(),
+      code: z.string().describe('For programs; the message is for people.'),
+      issues: z
+        .array(issueSchema.meta({ id: 'Issue' }))
+        .optional()
+        .describe('What exactly is wrong. A code here refines the code of the error.'),
     }),
     meta: metaSchema,
   })
-  .meta({ id: 'ErrorEnvelope', description: 'Every refusal has this shape; `error.code` is for machines.' });
+  .meta({ id: 'ErrorEnvelope', description: 'Every error.' });
 
 type Ids = Readonly<{ requestId: string; traceId: string | undefined }>;
 

@@ -15,14 +15,14 @@ export type Pagination = Readonly<{
 
 export const paginationSchema = z
   .object({
-    cursor: z.string().nullable().describe('The cursor of this request.'),
+    cursor: z.string().nullable().describe('The cursor of the request; null for the first page.'),
     limit: z.int(),
     nextCursor: z.string().nullable(),
-    previousCursor: z.string().nullable().describe('Leads back to the same page.'),
+    previousCursor: z.string().nullable(),
     hasNextPage: z.boolean(),
     hasPreviousPage: z.boolean(),
   })
-  .meta({ id: 'Pagination', description: 'Keyset pagination in both directions. Cursors are opaque.' });
+  .meta({ id: 'Pagination', description: 'Opaque cursors to the pages after and before this one.' });
 
 export const CURSOR_MAX_LENGTH = 2000;
 
@@ -34,12 +34,12 @@ export function pageQuery(options: { defaultLimit?: number; maxLimit?: number } 
       .min(1)
       .max(CURSOR_MAX_LENGTH)
       .optional()
-      .describe('`nextCursor` or `previousCursor` of a page with the same sort and filters.'),
+      .describe('`nextCursor` or `previousCursor` of a page with the same sort and filters; otherwise 400.'),
     limit: queryInteger({
       minimum: 1,
       maximum: options.maxLimit ?? 200,
       default: options.defaultLimit ?? 50,
-      description: 'Items of a page at most; one of large items ends earlier.',
+      description: 'Most items in the page. A page of large items may have fewer.',
     }),
   };
 }

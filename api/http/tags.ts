@@ -1,18 +1,18 @@
 /** The sections of the API documentation, in the order shown. */
 export const tags = {
-  Onboarding: 'How an organization comes to be: evidence, research, review and completion.',
-  Organizations: 'Tenants: their settings, limits, constraints and the stop of work dispatch.',
-  'Agent profiles': 'The agents of an organization, and the catalog of templates that they are provisioned from.',
-  Tasks: 'Work to be done: hierarchy, dependencies, acceptance criteria and retry.',
-  Runs: 'Attempts at tasks: status, logs, usage, what they were given and what they made.',
-  Inbox: 'Questions and notifications to people, and their answers.',
-  Schedules: 'Tasks made by the clock.',
-  Chats: 'Conversations with the chat profile: messages, answers as they are written, attachments.',
-  Context: 'What the organization knows of itself: published documents, the evidence behind them, and their health.',
+  Onboarding: 'Creating an organization step by step: evidence, research, review and completion.',
+  Organizations: 'Tenants: settings, limits, constraints, members, audit log and work dispatch.',
+  'Agent profiles': 'The agents of an organization, and the templates that they are provisioned from.',
+  Tasks: 'Work to be done: hierarchies, dependencies, acceptance criteria, cancellation and retry.',
+  Runs: 'Attempts at tasks: status, logs, usage, input files and artifacts.',
+  Inbox: 'Questions and notifications for people, and their answers.',
+  Schedules: 'Tasks that are created at certain times.',
+  Chats: 'Conversations with the chat profile: messages, streamed answers and attachments.',
+  Context: 'What the organization knows about itself: published documents, the evidence behind them, and their health.',
   'Agent tools': 'What agents call during a run, and runtimes on their behalf.',
-  Workers: 'Pulling run requests and holding their leases.',
+  Workers: 'Claiming run requests, and working on them under a lease.',
   Administration: 'GraphQL over all organizations, for administrators.',
-  System: 'Health, metrics and this description.',
+  System: 'Health, metrics and API documentation.',
 } as const;
 
 export type Tag = keyof typeof tags;

@@ -5,7 +5,7 @@ import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { newInboxItemSchema } from './changes.ts';
 import { inboxItemAnswer, inboxItemExample, inboxItemSchema } from './schema.ts';
 
-/** Contract 4.12: questions and notifications of agents (decisions 7). */
+/** Questions and notifications of agents. */
 export function agentInboxEndpoints(): readonly Endpoint[] {
   return [
     endpoint({
@@ -14,9 +14,9 @@ export function agentInboxEndpoints(): readonly Endpoint[] {
       audience: 'agent',
       tag: 'Agent tools',
       operationId: 'createHumanInboxItemAsAgent',
-      summary: 'Ask or tell a person',
+      summary: 'Ask or notify a person',
       description:
-        'About an open task. A blocking question that is still open when the run of the task is over blocks the task, whatever the result of the run; the answer goes into state.answers, and the task runs again. A task that does not run is blocked at once. Options are suggestions unless allowFreeText is false. A task has at most 100 open items (409). The service token and runs of operator and chat profiles ask about any task; a run of a department profile about its own task and those below it; otherwise 401.',
+        'Adds an item about an open task to the inbox. If a blocking question is still open when the run of the task ends, the task is blocked, whatever the result of the run; a task that is not running is blocked immediately. The answer is added to `state.answers`, and the task runs again. A task can have 100 open items; more are 409. The service token and runs of operator and chat profiles can ask about any task. A run of a department profile can ask about its own task and the tasks below it; anything else is 401.',
       params: { organizationId, taskRef },
       body: newInboxItemSchema,
       response: { status: 201, data: inboxItemSchema },

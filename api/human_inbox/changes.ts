@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 const option = z.string().trim().min(1).max(500);
 
-/** Body of an agent's item (contract 4.12, decisions 7). */
+/** Body of an agent's item. */
 export const newInboxItemSchema = z
   .strictObject({
     kind: z.enum(['question', 'notification']),
@@ -13,16 +13,16 @@ export const newInboxItemSchema = z
       .max(50)
       .refine((options) => new Set(options).size === options.length, 'must differ from each other')
       .optional()
-      .describe('Answers to choose from.'),
+      .describe('Answers to choose from. For questions only.'),
     allowFreeText: z
       .boolean()
       .optional()
-      .describe('Default true: options are suggestions. False: the answer is one of them.'),
+      .describe('Default true: the options are suggestions. False: the answer is one of the options.'),
     blocking: z
       .boolean()
       .optional()
       .describe(
-        'Default false. True: the task waits for the answer, a running one as soon as its run is over, whatever its result.',
+        'Default false. True: the task waits for the answer; if it is running, as soon as the run ends. For questions only.',
       ),
   })
   .refine((item) => item.kind === 'question' || !item.blocking, {
@@ -39,7 +39,7 @@ export const newInboxItemSchema = z
   })
   .meta({ id: 'NewHumanInboxItem' });
 
-/** Body of a response (contract 4.8). */
+/** Body of a response. */
 export const responseSchema = z
   .strictObject({
     response: z
@@ -48,8 +48,8 @@ export const responseSchema = z
       .min(1)
       .max(20_000)
       .describe(
-        'repair: try_again, accept or cancel. budget: raise or cancel. Questions of agents: any text, or one of the options where allowFreeText is false.',
+        'With purpose `repair`: `try_again`, `accept` or `cancel`. With `budget`: `raise` or `cancel`. For questions of agents any text, or one of the options if `allowFreeText` is false.',
       ),
-    note: z.string().trim().min(1).max(20_000).optional().describe('What the next run should know besides.'),
+    note: z.string().trim().min(1).max(20_000).optional().describe('A remark for the next run.'),
   })
   .meta({ id: 'HumanInboxResponse' });

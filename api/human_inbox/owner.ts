@@ -16,23 +16,42 @@ import {
 } from './schema.ts';
 
 const ITEM = '/organizations/{organizationId}/human-inbox/{inboxItemId}';
-const params = { organizationId, inboxItemId: uuid.describe('The item.') };
+const params = { organizationId, inboxItemId: uuid.describe('The inbox item.') };
 const notFound = {
   status: 404,
   code: 'human_inbox_item_not_found',
-  when: 'the organization has no such item',
+  when: 'the item does not exist in this organization',
 } as const;
-const notOpen = { status: 409, code: 'human_inbox_item_not_open', when: 'somebody has handled it, or its task ended' };
+const notOpen = {
+  status: 409,
+  code: 'human_inbox_item_not_open',
+  when: 'somebody has handled the item, or its task has ended',
+};
 
 const answered = {
   ...inboxItemExample,
   status: 'responded',
-  response: 'prices-2026.csv',
-  respondedAt: '2026-01-31T10:05:00.000Z',
-  updatedAt: '2026-01-31T10:05:00.000Z',
+  response: 'Count returns',
+  respondedAt: '2026-11-27T10:05:13.720Z',
+  updatedAt: '2026-11-27T10:05:13.720Z',
 } as const;
 
-/** Contract 4.8. */
+const acknowledged = {
+  ...inboxItemExample,
+  kind: 'notification',
+  status: 'acknowledged',
+  purpose: 'prerequisite',
+  blocking: false,
+  title: 'T-12 waits for T-11, which has failed',
+  body: 'Retry T-11, or cancel T-12.',
+  options: [],
+  allowFreeText: false,
+  runId: null,
+  respondedAt: '2026-11-27T10:05:13.720Z',
+  updatedAt: '2026-11-27T10:05:13.720Z',
+} as const;
+
+/** The inbox, for people. */
 export function humanInboxEndpoints(): readonly Endpoint[] {
   return [
     endpoint({
@@ -41,8 +60,8 @@ export function humanInboxEndpoints(): readonly Endpoint[] {
       audience: 'owner',
       tag: 'Inbox',
       operationId: 'listHumanInbox',
-      summary: 'List what waits for people',
-      description: 'Newest first. Without status the open items.',
+      summary: 'List inbox items',
+      description: 'Newest first. Without `status` the list has the open items.',
       params: { organizationId },
       query: inboxListQuery,
       response: { data: z.array(inboxItemSchema), list: true },
@@ -55,7 +74,7 @@ export function humanInboxEndpoints(): readonly Endpoint[] {
       audience: 'owner',
       tag: 'Inbox',
       operationId: 'summarizeInbox',
-      summary: 'Count the open items',
+      summary: 'Count open inbox items',
       params: { organizationId },
       response: { data: inboxSummarySchema },
       handler: ({ db, params }) => summarizeInbox(db, params.organizationId),
@@ -66,8 +85,8 @@ export function humanInboxEndpoints(): readonly Endpoint[] {
       audience: 'owner',
       tag: 'Inbox',
       operationId: 'getHumanInboxItem',
-      summary: 'Get an item',
-      description: 'Open or not.',
+      summary: 'Get an inbox item',
+      description: 'Items of any status.',
       params,
       response: { data: inboxItemSchema },
       errors: [notFound],
@@ -81,13 +100,20 @@ export function humanInboxEndpoints(): readonly Endpoint[] {
       tag: 'Inbox',
       operationId: 'respondToHumanInboxItem',
       summary: 'Answer a question',
-      description:
-        'The answer has one consequence. repair: try_again lets the task run again, accept completes it with the refused result (disposition accepted), cancel cancels it. budget: raise gives one allowance more (runs and replans: the default of its kind; a spend limit: as much again as it was set to), cancel cancels. Questions of agents: the answer goes into state.answers of the task, and a task that waited for it goes on. 400 for what is no question, and for a response that has to be one of the options and is not.',
+      description: [
+        'What follows depends on the `purpose` of the item:',
+        '',
+        '- `repair`: `try_again` runs the task again, `accept` completes it with the refused result and the disposition `accepted`, `cancel` cancels it',
+        '- `budget`: `raise` adds one allowance (for runs and replans the default of the task kind, for a spend limit its own amount), `cancel` cancels the task',
+        '- questions of agents: the answer is added to `state.answers` of the task, and a task that waits for it continues',
+        '',
+        '400 if the item is not a question, or if the response is not one of the options and has to be.',
+      ].join('\n'),
       params,
       body: responseSchema,
       response: { data: inboxItemSchema },
       errors: [notFound, notOpen],
-      example: { body: { response: 'prices-2026.csv' }, data: answered },
+      example: { body: { response: 'Count returns' }, data: answered },
       decision: { action: 'inbox_item.respond', subject: 'inbox_item', id: ['item', 'id'] },
       async handler({ db, params, body, notify, decision }) {
         const args = {
@@ -107,11 +133,12 @@ export function humanInboxEndpoints(): readonly Endpoint[] {
       audience: 'owner',
       tag: 'Inbox',
       operationId: 'acknowledgeHumanInboxItem',
-      summary: 'Put a notification aside',
-      description: 'Nothing follows from it. 400 for what is no notification.',
+      summary: 'Acknowledge a notification',
+      description: 'Takes it off the list of open items; nothing else follows. 400 if the item is not a notification.',
       params,
       response: { data: inboxItemSchema },
       errors: [notFound, notOpen],
+      example: { data: acknowledged },
       decision: { action: 'inbox_item.acknowledge', subject: 'inbox_item', id: ['item', 'id'] },
       async handler({ db, params, decision }) {
         const args = { organizationId: params.organizationId, inboxItemId: params.inboxItemId };

@@ -5,37 +5,42 @@ import { conditions } from '../../engine/db/conditions.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { organizationNotFound, requireOrganization, scoped } from '../../engine/db/scope.ts';
 import { mapping } from '../../engine/mapping.ts';
+import { uuid } from '../fields/ids.ts';
 import { dateTime, nullableTimestamp, timestamp } from '../fields/timestamp.ts';
+import { ids } from '../http/openapi/example_values.ts';
 import { keyColumns, keyset, type Pagination, pageQuery } from '../http/pagination.ts';
 
 export const INBOX_KINDS = ['question', 'notification', 'approval', 'reconciliation'] as const;
 export const INBOX_STATUSES = ['open', 'responded', 'acknowledged', 'resolved', 'cancelled'] as const;
 
-/** Contract 2.11, decisions 7. */
 export const inboxItemSchema = z
   .object({
-    id: z.string(),
-    organizationId: z.string(),
-    kind: z.enum(INBOX_KINDS),
-    status: z.enum(INBOX_STATUSES).describe('resolved: by its action; cancelled: its task ended.'),
+    id: uuid,
+    organizationId: uuid,
+    kind: z
+      .enum(INBOX_KINDS)
+      .describe('Questions are answered, notifications acknowledged; the others are decided at their action.'),
+    status: z
+      .enum(INBOX_STATUSES)
+      .describe('`resolved`: its action was decided. `cancelled`: its task ended or was retried.'),
     purpose: z
       .string()
       .describe(
-        'What an answer does: `repair` (a result was refused twice), `budget`, `needs_input` and `agent` (questions of a run); `prerequisite`, `schedule` and `agent` for notifications.',
+        'Why the item exists. Questions: `repair` (a result failed twice), `budget` (a budget is used up), `needs_input` and `agent` (an agent asks). Notifications: `prerequisite`, `schedule`, `agent`.',
       ),
-    blocking: z.boolean().describe('Its task waits for the answer.'),
+    blocking: z.boolean().describe('True: the task waits for the answer.'),
     title: z.string(),
     body: z.string(),
-    options: z.array(z.string()),
+    options: z.array(z.string()).describe('Answers to choose from.'),
     allowFreeText: z.boolean().describe('False: the response is one of the options.'),
-    taskId: z.string().nullable(),
-    runId: z.string().nullable(),
-    actionId: z.string().nullable(),
-    chatId: z.string().nullable(),
-    scheduleId: z.string().nullable(),
+    taskId: uuid.nullable(),
+    runId: uuid.nullable().describe('The run that asks.'),
+    actionId: uuid.nullable(),
+    chatId: uuid.nullable(),
+    scheduleId: uuid.nullable(),
     response: z.string().nullable(),
-    note: z.string().nullable(),
-    respondedAt: dateTime.nullable().describe('When it was responded to or acknowledged.'),
+    note: z.string().nullable().describe('The note that came with the response.'),
+    respondedAt: dateTime.nullable().describe('When the item was answered or acknowledged.'),
     createdAt: dateTime,
     updatedAt: dateTime,
   })
@@ -98,7 +103,7 @@ const inboxItemRow = z
 export const inboxItemAnswer = z.object({ item: inboxItemRow });
 const inboxItemPageRow = z.object({ item: inboxItemRow, ...keyColumns });
 
-/** Query of the list (contract 4.8, decisions 7). */
+/** Query of the list. */
 export const inboxListQuery = {
   ...pageQuery(),
   status: z.enum(INBOX_STATUSES).default('open'),
@@ -156,7 +161,7 @@ export async function getInboxItem(db: Queries, organizationId: string, id: stri
   throw new Problem(404, 'human_inbox_item_not_found', 'There is no inbox item with this id.');
 }
 
-/** Open items by kind (contract 2.11). */
+/** Open items by kind. */
 export const inboxSummarySchema = z
   .object({
     questions: z.int(),
@@ -165,7 +170,11 @@ export const inboxSummarySchema = z
     reconciliation: z.int(),
     total: z.int(),
   })
-  .meta({ id: 'InboxSummary' });
+  .meta({
+    id: 'InboxSummary',
+    description: 'Numbers of open items.',
+    example: { questions: 2, notifications: 1, approvals: 0, reconciliation: 0, total: 3 },
+  });
 
 /** @throws Problem 404 `organization_not_found` */
 export async function summarizeInbox(
@@ -192,24 +201,24 @@ export async function summarizeInbox(
 }
 
 export const inboxItemExample = {
-  id: '0199f2f8-3c4d-7e5f-8a6b-7c8d9e0f1a2b',
-  organizationId: '0199f2f4-7d1c-7a52-9b1e-2f4f6a1c0d3e',
+  id: ids.inboxItem,
+  organizationId: ids.organization,
   kind: 'question',
   status: 'open',
   purpose: 'agent',
   blocking: true,
-  title: 'Which of the two price lists holds?',
-  body: 'prices.csv and prices-2026.csv differ in 14 rows.',
-  options: ['prices.csv', 'prices-2026.csv'],
+  title: 'Should the report count returns as negative sales?',
+  body: 'The export has a column for returns. The last report left them out.',
+  options: ['Count returns', 'Leave returns out'],
   allowFreeText: true,
-  taskId: '0199f2f7-5b2e-7f43-9c1d-0a8e4d6b7c21',
-  runId: '0199f2f7-6c3f-7a54-8d2e-1b9f5e7c8d32',
+  taskId: ids.task,
+  runId: ids.run,
   actionId: null,
   chatId: null,
   scheduleId: null,
   response: null,
   note: null,
   respondedAt: null,
-  createdAt: '2026-01-31T09:30:00.000Z',
-  updatedAt: '2026-01-31T09:30:00.000Z',
+  createdAt: '2026-11-27T09:20:42.001Z',
+  updatedAt: '2026-11-27T09:20:42.001Z',
 } satisfies InboxItem;

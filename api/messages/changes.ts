@@ -6,8 +6,8 @@ import { messageSchema } from './schema.ts';
 
 const text = (maximum: number) => z.string().min(1).max(maximum);
 const target = {
-  messageId: uuid.describe('The assistant message that asks.'),
-  partId: text(100).describe('The part of it.'),
+  messageId: uuid.describe('The assistant message that asks, the last one of the chat.'),
+  partId: text(100).describe('The part of it that asks.'),
 };
 
 const answerSchema = z.union([
@@ -15,29 +15,30 @@ const answerSchema = z.union([
     ...target,
     value: z
       .union([text(10_000), z.array(text(10_000)).min(1).max(50)])
-      .describe('An option, several where the question allows that, or a text of its own where it allows that.'),
+      .describe('For a question: an option; several if it allows that; or a free text if it allows that.'),
   }),
-  z.strictObject({ ...target, deferred: z.literal(true).describe('Skips a question. Never an approval.') }),
-  z.strictObject({ ...target, approved: z.boolean().describe('Decides a context note or an approval.') }),
+  z.strictObject({ ...target, deferred: z.literal(true).describe('Skips a question. This never counts as approval.') }),
+  z.strictObject({ ...target, approved: z.boolean().describe('For a context note or an approval: the decision.') }),
 ]);
 
-/** Body of a user message (contract 4.4, decisions 6). */
+/** Body of a user message. */
 export const newMessageSchema = z
   .strictObject({
     author: z
       .strictObject({ kind: text(50), displayName: text(200).optional() })
       .optional()
-      .describe('Who writes, for others to see.'),
+      .describe('Who writes, as shown to others.'),
     parts: z
       .array(z.strictObject({ kind: z.literal('text'), text: text(TEXT_MAX) }))
       .max(50)
-      .optional(),
+      .optional()
+      .describe('At least one part or answer is required.'),
     answers: z
       .array(answerSchema)
       .max(200)
       .optional()
-      .describe('One for each part of the last answer that waits for one, in their order.'),
-    attachmentIds: unique(uuid, 50).optional().describe('Attachments of the chat, uploaded before.'),
+      .describe('Exactly one for each part of the last assistant message that asks, in their order.'),
+    attachmentIds: unique(uuid, 50).optional().describe('Attachments of the chat that were uploaded before.'),
   })
   .refine(({ parts = [], answers = [] }) => parts.length + answers.length > 0, {
     path: ['parts'],

@@ -12,10 +12,14 @@ import { assistantMessageExample, messageAnswer, messageRow, messageSchema, user
 const chatParams = { organizationId, chatId: uuid.describe('The chat.') };
 const messageId = uuid.describe('The message.');
 const posted = z.object({ userMessage: messageRow, assistantMessage: messageRow });
-const chatNotFound = { status: 404, code: 'chat_not_found', when: 'the organization has no such chat' } as const;
-const notFound = { status: 404, code: 'message_not_found', when: 'there is no such message' } as const;
+const chatNotFound = {
+  status: 404,
+  code: 'chat_not_found',
+  when: 'the chat does not exist in this organization',
+} as const;
+const notFound = { status: 404, code: 'message_not_found', when: 'the message does not exist' } as const;
 
-/** The messages of contract 4.4. */
+/** Messages, for people. */
 export function messageEndpoints(): readonly Endpoint[] {
   return [
     endpoint({
@@ -39,22 +43,30 @@ export function messageEndpoints(): readonly Endpoint[] {
       audience: 'owner',
       tag: 'Chats',
       operationId: 'createMessage',
-      summary: 'Say something in a chat',
+      summary: 'Send a message to a chat',
       description:
-        'Keeps the message and its pending answer in one step; follow the answer by the events of the chat. When the last answer asks (questions, and notes and approvals that wait for a decision), each of these needs exactly one answer, in their order: a value or a deferral for a question, `approved` for a note or an approval. Skipping is never approval. Send an `Idempotency-Key`, so that a call whose answer was lost can be repeated.',
+        'Stores the message together with its answer, which is `pending`. Follow the answer with the event stream of the chat. If the last assistant message asks something (a question, or a context note or approval with status `pending`), `answers` has exactly one entry for each such part, in their order: a value or a deferral for a question, `approved` for a context note or an approval. Send an `Idempotency-Key`, so that you can repeat a call whose response was lost.',
       params: chatParams,
       body: newMessageSchema,
       response: { status: 202, data: postedSchema },
       errors: [
         chatNotFound,
-        { status: 409, code: 'chat_turn_active', when: 'the last message is still being answered' },
-        { status: 409, code: 'state_conflict', when: 'the chat is archived, or no chat profile is enabled' },
-        { status: 409, code: 'onboarding_chat_immutable', when: 'the onboarding that the chat belongs to is over' },
+        { status: 409, code: 'chat_turn_active', when: 'the last message has not been answered yet' },
+        {
+          status: 409,
+          code: 'state_conflict',
+          when: 'the chat is archived, or the organization has no enabled chat profile',
+        },
+        {
+          status: 409,
+          code: 'onboarding_chat_immutable',
+          when: 'it is the onboarding chat, and the onboarding is completed',
+        },
       ],
       example: {
         body: {
-          author: { kind: 'human', displayName: 'Anna' },
-          parts: [{ kind: 'text', text: 'Which region grew most in January?' }],
+          author: { kind: 'human', displayName: 'Aiko Tanaka' },
+          parts: [{ kind: 'text', text: 'How did sales go this week?' }],
         },
         data: { userMessage: userMessageExample, assistantMessage: assistantMessageExample },
       },
@@ -98,7 +110,7 @@ export function messageEndpoints(): readonly Endpoint[] {
       operationId: 'cancelMessage',
       summary: 'Cancel a pending answer',
       description:
-        'Answers the revision that says `cancelling`. One that nobody has started is `cancelled` with the next revision at once; one that was started when its runtime yields or its lease ends. Repeat it under an `Idempotency-Key` alone: in any other state than pending it is 409.',
+        'Returns the revision with status `cancelling`. An answer that no runtime has started is `cancelled` right after that; one that was started is `cancelled` when its runtime stops or its lease ends. A repeated cancel is 409, unless it carries the same `Idempotency-Key`.',
       params: { ...chatParams, messageId },
       response: { data: messageSchema },
       errors: [notFound, { status: 409, code: 'message_not_cancellable', when: 'the message is not pending' }],

@@ -1,42 +1,55 @@
 import { z } from 'zod';
-import { uuid } from '../fields/ids.ts';
+import { storedUuid, uuid } from '../fields/ids.ts';
 
-const base = { id: z.string().describe('Names the part inside its message.') };
+const base = { id: z.string().describe('Unique in the message.') };
 const question = {
   question: z.string(),
-  options: z.array(z.string()),
-  allowMultiple: z.boolean(),
-  allowFreeText: z.boolean(),
+  options: z.array(z.string()).describe('Answers to choose from. Empty: any text answers the question.'),
+  allowMultiple: z.boolean().describe('True: several options may be chosen.'),
+  allowFreeText: z.boolean().describe('True: a text other than the options is possible too.'),
 };
-const reference = { messageId: z.string(), partId: z.string() };
+const reference = {
+  messageId: storedUuid.describe('The message that asked.'),
+  partId: z.string().describe('The part of it that asked.'),
+};
 const values = z.union([z.string(), z.array(z.string())]);
 const NOTE_STATUSES = ['pending', 'approved', 'rejected', 'informational'] as const;
-const noteStatus = z.enum(NOTE_STATUSES).describe('pending: the next message of the user has to decide it.');
+const noteStatus = z.enum(NOTE_STATUSES).describe('`pending`: the next message of the user decides.');
 
-/** Parts as they are kept and shown (decisions 6). */
+/** Parts as they are kept and shown. */
 export const partSchema = z
   .discriminatedUnion('kind', [
     z.object({ ...base, kind: z.literal('text'), text: z.string() }),
     z.object({ ...base, kind: z.literal('question'), ...question }),
-    z.object({
-      ...base,
-      kind: z.literal('answer'),
-      ...reference,
-      value: values.optional(),
-      approved: z.boolean().optional().describe('Of a note or an approval, which has no value.'),
-    }),
-    z.object({ ...base, kind: z.literal('deferral'), ...reference }),
-    z.object({ ...base, kind: z.literal('context_note'), text: z.string(), status: noteStatus }),
-    z.object({ ...base, kind: z.literal('approval'), text: z.string(), status: noteStatus }),
-    z.object({ ...base, kind: z.literal('task'), taskId: z.string(), title: z.string().optional() }),
-    z.object({
-      ...base,
-      kind: z.literal('attachment'),
-      attachmentId: z.string(),
-      fileName: z.string(),
-      mediaType: z.string(),
-      sizeBytes: z.int(),
-    }),
+    z
+      .object({
+        ...base,
+        kind: z.literal('answer'),
+        ...reference,
+        value: values.optional(),
+        approved: z.boolean().optional().describe('For a context note or an approval, instead of a value.'),
+      })
+      .describe('The answer to a part of an assistant message.'),
+    z.object({ ...base, kind: z.literal('deferral'), ...reference }).describe('The user skipped a question.'),
+    z
+      .object({ ...base, kind: z.literal('context_note'), text: z.string(), status: noteStatus })
+      .describe('Something that the assistant proposes to remember about the organization.'),
+    z
+      .object({ ...base, kind: z.literal('approval'), text: z.string(), status: noteStatus })
+      .describe('Something that the assistant asks approval for.'),
+    z
+      .object({ ...base, kind: z.literal('task'), taskId: storedUuid, title: z.string().optional() })
+      .describe('A task that was created in the turn.'),
+    z
+      .object({
+        ...base,
+        kind: z.literal('attachment'),
+        attachmentId: storedUuid,
+        fileName: z.string(),
+        mediaType: z.string(),
+        sizeBytes: z.int(),
+      })
+      .describe('An attachment of the chat.'),
   ])
   .meta({ id: 'MessagePart' });
 
@@ -45,7 +58,9 @@ export const TEXT_MAX = 100_000;
 const WRITTEN_TEXT_MAX = 1_048_576;
 const PARTS_MAX = 200;
 const text = (maximum: number) => z.string().min(1).max(maximum);
-const partId = text(100).describe('Names the part from revision to revision. Default: that of the part in its place.');
+const partId = text(100).describe(
+  'Identifies the part across revisions. Default: the id of the part at the same position.',
+);
 const written = { id: partId.optional() };
 
 /** Parts that a runtime writes. */
@@ -55,7 +70,11 @@ const writtenPart = z.discriminatedUnion('kind', [
     ...written,
     kind: z.literal('question'),
     question: text(10_000),
-    options: z.array(text(500)).max(50).default([]).describe('None: any text answers it.'),
+    options: z
+      .array(text(500))
+      .max(50)
+      .default([])
+      .describe('Answers to choose from. Empty: any text answers the question.'),
     allowMultiple: z.boolean().default(false),
     allowFreeText: z.boolean().default(false),
   }),

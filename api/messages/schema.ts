@@ -1,7 +1,9 @@
 import { sql } from 'slonik';
 import { z } from 'zod';
 import { mapping } from '../../engine/mapping.ts';
+import { uuid } from '../fields/ids.ts';
 import { dateTime, nullableTimestamp, timestamp } from '../fields/timestamp.ts';
+import { ids } from '../http/openapi/example_values.ts';
 import { keyColumns } from '../http/pagination.ts';
 import { partSchema } from './parts.ts';
 
@@ -10,29 +12,33 @@ export const MESSAGE_STATUSES = ['pending', 'complete', 'cancelling', 'cancelled
 
 /** Who wrote it. */
 export const authorSchema = z
-  .object({ kind: z.string(), displayName: z.string().optional() })
+  .object({
+    kind: z.string().describe('`human`, `agent`, or what the client says.'),
+    displayName: z.string().optional(),
+  })
   .meta({ id: 'MessageAuthor', description: 'Who wrote the message.' });
 
 const errorSchema = z
   .object({ code: z.string(), message: z.string(), retryable: z.boolean() })
-  .meta({ id: 'MessageError', description: 'Why an answer has failed.' });
+  .meta({ id: 'MessageError', description: 'Why the answer failed.' });
 
-/** Contract 2.6. */
 export const messageSchema = z
   .object({
-    id: z.string(),
-    organizationId: z.string(),
-    chatId: z.string(),
-    replyToMessageId: z.string().nullable().describe('The user message that an assistant message answers.'),
+    id: uuid,
+    organizationId: uuid,
+    chatId: uuid,
+    replyToMessageId: uuid.nullable().describe('The user message that an assistant message answers.'),
     role: z.enum(MESSAGE_ROLES),
     status: z
       .enum(MESSAGE_STATUSES)
-      .describe('User messages are complete. Answers are pending while their revisions arrive.'),
-    revision: z.int().describe('Rises with each update of an assistant message.'),
+      .describe(
+        'User messages are `complete`. An answer is `pending` while its revisions arrive, and `cancelling` after a cancel until it is `cancelled`.',
+      ),
+    revision: z.int().describe('Rises with each change of an assistant message.'),
     author: authorSchema.nullable(),
     parts: z.array(partSchema),
-    error: errorSchema.nullable(),
-    completedAt: dateTime.nullable(),
+    error: errorSchema.nullable().describe('With status `failed`.'),
+    completedAt: dateTime.nullable().describe('When the message became final.'),
     createdAt: dateTime,
     updatedAt: dateTime,
   })
@@ -82,28 +88,28 @@ export const messageAnswer = z.object({ message: messageRow });
 export const messagePageRow = z.object({ message: messageRow, ...keyColumns });
 
 const example = {
-  organizationId: '0199f2f4-7d1c-7a52-9b1e-2f4f6a1c0d3e',
-  chatId: '0199f2f6-1c55-7d02-9f6a-3b8e5d2c7a10',
+  organizationId: ids.organization,
+  chatId: ids.chat,
   error: null,
-  createdAt: '2026-01-31T09:30:00.000Z',
-  updatedAt: '2026-01-31T09:30:00.000Z',
+  createdAt: '2026-11-27T09:11:58.204Z',
+  updatedAt: '2026-11-27T09:11:58.204Z',
 } as const;
 
 export const userMessageExample = {
   ...example,
-  id: '0199f2f6-4a10-7e31-8c27-5d9b1f3e6a42',
+  id: ids.userMessage,
   replyToMessageId: null,
   role: 'user',
   status: 'complete',
   revision: 1,
-  author: { kind: 'human', displayName: 'Anna' },
-  parts: [{ id: '0199f2f6-4a11-70c5-9d3e-2a4c6e8b0f13', kind: 'text', text: 'Which region grew most in January?' }],
-  completedAt: '2026-01-31T09:30:00.000Z',
+  author: { kind: 'human', displayName: 'Aiko Tanaka' },
+  parts: [{ id: '01a21c46-97fc-7a2b-970d-a03b466b3aa9', kind: 'text', text: 'How did sales go this week?' }],
+  completedAt: '2026-11-27T09:11:58.204Z',
 } satisfies Message;
 
 export const assistantMessageExample = {
   ...example,
-  id: '0199f2f6-4a12-7b64-a1f8-7c0e2d4b6a95',
+  id: ids.assistantMessage,
   replyToMessageId: userMessageExample.id,
   role: 'assistant',
   status: 'pending',

@@ -24,20 +24,24 @@ const expectedGeneration = z
   .int()
   .min(1)
   .max(2_147_483_647)
-  .describe('The generation that was read; another one by now: 409.');
+  .describe('The `generation` that the change is based on. 409 if it is not the current one.');
 
-/** Shape A of contract 4.1: all of it is required, and nothing else is known. */
+/** Shape A: all of it is required, and nothing else is known. */
 const withSlug = z.strictObject({ name, slug: z.string().max(63).regex(SLUG, WORDS), timezone: timeZone, departments });
 
 /** Shape B: the slug follows from the name, and every department is enabled. */
 const withWebsite = z.strictObject({
   name,
   website: website.optional(),
-  timezone: timeZone.optional().describe('UTC where it is left out; else the IANA name of a place, no abbreviation.'),
+  timezone: timeZone.optional().describe('`UTC`, the default, or an IANA name such as Europe/Berlin; no abbreviation.'),
   defaultCurrency: currency.optional(),
 });
 
-export const newOnboardingSchema = z.union([withSlug, withWebsite]).meta({ id: 'NewOnboarding' });
+export const newOnboardingSchema = z.union([withSlug, withWebsite]).meta({
+  id: 'NewOnboarding',
+  description:
+    'With `slug`, all four fields are required. Without it the slug is derived from the name, and every department is enabled.',
+});
 
 /** Body of the setup update: a merge patch with the generation. */
 export const setupPatchSchema = z
@@ -47,10 +51,12 @@ export const setupPatchSchema = z
     website: website.nullable().optional(),
     timezone: timeZone.optional(),
     defaultCurrency: currency.nullable().optional(),
-    departments: departments.optional().describe('Those that get a profile with the completion.'),
-    summary: z.string().trim().min(1).max(10_000).nullable().optional().describe('What the organization is about.'),
+    departments: departments
+      .optional()
+      .describe('The departments that get a profile when the onboarding is completed.'),
+    summary: z.string().trim().min(1).max(10_000).nullable().optional().describe('What the organization does.'),
   })
-  .meta({ id: 'OnboardingSetupPatch', description: 'What is left out stays; null takes away.' });
+  .meta({ id: 'OnboardingSetupPatch', description: 'A JSON merge patch (RFC 7396): null removes a field.' });
 
 export const integrationKey = z.string().max(100).regex(SLUG, WORDS).describe('The integration.');
 
@@ -58,7 +64,7 @@ export const dispositionBody = z
   .strictObject({
     expectedGeneration,
     disposition: z.enum(DISPOSITIONS),
-    departments: departments.default([]).describe('Those that are to use it; none: all.'),
+    departments: departments.default([]).describe('The departments that will use it. Empty: all.'),
   })
   .meta({ id: 'OnboardingDisposition' });
 
@@ -67,6 +73,6 @@ export const researchRetryBody = z.strictObject({ expectedGeneration }).meta({ i
 export const completionBody = z
   .strictObject({
     reviewSha256: revision.describe('`review.sha256` of the review that was confirmed.'),
-    allowWarnings: z.boolean().default(false).describe('Required when the review has warnings.'),
+    allowWarnings: z.boolean().default(false).describe('True is required if the review has warnings.'),
   })
   .meta({ id: 'OnboardingCompletion' });

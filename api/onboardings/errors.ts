@@ -1,4 +1,4 @@
-/** What all endpoints of contract 4.1 have in common: one code for every refusal. */
+/** What all onboarding endpoints have in common: one code for every refusal. */
 export const common = {
   audience: 'owner',
   tag: 'Onboarding',
@@ -16,11 +16,11 @@ export const common = {
 export const missing = {
   status: 404,
   code: 'request_failed',
-  when: 'there is no onboarding with this id, or not for you',
+  when: 'the organization has no onboarding, or you are not a member of it',
 } as const;
 
 export const notPermitted = {
   status: 409,
   code: 'request_failed',
-  when: 'the state does not permit it, or expectedGeneration is not the generation; `issues[0].code` says which: `not_permitted`, `stale`',
+  when: '`issues[0].code` is `not_permitted` (not in this status) or `stale` (`expectedGeneration` is not the current generation)',
 } as const;

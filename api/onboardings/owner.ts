@@ -4,6 +4,7 @@ import { slugOf } from '../../engine/onboarding/index.ts';
 import { organizationId } from '../fields/ids.ts';
 import { requireTimeZone } from '../fields/time_zone.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
+import { digests } from '../http/openapi/example_values.ts';
 import { DEPARTMENTS } from '../organizations/schema.ts';
 import { PULL_CHANNEL } from '../run_requests/pull_broker.ts';
 import {
@@ -23,19 +24,18 @@ const noCatalog = {
   code: 'request_failed',
   when: 'no template catalog is published, or the database cannot be reached',
 } as const;
-const sha256 = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08';
 const reviewed = {
   ...onboardingExample,
   status: 'review',
   generation: 4,
   review: {
-    sha256,
+    sha256: digests.review,
     warnings: [],
     summary: { setup: onboardingExample.setup, integrations: [], sources: [], evidence: [], findings: [] },
   },
 };
 
-/** Contract 4.1, without the sources; the states are those of design/decisions.md 9. */
+/** The onboarding, without its sources. */
 export function onboardingEndpoints(): readonly Endpoint[] {
   return [
     endpoint({
@@ -43,13 +43,15 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       method: 'post',
       path: '/organization-onboardings',
       operationId: 'createOnboarding',
-      summary: 'Create an organization by onboarding it',
-      description:
-        'Two bodies: name, slug, timezone and departments, all required; or name with website, timezone and defaultCurrency, where the slug follows from the name (with a number behind it when it is taken, `org-` and digits when the name leaves nothing) and every department is enabled. The organization is `onboarding` until the completion, and its work dispatch is stopped: tasks wait, unless `PATCH /organizations/{organizationId}/work-dispatch` resumes it before, and then run without the profiles and the context that the completion brings; chat turns run. With JWTs the caller becomes its owner.',
+      summary: 'Start onboarding an organization',
+      description: [
+        'Creates the organization together with its onboarding. There are two bodies: `name`, `slug`, `timezone` and `departments`, all required; or `name` with optional `website`, `timezone` and `defaultCurrency`. With the second one the slug is derived from the name, with a number appended if it is in use, and every department is enabled.',
+        'Until the onboarding is completed, the organization has the status `onboarding` and its work dispatch is stopped: tasks wait, while chats are answered. `PATCH /organizations/{organizationId}/work-dispatch` resumes dispatch earlier; tasks then run without the profiles and the context that completing creates. With `OWNER_AUTH=jwt` the caller becomes the owner.',
+      ].join('\n\n'),
       body: newOnboardingSchema,
       response: { status: 201, data: onboardingSchema },
       errors: [{ status: 409, code: 'request_failed', when: 'the slug is in use' }],
-      example: { body: { name: 'North Light Ltd', website: 'https://north-light.example/' }, data: onboardingExample },
+      example: { body: { name: 'Lamp Studio', website: 'https://lampstudio.example/' }, data: onboardingExample },
       decision: { action: 'onboarding.create', subject: 'onboarding', id: ['onboarding', 'organization_id'] },
       async handler({ db, body, caller, decision }) {
         await requireTimeZone(db, 'timezone', body.timezone);
@@ -64,7 +66,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       method: 'get',
       path: '/organizations/{organizationId}/onboarding',
       operationId: 'getOnboarding',
-      summary: 'Get the state of an onboarding',
+      summary: 'Get an onboarding',
       params: { organizationId },
       response: { data: onboardingSchema },
       errors: [missing],
@@ -79,9 +81,9 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       method: 'delete',
       path: '/organizations/{organizationId}/onboarding',
       operationId: 'discardOnboarding',
-      summary: 'Discard an onboarding that is not completed',
+      summary: 'Discard an onboarding',
       description:
-        'The organization goes with all that it has. Answers the onboarding as it was left; a repeat is 404.',
+        'Deletes the organization with everything in it. Possible until the onboarding is completed. Returns the last state of the onboarding; a repeated call is 404.',
       params: { organizationId },
       response: { data: onboardingSchema },
       errors: [missing, notPermitted],
@@ -99,17 +101,17 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       operationId: 'updateOnboardingSetup',
       summary: 'Change the setup of an onboarding',
       description:
-        'Name, time zone and departments are the organization’s at once. In review a change makes a new review; another website leads back to `collecting` and takes away what was read of the old one. Not while the research runs.',
+        'A changed name, time zone or list of departments changes the organization immediately. In `review` the review is computed again. A changed website discards what was read of the old one and returns the onboarding to `collecting`. Not possible while the research runs.',
       params: { organizationId },
       body: setupPatchSchema,
       response: { data: onboardingSchema },
       errors: [missing, notPermitted],
       example: {
-        body: { expectedGeneration: 1, summary: 'Lamps, made to order' },
+        body: { expectedGeneration: 1, summary: 'Desk and floor lamps, made to order' },
         data: {
           ...onboardingExample,
           generation: 2,
-          setup: { ...onboardingExample.setup, summary: 'Lamps, made to order' },
+          setup: { ...onboardingExample.setup, summary: 'Desk and floor lamps, made to order' },
         },
       },
       decision: { action: 'onboarding.setup', subject: 'onboarding' },
@@ -130,8 +132,9 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       method: 'put',
       path: '/organizations/{organizationId}/onboarding/integrations/{integrationKey}/disposition',
       operationId: 'putOnboardingDisposition',
-      summary: 'Decide what is to become of an integration',
-      description: 'The last word about a key counts; one that stays `unknown` is a warning of the review.',
+      summary: 'Decide about an integration',
+      description:
+        'Replaces an earlier decision about the same key. An integration that stays `unknown` is a warning in the review.',
       params: { organizationId, integrationKey },
       body: dispositionBody,
       response: { data: onboardingSchema },
@@ -141,7 +144,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
         data: {
           ...onboardingExample,
           generation: 2,
-          integrations: [{ integrationKey: 'crm', disposition: 'connect_later', departments: ['growth'] }],
+          integrations: [{ integrationKey: 'web-shop', disposition: 'connect_later', departments: ['growth'] }],
         },
       },
       decision: { action: 'onboarding.disposition', subject: 'onboarding' },
@@ -161,15 +164,15 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       method: 'post',
       path: '/organizations/{organizationId}/onboarding/start',
       operationId: 'startOnboarding',
-      summary: 'Start the research',
+      summary: 'Start the research of an onboarding',
       description:
-        'Enables the chat profile of the current catalog, opens the onboarding chat (once) and queues the research of the website, which ends in `review` or `research_failed`. After a failed research it starts again, as a retry does.',
+        'Enables the chat profile of the current template catalog, creates the onboarding chat and queues the research of the website, which ends in `review` or `research_failed`. After a failed research the call starts it again.',
       params: { organizationId },
       response: { data: onboardingSchema },
       errors: [
         missing,
         notPermitted,
-        { status: 409, code: 'request_failed', when: 'a profile made by hand holds the key of the chat profile' },
+        { status: 409, code: 'request_failed', when: 'a profile created by hand has the key of the chat profile' },
         noCatalog,
       ],
       example: { data: { ...onboardingExample, status: 'researching', generation: 2 } },
@@ -186,8 +189,8 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       method: 'post',
       path: '/organizations/{organizationId}/onboarding/public-research/retry',
       operationId: 'retryOnboardingResearch',
-      summary: 'Try a failed research once more',
-      description: 'What was read before is found again and not kept twice.',
+      summary: 'Retry a failed research',
+      description: 'Pages that were read before are reused.',
       params: { organizationId },
       body: researchRetryBody,
       response: { status: 202, data: onboardingSchema },
@@ -209,7 +212,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       operationId: 'completeOnboarding',
       summary: 'Complete an onboarding',
       description:
-        'Confirms the review by its sha256. In one step the profiles are provisioned, the first context revision is published (facts of setup, integrations and findings; notes of what each source says, in the scope that it was given for), the organization is active and its work dispatch resumed, and the onboarding chat takes no more messages. Before that the stored bytes of all sources are read: those that are broken have failed, and the review is computed anew.',
+        'Confirms the review by its digest. In one transaction the agent profiles are provisioned, the first context revisions are published (facts from setup, integrations and findings; notes from each source, in the scope of its department), the organization becomes `active`, its work dispatch is resumed, and the onboarding chat is closed for messages. Before that, the stored bytes of all sources are verified: a damaged source fails, and the review is computed again.',
       params: { organizationId },
       body: completionBody,
       response: { data: onboardingSchema },
@@ -218,12 +221,12 @@ export function onboardingEndpoints(): readonly Endpoint[] {
         {
           status: 409,
           code: 'request_failed',
-          when: 'the state does not permit it, or `issues[0].code` says why: `stale` (another review by now; also when a stored source is found broken, which is a warning of the new review), `has_warnings` (send allowWarnings), `answer_active` (in the onboarding chat), `being_read` (sources), `suspended`, `key_held`',
+          when: '`issues[0].code` is `not_permitted` (not in this status), `stale` (the review has changed, for example because a source is damaged), `has_warnings` (send `allowWarnings`), `answer_active` (in the onboarding chat), `being_read` (sources are still being read), `suspended` (the organization) or `key_held` (a profile created by hand has the key of a template)',
         },
         noCatalog,
       ],
       example: {
-        body: { reviewSha256: sha256 },
+        body: { reviewSha256: digests.review },
         data: { ...reviewed, status: 'completed', generation: 5 },
       },
       decision: { action: 'onboarding.complete', subject: 'onboarding' },

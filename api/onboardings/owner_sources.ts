@@ -4,6 +4,7 @@ import { checkFoundType } from '../chat_attachments/schema.ts';
 import { organizationId, uuid } from '../fields/ids.ts';
 import { type ReceivedFile, storeAndRecord } from '../files/stored_file.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
+import { digests, ids } from '../http/openapi/example_values.ts';
 import { common, missing, notPermitted } from './errors.ts';
 import { deleteStored } from './files.ts';
 import { onboardingExample, onboardingSchema, removalAnswer, sourcePutAnswer } from './schema.ts';
@@ -11,7 +12,7 @@ import { judgedName, SOURCE_MAX_BYTES, sourceQuery, sourceType } from './source.
 
 const params = {
   organizationId,
-  sourceId: uuid.describe('Chosen by the client; unique in the organization.'),
+  sourceId: uuid.describe('Chosen by the client, unique in the organization.'),
 };
 const path = '/organizations/{organizationId}/onboarding/sources/{sourceId}';
 const sourced = {
@@ -19,20 +20,20 @@ const sourced = {
   generation: 2,
   sources: [
     {
-      id: '0199f2f8-2f1a-7c3e-8a55-6d1f0c9b7e21',
+      id: ids.source,
       kind: 'markdown',
       status: 'ingested',
       fileName: 'handbook.md',
       mediaType: 'text/markdown',
       sizeBytes: 1_842,
-      sha256: '2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae',
+      sha256: digests.report,
       department: null,
-      createdAt: '2026-01-31T09:31:00.000Z',
+      createdAt: '2026-11-02T08:22:37.268Z',
     },
   ],
 };
 
-/** The evidence that a client hands in (contract 4.1). */
+/** The evidence that a client uploads. */
 export function onboardingSourceEndpoints(): readonly Endpoint[] {
   return [
     endpoint({
@@ -40,9 +41,9 @@ export function onboardingSourceEndpoints(): readonly Endpoint[] {
       method: 'put',
       path,
       operationId: 'putOnboardingSource',
-      summary: 'Upload a source',
+      summary: 'Upload a source to an onboarding',
       description:
-        'Streamed; size and digest are what the backend finds. `file` takes .md, .markdown, .txt, .csv, .json, .yaml, .yml, .toml, .pdf, .png, .jpg, .jpeg, .webp and .gif, `markdown` any UTF-8 text. Types that are not taken are 415; a name, type and content that disagree are 400. Sources are immutable: the same id with the same bytes again changes nothing, with others it is 409. In review it leads back to `collecting`. At most 100 sources.',
+        'The kind `file` takes .md, .markdown, .txt, .csv, .json, .yaml, .yml, .toml, .pdf, .png, .jpg, .jpeg, .webp and .gif; `markdown` takes any UTF-8 text. The backend determines size and digest. A source is immutable: repeating the upload with the same bytes changes nothing, with other bytes it is 409. An onboarding has at most 100 sources. In `review` an upload returns the onboarding to `collecting`.',
       params,
       query: sourceQuery,
       body: {
@@ -51,15 +52,15 @@ export function onboardingSourceEndpoints(): readonly Endpoint[] {
         maxBytes: SOURCE_MAX_BYTES,
         tooLargeCode: 'request_failed',
       },
-      response: { status: 201, data: onboardingSchema, description: 'Stored.' },
+      response: { status: 201, data: onboardingSchema },
       errors: [
         missing,
         {
           status: 409,
           code: 'request_failed',
-          when: 'the state does not permit it, another source has the id, or there are 100 sources',
+          when: 'not possible in this status, another source has the id, or there are 100 sources',
         },
-        { status: 415, code: 'request_failed', when: 'sources are not of this type' },
+        { status: 415, code: 'request_failed', when: 'sources of this media type are not supported' },
       ],
       example: { data: sourced },
       async handler({ db, services, params: { organizationId, sourceId }, query, openBody, signal }) {
@@ -88,12 +89,15 @@ export function onboardingSourceEndpoints(): readonly Endpoint[] {
       method: 'delete',
       path,
       operationId: 'deleteOnboardingSource',
-      summary: 'Take a source back',
+      summary: 'Delete a source of an onboarding',
       description:
-        'Its bytes go too, and findings that cite it. In review it leads back to `collecting`. A repeat is 404.',
+        'Deletes the stored bytes and the findings that cite the source as well. In `review` the onboarding returns to `collecting`. A repeated call is 404.',
       params,
       response: { data: onboardingSchema },
-      errors: [{ ...missing, when: 'there is no such onboarding, or it has no such source' }, notPermitted],
+      errors: [
+        { ...missing, when: 'the organization has no onboarding, or the onboarding has no source with this id' },
+        notPermitted,
+      ],
       example: { data: { ...onboardingExample, generation: 3 } },
       async handler({ db, services, log, params: { organizationId, sourceId } }) {
         const args = { organizationId, sourceId };

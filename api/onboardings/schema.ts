@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { mapping } from '../../engine/mapping.ts';
 import { dispositionSchema, reviewSummarySchema, setupSchema } from '../../engine/onboarding/index.ts';
+import { uuid } from '../fields/ids.ts';
 import { dateTime, nullableTimestamp, timestamp } from '../fields/timestamp.ts';
+import { ids, times } from '../http/openapi/example_values.ts';
 import { DEPARTMENTS } from '../organizations/schema.ts';
 
 export const ONBOARDING_STATUSES = [
@@ -18,38 +20,47 @@ const warningSchema = z.looseObject({ code: z.string(), message: z.string() });
 const errorSchema = z.looseObject({ code: z.string(), message: z.string() });
 
 const sourceSchema = z.object({
-  id: z.string(),
-  kind: z.string(),
-  status: z.enum(['stored', 'ingested', 'failed']),
+  id: uuid.describe('Chosen by the client, unique in the organization.'),
+  kind: z.string().describe('`file` or `markdown`.'),
+  status: z
+    .enum(['stored', 'ingested', 'failed'])
+    .describe('`ingested`: read completely, may serve as evidence. `failed`: unreadable.'),
   fileName: z.string(),
-  mediaType: z.string().describe('Canonical, from name and bytes.'),
+  mediaType: z.string().describe('Determined from the file name and the bytes.'),
   sizeBytes: z.int(),
-  sha256: z.string(),
+  sha256: z.string().describe('Of the bytes, in hex.'),
   department: z.enum(DEPARTMENTS).nullable().describe('Null: evidence for the whole organization.'),
   createdAt: dateTime,
 });
 
 const findingSchema = z.object({
-  id: z.string(),
+  id: uuid,
   claim: z.string(),
-  evidence: z.array(z.string()).describe('Sources that say so, by id; what the research read is in /context/sources.'),
+  evidence: z
+    .array(uuid)
+    .describe('Ids of the sources that support the claim. Pages are listed in `/context/sources`.'),
   createdAt: dateTime,
 });
 
 const reviewSchema = z
   .object({ sha256: z.string(), warnings: z.array(warningSchema), summary: reviewSummarySchema })
-  .describe('What the completion confirms; sha256 is of the canonical JSON (RFC 8785) of {summary, warnings}.');
+  .describe(
+    'What completing the onboarding confirms. `sha256` is of the canonical JSON (RFC 8785) of `{summary, warnings}`.',
+  );
 
-/** Contract 2.3, design/decisions.md 9. */
 export const onboardingSchema = z
   .object({
-    organizationId: z.string(),
-    status: z.enum(ONBOARDING_STATUSES),
-    generation: z.int().describe('Rises with every change; expectedGeneration names the one that was seen.'),
+    organizationId: uuid,
+    status: z
+      .enum(ONBOARDING_STATUSES)
+      .describe('`collecting` sources and setup, then `researching`, `review` and `completed`.'),
+    generation: z
+      .int()
+      .describe('Rises with every change. Calls that change the onboarding name the one that they saw.'),
     setup: setupSchema,
     sources: z.array(sourceSchema),
     integrations: z.array(dispositionSchema),
-    chatId: z.string().nullable().describe('The onboarding chat, from the start on.'),
+    chatId: uuid.nullable().describe('The onboarding chat, once the research has started.'),
     research: z.object({
       status: z.enum(RESEARCH_STATUSES),
       attempts: z.int(),
@@ -58,7 +69,7 @@ export const onboardingSchema = z
       error: errorSchema.nullable(),
       findings: z.array(findingSchema),
     }),
-    review: reviewSchema.nullable().describe('From the end of the research on.'),
+    review: reviewSchema.nullable().describe('Present from the end of the research.'),
     createdAt: dateTime,
     updatedAt: dateTime,
   })
@@ -145,16 +156,13 @@ export const onboardingAnswer = z.object({ onboarding: onboardingRow });
 export const removalAnswer = onboardingAnswer.extend({ removedKeys: z.array(z.string()) });
 export const sourcePutAnswer = onboardingAnswer.extend({ stored: z.boolean() });
 
-const organizationId = '0199f2f4-7d1c-7a52-9b1e-2f4f6a1c0d3e';
-const at = '2026-01-31T09:30:00.000Z';
-
 export const onboardingExample = {
-  organizationId,
+  organizationId: ids.organization,
   status: 'collecting',
   generation: 1,
   setup: {
-    name: 'North Light Ltd',
-    website: 'https://north-light.example/',
+    name: 'Lamp Studio',
+    website: 'https://lampstudio.example/',
     timezone: 'Europe/Berlin',
     defaultCurrency: 'EUR',
     departments: ['growth', 'engineering', 'support'],
@@ -165,6 +173,6 @@ export const onboardingExample = {
   chatId: null,
   research: { status: 'not_started', attempts: 0, startedAt: null, finishedAt: null, error: null, findings: [] },
   review: null,
-  createdAt: at,
-  updatedAt: at,
+  createdAt: times.founded,
+  updatedAt: times.founded,
 } satisfies Onboarding;

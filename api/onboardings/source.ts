@@ -5,19 +5,29 @@ import { ATTACHMENT_MAX_BYTES, canonicalType, MEDIA_TYPE_OF } from '../chat_atta
 import { invalid } from '../http/errors.ts';
 import { DEPARTMENTS } from '../organizations/schema.ts';
 
-/** 50 MB (contract 8), as for attachments. */
+/** 50 MB, as for attachments. */
 export const SOURCE_MAX_BYTES = ATTACHMENT_MAX_BYTES;
 
 /** The query of an upload. Names hold any character but a slash and control characters: they name no place. */
 export const sourceQuery = {
-  department: z.enum(DEPARTMENTS).optional().describe('Left out: evidence for the whole organization.'),
-  kind: z.enum(['file', 'markdown']).describe('markdown: UTF-8 text, whatever its name.'),
+  department: z
+    .enum(DEPARTMENTS)
+    .optional()
+    .describe('The department that the evidence is for. Default: the whole organization.'),
+  kind: z
+    .enum(['file', 'markdown'])
+    .describe('`file`: one of the supported types. `markdown`: any UTF-8 text, whatever its name.'),
   fileName: z
     .string()
     .min(1)
     .refine((text) => [...text].length <= 255, 'must have at most 255 characters')
-    .refine((text) => !/[/\p{Cc}]/u.test(text), 'must be a name without slashes and control characters'),
-  mediaType: z.string().min(1).max(300).describe('Has to agree with name and bytes.'),
+    .refine((text) => !/[/\p{Cc}]/u.test(text), 'must be a name without slashes and control characters')
+    .describe('A name without slashes. At most 255 characters.'),
+  mediaType: z
+    .string()
+    .min(1)
+    .max(300)
+    .describe('The media type of the file. 400 if it does not match the file name and the bytes.'),
 };
 const querySchema = z.object(sourceQuery);
 export type SourceQuery = z.output<typeof querySchema>;

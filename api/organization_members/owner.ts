@@ -7,10 +7,10 @@ import { getMember, listMembers } from './list.ts';
 import { MEMBER_ROLES, memberAnswer, memberExample, memberSchema, subject } from './schema.ts';
 
 const params = { organizationId, sub: subject };
-const notFound = { status: 404, code: 'not_found', when: 'the organization has no such member' } as const;
-const lastOwner = { status: 409, code: 'state_conflict', when: 'it is the last owner' } as const;
+const notFound = { status: 404, code: 'not_found', when: 'the organization has no member with this subject' } as const;
+const lastOwner = { status: 409, code: 'state_conflict', when: 'it is the last owner of the organization' } as const;
 
-/** [+] of design/decisions.md 1: who may do what in an organization when owners come with JWTs. */
+/** Who may do what in an organization when owners come with JWTs. */
 export function organizationMemberEndpoints(): readonly Endpoint[] {
   return [
     endpoint({
@@ -19,8 +19,9 @@ export function organizationMemberEndpoints(): readonly Endpoint[] {
       audience: 'owner',
       tag: 'Organizations',
       operationId: 'listMembers',
-      summary: 'List the members of an organization',
-      description: 'By subject. Members count with OWNER_AUTH=jwt alone; operators need not be any.',
+      summary: 'List members',
+      description:
+        'Sorted by subject. Members matter with `OWNER_AUTH=jwt` only; platform operators need not be members.',
       params: { organizationId },
       query: pageQuery(),
       response: { data: z.array(memberSchema), list: true },
@@ -47,7 +48,7 @@ export function organizationMemberEndpoints(): readonly Endpoint[] {
       tag: 'Organizations',
       operationId: 'putMember',
       summary: 'Add a member or change its role',
-      description: 'The last owner stays one.',
+      description: 'The last owner of an organization cannot become a viewer.',
       params,
       body: z.strictObject({ role: z.enum(MEMBER_ROLES) }).meta({ id: 'MemberRole' }),
       response: { data: memberSchema },
@@ -66,7 +67,7 @@ export function organizationMemberEndpoints(): readonly Endpoint[] {
       tag: 'Organizations',
       operationId: 'deleteMember',
       summary: 'Remove a member',
-      description: 'Answers the member as it was. The last owner stays.',
+      description: 'Returns the member as it was. The last owner of an organization cannot be removed.',
       params,
       response: { data: memberSchema },
       errors: [notFound, lastOwner],

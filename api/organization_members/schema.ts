@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { mapping } from '../../engine/mapping.ts';
+import { uuid } from '../fields/ids.ts';
 import { dateTime, timestamp } from '../fields/timestamp.ts';
+import { ids, times } from '../http/openapi/example_values.ts';
 import { keyColumns } from '../http/pagination.ts';
 
 export const MEMBER_ROLES = ['owner', 'viewer'] as const;
@@ -11,14 +13,14 @@ export const subject = z
   .min(1)
   .max(255)
   .regex(/^[^\x00-\x1f\x7f]+$/, 'must not hold control characters')
-  .describe('The `sub` of the member’s tokens.');
+  .describe('The `sub` claim in the tokens of the member.');
 
-/** A person of the organization in OWNER_AUTH=jwt (design/decisions.md 1). */
+/** A person of the organization in OWNER_AUTH=jwt. */
 export const memberSchema = z
   .object({
-    organizationId: z.string(),
+    organizationId: uuid,
     subject: z.string(),
-    role: z.enum(MEMBER_ROLES).describe('Viewers read only.'),
+    role: z.enum(MEMBER_ROLES).describe('`owner`: reads and writes. `viewer`: reads.'),
     createdAt: dateTime,
     updatedAt: dateTime,
   })
@@ -49,9 +51,9 @@ export const memberAnswer = z.object({ member: memberRow });
 export const memberPageRow = z.object({ member: memberRow, ...keyColumns });
 
 export const memberExample = {
-  organizationId: '0199f2f4-7d1c-7a52-9b1e-2f4f6a1c0d3e',
-  subject: 'auth0|64fe1c0a9b',
+  organizationId: ids.organization,
+  subject: 'auth0|64f1b2c9e0a4',
   role: 'viewer',
-  createdAt: '2026-01-31T09:30:00.000Z',
-  updatedAt: '2026-01-31T09:30:00.000Z',
+  createdAt: times.onboarded,
+  updatedAt: times.onboarded,
 } satisfies Member;

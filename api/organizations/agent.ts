@@ -2,14 +2,15 @@ import { call } from '../../engine/db/call.ts';
 import { organizationId } from '../fields/ids.ts';
 import { actorOf } from '../http/actor.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
+import { times } from '../http/openapi/example_values.ts';
 import { PULL_CHANNEL } from '../run_requests/pull_broker.ts';
 import { workDispatchBody } from './changes.ts';
-import { workDispatchAnswer, workDispatchSchema } from './schema.ts';
+import { organizationExample, workDispatchAnswer, workDispatchSchema } from './schema.ts';
 import { agentStatusSchema, getAgentStatus } from './status.ts';
 
 const BASE = '/internal/agent/organizations/{organizationId}';
 
-/** Contract 4.12: status and work dispatch. */
+/** Status and work dispatch, for agents. */
 export function agentOrganizationEndpoints(): readonly Endpoint[] {
   return [
     endpoint({
@@ -18,7 +19,8 @@ export function agentOrganizationEndpoints(): readonly Endpoint[] {
       audience: 'agent',
       tag: 'Agent tools',
       operationId: 'getAgentStatus',
-      summary: 'How the organization stands, and who asks',
+      summary: 'Get the state of the organization and the caller',
+      description: 'How dispatch stands, and what the token of the caller stands for.',
       params: { organizationId },
       response: { data: agentStatusSchema },
       handler: ({ db, params, caller }) => getAgentStatus(db, params.organizationId, caller),
@@ -29,12 +31,19 @@ export function agentOrganizationEndpoints(): readonly Endpoint[] {
       audience: 'agent',
       tag: 'Agent tools',
       operationId: 'setWorkDispatchAsAgent',
-      summary: 'Stop work dispatch, or resume it',
+      summary: 'Stop or resume work dispatch',
       description:
-        'Operator and chat profiles may stop it; only the service token may lift a stop. Answers what the owner-facing endpoint answers.',
+        'As the owner-facing endpoint. Runs of operator and chat profiles can stop work dispatch; only the service token can resume it. Anything else is 401.',
       params: { organizationId },
       body: workDispatchBody,
       response: { data: workDispatchSchema },
+      example: {
+        body: { stopped: true },
+        data: {
+          organization: { ...organizationExample, workDispatchStoppedAt: times.finished },
+          publishedRunRequests: 0,
+        },
+      },
       async handler({ db, params, body, caller, notify }) {
         const args = {
           organizationId: params.organizationId,

@@ -24,15 +24,15 @@ const domain = z
   .max(253)
   .pipe(mapping((text) => domainToASCII(text)))
   .refine((text) => /^[a-z0-9-]+(?:\.[a-z0-9-]+)*$/.test(text), 'must be a domain name')
-  .meta({ description: 'A domain name; those below it are meant too.' });
+  .meta({ description: 'A domain name; its subdomains are included.' });
 
 const department = { enabled: z.boolean() };
 const limits = {
-  maxConcurrentRuns: z.int().min(1).max(10_000),
-  maxDailyActions: z.int().min(0).max(1_000_000),
-  maxTaskDepth: z.int().min(0).max(100),
-  maxPlanOperations: z.int().min(1).max(1_000),
-  maxInitiativeDescendants: z.int().min(1).max(100_000),
+  maxConcurrentRuns: z.int().min(1).max(10_000).describe('Default 5.'),
+  maxDailyActions: z.int().min(0).max(1_000_000).describe('Default 100.'),
+  maxTaskDepth: z.int().min(0).max(100).describe('Default 5.'),
+  maxPlanOperations: z.int().min(1).max(1_000).describe('Default 50.'),
+  maxInitiativeDescendants: z.int().min(1).max(100_000).describe('Default 200.'),
 };
 const constraints = {
   allowedIntegrations: unique(z.string().max(100).regex(SLUG, WORDS), 500),
@@ -51,7 +51,7 @@ const fields = {
 
 const newDepartment = z.strictObject(department).optional();
 
-/** Body of the create: slug and name, the rest over the defaults (design/decisions.md 2). */
+/** Body of the create: slug and name, the rest over the defaults. */
 export const newOrganizationSchema = z
   .strictObject({
     ...z.object(fields).partial({ status: true, onboardedAt: true, rootUri: true, authorizationEpoch: true }).shape,
@@ -89,7 +89,7 @@ export const organizationPatchSchema = z
       constraints: z.strictObject(removable(constraints)),
     }),
   })
-  .meta({ id: 'OrganizationPatch', description: 'A JSON merge patch (RFC 7396): null brings a default back.' });
+  .meta({ id: 'OrganizationPatch', description: 'A JSON merge patch (RFC 7396): null restores a default.' });
 
 /** @throws Problem 400 for logical URIs of another organization */
 export function requireOrganizationUris(
@@ -99,7 +99,7 @@ export function requireOrganizationUris(
   requireOwnUris(organizationId, { rootUri: body.rootUri, 'config.storageRootUri': body.config?.storageRootUri });
 }
 
-/** Body of both work-dispatch endpoints (contract 4.2 and 4.12). */
+/** Body of both work-dispatch endpoints. */
 export const workDispatchBody = z
   .strictObject({ stopped: z.boolean().describe('True stops work dispatch, false resumes it.') })
   .meta({ id: 'WorkDispatch' });

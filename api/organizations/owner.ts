@@ -24,10 +24,10 @@ const slugInUse = { status: 409, code: 'request_failed', when: 'the slug is in u
 const suspension = {
   status: 403,
   code: 'forbidden',
-  when: 'a viewer writes, or a member who is no platform operator sets or lifts suspended',
+  when: 'the caller may only read, or is not a platform operator and sets or lifts `suspended`',
 } as const;
 
-/** Contract 4.2. Operators see all organizations, subjects of JWTs those they are members of. */
+/** Operators see all organizations, subjects of JWTs those they are members of. */
 export function organizationEndpoints(): readonly Endpoint[] {
   return [
     endpoint({
@@ -37,7 +37,7 @@ export function organizationEndpoints(): readonly Endpoint[] {
       tag: 'Organizations',
       operationId: 'listOrganizations',
       summary: 'List organizations',
-      description: 'Newest first. With JWTs: those that the caller is a member of.',
+      description: 'Newest first. With `OWNER_AUTH=jwt`, the organizations that the caller is a member of.',
       query: organizationListQuery,
       response: { data: z.array(organizationSchema), list: true },
       example: { data: [organizationExample] },
@@ -64,12 +64,15 @@ export function organizationEndpoints(): readonly Endpoint[] {
       operationId: 'createOrganization',
       summary: 'Create an organization',
       description:
-        'The id is the client’s. slug and name are required; status is active and config and constraints hold their defaults where the body says nothing. With the status `onboarding` it has no onboarding of ours (`POST /organization-onboardings` makes one): its tasks are handed out, and a change of the status makes it active. With JWTs the caller becomes its owner.',
+        'The client chooses the id. `slug` and `name` are required; everything else has a default, and the default status is `active`. An organization that is created here with the status `onboarding` has no onboarding state (`POST /organization-onboardings` creates that): its tasks run, and setting the status makes it active. With `OWNER_AUTH=jwt` the caller becomes the owner.',
       params: { organizationId },
       body: newOrganizationSchema,
       response: { status: 201, data: organizationSchema },
       errors: [suspension, slugInUse, { status: 409, code: 'state_conflict', when: 'the id is in use' }],
-      example: { body: { slug: 'north-light', name: 'North Light Ltd' }, data: organizationExample },
+      example: {
+        body: { slug: 'lamp-studio', name: 'Lamp Studio' },
+        data: { ...organizationExample, onboardedAt: null },
+      },
       decision: { action: 'organization.create', subject: 'organization' },
       async handler({ db, params: { organizationId }, body, caller, decision }) {
         requireOrganizationUris(organizationId, body);
@@ -85,8 +88,11 @@ export function organizationEndpoints(): readonly Endpoint[] {
       tag: 'Organizations',
       operationId: 'updateOrganization',
       summary: 'Change an organization',
-      description:
-        'A JSON merge patch. Changed constraints raise authorizationEpoch, which never sinks. While the organization is being onboarded, changed name, time zone and departments are the setup’s too, which raises the onboarding’s generation and, in review, makes a new review; only its completion sets `active`, and without such an onboarding nothing sets `onboarding`. Suspending hands out nothing more and takes back what no worker has started; started runs may finish.',
+      description: [
+        'A JSON merge patch (RFC 7396). Changed constraints raise `authorizationEpoch`, which cannot be lowered.',
+        'While the organization is onboarded, a changed name, time zone or list of departments changes the setup of the onboarding as well: its `generation` rises, and in review the review is computed again. Only completing the onboarding sets `active`.',
+        'Suspending ends claims that no worker has started and hands out nothing more; started runs can finish.',
+      ].join('\n\n'),
       params: { organizationId },
       body: organizationPatchSchema,
       response: { data: organizationSchema },
@@ -96,7 +102,7 @@ export function organizationEndpoints(): readonly Endpoint[] {
         {
           status: 409,
           code: 'state_conflict',
-          when: '`issues[0].code` says why: `lowered` (authorizationEpoch), `not_onboarded` (active before the onboarding is completed), `no_onboarding` (onboarding without one, or after it)',
+          when: '`issues[0].code` is `lowered` (`authorizationEpoch`), `not_onboarded` (`active` before the onboarding is completed) or `no_onboarding` (`onboarding` without an open onboarding)',
         },
       ],
       example: { body: { config: { limits: { maxConcurrentRuns: 10 } } }, data: organizationExample },
@@ -119,7 +125,7 @@ export function organizationEndpoints(): readonly Endpoint[] {
       operationId: 'deleteOrganization',
       summary: 'Delete an organization',
       description:
-        'Hides it and ends its leases and capabilities at once; its rows and files are removed in the background. Answers the organization as it was; a repeat is 404.',
+        'Ends all leases and execution tokens of the organization and hides it immediately. Its data and files are removed in the background. Returns the organization as it was; a repeated call is 404.',
       params: { organizationId },
       response: { data: organizationSchema },
       example: { data: organizationExample },
@@ -137,7 +143,7 @@ export function organizationEndpoints(): readonly Endpoint[] {
       operationId: 'setWorkDispatch',
       summary: 'Stop or resume work dispatch',
       description:
-        'Stopped: schedules, tasks and run requests are kept, and nothing more is published; what is published or running goes on. Resumed: due run requests are published. A repeat changes nothing.',
+        'Stopping keeps schedules, tasks and run requests but publishes no more work; what is published or running continues. Resuming publishes the run requests that are due. Repeating a call changes nothing.',
       params: { organizationId },
       body: workDispatchBody,
       response: { data: workDispatchSchema },

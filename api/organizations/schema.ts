@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { mapping } from '../../engine/mapping.ts';
+import { uuid } from '../fields/ids.ts';
 import { dateTime, nullableTimestamp, timestamp } from '../fields/timestamp.ts';
+import { ids, times } from '../http/openapi/example_values.ts';
 import { keyColumns } from '../http/pagination.ts';
 
 export const ORGANIZATION_STATUSES = ['onboarding', 'active', 'suspended'] as const;
@@ -8,17 +10,24 @@ export const DEPARTMENTS = ['growth', 'engineering', 'support'] as const;
 export const RISKS = ['external', 'high'] as const;
 
 const department = z.object({ enabled: z.boolean() });
+const limit = {
+  maxConcurrentRuns: 'Most claims and runs of tasks at once.',
+  maxDailyActions: 'Most actions with external effects a day.',
+  maxTaskDepth: 'Most levels below a root task.',
+  maxPlanOperations: 'Most operations in one plan.',
+  maxInitiativeDescendants: 'Most tasks below an initiative.',
+};
 
 const configSchema = z
   .object({
-    timezone: z.string().describe('An IANA name.'),
+    timezone: z.string().describe('`UTC`, or an IANA name such as Europe/Berlin.'),
     departments: z.object({ growth: department, engineering: department, support: department }),
     limits: z.object({
-      maxConcurrentRuns: z.int(),
-      maxDailyActions: z.int(),
-      maxTaskDepth: z.int(),
-      maxPlanOperations: z.int(),
-      maxInitiativeDescendants: z.int(),
+      maxConcurrentRuns: z.int().describe(limit.maxConcurrentRuns),
+      maxDailyActions: z.int().describe(limit.maxDailyActions),
+      maxTaskDepth: z.int().describe(limit.maxTaskDepth),
+      maxPlanOperations: z.int().describe(limit.maxPlanOperations),
+      maxInitiativeDescendants: z.int().describe(limit.maxInitiativeDescendants),
     }),
     storageRootUri: z.string(),
   })
@@ -26,28 +35,27 @@ const configSchema = z
 
 const constraintsSchema = z
   .object({
-    allowedIntegrations: z.array(z.string()),
-    blockedDomains: z.array(z.string()),
-    approvalRequiredForRisk: z.array(z.enum(RISKS)),
+    allowedIntegrations: z.array(z.string()).describe('Keys of the integrations that may be used. Empty: all.'),
+    blockedDomains: z.array(z.string()).describe('Domains that are never read, with their subdomains.'),
+    approvalRequiredForRisk: z.array(z.enum(RISKS)).describe('Actions with these risks need the approval of an owner.'),
   })
   .meta({ id: 'OrganizationConstraints' });
 
-/** Contract 2.2. */
 export const organizationSchema = z
   .object({
-    id: z.string(),
-    slug: z.string(),
+    id: uuid,
+    slug: z.string().describe('Stable and unique.'),
     name: z.string(),
     status: z
       .enum(ORGANIZATION_STATUSES)
-      .describe('Suspended: reads work, nothing is handed out to workers, and agents change nothing.'),
-    onboardedAt: dateTime.nullable(),
+      .describe('`suspended`: reads work, but workers get nothing and agents cannot change anything.'),
+    onboardedAt: dateTime.nullable().describe('When the onboarding was completed.'),
     workDispatchStoppedAt: dateTime.nullable().describe('Set while work dispatch is stopped.'),
-    rootUri: z.string().describe('Root of the organization’s memory.'),
+    rootUri: z.string().describe('Logical root of the memory of the organization.'),
     authorizationEpoch: z
       .int()
       .describe(
-        'Rises when constraints, or a profile’s status or tool policy, change; agents’ reads are fenced by it.',
+        'Rises whenever constraints, or the status or tool policy of a profile, change. Agents pass it to reads that depend on it.',
       ),
     config: configSchema,
     constraints: constraintsSchema,
@@ -97,24 +105,24 @@ export const organizationAnswer = z.object({ organization: organizationRow });
 export const organizationPageRow = z.object({ organization: organizationRow, ...keyColumns });
 
 /** The answer of `app.work_dispatch_set`, as owners and agents see it. */
-export const workDispatchSchema = z.object({
-  organization: organizationSchema,
-  publishedRunRequests: z.int().describe('Due run requests that were published by this call.'),
-});
+export const workDispatchSchema = z
+  .object({
+    organization: organizationSchema,
+    publishedRunRequests: z.int().describe('Number of due run requests that this call published.'),
+  })
+  .meta({ id: 'WorkDispatchState' });
 export const workDispatchAnswer = z
   .object({ organization: organizationRow, published_run_requests: z.int() })
   .pipe(mapping((row) => ({ organization: row.organization, publishedRunRequests: row.published_run_requests })));
 
-const exampleId = '0199f2f4-7d1c-7a52-9b1e-2f4f6a1c0d3e';
-
 export const organizationExample = {
-  id: exampleId,
-  slug: 'north-light',
-  name: 'North Light Ltd',
+  id: ids.organization,
+  slug: 'lamp-studio',
+  name: 'Lamp Studio',
   status: 'active',
-  onboardedAt: null,
+  onboardedAt: times.onboarded,
   workDispatchStoppedAt: null,
-  rootUri: `org://${exampleId}`,
+  rootUri: `org://${ids.organization}`,
   authorizationEpoch: 1,
   config: {
     timezone: 'Europe/Berlin',
@@ -126,9 +134,9 @@ export const organizationExample = {
       maxPlanOperations: 50,
       maxInitiativeDescendants: 200,
     },
-    storageRootUri: `org://${exampleId}/storage`,
+    storageRootUri: `org://${ids.organization}/storage`,
   },
   constraints: { allowedIntegrations: [], blockedDomains: [], approvalRequiredForRisk: ['external', 'high'] },
-  createdAt: '2026-01-31T09:30:00.000Z',
-  updatedAt: '2026-01-31T09:30:00.000Z',
+  createdAt: times.founded,
+  updatedAt: times.onboarded,
 } satisfies Organization;

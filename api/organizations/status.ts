@@ -3,23 +3,25 @@ import { z } from 'zod';
 import type { Queries } from '../../engine/db/call.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { scoped } from '../../engine/db/scope.ts';
+import { uuid } from '../fields/ids.ts';
 import { nullableTimestamp } from '../fields/timestamp.ts';
 import type { AgentCaller } from '../http/caller.ts';
+import { ids } from '../http/openapi/example_values.ts';
 
 const laneSchema = z.object({
-  agentProfileId: z.string(),
+  agentProfileId: uuid,
   key: z.string(),
   kind: z.enum(['task', 'chat']),
-  capacity: z.int(),
-  held: z.int().describe('Claimed or running.'),
-  ready: z.int().describe('Published and waiting for a worker.'),
+  capacity: z.int().describe('Most claims and runs at once.'),
+  held: z.int().describe('Claims and runs now.'),
+  ready: z.int().describe('Published run requests that wait for a worker.'),
 });
 
-/** Answer of `GET …/status` (4.12; the contract shows no fields): how the organization stands, at a glance. */
+/** Answer of `GET …/status`: how the organization stands, at a glance. */
 export const agentStatusSchema = z
   .object({
     organization: z.object({
-      id: z.string(),
+      id: uuid,
       slug: z.string(),
       name: z.string(),
       status: z.string(),
@@ -28,22 +30,48 @@ export const agentStatusSchema = z
     }),
     dispatch: z.object({
       stopped: z.boolean(),
-      capacity: z.int().describe('config.limits.maxConcurrentRuns.'),
-      held: z.int(),
-      lanes: z.array(laneSchema).describe('By profile and kind of request.'),
+      capacity: z.int().describe('`config.limits.maxConcurrentRuns` of the organization.'),
+      held: z.int().describe('Claims and runs of tasks now.'),
+      lanes: z.array(laneSchema).describe('By profile and kind of work.'),
     }),
     caller: z
       .object({
         kind: z.enum(['service', 'capability']),
-        agentProfileId: z.string().nullable(),
+        agentProfileId: uuid.nullable(),
         profileKind: z.string().nullable(),
-        runId: z.string().nullable(),
-        taskId: z.string().nullable(),
+        runId: uuid.nullable(),
+        taskId: uuid.nullable(),
         mode: z.string().nullable(),
       })
-      .describe('Who asks: what the token stands for.'),
+      .describe('What the token of the caller stands for. With the service token everything else is null.'),
   })
-  .meta({ id: 'AgentStatus' });
+  .meta({
+    id: 'AgentStatus',
+    example: {
+      organization: {
+        id: ids.organization,
+        slug: 'lamp-studio',
+        name: 'Lamp Studio',
+        status: 'active',
+        authorizationEpoch: 1,
+        workDispatchStoppedAt: null,
+      },
+      dispatch: {
+        stopped: false,
+        capacity: 5,
+        held: 1,
+        lanes: [{ agentProfileId: ids.growthProfile, key: 'growth', kind: 'task', capacity: 3, held: 1, ready: 0 }],
+      },
+      caller: {
+        kind: 'capability',
+        agentProfileId: ids.growthProfile,
+        profileKind: 'department',
+        runId: ids.run,
+        taskId: ids.task,
+        mode: 'execute',
+      },
+    },
+  });
 
 const row = z.object({
   id: z.string(),

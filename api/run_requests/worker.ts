@@ -9,41 +9,49 @@ import { taskRow, taskSchema } from '../tasks/schema.ts';
 
 const pullBody = z
   .strictObject({
-    workerId: z.string().min(1).max(200),
-    limit: z.int().min(1).max(50).default(1),
-    waitMs: z.int().min(0).max(30_000).default(0).describe('How long to wait for work, in ms.'),
-    organizationIds: z.array(uuid).min(1).max(1000).optional(),
-    profileKeys: z.array(z.string().min(1).max(63)).min(1).max(100).optional(),
+    workerId: z.string().min(1).max(200).describe('Name of the worker, for people.'),
+    limit: z.int().min(1).max(50).default(1).describe('Most items to claim.'),
+    waitMs: z.int().min(0).max(30_000).default(0).describe('How long to wait for work, in milliseconds.'),
+    organizationIds: z.array(uuid).min(1).max(1000).optional().describe('Default: all organizations.'),
+    profileKeys: z
+      .array(z.string().min(1).max(63))
+      .min(1)
+      .max(100)
+      .optional()
+      .describe('Keys of the profiles to work for. Default: all profiles.'),
     kinds: z
       .array(z.enum(['task', 'chat']))
       .min(1)
       .max(2)
-      .optional(),
+      .optional()
+      .describe('Default: both.'),
   })
   .meta({ id: 'Pull' });
 
 const itemFields = {
   organizationId: z.string(),
   runRequestId: z.string(),
-  leaseToken: z.string().describe('"<fence>.<secret>": the start and every call of the run carries it.'),
+  leaseToken: z.string().describe('`<fence>.<secret>`. The start and every later call about the run carry it.'),
   mode: z.enum(RUN_MODES),
-  attempt: z.int().describe('The attempt that a start makes.'),
+  attempt: z.int().describe('Number of the attempt that starts.'),
   priority: z.int(),
 };
 
 const answeredFields = {
   ...itemFields,
-  leaseExpiresAt: z.iso.datetime().describe('Start it before.'),
+  organizationId: uuid,
+  runRequestId: uuid,
+  leaseExpiresAt: z.iso.datetime().describe('The claim ends at this time unless the run has started.'),
   agentProfile: agentProfileSchema,
 };
 
 const turnSchema = z
   .object({
-    chatId: z.string(),
-    messageId: z.string().describe('The pending answer that the turn writes.'),
+    chatId: uuid,
+    messageId: uuid.describe('The pending answer to write.'),
     title: z.string(),
-    summary: z.string().nullable(),
-    harnessSessionId: z.string().nullable(),
+    summary: z.string().nullable().describe('As the last turn left it.'),
+    harnessSessionId: z.string().nullable().describe('The session of the runtime to continue.'),
     isOnboardingChat: z.boolean(),
   })
   .meta({ id: 'PulledChat' });
@@ -85,7 +93,7 @@ const claimRow = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('chat'), ...claimFields, chat: turnRow }),
 ]);
 
-/** `POST /internal/run-requests/pull` [+] of decisions 5. */
+/** `POST /internal/run-requests/pull`. */
 export function pullEndpoint(): Endpoint {
   return endpoint({
     method: 'post',
@@ -93,9 +101,9 @@ export function pullEndpoint(): Endpoint {
     audience: 'worker',
     tag: 'Workers',
     operationId: 'pullRunRequests',
-    summary: 'Pull run requests, waiting for some if there are none',
+    summary: 'Claim run requests, waiting if there are none',
     description:
-      'Organizations take turns; within one, priority and then age decide. One at its capacity is passed over. Each item is claimed for this worker until leaseExpiresAt, and handed out again when it is not started by then. Chat turns have a capacity of their own. An empty list at the end of the wait.',
+      'Organizations take turns, and those at their capacity are skipped. Within an organization the order is priority, then age. Each item is claimed for the caller until `leaseExpiresAt`; if it is not started by then, it is handed out again. Chat turns have a capacity of their own. If the wait ends without work, the list is empty.',
     body: pullBody,
     response: { data: pullAnswer },
     example: { body: { workerId: 'worker-1', limit: 1, waitMs: 20_000 } },

@@ -7,10 +7,10 @@ import { logicalUri } from '../fields/logical_uri.ts';
 import { TEXT_MAX, writtenParts } from '../messages/parts.ts';
 import { LOG_STATES } from './schema.ts';
 
-/** What every body of 4.13 carries. A token of any shape: one that does not fit is a lost lease, not a malformed request. */
+/** What every body of a lease call carries. A token of any shape: one that does not fit is a lost lease, not a malformed request. */
 export const leaseFields = {
   organizationId: uuid,
-  leaseToken: z.string().min(1).max(300).describe('The fencing token that the pull handed out.'),
+  leaseToken: z.string().min(1).max(300).describe('The fencing token of the claim, as returned by the pull.'),
 };
 
 export const runId = uuid.describe('The run.');
@@ -22,14 +22,14 @@ const usageSchema = z
     inputTokens: amount.optional(),
     outputTokens: amount.optional(),
     toolCalls: amount.optional(),
-    costMinorUnits: amount.optional(),
-    costKnown: z.boolean().optional().describe('Default: true when costMinorUnits is given.'),
+    costMinorUnits: amount.optional().describe('In minor units of the currency that all workers report in.'),
+    costKnown: z.boolean().optional().describe('Default: true if `costMinorUnits` is given.'),
   })
-  .meta({ id: 'ReportedUsage' });
+  .meta({ id: 'ReportedUsage', description: 'What the run used in all.' });
 
 const receiptSchema = z.strictObject({
   kind: z.literal('command'),
-  id: text(200),
+  id: text(200).describe('Unique in the run.'),
   commandHash: z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 lowercase hex characters'),
   status: text(50),
   exitCode: z.int().min(-2_147_483_648).max(2_147_483_647),
@@ -39,13 +39,17 @@ const artifactSchema = z.strictObject({
   kind: z.literal('file').optional(),
   path: text(1000),
   name: text(200).optional(),
-  mediaType: z.string().max(200).optional().describe('What the worker takes it for; the bytes decide.'),
-  size: z.int().min(0).optional().describe('When given, has to be that of the stored bytes.'),
+  mediaType: z
+    .string()
+    .max(200)
+    .optional()
+    .describe('What the worker believes; the backend determines it from the bytes.'),
+  size: z.int().min(0).optional().describe('If given, equal to the size of the stored file; otherwise 400.'),
   sha256: z
     .string()
     .regex(/^[0-9a-f]{64}$/)
     .optional()
-    .describe('When given, has to be that of the stored bytes.'),
+    .describe('If given, equal to the digest of the stored file; otherwise 400.'),
 });
 
 export const resultSchema = z
@@ -57,14 +61,16 @@ export const resultSchema = z
         .array(artifactSchema)
         .max(1000)
         .default([])
-        .describe('Stored outputs of this run, each by its path.'),
+        .describe('Files that the run has stored, by `path`. 400 for one that it has not.'),
     }),
     z.strictObject({ kind: z.literal('waiting'), until: instant, reason: text(2000) }),
-    z.strictObject({
-      kind: z.literal('needs_input'),
-      question: text(10_000),
-      options: z.array(text(500)).max(20).default([]),
-    }),
+    z
+      .strictObject({
+        kind: z.literal('needs_input'),
+        question: text(10_000),
+        options: z.array(text(500)).max(20).default([]).describe('Suggested answers.'),
+      })
+      .meta({ id: 'ReportedQuestion', description: 'The run cannot go on without an answer of a person.' }),
   ])
   .meta({ id: 'ReportedResult' });
 
@@ -77,7 +83,7 @@ const reportFields = {
 export const startBody = z
   .strictObject({
     ...leaseFields,
-    runId: uuid.describe('Chosen by the worker; the same again repeats the call.'),
+    runId: uuid.describe('Chosen by the worker. The same id repeats the call.'),
     workerId: text(200),
   })
   .meta({ id: 'RunStart' });
@@ -100,9 +106,9 @@ export const completeBody = z
       z.strictObject({ kind: z.literal('task_result'), result: resultSchema }),
       z.strictObject({
         kind: z.literal('chat_message'),
-        parts: writtenParts.optional().describe('The whole answer. Left out: what was written last.'),
-        summary: text(20_000).optional().describe('What the chat is about so far.'),
-        harnessSessionId: text(500).optional().describe('The session that the next turn goes on with.'),
+        parts: writtenParts.optional().describe('The whole answer. Default: what was written last.'),
+        summary: text(20_000).optional().describe('Summary of the chat so far.'),
+        harnessSessionId: text(500).optional().describe('The session of the runtime that the next turn continues.'),
       }),
     ]),
     ...reportFields,
@@ -114,9 +120,13 @@ export const completeBody = z
 export const messageBody = z
   .strictObject({
     ...leaseFields,
-    baseRevision: z.int().min(1).max(2_147_483_647).describe('The revision that this one follows.'),
-    parts: writtenParts.optional().describe('The answer as it is now, in place of what was there.'),
-    append: text(TEXT_MAX).optional().describe('Instead: text behind the last text part.'),
+    baseRevision: z
+      .int()
+      .min(1)
+      .max(2_147_483_647)
+      .describe('The revision that this one follows; 409 if it is not the current one.'),
+    parts: writtenParts.optional().describe('The whole answer, replacing what was written before.'),
+    append: text(TEXT_MAX).optional().describe('Instead of `parts`: text to append to the last text part.'),
   })
   .refine((body) => (body.parts === undefined) !== (body.append === undefined), {
     path: ['parts'],
@@ -127,7 +137,11 @@ export const messageBody = z
 export const failBody = z
   .strictObject({
     ...leaseFields,
-    error: z.strictObject({ code: text(100), message: text(2000), retryable: z.boolean() }),
+    error: z.strictObject({
+      code: text(100),
+      message: text(2000),
+      retryable: z.boolean().describe('True: the task is tried again while attempts are left.'),
+    }),
     ...reportFields,
   })
   .meta({ id: 'RunFail' });

@@ -7,26 +7,40 @@ import { scoped } from '../../engine/db/scope.ts';
 import { mapping } from '../../engine/mapping.ts';
 import type { GetOptions, Storage } from '../../engine/storage/index.ts';
 import type { StoredBytes } from '../http/bytes.ts';
+import { digests } from '../http/openapi/example_values.ts';
 import { runNotFound } from './list.ts';
 
 const manifestFileSchema = z.object({
-  path: z.string(),
+  path: z.string().describe('Relative, in the workspace of the run.'),
   name: z.string(),
   role: z.enum(['instructions', 'input']),
   mediaType: z.string(),
   sizeBytes: z.int(),
-  available: z.boolean().describe('False: the task named it, and it was not there when the run started.'),
+  available: z.boolean().describe('False: the task names the file, but it did not exist when the run started.'),
 });
+const manifestExample = {
+  path: 'sales.csv',
+  name: 'sales.csv',
+  role: 'input',
+  mediaType: 'text/csv',
+  sizeBytes: 48_213,
+  available: true,
+};
 
-/** Run context manifest of contract 2.10: what was hydrated before the run started. */
+/** Run context manifest: what was prepared before the run started. */
 export const contextManifestSchema = z
-  .object({ version: z.int(), files: z.array(manifestFileSchema) })
-  .meta({ id: 'RunContextManifest' });
+  .object({ version: z.int().describe('Of this format.'), files: z.array(manifestFileSchema) })
+  .meta({ id: 'RunContextManifest', example: { version: 1, files: [manifestExample] } });
 
 /** The same for the worker that hydrates the files, with their digests. */
 export const inputManifestSchema = z
-  .object({ version: z.int(), files: z.array(manifestFileSchema.extend({ sha256: z.string().nullable() })) })
-  .meta({ id: 'RunInputManifest' });
+  .object({
+    version: z.int().describe('Of this format.'),
+    files: z.array(
+      manifestFileSchema.extend({ sha256: z.string().nullable().describe('Hex. Null if the file is not available.') }),
+    ),
+  })
+  .meta({ id: 'RunInputManifest', example: { version: 1, files: [{ ...manifestExample, sha256: digests.report }] } });
 
 const inputRow = z
   .object({

@@ -13,11 +13,11 @@ const line = (minimum: number, maximum: number) =>
     .refine((text) => !carriesCredential(text), 'looks like it carries a credential');
 
 const entrySchema = z.strictObject({
-  sequence: z.int().min(0).max(MAX_SEQUENCE),
+  sequence: z.int().min(0).max(MAX_SEQUENCE).describe('Chosen by the worker, unique in the run; the order of the log.'),
   category: z.enum(LOG_CATEGORIES),
   status: z.enum(LOG_STATUSES),
-  label: line(1, 200),
-  detail: line(0, 2000).default(''),
+  label: line(1, 200).describe('One line without control characters or credentials.'),
+  detail: line(0, 2000).default('').describe('One line without control characters or credentials.'),
   occurredAt: instant,
 });
 

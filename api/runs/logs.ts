@@ -15,13 +15,13 @@ export const LOG_STATUSES = ['running', 'completed', 'failed', 'skipped'] as con
 /** Largest sequence of an entry: what a query can name too. */
 export const MAX_SEQUENCE = 999_999_999_999_999;
 
-const sequence = integerText({ minimum: 0, maximum: MAX_SEQUENCE, description: 'A sequence of the log.' });
+const sequence = integerText({ minimum: 0, maximum: MAX_SEQUENCE, description: 'The sequence of an entry.' });
 
-/** Query of a log page (contract 4.7). */
+/** Query of a log page. */
 export const runLogsQuery = {
-  before: sequence.optional().describe('Entries older than this sequence.'),
-  after: sequence.optional().describe('Entries newer than this sequence. Not together with before.'),
-  limit: queryInteger({ minimum: 1, maximum: 100, default: 50, description: 'Entries of a page.' }),
+  before: sequence.optional().describe('Entries before this sequence.'),
+  after: sequence.optional().describe('Entries after this sequence. 400 together with `before`.'),
+  limit: queryInteger({ minimum: 1, maximum: 100, default: 50, description: 'Most entries in the page.' }),
 };
 const querySchema = z.object(runLogsQuery);
 
@@ -29,9 +29,9 @@ const itemSchema = z.object({
   sequence: z.int(),
   category: z.enum(LOG_CATEGORIES),
   status: z.enum(LOG_STATUSES),
-  label: z.string(),
+  label: z.string().describe('What the step is, in a few words.'),
   detail: z.string(),
-  occurredAt: z.iso.datetime(),
+  occurredAt: z.iso.datetime().describe('By the clock of the worker.'),
 });
 
 export const runLogPageSchema = z
@@ -40,13 +40,38 @@ export const runLogPageSchema = z
     logState: z.enum(LOG_STATES),
     items: z.array(itemSchema),
     pagination: z.object({
-      oldestSequence: z.int().nullable(),
-      newestSequence: z.int().nullable(),
+      oldestSequence: z.int().nullable().describe('For `before`. Null if the page is empty.'),
+      newestSequence: z.int().nullable().describe('For `after`. Null if the page is empty.'),
       hasOlder: z.boolean(),
       hasNewer: z.boolean(),
     }),
   })
-  .meta({ id: 'RunLogPage' });
+  .meta({
+    id: 'RunLogPage',
+    example: {
+      runStatus: 'succeeded',
+      logState: 'complete',
+      items: [
+        {
+          sequence: 0,
+          category: 'planning',
+          status: 'completed',
+          label: 'Read the task',
+          detail: '1 input, 1 acceptance criterion',
+          occurredAt: '2026-11-27T09:12:11.402Z',
+        },
+        {
+          sequence: 1,
+          category: 'execution',
+          status: 'completed',
+          label: 'Count the orders by region',
+          detail: 'sales.csv, 800 orders',
+          occurredAt: '2026-11-27T09:14:27.580Z',
+        },
+      ],
+      pagination: { oldestSequence: 0, newestSequence: 1, hasOlder: false, hasNewer: false },
+    },
+  });
 export type RunLogPage = z.output<typeof runLogPageSchema>;
 
 const itemRow = z

@@ -10,10 +10,10 @@ import { getRunLogs, runLogPageSchema, runLogsQuery } from './logs.ts';
 import { runSchema } from './schema.ts';
 
 const id = uuid.describe('The run.');
-const notFound = { status: 404, code: 'run_not_found', when: 'the organization has no such run' } as const;
+const notFound = { status: 404, code: 'run_not_found', when: 'the run does not exist in this organization' } as const;
 const bytes = { stream: true, mediaType: 'application/octet-stream', ranges: true } as const;
 
-/** Contract 4.7. */
+/** Runs, for people. */
 export function runEndpoints(): readonly Endpoint[] {
   return [
     endpoint({
@@ -22,7 +22,8 @@ export function runEndpoints(): readonly Endpoint[] {
       audience: 'owner',
       tag: 'Runs',
       operationId: 'listRuns',
-      summary: 'List runs, newest first',
+      summary: 'List runs',
+      description: 'Newest first. The list has the runs of tasks; those that answer in chats are not in it.',
       params: { organizationId },
       query: runListQuery,
       response: { data: z.array(runSchema), list: true },
@@ -47,14 +48,19 @@ export function runEndpoints(): readonly Endpoint[] {
       tag: 'Runs',
       operationId: 'getRunArtifact',
       summary: 'Download an artifact',
-      description: 'By its place in `output.result.artifacts`. Byte ranges, entity tags and HEAD work.',
+      description:
+        'Only files that the run recorded as artifacts are served. Supports byte ranges and `If-None-Match`.',
       params: {
         organizationId,
         id,
-        artifactIndex: integerText({ minimum: 0, maximum: 100_000, description: 'Counted from zero.' }),
+        artifactIndex: integerText({
+          minimum: 0,
+          maximum: 100_000,
+          description: 'Position in `output.result.artifacts`, from 0.',
+        }),
       },
-      response: { ...bytes, description: 'The bytes as they were stored; Content-Type says what they are.' },
-      errors: [notFound, { status: 404, code: 'not_found', when: 'the run recorded no artifact at this place' }],
+      response: { ...bytes, description: 'The bytes as they were stored. `Content-Type` is their media type.' },
+      errors: [notFound, { status: 404, code: 'not_found', when: 'the run has no artifact at this position' }],
       async handler({ db, services, params, req, res, signal }) {
         const { organizationId: organization, id: run, artifactIndex } = params;
         const file = await getArtifactBytes(db, services.storage, organization, run, artifactIndex);
@@ -67,8 +73,9 @@ export function runEndpoints(): readonly Endpoint[] {
       audience: 'owner',
       tag: 'Runs',
       operationId: 'getRunContext',
-      summary: 'Get what a run was given',
-      description: 'The files that were hydrated before the run started; not which of them the agent opened.',
+      summary: 'List the files that a run was given',
+      description:
+        'The files that were prepared before the run started. The list does not say which of them the agent opened.',
       params: { organizationId, id },
       response: { data: contextManifestSchema },
       errors: [notFound],
@@ -84,10 +91,11 @@ export function runEndpoints(): readonly Endpoint[] {
       tag: 'Runs',
       operationId: 'getRunContextFile',
       summary: 'Download a file that a run was given',
+      description: 'Supports byte ranges and `If-None-Match`.',
       params: { organizationId, id },
-      query: { path: filePath.describe('An available path of the context manifest, exactly.') },
+      query: { path: filePath.describe('The exact `path` of an available file in the list.') },
       response: { ...bytes, description: 'The bytes that the run was given.' },
-      errors: [notFound, { status: 404, code: 'not_found', when: 'the run was not given such a file' }],
+      errors: [notFound, { status: 404, code: 'not_found', when: 'the run was not given a file with this path' }],
       async handler({ db, services, params, query, req, res, signal }) {
         const file = await getInputBytes(db, services.storage, params.organizationId, params.id, query.path);
         await sendBytes(req, res, { ...file, signal });
@@ -99,8 +107,8 @@ export function runEndpoints(): readonly Endpoint[] {
       audience: 'owner',
       tag: 'Runs',
       operationId: 'getRunLogs',
-      summary: "Read a run's log",
-      description: 'Ascending. Without before and after: the latest page.',
+      summary: 'Read the log of a run',
+      description: 'Entries in ascending order. Without `before` and `after` the latest page.',
       params: { organizationId, id },
       query: runLogsQuery,
       response: { data: runLogPageSchema },

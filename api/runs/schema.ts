@@ -1,7 +1,9 @@
 import { sql } from 'slonik';
 import { z } from 'zod';
 import { mapping } from '../../engine/mapping.ts';
+import { uuid } from '../fields/ids.ts';
 import { nullableTimestamp, timestamp } from '../fields/timestamp.ts';
+import { ids } from '../http/openapi/example_values.ts';
 import { keyColumns } from '../http/pagination.ts';
 import { taskResultSchema } from '../tasks/schema.ts';
 
@@ -9,48 +11,72 @@ export const RUN_MODES = ['plan', 'execute', 'verify'] as const;
 export const RUN_STATUSES = ['starting', 'running', 'succeeded', 'failed', 'cancelled', 'expired'] as const;
 export const LOG_STATES = ['not_recorded', 'recording', 'complete', 'truncated'] as const;
 
-export const runErrorSchema = z.object({ code: z.string(), message: z.string(), retryable: z.boolean() });
+export const runErrorSchema = z
+  .object({
+    code: z.string(),
+    message: z.string(),
+    retryable: z.boolean().describe('True: the task is tried again while attempts are left.'),
+  })
+  .meta({ id: 'RunError' });
 
-const profileSchema = z.object({
-  id: z.string(),
-  key: z.string(),
-  name: z.string(),
-  kind: z.string(),
-  department: z.string().nullable(),
-  status: z.string(),
-});
+const profileSchema = z
+  .object({
+    id: uuid,
+    key: z.string(),
+    name: z.string(),
+    kind: z.string(),
+    department: z.string().nullable(),
+    status: z.string(),
+  })
+  .meta({
+    id: 'RunAgentProfile',
+    example: {
+      id: ids.growthProfile,
+      key: 'growth',
+      name: 'Growth',
+      kind: 'department',
+      department: 'growth',
+      status: 'enabled',
+    },
+  });
 
-/** Contract 2.10. */
 export const runSchema = z
   .object({
-    id: z.string(),
-    taskId: z.string(),
+    id: uuid,
+    taskId: uuid,
     agentProfile: profileSchema,
-    attempt: z.int().describe('Which start of its run request this is.'),
-    mode: z.enum(RUN_MODES),
-    status: z.enum(RUN_STATUSES),
-    logState: z.enum(LOG_STATES),
-    model: z.string().describe('As the worker reported it; until then the one that the profile asks for.'),
+    attempt: z.int().describe('Number of the attempt, counted by run request from 1.'),
+    mode: z.enum(RUN_MODES).describe('The phase of the task that the run works on.'),
+    status: z
+      .enum(RUN_STATUSES)
+      .describe('`starting` and `running` are active; the others are final. `expired`: the worker lost its lease.'),
+    logState: z.enum(LOG_STATES).describe('`truncated`: the log reached 10,000 entries.'),
+    model: z.string().describe('As reported by the worker; before that, the model that the profile names.'),
     output: z
       .object({ kind: z.literal('task_result'), result: taskResultSchema })
       .nullable()
-      .describe('What the run was completed with; null before, and for runs that did not get there.'),
+      .describe(
+        'The result that the worker completed the run with. Null while the run is active, and if it ended otherwise.',
+      ),
     error: runErrorSchema.nullable(),
     usage: z
       .object({
         inputTokens: z.int(),
         outputTokens: z.int(),
         toolCalls: z.int(),
-        costMinorUnits: z.int(),
-        costKnown: z.boolean().describe('False: the cost was not reported, and 0 says nothing.'),
+        costMinorUnits: z.int().describe('In minor units of the currency that workers report in.'),
+        costKnown: z.boolean().describe('False: the worker reported no cost, and `costMinorUnits` is meaningless.'),
       })
-      .describe('Zeros until the run is over.'),
+      .describe('As reported by the worker; zeros while the run is active.'),
     startedAt: z.iso.datetime(),
     finishedAt: z.iso.datetime().nullable(),
     createdAt: z.iso.datetime(),
     updatedAt: z.iso.datetime(),
   })
-  .meta({ id: 'Run' });
+  .meta({
+    id: 'Run',
+    example: { id: ids.run, mode: 'execute', status: 'succeeded', logState: 'complete', error: null },
+  });
 export type Run = z.output<typeof runSchema>;
 
 const runColumns = z.object({

@@ -9,9 +9,18 @@ import { type Context, type Endpoint, endpoint } from '../http/endpoint.ts';
 import { PULL_CHANNEL } from '../run_requests/pull_broker.ts';
 import { bodyHash, completeBody, failBody, heartbeatBody, runId, runningBody, startBody } from './changes.ts';
 import { completeRun, type Ended, endedSchema } from './complete.ts';
+import { completeExample, failExample, logsExample } from './examples.ts';
 import { logsBody } from './log_entries.ts';
 
-const statusSchema = z.object({ status: z.string() }).meta({ id: 'RunStatus' });
+const statusSchema = z
+  .object({
+    status: z
+      .string()
+      .describe(
+        '`running`; `cancelling` if the worker is to stop; or how the run ended: `succeeded`, `failed`, `cancelled`.',
+      ),
+  })
+  .meta({ id: 'RunStatus', example: { status: 'running' } });
 
 const startedFields = {
   organizationId: z.string(),
@@ -19,15 +28,25 @@ const startedFields = {
   runRequestId: z.string(),
   runId: z.string(),
   attempt: z.int(),
-  executionToken: z.string().describe('Execution capability of the agent that runs: bearer of the agent endpoints.'),
+  executionToken: z
+    .string()
+    .describe('Bearer token for the agent, for the agent endpoints. It expires with the lease.'),
 };
-const answeredFields = { ...startedFields, leaseExpiresAt: z.iso.datetime(), heartbeatIntervalMs: z.int() };
+const answeredFields = {
+  ...startedFields,
+  organizationId: uuid,
+  agentProfileId: uuid,
+  runRequestId: uuid,
+  runId: uuid,
+  leaseExpiresAt: z.iso.datetime().describe('Without a heartbeat the lease ends at this time.'),
+  heartbeatIntervalMs: z.int().describe('How often to send a heartbeat, in milliseconds.'),
+};
 const turnFields = { kind: z.literal('chat_turn'), chatId: z.string(), messageId: z.string() };
 
 const startAnswer = z
   .discriminatedUnion('kind', [
-    z.object({ kind: z.literal('run'), taskId: z.string(), ...answeredFields }),
-    z.object({ ...turnFields, ...answeredFields }),
+    z.object({ kind: z.literal('run'), taskId: uuid, ...answeredFields }),
+    z.object({ ...turnFields, chatId: uuid, messageId: uuid, ...answeredFields }),
   ])
   .meta({ id: 'RunStarted' });
 
@@ -49,7 +68,7 @@ function notifyRunEnded(
   return { status };
 }
 
-/** Contract 4.13, but for complete. Each is safe to send again; each is one transition. */
+/** The lifecycle of a run. Each call is safe to send again; each is one transition. */
 export function runLifecycleEndpoints(): readonly Endpoint[] {
   return [
     endpoint({
@@ -60,7 +79,7 @@ export function runLifecycleEndpoints(): readonly Endpoint[] {
       operationId: 'startRun',
       summary: 'Start a run attempt',
       description:
-        'Counts the attempt, fixes what the run is given and issues its execution token. A chat turn answers `chat_turn`, with the message that it is to write. Without free capacity (limits were lowered after the pull) nothing is counted and the request is published again.',
+        'Counts the attempt, takes a snapshot of the inputs and issues the execution token of the agent. For a chat turn the answer is `chat_turn`, with the message to write. If there is no free capacity, because limits were lowered after the pull, the call is 409 with `capacity`, no attempt is counted, and the run request is published again. Safe to repeat.',
       params: { runRequestId: uuid },
       body: startBody,
       response: { data: startAnswer },
@@ -88,7 +107,9 @@ export function runLifecycleEndpoints(): readonly Endpoint[] {
       audience: 'worker',
       tag: 'Workers',
       operationId: 'markRunRunning',
-      summary: 'Say that the run is running, and on what',
+      summary: 'Report that a run is running',
+      description:
+        'With the harness, model and workspace that the worker uses, as far as it knows them. Safe to repeat.',
       params: { runId },
       body: runningBody,
       response: { data: statusSchema },
@@ -111,9 +132,9 @@ export function runLifecycleEndpoints(): readonly Endpoint[] {
       audience: 'worker',
       tag: 'Workers',
       operationId: 'heartbeat',
-      summary: 'Renew the lease',
+      summary: 'Renew the lease of a run',
       description:
-        'By the duration that the backend is configured with. `cancelling` tells the worker to stop: the lease is not renewed any more, and the run ends with the last word of the worker or with its lease.',
+        'Extends the lease by `LEASE_SECONDS` from now. Send one every `heartbeatIntervalMs`. The status `cancelling` tells the worker to stop: the lease is no longer renewed, and the run ends when the worker completes or fails it, or when the lease ends.',
       params: { runId },
       body: heartbeatBody,
       response: { data: statusSchema },
@@ -136,12 +157,13 @@ export function runLifecycleEndpoints(): readonly Endpoint[] {
       audience: 'worker',
       tag: 'Workers',
       operationId: 'appendRunLogs',
-      summary: 'Keep a batch of log entries',
+      summary: 'Append log entries',
       description:
-        'Safe technical metadata, one line each. A sequence sent again with the same content is ignored, with other content refused. Text that carries a credential is refused whole. Beyond 10,000 entries the log is truncated.',
+        'Up to 100 entries of safe technical metadata, one line each. An entry with a known sequence is ignored if it is the same, and 409 with `differs` if not. If an entry contains a credential, the whole batch is 400. A log keeps 10,000 entries and is `truncated` after that.',
       params: { runId },
       body: logsBody,
       response: { data: statusSchema },
+      example: { body: logsExample },
       handler: ({ db, params, body }) =>
         call(
           db,
@@ -161,12 +183,16 @@ export function runLifecycleEndpoints(): readonly Endpoint[] {
       audience: 'worker',
       tag: 'Workers',
       operationId: 'completeRun',
-      summary: 'Finish the run with a result',
-      description:
-        'The backend evaluates the acceptance criteria on the bytes that it stored. All pass: the task is completed. One fails: the answer is `failed`, and the task is tried once more, then a person is asked. A task whose spec asks for the verdict of an agent goes to phase verify first. A plan or verify run applies the outcome that its agent has handed in; without one it has failed (`outcome_missing`) and is tried again while attempts are left. A result that differs from a staged outcome is 400, and the lease stays. After a cancel only usage and logs are kept: `cancelled`. An artifact that was never stored is 400, and the lease stays. A chat turn is completed by `chat_message`, with which its answer is complete.',
+      summary: 'Complete a run with its result',
+      description: [
+        'The backend evaluates the acceptance criteria on the stored files. If all pass, the run has `succeeded` and the task is completed, or goes to phase `verify` if its spec asks for that. If one fails, the run has `failed`; the task is tried once more, and after that a person is asked.',
+        'A plan or verify run applies the outcome that its agent submitted. Without one it has failed with `outcome_missing` and is tried again while attempts are left. A chat turn is completed with a `chat_message`.',
+        'An artifact that was not stored, or a result that differs from the submitted outcome, is 400, and the lease stays valid. If the run was cancelled, usage and log state are kept and the status is `cancelled`. Repeating the call returns the same status; another body is 409 with `differs`.',
+      ].join('\n\n'),
       params: { runId },
       body: completeBody,
       response: { data: statusSchema },
+      example: { body: completeExample, data: { status: 'succeeded' } },
       async handler({ db, services, params, body, notify, signal }) {
         requireOwnUris(body.organizationId, { workspaceUri: body.workspaceUri });
         const ended = await completeRun({ db, services, signal }, params.runId, body, bodyHash(body));
@@ -179,12 +205,13 @@ export function runLifecycleEndpoints(): readonly Endpoint[] {
       audience: 'worker',
       tag: 'Workers',
       operationId: 'failRun',
-      summary: 'Finish the run with a failure',
+      summary: 'Fail a run',
       description:
-        'Retryable, with attempts left: tried again after a backoff. Else the task has failed. A chat turn is never run again: its answer has failed.',
+        'If the error is retryable and attempts are left, the task is tried again after a backoff; otherwise it has failed. A chat turn is not run again: its answer has failed. Safe to repeat.',
       params: { runId },
       body: failBody,
       response: { data: statusSchema },
+      example: { body: failExample, data: { status: 'failed' } },
       async handler({ db, services: { config }, params, body, notify }) {
         const { organizationId, leaseToken, error, ...report } = body;
         const args = {

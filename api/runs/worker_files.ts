@@ -22,7 +22,7 @@ const recorded = z.object({ output: storedFileRow.nullable(), replaced: z.string
 const held = z.object({ held: z.literal(true) });
 
 /**
- * These routes have no 404 (decisions 1): a path that the manifest does not list is a mistake in the request, and a lease
+ * These routes have no 404: a path that the manifest does not list is a mistake in the request, and a lease
  * is not to blame for bytes that were lost.
  */
 function noSuchInput(error: unknown): never {
@@ -30,7 +30,7 @@ function noSuchInput(error: unknown): never {
   throw error;
 }
 
-/** Outputs and inputs of a run [+] of decisions 5. */
+/** Outputs and inputs of a run. */
 export function runFileEndpoints(): readonly Endpoint[] {
   return [
     endpoint({
@@ -39,9 +39,9 @@ export function runFileEndpoints(): readonly Endpoint[] {
       audience: 'worker',
       tag: 'Workers',
       operationId: 'putRunOutput',
-      summary: 'Store one output file',
+      summary: 'Store an output file of a run',
       description:
-        'Streamed; size, digest and media type are what the backend finds. The same path again replaces the file until the run is completed.',
+        'The backend determines size, digest and media type from the bytes. Until the run is completed, uploading to the same path again replaces the file.',
       params: { runId, path: filePath },
       headers,
       body: { stream: true, mediaTypes: ['application/octet-stream'], maxBytes: UPLOAD_MAX_BYTES },
@@ -80,8 +80,8 @@ export function runFileEndpoints(): readonly Endpoint[] {
       audience: 'worker',
       tag: 'Workers',
       operationId: 'listRunInputs',
-      summary: 'List the files hydrated for the run',
-      description: 'None for a chat turn, whose attachments are read by themselves.',
+      summary: 'List the input files of a run',
+      description: 'Empty for a chat turn: its attachments are downloaded one by one.',
       params: { runId },
       headers,
       response: { data: inputManifestSchema },
@@ -97,9 +97,10 @@ export function runFileEndpoints(): readonly Endpoint[] {
       audience: 'worker',
       tag: 'Workers',
       operationId: 'getRunInput',
-      summary: 'Download one hydrated file',
+      summary: 'Download an input file of a run',
+      description: 'Supports byte ranges and `If-None-Match`.',
       params: { runId },
-      query: { path: filePath },
+      query: { path: filePath.describe('The exact `path` of an available file in the list.') },
       headers,
       response: {
         stream: true,
@@ -107,7 +108,7 @@ export function runFileEndpoints(): readonly Endpoint[] {
         ranges: true,
         description: 'The bytes that the run was given.',
       },
-      errors: [{ status: 400, code: 'validation_failed', when: 'the run was not given such a file' }],
+      errors: [{ status: 400, code: 'validation_failed', when: 'the run was not given a file with this path' }],
       async handler({ db, services, params, query, headers: lease, req, res, signal }) {
         const organizationId = lease['x-organization-id'];
         const args = { organizationId, runId: params.runId };

@@ -9,7 +9,7 @@ import { firstFire, resumedFire, scheduleAnswer, scheduleExample, scheduleSchema
 
 const BASE = '/internal/agent/organizations/{organizationId}/schedules';
 const MAY =
-  'The service token and runs of operator and chat profiles change schedules; a run of a department profile or a verifying one: 401.';
+  'The service token and runs of operator and chat profiles can change schedules; runs of department profiles and runs with mode `verify` get 401.';
 
 const pausing = {
   path: `${BASE}/{scheduleRef}/pause`,
@@ -17,9 +17,10 @@ const pausing = {
   tag: 'Agent tools',
   params: { organizationId, scheduleRef },
   response: { data: scheduleSchema },
+  example: { data: scheduleExample },
 } as const;
 
-/** Contract 4.12: schedules (decisions 8). */
+/** Schedules, for agents. */
 export function agentScheduleEndpoints(): readonly Endpoint[] {
   return [
     endpoint({
@@ -29,6 +30,7 @@ export function agentScheduleEndpoints(): readonly Endpoint[] {
       tag: 'Agent tools',
       operationId: 'listSchedulesAsAgent',
       summary: 'List schedules',
+      description: 'Newest first.',
       params: { organizationId },
       query: scheduleListQuery,
       response: { data: z.array(scheduleSchema), list: true },
@@ -41,8 +43,12 @@ export function agentScheduleEndpoints(): readonly Endpoint[] {
       audience: 'agent',
       tag: 'Agent tools',
       operationId: 'createScheduleAsAgent',
-      summary: 'Make tasks by the clock',
-      description: `Each fire makes one task of the template, however many processes run. Fires missed while the service was down make one task together, fires missed by a pause none. While work dispatch is stopped a schedule makes no further task as long as one of its tasks is open. A fire that can make no task (its owner is disabled, its parent is over, a limit is reached) puts one notification into the inbox, and the schedule goes on. A run that names no owner of the tasks means its own profile. What could not be a task now (its parent, a prerequisite, its chat or its owner is not there, its parent takes no tasks, a limit is reached) is refused as the creation of that task would be. 409 when the key is in use. ${MAY}`,
+      summary: 'Create a schedule',
+      description: [
+        'Each time the schedule fires, exactly one task is created from the template. Times missed while the service was down create one task together; times missed while the schedule was paused create none. While work dispatch is stopped, no further task is created as long as a task of the schedule is open. If a task cannot be created (its owner is disabled, its parent is no longer open, a limit is reached), the inbox gets one notification, and the schedule goes on.',
+        'A template from which no task could be created now is refused like the creation of that task. A run that names no owner means its own profile. A key that is in use is 409.',
+        MAY,
+      ].join('\n\n'),
       params: { organizationId },
       body: newScheduleSchema,
       response: { status: 201, data: scheduleSchema },
@@ -63,7 +69,8 @@ export function agentScheduleEndpoints(): readonly Endpoint[] {
       method: 'post',
       operationId: 'pauseScheduleAsAgent',
       summary: 'Pause a schedule',
-      description: `It does not fire until it is resumed, and what it misses is not made up for. A repeat answers the same. ${MAY}`,
+      example: { data: { ...scheduleExample, status: 'paused', nextRunAt: null } },
+      description: `The schedule does not fire until it is resumed; missed times are not caught up. Pausing a paused schedule has no effect. ${MAY}`,
       async handler({ db, params, caller }) {
         const args = {
           organizationId: params.organizationId,
@@ -79,7 +86,7 @@ export function agentScheduleEndpoints(): readonly Endpoint[] {
       method: 'post',
       operationId: 'resumeScheduleAsAgent',
       summary: 'Resume a paused schedule',
-      description: `It fires next at its first time from now on. A repeat answers the same. ${MAY}`,
+      description: `The schedule fires next at its first time after now. Resuming an active schedule has no effect. ${MAY}`,
       async handler({ db, params, caller }) {
         const args = {
           organizationId: params.organizationId,
@@ -96,7 +103,7 @@ export function agentScheduleEndpoints(): readonly Endpoint[] {
       method: 'delete',
       operationId: 'deleteScheduleAsAgent',
       summary: 'Delete a schedule',
-      description: `Answers the schedule as it was. The tasks that it made stay. A repeat: 404. ${MAY}`,
+      description: `Returns the schedule as it was. Its tasks stay. A repeated call is 404. ${MAY}`,
       async handler({ db, params, caller }) {
         const args = {
           organizationId: params.organizationId,

@@ -11,9 +11,9 @@ const KEY = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
 export const scheduleRef = z
   .string()
   .max(63)
-  .refine((text) => KEY.test(text) || isUuid(text), 'must be a UUID or a key such as weekly-report')
-  .describe('UUID of a schedule, or its key.')
-  .meta({ examples: ['weekly-report'] });
+  .refine((text) => KEY.test(text) || isUuid(text), 'must be a UUID or a key such as weekly-sales-report')
+  .describe('A schedule: its UUID, or its key.')
+  .meta({ examples: ['weekly-sales-report'] });
 
 const cron = z
   .string()
@@ -26,7 +26,7 @@ const cron = z
     }
   })
   .describe(
-    'Minute, hour, day of month, month, day of week, of *, numbers, names, ranges, lists and steps. With a fixed hour, a local time that daylight saving leaves out fires at the next minute that is there, and one that comes twice fires once; with * or steps in the hour real time counts.',
+    'Five fields: minute, hour, day of month, month, day of week; with `*`, numbers, names, ranges, lists and steps. At daylight saving changes, a schedule with a fixed hour fires at the next valid minute if its local time is skipped, and once if its local time comes twice. With `*` or steps in the hour, real time counts.',
   )
   .meta({ examples: ['0 9 * * MON'] });
 
@@ -42,10 +42,10 @@ const taskTemplateSchema = z
   .meta({
     id: 'TaskTemplate',
     description:
-      'A task as its creation takes it, without dedupeKey, scheduledAt and dueAt. Its parent and prerequisites are looked up at each fire.',
+      'As the body that creates a task, without `dedupeKey`, `scheduledAt` and `dueAt`. Parent and prerequisites are looked up each time the schedule fires.',
   });
 
-/** Body of the create (contract 4.12, decisions 8). */
+/** Body of the create. */
 export const newScheduleSchema = z
   .strictObject({
     key: z
@@ -54,29 +54,31 @@ export const newScheduleSchema = z
       .regex(KEY, 'must be of lower-case letters and digits, with single hyphens between them')
       .refine((text) => !isUuid(text), 'must not look like a UUID')
       .optional()
-      .describe('Stable and unique in the organization. Default: made of the id.')
-      .meta({ examples: ['weekly-report'] }),
-    title: z.string().trim().min(1).max(200).optional().describe('Default: the title of its tasks.'),
+      .describe('Stable and unique in the organization. Default: derived from the id.')
+      .meta({ examples: ['weekly-sales-report'] }),
+    title: z.string().trim().min(1).max(200).optional().describe('Default: the title of the tasks.'),
     cron,
     timezone: timeZone
       .optional()
-      .describe("`UTC` or the IANA name of a place, no abbreviation. Default: the organization's."),
+      .describe(
+        '`UTC`, or an IANA name such as Europe/Berlin; no abbreviation. Default: the time zone of the organization.',
+      ),
     taskTemplate: taskTemplateSchema,
     overlap: z
       .enum(SCHEDULE_OVERLAPS)
       .optional()
-      .describe('skip, the default: a fire makes no task while one of this schedule is open.'),
+      .describe('`skip`, the default: no task is created while a task of this schedule is open. `allow`: always.'),
   })
   .meta({ id: 'NewSchedule' });
 
 export const newScheduleExample = {
-  key: 'weekly-report',
-  title: 'Report of the week',
+  key: 'weekly-sales-report',
+  title: 'Weekly sales report',
   cron: '0 9 * * MON',
   timezone: 'Europe/Berlin',
   taskTemplate: {
-    title: 'Report on the sales of the week',
+    title: 'Write the weekly sales report',
     ownerProfileKey: 'growth',
-    spec: { objective: 'Sum up the sales of the last seven days by region into report.json' },
+    spec: { objective: 'Summarize the orders of the last seven days by region in report.json.' },
   },
 };

@@ -4,7 +4,7 @@ import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { listSchedules, scheduleListQuery } from './list.ts';
 import { scheduleExample, scheduleSchema } from './schema.ts';
 
-/** What a person sees of schedules (decisions 8); agents make and change them. */
+/** What a person sees of schedules; agents create and change them. */
 export function scheduleEndpoints(): readonly Endpoint[] {
   return [
     endpoint({
@@ -14,7 +14,7 @@ export function scheduleEndpoints(): readonly Endpoint[] {
       tag: 'Schedules',
       operationId: 'listSchedules',
       summary: 'List schedules',
-      description: 'Newest first. Agents make and change them.',
+      description: 'Newest first. Agents create and change schedules.',
       params: { organizationId },
       query: scheduleListQuery,
       response: { data: z.array(scheduleSchema), list: true },

@@ -4,29 +4,31 @@ import type { Queries } from '../../engine/db/call.ts';
 import { organizationNotFound, scoped } from '../../engine/db/scope.ts';
 import { mapping } from '../../engine/mapping.ts';
 import { nextFire } from '../../engine/schedules/index.ts';
-import { isUuid } from '../fields/ids.ts';
+import { isUuid, uuid } from '../fields/ids.ts';
 import { requireTimeZone } from '../fields/time_zone.ts';
 import { dateTime, nullableTimestamp, timestamp } from '../fields/timestamp.ts';
+import { ids, times } from '../http/openapi/example_values.ts';
 import { keyColumns } from '../http/pagination.ts';
 
 export const SCHEDULE_STATUSES = ['active', 'paused'] as const;
 export const SCHEDULE_OVERLAPS = ['skip', 'allow'] as const;
 
-/** Contract 2.15, decisions 8. */
 export const scheduleSchema = z
   .object({
-    id: z.string(),
-    organizationId: z.string(),
-    key: z.string(),
+    id: uuid,
+    organizationId: uuid,
+    key: z.string().describe('Stable and unique in the organization.'),
     title: z.string(),
-    cron: z.string(),
-    timezone: z.string(),
+    cron: z.string().describe('Five fields: minute, hour, day of month, month, day of week.'),
+    timezone: z.string().describe('An IANA name.'),
     status: z.enum(SCHEDULE_STATUSES),
-    taskTemplate: z.looseObject({ title: z.string() }).describe('What each task is made of.'),
-    overlap: z.enum(SCHEDULE_OVERLAPS),
-    nextRunAt: dateTime.nullable().describe('Null while it is paused.'),
-    lastRunAt: dateTime.nullable().describe('The fire that made the last task.'),
-    lastTaskId: z.string().nullable(),
+    taskTemplate: z.looseObject({ title: z.string() }).describe('What each task is created from.'),
+    overlap: z
+      .enum(SCHEDULE_OVERLAPS)
+      .describe('`skip`: no task is created while a task of this schedule is open. `allow`: always.'),
+    nextRunAt: dateTime.nullable().describe('Null while the schedule is paused.'),
+    lastRunAt: dateTime.nullable().describe('The scheduled time of the last task.'),
+    lastTaskId: uuid.nullable(),
     createdAt: dateTime,
     updatedAt: dateTime,
   })
@@ -131,18 +133,18 @@ export async function resumedFire(db: Queries, organizationId: string, ref: stri
 }
 
 export const scheduleExample = {
-  id: '0199f2f6-2d10-7c11-8a4e-6b1f0c9d2e35',
-  organizationId: '0199f2f4-7d1c-7a52-9b1e-2f4f6a1c0d3e',
-  key: 'weekly-report',
-  title: 'Report of the week',
+  id: ids.schedule,
+  organizationId: ids.organization,
+  key: 'weekly-sales-report',
+  title: 'Weekly sales report',
   cron: '0 9 * * MON',
   timezone: 'Europe/Berlin',
   status: 'active',
-  taskTemplate: { title: 'Report on the sales of the week', ownerProfileKey: 'growth' },
+  taskTemplate: { title: 'Write the weekly sales report', ownerProfileKey: 'growth' },
   overlap: 'skip',
-  nextRunAt: '2026-02-02T08:00:00.000Z',
-  lastRunAt: '2026-01-26T08:00:00.000Z',
-  lastTaskId: '0199f2f7-5b2e-7f43-9c1d-0a8e4d6b7c21',
-  createdAt: '2026-01-20T14:12:08.114Z',
-  updatedAt: '2026-01-26T08:00:00.310Z',
+  nextRunAt: times.nextMonday,
+  lastRunAt: '2026-11-23T08:00:00.000Z',
+  lastTaskId: ids.task,
+  createdAt: '2026-11-10T16:30:05.945Z',
+  updatedAt: '2026-11-23T08:00:00.310Z',
 } satisfies Schedule;

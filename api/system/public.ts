@@ -19,7 +19,7 @@ export function systemEndpoints(described: readonly Endpoint[]): readonly Endpoi
       audience: 'public',
       tag: 'System',
       operationId: 'getHealth',
-      summary: 'Whether the process runs',
+      summary: 'Check that the process is alive',
       response: { data: z.object({ status: z.literal('ok') }) },
       example: { data: { status: 'ok' } },
       handler: () => ({ status: 'ok' as const }),
@@ -30,17 +30,17 @@ export function systemEndpoints(described: readonly Endpoint[]): readonly Endpoi
       audience: 'public',
       tag: 'System',
       operationId: 'getReadiness',
-      summary: 'Whether the process can do its work',
+      summary: 'Check that the process can serve requests',
       description:
-        'The database answers and is migrated to what this code needs, notifications arrive, and the storage of files has answered since the start. Is it away later, storage says so, and the process stays ready.',
+        'Ready means: the database is reachable and migrated, notifications arrive, and the file storage has answered at least once. If the storage fails later, `storage` says so, and the process stays ready.',
       response: {
         data: z.object({
           status: z.literal('ready'),
-          schemaVersion: z.int(),
+          schemaVersion: z.int().describe('Number of the latest migration in the database.'),
           storage: z.enum(['reachable', 'unreachable']),
         }),
       },
-      example: { data: { status: 'ready', schemaVersion: 8, storage: 'reachable' } },
+      example: { data: { status: 'ready', schemaVersion: 201, storage: 'reachable' } },
       async handler({ services }) {
         needed ??= await codeVersion();
         return { status: 'ready' as const, ...(await checkReady(services, needed)) };
@@ -52,8 +52,8 @@ export function systemEndpoints(described: readonly Endpoint[]): readonly Endpoi
       audience: 'public',
       tag: 'System',
       operationId: 'getMetrics',
-      summary: 'Metrics in the Prometheus text format',
-      response: { stream: true, mediaType: 'text/plain', description: 'One metric a line.' },
+      summary: 'Get metrics in the Prometheus text format',
+      response: { stream: true, mediaType: 'text/plain', description: 'The metrics.' },
       async handler({ services, res }) {
         const { registry } = services.metrics;
         res.set({ 'Content-Type': registry.contentType, 'Cache-Control': 'no-store' }).end(await registry.metrics());
@@ -65,11 +65,11 @@ export function systemEndpoints(described: readonly Endpoint[]): readonly Endpoi
       audience: 'public',
       tag: 'System',
       operationId: 'getOpenApi',
-      summary: 'This description',
+      summary: 'Get the OpenAPI document',
       response: {
         stream: true,
         mediaType: 'application/json',
-        description: 'OpenAPI 3.1.',
+        description: 'OpenAPI 3.1, compressed if `Accept-Encoding` permits it.',
         schema: z.looseObject({ openapi: z.string() }),
       },
       example: { data: { openapi: '3.1.0', info: { title: 'Business Runner', version: '0.1.0' }, paths: {} } },
@@ -84,8 +84,8 @@ export function systemEndpoints(described: readonly Endpoint[]): readonly Endpoi
       audience: 'public',
       tag: 'System',
       operationId: 'getDocs',
-      summary: 'This description, to read and try out',
-      response: { stream: true, mediaType: 'text/html', description: 'Swagger UI.' },
+      summary: 'Open the API documentation',
+      response: { stream: true, mediaType: 'text/html', description: 'A page with Swagger UI.' },
       handler({ res }) {
         res.set('Content-Security-Policy', docsPolicy).type('html').end(docsPage);
       },
@@ -96,9 +96,9 @@ export function systemEndpoints(described: readonly Endpoint[]): readonly Endpoi
       audience: 'public',
       tag: 'System',
       operationId: 'getDocsFile',
-      summary: 'The files of that page',
+      summary: 'Get a file of the API documentation',
       params: { file: z.enum(docsFiles) },
-      response: { stream: true, mediaType: 'application/octet-stream', description: 'A file of Swagger UI.' },
+      response: { stream: true, mediaType: 'application/octet-stream', description: 'The file.' },
       async handler({ params, res }) {
         if (params.file === 'start.js') res.type('js').end(docsScript);
         else await sendFile(res, path.join(docsFolder, params.file));

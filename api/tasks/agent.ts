@@ -11,7 +11,7 @@ import {
   newTaskAnswerExample,
   newTaskExample,
   newTaskSchema,
-  retriedTaskExample,
+  pendingTaskExample,
   taskPatchSchema,
 } from './changes.ts';
 import { dependencyAnswer, dependencyListQuery, listDependencies } from './dependencies.ts';
@@ -95,7 +95,7 @@ export function agentTaskEndpoints(): readonly Endpoint[] {
       response: { data: taskSchema },
       example: {
         body: { expectedVersion: 3, priority: 10, spec: { objective: 'Summarize sales.csv by region and by month.' } },
-        data: { status: 'pending', phase: 'execute', priority: 10, version: 4, result: null, completedAt: null },
+        data: { ...pendingTaskExample, priority: 10 },
       },
       async handler({ db, params, body, caller, notify }) {
         const { expectedVersion, ...patch } = body;
@@ -159,7 +159,7 @@ export function agentTaskEndpoints(): readonly Endpoint[] {
         description: `As the owner-facing endpoint. ${MAY}`,
         params: { organizationId, taskRef },
         response: { data: taskSchema },
-        example: { data: verb === 'cancel' ? cancelledTaskExample : retriedTaskExample },
+        example: { data: verb === 'cancel' ? cancelledTaskExample : pendingTaskExample },
         async handler({ db, params, caller, notify }) {
           const args = {
             organizationId: params.organizationId,

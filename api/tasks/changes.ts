@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { taskRef, uuid } from '../fields/ids.ts';
 import { instant } from '../fields/instant.ts';
-import { ids } from '../http/openapi/example_values.ts';
+import { ids, times } from '../http/openapi/example_values.ts';
 import { TASK_KINDS } from './schema.ts';
 import { newTaskSpecSchema, taskSpecPatchSchema } from './spec.ts';
 
@@ -98,18 +98,18 @@ export const newTaskAnswerExample = {
   agentRunCount: 0,
   consumedAgentRunCount: 0,
   state: { blockers: [{ kind: 'dependency', taskId: ids.prerequisite }], activeRunIds: [] },
-  result: null,
   startedAt: null,
-  completedAt: null,
+  updatedAt: times.created,
 };
-export const cancelledTaskExample = { status: 'cancelled', result: null, completedAt: null };
-export const retriedTaskExample = {
-  status: 'pending',
-  phase: 'execute',
-  version: 5,
-  result: null,
-  completedAt: null,
+const nothingRuns = { blockers: [], activeRunIds: [] };
+export const cancelledTaskExample = {
+  status: 'cancelled',
+  phase: 'closed',
+  version: 3,
+  state: nothingRuns,
+  updatedAt: times.finished,
 };
+export const pendingTaskExample = { status: 'pending', version: 4, state: nothingRuns, updatedAt: times.finished };
 
 export const newTaskExample = {
   title: 'Write the weekly sales report',

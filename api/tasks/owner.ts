@@ -9,7 +9,7 @@ import {
   newTaskAnswerExample,
   newTaskExample,
   newTaskSchema,
-  retriedTaskExample,
+  pendingTaskExample,
 } from './changes.ts';
 import { EXPLAIN_DESCRIPTION, explainTask, taskExplanationSchema } from './explain.ts';
 import { getTaskGraph, taskGraphSchema } from './graph.ts';
@@ -148,7 +148,7 @@ export function taskEndpoints(): readonly Endpoint[] {
           when: 'nothing has failed here, or a person has cancelled the task or a task above it',
         },
       ],
-      example: { data: retriedTaskExample },
+      example: { data: pendingTaskExample },
       decision: { action: 'task.retry', subject: 'task', id: ['task', 'id'] },
       async handler({ db, params, caller, notify, decision }) {
         const args = {

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { mapping } from '../../engine/mapping.ts';
 import { uuid } from '../fields/ids.ts';
 import { nullableTimestamp, timestamp } from '../fields/timestamp.ts';
-import { digests, ids } from '../http/openapi/example_values.ts';
+import { digests, ids, times } from '../http/openapi/example_values.ts';
 import { keyColumns } from '../http/pagination.ts';
 import { taskSpecSchema } from './spec.ts';
 
@@ -227,13 +227,17 @@ export const taskSchema = z
     id: 'Task',
     example: {
       id: ids.task,
-      status: 'completed',
-      phase: 'closed',
-      version: 3,
+      status: 'running',
+      phase: 'execute',
+      version: 2,
       graphRevision: 4,
-      scheduledAt: null,
       createdByRunId: null,
+      state: { blockers: [], activeRunIds: [ids.run] },
+      result: null,
       dedupeKey: ids.task,
+      scheduledAt: null,
+      completedAt: null,
+      updatedAt: times.started,
     },
   });
 export type Task = z.output<typeof taskSchema>;

@@ -17,12 +17,14 @@ const keys = z
   .max(200)
   .refine((list) => new Set(list).size === list.length, 'names a key twice');
 
-const config = z.strictObject({
-  defaultRunMode: z.enum(['plan', 'execute', 'verify']),
-  maxConcurrentRuns: z.int().min(1).max(1000),
-  toolPolicyKeys: keys,
-  runtime: z.strictObject({ model: z.string().min(1).max(200), reasoningEffort: z.enum(['low', 'medium', 'high']) }),
-});
+const config = z
+  .strictObject({
+    defaultRunMode: z.enum(['plan', 'execute', 'verify']),
+    maxConcurrentRuns: z.int().min(1).max(1000),
+    toolPolicyKeys: keys,
+    runtime: z.strictObject({ model: z.string().min(1).max(200), reasoningEffort: z.enum(['low', 'medium', 'high']) }),
+  })
+  .meta({ id: 'TemplateConfig' });
 
 const base = {
   key: profileKey,

@@ -10,15 +10,17 @@ export const HEALTH_VERSION = 3;
 const nullableText = z.string().nullable().default(null);
 
 /** One thing that is wrong, or could be better. */
-export const findingSchema = z.object({
-  code: z.string(),
-  severity: z.enum(['critical', 'warning', 'info']).default('info'),
-  scope: nullableText,
-  path: nullableText,
-  entryKey: nullableText,
-  sourceId: nullableText,
-  message: z.string().describe('What is wrong, and what to do.'),
-});
+export const findingSchema = z
+  .object({
+    code: z.string(),
+    severity: z.enum(['critical', 'warning', 'info']).default('info'),
+    scope: nullableText,
+    path: nullableText,
+    entryKey: nullableText,
+    sourceId: nullableText,
+    message: z.string().describe('What is wrong and how to fix it.'),
+  })
+  .meta({ id: 'ContextFinding' });
 export type Finding = z.output<typeof findingSchema>;
 
 const instant = z.iso.datetime();

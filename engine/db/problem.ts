@@ -1,6 +1,10 @@
 import { z } from 'zod';
 
-export const issueSchema = z.object({ path: z.string(), message: z.string(), code: z.string() });
+export const issueSchema = z.object({
+  path: z.string().describe('The field or parameter, such as `spec.inputs.0.path`. Empty: the request as a whole.'),
+  message: z.string(),
+  code: z.string(),
+});
 export type Issue = z.output<typeof issueSchema>;
 
 /** What a transition answers when it changed state and refuses (`{problem: …}`), and what `app.fail` raises. */

@@ -5,20 +5,24 @@ const department = z.enum(CONTEXT_SCOPES).exclude(['organization']);
 
 export const DISPOSITIONS = ['unknown', 'connect_now', 'connect_later', 'not_used'] as const;
 
-export const setupSchema = z.object({
-  name: z.string(),
-  website: z.string().nullable(),
-  timezone: z.string(),
-  defaultCurrency: z.string().nullable(),
-  departments: z.array(department),
-  summary: z.string().nullable(),
-});
+export const setupSchema = z
+  .object({
+    name: z.string(),
+    website: z.string().nullable(),
+    timezone: z.string(),
+    defaultCurrency: z.string().nullable().describe('ISO 4217.'),
+    departments: z.array(department),
+    summary: z.string().nullable().describe('What the organization does.'),
+  })
+  .meta({ id: 'OnboardingSetup' });
 
-export const dispositionSchema = z.object({
-  integrationKey: z.string(),
-  disposition: z.enum(DISPOSITIONS),
-  departments: z.array(department).describe('Those that are to use it; none: all.'),
-});
+export const dispositionSchema = z
+  .object({
+    integrationKey: z.string(),
+    disposition: z.enum(DISPOSITIONS),
+    departments: z.array(department).describe('The departments that will use it. Empty: all.'),
+  })
+  .meta({ id: 'OnboardingIntegration', description: 'What an organization plans to do with an integration.' });
 
 /** What `app.onboarding_review` puts together; the completion publishes this and nothing else. */
 export const reviewSummarySchema = z.object({
@@ -33,7 +37,7 @@ export const reviewSummarySchema = z.object({
       sizeBytes: z.int(),
       sha256: z.string(),
       department: department.nullable(),
-      usable: z.boolean().describe('False when its bytes were found broken.'),
+      usable: z.boolean().describe('False: its stored bytes are damaged.'),
     }),
   ),
   evidence: z
@@ -46,7 +50,7 @@ export const reviewSummarySchema = z.object({
         usable: z.boolean(),
       }),
     )
-    .describe('What the research read.'),
+    .describe('Pages that the research read.'),
   findings: z.array(z.object({ id: z.string(), claim: z.string(), evidence: z.array(z.string()) })),
 });
 export type ReviewSummary = z.output<typeof reviewSummarySchema>;

@@ -4,7 +4,7 @@ import type { Components, JsonSchema } from './schema_arbitrary.ts';
 export type Parameter = Readonly<{
   name: string;
   in: 'path' | 'query' | 'header';
-  required: boolean;
+  required?: boolean;
   schema: JsonSchema;
 }>;
 

@@ -74,7 +74,7 @@ function streamAnswer(endpoint: Endpoint, answer: StreamAnswer, components: Sche
   const { mediaType, description } = answer;
   if (answer.ranges) {
     return {
-      200: { ...responseRef('FileBytes'), description },
+      200: responseRef('FileBytes'),
       206: responseRef('FilePart'),
       304: responseRef('FileUnchanged'),
     };

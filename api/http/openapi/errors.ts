@@ -79,7 +79,19 @@ function headersOf(status: number): JsonSchema {
   return { headers: Object.fromEntries(described) };
 }
 
-const exampleName = ({ status, code }: DeclaredError): string => `${pascalCase(code)}${status}`;
+/** Said of many endpoints: what is particular to one comes first. */
+const general = ['organization_not_found', 'idempotency_key_reused'];
+
+function bySpecificity(a: DeclaredError, b: DeclaredError): number {
+  return general.indexOf(a.code) - general.indexOf(b.code) || (a.code < b.code ? -1 : 1);
+}
+
+/** `TaskNotFound`; with its status where the code has several, `RequestFailed404`. */
+function componentNames(errors: readonly DeclaredError[]): (error: DeclaredError) => string {
+  const statuses = new Map<string, Set<number>>();
+  for (const { status, code } of errors) statuses.set(code, (statuses.get(code) ?? new Set()).add(status));
+  return ({ status, code }) => `${pascalCase(code)}${statuses.get(code)?.size === 1 ? '' : status}`;
+}
 
 export type ErrorResponses = Readonly<{
   /** The error responses of an endpoint, by status: references, with a description where its own differs. */
@@ -90,16 +102,18 @@ export type ErrorResponses = Readonly<{
 
 /** Error responses as shared components: one for each status and set of codes that the endpoints have. */
 export function errorResponses(endpoints: readonly Endpoint[]): ErrorResponses {
-  const texts = commonTexts(endpoints.flatMap(documentedErrors));
+  const all = endpoints.flatMap(documentedErrors);
+  const texts = commonTexts(all);
+  const nameOf = componentNames(all);
   const responses: Record<string, JsonSchema> = {};
   const examples: Record<string, JsonSchema> = {};
 
   function shared(status: number, codes: readonly DeclaredError[]): { name: string; description: string } {
-    const name = `${codes.map(({ code }) => pascalCase(code)).join('Or')}${status}`;
+    const name = codes.map(nameOf).join('Or');
     const common = codes.map((error) => ({ ...error, when: texts.get(keyOf(error)) ?? error.when }));
     const description = describe(common);
     for (const error of common) {
-      examples[exampleName(error)] = { value: exampleEnvelope(error) };
+      examples[nameOf(error)] = { value: exampleEnvelope(error) };
     }
     responses[name] = {
       description,
@@ -108,7 +122,7 @@ export function errorResponses(endpoints: readonly Endpoint[]): ErrorResponses {
         'application/json': {
           schema: schemaRef('ErrorEnvelope'),
           examples: Object.fromEntries(
-            common.map((error) => [error.code, { $ref: `#/components/examples/${exampleName(error)}` }]),
+            common.map((error) => [error.code, { $ref: `#/components/examples/${nameOf(error)}` }]),
           ),
         },
       },
@@ -117,7 +131,7 @@ export function errorResponses(endpoints: readonly Endpoint[]): ErrorResponses {
   }
 
   function responseOf(status: number, errors: readonly DeclaredError[]): JsonSchema {
-    const sorted = errors.toSorted((a, b) => (a.code < b.code ? -1 : 1));
+    const sorted = errors.toSorted(bySpecificity);
     const codes = [...new Map(sorted.map((error) => [error.code, error])).values()];
     const { name, description } = shared(status, codes);
     const own = describe(sorted);

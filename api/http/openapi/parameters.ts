@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { takesIdempotencyKey } from '../declared_errors.ts';
 import { type Endpoint, isStream, type StreamAnswer } from '../endpoint.ts';
 import { exampleOf } from './example.ts';
-import { type JsonSchema, publishedSchema, type SchemaNames, toJsonSchema } from './json_schema.ts';
+import { type JsonSchema, publishedSchema, referencedName, type SchemaNames, toJsonSchema } from './json_schema.ts';
 import { pascalCase } from './names.ts';
 
 type Place = 'path' | 'query' | 'header';
@@ -17,12 +17,15 @@ function parametersOf(schema: z.ZodObject, place: Place, components: SchemaNames
     required?: string[];
   };
   return Object.entries(whole.properties ?? {}).map(([name, property]) => {
-    const { description, examples: _own, ...rest } = property;
+    const { examples: _own, ...rest } = property;
+    const named = components.get(referencedName(property) ?? '');
+    const description = property['description'] ?? named?.['description'];
+    delete rest['description'];
     const required = place === 'path' || (whole.required ?? []).includes(name);
     return {
       name: place === 'header' ? headerName(name) : name,
       in: place,
-      required,
+      ...(required ? { required } : {}),
       ...(description ? { description } : {}),
       schema: publishedSchema(rest),
       ...(required ? { example: exampleOf(property, components, name) } : {}),
@@ -33,7 +36,6 @@ function parametersOf(schema: z.ZodObject, place: Place, components: SchemaNames
 const idempotencyKey = {
   name: 'Idempotency-Key',
   in: 'header',
-  required: false,
   description:
     'Makes the call safe to repeat: the first success under a key is kept for 24 hours, and the same caller gets it again for the same path and body, with `Idempotency-Replayed: true`. Printable ASCII.',
   schema: { type: 'string', minLength: 1, maxLength: 200 },
@@ -44,14 +46,12 @@ const byteParameters = [
   {
     name: 'Range',
     in: 'header',
-    required: false,
     description: 'One byte range, such as `bytes=0-1023`. Several ranges are answered with the whole file.',
     schema: { type: 'string' },
   },
   {
     name: 'If-None-Match',
     in: 'header',
-    required: false,
     description: 'The `ETag` of an earlier answer: 304 while the bytes are the same.',
     schema: { type: 'string' },
   },

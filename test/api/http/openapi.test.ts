@@ -74,7 +74,7 @@ t.test('every refusal is in the document, as a shared response with an example o
     const documented = documentedErrors(one);
     const shown = new Set(documented.map(({ status }) => status));
     const hidden = declaredErrors(one).filter(({ status }) => !shown.has(status));
-    t.ok(hidden.every(({ status }) => one.method === 'get' && [408, 413, 415].includes(status)));
+    t.ok(hidden.every(({ status }) => one.body === undefined && [408, 413, 415].includes(status)));
     const responses = operationOf(one)?.responses ?? {};
     const refused = Object.keys(responses).filter((status) => status >= '400');
     t.same(refused, [...shown].map(String), one.operationId);
@@ -108,7 +108,8 @@ t.test('every body and answer has an example that the endpoint itself accepts', 
     }
     if (!isStream(one.response)) {
       const { status = 200 } = one.response as JsonAnswer;
-      t.equal(checkAnswer(one, status, exampleOf(operation?.responses[status])), undefined, one.operationId);
+      const answer = dereferenced(document, operation?.responses[status] ?? {});
+      t.equal(checkAnswer(one, status, exampleOf(answer)), undefined, one.operationId);
     }
   }
 });
@@ -130,7 +131,12 @@ t.test('parameters that arrive as text are described by what they mean', async (
   const { paths } = openApi([made]) as unknown as Document;
   t.match(paths['/x/{id}']?.['get']?.parameters, [
     { name: 'id', in: 'path', required: true, schema: { type: 'string', format: 'uuid' } },
-    { name: 'limit', in: 'query', required: false, schema: { type: 'integer', minimum: 1, maximum: 9, default: 5 } },
+    {
+      name: 'limit',
+      in: 'query',
+      required: undefined,
+      schema: { type: 'integer', minimum: 1, maximum: 9, default: 5 },
+    },
     { name: 'X-Lease-Token', in: 'header', required: true, schema: { type: 'string' } },
   ]);
 });

@@ -37,7 +37,9 @@ function fault(operation: Operation, answer: Answer): string | undefined {
   if (status >= 500) return `status ${status}`;
   const declared = operation.responses[status];
   // Broken paths are refused before it is known whose they are.
-  if (!declared && ![400, 404, 405].includes(status)) return `status ${status} is not declared`;
+  // A body where none is taken is refused as everywhere, and not mentioned.
+  const unmentioned = [400, 404, 405, ...(operation.body ? [] : [408, 413, 415])];
+  if (!declared && !unmentioned.includes(status)) return `status ${status} is not declared`;
   if (operation.method === 'HEAD' || status === 304) return body.length === 0 ? undefined : 'a body where none may be';
   // What is not an envelope by its description: bytes, metrics, the document itself.
   if (status < 400 && !isEnvelope(declared?.content?.['application/json']?.schema)) return undefined;

@@ -28,6 +28,7 @@ type Document = {
 
 /** For what the service gains later there is room; what is too large for it belongs into components. */
 const MAX_BYTES = 400_000;
+const MAX_INLINE_BYTES = 250;
 
 const described = [...apiEndpoints(), ...adminEndpoints()];
 const document = openApi([...described, ...systemEndpoints(described)]) as unknown as Document;
@@ -109,9 +110,12 @@ t.test(
 );
 
 t.test('every operation says what it does, who may call it and what can go wrong', async (t) => {
-  for (const { path, operation } of operations) {
-    const { operationId, summary, security } = operation;
+  for (const { path, method, operation } of operations) {
+    const { operationId, summary, description = '', security } = operation;
     t.match(summary, /^[A-Z].{3,70}[^.]$/, `${operationId}: summary`);
+    const isList = JSON.stringify(operation.responses).includes('PageEnvelope');
+    const isRead = method === 'get' || method === 'head';
+    if (!isRead || isList) t.ok(description.length > 0, `${operationId}: description`);
     if (!path.startsWith('/internal/') && !path.startsWith('/organizations') && security.length === 0) {
       t.equal(operation.tags[0], 'System', `${operationId} needs no token`);
     }
@@ -176,4 +180,44 @@ t.test('every example is valid against its schema, as a JSON Schema validator re
     }
   }
   t.ok(validated > 500, `${validated} examples`);
+});
+
+t.test('examples tell of one organization, in values that could be real', async (t) => {
+  const values = all.flatMap(([at, node]) => {
+    const inExample = at.some((key) => key === 'example' || key === 'examples');
+    return inExample && typeof node === 'string' && !at.includes('schemas') ? [[at, node] as const] : [];
+  });
+  t.ok(values.length > 1000);
+  for (const [at, value] of values) {
+    const name = at.at(-1) ?? '';
+    if (name === 'kind' || name === '$ref') continue;
+    t.notMatch(value, /^(text|string|foo|bar|test|example|x+|lorem.*)$/i, at.join('.'));
+    t.not(value, name, `${at.join('.')} is no name of its own`);
+  }
+});
+
+t.test('a schema that stands in several places is a component', async (t) => {
+  const inline = all.flatMap(([at, node]) => {
+    const isSchema =
+      typeof node === 'object' && node !== null && ('type' in node || 'anyOf' in node || 'oneOf' in node);
+    const named = at.length === 3 && at[0] === 'components' && at[1] === 'schemas';
+    const inExample = at.includes('example') || at.includes('examples');
+    return isSchema && !named && !inExample ? [{ at: at.join('/'), text: JSON.stringify(node) }] : [];
+  });
+  for (const [text, alike] of Map.groupBy(inline, ({ text }) => text)) {
+    if (text.length <= MAX_INLINE_BYTES || alike.length === 1) continue;
+    t.fail(`${alike.length} times ${text.length} bytes: ${alike.map(({ at }) => at).join(', ')}`);
+  }
+});
+
+t.test('texts can be read by somebody who has this document alone', async (t) => {
+  const texts = all.flatMap(([at, node]) => {
+    const isText = ['summary', 'description'].includes(at.at(-1) ?? '') && typeof node === 'string';
+    return isText ? [[at.join('.'), node] as const] : [];
+  });
+  t.ok(texts.length > 500);
+  for (const [at, text] of texts) {
+    t.notMatch(text, /\bcontract\b [0-9]|\bdecisions? [0-9]|design\/|\bsection [0-9]|\d\.\d+\)/i, at);
+    t.notMatch(text, /^\s|\s$|[^\n]\n[^\n-]| {2}/, `${at} is clean`);
+  }
 });
