@@ -1,16 +1,17 @@
-import path from 'node:path';
 import { z } from 'zod';
 import { codeVersion } from '../../engine/db/schema/version.ts';
+import { encodeContent, once, sendEncoded } from '../http/encoded.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { openApi } from '../http/openapi/document.ts';
-import { docsFiles, docsFolder, docsPage, docsPolicy, docsScript } from './docs.ts';
+import { docsAsset, docsFiles, docsPage, docsPolicy, docsTypes } from './docs.ts';
 import { createReadiness } from './readiness.ts';
 
 /** Health, metrics and the description of the `described` endpoints and of these. */
 export function systemEndpoints(described: readonly Endpoint[]): readonly Endpoint[] {
-  let document: string | undefined;
   let needed: number | undefined;
   const checkReady = createReadiness();
+  // Made when it is first asked for: it takes a part of a second, and most processes are never asked.
+  const document = once(() => encodeContent(JSON.stringify(openApi([...described, ...system]))));
 
   const system = [
     endpoint({
@@ -73,9 +74,8 @@ export function systemEndpoints(described: readonly Endpoint[]): readonly Endpoi
         schema: z.looseObject({ openapi: z.string() }),
       },
       example: { data: { openapi: '3.1.0', info: { title: 'Business Runner', version: '0.1.0' }, paths: {} } },
-      handler({ res }) {
-        document ??= JSON.stringify(openApi([...described, ...system]), null, 2);
-        res.set({ 'Content-Type': 'application/json; charset=utf-8', 'Cache-Control': 'no-cache' }).end(document);
+      async handler({ req, res }) {
+        sendEncoded(req, res, await document(), 'application/json; charset=utf-8');
       },
     }),
     endpoint({
@@ -99,17 +99,10 @@ export function systemEndpoints(described: readonly Endpoint[]): readonly Endpoi
       summary: 'Get a file of the API documentation',
       params: { file: z.enum(docsFiles) },
       response: { stream: true, mediaType: 'application/octet-stream', description: 'The file.' },
-      async handler({ params, res }) {
-        if (params.file === 'start.js') res.type('js').end(docsScript);
-        else await sendFile(res, path.join(docsFolder, params.file));
+      async handler({ params: { file }, req, res }) {
+        sendEncoded(req, res, await docsAsset(file), docsTypes[file]);
       },
     }),
   ] as const satisfies readonly Endpoint[];
   return system;
-}
-
-function sendFile(res: { sendFile(file: string, done: (error?: Error) => void): void }, file: string): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  res.sendFile(file, (error) => (error ? reject(error) : resolve()));
-  return promise;
 }
