@@ -72,6 +72,7 @@ export function agentProfileEndpoints(): readonly Endpoint[] {
       tag: 'Agent profiles',
       operationId: 'getAgentProfile',
       summary: 'Get an agent profile',
+      description: 'Disabled profiles too, but not deleted ones.',
       params,
       response: { data: agentProfileSchema },
       errors: [notFound],

@@ -79,6 +79,7 @@ export function chatEndpoints(): readonly Endpoint[] {
       tag: 'Chats',
       operationId: 'getChat',
       summary: 'Get a chat',
+      description: 'Open or archived. Its messages are a list of their own.',
       params,
       response: { data: chatSchema },
       errors: [notFound],

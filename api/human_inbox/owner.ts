@@ -75,6 +75,7 @@ export function humanInboxEndpoints(): readonly Endpoint[] {
       tag: 'Inbox',
       operationId: 'summarizeInbox',
       summary: 'Count open inbox items',
+      description: 'Numbers by kind, for a badge.',
       params: { organizationId },
       response: { data: inboxSummarySchema },
       handler: ({ db, params }) => summarizeInbox(db, params.organizationId),

@@ -96,6 +96,7 @@ export function messageEndpoints(): readonly Endpoint[] {
       tag: 'Chats',
       operationId: 'getMessage',
       summary: 'Get a message',
+      description: 'In its latest revision.',
       params: { organizationId, id: messageId },
       response: { data: messageSchema },
       errors: [notFound],

@@ -67,6 +67,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       path: '/organizations/{organizationId}/onboarding',
       operationId: 'getOnboarding',
       summary: 'Get an onboarding',
+      description: 'With its setup, sources, research and review, also after it is completed.',
       params: { organizationId },
       response: { data: onboardingSchema },
       errors: [missing],

@@ -35,6 +35,7 @@ export function organizationMemberEndpoints(): readonly Endpoint[] {
       tag: 'Organizations',
       operationId: 'getMember',
       summary: 'Get a member',
+      description: 'The role of one person in the organization.',
       params,
       response: { data: memberSchema },
       errors: [notFound],

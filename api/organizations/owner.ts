@@ -50,6 +50,7 @@ export function organizationEndpoints(): readonly Endpoint[] {
       tag: 'Organizations',
       operationId: 'getOrganization',
       summary: 'Get an organization',
+      description: 'With its settings, limits and constraints.',
       params: { organizationId },
       response: { data: organizationSchema },
       example: { data: organizationExample },

@@ -36,6 +36,7 @@ export function runEndpoints(): readonly Endpoint[] {
       tag: 'Runs',
       operationId: 'getRun',
       summary: 'Get a run',
+      description: 'With its result or error, and its usage.',
       params: { organizationId, id },
       response: { data: runSchema },
       errors: [notFound],

@@ -21,6 +21,7 @@ export function systemEndpoints(described: readonly Endpoint[]): readonly Endpoi
       tag: 'System',
       operationId: 'getHealth',
       summary: 'Check that the process is alive',
+      description: 'Says nothing about the database; see `/readyz` for that.',
       response: { data: z.object({ status: z.literal('ok') }) },
       example: { data: { status: 'ok' } },
       handler: () => ({ status: 'ok' as const }),
@@ -54,6 +55,7 @@ export function systemEndpoints(described: readonly Endpoint[]): readonly Endpoi
       tag: 'System',
       operationId: 'getMetrics',
       summary: 'Get metrics in the Prometheus text format',
+      description: 'HTTP, database, pull and stream metrics of this process.',
       response: { stream: true, mediaType: 'text/plain', description: 'The metrics.' },
       async handler({ services, res }) {
         const { registry } = services.metrics;
@@ -67,6 +69,7 @@ export function systemEndpoints(described: readonly Endpoint[]): readonly Endpoi
       tag: 'System',
       operationId: 'getOpenApi',
       summary: 'Get the OpenAPI document',
+      description: 'This document. It changes only with the version of the service: send `If-None-Match`.',
       response: {
         stream: true,
         mediaType: 'application/json',
@@ -85,6 +88,7 @@ export function systemEndpoints(described: readonly Endpoint[]): readonly Endpoi
       tag: 'System',
       operationId: 'getDocs',
       summary: 'Open the API documentation',
+      description: 'This document as a page, to read and to try out.',
       response: { stream: true, mediaType: 'text/html', description: 'A page with Swagger UI.' },
       handler({ res }) {
         res.set('Content-Security-Policy', docsPolicy).type('html').end(docsPage);
@@ -97,6 +101,7 @@ export function systemEndpoints(described: readonly Endpoint[]): readonly Endpoi
       tag: 'System',
       operationId: 'getDocsFile',
       summary: 'Get a file of the API documentation',
+      description: 'Scripts and styles of the page.',
       params: { file: z.enum(docsFiles) },
       response: { stream: true, mediaType: 'application/octet-stream', description: 'The file.' },
       async handler({ params: { file }, req, res }) {

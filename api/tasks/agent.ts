@@ -66,6 +66,7 @@ export function agentTaskEndpoints(): readonly Endpoint[] {
       tag: 'Agent tools',
       operationId: 'getTaskAsAgent',
       summary: 'Get a task',
+      description: 'As the owner-facing endpoint.',
       params: { organizationId, taskRef },
       response: { data: taskSchema },
       handler: ({ db, params }) => getTask(db, params.organizationId, params.taskRef),

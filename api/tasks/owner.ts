@@ -72,6 +72,7 @@ export function taskEndpoints(): readonly Endpoint[] {
       tag: 'Tasks',
       operationId: 'getTask',
       summary: 'Get a task',
+      description: 'With its spec, the reasons why it is blocked, and its result.',
       params: { organizationId, taskRef },
       response: { data: taskSchema },
       errors: [notFound],

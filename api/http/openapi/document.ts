@@ -97,6 +97,7 @@ export function openApi(endpoints: readonly Endpoint[]): JsonSchema {
       title: 'Business Runner',
       version: API_VERSION,
       description: overview,
+      contact: { name: 'Business Runner' },
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: '/' }],
