@@ -72,7 +72,7 @@ const workerEndpoints = (): readonly Endpoint[] => [
   ...chatTurnEndpoints(),
 ];
 
-/** Every endpoint under the contract of owners, agents and workers; administrators and the public ones are added below. */
+/** Every endpoint of owners, agents and workers; administrators and the public ones are added below. */
 export function apiEndpoints(): readonly Endpoint[] {
   return [...ownerEndpoints(), ...agentEndpoints(), ...workerEndpoints()];
 }

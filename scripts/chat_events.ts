@@ -15,7 +15,7 @@ const messageSchema = z.looseObject({
 export type StreamedMessage = z.output<typeof messageSchema>;
 const dataSchema = z.looseObject({ type: z.string(), message: messageSchema.optional() });
 
-/** An event of a chat (contract 6): `type` is chat.snapshot, chat.message or chat.closed. */
+/** An event of a chat (docs/interface.md 6): `type` is chat.snapshot, chat.message or chat.closed. */
 export type ChatEvent = Readonly<{ id: string | undefined; type: string; message: StreamedMessage | undefined }>;
 
 export class ChatEventsError extends Error {

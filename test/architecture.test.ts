@@ -5,7 +5,7 @@ import { functions } from '../engine/db/generated/functions.ts';
 
 const root = path.resolve(import.meta.dirname, '..');
 
-/** What each part may import of the others (design: the API and the jobs meet in the database alone). */
+/** What each part may import of the others (the API and the jobs meet in the database alone). */
 const allowed: Readonly<Record<string, readonly string[]>> = {
   engine: ['engine'],
   api: ['api', 'engine'],

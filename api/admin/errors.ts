@@ -44,7 +44,7 @@ export type ShownError = Readonly<{
   extensions: Readonly<Record<string, unknown>>;
 }>;
 
-/** One error as a client sees it: the contract's code and the request's id, and nothing of what went wrong inside. */
+/** One error as a client sees it: its code and the request's id, and nothing of what went wrong inside. */
 export function shownError(error: GraphQLError, requestId: string, report: Report): ShownError {
   const { problem, unforeseen } = problemOf(error);
   if (unforeseen) report(error.originalError ?? error, problem.status);

@@ -68,7 +68,7 @@ export const attachmentAnswer = z.object({
   storageKey: z.string().nullable(),
 });
 
-/** The allowed extensions (contract 2.7) and the type of each. */
+/** The allowed extensions (docs/interface.md 2.7) and the type of each. */
 export const MEDIA_TYPE_OF: Readonly<Record<string, string>> = {
   '.md': 'text/markdown',
   '.markdown': 'text/markdown',

@@ -7,7 +7,7 @@ import { requireOrganization, scoped } from '../../engine/db/scope.ts';
 import { type Keyset, keyset, type Pagination, pageQuery } from '../http/pagination.ts';
 import { CHAT_STATUSES, type Chat, chatPageRow } from './schema.ts';
 
-/** Query of the chat list (contract 4.4). */
+/** Query of the chat list (docs/interface.md 4.4). */
 export const chatListQuery = {
   ...pageQuery(),
   status: z.enum(CHAT_STATUSES).optional(),

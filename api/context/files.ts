@@ -27,7 +27,7 @@ const entrySchema = z.object({
   steps: z.array(z.string()),
 });
 
-/** Contract 2.8. */
+/** The published documents of a scope (docs/interface.md 2.8). */
 export const contextSummarySchema = z
   .object({
     scope: contextScope,

@@ -85,7 +85,7 @@ function sourceName(fileName: string): string {
 }
 
 /**
- * `POST …/context/sources` [+]: keeps a copy of a chat's attachment or of a run's artifact as evidence, which then does
+ * `POST …/context/sources`: keeps a copy of a chat's attachment or of a run's artifact as evidence, which then does
  * not go with the chat. Asked for again: the same source.
  */
 export function retainSourceEndpoint(audience: 'owner' | 'agent', where: `/${string}`): Endpoint {

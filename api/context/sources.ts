@@ -19,7 +19,7 @@ export const DEPARTMENTS = ['growth', 'engineering', 'support'] as const;
 
 const errorSchema = z.object({ code: z.string(), message: z.string() });
 
-/** Contract 2.8, decisions 10. */
+/** A retained source (docs/interface.md 2.8). */
 export const contextSourceSchema = z
   .object({
     id: uuid,

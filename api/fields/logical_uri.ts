@@ -7,7 +7,7 @@ const FORM = /^org:\/\/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:\/(?:[\w.~!
 const PREFIX_LENGTH = 'org://00000000-0000-0000-0000-000000000000'.length;
 
 /**
- * `org://{organizationId}/…`: a name inside the organization, never a place where bytes lie (design/decisions.md 1).
+ * `org://{organizationId}/…`: a name inside the organization, never a place where bytes lie (docs/interface.md 10.6).
  * Whose it is, `requireOwnUris` checks.
  */
 export const logicalUri = z

@@ -5,7 +5,7 @@ import { mapping } from '../../engine/mapping.ts';
 import { receiveFile, type Storage, StorageTooLargeError } from '../../engine/storage/index.ts';
 import { toProblem } from '../http/errors.ts';
 
-/** Longest output or task input: 1 GiB, as companion files (contract 8). */
+/** Longest output or task input: 1 GiB (docs/interface.md 8.3). */
 export const UPLOAD_MAX_BYTES = 1_073_741_824;
 
 /** One file as it was stored: what the backend found, not what the sender claimed. */

@@ -78,7 +78,7 @@ function downloadName(fileName: string): string {
 }
 
 /**
- * Answers a GET or HEAD with stored bytes: entity tag, single ranges, 304, download name (decisions, "Bytes"). Returns
+ * Answers a GET or HEAD with stored bytes: entity tag, single ranges, 304, download name (docs/interface.md 10.4). Returns
  * when the last byte is handed over or the client has gone. A whole file is compared with its digest on the way; one that
  * was changed never ends well.
  * @throws Problem 404, 416 and, for evidence, 409 before anything is sent; after that an error ends the connection.

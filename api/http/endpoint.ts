@@ -62,7 +62,7 @@ export type Context<
   res: Response;
   /** Aborted when the client goes away. */
   signal: AbortSignal;
-  /** Wakes listeners after the commit (never inside it, see design/postgres.md 1). */
+  /** Wakes listeners after the commit (never inside it, see docs/decisions/0002). */
   notify(channel: string, payload?: string): void;
   /** The streamed request body, of endpoints with a stream body; asks the client to go on where it waits for that. */
   openBody(): StreamedBody;
@@ -94,7 +94,7 @@ export type Definition<
   tag: Tag;
   operationId: string;
   summary: string;
-  /** What the contract leaves open is said here. */
+  /** What summary and schemas leave open. */
   description?: string;
   params?: P;
   query?: Q;
@@ -104,7 +104,7 @@ export type Definition<
   body?: B;
   response: R;
   errors?: readonly DeclaredError[];
-  /** Codes that differ from the audience's, by status (contract 4.1 and 4.3). */
+  /** Codes that differ from the audience's, by status (docs/interface.md 7.1). */
   codes?: Readonly<Partial<Record<number, string>>>;
   /** False: may be called by viewers too, and is not a write. Default: every method but GET writes. */
   writes?: boolean;

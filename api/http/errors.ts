@@ -60,7 +60,7 @@ export function toProblem(error: unknown): { problem: Problem; unforeseen: boole
   return { problem: internalError(), unforeseen: true };
 }
 
-/** The one code of 4.13's conflict is refined by the first issue; other names a transition may give are translated. */
+/** The one conflict of workers is refined by the first issue (docs/interface.md 4.13); other names are translated. */
 const leaseReasons: Readonly<Record<string, string>> = {
   lease_lost: 'lease_lost',
   capacity: 'capacity',
@@ -86,13 +86,13 @@ export const agentCodes: Readonly<Partial<Record<number, string>>> = {
 };
 
 function forAgents(problem: Problem): Problem {
-  // What a capability may not do is 401 in 4.12; there is no 403.
+  // What a capability may not do is 401; agents get no 403 (docs/interface.md 5.4).
   const status = problem.status === 403 ? 401 : problem.status;
   const code = problem.code === 'idempotency_key_reused' ? problem.code : (agentCodes[status] ?? problem.code);
   return new Problem(status, code, problem.message, problem.issues, problem.headers);
 }
 
-/** The code follows the audience and, where the contract names another, the endpoint (`codes`). */
+/** The code follows the audience and, where it names another, the endpoint (`codes`; docs/interface.md 7.1). */
 export function forAudience(
   problem: Problem,
   audience: Audience,

@@ -14,7 +14,7 @@ function looseObject(node: unknown, path: string): string | undefined {
 }
 
 /**
- * Unknown fields are 400 at any depth (design/decisions.md 1), and a plain `z.object` drops them in silence: found when
+ * Unknown fields are 400 at any depth (docs/interface.md 10.1), and a plain `z.object` drops them in silence: found when
  * the endpoint is defined. `z.looseObject` says on purpose that anything may come.
  * @throws Error that says where
  */

@@ -34,7 +34,7 @@ function issuesOf(issue: z.core.$ZodIssue, prefix: readonly PropertyKey[]): Issu
   return [{ path: pathText(path), message: missing ? 'is required' : issue.message, code: issue.code }];
 }
 
-/** The issues of a failed check in the contract's shape. */
+/** The issues of a failed check as responses carry them. */
 export function toIssues(error: z.ZodError): Issue[] {
   return error.issues.flatMap((issue) => issuesOf(issue, []));
 }

@@ -15,7 +15,7 @@ import {
   messageSelect,
 } from './schema.ts';
 
-/** Query of the message list (contract 4.4). */
+/** Query of the message list (docs/interface.md 4.4). */
 export const messageListQuery = {
   ...pageQuery(),
   role: z.enum(MESSAGE_ROLES).optional(),

@@ -219,7 +219,7 @@ async function record(
 }
 
 /**
- * Research on demand for the onboarding chat (contract 4.12): reads pages, keeps them as evidence, and asks the model.
+ * Research on demand for the onboarding chat (docs/interface.md 4.12.3): reads pages, keeps them as evidence, and asks the model.
  * @throws Problem 401, 404, 409
  */
 export async function researchForChat(call: Call): Promise<OnboardingResearch> {

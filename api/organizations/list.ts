@@ -7,7 +7,7 @@ import type { OwnerCaller } from '../http/caller.ts';
 import { keyset, type Pagination, pageQuery } from '../http/pagination.ts';
 import { ORGANIZATION_STATUSES, type Organization, organizationAnswer, organizationPageRow } from './schema.ts';
 
-/** Query of the organization list (contract 4.2). */
+/** Query of the organization list (docs/interface.md 4.2). */
 export const organizationListQuery = { ...pageQuery(), status: z.enum(ORGANIZATION_STATUSES).optional() };
 const querySchema = z.object(organizationListQuery);
 

@@ -235,7 +235,7 @@ function filterKey(filters: PullFilters): string {
   return JSON.stringify([sorted(filters.organizationIds), sorted(filters.profileKeys), sorted(filters.kinds)]);
 }
 
-/** One broker a filter set: a process makes one claim at a time for all that wait for the same (design/postgres.md 5). */
+/** One broker a filter set: a process makes one claim at a time for all that wait for the same (docs/decisions/0007). */
 export function createPullBrokers(options: PullBrokerOptions): PullBrokers {
   const brokers = new Map<string, Broker>();
   let closed = false;

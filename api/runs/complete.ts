@@ -29,7 +29,7 @@ const toEvaluate = z.object({
 const ROUNDS = 5;
 
 /**
- * Ends a run with a result (contract 4.13, "Complete semantics"). One round trip when there is nothing to judge. With
+ * Ends a run with a result (docs/interface.md 4.13.2). One round trip when there is nothing to judge. With
  * acceptance criteria the database answers first what to judge; the bytes are read outside of any transaction, and the
  * verdict counts only while task and bytes are still those that were judged.
  */

@@ -8,7 +8,7 @@ import { uuid } from '../fields/ids.ts';
 import { columnBytes, keyset, type Pagination, pageQuery } from '../http/pagination.ts';
 import { RUN_MODES, RUN_STATUSES, type Run, runPageRow, runRow, runSelect } from './schema.ts';
 
-/** Query of the run list (contract 4.7). */
+/** Query of the run list (docs/interface.md 4.7). */
 export const runListQuery = {
   ...pageQuery(),
   taskId: uuid.optional(),

@@ -6,7 +6,7 @@ import { requireOrganization, scoped } from '../../engine/db/scope.ts';
 import { keyset, type Pagination, pageQuery } from '../http/pagination.ts';
 import { SCHEDULE_STATUSES, type Schedule, schedulePageRow } from './schema.ts';
 
-/** Query of the schedule lists (decisions 8). */
+/** Query of the schedule lists (docs/interface.md 4.17). */
 export const scheduleListQuery = { ...pageQuery(), status: z.enum(SCHEDULE_STATUSES).optional() };
 const querySchema = z.object(scheduleListQuery);
 

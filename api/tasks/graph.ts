@@ -80,7 +80,7 @@ const nodeSelect = sql.fragment`
     else t.spec end as spec`;
 
 /**
- * The hierarchy of a task with its edges and the tasks at their other ends, as one statement sees them (contract 2.9).
+ * The hierarchy of a task with its edges and the tasks at their other ends, as one statement sees them (docs/interface.md 2.9.10).
  * @throws Problem 404 `task_graph_not_found`
  */
 export async function getTaskGraph(db: Queries, organizationId: string, ref: string): Promise<TaskGraph> {

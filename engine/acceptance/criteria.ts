@@ -94,7 +94,7 @@ export type OutputCheck = z.output<typeof outputCheckSchema>;
 export type JsonPointerCheck = z.output<typeof jsonPointerCheckSchema>;
 
 /**
- * An item of `spec.acceptanceCriteria` (contract 2.9). `output_file` is checked strictly; any other kind is kept as it is
+ * An item of `spec.acceptanceCriteria` (docs/interface.md 2.9.5). `output_file` is checked strictly; any other kind is kept as it is
  * and shown to people, and decides nothing.
  */
 export const acceptanceCriterionSchema = z

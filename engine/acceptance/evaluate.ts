@@ -21,7 +21,7 @@ export type RecordedOutput = Readonly<{
   storageKey: string;
 }>;
 
-/** File evidence and check of contract 2.10. */
+/** File evidence and check (docs/interface.md 2.10.4). */
 export type FileEvidence = Readonly<{
   kind: 'file';
   runId: string;
@@ -145,7 +145,7 @@ function checkOf(
 }
 
 /**
- * Makes the evaluation of acceptance criteria (contract 2.9, 2.10 and 4.13): one check for each `output_file` criterion,
+ * Makes the evaluation of acceptance criteria (docs/interface.md 2.9.5 and 4.13.2): one check for each `output_file` criterion,
  * decided on the stored bytes, which are hashed again as they are read; none for criteria of other kinds.
  * The evaluation throws only where storage fails: then nothing is decided and the call may be sent again.
  */

@@ -45,7 +45,7 @@ export const catalogProfileSchema = z.discriminatedUnion('kind', [
   }),
 ]);
 
-/** The template catalog of contract 2.4: what agent profiles are provisioned from. */
+/** The template catalog (docs/interface.md 2.4): what agent profiles are provisioned from. */
 export const catalogSchema = z
   .strictObject({
     version: z.int().min(1),

@@ -15,7 +15,7 @@ export const REVISION_MAX_DOCUMENTS = 100;
 
 const text = (maximum: number) => z.string().max(maximum);
 
-/** Contract 2.8; what is left out is null or empty. */
+/** An entry of a document (docs/interface.md 2.8); what is left out is null or empty. */
 export const entrySchema = z.strictObject({
   key: text(200).min(1).describe('Unique in the document.'),
   title: text(500).nullable().default(null),

@@ -77,7 +77,7 @@ const version1 = z.object({ version: z.literal(1), generatedAt: instant, finding
 
 const anyVersion = z.union([healthReportSchema, version2, version1]);
 
-/** A report of any version, as version 3 (contract 9). @throws DocumentError when the bytes are none */
+/** A report of any version, as version 3 (docs/interface.md 9). @throws DocumentError when the bytes are none */
 export function decodeHealthReport(bytes: Uint8Array): HealthReport {
   let value: unknown;
   try {

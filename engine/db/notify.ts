@@ -16,7 +16,7 @@ const INTERVAL_MS = 5;
 const MAX_PENDING = 10_000;
 const MAX_PAYLOAD_BYTES = 7_999;
 
-/** Postgres flushes a commit that notifies under one lock: without a flush it holds nobody up (design/postgres.md 1). */
+/** Postgres flushes a commit that notifies under one lock: without a flush it holds nobody up (docs/decisions/0002). */
 function asynchronous(url: string): string {
   const parsed = new URL(url);
   const options = parsed.searchParams.get('options');

@@ -15,7 +15,7 @@ export const problemSchema = z.object({
   issues: z.array(issueSchema).optional(),
 });
 
-/** A refusal with the HTTP status and machine code of the contract (section 7). */
+/** A refusal with the HTTP status and machine code (docs/interface.md 7). */
 export class Problem extends Error {
   override name = 'Problem';
   readonly status: number;

@@ -79,7 +79,7 @@ function deadline(ms: number, error: () => NetError): { signal: AbortSignal; cle
   return { signal: controller.signal, clear: () => clearTimeout(timer) };
 }
 
-/** A client for addresses that users choose (design/providers.md, trap 3). */
+/** A client for addresses that users choose (docs/decisions/0027). */
 export function createWebClient(options: WebClientOptions = {}): WebClient {
   const { resolve = nameResolver(), connectMs = 5_000, ca } = options;
   const allows = options.allowPrivateAddresses ? () => true : (options.allows ?? isPublicAddress);

@@ -34,7 +34,7 @@ function nextOfRhythm(expression: Expression, zone: Zone, after: number): number
 }
 
 /**
- * When a schedule fires next, strictly after a point in time (decisions 8). With a fixed hour, a local time that daylight
+ * When a schedule fires next, strictly after a point in time (docs/interface.md 2.15). With a fixed hour, a local time that daylight
  * saving leaves out fires at the next minute that is there, and one that comes twice fires once; with `*` or steps in the
  * hour, real time counts.
  * @returns undefined where it never does

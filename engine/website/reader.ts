@@ -6,7 +6,7 @@ import { createPageReader, isPageFailure, PageError } from './page_reader.ts';
 
 export type ReadLimits = Readonly<{ pages: number; bytes: number; totalMs: number }>;
 
-/** Decision 9. */
+/** Of one website (docs/interface.md 8.4). */
 export const READ_LIMITS: ReadLimits = { pages: 20, bytes: 10 * 1024 * 1024, totalMs: 60_000 };
 
 const PAGE_MS = 15_000;

@@ -145,7 +145,7 @@ async function finish(context: JobContext, payload: Payload<'onboardings__resear
 }
 
 /**
- * Research of an onboarding (decisions 9): reads the website, keeps what it read as evidence, lets a model say what the
+ * Research of an onboarding (docs/interface.md 3.2): reads the website, keeps what it read as evidence, lets a model say what the
  * evidence says where one is set, and hands all of it in at once. Every write compares the generation. It may die
  * anywhere: the next run finds the pages that are kept, and only the last write changes the state. A website or model
  * that does not do its part is a warning; what goes wrong on our side is tried again, then the attempt has failed.

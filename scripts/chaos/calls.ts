@@ -21,7 +21,7 @@ export type Calls = Readonly<{
   statusOf: (organizationId: string, executionToken: string) => Promise<number>;
 }>;
 
-/** What fits no rule of the contract, whichever process was killed: an unforeseen failure of the API. */
+/** What fits no rule of the interface, whichever process was killed: an unforeseen failure of the API. */
 function isUnforeseen(error: unknown): error is ApiError {
   return error instanceof ApiError && error.status >= 500 && error.status !== 503;
 }

@@ -33,7 +33,7 @@ function violated(run: Pick<Run, 'report' | 'workerId' | 'claim'>, rule: string,
   run.report({ kind: 'violation', rule, what: { ...place, ...what } });
 }
 
-/** The second answer has to be the first one: calls of the holder are safe to send again (decisions 5). */
+/** The second answer has to be the first one: calls of the holder are safe to send again (docs/interface.md 4.13.1). */
 function same<T>(run: Run, verb: string, [first, second]: readonly [T, T]): T {
   run.report({ kind: 'did', what: `${verb} sent twice` });
   const answers = [first, second].map((answer) => JSON.stringify(answer));

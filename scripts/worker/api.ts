@@ -127,7 +127,7 @@ async function refusal(response: Response): Promise<ApiError> {
   );
 }
 
-/** The calls of contract 4.13 and decisions 5 that a worker makes. Each throws ApiError, or a network error. */
+/** The calls that a worker makes (docs/interface.md 4.13, 4.18 and 4.19). Each throws ApiError, or a network error. */
 export function workerApi(options: Readonly<{ url: string; token: string }>) {
   async function send(path: string, init: RequestInit, call: Call): Promise<Response> {
     const signal = AbortSignal.any([call.signal, AbortSignal.timeout(call.timeoutMs ?? REQUEST_TIMEOUT_MS)]);

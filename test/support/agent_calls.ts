@@ -4,7 +4,7 @@ import type { Client, Reply } from './http.ts';
 type At = Readonly<{ organizationId: string }>;
 export type Calls = Readonly<Record<string, () => Promise<Reply<unknown>>>>;
 
-/** All reads of agents (contract 4.12), by name. */
+/** All reads of agents (docs/interface.md 4.12), by name. */
 export function agentReads(client: Client, at: At, ref: string): Calls {
   return {
     status: () => client.get(agentPath(at, '/status')),

@@ -38,7 +38,7 @@ type SendOptions = Readonly<{
   signal?: AbortSignal;
 }>;
 
-/** What comes back must be an envelope of the contract, whatever the status. */
+/** What comes back must be an envelope, whatever the status. */
 function checkEnvelope(status: number, headers: Headers, body: unknown): void {
   const schema = status < 400 ? successEnvelope : errorEnvelopeSchema.strict();
   const parsed = schema.safeParse(body);

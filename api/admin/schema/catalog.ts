@@ -16,7 +16,7 @@ export type ShownTable = Readonly<{
   hidden?: readonly string[];
 }>;
 
-/** A foreign key as two fields. Some are none in the database, which keeps busy tables free of them (design: capacity). */
+/** A foreign key as two fields. Some are none in the database, which keeps busy tables free of them (docs/decisions/0020). */
 export type Relation = Readonly<{
   table: string;
   columns: readonly string[];

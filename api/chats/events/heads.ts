@@ -32,8 +32,8 @@ const openingRow = z.object({
 export type Opening = Beginning & Readonly<{ at: Position; closed: boolean }>;
 
 /**
- * Reads what a client gets first that has processed the event `resumed` (decisions 6): nothing after the latest one, else
- * the latest revision, and before it the last revision of an earlier message that it was in the middle of.
+ * Reads what a client gets first that has processed the event `resumed`: nothing after the latest one, else
+ * the latest revision, and before it the last revision of an earlier message that it was in the middle of (docs/interface.md 6.2).
  * @throws Problem 404 `organization_not_found` or `chat_not_found`
  */
 export async function readOpening(

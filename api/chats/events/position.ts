@@ -17,7 +17,7 @@ const format = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}):([1-9][0-9]{0,9})
 
 export type EventId = Readonly<{ messageId: string; revision: number }>;
 
-/** `<assistantMessageId>:<revision>` of a `Last-Event-ID` (contract 6); undefined for what we never gave out. */
+/** `<assistantMessageId>:<revision>` of a `Last-Event-ID` (docs/interface.md 6.2); undefined for what we never gave out. */
 export function parseEventId(header: string | undefined): EventId | undefined {
   const [, messageId, revision] = format.exec(header ?? '') ?? [];
   if (messageId === undefined) return undefined;

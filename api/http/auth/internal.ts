@@ -16,7 +16,7 @@ export type InternalAuthentication = Readonly<{
   agent(req: Request, queries: Queries, organizationId: string | undefined): Promise<AgentCaller>;
 }>;
 
-/** Service tokens for workers; service tokens or execution capabilities for agents (contract 5). */
+/** Service tokens for workers; service tokens or execution capabilities for agents (docs/interface.md 5.2 and 5.3). */
 export function internalAuthentication(config: Config): InternalAuthentication {
   const isService = tokenMatcher(config.agentServiceTokens);
 

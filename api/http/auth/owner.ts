@@ -98,7 +98,7 @@ function jwtOwner(auth: Extract<Config['ownerAuth'], { mode: 'jwt' }>): Authenti
   };
 }
 
-/** The check of the configured mode (design/decisions.md, "Owner authentication"). */
+/** The check of the configured mode (docs/interface.md 5.1). */
 export function ownerAuthentication(config: Config): Authenticate {
   const auth = config.ownerAuth;
   if (auth.mode === 'open') return openOwner;

@@ -69,7 +69,11 @@ t.test('a turn is pulled, started, written and completed, and those who follow s
   t.ok(after.lastMessageAt > chat.lastMessageAt);
   await until('the end', () => stream.events.at(-1)?.data.message?.status === 'complete');
   t.same(stream.events.at(-1)?.data.message, done);
-  t.match(expectSuccess(await app.owner.get<unknown[]>(ownerPath(org, '/runs'))), { length: 0 }, '4.7 lists no turns');
+  t.match(
+    expectSuccess(await app.owner.get<unknown[]>(ownerPath(org, '/runs'))),
+    { length: 0 },
+    'the list has no turns',
+  );
 });
 
 t.test('a failed turn leaves its error, and the chat takes the next message', async (t) => {

@@ -14,7 +14,7 @@ await publishBuiltinCatalog(app.services.db);
 const owner = app.owner.as(OWNER_TOKEN);
 const { operations } = await readOpenApi(app.owner);
 
-/** Every path of the contract's 4.6 and 4.12, with ours beside them, as the document lists them. */
+/** Every path of docs/interface.md 4.6 and 4.12, as the OpenAPI document lists them. */
 const ofOwners = operations.filter(({ path }) => path.startsWith('/organizations/{organizationId}/tasks'));
 const ofAgents = operations.filter(({ path }) => path.startsWith('/internal/agent/'));
 
@@ -115,7 +115,7 @@ t.test('every endpoint of agents answers the service token and a capability in t
   for (const operation of ofAgents) {
     const { operationId } = operation;
     const forService = await makeWorld(app, operation, 'operator');
-    // The contract wants a capability of the chat for research.
+    // Research takes a capability of the chat alone (docs/interface.md 4.12.3).
     const expected = operationId === 'researchOnboarding' ? ['401 agent_unauthorized'] : declared(operation);
     t.same([answerOf(await call(app.service, operation, forService))], expected, `${operationId} by the service`);
     const world = await makeWorld(app, operation, 'operator');

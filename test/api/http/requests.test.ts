@@ -29,7 +29,7 @@ async function raw(bytes: string | Buffer, until?: string): Promise<string> {
   return text;
 }
 
-t.test('a success has the envelope of the contract, with the ids of the request', async (t) => {
+t.test('a success has its envelope, with the ids of the request', async (t) => {
   const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
   const reply = await app.owner.get(`${things}/a%20b`, { headers: { 'x-request-id': 'abc:1.2_3-4', traceparent } });
   t.equal(reply.status, 200);

@@ -170,7 +170,7 @@ const verdicts: readonly (readonly [string, Fields, Record<string, string>, bool
   ['an empty file as JSON', file('a', pointer('', 'exists')), { a: '' }, false],
 ];
 
-t.test('criteria decide on the bytes as the contract says', async (t) => {
+t.test('criteria decide on the stored bytes', async (t) => {
   for (const [name, criterion, outputs, passes] of verdicts) {
     const run = await runTask(app, org, withCriteria(criterion));
     const worker = workerOf(app, run);

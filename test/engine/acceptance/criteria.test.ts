@@ -17,7 +17,7 @@ const pointer = (operator: string, value?: unknown, at = '/a') => ({
   value,
 });
 
-t.test('the criteria of the contract are taken as they are', async (t) => {
+t.test('the documented criteria are taken as they are', async (t) => {
   const criterion = file(
     { kind: 'media_type', anyOf: ['application/json', 'image/*'] },
     ...['eq', 'ne', 'contains'].flatMap((operator) =>

@@ -33,7 +33,7 @@ async function setUp(t: Test) {
   return { store, judge, json, storage, outputs, root };
 }
 
-t.test('a check holds what contract 2.10 says', async (t) => {
+t.test('a check names its criterion, status and evidence', async (t) => {
   const { store, judge, outputs } = await setUp(t);
   await store('Größe/report 1.json', '{"total": 12.5}');
   const criterion = {

@@ -34,7 +34,7 @@ export function verbOf(call: Received): string {
   return path.split('/').at(-1) ?? '';
 }
 
-/** A server on loopback that speaks the run lifecycle of the contract: enough of it to see what a worker sends. */
+/** A server on loopback that speaks the run lifecycle: enough of it to see what a worker sends. */
 export async function standIn(t: Test, script: Script) {
   const received: Received[] = [];
   const counts = new Map<string, number>();

@@ -45,7 +45,7 @@ const OPERATIONS: Readonly<Record<string, (o: Onboarding) => Promise<unknown>>> 
   complete: (o) => complete(sql.api, placeOf(o), o),
 };
 
-/** What each state permits, and where it leads (design/decisions.md 9). */
+/** What each state permits, and where it leads (docs/interface.md 3.2). */
 const TABLE: Readonly<Record<(typeof STATES)[number], Readonly<Record<string, string>>>> = {
   collecting: {
     discard: 'discarded',
