@@ -5,6 +5,7 @@ import type { Queries } from '../../engine/db/call.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { requireOrganization, scoped } from '../../engine/db/scope.ts';
 import { mapping } from '../../engine/mapping.ts';
+import { fileName } from '../fields/file_path.ts';
 import { uuid } from '../fields/ids.ts';
 import { dateTime, timestamp } from '../fields/timestamp.ts';
 import { invalid } from '../http/errors.ts';
@@ -116,13 +117,9 @@ export function canonicalType(mediaType: string): string | undefined {
   return given === undefined ? undefined : canonical(given);
 }
 
-/** The query of an upload. Names hold any character but a slash and control characters: they name no place. */
+/** The query of an upload. */
 export const attachmentQuery = {
-  fileName: z
-    .string()
-    .min(1, { abort: true })
-    .refine((text) => [...text].length <= 255, 'must have at most 255 characters')
-    .refine((text) => !/[/\p{Cc}]/u.test(text), 'must be a name without slashes and control characters')
+  fileName: fileName
     .refine(
       (text) => path.extname(text).toLowerCase() in MEDIA_TYPE_OF,
       `must end with ${ATTACHMENT_EXTENSIONS.join(', ')}`,

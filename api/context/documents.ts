@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { CONTEXT_SCOPES, DOCUMENT_KINDS } from '../../engine/context/index.ts';
 import { mapping } from '../../engine/mapping.ts';
+import { filePath } from '../fields/file_path.ts';
 import { storedUuid } from '../fields/ids.ts';
 import { dateTime, timestamp } from '../fields/timestamp.ts';
 import { digests, ids } from '../http/openapi/example_values.ts';
-import { filePath } from '../tasks/spec.ts';
 
 export const contextScope = z.enum(CONTEXT_SCOPES).describe('The whole organization, or a department.');
 

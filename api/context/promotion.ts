@@ -1,3 +1,4 @@
+import { sql } from 'slonik';
 import { z } from 'zod';
 import {
   DOCUMENT_KINDS,
@@ -12,13 +13,15 @@ import {
   storeDocument,
 } from '../../engine/context/index.ts';
 import { call, type Queries } from '../../engine/db/call.ts';
+import { scoped } from '../../engine/db/scope.ts';
 import type { Json } from '../../engine/db/sql_types.ts';
+import { layoutConflicts } from '../../engine/file_paths.ts';
 import type { Storage } from '../../engine/storage/index.ts';
+import { filePath } from '../fields/file_path.ts';
 import { uuid } from '../fields/ids.ts';
 import { actorOf } from '../http/actor.ts';
 import type { Caller } from '../http/caller.ts';
-import { invalid, toProblem } from '../http/errors.ts';
-import { filePath } from '../tasks/spec.ts';
+import { invalid, toProblem, validationFailed } from '../http/errors.ts';
 import { type ContextRevision, contextScope, documentPath, promotionAnswer } from './documents.ts';
 
 const common = {
@@ -115,6 +118,41 @@ export async function checkPromotion(db: Queries, promotion: Promotion): Promise
   await callPromote(db, promotion, null, z.unknown());
 }
 
+const pathRow = z.object({ path: z.string() });
+
+/**
+ * New documents are laid out beside each other and those of the base that stay. A revision never changes, and the promotion is refused where another
+ * one is published by then.
+ * @throws Problem 400
+ */
+async function requireLayoutOnBase(db: Queries, promotion: Promotion, documents: readonly NewDocument[]) {
+  const { organizationId, scope, baseRevision, removePaths } = promotion;
+  const base = await db.any(
+    scoped(
+      organizationId,
+      pathRow,
+      sql.fragment`
+        select d.path
+        from app.context_documents d
+        where d.organization_id = scope.organization_id and d.scope = ${scope} and d.revision = ${baseRevision ?? 0}`,
+    ),
+  );
+  const changed = new Set([...removePaths, ...documents.map(({ path }) => path)]);
+  const taken = base.map(({ path }) => path).filter((path) => !changed.has(path));
+  const conflicts = layoutConflicts(
+    documents.map(({ path }) => path),
+    { taken },
+  );
+  if (conflicts.length === 0) return;
+  throw validationFailed(
+    conflicts.map(({ index, message, kind }) => ({
+      path: `documents.${index}.path`,
+      message,
+      code: kind === 'same' ? 'same_document' : 'below_a_document',
+    })),
+  );
+}
+
 async function storeOne(
   storage: Storage,
   organizationId: string,
@@ -136,7 +174,7 @@ async function storeOne(
 /**
  * Stores the files, then publishes the revision that names them. Where that is refused the files go; where its outcome is
  * unknown they stay, and the clean-up looks a day later whether a row names them.
- * @throws Problem as `app.context_promote`
+ * @throws Problem as `app.context_promote`, 400 for paths that cannot be laid out beside those of the base
  */
 export async function promote(
   db: Queries,
@@ -144,6 +182,7 @@ export async function promote(
   promotion: Promotion,
   documents: readonly NewDocument[],
 ): Promise<ContextRevision> {
+  await requireLayoutOnBase(db, promotion, documents);
   const stored: StoredDocument[] = [];
   try {
     for (const [index, document] of documents.entries()) {

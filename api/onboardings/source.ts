@@ -2,13 +2,14 @@ import path from 'node:path';
 import { z } from 'zod';
 import { Problem } from '../../engine/db/problem.ts';
 import { ATTACHMENT_MAX_BYTES, canonicalType, MEDIA_TYPE_OF } from '../chat_attachments/schema.ts';
+import { fileName } from '../fields/file_path.ts';
 import { invalid } from '../http/errors.ts';
 import { DEPARTMENTS } from '../organizations/schema.ts';
 
 /** 50 MB, as for attachments. */
 export const SOURCE_MAX_BYTES = ATTACHMENT_MAX_BYTES;
 
-/** The query of an upload. Names hold any character but a slash and control characters: they name no place. */
+/** The query of an upload. */
 export const sourceQuery = {
   department: z
     .enum(DEPARTMENTS)
@@ -17,12 +18,7 @@ export const sourceQuery = {
   kind: z
     .enum(['file', 'markdown'])
     .describe('`file`: one of the supported types. `markdown`: any UTF-8 text, whatever its name.'),
-  fileName: z
-    .string()
-    .min(1)
-    .refine((text) => [...text].length <= 255, 'must have at most 255 characters')
-    .refine((text) => !/[/\p{Cc}]/u.test(text), 'must be a name without slashes and control characters')
-    .describe('A name without slashes. At most 255 characters.'),
+  fileName: fileName.describe('A name without slashes. At most 255 characters.'),
   mediaType: z
     .string()
     .min(1)

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
 import { z } from 'zod';
+import { filePath, requireLayout } from '../fields/file_path.ts';
 import { uuid } from '../fields/ids.ts';
 import { instant } from '../fields/instant.ts';
 import { logicalUri } from '../fields/logical_uri.ts';
@@ -37,7 +38,7 @@ const receiptSchema = z.strictObject({
 
 const artifactSchema = z.strictObject({
   kind: z.literal('file').optional(),
-  path: text(1000),
+  path: filePath,
   name: text(200).optional(),
   mediaType: z
     .string()
@@ -60,6 +61,12 @@ export const resultSchema = z
       artifacts: z
         .array(artifactSchema)
         .max(1000)
+        .superRefine((artifacts, context) =>
+          requireLayout(
+            artifacts.map(({ path }) => path),
+            context,
+          ),
+        )
         .default([])
         .describe('Files that the run has stored, by `path`. 400 for one that it has not.'),
     }),

@@ -1,9 +1,9 @@
 import { z } from 'zod';
+import { filePath } from '../fields/file_path.ts';
 import { organizationId, uuid } from '../fields/ids.ts';
 import { sendBytes } from '../http/bytes.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { integerText } from '../http/query.ts';
-import { filePath } from '../tasks/spec.ts';
 import { contextManifestSchema, getArtifactBytes, getInputBytes, getInputManifest } from './files.ts';
 import { getRun, listRuns, runListQuery } from './list.ts';
 import { getRunLogs, runLogPageSchema, runLogsQuery } from './logs.ts';

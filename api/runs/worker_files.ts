@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { call } from '../../engine/db/call.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { runOutputKey } from '../../engine/storage/index.ts';
+import { filePath } from '../fields/file_path.ts';
 import { uuid } from '../fields/ids.ts';
 import {
   type ReceivedFile,
@@ -13,7 +14,6 @@ import {
 import { sendBytes } from '../http/bytes.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { invalid } from '../http/errors.ts';
-import { filePath } from '../tasks/spec.ts';
 import { leaseFields, runId } from './changes.ts';
 import { getInputBytes, getInputManifest, inputManifestSchema } from './files.ts';
 

@@ -1,12 +1,13 @@
 import { z } from 'zod';
 import { mapping } from '../../engine/mapping.ts';
+import { filePath } from '../fields/file_path.ts';
 import { taskRef, uuid } from '../fields/ids.ts';
 import { timestamp } from '../fields/timestamp.ts';
 import { ids } from '../http/openapi/example_values.ts';
 import { resultSchema } from '../runs/changes.ts';
 import { MAX_VERSION, priority, profileKey, title } from '../tasks/changes.ts';
 import { TASK_KINDS } from '../tasks/schema.ts';
-import { filePath, newTaskSpecSchema, taskSpecPatchSchema } from '../tasks/spec.ts';
+import { newTaskSpecSchema, taskSpecPatchSchema } from '../tasks/spec.ts';
 
 // Far above any maxPlanOperations that makes sense; the organization's own limit is kept by the database.
 const MOST_OPERATIONS = 1000;

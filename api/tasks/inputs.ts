@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { call } from '../../engine/db/call.ts';
 import { taskInputKey } from '../../engine/storage/index.ts';
+import { filePath } from '../fields/file_path.ts';
 import { organizationId, taskRef } from '../fields/ids.ts';
 import {
   type ReceivedFile,
@@ -11,7 +12,6 @@ import {
 } from '../files/stored_file.ts';
 import { actorOf } from '../http/actor.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
-import { filePath } from './spec.ts';
 
 const looked = z.object({ taskId: z.string() });
 const stored = z.object({ input: storedFileRow });

@@ -1,16 +1,8 @@
 import { z } from 'zod';
-import { acceptanceCriterionSchema, isOutputPath } from '../../engine/acceptance/index.ts';
+import { acceptanceCriterionSchema } from '../../engine/acceptance/index.ts';
+import { CONTEXT_SCOPES } from '../../engine/context/index.ts';
+import { filePath, requireLayout } from '../fields/file_path.ts';
 import { uuid } from '../fields/ids.ts';
-
-/** A relative path with forward slashes, as inputs and outputs have. */
-export const filePath = z
-  .string()
-  .min(1)
-  .max(1000)
-  .refine(
-    isOutputPath,
-    'must be a relative path of at most 1000 bytes without empty, . or .. parts, backslashes or control characters',
-  );
 
 const inlineInput = z.strictObject({
   kind: z.literal('inline'),
@@ -61,6 +53,22 @@ export const taskInputSchema = z
       'A file for the runs of the task. It is looked up when a run starts, and the run keeps that version. An input that does not exist then, or belongs to another organization, is listed with `available: false` and does not delay the run.',
   });
 
+/** What a run is given beside the inputs of its task: `task.json`, and files below these. */
+const GIVEN = {
+  taken: ['task.json'],
+  folders: ['outputs', 'context', ...CONTEXT_SCOPES.map((scope) => `context/${scope}`)],
+};
+
+/** One output may be the matter of several criteria. */
+function outputPaths(criteria: readonly Readonly<{ kind: string; path?: unknown }>[]): (string | undefined)[] {
+  const seen = new Set<unknown>();
+  return criteria.map(({ kind, path }) => {
+    if (kind !== 'output_file' || typeof path !== 'string' || seen.has(path)) return undefined;
+    seen.add(path);
+    return path;
+  });
+}
+
 const count = (maximum: number) => z.int().min(1).max(maximum);
 
 export const taskBudgetSchema = z.strictObject({
@@ -81,8 +89,20 @@ export const taskBudgetSchema = z.strictObject({
 
 const specFields = {
   objective: z.string().max(20_000).describe('What the agent is to achieve.'),
-  inputs: z.array(taskInputSchema).max(100),
-  acceptanceCriteria: z.array(acceptanceCriterionSchema).max(50),
+  inputs: z
+    .array(taskInputSchema)
+    .max(100)
+    .superRefine((inputs, context) =>
+      requireLayout(
+        inputs.map(({ path }) => path),
+        context,
+        GIVEN,
+      ),
+    ),
+  acceptanceCriteria: z
+    .array(acceptanceCriterionSchema)
+    .max(50)
+    .superRefine((criteria, context) => requireLayout(outputPaths(criteria), context)),
   verification: z
     .enum(['backend', 'agent'])
     .describe(

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { FILE_PATH_RULE, isFilePath } from '../file_paths.ts';
 import { JSON_POINTER } from './json_pointer.ts';
 
 export const OPERATORS = ['eq', 'ne', 'gt', 'gte', 'lt', 'lte', 'exists', 'contains'] as const;
@@ -6,16 +7,6 @@ export type Operator = (typeof OPERATORS)[number];
 
 const MAX_VALUE_CHARACTERS = 10_000;
 const MAX_VALUE_DEPTH = 32;
-
-// Paths stand in unique indexes beside two UUIDs, and an index entry of Postgres has at most 2704 bytes.
-const MAX_PATH_BYTES = 1000;
-
-/** Relative, forward slashes, no empty, `.` or `..` segment, no control characters, 1000 bytes: as output paths are. */
-export function isOutputPath(text: string): boolean {
-  if (Buffer.byteLength(text) > MAX_PATH_BYTES) return false;
-  if (/[\\\p{Cc}]/u.test(text) || !text.isWellFormed()) return false;
-  return text.split('/').every((segment) => segment !== '' && segment !== '.' && segment !== '..');
-}
 
 /** Why a value cannot stand on the right side of a comparison, or null. */
 function valueProblem(value: unknown, depth = 0): string | null {
@@ -81,11 +72,7 @@ const outputCheckSchema = z.discriminatedUnion('kind', [mediaTypeCheckSchema, js
 /** A criterion that the backend evaluates on the stored bytes: the file is there, and each check holds. */
 export const outputFileCriterionSchema = z.strictObject({
   kind: z.literal('output_file'),
-  path: z
-    .string()
-    .min(1)
-    .max(1000)
-    .refine(isOutputPath, 'must be a relative path without . or .., of at most 1000 bytes'),
+  path: z.string().min(1).max(1000).refine(isFilePath, FILE_PATH_RULE),
   checks: z.array(outputCheckSchema).max(50).default([]),
 });
 

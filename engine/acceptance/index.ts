@@ -1,4 +1,4 @@
-export { acceptanceCriterionSchema, isOutputPath } from './criteria.ts';
+export { acceptanceCriterionSchema } from './criteria.ts';
 export {
   type AcceptanceCheck,
   type AcceptanceInput,

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import { contextPrefix } from '../../../engine/storage/index.ts';
+import { plain } from '../../../scripts/terminal.ts';
 import {
   agentPath,
   expectSuccess,
@@ -17,6 +18,7 @@ import {
 import { startTestApp } from '../../support/app.ts';
 import { insertSource } from '../../support/context_fixtures.ts';
 import { createSecondProfile, createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
+import { issuePaths } from '../../support/http.ts';
 
 const app = await startTestApp(t);
 const sql = sqlOf(app);
@@ -102,6 +104,23 @@ t.test('a promotion publishes a revision, which the summary shows', async (test)
   test.same(await summary(org, 'growth'), { scope: 'growth', revision: null, documents: [] });
 });
 
+t.test('a document is laid out beside those of the base that stay', async (test) => {
+  const org = await createTestOrganization(sql);
+  expectSuccess(await promote(org, { documents: [facts('a.json'), facts('deep/b.json')] }), 201);
+  for (const [path, reason] of Object.entries({
+    'A.JSON': 'same_document',
+    'a.json/c': 'below_a_document',
+    'A.json/c': 'below_a_document',
+    DEEP: 'below_a_document',
+  })) {
+    const reply = await promote(org, { baseRevision: 1, documents: [facts('other.json'), facts(path)] });
+    test.equal(refusalOf(reply), `400 validation_failed ${reason}`, path);
+    test.same(issuePaths(reply), ['documents.1.path'], path);
+  }
+  const renamed = { baseRevision: 1, documents: [facts('A.json')], removePaths: ['a.json'] };
+  expectSuccess(await promote(org, renamed), 201);
+});
+
 t.test('what is refused leaves neither a revision nor a file', async (test) => {
   const org = await createTestOrganization(sql);
   const elsewhere = await createTestOrganization(sql);
@@ -115,6 +134,9 @@ t.test('what is refused leaves neither a revision nor a file', async (test) => {
     [citing(randomUUID()), '400 validation_failed unknown_source'],
     [citing(uri(elsewhere.organizationId, source.id)), '400 validation_failed foreign_uri'],
     [{ documents: [facts('a'), facts('a/b')] }, '400 validation_failed below_a_document'],
+    [{ documents: [facts('A'), facts('a/b')] }, '400 validation_failed below_a_document'],
+    [{ documents: [facts('a.json'), facts('A.json')] }, '400 validation_failed same_document'],
+    [{ documents: [facts('\u00e9'), facts('e\u0301')] }, '400 validation_failed same_document'],
     [{ removePaths: ['other.json'] }, '400 validation_failed unknown_document'],
   ];
   for (const [fields, expected] of refused) test.equal(refusalOf(await promote(org, fields)), expected);
@@ -145,6 +167,10 @@ t.test('what is refused leaves neither a revision nor a file', async (test) => {
       'a\\b',
       'a\0b',
       'a\nb',
+      'a\u202eb',
+      'a\u2028b',
+      '.git/config',
+      'a/.GIT/x',
       'a./b',
       'a.',
       'a ',
@@ -156,7 +182,7 @@ t.test('what is refused leaves neither a revision nor a file', async (test) => {
   ];
   for (const fields of invalid) {
     const reply = await promote(org, fields);
-    test.match([reply.status, reply.code], [400, 'validation_failed'], JSON.stringify(fields).slice(0, 100));
+    test.match([reply.status, reply.code], [400, 'validation_failed'], plain(JSON.stringify(fields)).slice(0, 100));
   }
   test.same(await summary(org), { scope: 'organization', revision: null, documents: [] });
   test.same(await stored(org), []);

@@ -204,6 +204,10 @@ t.test('a task that waits for its own parent is refused', async (t) => {
 const criterion = { kind: 'output_file', path: 'a' };
 const withCheck = (check: unknown) => ({ spec: { acceptanceCriteria: [{ ...criterion, checks: [check] }] } });
 const withInput = (input: Fields) => ({ spec: { inputs: [{ kind: 'inline', path: 'a', text: '', ...input }] } });
+const withInputs = (...paths: string[]) => ({ spec: { inputs: paths.map((path) => ({ kind: 'upload', path })) } });
+const withCriteria = (...paths: string[]) => ({
+  spec: { acceptanceCriteria: paths.map((path) => ({ kind: 'output_file', path })) },
+});
 const wrongBodies: Readonly<Record<string, readonly [Fields, string]>> = {
   'no title': [{ title: undefined }, 'title'],
   'an empty title': [{ title: ' ' }, 'title'],
@@ -249,11 +253,39 @@ const wrongBodies: Readonly<Record<string, readonly [Fields, string]>> = {
     withCheck({ kind: 'json_pointer', pointer: 'a', operator: 'exists' }),
     'spec.acceptanceCriteria.0.checks.0.pointer',
   ],
+  'an input twice': [withInputs('a', 'b', 'a'), 'spec.inputs.2.path'],
+  'an input in another case': [withInputs('a/Data.csv', 'A/data.CSV'), 'spec.inputs.1.path'],
+  'an input in another normalization': [withInputs('Gr\u00f6\u00dfe', 'Gro\u0308\u00dfe'), 'spec.inputs.1.path'],
+  'an input below another': [withInputs('a', 'a/b'), 'spec.inputs.1.path'],
+  'an input above another': [withInputs('a/b/c', 'A'), 'spec.inputs.1.path'],
+  'an input in the place of the task': [withInputs('Task.json'), 'spec.inputs.0.path'],
+  'an input in the place of the context': [withInputs('context/organization'), 'spec.inputs.0.path'],
+  'an input of a repository': [withInputs('a/.GIT/hooks/pre-commit'), 'spec.inputs.0.path'],
+  'an input that is read backwards': [withInputs('a\u202egpj.exe'), 'spec.inputs.0.path'],
+  'an input of two lines': [withInputs('a\u2028b'), 'spec.inputs.0.path'],
+  'a criterion below another': [withCriteria('a', 'a/b'), 'spec.acceptanceCriteria.1.path'],
+  'a criterion in another case': [withCriteria('Report.md', 'report.md'), 'spec.acceptanceCriteria.1.path'],
+  'a criterion of a repository': [withCriteria('.git/config'), 'spec.acceptanceCriteria.0.path'],
   'a criterion above its folder': [
     { spec: { acceptanceCriteria: [{ ...criterion, path: 'a/../b' }] } },
     'spec.acceptanceCriteria.0.path',
   ],
 };
+
+t.test('inputs and outputs that can lie beside each other are taken', async () => {
+  const { spec: inputs } = withInputs(
+    'a/b',
+    'a/c',
+    'ab',
+    'context/growth/mine.json',
+    'outputs/x',
+    'tasks.json',
+    '.github/x',
+  );
+  // One output may have to meet several criteria, and be an input too.
+  const { spec: criteria } = withCriteria('a/b', 'a/b', 'a2/b', 'task.json');
+  expectSuccess(await post({ title: 'x', ownerProfileKey: 'growth', spec: { ...inputs, ...criteria } }), 201);
+});
 
 t.test('bad input is refused, by the path of what is wrong', async (t) => {
   const before = await fingerprint(app);

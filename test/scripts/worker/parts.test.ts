@@ -122,10 +122,12 @@ t.test('outputs are the regular files, and links lead nowhere', async (t) => {
   await mkdir(path.join(workspace.outputs, 'empty'));
   await writeFile(path.join(workspace.outputs, 'b', 'c', 'deep.txt'), 'deep');
   await writeFile(path.join(workspace.outputs, 'a.txt'), '');
+  await mkdir(path.join(workspace.outputs, 'b', '.git', 'objects'), { recursive: true });
+  await writeFile(path.join(workspace.outputs, 'b', '.git', 'config'), '');
   await symlink('/etc/passwd', path.join(workspace.outputs, 'link'));
   await symlink('/etc', path.join(workspace.outputs, 'folder-link'));
   t.same(
-    (await outputFiles(workspace)).map(({ path, size }) => [path, size]),
+    (await outputFiles(workspace)).files.map(({ path, size }) => [path, size]),
     [
       ['a.txt', 0],
       ['b/c/deep.txt', 4],

@@ -53,6 +53,24 @@ async function openGate(t: Test) {
 
 const runIdOf = (bodies: { runId: string }[]) => bodies[0]?.runId;
 
+t.test('an output whose name is refused is left out and named, and the others are stored', async (t) => {
+  const command = 'cd "$OUTPUT_DIR" && echo 1 > a && echo 2 > A && echo 3 > b && mkdir .git && echo 4 > .git/config';
+  const answer = (verb: string, nth: number): [number, string] | null =>
+    verb === 'output' && nth === 1 ? [400, 'validation_failed'] : null;
+  const { work, of, bodies } = await setUp(t, { answer }, command);
+  t.equal(await work(), true);
+  t.same(
+    of('output').map((call) => call.path.split('/').at(-1)),
+    ['A', 'a', 'b'],
+  );
+  t.match(bodies('complete'), [{ output: { result: { artifacts: [{ path: 'a' }, { path: 'b' }] } } }]);
+  const entries = bodies('logs').flatMap((body) => body.entries);
+  t.match(
+    entries.filter((entry) => entry.status === 'skipped'),
+    [{ label: 'Left out .git', detail: 'the folder of a repository' }, { label: 'Left out A' }],
+  );
+});
+
 t.test('a run goes from its start to its artifacts', async (t) => {
   const command = [
     'test "$BUSINESS_RUNNER_TOKEN" = execution-token && test -n "$BUSINESS_RUNNER_URL" || exit 9',
