@@ -3,6 +3,7 @@ import path from 'node:path';
 import pg from 'pg';
 import { startTestPostgres } from '../test/support/postgres.ts';
 import { functionsFile } from './generate/functions.ts';
+import { printLine, printText } from './terminal.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '..');
 
@@ -26,7 +27,7 @@ async function main(): Promise<void> {
       const text = await textOf(db);
       const same = readFileSync(file, 'utf8') === text;
       if (!same) writeFileSync(file, text);
-      process.stdout.write(`${same ? 'unchanged' : 'written'}: ${name}\n`);
+      printLine(`${same ? 'unchanged' : 'written'}: ${name}`);
     }
   } finally {
     await db.end();
@@ -34,5 +35,5 @@ async function main(): Promise<void> {
   }
 }
 
-if (process.argv.includes('--help')) process.stdout.write(USAGE);
+if (process.argv.includes('--help')) printText(USAGE);
 else await main();

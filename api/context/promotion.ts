@@ -148,7 +148,7 @@ async function requireLayoutOnBase(db: Queries, promotion: Promotion, documents:
     conflicts.map(({ index, message, kind }) => ({
       path: `documents.${index}.path`,
       message,
-      code: kind === 'same' ? 'same_document' : 'below_a_document',
+      code: kind === 'same' ? 'layout_conflict' : 'below_a_document',
     })),
   );
 }

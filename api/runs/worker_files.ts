@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { call } from '../../engine/db/call.ts';
 import { Problem } from '../../engine/db/problem.ts';
+import { layoutKey } from '../../engine/file_paths.ts';
 import { runOutputKey } from '../../engine/storage/index.ts';
 import { filePath } from '../fields/file_path.ts';
 import { uuid } from '../fields/ids.ts';
@@ -41,7 +42,7 @@ export function runFileEndpoints(): readonly Endpoint[] {
       operationId: 'putRunOutput',
       summary: 'Store an output file of a run',
       description:
-        'The backend determines size, digest and media type from the bytes. Until the run is completed, uploading to the same path again replaces the file.',
+        'The backend determines size, digest and media type from the bytes. Until the run is completed, uploading to the same path again replaces the file. 400 for a path that cannot be laid out beside the stored ones: it differs from one by case or Unicode normalization alone, or one is a folder for the other.',
       params: { runId, path: filePath },
       headers,
       body: { stream: true, mediaTypes: ['application/octet-stream'], maxBytes: UPLOAD_MAX_BYTES },
@@ -57,6 +58,7 @@ export function runFileEndpoints(): readonly Endpoint[] {
               runId: params.runId,
               leaseToken: lease['x-lease-token'],
               path: params.path,
+              layoutKey: layoutKey(params.path),
               storageKey: file?.key,
               size: file?.size,
               sha256: file?.sha256,

@@ -161,6 +161,11 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
   invalid_union: [OF_SHAPE, 'The value has none of the possible shapes', FIX],
   invalid_value: [OF_SHAPE, 'The value is none of those that are allowed', FIX],
   key_held: ['`state_conflict`', 'A profile made by hand holds the key of a template', 'Rename that profile.'],
+  layout_conflict: [
+    OF_SHAPE,
+    'Two paths cannot lie beside each other: they differ by case or normalization alone, or one is a folder for the other',
+    'Use another path.',
+  ],
   lease_lost: [
     '`run_lease_expired`',
     'The lease is missing, stale, revoked or over; or the run is unknown or another organization’s',
@@ -342,5 +347,6 @@ export const recordTexts: Readonly<Record<string, ReasonText>> = {
   kind_missing: ['health finding', 'The organization has no document of this kind', 'Promote one.'],
   more_findings: ['health finding', 'There are more findings than a report holds', 'Solve these first.'],
   note: ['health finding', 'A finding of an older report', 'See the message.'],
+
   scope_missing: ['health finding', 'An enabled department has no context of its own', 'Promote one.'],
 };

@@ -236,6 +236,7 @@ create table app.run_outputs (
   organization_id uuid not null,
   run_id uuid not null,
   path text not null,
+  layout_key text not null,
   storage_key text not null,
   size bigint not null,
   sha256 text not null,
@@ -269,6 +270,8 @@ comment on table app.run_outputs is 'Files that runs made.';
 comment on column app.run_outputs.organization_id is 'The organization it belongs to.';
 comment on column app.run_outputs.run_id is 'The run.';
 comment on column app.run_outputs.path is 'Where the run put it.';
+comment on column app.run_outputs.layout_key is
+  'The path without case and normalization: files of one key are one file on many file systems.';
 comment on column app.run_outputs.storage_key is 'Where the bytes lie in the object storage; never shown.';
 comment on column app.run_outputs.size is 'In bytes.';
 comment on column app.run_outputs.sha256 is 'SHA-256 of the bytes, in hex.';

@@ -50,6 +50,7 @@ const OTHERS = [
   'scripts/report.ts',
   'scripts/terminal.ts',
   'scripts/test.ts',
+  'scripts/test/',
 ];
 
 t.test('all scripts print through these functions', async (test) => {

@@ -339,6 +339,7 @@ export const functions = {
       runId: 'uuid',
       leaseToken: 'text',
       path: 'text',
+      layoutKey: 'text',
       storageKey: 'text',
       size: 'int8',
       sha256: 'text',

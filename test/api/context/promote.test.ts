@@ -108,7 +108,7 @@ t.test('a document is laid out beside those of the base that stay', async (test)
   const org = await createTestOrganization(sql);
   expectSuccess(await promote(org, { documents: [facts('a.json'), facts('deep/b.json')] }), 201);
   for (const [path, reason] of Object.entries({
-    'A.JSON': 'same_document',
+    'A.JSON': 'layout_conflict',
     'a.json/c': 'below_a_document',
     'A.json/c': 'below_a_document',
     DEEP: 'below_a_document',
@@ -135,8 +135,8 @@ t.test('what is refused leaves neither a revision nor a file', async (test) => {
     [citing(uri(elsewhere.organizationId, source.id)), '400 validation_failed foreign_uri'],
     [{ documents: [facts('a'), facts('a/b')] }, '400 validation_failed below_a_document'],
     [{ documents: [facts('A'), facts('a/b')] }, '400 validation_failed below_a_document'],
-    [{ documents: [facts('a.json'), facts('A.json')] }, '400 validation_failed same_document'],
-    [{ documents: [facts('\u00e9'), facts('e\u0301')] }, '400 validation_failed same_document'],
+    [{ documents: [facts('a.json'), facts('A.json')] }, '400 validation_failed layout_conflict'],
+    [{ documents: [facts('\u00e9'), facts('e\u0301')] }, '400 validation_failed layout_conflict'],
     [{ removePaths: ['other.json'] }, '400 validation_failed unknown_document'],
   ];
   for (const [fields, expected] of refused) test.equal(refusalOf(await promote(org, fields)), expected);

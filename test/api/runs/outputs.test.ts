@@ -161,11 +161,26 @@ t.test('any other path is kept to the letter', async (t) => {
   }
 });
 
+t.test('a file is stored beside those that are there, and nothing of one that is refused', async (t) => {
+  const run = await runTask(app, org);
+  const worker = workerOf(app, run);
+  t.equal((await worker.put('deep/Report.md', 'first')).status, 201);
+  const before = await storedKeys(app, org);
+  for (const path of ['deep/report.md', 'deep', 'Deep/Report.md/x']) {
+    t.equal(refusalOf(await worker.put(path, 'second')), '400 validation_failed layout_conflict', path);
+  }
+  t.same(await storedKeys(app, org), before);
+  t.equal((await worker.put('deep/Report.md', 'third')).status, 201, 'the same path replaces it');
+  const named = await worker.completeWith('deep/Report.md', 'deep/report.md');
+  t.equal(refusalOf(named), '400 validation_failed custom', 'nor are they named together');
+  expectSuccess(await worker.completeWith('deep/Report.md'));
+});
+
 t.test('a run stores at most a thousand files', async (t) => {
   const run = await runTask(app, org);
   await app.database.owner.query(
-    `insert into app.run_outputs (organization_id, run_id, path, storage_key, size, sha256, media_type)
-     select $1, $2, 'f' || n, 'k' || n, 0, repeat('0', 64), 'text/plain' from generate_series(1, 1000) n`,
+    `insert into app.run_outputs (organization_id, run_id, path, layout_key, storage_key, size, sha256, media_type)
+     select $1, $2, 'f' || n, 'f' || n, 'k' || n, 0, repeat('0', 64), 'text/plain' from generate_series(1, 1000) n`,
     [run.organizationId, run.runId],
   );
   const before = await storedKeys(app, org);
