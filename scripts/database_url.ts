@@ -5,9 +5,15 @@ import type { Config } from '../engine/config.ts';
 import { DATABASE_NAME } from './start/database.ts';
 import { keptSuperuserPassword } from './start/secrets.ts';
 
-/** There is no database to work on: none is set and none runs that could be meant, or it does not answer. One line says which. */
+/** No database to work on: DATABASE_URL is not set and no start runs, or the database does not answer. */
 export class NoDatabaseError extends Error {
   override name = 'NoDatabaseError';
+}
+
+/** The folder of the embedded database, which may lie outside of the data folder where root starts it. */
+export function embeddedCluster(dataDir: string): string {
+  const pointer = path.join(dataDir, 'postgres.location');
+  return existsSync(pointer) ? readFileSync(pointer, 'utf8').trim() : path.join(dataDir, 'postgres');
 }
 
 /**
@@ -17,14 +23,12 @@ export class NoDatabaseError extends Error {
  */
 export function operatorDatabaseUrl({ dataDir, listenDatabaseUrl }: Config): string {
   if (listenDatabaseUrl !== undefined) return listenDatabaseUrl;
-  const elsewhere = path.join(dataDir, 'postgres.location');
-  const cluster = existsSync(elsewhere) ? readFileSync(elsewhere, 'utf8').trim() : path.join(dataDir, 'postgres');
-  const pidFile = path.join(cluster, 'postmaster.pid');
+  const pidFile = path.join(embeddedCluster(dataDir), 'postmaster.pid');
   // The port is the fourth line of Postgres's own file.
   const port = existsSync(pidFile) ? Number(readFileSync(pidFile, 'utf8').split('\n')[3]) : 0;
   if (!port)
     throw new NoDatabaseError(`no Business Runner runs on ${dataDir}: run npm start first, or set DATABASE_URL`);
-  // Another one would let nobody in, and lie in the way of the start that has to reset it.
+  // A new password would not be that of the running database, and would keep the next start from resetting it.
   const password = keptSuperuserPassword(dataDir);
   if (password === undefined)
     throw new NoDatabaseError(
@@ -42,7 +46,7 @@ export async function operatorClient(url: string, options: pg.ClientConfig = {})
   // A connection that breaks fails the query at hand; without a listener it would end the process.
   client.on('error', () => {});
   await client.connect().catch((error: Error) => {
-    // Of several addresses each has its own reason, and all of them together none.
+    // With several addresses, each error has its own reason and their sum has none.
     const { message } = error instanceof AggregateError ? (error.errors[0] as Error) : error;
     throw new NoDatabaseError(`the database does not answer: ${message}`);
   });

@@ -5,11 +5,25 @@ import { streamedText } from '../chat_events.ts';
 import type { OwnerApi } from './owner_api.ts';
 import { EXAMPLES, exampleCommand } from './tasks.ts';
 import { DemoError } from './watch.ts';
+import type { Print } from './worker.ts';
 
 /** The demo's worker runs this for each chat. */
 export const CHAT_COMMAND = exampleCommand('chat_answer.mjs');
 const FINAL_STATUSES = ['complete', 'failed', 'cancelled'];
 const QUESTION = 'Which region sold most in the third quarter, and how much came back?';
+
+/** Opens a chat with the shipped sales file attached, and sends a question. Returns the ids of the chat and of the answer. */
+export async function sendQuestion(api: OwnerApi, organizationId: string, title: string, question: string) {
+  const chat = await api.createChat(organizationId, title);
+  const file = { id: randomUUID(), name: 'sales.csv', type: 'text/csv' };
+  await api.attach(organizationId, chat.id, file, readFileSync(path.join(EXAMPLES, 'sales.csv')));
+  const { assistantMessage } = await api.sendMessage(organizationId, chat.id, {
+    author: { kind: 'human', displayName: 'You' },
+    parts: [{ kind: 'text', text: question }],
+    attachmentIds: [file.id],
+  });
+  return { chatId: chat.id, messageId: assistantMessage.id };
+}
 
 /**
  * Asks a question in a new chat, and writes the answer while it streams. Returns the path of the chat's messages.
@@ -18,23 +32,16 @@ const QUESTION = 'Which region sold most in the third quarter, and how much came
 export async function demoChat(
   api: OwnerApi,
   organizationId: string,
-  options: Readonly<{ print: (line: string) => void; write: (text: string) => void; deadline: number }>,
+  options: Readonly<{ print: Print; write: (text: string) => void; deadline: number }>,
 ): Promise<string> {
   const { print, write, deadline } = options;
-  const chat = await api.createChat(organizationId, 'Sales of the third quarter');
-  const file = { id: randomUUID(), name: 'sales.csv', type: 'text/csv' };
-  await api.attach(organizationId, chat.id, file, readFileSync(path.join(EXAMPLES, 'sales.csv')));
-  const { assistantMessage } = await api.sendMessage(organizationId, chat.id, {
-    author: { kind: 'human', displayName: 'You' },
-    parts: [{ kind: 'text', text: QUESTION }],
-    attachmentIds: [file.id],
-  });
-  print(`asked in a chat, with ${file.name}: ${QUESTION}`);
+  const { chatId, messageId } = await sendQuestion(api, organizationId, 'Sales of the third quarter', QUESTION);
+  print(`asked in a chat, with sales.csv: ${QUESTION}`);
   const timeout = AbortSignal.timeout(Math.max(1, Math.ceil(deadline - performance.now())));
   let written = '';
   try {
-    for await (const { message } of api.chatEvents(organizationId, chat.id, timeout)) {
-      if (message?.id !== assistantMessage.id) continue;
+    for await (const { message } of api.chatEvents(organizationId, chatId, timeout)) {
+      if (message?.id !== messageId) continue;
       const text = streamedText(message);
       if (written === '' && text !== '') write('\n      ');
       write(text.slice(written.length).replaceAll('\n', '\n      '));
@@ -42,7 +49,7 @@ export async function demoChat(
       if (message.status === 'complete') {
         write('\n\n');
         print(`the answer is complete, after ${message.revision} revisions`);
-        return `/organizations/${organizationId}/chats/${chat.id}/messages`;
+        return `/organizations/${organizationId}/chats/${chatId}/messages`;
       }
       if (FINAL_STATUSES.includes(message.status)) {
         write('\n');

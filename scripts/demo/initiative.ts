@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { DemoTask, OwnerApi } from './owner_api.ts';
 import { EXAMPLES, exampleCommand } from './tasks.ts';
 import { DemoError } from './watch.ts';
+import type { Print } from './worker.ts';
 
 /** The demo's worker runs this to plan the initiative, and for each task of the plan. */
 export const INITIATIVE_COMMAND = exampleCommand('quarter_letter.mjs');
@@ -40,7 +41,7 @@ export async function watchInitiative(
   api: OwnerApi,
   organizationId: string,
   initiative: DemoTask,
-  options: Readonly<{ print: (line: string) => void; deadline: number; signal: AbortSignal }>,
+  options: Readonly<{ print: Print; deadline: number; signal: AbortSignal }>,
 ): Promise<readonly DemoTask[]> {
   const { print, deadline, signal } = options;
   const statuses = new Map<string, string>();

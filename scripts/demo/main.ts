@@ -3,18 +3,17 @@ import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { ChatEventsError } from '../chat_events.ts';
-import { printError, printLine, printText, printTimed } from '../terminal.ts';
-import { workerApi } from '../worker/api.ts';
-import { OptionsError, ownerToken, readOptions } from '../worker/options.ts';
-import { pullLoop } from '../worker/pull_loop.ts';
+import { printLine, printText, printTimed } from '../terminal.ts';
+import { OptionsError, ownerToken } from '../worker/options.ts';
 import { CHAT_COMMAND, demoChat } from './chat.ts';
+import { requireReady, runDemoCommand } from './command.ts';
 import { demoInitiative, INITIATIVE_COMMAND, watchInitiative } from './initiative.ts';
 import { demoOnboarding } from './onboarding.ts';
 import { demoOrganization } from './organization.ts';
-import { type DemoTask, type OwnerApi, OwnerApiError, ownerApi } from './owner_api.ts';
+import { type DemoTask, type OwnerApi, ownerApi } from './owner_api.ts';
 import { DEMO_COMMAND, demoTasks } from './tasks.ts';
-import { DemoError, watchTask } from './watch.ts';
+import { watchTask } from './watch.ts';
+import { startWorker, type Target } from './worker.ts';
 
 const TIMEOUT_MS = 60_000;
 
@@ -32,11 +31,6 @@ like.
 Set BUSINESS_RUNNER_OWNER_TOKEN to an owner's bearer token where the API requires one (OWNER_AUTH).
 `;
 
-/** A file that an agent made, set off from the lines around it. */
-function printFile(text: string): void {
-  printText(`\n${text.trim().replace(/^/gm, '      ')}\n\n`);
-}
-
 function readArguments() {
   try {
     const options = { url: { type: 'string' }, 'token-file': { type: 'string' }, help: { type: 'boolean' } } as const;
@@ -46,20 +40,9 @@ function readArguments() {
   }
 }
 
-type Place = Readonly<{ url: string; tokenFile: string | undefined; organizationId: string; scratch: string }>;
-
-type Print = (line: string) => void;
-
-/** The reference worker, inside this process, for the demo organization alone. */
-function demoWorker({ url, tokenFile, organizationId, scratch }: Place, print: Print, ...argv: string[]) {
-  const options = readOptions([
-    ...['--url', url, '--organization', organizationId, '--worker-id', 'demo-worker', '--scratch', scratch, ...argv],
-    ...(tokenFile === undefined ? [] : ['--token-file', tokenFile]),
-  ]);
-  if (!options) throw new OptionsError('no options');
-  const drain = new AbortController();
-  const worker = { api: workerApi(options), options, print, drain: drain.signal, stop: drain.signal };
-  return { work: () => pullLoop(worker), end: () => drain.abort() };
+/** A file that an agent made, set off from the lines around it. */
+function printFile(text: string): void {
+  printText(`\n${text.trim().replace(/^/gm, '      ')}\n\n`);
 }
 
 async function show(api: OwnerApi, url: string, organizationId: string, tasks: readonly DemoTask[]): Promise<void> {
@@ -80,18 +63,16 @@ async function show(api: OwnerApi, url: string, organizationId: string, tasks: r
 }
 
 /** Creates an initiative, and runs a worker that plans it and does the tasks of the plan. */
-async function initiative(api: OwnerApi, place: Place, deadline: number): Promise<void> {
+async function initiative(api: OwnerApi, target: Target, deadline: number): Promise<void> {
   printLine();
-  const { url, organizationId } = place;
+  const { url, organizationId } = target;
   const task = await api.createTask(organizationId, demoInitiative());
   printTimed(`${task.identifier}  created: ${task.title} (to be planned)`);
-  const worker = demoWorker(place, printTimed, '--kind', 'task', '--concurrency', '2', '--exec', INITIATIVE_COMMAND);
-  const working = worker.work();
-  const stopped = working.then(() => new Promise<never>(() => {}));
+  const worker = startWorker(target, printTimed, '--kind', 'task', '--concurrency', '2', '--exec', INITIATIVE_COMMAND);
   const over = new AbortController();
   try {
     const watching = watchInitiative(api, organizationId, task, { print: printTimed, deadline, signal: over.signal });
-    const below = await Promise.race([watching, stopped]);
+    const below = await Promise.race([watching, worker.failed]);
     const letter = below.find(({ result }) => result?.artifacts?.[0]?.path === 'letter.md');
     const run = `/organizations/${organizationId}/runs/${letter?.result?.completion?.runIds.at(-1)}`;
     printFile(await api.text(`${run}/artifacts/0/content`));
@@ -99,40 +80,30 @@ async function initiative(api: OwnerApi, place: Place, deadline: number): Promis
     printLine(`  its tasks    ${url}/organizations/${organizationId}/tasks?parentId=${task.id}`);
   } finally {
     over.abort();
-    worker.end();
-    await working.catch(() => {});
+    await worker.end();
   }
 }
 
 /** Asks a question in a chat, and runs a worker that answers it. */
-async function chat(api: OwnerApi, place: Place, deadline: number): Promise<void> {
+async function chat(api: OwnerApi, target: Target, deadline: number): Promise<void> {
   printLine();
   // Its output would mix with the answer.
-  const worker = demoWorker(place, () => {}, '--kind', 'chat', '--exec', CHAT_COMMAND);
-  const working = worker.work();
-  const stopped = working.then(() => new Promise<never>(() => {}));
+  const worker = startWorker(target, () => {}, '--kind', 'chat', '--exec', CHAT_COMMAND);
   try {
-    const asking = demoChat(api, place.organizationId, { print: printTimed, write: printText, deadline });
-    printLine(`  the chat     ${place.url}${await Promise.race([asking, stopped])}`);
+    const asking = demoChat(api, target.organizationId, { print: printTimed, write: printText, deadline });
+    printLine(`  the chat     ${target.url}${await Promise.race([asking, worker.failed])}`);
   } finally {
-    worker.end();
-    await working.catch(() => {});
+    await worker.end();
   }
 }
 
 async function demo(url: string, tokenFile: string | undefined): Promise<void> {
   const begun = performance.now();
   const api = ownerApi({ url, token: ownerToken() });
-  await api.ready().catch((error: unknown) => {
-    const why = error instanceof OwnerApiError ? 'is not ready yet' : 'does not answer';
-    throw new DemoError(
-      `Business Runner at ${url} ${why}. Run npm start in another terminal, then npm run demo again.`,
-    );
-  });
+  await requireReady(api, url, 'npm run demo');
   const organizationId = await demoOrganization(api, printTimed);
   const scratch = path.join(tmpdir(), `business-runner-demo-${randomUUID()}`);
-  const place = { url, tokenFile, organizationId, scratch };
-  const worker = demoWorker(place, printTimed, '--kind', 'task', '--profile', 'growth', '--exec', DEMO_COMMAND);
+  const target = { url, tokenFile, organizationId, scratch };
   const created: DemoTask[] = [];
   for (const body of demoTasks()) {
     const task = await api.createTask(organizationId, body);
@@ -141,18 +112,15 @@ async function demo(url: string, tokenFile: string | undefined): Promise<void> {
   }
   printTimed('a worker starts and pulls tasks');
   const over = new AbortController();
-  const working = worker.work();
-  // A worker that fails, for instance with a wrong token, ends the wait at once.
-  const stopped = working.then(() => new Promise<never>(() => {}));
+  const worker = startWorker(target, printTimed, '--kind', 'task', '--profile', 'growth', '--exec', DEMO_COMMAND);
   try {
     const watched = { print: printTimed, deadline: begun + TIMEOUT_MS, signal: over.signal };
     const watching = created.map((task) => watchTask(api, organizationId, task, watched));
-    const finished = await Promise.race([Promise.all(watching), stopped]);
-    worker.end();
-    await working;
+    const finished = await Promise.race([Promise.all(watching), worker.failed]);
+    await worker.end();
     await show(api, url, organizationId, finished);
-    await initiative(api, place, performance.now() + TIMEOUT_MS);
-    await chat(api, place, performance.now() + TIMEOUT_MS);
+    await initiative(api, target, performance.now() + TIMEOUT_MS);
+    await chat(api, target, performance.now() + TIMEOUT_MS);
     printLine();
     const paths = await demoOnboarding(api, { print: printTimed, deadline: performance.now() + TIMEOUT_MS });
     for (const [index, path] of paths.entries()) {
@@ -162,26 +130,13 @@ async function demo(url: string, tokenFile: string | undefined): Promise<void> {
     printText(`\nDone in ${((performance.now() - begun) / 1000).toFixed(1)} s.\n`);
   } finally {
     over.abort();
-    worker.end();
-    await working.catch(() => {});
+    await worker.end();
     await rm(scratch, { recursive: true, force: true });
   }
 }
 
-try {
+await runDemoCommand('demo', async () => {
   const values = readArguments();
   if (values.help) printText(USAGE);
   else await demo((values.url ?? 'http://127.0.0.1:3000').replace(/(?<!\/)\/+$/, ''), values['token-file']);
-} catch (error) {
-  const known =
-    error instanceof DemoError ||
-    error instanceof OptionsError ||
-    error instanceof OwnerApiError ||
-    error instanceof ChatEventsError;
-  if (!known && !(error instanceof Error && error.name === 'ApiError')) throw error;
-  const unauthorized = (error as { status?: number }).status === 401;
-  const setting = error instanceof OwnerApiError ? 'set BUSINESS_RUNNER_OWNER_TOKEN' : 'give --token-file';
-  const hint = unauthorized ? ` (${setting})` : '';
-  printError(`demo: ${(error as Error).message}${hint}`);
-  process.exitCode = 1;
-}
+});

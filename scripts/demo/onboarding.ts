@@ -6,6 +6,7 @@ import { type DemoOnboarding, type OwnerApi, OwnerApiError } from './owner_api.t
 import { EXAMPLES } from './tasks.ts';
 import { DemoError } from './watch.ts';
 import { serveWebsite } from './website.ts';
+import type { Print } from './worker.ts';
 
 const POLL_INTERVAL_MS = 200;
 const NAME = 'Demo Lamp Studio';
@@ -13,8 +14,6 @@ const SOURCES = [
   { name: 'handbook.md', type: 'text/markdown', kind: 'markdown' },
   { name: 'sales.csv', type: 'text/csv', kind: 'file', department: 'growth' },
 ] as const;
-
-type Print = (line: string) => void;
 
 async function create(api: OwnerApi): Promise<DemoOnboarding | undefined> {
   const body = { name: NAME, slug: 'demo-lamp-studio', timezone: 'Europe/Berlin', departments: ['growth', 'support'] };

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type OwnerApi, OwnerApiError } from './owner_api.ts';
+import type { Print } from './worker.ts';
 
 /** The demo finds its organization again by this id. */
 export const DEMO_ORGANIZATION_ID = '0190de30-0000-7000-8000-00000000de30';
@@ -9,7 +10,7 @@ async function create(api: OwnerApi, id: string, slug: string): Promise<string> 
   return (await api.createOrganization(id, { name: 'Demo Furniture Shop', slug })).id;
 }
 
-async function findOrCreate(api: OwnerApi, print: (line: string) => void): Promise<string> {
+async function findOrCreate(api: OwnerApi, print: Print): Promise<string> {
   try {
     const organization = await api.getOrganization(DEMO_ORGANIZATION_ID);
     print('using the demo organization of the last run');
@@ -36,7 +37,7 @@ async function findOrCreate(api: OwnerApi, print: (line: string) => void): Promi
 }
 
 /** Finds or creates the demo organization and its agent profiles. Returns its id. */
-export async function demoOrganization(api: OwnerApi, print: (line: string) => void): Promise<string> {
+export async function demoOrganization(api: OwnerApi, print: Print): Promise<string> {
   const id = await findOrCreate(api, print);
   const { profiles } = await api.provision(id, DEPARTMENTS);
   print(`agents: ${profiles.map((profile) => profile.name).join(', ')}`);

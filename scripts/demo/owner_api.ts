@@ -4,7 +4,7 @@ import { chatEvents } from '../chat_events.ts';
 const TIMEOUT_MS = 30_000;
 const BYTES = 'application/octet-stream';
 
-/** An answer that is not 2xx, in words for the person who runs the demo. */
+/** An answer that is not 2xx; the message is for the person who runs the demo. */
 export class OwnerApiError extends Error {
   override name = 'OwnerApiError';
   readonly status: number;
@@ -66,13 +66,13 @@ const itemSchema = z.looseObject({
 const createdSchema = z.looseObject({ id: z.string() });
 const sentSchema = z.looseObject({ assistantMessage: createdSchema });
 
-/** The few calls that the demo makes as the owner of an organization. */
+/** The calls of the demo as the owner of an organization. */
 export function ownerApi(options: Readonly<{ url: string; token?: string | undefined }>) {
-  async function request(method: string, path: string, body?: unknown): Promise<Response> {
+  async function request(method: string, path: string, body?: unknown, token = options.token): Promise<Response> {
     const response = await fetch(options.url + path, {
       method,
       headers: {
-        ...(options.token ? { authorization: `Bearer ${options.token}` } : {}),
+        ...(token ? { authorization: `Bearer ${token}` } : {}),
         ...(body === undefined ? {} : { 'content-type': body instanceof Uint8Array ? BYTES : 'application/json' }),
       },
       ...(body === undefined ? {} : { body: body instanceof Uint8Array ? new Uint8Array(body) : JSON.stringify(body) }),
@@ -148,6 +148,15 @@ export function ownerApi(options: Readonly<{ url: string; token?: string | undef
     },
     sendMessage: (id: string, chatId: string, body: object) =>
       requestJson(sentSchema, 'POST', `${organization(id)}/chats/${chatId}/messages`, body),
+    listMessages: (id: string, chatId: string) =>
+      requestJson(
+        z.array(z.looseObject({ id: z.string(), status: z.string() })),
+        'GET',
+        `${organization(id)}/chats/${chatId}/messages`,
+      ),
+    /** Agents make schedules: with the service token. */
+    createSchedule: (id: string, serviceToken: string, body: object) =>
+      request('POST', `/internal/agent/organizations/${id}/schedules`, body, serviceToken),
     /** The events of a chat as they come. */
     chatEvents: (id: string, chatId: string, signal: AbortSignal) =>
       chatEvents({

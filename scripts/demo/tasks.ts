@@ -11,9 +11,14 @@ function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** A shipped example as a command, run by the Node that runs the demo. */
+/** A shell command that runs a script by the Node of this process. */
+export function nodeCommand(file: string): string {
+  return `${quoted(process.execPath)} ${quoted(file)}`;
+}
+
+/** A shipped example as a command. */
 export function exampleCommand(name: string): string {
-  return `${quoted(process.execPath)} ${quoted(path.join(EXAMPLES, name))}`;
+  return nodeCommand(path.join(EXAMPLES, name));
 }
 
 /** The demo's worker runs this for each task. */

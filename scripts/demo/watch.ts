@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DemoTask, OwnerApi } from './owner_api.ts';
+import type { Print } from './worker.ts';
 
 const POLL_INTERVAL_MS = 200;
 const FINAL_STATUSES = ['completed', 'failed', 'cancelled', 'blocked'];
@@ -17,7 +18,7 @@ export async function watchTask(
   api: OwnerApi,
   organizationId: string,
   task: DemoTask,
-  options: Readonly<{ print: (line: string) => void; deadline: number; signal: AbortSignal }>,
+  options: Readonly<{ print: Print; deadline: number; signal: AbortSignal }>,
 ): Promise<DemoTask> {
   const { print, deadline, signal } = options;
   let status = '';

@@ -10,10 +10,10 @@ export class RunningError extends Error {
 }
 
 /**
- * Makes the data folder and takes it for this process; returns the release.
- * @throws RunningError when another process has it, ConfigError when it cannot be used.
+ * Makes the data folder and locks it for this process. Returns the release.
+ * @throws RunningError when another process holds it, ConfigError when it cannot be used.
  */
-export async function takeDataFolder(dataDir: string): Promise<() => void> {
+export async function lockDataFolder(dataDir: string): Promise<() => void> {
   try {
     await makeDataFolder(dataDir);
     accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
@@ -25,7 +25,7 @@ export async function takeDataFolder(dataDir: string): Promise<() => void> {
   } catch (error) {
     if (!(error instanceof LockedError)) throw error;
     throw new RunningError(
-      `Business Runner already runs on ${dataDir}, as process ${error.pid}: stop that one, or choose another DATA_DIR (and PORT)`,
+      `Business Runner already runs on ${dataDir}, as process ${error.pid}: stop it, or choose another DATA_DIR (and PORT)`,
     );
   }
 }

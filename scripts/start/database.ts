@@ -9,11 +9,13 @@ import type { LogFile } from './log_file.ts';
 import { type DatabasePasswords, databasePasswords } from './secrets.ts';
 
 export const DATABASE_NAME = 'business_runner';
-const LONGEST_BACKOFF_MS = 10_000;
+const MAX_BACKOFF_MS = 10_000;
 
 export type Database = Readonly<{
-  /** What the processes connect with; undefined when they inherit DATABASE_URL. */
+  /** The connections of the processes; undefined when they inherit DATABASE_URL. */
   urls: { api: string; jobs: string; admin: string } | undefined;
+  /** The connection of the migration. */
+  migrateUrl: string;
   /** One line for a person: what it is and where. */
   summary: string;
   notes: readonly string[];
@@ -22,7 +24,7 @@ export type Database = Readonly<{
 
 export type DatabaseOptions = Readonly<{
   log: LogFile;
-  tell: (line: string) => void;
+  print: (line: string) => void;
   signal: AbortSignal;
 }>;
 
@@ -41,10 +43,10 @@ async function query(url: string, ...statements: readonly string[]): Promise<voi
   }
 }
 
-/** The database and, once its roles are there, the passwords of the logins. */
+/** Creates the database, migrates it and sets the passwords of its logins. */
 async function prepare(postgres: RunningPostgres, passwords: DatabasePasswords, log: LogFile): Promise<void> {
   await query(postgres.url, `create database ${DATABASE_NAME}`).catch((error) => {
-    if (error.code !== '42P04') throw error; // there already
+    if (error.code !== '42P04') throw error; // it exists
   });
   await migrate(urlOf(postgres, 'postgres', passwords.superuser), { log: log.write });
   await query(
@@ -57,7 +59,7 @@ async function prepare(postgres: RunningPostgres, passwords: DatabasePasswords, 
 }
 
 async function startEmbedded(config: Config, options: DatabaseOptions): Promise<Database> {
-  const { log, tell, signal } = options;
+  const { log, print, signal } = options;
   const place = await findPlace(config.dataDir);
   const { passwords, fresh } = databasePasswords(config.dataDir);
   const start = (port?: number) =>
@@ -73,16 +75,16 @@ async function startEmbedded(config: Config, options: DatabaseOptions): Promise<
     });
   let postgres = await start();
   let stopping = false;
-  /** One that ended by itself is started again, at the same port: the other processes know it and connect again. */
+  /** Starts a Postgres that ended by itself again, at the same port: the other processes reconnect. */
   async function keepRunning(): Promise<void> {
     for (;;) {
       await postgres.ended;
-      for (let delay = 100; ; delay = Math.min(delay * 2, LONGEST_BACKOFF_MS)) {
+      for (let delay = 100; ; delay = Math.min(delay * 2, MAX_BACKOFF_MS)) {
         if (stopping) return;
-        tell(`Postgres ended, starting it again (${log.path})`);
+        print(`Postgres ended, restarting it (${log.path})`);
         try {
           postgres = await start(postgres.port);
-          tell('Postgres runs again');
+          print('Postgres is running again');
           break;
         } catch (error) {
           log.write(String(error));
@@ -105,6 +107,7 @@ async function startEmbedded(config: Config, options: DatabaseOptions): Promise<
       jobs: urlOf(postgres, 'runner_jobs', passwords.runner_jobs),
       admin: urlOf(postgres, 'runner_admin', passwords.runner_admin),
     },
+    migrateUrl: urlOf(postgres, 'postgres', passwords.superuser),
     summary: `embedded Postgres ${postgres.version} on port ${postgres.port}, in ${place.cluster}`,
     notes: place.notes,
     stop: async (graceMs) => {
@@ -120,13 +123,19 @@ async function useExisting(url: string, log: LogFile, signal: AbortSignal): Prom
   const aborted = new Promise<never>((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true });
   });
-  // It may wait long for another process that migrates: Ctrl-C ends the waiting.
+  // It may wait long for another process that migrates: Ctrl-C ends the wait.
   await Promise.race([migrate(url, { log: log.write }), aborted]);
   const { host, pathname } = new URL(url);
-  return { urls: undefined, summary: `${host}${pathname} (DATABASE_URL)`, notes: [], stop: async () => {} };
+  return {
+    urls: undefined,
+    migrateUrl: url,
+    summary: `${host}${pathname} (DATABASE_URL)`,
+    notes: [],
+    stop: async () => {},
+  };
 }
 
-/** The migrated database of a start: that of DATABASE_URL, else an embedded one, which is kept running. */
+/** Migrates the database of a start: that of DATABASE_URL, else an embedded one, which is restarted when it ends. */
 export function startDatabase(config: Config, options: DatabaseOptions): Promise<Database> {
   // The direct connection: the lock of the migration belongs to a session.
   const url = config.listenDatabaseUrl;

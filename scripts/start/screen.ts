@@ -5,13 +5,13 @@ import type { Database } from './database.ts';
 import { TOKEN_FILE } from './secrets.ts';
 
 const ownerAccess: Readonly<Record<Config['ownerAuth']['mode'], string>> = {
-  open: 'open: whoever is on this machine, without a token (OWNER_AUTH)',
+  open: 'open: anybody on this machine, without a token (OWNER_AUTH)',
   token: 'with a token of OWNER_TOKENS',
   jwt: 'with a JWT of OWNER_JWT_ISSUER',
 };
 
 /** A path as a person types it: relative where that is shorter. */
-function shown(file: string): string {
+function displayPath(file: string): string {
   const relative = path.relative(process.cwd(), file);
   return relative !== '' && relative.length < file.length ? relative : file;
 }
@@ -25,41 +25,41 @@ export type Screen = Readonly<{
   /** Undefined when ADMIN_TOKENS is set. */
   adminTokenFile: string | undefined;
   organizationId: string;
-  /** Why files cannot be stored now, where that is so. */
+  /** Why files cannot be stored now; undefined: they can. */
   storageProblem: string | undefined;
 }>;
 
-/** Where files lie, if not where they usually do. */
+/** Where files are stored, unless in the data folder. */
 function filesRow({ storageUrl, aws, dataDir }: Config): [string, string][] {
   if (storageUrl === defaultStorageUrl(dataDir)) return [];
   return [['Files', `${storagePlace(storageUrl, aws)} (STORAGE_URL)`]];
 }
 
-/** What a person sees when the start is ready. Secrets are named by their file alone. */
-export function screen(shownTo: Screen): string {
-  const { config, url, database, tokenFile, adminTokenFile, organizationId, storageProblem } = shownTo;
+/** What a person sees when everything is ready. It names the files of secrets, never a secret. */
+export function screen(options: Screen): string {
+  const { config, url, database, tokenFile, adminTokenFile, organizationId, storageProblem } = options;
   const mode = config.ownerAuth.mode;
   const authorization = mode === 'open' ? '' : ' -H "Authorization: Bearer $BUSINESS_RUNNER_OWNER_TOKEN"';
   const owner = mode === 'open' ? '' : 'BUSINESS_RUNNER_OWNER_TOKEN=… ';
   const service = tokenFile ? '' : 'BUSINESS_RUNNER_SERVICE_TOKEN=… ';
-  const usual = tokenFile === undefined || tokenFile === path.resolve('.data', TOKEN_FILE);
-  const away = [
+  const isDefaultTokenFile = tokenFile === undefined || tokenFile === path.resolve('.data', TOKEN_FILE);
+  const extraOptions = [
     ...(url === 'http://127.0.0.1:3000' ? [] : [` --url ${url}`]),
-    ...(usual ? [] : [` --token-file ${shown(tokenFile)}`]),
+    ...(isDefaultTokenFile ? [] : [` --token-file ${displayPath(tokenFile)}`]),
   ].join('');
   const rows = [
     ['API', url],
     ['Documentation', `${url}/docs`],
     ['Owners', ownerAccess[mode]],
-    ['Workers', tokenFile ? `with the token in ${shown(tokenFile)}` : 'with a token of AGENT_SERVICE_TOKENS'],
+    ['Workers', tokenFile ? `with the token in ${displayPath(tokenFile)}` : 'with a token of AGENT_SERVICE_TOKENS'],
     [
       'Administration',
-      `${url}/internal/admin ${adminTokenFile ? `with the token in ${shown(adminTokenFile)}` : 'with a token of ADMIN_TOKENS'}`,
+      `${url}/internal/admin ${adminTokenFile ? `with the token in ${displayPath(adminTokenFile)}` : 'with a token of ADMIN_TOKENS'}`,
     ],
     ['Data', config.dataDir],
     ['Database', database.summary],
     ...filesRow(config),
-    ['Logs', shown(path.join(config.dataDir, 'logs'))],
+    ['Logs', displayPath(path.join(config.dataDir, 'logs'))],
     ...database.notes.map((note) => ['Note', note]),
     ...(storageProblem === undefined ? [] : [['Note', `files cannot be stored now: ${storageProblem}`]]),
   ];
@@ -70,14 +70,14 @@ ${rows.map(([name = '', value]) => `  ${name.padEnd(14)} ${value}`).join('\n')}
 
 Try next, in another terminal:
 
-  ${owner}${service}npm run demo${away && ` --${away}`}
-      a demo organization, in which a worker finishes two tasks while you watch
+  ${owner}${service}npm run demo${extraOptions && ` --${extraOptions}`}
+      a demo organization: watch a worker finish two tasks
 
-  ${service}npm run worker -- --exec './my-agent.sh'${away}
+  ${service}npm run worker -- --exec './my-agent.sh'${extraOptions}
       a worker that runs your command for every task
 
   curl${authorization} -H 'Content-Type: application/json' ${url}/organizations/${organizationId} -d '{"slug": "acme", "name": "Acme"}'
-      creates an organization; ${url}/docs shows what it can do
+      creates an organization; ${url}/docs shows every call
 
 Ctrl-C stops everything.
 `;

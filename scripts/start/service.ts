@@ -4,16 +4,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import type { LogFile } from './log_file.ts';
 
-const READY_WITHIN_MS = 60_000;
+const READY_TIMEOUT_MS = 60_000;
 const FIRST_BACKOFF_MS = 500;
-const LONGEST_BACKOFF_MS = 30_000;
-/** Who ran this long did not fail at its start: the backoff begins anew. */
+const MAX_BACKOFF_MS = 30_000;
+/** A process that ran this long did not fail at its start: the backoff begins anew. */
 const HEALTHY_AFTER_MS = 60_000;
 
 const readyMessage = z.object({ type: z.literal('ready'), url: z.url().optional() });
 export type Ready = z.output<typeof readyMessage>;
 
-/** The service ended before it was ready for the first time: there is no use in starting it again. */
+/** The service ended before it was ready for the first time: it is not started again. */
 export class ServiceError extends Error {
   override name = 'ServiceError';
 }
@@ -21,16 +21,18 @@ export class ServiceError extends Error {
 export type ServiceOptions = Readonly<{
   name: string;
   script: string;
-  /** `first`: what it told when it was ready for the first time; a new one must listen at the same place. */
+  /** `first`: the first ready message of this service; a later process must listen at the same address. */
   environment: (first: Ready | undefined) => NodeJS.ProcessEnv;
   log: LogFile;
-  /** Told what a person should know, a line each. */
-  tell: (line: string) => void;
+  /** Prints a line for the person at the terminal. */
+  print: (line: string) => void;
 }>;
 
 export type Service = Readonly<{
   /** Rejects with a ServiceError when it does not become ready. */
   ready: Promise<Ready>;
+  /** Stops the process and starts another one; prints a line when that is ready. */
+  restart: (graceMs: number) => Promise<void>;
   /** SIGTERM, and SIGKILL to its whole process group after `graceMs`. */
   stop: (graceMs: number) => Promise<void>;
 }>;
@@ -49,7 +51,7 @@ function killGroup(child: ChildProcess): void {
 
 const logEntry = z.object({ msg: z.string() });
 
-/** The line of a log that says why a process ended: an error with its message, else what was said last. */
+/** The line of a log that says why a process ended: an error with its message, else the last line. */
 function reasonIn(lines: readonly string[]): string {
   const messages = lines.map((line) => {
     try {
@@ -61,16 +63,19 @@ function reasonIn(lines: readonly string[]): string {
   return messages.findLast((line) => /^\w*Error\b.*: ./.test(line)) ?? messages.findLast((line) => line !== '') ?? '';
 }
 
-/** Runs a script as a child process and starts it again whenever it ends by itself. */
+/** Runs a script as a child process, and starts it again when it ends unexpectedly. */
 export function startService(options: ServiceOptions): Service {
-  const { name, log, tell } = options;
+  const { name, log, print } = options;
   const first = Promise.withResolvers<Ready>();
-  first.promise.catch(() => {}); // who stops before looking at it
+  // `stop` may come before anybody waits for it.
+  first.promise.catch(() => {});
   let known: Ready | undefined;
-  let stopping = false;
+  /** The process that is being ended on purpose. */
+  let ending: ChildProcess | undefined;
   let child: ChildProcess | undefined;
   let backoff: NodeJS.Timeout | undefined;
   let failures = 0;
+  let stopped = false;
 
   function launch(): void {
     const startedAt = Date.now();
@@ -81,24 +86,24 @@ export function startService(options: ServiceOptions): Service {
       detached: true,
     });
     child = current;
-    const late = setTimeout(() => {
-      log.write(`${name} was not ready after ${READY_WITHIN_MS / 1000} s`);
+    const readyTimeout = setTimeout(() => {
+      log.write(`${name} was not ready after ${READY_TIMEOUT_MS / 1000} s`);
       killGroup(current);
-    }, READY_WITHIN_MS);
+    }, READY_TIMEOUT_MS);
     current.on('message', (message) => {
       const { data } = readyMessage.safeParse(message);
       if (!data) return;
-      clearTimeout(late);
-      if (known) tell(`${name} runs again`);
+      clearTimeout(readyTimeout);
+      if (known) print(`${name} is running again`);
       known ??= data;
       first.resolve(known);
     });
     current.once('error', (error) => log.write(String(error)));
     current.once('close', (code, signal) => {
-      clearTimeout(late);
+      clearTimeout(readyTimeout);
       killGroup(current);
+      if (ending === current) return;
       const how = signal ? `was ended by ${signal}` : `ended with status ${code}`;
-      if (stopping) return;
       if (!known) {
         first.reject(
           new ServiceError(`${name} ${how} before it was ready: ${reasonIn(log.tail(40))} (more in ${log.path})`),
@@ -106,16 +111,16 @@ export function startService(options: ServiceOptions): Service {
         return;
       }
       failures = Date.now() - startedAt > HEALTHY_AFTER_MS ? 0 : failures + 1;
-      const delay = Math.min(FIRST_BACKOFF_MS * 2 ** Math.max(0, failures - 1), LONGEST_BACKOFF_MS);
-      tell(`${name} ${how}, starting it again in ${delay / 1000} s (${log.path})`);
+      const delay = Math.min(FIRST_BACKOFF_MS * 2 ** Math.max(0, failures - 1), MAX_BACKOFF_MS);
+      print(`${name} ${how}, restarting in ${delay / 1000} s (${log.path})`);
       backoff = setTimeout(launch, delay);
     });
   }
 
-  async function stop(graceMs: number): Promise<void> {
-    stopping = true;
+  async function end(graceMs: number): Promise<void> {
     clearTimeout(backoff);
     const current = child;
+    ending = current;
     if (!current || hasEnded(current)) return;
     const closed = once(current, 'close');
     current.kill('SIGTERM');
@@ -126,15 +131,27 @@ export function startService(options: ServiceOptions): Service {
     ]);
     waiting.abort();
     if (inTime) return;
-    tell(`${name} did not stop within ${graceMs / 1000} s and is killed`);
+    print(`${name} did not stop within ${graceMs / 1000} s and is killed`);
     killGroup(current);
     await closed;
   }
 
-  // Ours ends without a stop when a person does not wait for it, or by a mistake of ours.
+  async function restart(graceMs: number): Promise<void> {
+    await end(graceMs);
+    if (stopped) return;
+    failures = 0;
+    launch();
+  }
+
+  function stop(graceMs: number): Promise<void> {
+    stopped = true;
+    return end(graceMs);
+  }
+
+  // This process exits without a stop when a person does not wait for it, or by a bug.
   process.once('exit', () => {
     if (child && !hasEnded(child)) killGroup(child);
   });
   launch();
-  return { ready: first.promise, stop };
+  return { ready: first.promise, restart, stop };
 }

@@ -97,10 +97,10 @@ t.test('it starts, refuses a second start, and whatever is killed, runs again', 
 
   // Parts: the supervisor starts them again, where they were.
   kill([await processOf(first, 'api/main.ts')]);
-  await until('the API to come back', () => first.stdout().includes('api runs again'));
+  await until('the API to come back', () => first.stdout().includes('api is running again'));
   await until('readiness', () => answers(`${url}/readyz`, 200));
   kill([await processOf(first, `postgres -D ${dataDir}`)]);
-  await until('Postgres to come back', () => first.stdout().includes('Postgres runs again'));
+  await until('Postgres to come back', () => first.stdout().includes('Postgres is running again'));
   await until('readiness', () => answers(`${url}/readyz`, 200));
 
   // Everything but Postgres, guard included: it is an orphan, with a stale lock and pid file.
@@ -180,7 +180,7 @@ t.test('a wrong setting ends the start with one line that names it', async (test
   );
   const misspelt = start({ DATA_DIR: dataDir }, ['--prot']);
   test.equal(await misspelt.ended, 64);
-  test.equal(misspelt.stderr(), 'npm start knows no --prot; see npm start -- --help\n');
+  test.equal(misspelt.stderr(), 'npm start: unknown option --prot; see npm start -- --help\n');
   await new Promise((resolve) => server.close(resolve));
   const unreachable = start({
     DATA_DIR: dataDir,

@@ -70,7 +70,16 @@ async function shell(line: string): Promise<{ err: string; status: string }> {
   return { err, status };
 }
 
-const HELP = ['worker/main.ts', 'start.ts', 'demo/main.ts', 'catalog.ts'];
+const HELP = [
+  'worker/main.ts',
+  'start.ts',
+  'demo/main.ts',
+  'catalog.ts',
+  'dev.ts',
+  'psql.ts',
+  'seed/main.ts',
+  'db_reset.ts',
+];
 
 t.test('a reader who goes first, or standard output that is closed, ends no command with a stack', async (test) => {
   for (const end of ['| true', '>&-']) {

@@ -1,0 +1,104 @@
+import { existsSync, lstatSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import path from 'node:path';
+import { createInterface } from 'node:readline/promises';
+import { parseArgs } from 'node:util';
+import { type Config, ConfigError, defaultStorageUrl, readConfig } from '../engine/config.ts';
+import { PostgresError } from '../engine/postgres/error.ts';
+import { stopOrphan } from '../engine/postgres/orphan.ts';
+import { embeddedCluster } from './database_url.ts';
+import { loadEnvironmentFile } from './environment_file.ts';
+import { lockDataFolder, RunningError } from './start/data_folder.ts';
+import { printError, printLine, printText } from './terminal.ts';
+
+const USAGE = `npm run db:reset [-- --yes]: removes the embedded database and the stored files of DATA_DIR, after a question
+
+The next npm start or npm run dev makes an empty database. Tokens, passwords and logs stay. It refuses while a start runs,
+and where DATABASE_URL is set; nothing outside of DATA_DIR is ever removed.
+
+  --yes   does not ask
+  --help
+`;
+
+const EX_USAGE = 64;
+const EX_CONFIG = 78;
+
+/** Nothing was removed; the message says why and what to do. */
+class ResetError extends Error {
+  override name = 'ResetError';
+}
+
+/** What would be removed, and what has to stay although it belongs to the data. */
+function targetsOf({ dataDir, storageUrl }: Config) {
+  const cluster = embeddedCluster(dataDir);
+  const isInside = path.dirname(cluster) === dataDir;
+  const isOwnStorage = storageUrl === defaultStorageUrl(dataDir);
+  const remove = [...(isInside ? [cluster] : []), ...(isOwnStorage ? [path.join(dataDir, 'files')] : [])];
+  const stay = [
+    ...(isInside ? [] : [`the database in ${cluster} is outside of ${dataDir}: remove that folder yourself`]),
+    ...(isOwnStorage ? [] : ['files of STORAGE_URL stay where they are']),
+  ];
+  // A link is removed as such; what it leads to stays.
+  return { cluster, remove: remove.filter((target) => lstatSync(target, { throwIfNoEntry: false })), stay };
+}
+
+async function confirm(question: string): Promise<boolean> {
+  if (!process.stdin.isTTY) throw new ResetError('there is no terminal to ask: add --yes');
+  printText(`${question} Type yes: `);
+  const terminal = createInterface({ input: process.stdin });
+  try {
+    return (await terminal.question('')).trim() === 'yes';
+  } finally {
+    terminal.close();
+  }
+}
+
+async function reset(config: Config, yes: boolean): Promise<void> {
+  const { dataDir } = config;
+  if (config.databaseUrl !== undefined) {
+    throw new ResetError('DATABASE_URL is set, and npm run db:reset removes the embedded database alone');
+  }
+  if (!existsSync(dataDir)) throw new ResetError(`there is no ${dataDir}: nothing to remove`);
+  const release = await lockDataFolder(dataDir);
+  try {
+    const { cluster, remove, stay } = targetsOf(config);
+    for (const line of stay) printLine(`note: ${line}`);
+    if (remove.length === 0) throw new ResetError(`${dataDir} holds no database and no files: nothing to remove`);
+    if (!yes && !(await confirm(`Remove ${remove.join(' and ')} with everything in them?`))) {
+      throw new ResetError('nothing was removed');
+    }
+    // A start that was killed may have left its Postgres running.
+    if (remove.includes(cluster)) await stopOrphan(cluster);
+    for (const target of remove) {
+      await rm(target, { recursive: true, force: true }).catch((error: NodeJS.ErrnoException) => {
+        if (error.code !== 'EACCES' && error.code !== 'EPERM') throw error;
+        throw new ResetError(`${target} belongs to another account: run this as root, or as that account`);
+      });
+      printLine(`removed ${target}`);
+    }
+  } finally {
+    release();
+  }
+}
+
+function readArguments() {
+  try {
+    return parseArgs({ options: { yes: { type: 'boolean' }, help: { type: 'boolean' } } }).values;
+  } catch (error) {
+    printError(`${(error as Error).message}; see npm run db:reset -- --help`);
+    process.exit(EX_USAGE);
+  }
+}
+
+try {
+  const { yes = false, help = false } = readArguments();
+  if (help) printText(USAGE);
+  else {
+    loadEnvironmentFile();
+    await reset(readConfig(), yes);
+  }
+} catch (error) {
+  if (![ConfigError, PostgresError, ResetError, RunningError].some((kind) => error instanceof kind)) throw error;
+  printError((error as Error).message);
+  process.exitCode = error instanceof ConfigError ? EX_CONFIG : 1;
+}
