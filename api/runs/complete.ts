@@ -9,10 +9,10 @@ import type { completeBody } from './changes.ts';
 export const endedSchema = z.object({ status: z.string(), chatId: z.string().optional() });
 export type Ended = z.output<typeof endedSchema>;
 
-/** What has to be judged before the run can end, and a digest that stands for exactly that. */
-const toEvaluate = z.object({
-  evaluationDigest: z.string(),
-  evaluate: z.object({
+/** What has to be evaluated before the result can be committed, and a digest that stands for exactly that. */
+const evaluationSchema = z.object({
+  evaluation: z.object({
+    digest: z.string(),
     criteria: z.array(z.unknown()),
     outputs: z.array(
       z.object({
@@ -29,9 +29,9 @@ const toEvaluate = z.object({
 const ROUNDS = 5;
 
 /**
- * Ends a run with a result (docs/interface.md 4.13.2). One round trip when there is nothing to judge. With
- * acceptance criteria the database answers first what to judge; the bytes are read outside of any transaction, and the
- * verdict counts only while task and bytes are still those that were judged.
+ * Ends a run with a result (docs/interface.md 4.13.2). One round trip when there is nothing to evaluate. With acceptance
+ * criteria the database returns first what has to be evaluated; the bytes are read outside of any transaction, and the
+ * checks are committed only while task and bytes are still those that they were made of.
  */
 export async function completeRun(
   context: Readonly<{ db: Queries; services: Services; signal: AbortSignal }>,
@@ -51,18 +51,18 @@ export async function completeRun(
     backoffSeconds: context.services.config.retryBackoffSeconds,
     backoffMaxSeconds: context.services.config.retryBackoffMaxSeconds,
   };
-  let verdict: { checks: Json; evaluationDigest: string } | undefined;
+  let evaluated: { checks: Json; digest: string } | undefined;
   for (let round = 0; round < ROUNDS; round += 1) {
-    const answer = await call(
+    const completed = await call(
       context.db,
       'run_complete',
-      { ...args, checks: verdict?.checks, evaluationDigest: verdict?.evaluationDigest },
-      z.union([endedSchema, toEvaluate]),
+      { ...args, checks: evaluated?.checks, evaluationDigest: evaluated?.digest },
+      z.union([endedSchema, evaluationSchema]),
     );
-    if ('status' in answer) return answer;
-    const { criteria, outputs } = answer.evaluate;
+    if ('status' in completed) return completed;
+    const { criteria, outputs, digest } = completed.evaluation;
     const input = { organizationId, runId, criteria, outputs, signal: context.signal };
-    verdict = { checks: await context.services.evaluateAcceptance(input), evaluationDigest: answer.evaluationDigest };
+    evaluated = { checks: await context.services.evaluateAcceptance(input), digest };
   }
   throw serviceUnavailable('The task or its outputs keep changing. Try again.');
 }

@@ -83,7 +83,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     found: /nothing open is below what is closed/,
   },
   'nobody is told of a prerequisite that will not complete': {
-    in: 'task_ended',
+    in: 'tasks_propagate_end',
     replace: 'perform app.prerequisite_notify(p_organization_id, p_task_ids)',
     by: 'null',
     often: ['depend', 'cancel'],

@@ -3,7 +3,7 @@
 -- Locks: (run request) → run → chat → message. Returns {status, chatId, messageId, revision}.
 -- Codes: 400 validation_failed (the output of a task for a chat turn or the other way round; parts).
 create or replace function app.chat_turn_complete(
-  r app.run_requests, p_run_id uuid, p_body_hash text, p_output jsonb, p_report jsonb)
+  r app.run_requests, p_body_hash text, p_output jsonb, p_report jsonb)
   returns jsonb
   language plpgsql
 as $$
@@ -19,9 +19,8 @@ begin
   if v_issues <> '[]' then
     perform app.fail(400, 'validation_failed', 'A part names a task that is not there', v_issues);
   end if;
-  perform app.run_finish_record(r.organization_id, p_run_id, 'succeeded', 'complete', p_body_hash,
+  perform app.run_finish(r, 'succeeded', 'complete', p_body_hash,
     jsonb_build_object('kind', 'chat_message', 'messageId', r.message_id), null, p_report);
-  perform app.run_request_finish(r.organization_id, r.id);
   update app.chats
     set summary = coalesce(p_output ->> 'summary', summary),
       harness_session_id = coalesce(p_output ->> 'harnessSessionId', harness_session_id),

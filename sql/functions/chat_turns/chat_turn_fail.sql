@@ -2,13 +2,12 @@
 -- sees the failure and says what next. Called by run_fail with the request locked and the lease checked.
 -- Returns {status, chatId, messageId}.
 create or replace function app.chat_turn_fail(
-  r app.run_requests, p_run_id uuid, p_body_hash text, p_error jsonb, p_report jsonb)
+  r app.run_requests, p_body_hash text, p_error jsonb, p_report jsonb)
   returns jsonb
   language plpgsql
 as $$
 begin
-  perform app.run_finish_record(r.organization_id, p_run_id, 'failed', 'fail', p_body_hash, null, p_error, p_report);
-  perform app.run_request_finish(r.organization_id, r.id);
+  perform app.run_finish(r, 'failed', 'fail', p_body_hash, null, p_error, p_report);
   perform app.message_end(r.organization_id, r.message_id, 'failed', p_error);
   return jsonb_build_object('status', 'failed', 'chatId', r.chat_id, 'messageId', r.message_id);
 end

@@ -29,8 +29,7 @@ begin
   update app.runs
     set status = 'expired', finished_at = clock_timestamp(), updated_at = clock_timestamp(), error = v_error
     where organization_id = r.organization_id and id = r.run_id;
-  perform app.run_request_after_failure(r.organization_id, r, v_error, p_max_attempts, p_backoff_seconds,
-    p_backoff_max_seconds);
+  perform app.run_request_retry_or_fail(r, v_error, p_max_attempts, p_backoff_seconds, p_backoff_max_seconds);
   return '{"outcome": "expired"}';
 end
 $$;

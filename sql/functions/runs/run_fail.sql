@@ -17,17 +17,16 @@ declare
 begin
   perform app.task_roots_lock(p_organization_id, array(
     select task_id from app.runs where organization_id = p_organization_id and id = p_run_id and task_id is not null), true);
-  r := app.run_request_of(p_organization_id, p_run_id);
+  r := app.run_request_lock(p_organization_id, p_run_id);
   v_answer := app.run_finish_precheck(r, p_run_id, p_lease_token, 'fail', p_body_hash, p_report);
   if v_answer is not null then
     return v_answer;
   end if;
   if r.kind = 'chat' then
-    return app.chat_turn_fail(r, p_run_id, p_body_hash, p_error, p_report);
+    return app.chat_turn_fail(r, p_body_hash, p_error, p_report);
   end if;
-  perform app.run_finish_record(p_organization_id, p_run_id, 'failed', 'fail', p_body_hash, null, p_error, p_report);
-  perform app.run_request_after_failure(p_organization_id, r, p_error, p_max_attempts, p_backoff_seconds,
-    p_backoff_max_seconds);
+  perform app.run_finish(r, 'failed', 'fail', p_body_hash, null, p_error, p_report, null);
+  perform app.run_request_retry_or_fail(r, p_error, p_max_attempts, p_backoff_seconds, p_backoff_max_seconds);
   return '{"status": "failed"}';
 end
 $$;

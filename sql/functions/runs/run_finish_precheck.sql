@@ -1,5 +1,6 @@
--- The head that complete and fail share, request locked: a repeat gets its first answer, a differing one is refused, a lost
--- lease is refused, and after a cancel only the report is kept and the slot is freed. Null: the run may be finished.
+-- The beginning that complete and fail share, the request locked: a repeat gets the status that the first call got, and after a
+-- cancel the run → cancelled with its report, the request started → cancelled. Returns {status, …}, or null: the run may
+-- finish. p_call: complete | fail. Codes: 409 run_lease_expired with lease_lost | differs.
 create or replace function app.run_finish_precheck(
   r app.run_requests, p_run_id uuid, p_lease_token text, p_call text, p_body_hash text, p_report jsonb)
   returns jsonb
@@ -23,10 +24,7 @@ begin
   if r.cancel_requested_at is null then
     return null;
   end if;
-  perform app.run_finish_record(r.organization_id, p_run_id, 'cancelled', p_call, p_body_hash, null, null, p_report);
-  update app.run_requests
-    set state = 'cancelled', finished_at = clock_timestamp(), lease_secret_hash = null, lease_expires_at = null
-    where organization_id = r.organization_id and id = r.id;
+  perform app.run_finish(r, 'cancelled', p_call, p_body_hash, null, null, p_report, 'cancelled');
   if r.kind = 'chat' then
     perform app.message_end(r.organization_id, r.message_id, 'cancelled', null);
     return jsonb_build_object('status', 'cancelled', 'chatId', r.chat_id, 'messageId', r.message_id);

@@ -12,7 +12,7 @@ declare
   r app.run_requests;
   v_run app.runs;
 begin
-  r := app.run_request_of(p_organization_id, p_run_id);
+  r := app.run_request_lock(p_organization_id, p_run_id);
   if r.run_id is distinct from p_run_id or r.state <> 'started' or not app.lease_is_current(r, p_lease_token) then
     perform app.lease_refuse('lease_lost');
   end if;

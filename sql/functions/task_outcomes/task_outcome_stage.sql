@@ -68,7 +68,7 @@ begin
     perform app.fail(409, 'state_conflict', 'The run is not the active run of this task',
       app.issue('runId', 'wrong_run', 'names no active run of this task'));
   end if;
-  r := app.run_request_of(p_organization_id, v_run_id);
+  r := app.run_request_lock(p_organization_id, v_run_id);
   if not v_kind = any (case r.mode when 'plan' then array['plan', 'waiting', 'needs_input']
       when 'verify' then array['verification'] else array['execution', 'waiting', 'needs_input'] end) then
     perform app.fail(409, 'state_conflict', format('A run of mode %s does not end with %s', r.mode, v_kind),

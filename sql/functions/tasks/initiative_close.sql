@@ -30,6 +30,6 @@ begin
     set status = 'completed', phase = 'closed', blockers = '[]', completed_at = clock_timestamp(),
       completion_revision = completion_revision + 1, replan = null, contract = null, result = v_result
     where organization_id = p_organization_id and id = p_task_id;
-  perform app.task_ended(p_organization_id, array[p_task_id]);
+  perform app.tasks_propagate_end(p_organization_id, array[p_task_id]);
 end
 $$;

@@ -13,13 +13,9 @@ begin
     where u.organization_id = i.organization_id and u.id = i.run_id and u.output #>> '{result,kind}' = 'completed';
   -- That of an initiative is no run's.
   v_result := coalesce(v_result, t.verification -> 'result', '{"kind": "completed", "summary": "", "artifacts": []}');
-  v_result := v_result || jsonb_build_object('completion', jsonb_build_object(
-    'version', 1, 'taskVersion', t.version,
-    'taskGraphRevision', (select graph_revision from app.tasks
-                            where organization_id = t.organization_id and id = t.root_task_id),
-    'completionRevision', t.completion_revision + 1,
-    'runIds', coalesce(v_result #> '{completion,runIds}', '[]'), 'disposition', 'accepted',
-    'checks', coalesce(v_result #> '{completion,checks}', t.contract -> 'checks', '[]')));
+  v_result := v_result || jsonb_build_object('completion', app.task_completion(t,
+    coalesce(v_result #> '{completion,runIds}', '[]'), 'accepted',
+    coalesce(v_result #> '{completion,checks}', t.contract -> 'checks', '[]')));
   update app.tasks
     set status = 'completed', phase = 'closed', blockers = '[]', completed_at = clock_timestamp(),
       completion_revision = completion_revision + 1, contract = null, replan = null, result = v_result
@@ -33,6 +29,6 @@ begin
       )
       select id from down), null);
   end if;
-  perform app.task_ended(t.organization_id, array[t.id]);
+  perform app.tasks_propagate_end(t.organization_id, array[t.id]);
 end
 $$;

@@ -55,7 +55,7 @@ begin
   if v_open is not null then
     perform app.tasks_end_cancelled(p_organization_id, v_open, p_task_id);
   end if;
-  perform app.task_ended(p_organization_id, v_failed);
+  perform app.tasks_propagate_end(p_organization_id, v_failed);
   if v_replans then
     perform app.task_settle(p_organization_id, v_parent.id);
   end if;

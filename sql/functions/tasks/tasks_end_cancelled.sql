@@ -15,6 +15,6 @@ begin
       returning id)
   select coalesce(array_agg(id), '{}') into v_ids from ended;
   perform app.task_requests_cancel(p_organization_id, v_ids);
-  perform app.task_ended(p_organization_id, v_ids);
+  perform app.tasks_propagate_end(p_organization_id, v_ids);
 end
 $$;

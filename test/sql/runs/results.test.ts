@@ -2,8 +2,10 @@ import t from 'tap';
 import { functionText } from '../../../engine/db/function_text.ts';
 import {
   claimNext,
+  completeEvaluated,
   completeRun,
   createTestOrganization,
+  evaluationOf,
   openItems,
   pull,
   recordOutput,
@@ -37,36 +39,26 @@ const failed = {
 const passed = { criterionIndex: 0, evaluator: 'backend', status: 'passed', summary: 'As it should be', evidence: [] };
 const done = { kind: 'completed', summary: '', artifacts: [{ path: 'report.json' }] };
 
-/** Completes a run whose task has criteria, as the API does: asked for the checks, and again with them. */
-async function completeWith(run: Parameters<typeof completeRun>[1], checks: readonly Answer[]): Promise<Answer> {
-  const asked = await completeRun(sql.api, run, { result: done });
-  return completeRun(sql.api, run, { result: done, checks, evaluationDigest: String(asked['evaluationDigest']) });
-}
+const completeWith = (run: Parameters<typeof completeRun>[1], checks: readonly Answer[]) =>
+  completeEvaluated(sql.api, run, checks, { result: done });
 
-scenario('a task with criteria asks for their evaluation first, and changes nothing by it', async (test) => {
+scenario('a result with criteria is not committed without the checks that belong to its bytes', async (test) => {
   const org = await createTestOrganization(sql);
   const run = await runNew(sql, org, { spec: criteria });
   await recordOutput(sql.api, run, 'report.json', 'key-1');
-  const asked = await completeRun(sql.api, run, { result: done });
-  test.match(asked, {
-    evaluationDigest: /^[0-9a-f]{64}$/,
-    evaluate: {
-      runId: run.runId,
-      criteria: criteria.acceptanceCriteria,
-      outputs: [{ path: 'report.json', storageKey: 'key-1', size: 3 }],
-    },
+  const first = evaluationOf(await completeRun(sql.api, run, { result: done }));
+  test.match(first, {
+    digest: /^[0-9a-f]{64}$/,
+    criteria: criteria.acceptanceCriteria,
+    outputs: [{ path: 'report.json', storageKey: 'key-1', size: 3 }],
   });
   test.match(await taskRow(sql, org, run.taskId), { status: 'running' });
-  const evaluationDigest = String(asked['evaluationDigest']);
   await recordOutput(sql.api, run, 'report.json', 'key-2');
-  const again = await completeRun(sql.api, run, { result: done, checks: [passed], evaluationDigest });
-  test.ok(again['evaluate'], 'checks of other bytes do not count');
-  test.not(again['evaluationDigest'], evaluationDigest);
-  const answer = await completeRun(sql.api, run, {
-    result: done,
-    checks: [passed],
-    evaluationDigest: String(again['evaluationDigest']),
-  });
+  const stale = { result: done, checks: [passed], evaluationDigest: first.digest };
+  const second = evaluationOf(await completeRun(sql.api, run, stale));
+  test.not(second.digest, first.digest, 'checks of other bytes do not count');
+  test.match(await taskRow(sql, org, run.taskId), { status: 'running' });
+  const answer = await completeRun(sql.api, run, { result: done, checks: [passed], evaluationDigest: second.digest });
   test.same(answer, { status: 'succeeded' });
   test.match(await taskRow(sql, org, run.taskId), {
     status: 'completed',

@@ -1,6 +1,6 @@
 -- What the end of tasks (completed, failed or cancelled) means to others: their dependents and their parents.
 -- Dependents of a task that did not complete stay blocked, and a person is told once.
-create or replace function app.task_ended(p_organization_id uuid, p_task_ids uuid[])
+create or replace function app.tasks_propagate_end(p_organization_id uuid, p_task_ids uuid[])
   returns void
   language plpgsql
 as $$

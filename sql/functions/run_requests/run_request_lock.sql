@@ -1,6 +1,6 @@
--- The request of a run, locked: where every call of a holder begins. Which request it is never changes, so it is found
--- without a lock; everything else is judged after it. An all-null row: no such run.
-create or replace function app.run_request_of(p_organization_id uuid, p_run_id uuid)
+-- The request of a run, locked: the first lock of every call of a lease holder, after the roots. Which request a run belongs to
+-- never changes, so it is looked up without a lock; whatever else is decided, is decided after it. No such run: a null row.
+create or replace function app.run_request_lock(p_organization_id uuid, p_run_id uuid)
   returns app.run_requests
   language plpgsql
 as $$

@@ -1,7 +1,10 @@
--- Writes the end of a run: its status and all that the last call carried. Request and run are locked by the caller.
-create or replace function app.run_finish_record(
-  p_organization_id uuid, p_run_id uuid, p_status text, p_call text, p_body_hash text, p_output jsonb, p_error jsonb,
-  p_report jsonb)
+-- Run starting | running → p_status, with all that the last call of its worker carried; its request started →
+-- p_request_state (finished | cancelled), with which the lease and its capability end. p_request_state null: the caller moves
+-- the request. p_call: complete | fail. A run that a cancel has ended already gets the report alone: p_status cancelled.
+-- Roots, request and run are locked by the caller.
+create or replace function app.run_finish(
+  r app.run_requests, p_status text, p_call text, p_body_hash text, p_output jsonb, p_error jsonb, p_report jsonb,
+  p_request_state text default 'finished')
   returns void
   language plpgsql
 as $$
@@ -15,7 +18,7 @@ begin
       receipts = p_report -> 'receipts',
       harness = coalesce(p_report ->> 'harness', harness),
       workspace_uri = coalesce(p_report ->> 'workspaceUri', workspace_uri),
-      -- A log that was being written ends with its run, whether the worker says so or not.
+      -- A log that is being written ends with its run, whether the worker says so or not.
       log_state = case when log_state = 'truncated' then log_state
         else coalesce(p_report ->> 'logState', case log_state when 'recording' then 'complete' else log_state end) end,
       input_tokens = coalesce((p_report #>> '{usage,inputTokens}')::bigint, 0),
@@ -23,10 +26,15 @@ begin
       tool_calls = coalesce((p_report #>> '{usage,toolCalls}')::bigint, 0),
       cost_minor_units = coalesce((p_report #>> '{usage,costMinorUnits}')::bigint, 0),
       cost_known = coalesce((p_report #>> '{usage,costKnown}')::boolean, p_report #> '{usage,costMinorUnits}' is not null)
-    where organization_id = p_organization_id and id = p_run_id
+    where organization_id = r.organization_id and id = r.run_id
     returning spend_limited into v_spend_limited;
   if v_spend_limited then
-    perform app.task_spend_add(p_organization_id, p_run_id);
+    perform app.task_spend_add(r.organization_id, r.run_id);
+  end if;
+  if p_request_state is not null then
+    update app.run_requests
+      set state = p_request_state, finished_at = clock_timestamp(), lease_secret_hash = null, lease_expires_at = null
+      where organization_id = r.organization_id and id = r.id;
   end if;
 end
 $$;
