@@ -97,7 +97,7 @@ t.test('no expression that can meet a user’s text costs more than its length',
 const COMPOSED: Readonly<Record<string, readonly RegExp[]>> = {
   'api/admin/limits.ts': [/^(created_at|updated_at|primary_key)_(asc|desc)$/i],
   // Patterns of our own, held against our own examples.
-  'api/http/example.ts': [],
+  'api/http/openapi/example.ts': [],
   'api/http/register.ts': [/^\/organizations\/[^/]+\/tasks\/[^/]+$/, /^\/organizations\/[^/]+\/context\/files\/.+$/],
   'engine/context/evidence.ts': [
     /^(?:source:)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i,

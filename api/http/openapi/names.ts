@@ -1,4 +1,5 @@
 /** `Idempotency-Key`, `task_not_found`, `organizationId` → `IdempotencyKey`, `TaskNotFound`, `OrganizationId`. */
 export function pascalCase(name: string): string {
-  return name.replace(/(?:^|[^A-Za-z0-9]+)([A-Za-z0-9])/g, (_whole, first: string) => first.toUpperCase());
+  const words = name.split(/[^A-Za-z0-9]/);
+  return words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('');
 }
