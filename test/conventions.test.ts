@@ -157,8 +157,9 @@ t.test('constraints, indexes and policies are named by the convention', async (t
 
 t.test('tables are plural, names are snake_case, types are few', async (test) => {
   const columns = await sql.owner.query<{ table: string; column: string; type: string }>(
-    `select c.relname as table, a.attname as column, format_type(a.atttypid, null) as type
+    `select c.relname as table, a.attname as column, format_type(coalesce(nullif(t.typbasetype, 0), t.oid), null) as type
      from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+     join pg_type t on t.oid = a.atttypid
      where c.relnamespace = 'app'::regnamespace and c.relkind in ('r', 'p') and not c.relname = any ($1)`,
     [OF_THE_MIGRATION],
   );
@@ -168,6 +169,32 @@ t.test('tables are plural, names are snake_case, types are few', async (test) =>
     test.match(column, /^[a-z]+[0-9]*(_[a-z0-9]+)*$/, `${table}.${column}`);
     test.ok(types.includes(type), `${table}.${column} is a ${type}`);
   }
+});
+
+t.test(
+  'a domain is over text, has one check that is named after it, and lists its values there and nothing else',
+  async (test) => {
+    const domains = await sql.owner.query<{ name: string; base: string; checks: string[]; definition: string }>(
+      `select t.typname as name, t.typbasetype::regtype::text as base, array_agg(k.conname::text) as checks,
+       min(pg_get_constraintdef(k.oid)) as definition
+     from pg_type t left join pg_constraint k on k.contypid = t.oid and k.contype = 'c'
+     where t.typnamespace = 'app'::regnamespace and t.typtype = 'd' group by t.oid`,
+    );
+    test.ok(domains.rows.length > 30);
+    for (const { name, base, checks, definition } of domains.rows) {
+      test.same({ base, checks }, { base: 'text', checks: [`${name}_check`] }, name);
+      test.match(definition, /^CHECK \(\(VALUE = ANY \(ARRAY\[('\w+'::text(, )?)+\]\)\)\)$/, name);
+    }
+  },
+);
+
+t.test('a column of text that has but a few values has a domain, and no check that lists them', async (test) => {
+  const listed = await breaking(
+    `select c.relname as table, k.conname from pg_constraint k join pg_class c on c.oid = k.conrelid
+     where k.connamespace = 'app'::regnamespace and k.contype = 'c'
+       and pg_get_constraintdef(k.oid) ~ '^CHECK \\(\\(\\w+ = ANY \\(ARRAY\\[[^\\]]*\\]\\)\\)\\)$'`,
+  );
+  test.same(listed, []);
 });
 
 /** What lists sort and filter by: columns after the organization. */

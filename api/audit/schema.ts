@@ -6,7 +6,7 @@ import { ids, times } from '../http/openapi/example_values.ts';
 import { keyColumns } from '../http/pagination.ts';
 
 export const ACTOR_KINDS = ['owner', 'operator', 'admin'] as const;
-const OUTCOMES = ['done', 'refused'] as const;
+export const OUTCOMES = ['done', 'refused'] as const;
 
 export const auditEntrySchema = z
   .object({

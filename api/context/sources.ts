@@ -14,6 +14,7 @@ import { ids } from '../http/openapi/example_values.ts';
 import { keyColumns, keyset, type Pagination, pageQuery } from '../http/pagination.ts';
 
 export const SOURCE_ORIGINS = ['onboarding', 'chat', 'task', 'research'] as const;
+export const SOURCE_KINDS = ['file', 'markdown', 'page'] as const;
 export const SOURCE_STATUSES = ['stored', 'ingested', 'failed'] as const;
 export const DEPARTMENTS = ['growth', 'engineering', 'support'] as const;
 
@@ -27,7 +28,7 @@ export const contextSourceSchema = z
     status: z
       .enum(SOURCE_STATUSES)
       .describe('`stored`: not read yet. `ingested`: read completely, can serve as evidence. `failed`: see `error`.'),
-    kind: z.enum(['file', 'markdown', 'page']),
+    kind: z.enum(SOURCE_KINDS),
     title: z.string().nullable(),
     fileName: z.string(),
     mediaType: z.string(),
@@ -62,7 +63,7 @@ export const contextSourceRow = z
     id: z.string(),
     origin: z.enum(SOURCE_ORIGINS),
     status: z.enum(SOURCE_STATUSES),
-    kind: z.enum(['file', 'markdown', 'page']),
+    kind: z.enum(SOURCE_KINDS),
     title: z.string().nullable(),
     file_name: z.string(),
     media_type: z.string(),

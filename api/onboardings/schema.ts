@@ -14,7 +14,7 @@ export const ONBOARDING_STATUSES = [
   'completed',
   'discarded',
 ] as const;
-const RESEARCH_STATUSES = ['not_started', 'queued', 'running', 'completed', 'failed'] as const;
+export const RESEARCH_STATUSES = ['not_started', 'queued', 'running', 'completed', 'failed'] as const;
 
 const warningSchema = z.looseObject({ code: z.string(), message: z.string() });
 const errorSchema = z.looseObject({ code: z.string(), message: z.string() });

@@ -7,11 +7,12 @@ import { uuid } from '../fields/ids.ts';
 import { nullableTimestamp } from '../fields/timestamp.ts';
 import type { AgentCaller } from '../http/caller.ts';
 import { ids } from '../http/openapi/example_values.ts';
+import { RUN_KINDS } from '../runs/schema.ts';
 
 const laneSchema = z.object({
   agentProfileId: uuid,
   key: z.string(),
-  kind: z.enum(['task', 'chat']),
+  kind: z.enum(RUN_KINDS),
   capacity: z.int().describe('Most claims and runs at once.'),
   held: z.int().describe('Claims and runs now.'),
   ready: z.int().describe('Published run requests that wait for a worker.'),

@@ -4,7 +4,7 @@ import { agentProfileRow, agentProfileSchema } from '../agent_profiles/schema.ts
 import { uuid } from '../fields/ids.ts';
 import { timestamp } from '../fields/timestamp.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
-import { RUN_MODES } from '../runs/schema.ts';
+import { RUN_KINDS, RUN_MODES } from '../runs/schema.ts';
 import { taskRow, taskSchema } from '../tasks/schema.ts';
 
 const pullBody = z
@@ -19,12 +19,7 @@ const pullBody = z
       .max(100)
       .optional()
       .describe('Keys of the profiles to work for. Default: all profiles.'),
-    kinds: z
-      .array(z.enum(['task', 'chat']))
-      .min(1)
-      .max(2)
-      .optional()
-      .describe('Default: both.'),
+    kinds: z.array(z.enum(RUN_KINDS)).min(1).max(2).optional().describe('Default: both.'),
   })
   .meta({ id: 'Pull' });
 

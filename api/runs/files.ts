@@ -9,11 +9,12 @@ import type { GetOptions, Storage } from '../../engine/storage/index.ts';
 import type { StoredBytes } from '../http/bytes.ts';
 import { digests } from '../http/openapi/example_values.ts';
 import { runNotFound } from './list.ts';
+import { INPUT_ROLES } from './schema.ts';
 
 const manifestFileSchema = z.object({
   path: z.string().describe('Relative, in the workspace of the run.'),
   name: z.string(),
-  role: z.enum(['instructions', 'input']),
+  role: z.enum(INPUT_ROLES),
   mediaType: z.string(),
   sizeBytes: z.int(),
   available: z.boolean().describe('False: the task names the file, but it did not exist when the run started.'),
@@ -45,7 +46,7 @@ export const inputManifestSchema = z
 const inputRow = z
   .object({
     path: z.string(),
-    role: z.enum(['instructions', 'input']),
+    role: z.enum(INPUT_ROLES),
     media_type: z.string(),
     size: z.int(),
     sha256: z.string().nullable(),

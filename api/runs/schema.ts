@@ -7,8 +7,10 @@ import { ids } from '../http/openapi/example_values.ts';
 import { keyColumns } from '../http/pagination.ts';
 import { taskResultSchema } from '../tasks/schema.ts';
 
+export const RUN_KINDS = ['task', 'chat'] as const;
 export const RUN_MODES = ['plan', 'execute', 'verify'] as const;
 export const RUN_STATUSES = ['starting', 'running', 'succeeded', 'failed', 'cancelled', 'expired'] as const;
+export const INPUT_ROLES = ['instructions', 'input'] as const;
 export const LOG_STATES = ['not_recorded', 'recording', 'complete', 'truncated'] as const;
 
 export const runErrorSchema = z

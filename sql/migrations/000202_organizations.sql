@@ -1,11 +1,14 @@
 -- Organizations, which analysts read them, and their members.
 set local role runner_owner;
 
+create domain app.organization_status as text constraint organization_status_check
+  check (value in ('onboarding', 'active', 'suspended'));
+
 create table app.organizations (
   id uuid not null,
   slug text not null,
   name text not null,
-  status text not null default 'active',
+  status app.organization_status not null default 'active',
   root_uri text not null,
   config jsonb not null,
   constraints jsonb not null,
@@ -16,7 +19,6 @@ create table app.organizations (
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
   constraint organizations_pkey primary key (id),
-  constraint organizations_status_check check (status in ('onboarding', 'active', 'suspended')),
   constraint organizations_slug_check check (slug ~ '^[a-z0-9]+(-[a-z0-9]+)*$' and length(slug) <= 63),
   constraint organizations_name_check check (length(name) between 1 and 200),
   constraint organizations_authorization_epoch_check check (authorization_epoch >= 1),
@@ -148,16 +150,18 @@ alter function app.organizations_deleted() owner to runner_global;
 revoke create on schema app from runner_global;
 set local role runner_owner;
 
+create domain app.organization_member_role as text constraint organization_member_role_check
+  check (value in ('owner', 'viewer'));
+
 create table app.organization_members (
   organization_id uuid not null,
   subject text not null,
-  role text not null,
+  role app.organization_member_role not null,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
   constraint organization_members_pkey primary key (organization_id, subject),
   constraint organization_members_organization_id_fkey foreign key (organization_id)
     references app.organizations (id) on delete cascade,
-  constraint organization_members_role_check check (role in ('owner', 'viewer')),
   constraint organization_members_subject_check check (length(subject) between 1 and 255)
 );
 -- Serves "the organizations of this caller".

@@ -1,30 +1,32 @@
 -- The audit log: what people and administrators decided, kept as long as the organization. Append-only.
 set local role runner_owner;
 
+create domain app.audit_actor_kind as text constraint audit_actor_kind_check
+  check (value in ('owner', 'operator', 'admin'));
+create domain app.audit_outcome as text constraint audit_outcome_check check (value in ('done', 'refused'));
+
 create table app.audit_entries (
   -- All zero: a decision for the whole platform. So there is no foreign key; audit_append looks for the organization.
   organization_id uuid not null,
   id uuid not null default app.uuid_v7(),
   created_at timestamptz not null default clock_timestamp(),
-  actor_kind text not null,
+  actor_kind app.audit_actor_kind not null,
   actor text not null,
   action text not null,
   subject_kind text not null,
   subject_id text,
   arguments jsonb not null default '{}',
-  outcome text not null,
+  outcome app.audit_outcome not null,
   code text,
   result jsonb not null default '{}',
   request_id text,
   constraint audit_entries_pkey primary key (organization_id, id),
-  constraint audit_entries_actor_kind_check check (actor_kind in ('owner', 'operator', 'admin')),
   constraint audit_entries_actor_check check (length(actor) between 1 and 255),
   constraint audit_entries_action_check check (action ~ '^[a-z]+(_[a-z]+)*\.[a-z]+(_[a-z]+)*$' and length(action) <= 100),
   constraint audit_entries_subject_kind_check check (subject_kind ~ '^[a-z]+(_[a-z]+)*$' and length(subject_kind) <= 100),
   constraint audit_entries_subject_id_check check (length(subject_id) between 1 and 255),
   constraint audit_entries_arguments_check
     check (jsonb_typeof(arguments) = 'object' and octet_length(arguments::text) <= 16384),
-  constraint audit_entries_outcome_check check (outcome in ('done', 'refused')),
   constraint audit_entries_code_when_refused_check check ((outcome = 'refused') = (code is not null)),
   constraint audit_entries_result_check check (jsonb_typeof(result) = 'object' and octet_length(result::text) <= 16384),
   constraint audit_entries_request_id_check check (length(request_id) between 1 and 128)

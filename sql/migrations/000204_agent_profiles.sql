@@ -30,14 +30,20 @@ comment on column app.agent_catalogs.ordinal is 'The order of publication.';
 comment on column app.agent_catalogs.catalog is 'The templates and what they share.';
 comment on column app.agent_catalogs.published_at is 'When it was published.';
 
+create domain app.agent_profile_kind as text constraint agent_profile_kind_check
+  check (value in ('operator', 'chat', 'department'));
+create domain app.agent_profile_status as text constraint agent_profile_status_check
+  check (value in ('enabled', 'disabled'));
+create domain app.department as text constraint department_check check (value in ('growth', 'engineering', 'support'));
+
 create table app.agent_profiles (
   organization_id uuid not null,
   id uuid not null default app.uuid_v7(),
   key text not null,
   name text not null,
-  kind text not null,
-  department text,
-  status text not null default 'enabled',
+  kind app.agent_profile_kind not null,
+  department app.department,
+  status app.agent_profile_status not null default 'enabled',
   root_uri text not null,
   instructions_uri text not null,
   config jsonb not null,
@@ -50,9 +56,6 @@ create table app.agent_profiles (
   constraint agent_profiles_pkey primary key (organization_id, id),
   constraint agent_profiles_organization_id_fkey foreign key (organization_id)
     references app.organizations (id) on delete cascade,
-  constraint agent_profiles_kind_check check (kind in ('operator', 'chat', 'department')),
-  constraint agent_profiles_status_check check (status in ('enabled', 'disabled')),
-  constraint agent_profiles_department_check check (department in ('growth', 'engineering', 'support')),
   constraint agent_profiles_department_when_department_check check ((kind = 'department') = (department is not null)),
   constraint agent_profiles_key_check check (key ~ '^[a-z0-9]+(-[a-z0-9]+)*$' and length(key) <= 63),
   constraint agent_profiles_name_check check (length(name) between 1 and 200),

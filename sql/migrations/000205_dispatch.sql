@@ -1,9 +1,11 @@
 -- Exact counters of what is ready and held, by organization and by lane, so that a pull never counts rows.
 set local role runner_owner;
 
+create domain app.run_kind as text constraint run_kind_check check (value in ('task', 'chat'));
+
 create table app.dispatch (
   organization_id uuid not null,
-  kind text not null,
+  kind app.run_kind not null,
   capacity integer not null,
   held integer not null default 0,
   open_lanes integer not null default 0,
@@ -17,7 +19,6 @@ create table app.dispatch (
   constraint dispatch_pkey primary key (organization_id, kind),
   constraint dispatch_organization_id_fkey foreign key (organization_id)
     references app.organizations (id) on delete cascade,
-  constraint dispatch_kind_check check (kind in ('task', 'chat')),
   constraint dispatch_counters_check check (capacity >= 0 and held >= 0 and open_lanes >= 0)
 ) with (fillfactor = 50);
 create index dispatch_turn_idx on app.dispatch (turn, organization_id, kind) where open;
@@ -54,7 +55,7 @@ comment on column app.dispatch.open is 'Whether a pull may take something.';
 create table app.dispatch_lanes (
   organization_id uuid not null,
   agent_profile_id uuid not null,
-  kind text not null,
+  kind app.run_kind not null,
   capacity integer not null,
   ready integer not null default 0,
   held integer not null default 0,
@@ -62,7 +63,6 @@ create table app.dispatch_lanes (
   constraint dispatch_lanes_pkey primary key (organization_id, kind, agent_profile_id),
   constraint dispatch_lanes_agent_profile_id_fkey foreign key (organization_id, agent_profile_id)
     references app.agent_profiles (organization_id, id) on delete cascade,
-  constraint dispatch_lanes_kind_check check (kind in ('task', 'chat')),
   constraint dispatch_lanes_counters_check check (capacity >= 0 and ready >= 0 and held >= 0)
 ) with (fillfactor = 50);
 create index dispatch_lanes_agent_profile_id_idx on app.dispatch_lanes (organization_id, agent_profile_id);

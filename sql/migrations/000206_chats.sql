@@ -66,10 +66,12 @@ $$;
 revoke all on function app.search_grams(text) from public;
 grant execute on function app.search_grams(text) to runner_scoped, runner_global;
 
+create domain app.chat_status as text constraint chat_status_check check (value in ('open', 'archived'));
+
 create table app.chats (
   organization_id uuid not null,
   id uuid not null default app.uuid_v7(),
-  status text not null default 'open',
+  status app.chat_status not null default 'open',
   is_onboarding boolean not null default false,
   title text not null,
   search_title text not null generated always as (app.search_fold(title)) stored,
@@ -86,7 +88,6 @@ create table app.chats (
   constraint chats_organization_id_fkey foreign key (organization_id)
     references app.organizations (id) on delete cascade,
   constraint chats_title_check check (length(title) between 1 and 200),
-  constraint chats_status_check check (status in ('open', 'archived')),
   constraint chats_archived_at_when_archived_check check ((status = 'archived') = (archived_at is not null)),
   constraint chats_archived_when_removed_check check (removed_at is null or status = 'archived'),
   constraint chats_settings_check check (jsonb_typeof(settings -> 'pinnedTaskIds') = 'array')
@@ -145,13 +146,17 @@ comment on column app.chats.removed_at is 'Its removal has begun: nobody sees it
 comment on column app.chats.created_at is 'When it was made.';
 comment on column app.chats.updated_at is 'When it was last changed.';
 
+create domain app.message_role as text constraint message_role_check check (value in ('user', 'assistant'));
+create domain app.message_status as text constraint message_status_check
+  check (value in ('pending', 'complete', 'cancelling', 'cancelled', 'failed'));
+
 create table app.messages (
   organization_id uuid not null,
   id uuid not null default app.uuid_v7(),
   chat_id uuid not null,
   reply_to_message_id uuid,
-  role text not null,
-  status text not null,
+  role app.message_role not null,
+  status app.message_status not null,
   revision integer not null default 1,
   author jsonb,
   parts jsonb not null,
@@ -177,8 +182,6 @@ create function app.messages_check(r app.messages) returns boolean
 as $$
 declare
   v_broken constant text := case
-    when not r.role in ('user', 'assistant') then 'messages_role_check'
-    when not r.status in ('pending', 'complete', 'cancelling', 'cancelled', 'failed') then 'messages_status_check'
     when not (r.role = 'assistant' or r.status = 'complete') then 'messages_complete_when_user_check'
     when not ((r.status in ('complete', 'cancelled', 'failed')) = (r.completed_at is not null))
       then 'messages_completed_at_when_final_check'

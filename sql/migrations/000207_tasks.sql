@@ -1,10 +1,17 @@
 -- Tasks, their dependency edges, their numbers and their uploaded inputs.
 set local role runner_owner;
 
+create domain app.task_identifier_scope as text constraint task_identifier_scope_check check (value in ('T', 'I'));
+create domain app.task_kind as text constraint task_kind_check check (value in ('task', 'initiative'));
+create domain app.task_status as text constraint task_status_check
+  check (value in ('pending', 'blocked', 'running', 'waiting', 'completed', 'failed', 'cancelled'));
+create domain app.task_phase as text constraint task_phase_check
+  check (value in ('plan', 'execute', 'verify', 'closed'));
+
 create table app.tasks (
   organization_id uuid not null,
   id uuid not null default app.uuid_v7(),
-  identifier_scope text not null,
+  identifier_scope app.task_identifier_scope not null,
   identifier_number integer not null,
   parent_id uuid,
   root_task_id uuid not null,
@@ -17,9 +24,9 @@ create table app.tasks (
   active_run_id uuid,
   -- The task whose failure failed or cancelled this one; itself, where it is the origin. Null: a person did it.
   failure_origin_id uuid,
-  kind text not null,
-  status text not null,
-  phase text not null,
+  kind app.task_kind not null,
+  status app.task_status not null,
+  phase app.task_phase not null,
   title text not null,
   priority integer not null default 0,
   dedupe_key text not null,
@@ -78,11 +85,6 @@ create function app.tasks_check(r app.tasks) returns boolean
 as $$
 declare
   v_broken constant text := case
-    when not r.identifier_scope in ('T', 'I') then 'tasks_identifier_scope_check'
-    when not r.kind in ('task', 'initiative') then 'tasks_kind_check'
-    when not r.phase in ('plan', 'execute', 'verify', 'closed') then 'tasks_phase_check'
-    when not r.status in ('pending', 'blocked', 'running', 'waiting', 'completed', 'failed', 'cancelled')
-      then 'tasks_status_check'
     when not ((r.status = 'blocked') = (r.blockers <> '[]')) then 'tasks_blocked_when_blockers_check'
     when not jsonb_typeof(r.blockers) = 'array' then 'tasks_blockers_check'
     when not ((r.phase = 'closed') = (r.status in ('completed', 'failed', 'cancelled'))) then 'tasks_closed_when_over_check'
@@ -314,7 +316,7 @@ comment on column app.task_dependencies.created_at is 'When it was made.';
 
 create table app.task_identifiers (
   organization_id uuid not null,
-  scope text not null,
+  scope app.task_identifier_scope not null,
   last_number integer not null default 0,
   constraint task_identifiers_pkey primary key (organization_id, scope),
   constraint task_identifiers_organization_id_fkey foreign key (organization_id)

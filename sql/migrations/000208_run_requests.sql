@@ -1,6 +1,10 @@
 -- Run requests: what waits for a worker, by task or by answer of a chat.
 set local role runner_owner;
 
+create domain app.run_mode as text constraint run_mode_check check (value in ('plan', 'execute', 'verify'));
+create domain app.run_request_state as text constraint run_request_state_check
+  check (value in ('queued', 'published', 'leased', 'started', 'finished', 'cancelled'));
+
 create table app.run_requests (
   organization_id uuid not null,
   id uuid not null default app.uuid_v7(),
@@ -10,9 +14,9 @@ create table app.run_requests (
   agent_profile_id uuid not null,
   run_id uuid,
   staged_run_id uuid,
-  kind text not null,
-  mode text not null,
-  state text not null,
+  kind app.run_kind not null,
+  mode app.run_mode not null,
+  state app.run_request_state not null,
   -- Queued because work dispatch was stopped: left out of the sweep until it is resumed.
   parked boolean not null default false,
   priority integer not null default 0,
@@ -48,10 +52,6 @@ create function app.run_requests_check(r app.run_requests) returns boolean
 as $$
 declare
   v_broken constant text := case
-    when not r.kind in ('task', 'chat') then 'run_requests_kind_check'
-    when not r.mode in ('plan', 'execute', 'verify') then 'run_requests_mode_check'
-    when not r.state in ('queued', 'published', 'leased', 'started', 'finished', 'cancelled')
-      then 'run_requests_state_check'
     when not (r.cancel_requested_at is null or r.state in ('started', 'cancelled'))
       then 'run_requests_cancel_requested_when_started_check'
     when not ((r.kind = 'chat') = (r.message_id is not null) and (r.chat_id is null) = (r.message_id is null))

@@ -1,6 +1,12 @@
 -- Runs (attempts), and what they are given and leave behind.
 set local role runner_owner;
 
+create domain app.run_status as text constraint run_status_check
+  check (value in ('starting', 'running', 'succeeded', 'failed', 'cancelled', 'expired'));
+create domain app.run_log_state as text constraint run_log_state_check
+  check (value in ('not_recorded', 'recording', 'complete', 'truncated'));
+create domain app.run_finish_call as text constraint run_finish_call_check check (value in ('complete', 'fail'));
+
 create table app.runs (
   organization_id uuid not null,
   id uuid not null,
@@ -9,9 +15,9 @@ create table app.runs (
   chat_id uuid,
   message_id uuid,
   agent_profile_id uuid not null,
-  kind text not null,
-  mode text not null,
-  status text not null,
+  kind app.run_kind not null,
+  mode app.run_mode not null,
+  status app.run_status not null,
   attempt integer not null,
   -- The lease under which this run was started: a repeat of the holder's last call is recognized by it.
   fence bigint not null,
@@ -20,7 +26,7 @@ create table app.runs (
   harness text,
   model text,
   workspace_uri text,
-  log_state text not null default 'not_recorded',
+  log_state app.run_log_state not null default 'not_recorded',
   log_count integer not null default 0,
   output jsonb,
   error jsonb,
@@ -32,7 +38,7 @@ create table app.runs (
   cost_minor_units bigint not null default 0,
   cost_known boolean not null default false,
   -- The call that ended it, and the hash of its body: sent again it gets the same answer, changed it is refused.
-  finish_call text,
+  finish_call app.run_finish_call,
   finish_hash text,
   started_at timestamptz not null default now(),
   finished_at timestamptz,
@@ -50,16 +56,11 @@ create function app.runs_check(r app.runs) returns boolean
 as $$
 declare
   v_broken constant text := case
-    when not r.kind in ('task', 'chat') then 'runs_kind_check'
-    when not r.log_state in ('not_recorded', 'recording', 'complete', 'truncated') then 'runs_log_state_check'
-    when not r.mode in ('plan', 'execute', 'verify') then 'runs_mode_check'
-    when not r.status in ('starting', 'running', 'succeeded', 'failed', 'cancelled', 'expired') then 'runs_status_check'
     when not ((r.kind = 'chat') = (r.message_id is not null) and (r.chat_id is null) = (r.message_id is null))
       then 'runs_chat_when_chat_check'
     when not (r.attempt >= 1 and r.log_count >= 0 and r.input_tokens >= 0 and r.output_tokens >= 0 and r.tool_calls >= 0
       and r.cost_minor_units >= 0) then 'runs_counters_check'
-    when not ((r.finish_call is null) = (r.finish_hash is null) and r.finish_call in ('complete', 'fail'))
-      then 'runs_finish_check'
+    when not ((r.finish_call is null) = (r.finish_hash is null)) then 'runs_finish_check'
     when not ((r.status in ('starting', 'running')) = (r.finished_at is null)) then 'runs_finished_at_when_over_check'
     when not ((r.kind = 'task') = (r.task_id is not null)) then 'runs_task_when_task_check'
   end;
@@ -157,12 +158,17 @@ comment on column app.runs.finished_at is 'When it was over.';
 comment on column app.runs.created_at is 'When it was made.';
 comment on column app.runs.updated_at is 'When it was last changed.';
 
+create domain app.run_log_category as text constraint run_log_category_check
+  check (value in ('planning', 'execution', 'tool', 'verification', 'sync', 'system'));
+create domain app.run_log_status as text constraint run_log_status_check
+  check (value in ('running', 'completed', 'failed', 'skipped'));
+
 create table app.run_logs (
   organization_id uuid not null,
   run_id uuid not null,
   sequence bigint not null,
-  category text not null,
-  status text not null,
+  category app.run_log_category not null,
+  status app.run_log_status not null,
   label text not null,
   detail text not null,
   occurred_at timestamptz not null,
@@ -177,9 +183,6 @@ create function app.run_logs_check(r app.run_logs) returns boolean
 as $$
 declare
   v_broken constant text := case
-    when not r.category in ('planning', 'execution', 'tool', 'verification', 'sync', 'system')
-      then 'run_logs_category_check'
-    when not r.status in ('running', 'completed', 'failed', 'skipped') then 'run_logs_status_check'
     when not length(r.detail) <= 2000 then 'run_logs_detail_check'
     when not length(r.label) between 1 and 200 then 'run_logs_label_check'
     when not r.sequence >= 0 then 'run_logs_sequence_check'
@@ -278,6 +281,8 @@ comment on column app.run_outputs.sha256 is 'SHA-256 of the bytes, in hex.';
 comment on column app.run_outputs.media_type is 'As its content says.';
 comment on column app.run_outputs.created_at is 'When it was made.';
 
+create domain app.run_input_role as text constraint run_input_role_check check (value in ('instructions', 'input'));
+
 -- What a run was given, fixed at its start: the context manifest.
 create table app.run_inputs (
   organization_id uuid not null,
@@ -285,7 +290,7 @@ create table app.run_inputs (
   path text not null,
   -- Whose attachment the bytes are; null again once they are gone.
   chat_id uuid,
-  role text not null,
+  role app.run_input_role not null,
   media_type text not null,
   size bigint not null,
   sha256 text,
@@ -295,7 +300,6 @@ create table app.run_inputs (
   constraint run_inputs_pkey primary key (organization_id, run_id, path),
   constraint run_inputs_run_id_fkey foreign key (organization_id, run_id)
     references app.runs (organization_id, id) on delete cascade,
-  constraint run_inputs_role_check check (role in ('instructions', 'input')),
   constraint run_inputs_size_check check (size >= 0),
   constraint run_inputs_one_place_check check (content is null or storage_key is null),
   constraint run_inputs_sha256_when_available_check

@@ -1,11 +1,14 @@
 -- What agents hand in about their run before it ends: plans, verdicts, waits and questions.
 set local role runner_owner;
 
+create domain app.task_outcome_kind as text constraint task_outcome_kind_check
+  check (value in ('plan', 'verification', 'waiting', 'needs_input', 'execution'));
+
 create table app.task_outcomes (
   organization_id uuid not null,
   run_id uuid not null,
   task_id uuid not null,
-  kind text not null,
+  kind app.task_outcome_kind not null,
   idempotency_key text not null,
   body_hash text not null,
   -- What the run saw when it handed this in.
@@ -21,8 +24,6 @@ create table app.task_outcomes (
     references app.runs (organization_id, id) on delete cascade,
   constraint task_outcomes_task_id_fkey foreign key (organization_id, task_id)
     references app.tasks (organization_id, id) on delete cascade,
-  constraint task_outcomes_kind_check
-    check (kind in ('plan', 'verification', 'waiting', 'needs_input', 'execution')),
   constraint task_outcomes_idempotency_key_check check (length(idempotency_key) between 1 and 200),
   constraint task_outcomes_outcome_check check (jsonb_typeof(outcome) = 'object' and outcome ->> 'kind' = kind),
   constraint task_outcomes_reference_ids_check check (jsonb_typeof(reference_ids) = 'array')

@@ -1,6 +1,13 @@
 -- Questions and notifications to people. Tasks that wait for a person name an item here.
 set local role runner_owner;
 
+create domain app.human_inbox_item_kind as text constraint human_inbox_item_kind_check
+  check (value in ('question', 'notification', 'approval', 'reconciliation'));
+create domain app.human_inbox_item_status as text constraint human_inbox_item_status_check
+  check (value in ('open', 'responded', 'acknowledged', 'resolved', 'cancelled'));
+create domain app.human_inbox_item_purpose as text constraint human_inbox_item_purpose_check
+  check (value in ('repair', 'budget', 'needs_input', 'prerequisite', 'agent', 'schedule'));
+
 create table app.human_inbox_items (
   organization_id uuid not null,
   id uuid not null default app.uuid_v7(),
@@ -10,10 +17,10 @@ create table app.human_inbox_items (
   chat_id uuid,
   -- The schedule that a notification is about. No foreign key: what was told stays told.
   schedule_id uuid,
-  kind text not null,
-  status text not null default 'open',
+  kind app.human_inbox_item_kind not null,
+  status app.human_inbox_item_status not null default 'open',
   -- What an answer does: repair of a formal contract, a raised budget, or an agent's own question.
-  purpose text not null,
+  purpose app.human_inbox_item_purpose not null,
   blocking boolean not null default false,
   title text not null,
   body text not null default '',
@@ -29,15 +36,10 @@ create table app.human_inbox_items (
   constraint human_inbox_items_pkey primary key (organization_id, id),
   constraint human_inbox_items_task_id_fkey foreign key (organization_id, task_id)
     references app.tasks (organization_id, id) on delete cascade,
-  constraint human_inbox_items_kind_check check (kind in ('question', 'notification', 'approval', 'reconciliation')),
-  constraint human_inbox_items_status_check
-    check (status in ('open', 'responded', 'acknowledged', 'resolved', 'cancelled')),
   constraint human_inbox_items_blocking_question_check check (not blocking or kind = 'question'),
   constraint human_inbox_items_responded_check check ((status = 'responded') = (response is not null)),
   constraint human_inbox_items_title_check check (length(title) between 1 and 500),
   constraint human_inbox_items_options_check check (jsonb_typeof(options) = 'array'),
-  constraint human_inbox_items_purpose_check
-    check (purpose in ('repair', 'budget', 'needs_input', 'prerequisite', 'agent', 'schedule')),
   constraint human_inbox_items_note_when_responded_check check (note is null or status = 'responded'),
   constraint human_inbox_items_responded_at_when_handled_check
     check ((status in ('responded', 'acknowledged')) = (responded_at is not null)),

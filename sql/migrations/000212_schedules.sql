@@ -1,6 +1,9 @@
 -- Schedules, and the tasks that they make.
 set local role runner_owner;
 
+create domain app.schedule_status as text constraint schedule_status_check check (value in ('active', 'paused'));
+create domain app.schedule_overlap as text constraint schedule_overlap_check check (value in ('skip', 'allow'));
+
 create table app.schedules (
   organization_id uuid not null,
   id uuid not null default app.uuid_v7(),
@@ -8,10 +11,10 @@ create table app.schedules (
   title text not null,
   cron text not null,
   timezone text not null,
-  status text not null default 'active',
+  status app.schedule_status not null default 'active',
   -- A task as its creation takes it, without what belongs to one fire.
   task_template jsonb not null,
-  overlap text not null default 'skip',
+  overlap app.schedule_overlap not null default 'skip',
   -- The fire that comes next. Only the transition that fires moves it on, under the row's lock: so each fire is one.
   next_run_at timestamptz,
   last_run_at timestamptz,
@@ -24,9 +27,7 @@ create table app.schedules (
   constraint schedules_key_key unique (organization_id, key),
   constraint schedules_organization_id_fkey foreign key (organization_id)
     references app.organizations (id) on delete cascade,
-  constraint schedules_status_check check (status in ('active', 'paused')),
   constraint schedules_next_run_at_when_active_check check ((status = 'active') = (next_run_at is not null)),
-  constraint schedules_overlap_check check (overlap in ('skip', 'allow')),
   constraint schedules_last_task_when_run_check check (last_task_id is null or last_run_at is not null),
   constraint schedules_key_check check (length(key) between 1 and 63),
   constraint schedules_title_check check (length(title) between 1 and 200),

@@ -1,9 +1,14 @@
 -- Onboarding of an organization, and what its research found.
 set local role runner_owner;
 
+create domain app.onboarding_status as text constraint onboarding_status_check
+  check (value in ('collecting', 'researching', 'research_failed', 'review', 'completed', 'discarded'));
+create domain app.research_status as text constraint research_status_check
+  check (value in ('not_started', 'queued', 'running', 'completed', 'failed'));
+
 create table app.onboardings (
   organization_id uuid not null,
-  status text not null default 'collecting',
+  status app.onboarding_status not null default 'collecting',
   -- Raised by every change that a caller may have to know of; calls say which one they have seen.
   generation integer not null default 1,
   -- {name, website, timezone, defaultCurrency, departments[], summary}
@@ -11,7 +16,7 @@ create table app.onboardings (
   -- [{integrationKey, disposition, departments[]}], ordered by key.
   integrations jsonb not null default '[]',
   chat_id uuid,
-  research_status text not null default 'not_started',
+  research_status app.research_status not null default 'not_started',
   -- The generation that the attempt was started with. A job that carries another one is out of date and writes nothing.
   research_generation integer,
   research_attempts integer not null default 0,
@@ -29,13 +34,9 @@ create table app.onboardings (
     references app.organizations (id) on delete cascade,
   constraint onboardings_chat_id_fkey foreign key (organization_id, chat_id)
     references app.chats (organization_id, id) on delete set null (chat_id),
-  constraint onboardings_status_check
-    check (status in ('collecting', 'researching', 'research_failed', 'review', 'completed', 'discarded')),
   constraint onboardings_generation_check check (generation >= 1),
   constraint onboardings_setup_check check (jsonb_typeof(setup) = 'object'),
   constraint onboardings_integrations_check check (jsonb_typeof(integrations) = 'array'),
-  constraint onboardings_research_status_check
-    check (research_status in ('not_started', 'queued', 'running', 'completed', 'failed')),
   constraint onboardings_research_when_researching_check
     check ((status = 'researching') = (research_status in ('queued', 'running'))
       or status = 'discarded'),
@@ -103,12 +104,15 @@ comment on column app.onboardings.review is 'What its owner confirms by the comp
 comment on column app.onboardings.created_at is 'When it was made.';
 comment on column app.onboardings.updated_at is 'When it was last changed.';
 
+create domain app.research_finding_origin as text constraint research_finding_origin_check
+  check (value in ('job', 'chat'));
+
 -- A claim about the organization, and the sources that say so. The sources themselves are app.context_sources.
 create table app.research_findings (
   organization_id uuid not null,
   id uuid not null default app.uuid_v7(),
   -- job: of the research of the onboarding, replaced by its next attempt; chat: asked for in the onboarding chat.
-  origin text not null,
+  origin app.research_finding_origin not null,
   claim text not null,
   -- Ids of app.context_sources, at least one.
   source_ids jsonb not null,
@@ -116,7 +120,6 @@ create table app.research_findings (
   constraint research_findings_pkey primary key (organization_id, id),
   constraint research_findings_organization_id_fkey foreign key (organization_id)
     references app.organizations (id) on delete cascade,
-  constraint research_findings_origin_check check (origin in ('job', 'chat')),
   constraint research_findings_claim_check check (length(claim) between 1 and 2000),
   constraint research_findings_source_ids_check
     check (jsonb_typeof(source_ids) = 'array' and jsonb_array_length(source_ids) > 0)

@@ -2,20 +2,27 @@
 -- Bytes lie in the object storage; a row says where, how many and their digest.
 set local role runner_owner;
 
+create domain app.context_source_origin as text constraint context_source_origin_check
+  check (value in ('onboarding', 'chat', 'task', 'research'));
+create domain app.context_source_status as text constraint context_source_status_check
+  check (value in ('stored', 'ingested', 'failed'));
+create domain app.context_source_kind as text constraint context_source_kind_check
+  check (value in ('file', 'markdown', 'page'));
+
 create table app.context_sources (
   organization_id uuid not null,
   -- The client's for onboarding sources.
   id uuid not null default app.uuid_v7(),
-  origin text not null,
-  status text not null default 'stored',
-  kind text not null,
+  origin app.context_source_origin not null,
+  status app.context_source_status not null default 'stored',
+  kind app.context_source_kind not null,
   file_name text not null,
   media_type text not null,
   size_bytes bigint not null,
   sha256 text not null,
   storage_key text not null,
   -- Null: evidence for the whole organization.
-  department text,
+  department app.department,
   provenance_urls jsonb not null default '[]',
   title text,
   -- What it was made of, e.g. the page of an attempt: made again it is the same source.
@@ -26,13 +33,9 @@ create table app.context_sources (
   constraint context_sources_dedupe_key_key unique (organization_id, dedupe_key),
   constraint context_sources_organization_id_fkey foreign key (organization_id)
     references app.organizations (id) on delete cascade,
-  constraint context_sources_origin_check check (origin in ('onboarding', 'chat', 'task', 'research')),
-  constraint context_sources_status_check check (status in ('stored', 'ingested', 'failed')),
-  constraint context_sources_kind_check check (kind in ('file', 'markdown', 'page')),
   constraint context_sources_file_name_check check (length(file_name) between 1 and 255),
   constraint context_sources_size_bytes_check check (size_bytes between 0 and 52428800),
   constraint context_sources_sha256_check check (sha256 ~ '^[0-9a-f]{64}$'),
-  constraint context_sources_department_check check (department in ('growth', 'engineering', 'support')),
   constraint context_sources_provenance_urls_check check (jsonb_typeof(provenance_urls) = 'array'),
   constraint context_sources_dedupe_key_check check (octet_length(dedupe_key) between 1 and 1000),
   constraint context_sources_error_when_failed_check check ((status = 'failed') = (error is not null))
@@ -90,9 +93,12 @@ comment on column app.context_sources.dedupe_key is 'What it was made of: made a
 comment on column app.context_sources.error is 'Why it could not be used.';
 comment on column app.context_sources.created_at is 'When it was made.';
 
+create domain app.context_scope as text constraint context_scope_check
+  check (value in ('organization', 'growth', 'engineering', 'support'));
+
 create table app.context_revisions (
   organization_id uuid not null,
-  scope text not null,
+  scope app.context_scope not null,
   revision integer not null,
   -- What it was made from; 0: nothing was published before.
   base_revision integer not null,
@@ -102,7 +108,6 @@ create table app.context_revisions (
   constraint context_revisions_pkey primary key (organization_id, scope, revision),
   constraint context_revisions_organization_id_fkey foreign key (organization_id)
     references app.organizations (id) on delete cascade,
-  constraint context_revisions_scope_check check (scope in ('organization', 'growth', 'engineering', 'support')),
   constraint context_revisions_revision_check check (revision >= 1 and base_revision = revision - 1)
 );
 
@@ -146,12 +151,15 @@ comment on column app.context_revisions.base_revision is 'The one it was made fr
 comment on column app.context_revisions.created_by is 'Who published it.';
 comment on column app.context_revisions.created_at is 'When it was made.';
 
+create domain app.context_document_kind as text constraint context_document_kind_check
+  check (value in ('facts', 'strategy', 'processes', 'glossary', 'notes'));
+
 create table app.context_documents (
   organization_id uuid not null,
   scope text not null,
   revision integer not null,
   path text not null,
-  kind text not null,
+  kind app.context_document_kind not null,
   storage_key text not null,
   size_bytes bigint not null,
   sha256 text not null,
@@ -160,7 +168,6 @@ create table app.context_documents (
   constraint context_documents_pkey primary key (organization_id, scope, revision, path),
   constraint context_documents_scope_revision_fkey foreign key (organization_id, scope, revision)
     references app.context_revisions (organization_id, scope, revision) on delete cascade,
-  constraint context_documents_kind_check check (kind in ('facts', 'strategy', 'processes', 'glossary', 'notes')),
   constraint context_documents_path_check check (length(path) between 1 and 900),
   constraint context_documents_size_bytes_check check (size_bytes between 0 and 1048576),
   constraint context_documents_sha256_check check (sha256 ~ '^[0-9a-f]{64}$'),
@@ -261,13 +268,16 @@ comment on column app.context_publications.revision is 'The current one.';
 comment on column app.context_publications.unreadable is 'Documents that the last audit could not read.';
 comment on column app.context_publications.published_at is 'Since when.';
 
+create domain app.context_assessment as text constraint context_assessment_check
+  check (value in ('full_audit', 'integration_reconciliation'));
+
 -- Health reports: immutable stored files, numbered per organization.
 create table app.context_health_reports (
   organization_id uuid not null,
   revision integer not null,
   -- Of the file's format; older ones are normalized when they are read.
   version integer not null,
-  assessment text not null,
+  assessment app.context_assessment not null,
   -- What was assessed: {scope: published revision}.
   context jsonb not null,
   storage_key text not null,
@@ -279,8 +289,6 @@ create table app.context_health_reports (
     references app.organizations (id) on delete cascade,
   constraint context_health_reports_revision_check check (revision >= 1),
   constraint context_health_reports_version_check check (version between 1 and 3),
-  constraint context_health_reports_assessment_check
-    check (assessment in ('full_audit', 'integration_reconciliation')),
   constraint context_health_reports_context_check check (jsonb_typeof(context) = 'object'),
   constraint context_health_reports_size_bytes_check check (size_bytes between 0 and 16777216),
   constraint context_health_reports_sha256_check check (sha256 ~ '^[0-9a-f]{64}$')

@@ -3,12 +3,12 @@ select
   a.organization_id,
   a.id as audit_entry_id,
   a.created_at,
-  a.actor_kind,
+  a.actor_kind::text as actor_kind,
   a.actor,
   a.action,
   a.subject_kind,
   a.subject_id,
-  a.outcome,
+  a.outcome::text as outcome,
   a.code,
   a.request_id
 from app.audit_entries a;

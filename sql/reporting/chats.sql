@@ -2,7 +2,7 @@ create view reporting.chats with (security_barrier) as
 select
   c.organization_id,
   c.id as chat_id,
-  c.status,
+  c.status::text as status,
   c.is_onboarding,
   (select count(*) from app.messages m
     where m.organization_id = c.organization_id and m.chat_id = c.id) as messages,

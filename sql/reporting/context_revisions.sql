@@ -1,7 +1,7 @@
 create view reporting.context_revisions with (security_barrier) as
 select
   c.organization_id,
-  c.scope,
+  c.scope::text as scope,
   c.revision,
   c.base_revision,
   p.revision is not null as published,

@@ -4,7 +4,7 @@ select
   i.id as initiative_id,
   i.identifier_scope || '-' || i.identifier_number as identifier,
   i.title,
-  i.status,
+  i.status::text as status,
   i.depth,
   i.parent_id as parent_task_id,
   i.root_task_id,

@@ -2,9 +2,9 @@ create view reporting.inbox_items with (security_barrier) as
 select
   i.organization_id,
   i.id as inbox_item_id,
-  i.kind,
-  i.purpose,
-  i.status,
+  i.kind::text as kind,
+  i.purpose::text as purpose,
+  i.status::text as status,
   i.blocking,
   i.task_id,
   i.run_id,

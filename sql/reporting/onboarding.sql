@@ -1,7 +1,7 @@
 create view reporting.onboarding with (security_barrier) as
 select
   b.organization_id,
-  b.status,
+  b.status::text as status,
   b.generation,
   (select count(*) from app.context_sources s
     where s.organization_id = b.organization_id and s.origin in ('onboarding', 'research')) as sources,
@@ -9,7 +9,7 @@ select
     where s.organization_id = b.organization_id and s.origin in ('onboarding', 'research') and s.status = 'failed') as failed_sources,
   (select count(*) from app.research_findings f where f.organization_id = b.organization_id) as findings,
   jsonb_array_length(b.research_warnings) as warnings,
-  b.research_status,
+  b.research_status::text as research_status,
   b.research_attempts,
   b.research_error ->> 'code' as research_error_code,
   b.research_started_at,

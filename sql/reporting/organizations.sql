@@ -4,7 +4,7 @@ select
   -- Not the column itself: the unique index, which holds all tenants' slugs, would be asked before whose a row is.
   o.slug || '' as slug,
   o.name,
-  o.status,
+  o.status::text as status,
   -- As the summaries have it: one that this Postgres does not know would make queries fail.
   app.timezone_or_utc(o.config ->> 'timezone') as timezone,
   (o.config #>> '{limits,maxConcurrentRuns}')::integer as max_concurrent_runs,

@@ -10,7 +10,7 @@ select
   s.organization_id,
   s.day,
   z.timezone,
-  s.kind,
+  s.kind::text as kind,
   s.agent_profile_id,
   p.key as agent_profile_key,
   p.name as agent_profile_name,

@@ -3,8 +3,8 @@ select
   l.organization_id,
   l.run_id,
   l.sequence,
-  l.category,
-  l.status,
+  l.category::text as category,
+  l.status::text as status,
   l.occurred_at
 from app.run_logs l;
 

@@ -15,6 +15,20 @@ export function rulesOf(sql: Sql) {
   };
 }
 
+/** Domain → its values, in the order of its check. */
+export async function valuesOfDomains(sql: Sql): Promise<Readonly<Record<string, readonly string[]>>> {
+  const { rows } = await sql.owner.query<{ name: string; definition: string }>(
+    `select t.typname as name, pg_get_constraintdef(k.oid) as definition
+     from pg_constraint k join pg_type t on t.oid = k.contypid where t.typnamespace = 'app'::regnamespace`,
+  );
+  return Object.fromEntries(
+    rows.map(({ name, definition }) => [
+      name,
+      [...definition.matchAll(/'(\w+)'::text/g)].map(([, value = '']) => value),
+    ]),
+  );
+}
+
 /** The text of a file below the SQL folder. */
 export function withoutComments(file: string): string {
   return readFileSync(path.join(SQL_FOLDER, file), 'utf8').replaceAll(/--.*$/gm, '');

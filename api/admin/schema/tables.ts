@@ -31,10 +31,19 @@ export function relationTags(facts: DatabaseFacts): GraphileConfig.Plugin {
   return pgSmartTags(rules, null, { name: 'AdminRelationTags' });
 }
 
-/** States are text with a check in the tables, and enums in the schema. */
+/** States are domains over text in the tables, and enums in the schema, one for each column. */
 export function stateEnums(facts: DatabaseFacts): GraphileConfig.Plugin {
   return {
     name: 'AdminStateEnums',
+    inflection: {
+      replace: {
+        // A domain may have the name of an enum, and takes no part in the schema itself.
+        typeCodecName(previous, _options, details) {
+          const name = previous?.(details) ?? details.pgType.typname;
+          return details.pgType.typtype === 'd' ? `domain_${name}` : name;
+        },
+      },
+    },
     gather: gatherConfig({
       hooks: {
         pgCodecs_attribute(_info, { pgAttribute, attribute }) {

@@ -24,7 +24,7 @@ const { rows: tables } = await sql.owner.query<{ name: string; values: string }>
 );
 // Words of closed lists too.
 await sql.owner.query(`do $$ declare t text; c text; begin
-  for t, c in select conrelid::regclass, conname from pg_constraint where connamespace = 'app'::regnamespace and contype = 'c' loop
+  for t, c in select conrelid::regclass, conname from pg_constraint where connamespace = 'app'::regnamespace and contype = 'c' and conrelid <> 0 loop
     execute format('alter table %s drop constraint %I', t, c);
   end loop;
 end $$`);

@@ -1,0 +1,72 @@
+import t from 'tap';
+import { PROFILE_KINDS, PROFILE_STATUSES } from '../api/agent_profiles/schema.ts';
+import { ACTOR_KINDS, OUTCOMES } from '../api/audit/schema.ts';
+import { CHAT_STATUSES } from '../api/chats/schema.ts';
+import { SOURCE_KINDS, SOURCE_ORIGINS, SOURCE_STATUSES } from '../api/context/sources.ts';
+import { INBOX_KINDS, INBOX_STATUSES } from '../api/human_inbox/schema.ts';
+import { MESSAGE_ROLES, MESSAGE_STATUSES } from '../api/messages/schema.ts';
+import { ONBOARDING_STATUSES, RESEARCH_STATUSES } from '../api/onboardings/schema.ts';
+import { MEMBER_ROLES } from '../api/organization_members/schema.ts';
+import { DEPARTMENTS, ORGANIZATION_STATUSES } from '../api/organizations/schema.ts';
+import { LOG_CATEGORIES, LOG_STATUSES } from '../api/runs/logs.ts';
+import { INPUT_ROLES, LOG_STATES, RUN_KINDS, RUN_MODES, RUN_STATUSES } from '../api/runs/schema.ts';
+import { SCHEDULE_OVERLAPS, SCHEDULE_STATUSES } from '../api/schedules/schema.ts';
+import { outcomeStagedSchema } from '../api/task_outcomes/schema.ts';
+import { TASK_KINDS, TASK_PHASES, TASK_STATUSES } from '../api/tasks/schema.ts';
+import { CONTEXT_SCOPES, DOCUMENT_KINDS } from '../engine/context/document.ts';
+import { ASSESSMENTS } from '../engine/context/health_report.ts';
+import { valuesOfDomains } from './support/catalog_rules.ts';
+import { openSql } from './support/transitions.ts';
+
+const sql = await openSql(t);
+
+/** Each domain, and the values that the code knows of it. */
+const inCode: Readonly<Record<string, readonly string[]>> = {
+  agent_profile_kind: PROFILE_KINDS,
+  agent_profile_status: PROFILE_STATUSES,
+  audit_actor_kind: ACTOR_KINDS,
+  audit_outcome: OUTCOMES,
+  chat_status: CHAT_STATUSES,
+  context_assessment: ASSESSMENTS,
+  context_document_kind: DOCUMENT_KINDS,
+  context_scope: CONTEXT_SCOPES,
+  context_source_kind: SOURCE_KINDS,
+  context_source_origin: SOURCE_ORIGINS,
+  context_source_status: SOURCE_STATUSES,
+  department: DEPARTMENTS,
+  human_inbox_item_kind: INBOX_KINDS,
+  human_inbox_item_status: INBOX_STATUSES,
+  message_role: MESSAGE_ROLES,
+  message_status: MESSAGE_STATUSES,
+  onboarding_status: ONBOARDING_STATUSES,
+  organization_member_role: MEMBER_ROLES,
+  organization_status: ORGANIZATION_STATUSES,
+  research_status: RESEARCH_STATUSES,
+  run_input_role: INPUT_ROLES,
+  run_kind: RUN_KINDS,
+  run_log_category: LOG_CATEGORIES,
+  run_log_state: LOG_STATES,
+  run_log_status: LOG_STATUSES,
+  run_mode: RUN_MODES,
+  run_status: RUN_STATUSES,
+  schedule_overlap: SCHEDULE_OVERLAPS,
+  schedule_status: SCHEDULE_STATUSES,
+  task_kind: TASK_KINDS,
+  task_outcome_kind: outcomeStagedSchema.shape.kind.options,
+  task_phase: TASK_PHASES,
+  task_status: TASK_STATUSES,
+};
+/** Known to SQL alone: no answer of the API shows them. */
+const OF_SQL = [
+  'human_inbox_item_purpose',
+  'research_finding_origin',
+  'run_finish_call',
+  'run_request_state',
+  'task_identifier_scope',
+];
+
+t.test('each state has the same values in the database and in the code', async (test) => {
+  const domains = await valuesOfDomains(sql);
+  test.same(Object.keys(domains).sort(), [...Object.keys(inCode), ...OF_SQL].sort(), 'every domain is listed here');
+  for (const [domain, values] of Object.entries(inCode)) test.same(values, domains[domain], domain);
+});
