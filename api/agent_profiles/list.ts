@@ -16,9 +16,9 @@ import {
 /** Query of the profile list. */
 export const agentProfileListQuery = {
   ...pageQuery(),
-  kind: z.enum(PROFILE_KINDS).optional(),
-  status: z.enum(PROFILE_STATUSES).optional(),
-  department: z.enum(DEPARTMENTS).optional(),
+  kind: z.enum(PROFILE_KINDS).optional().describe('Profiles of this kind.'),
+  status: z.enum(PROFILE_STATUSES).optional().describe('Profiles with this status.'),
+  department: z.enum(DEPARTMENTS).optional().describe('Profiles of this department.'),
 };
 const querySchema = z.object(agentProfileListQuery);
 

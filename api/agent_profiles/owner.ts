@@ -4,6 +4,7 @@ import { agentCatalogExample, agentCatalogSchema, currentCatalog } from '../agen
 import { CHAT_CHANNEL, chatPayload } from '../chats/events/hub.ts';
 import { organizationId, uuid } from '../fields/ids.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
+import { ids } from '../http/openapi/example_values.ts';
 import { PULL_CHANNEL } from '../run_requests/pull_broker.ts';
 import { agentProfilePatchSchema, newAgentProfileSchema, provisionSchema, requireProfileUris } from './changes.ts';
 import { agentProfileListQuery, getAgentProfile, listAgentProfiles } from './list.ts';
@@ -16,7 +17,7 @@ import {
   provisionedSchema,
 } from './schema.ts';
 
-const params = { organizationId, id: uuid.describe('The agent profile.') };
+const params = { organizationId, id: uuid.meta({ description: 'The agent profile.', examples: [ids.growthProfile] }) };
 const notFound = {
   status: 404,
   code: 'agent_profile_not_found',

@@ -11,10 +11,10 @@ import { ACTOR_KINDS, type AuditEntry, auditEntryPageRow } from './schema.ts';
 /** Query of the audit log. */
 export const auditListQuery = {
   ...pageQuery(),
-  action: z.enum(AUDIT_ACTIONS).optional(),
-  actorKind: z.enum(ACTOR_KINDS).optional(),
-  since: instant.optional().describe('Entries of this moment and later.'),
-  until: instant.optional().describe('Entries before this moment.'),
+  action: z.enum(AUDIT_ACTIONS).optional().describe('Entries of this action.'),
+  actorKind: z.enum(ACTOR_KINDS).optional().describe('Decisions of members, platform operators or administrators.'),
+  since: instant.optional().describe('Entries at or after this time.'),
+  until: instant.optional().describe('Entries before this time.'),
 };
 const querySchema = z.object(auditListQuery);
 

@@ -12,7 +12,10 @@ import { queryInteger } from '../http/query.ts';
 import { messageRow, messageSchema, userMessageExample } from '../messages/schema.ts';
 import { leaseFields, messageBody, runId } from '../runs/changes.ts';
 
-const headers = { 'x-organization-id': uuid, 'x-lease-token': leaseFields.leaseToken };
+const headers = {
+  'x-organization-id': uuid.describe('The organization of the run.'),
+  'x-lease-token': leaseFields.leaseToken,
+};
 
 const writtenSchema = z
   .object({

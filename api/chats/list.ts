@@ -10,7 +10,7 @@ import { CHAT_STATUSES, type Chat, chatPageRow } from './schema.ts';
 /** Query of the chat list (docs/interface.md 4.4). */
 export const chatListQuery = {
   ...pageQuery(),
-  status: z.enum(CHAT_STATUSES).optional(),
+  status: z.enum(CHAT_STATUSES).optional().describe('Chats with this status. Default: all.'),
   search: z
     .string()
     .min(1)

@@ -3,13 +3,15 @@ import { call } from '../../engine/db/call.ts';
 import { organizationId, uuid } from '../fields/ids.ts';
 import { actorOf } from '../http/actor.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
+import { ids } from '../http/openapi/example_values.ts';
+import { assistantMessageExample } from '../messages/schema.ts';
 import { PULL_CHANNEL } from '../run_requests/pull_broker.ts';
 import { chatPatchSchema, newChatSchema } from './changes.ts';
 import { CHAT_CHANNEL, chatPayload, EVENT_STREAM } from './events/hub.ts';
 import { chatListQuery, listChats } from './list.ts';
 import { chatAnswer, chatExample, chatSchema, getChat } from './schema.ts';
 
-const id = uuid.describe('The chat.');
+const id = uuid.meta({ description: 'The chat.', examples: [ids.chat] });
 const params = { organizationId, id };
 const notFound = { status: 404, code: 'chat_not_found', when: 'the chat does not exist in this organization' } as const;
 const changeErrors = [
@@ -37,6 +39,9 @@ const eventsDescription = [
   '',
   'A comment line is sent every 15 seconds. A client that reads nothing for 60 seconds is disconnected. The stream ends when the token or the membership that it was opened with ends.',
 ].join('\n');
+
+const snapshot = { type: 'chat.snapshot', message: assistantMessageExample };
+const eventsExample = `retry: 2000\n\nid: ${ids.assistantMessage}:1\nevent: chat.snapshot\ndata: ${JSON.stringify(snapshot)}\n\n`;
 
 /** Chats and their event streams, for people. */
 export function chatEndpoints(): readonly Endpoint[] {
@@ -150,6 +155,7 @@ export function chatEndpoints(): readonly Endpoint[] {
           .describe('The id of the last event that was processed: `<assistantMessageId>:<revision>`.'),
       },
       response: { stream: true, mediaType: 'text/event-stream', description: 'The events as they happen.' },
+      example: { data: eventsExample },
       errors: [notFound],
       async handler({ db, services, params, headers, caller, req, res }) {
         if (req.method === 'HEAD') {

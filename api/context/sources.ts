@@ -112,9 +112,9 @@ export const contextSourcesSchema = z
 /** Query of the source list. */
 export const contextSourceListQuery = {
   ...pageQuery(),
-  origin: z.enum(SOURCE_ORIGINS).optional(),
-  status: z.enum(SOURCE_STATUSES).optional(),
-  department: z.enum(DEPARTMENTS).optional(),
+  origin: z.enum(SOURCE_ORIGINS).optional().describe('Sources of this origin.'),
+  status: z.enum(SOURCE_STATUSES).optional().describe('Sources with this status.'),
+  department: z.enum(DEPARTMENTS).optional().describe('Sources for this department.'),
 };
 const querySchema = z.object(contextSourceListQuery);
 

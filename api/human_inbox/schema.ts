@@ -106,8 +106,8 @@ const inboxItemPageRow = z.object({ item: inboxItemRow, ...keyColumns });
 /** Query of the list. */
 export const inboxListQuery = {
   ...pageQuery(),
-  status: z.enum(INBOX_STATUSES).default('open'),
-  kind: z.enum(INBOX_KINDS).optional(),
+  status: z.enum(INBOX_STATUSES).default('open').describe('Items with this status.'),
+  kind: z.enum(INBOX_KINDS).optional().describe('Items of this kind.'),
 };
 const querySchema = z.object(inboxListQuery);
 

@@ -18,8 +18,8 @@ import {
 /** Query of the message list (docs/interface.md 4.4). */
 export const messageListQuery = {
   ...pageQuery(),
-  role: z.enum(MESSAGE_ROLES).optional(),
-  status: z.enum(MESSAGE_STATUSES).optional(),
+  role: z.enum(MESSAGE_ROLES).optional().describe('Messages of users, or of the assistant.'),
+  status: z.enum(MESSAGE_STATUSES).optional().describe('Messages with this status.'),
 };
 const querySchema = z.object(messageListQuery);
 

@@ -4,13 +4,14 @@ import { CHAT_CHANNEL, chatPayload } from '../chats/events/hub.ts';
 import { organizationId, uuid } from '../fields/ids.ts';
 import { actorOf } from '../http/actor.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
+import { ids } from '../http/openapi/example_values.ts';
 import { PULL_CHANNEL } from '../run_requests/pull_broker.ts';
 import { approvalsIn, newMessageSchema, postedSchema } from './changes.ts';
 import { getMessage, listMessages, messageListQuery } from './list.ts';
 import { assistantMessageExample, messageAnswer, messageRow, messageSchema, userMessageExample } from './schema.ts';
 
 const chatParams = { organizationId, chatId: uuid.describe('The chat.') };
-const messageId = uuid.describe('The message.');
+const messageId = uuid.meta({ description: 'The message.', examples: [ids.assistantMessage] });
 const posted = z.object({ userMessage: messageRow, assistantMessage: messageRow });
 const chatNotFound = {
   status: 404,

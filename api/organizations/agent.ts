@@ -33,7 +33,7 @@ export function agentOrganizationEndpoints(): readonly Endpoint[] {
       operationId: 'setWorkDispatchAsAgent',
       summary: 'Stop or resume work dispatch',
       description:
-        'As the owner-facing endpoint. Runs of operator and chat profiles can stop work dispatch; only the service token can resume it. Anything else is 401.',
+        'Like `setWorkDispatch`. Runs of operator and chat profiles can stop work dispatch; only the service token can resume it. Anything else is 401.',
       params: { organizationId },
       body: workDispatchBody,
       response: { data: workDispatchSchema },

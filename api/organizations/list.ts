@@ -8,7 +8,10 @@ import { keyset, type Pagination, pageQuery } from '../http/pagination.ts';
 import { ORGANIZATION_STATUSES, type Organization, organizationAnswer, organizationPageRow } from './schema.ts';
 
 /** Query of the organization list (docs/interface.md 4.2). */
-export const organizationListQuery = { ...pageQuery(), status: z.enum(ORGANIZATION_STATUSES).optional() };
+export const organizationListQuery = {
+  ...pageQuery(),
+  status: z.enum(ORGANIZATION_STATUSES).optional().describe('Organizations with this status.'),
+};
 const querySchema = z.object(organizationListQuery);
 
 /**

@@ -91,7 +91,7 @@ export function organizationEndpoints(): readonly Endpoint[] {
       summary: 'Change an organization',
       description: [
         'A JSON merge patch (RFC 7396). Changed constraints raise `authorizationEpoch`, which cannot be lowered.',
-        'While the organization is onboarded, a changed name, time zone or list of departments changes the setup of the onboarding as well: its `generation` rises, and in review the review is computed again. Only completing the onboarding sets `active`.',
+        'While the organization is being onboarded, a changed name, time zone or list of departments changes the setup of the onboarding as well: its `generation` rises, and in review the review is computed again. Only completing the onboarding sets `active`.',
         'Suspending ends claims that no worker has started and hands out nothing more; started runs can finish.',
       ].join('\n\n'),
       params: { organizationId },

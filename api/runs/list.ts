@@ -11,10 +11,10 @@ import { RUN_MODES, RUN_STATUSES, type Run, runPageRow, runRow, runSelect } from
 /** Query of the run list (docs/interface.md 4.7). */
 export const runListQuery = {
   ...pageQuery(),
-  taskId: uuid.optional(),
-  agentProfileId: uuid.optional(),
-  status: z.enum(RUN_STATUSES).optional(),
-  mode: z.enum(RUN_MODES).optional(),
+  taskId: uuid.optional().describe('Runs of this task.'),
+  agentProfileId: uuid.optional().describe('Runs by this profile.'),
+  status: z.enum(RUN_STATUSES).optional().describe('Runs with this status.'),
+  mode: z.enum(RUN_MODES).optional().describe('Runs with this mode.'),
 };
 const querySchema = z.object(runListQuery);
 

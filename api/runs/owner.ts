@@ -3,13 +3,14 @@ import { filePath } from '../fields/file_path.ts';
 import { organizationId, uuid } from '../fields/ids.ts';
 import { sendBytes } from '../http/bytes.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
+import { ids } from '../http/openapi/example_values.ts';
 import { integerText } from '../http/query.ts';
 import { contextManifestSchema, getArtifactBytes, getInputBytes, getInputManifest } from './files.ts';
 import { getRun, listRuns, runListQuery } from './list.ts';
 import { getRunLogs, runLogPageSchema, runLogsQuery } from './logs.ts';
 import { runSchema } from './schema.ts';
 
-const id = uuid.describe('The run.');
+const id = uuid.meta({ description: 'The run.', examples: [ids.run] });
 const notFound = { status: 404, code: 'run_not_found', when: 'the run does not exist in this organization' } as const;
 const bytes = { stream: true, mediaType: 'application/octet-stream', ranges: true } as const;
 

@@ -79,8 +79,8 @@ export function runLifecycleEndpoints(): readonly Endpoint[] {
       operationId: 'startRun',
       summary: 'Start a run attempt',
       description:
-        'Counts the attempt, takes a snapshot of the inputs and issues the execution token of the agent. For a chat turn the answer is `chat_turn`, with the message to write. If there is no free capacity, because limits were lowered after the pull, the call is 409 with `capacity`, no attempt is counted, and the run request is published again. Safe to repeat.',
-      params: { runRequestId: uuid },
+        'Counts the attempt, takes a snapshot of the inputs and issues the execution token of the agent. For a chat turn the response has the kind `chat_turn` and names the message to write. If there is no free capacity, because limits were lowered after the pull, the call is 409 with `capacity`, no attempt is counted, and the run request is published again. Safe to repeat.',
+      params: { runRequestId: uuid.describe('The run request, as returned by the pull.') },
       body: startBody,
       response: { data: startAnswer },
       async handler({ db, services, params, body, notify }) {

@@ -18,7 +18,10 @@ import { invalid } from '../http/errors.ts';
 import { leaseFields, runId } from './changes.ts';
 import { getInputBytes, getInputManifest, inputManifestSchema } from './files.ts';
 
-const headers = { 'x-organization-id': uuid, 'x-lease-token': leaseFields.leaseToken };
+const headers = {
+  'x-organization-id': uuid.describe('The organization of the run.'),
+  'x-lease-token': leaseFields.leaseToken,
+};
 const recorded = z.object({ output: storedFileRow.nullable(), replaced: z.string().nullable() });
 const held = z.object({ held: z.literal(true) });
 
@@ -43,7 +46,7 @@ export function runFileEndpoints(): readonly Endpoint[] {
       summary: 'Store an output file of a run',
       description:
         'The backend determines size, digest and media type from the bytes. Until the run is completed, uploading to the same path again replaces the file. 400 for a path that cannot be laid out beside the stored ones: it differs from one by case or Unicode normalization alone, or one is a folder for the other.',
-      params: { runId, path: filePath },
+      params: { runId, path: filePath.describe('Where the file lies in the outputs of the run.') },
       headers,
       body: { stream: true, mediaTypes: ['application/octet-stream'], maxBytes: UPLOAD_MAX_BYTES },
       response: { status: 201, data: storedFileSchema },

@@ -7,7 +7,10 @@ import { keyset, type Pagination, pageQuery } from '../http/pagination.ts';
 import { SCHEDULE_STATUSES, type Schedule, schedulePageRow } from './schema.ts';
 
 /** Query of the schedule lists (docs/interface.md 4.17). */
-export const scheduleListQuery = { ...pageQuery(), status: z.enum(SCHEDULE_STATUSES).optional() };
+export const scheduleListQuery = {
+  ...pageQuery(),
+  status: z.enum(SCHEDULE_STATUSES).optional().describe('Schedules with this status.'),
+};
 const querySchema = z.object(scheduleListQuery);
 
 /**

@@ -57,6 +57,7 @@ export function systemEndpoints(described: readonly Endpoint[]): readonly Endpoi
       summary: 'Get metrics in the Prometheus text format',
       description: 'HTTP, database, pull and stream metrics of this process.',
       response: { stream: true, mediaType: 'text/plain', description: 'The metrics.' },
+      example: { data: '# TYPE runner_pull_waiters gauge\nrunner_pull_waiters 0\n' },
       async handler({ services, res }) {
         const { registry } = services.metrics;
         res.set({ 'Content-Type': registry.contentType, 'Cache-Control': 'no-store' }).end(await registry.metrics());
@@ -102,7 +103,7 @@ export function systemEndpoints(described: readonly Endpoint[]): readonly Endpoi
       operationId: 'getDocsFile',
       summary: 'Get a file of the API documentation',
       description: 'Scripts and styles of the page.',
-      params: { file: z.enum(docsFiles) },
+      params: { file: z.enum(docsFiles).describe('Its name.') },
       response: { stream: true, mediaType: 'application/octet-stream', description: 'The file.' },
       async handler({ params: { file }, req, res }) {
         sendEncoded(req, res, await docsAsset(file), docsTypes[file]);

@@ -74,7 +74,7 @@ const causeSchema = z
     actor: z
       .enum(ACTORS)
       .describe(
-        'What resolves the cause: a person (with an answer, a profile, a budget, a retry, by resuming dispatch), a platform operator, a worker, time, the backend, another task in this answer, or nothing (`nobody`).',
+        'What resolves the cause: a person (with an answer, a profile, a budget, a retry, by resuming dispatch), a platform operator, a worker, time, the backend, another task in this response, or nothing (`nobody`).',
       ),
     message: z.string().describe('The cause in words.'),
     until: z.iso.datetime().optional(),

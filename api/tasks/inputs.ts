@@ -30,7 +30,7 @@ export function taskInputEndpoint(audience: 'owner' | 'agent', path: `/${string}
     summary: 'Upload an input of a task',
     description:
       'Stores the file that `spec.inputs` names as `{kind: upload, path}`. A run gets the files that exist when it starts, so upload before the task can run: create it with a `scheduledAt` or a prerequisite. The backend determines size, digest and media type from the bytes. Uploading to the same path again replaces the file for later runs.',
-    params: { organizationId, taskRef, path: filePath },
+    params: { organizationId, taskRef, path: filePath.describe('`path` of the input in `spec.inputs`.') },
     body: { stream: true, mediaTypes: ['application/octet-stream'], maxBytes: UPLOAD_MAX_BYTES },
     response: { status: 201, data: storedFileSchema },
     example: { data: { path: 'sales.csv', mediaType: 'text/csv', sizeBytes: 48_213 } },

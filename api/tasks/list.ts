@@ -19,14 +19,17 @@ const sorts = {
 /** Query of a task list. */
 export const taskListQuery = {
   ...pageQuery(),
-  sortBy: z.enum(['createdAt', 'updatedAt', 'priority', 'dueAt', 'identifierNumber']).default('createdAt'),
+  sortBy: z
+    .enum(['createdAt', 'updatedAt', 'priority', 'dueAt', 'identifierNumber'])
+    .default('createdAt')
+    .describe('The field to sort by; ties are broken by id.'),
   sortDirection: z
     .enum(['asc', 'desc'])
     .default('desc')
     .describe('Sorted by `dueAt`, tasks without a due date count as latest.'),
-  status: z.enum(TASK_STATUSES).optional(),
-  kind: z.enum(TASK_KINDS).optional(),
-  phase: z.enum(TASK_PHASES).optional(),
+  status: z.enum(TASK_STATUSES).optional().describe('Tasks with this status.'),
+  kind: z.enum(TASK_KINDS).optional().describe('Tasks, or initiatives.'),
+  phase: z.enum(TASK_PHASES).optional().describe('Tasks in this phase.'),
   ownerAgentProfileId: uuid.optional().describe('Tasks of this profile.'),
   parentId: uuid.optional().describe('Tasks directly below this initiative.'),
   rootTaskId: uuid.optional().describe('The task with this id and all tasks below it, if it is a root.'),

@@ -39,6 +39,9 @@ function jsonAnswer(endpoint: Endpoint, answer: JsonAnswer, components: SchemaNa
   return { [status]: { description: answer.description ?? message, content } };
 }
 
+/** OpenAPI 3.1 has no word for bytes; generators and Swagger UI still read the one of 3.0. */
+export const fileSchema = { type: 'string', format: 'binary' };
+
 const responseRef = (name: string) => ({ $ref: `#/components/responses/${name}` });
 
 const header = (description: string, example: string) => ({ description, schema: { type: 'string' }, example });
@@ -51,7 +54,7 @@ const byteHeaders = {
   'Content-Disposition': header('The file name.', 'attachment; filename="report.json"'),
 };
 const bytes = {
-  'application/octet-stream': { schema: { type: 'string', contentMediaType: 'application/octet-stream' } },
+  'application/octet-stream': { schema: fileSchema },
 };
 
 /** What downloads of stored bytes answer. */
@@ -80,8 +83,9 @@ function streamAnswer(endpoint: Endpoint, answer: StreamAnswer, components: Sche
     };
   }
   if (!answer.schema) {
-    const schema = { type: 'string', ...(mediaType.startsWith('text/') ? {} : { contentMediaType: mediaType }) };
-    return { 200: { description, content: { [mediaType]: { schema } } } };
+    const schema = mediaType.startsWith('text/') ? { type: 'string' } : fileSchema;
+    const example = endpoint.example?.data;
+    return { 200: { description, content: { [mediaType]: { schema, ...(example ? { example } : {}) } } } };
   }
   const shape = toJsonSchema(answer.schema, 'output', components);
   const example = completedExample(shape, components, endpoint.example?.data);

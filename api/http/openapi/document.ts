@@ -4,7 +4,7 @@ import { type Endpoint, isStream, type StreamAnswer } from '../endpoint.ts';
 import { errorEnvelopeSchema } from '../envelope.ts';
 import type { StreamBody } from '../stream_body.ts';
 import { tags } from '../tags.ts';
-import { addEnvelopes, answersOf, byteResponses, headAnswers, shareAnswers } from './answers.ts';
+import { addEnvelopes, answersOf, byteResponses, fileSchema, headAnswers, shareAnswers } from './answers.ts';
 import { errorResponses } from './errors.ts';
 import { exampleOf } from './example.ts';
 import { type JsonSchema, publishedSchema, type SchemaNames, toJsonSchema } from './json_schema.ts';
@@ -27,9 +27,7 @@ const overview = [
 function requestBody(endpoint: Endpoint, components: SchemaNames): JsonSchema {
   if (endpoint.body === undefined) return {};
   if (isStream<StreamBody>(endpoint.body)) {
-    const content = Object.fromEntries(
-      endpoint.body.mediaTypes.map((type) => [type, { schema: { type: 'string', contentMediaType: type } }]),
-    );
+    const content = Object.fromEntries(endpoint.body.mediaTypes.map((type) => [type, { schema: fileSchema }]));
     const description = `The file itself, at most ${sizeText(endpoint.body.maxBytes)}.`;
     return { requestBody: { required: true, description, content } };
   }

@@ -145,6 +145,8 @@ export const valuesByName: Readonly<Record<string, unknown>> = {
   harnessSessionId: 'session-4f21',
   workerId: 'worker-1',
   executionToken: '7f1c9e0b5d3a48e6a2c4f8091b6d7e35c0de5a1f42b98e7d60318f2ca94b7d53',
+  'x-organization-id': ids.organization,
+  'x-lease-token': '1.b5d07f2c91e84a6fd3087c15e2b94a60f71d8c3e59a2046b8ed1f7350c6a92e4',
   leaseToken: '1.b5d07f2c91e84a6fd3087c15e2b94a60f71d8c3e59a2046b8ed1f7350c6a92e4',
   idempotencyKey: 'outcome-of-run-01a21c46',
   dedupeKey: 'sales-report-2026-w48',

@@ -96,23 +96,36 @@ export function toJsonSchema(schema: z.ZodType, io: 'input' | 'output', componen
   }) as JsonSchema;
   const { $schema: _dialect, $defs, ...own } = converted;
   const parts = Object.entries(($defs ?? {}) as Record<string, JsonSchema>);
-  const tidied = Object.fromEntries(parts.map(([name, part]) => [name, mapSchemas(part, tidy) as JsonSchema]));
+  const tidied = Object.fromEntries(
+    parts.map(([name, part]) => {
+      const shown = mapSchemas(part, tidy) as JsonSchema;
+      return [name, recursiveText(name, shown) === anyJson ? anyValue : shown];
+    }),
+  );
   const names = nameParts(tidied, io, components);
   return relocate(mapSchemas(own, tidy) as JsonSchema, names);
 }
 
-/** Recursive parts come as `__schema0`, numbered anew in each schema: they are named after what they are. */
-function baseName(name: string, part: JsonSchema): string {
-  if (!name.startsWith('__')) return name;
-  const text = JSON.stringify(part, (_key, value) => (value === `#/$defs/${name}` ? '#self' : value));
-  return text === anyJson ? 'AnyJson' : `Recursive${createHash('sha256').update(text).digest('hex').slice(0, 8)}`;
+/** The text of a recursive part, whatever it is called. */
+function recursiveText(name: string, part: unknown): string {
+  return JSON.stringify(part, (_key, value) => (value === `#/$defs/${name}` ? '#self' : value));
 }
 
 const anyJson = (() => {
   const parts = z.toJSONSchema(z.object({ json: z.json() })).$defs ?? {};
-  const [name, part] = Object.entries(parts)[0] ?? [];
-  return JSON.stringify(mapSchemas(part, tidy), (_key, value) => (value === `#/$defs/${name}` ? '#self' : value));
+  const [name = '', part] = Object.entries(parts)[0] ?? [];
+  return recursiveText(name, mapSchemas(part, tidy));
 })();
+
+/** In place of the recursive `z.json()`, which generators of types cannot express. */
+const anyValue: JsonSchema = { description: 'Any JSON value.' };
+
+/** Recursive parts come as `__schema0`, numbered anew in each schema: they are named after what they are. */
+function baseName(name: string, part: JsonSchema): string {
+  if (!name.startsWith('__')) return name;
+  if (part === anyValue) return 'AnyJson';
+  return `Recursive${createHash('sha256').update(recursiveText(name, part)).digest('hex').slice(0, 8)}`;
+}
 
 /**
  * Puts the named parts into `components` and returns what each is called there. A part that is known in another form

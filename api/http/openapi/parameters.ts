@@ -7,8 +7,10 @@ import { pascalCase } from './names.ts';
 
 type Place = 'path' | 'query' | 'header';
 
+/** As it is usually written: `last-event-id` → `Last-Event-ID`. */
 function headerName(name: string): string {
-  return name.replace(/(^|-)[a-z]/g, (letter) => letter.toUpperCase());
+  const words = name.replace(/(^|-)[a-z]/g, (letter) => letter.toUpperCase());
+  return words.replace('Event-Id', 'Event-ID');
 }
 
 function parametersOf(schema: z.ZodObject, place: Place, components: SchemaNames): JsonSchema[] {
@@ -52,7 +54,7 @@ const byteParameters = [
   {
     name: 'If-None-Match',
     in: 'header',
-    description: 'The `ETag` of an earlier answer: 304 while the bytes are the same.',
+    description: 'The `ETag` of an earlier response: 304 while the bytes are the same.',
     schema: { type: 'string' },
   },
 ];

@@ -12,7 +12,8 @@ import { type Answer, createSender, pathOf } from '../../support/request_sending
 import type { JsonSchema } from '../../support/schema_arbitrary.ts';
 import { makeWorld, ofOnboarding } from '../../support/worlds.ts';
 
-// The same requests in every run. To dig: node test/api/openapi_fuzz.test.ts 500 7 (rounds of each operation, seed).
+// The same requests in every run.
+// To dig: npx node test/api/http/openapi_fuzz.test.ts 500 7 (rounds of each operation, seed).
 const [rounds, seed] = process.argv.slice(2).map(Number);
 const ROUNDS = rounds ?? 25;
 const SEED = seed ?? 20_261_128;

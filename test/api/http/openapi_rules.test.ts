@@ -88,6 +88,9 @@ function isSecuredBy({ security }: Operation, name: string): boolean {
 t.test('each path parameter is declared once, and nothing else is', async (t) => {
   for (const { path, operation } of operations) {
     const parameters = (operation.parameters ?? []).map((parameter) => dereferenced(document, parameter));
+    for (const { name, description } of parameters) {
+      t.match(description, /^[A-Z`].*\.$/, `${operation.operationId} ${name}: description`);
+    }
     const inPath = parameters.filter((parameter) => parameter['in'] === 'path');
     const names = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]);
     t.same(inPath.map((parameter) => parameter['name']).sort(), names.sort(), path);
