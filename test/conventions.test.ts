@@ -303,7 +303,7 @@ t.test('nobody has rights that nobody gave', async (test) => {
          select 1 from unnest($1::text[]) role where has_function_privilege(role, p.oid, 'execute')) order by 1`,
       [LOGINS],
     ),
-    ['current_organization', 'task_find', 'timezone_has', 'uuid_v7'].map((proname) => ({ proname })),
+    ['current_organization', 'task_find', 'timezone_matches', 'uuid_v7'].map((proname) => ({ proname })),
     'what logins call runs with the rights of its owner, save for what reads as they do, or nothing',
   );
 });

@@ -28,7 +28,7 @@ export const timeZone = z
 function agrees(db: Queries, name: string, now: Date): Promise<boolean> {
   const { instants, seconds } = zoneOffsets(name, now);
   const at = instants.map((instant) => instant.toISOString());
-  return call(db, 'timezone_has', { timezone: name, instants: at, seconds }, z.boolean());
+  return call(db, 'timezone_matches', { timezone: name, instants: at, seconds }, z.boolean());
 }
 
 /** The first zone that has the same clocks by both; undefined: none of those asked about. */

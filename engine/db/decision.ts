@@ -12,17 +12,17 @@ export type Decision = Readonly<{
   action: string;
   /** What kind of thing is decided about. */
   subject: string;
-  /** Where the transition's answer names it; undefined: it is the organization. */
+  /** Where the transition's response names it; undefined: it is the organization. */
   id: readonly string[] | undefined;
   /** What the call said, in short; the database leaves out secrets, and all of it beyond 16 KiB. */
   arguments: Readonly<Record<string, unknown>>;
   requestId: string;
 }>;
 
-/** `audit_append` over `answer`, the expression of the transition's answer: it is evaluated after that. */
-export function appendEntry(decision: Decision, answer: FragmentSqlToken): FragmentSqlToken {
+/** `audit_append` over `response`, the expression of the transition's response: it is evaluated after that. */
+export function appendEntry(decision: Decision, response: FragmentSqlToken): FragmentSqlToken {
   const { organizationId, id } = decision;
-  const named = id ? sql.fragment`${answer} #>> ${sql.array([...id], 'text')}` : undefined;
+  const named = id ? sql.fragment`${response} #>> ${sql.array([...id], 'text')}` : undefined;
   const organization =
     organizationId === undefined
       ? sql.fragment`(${named ?? sql.fragment`null`})::uuid`
@@ -35,7 +35,7 @@ export function appendEntry(decision: Decision, answer: FragmentSqlToken): Fragm
     subjectKind: decision.subject,
     subjectId: named ?? sql.fragment`${organization}::text`,
     arguments: decision.arguments,
-    answer,
+    response,
     requestId: decision.requestId,
   });
 }

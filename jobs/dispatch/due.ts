@@ -59,10 +59,10 @@ async function dueSchedule(db: Queries, { organizationId, ids }: Unit) {
 function notifyOutcome(
   { notifier }: Pick<JobServices, 'notifier'>,
   unit: Unit,
-  answer: z.output<typeof outcomeSchema>,
+  moved: z.output<typeof outcomeSchema>,
 ): boolean {
-  if (answer.chatId) notifier.mark(CHAT_CHANNEL, `${unit.organizationId} ${answer.chatId}`);
-  return answer.outcome !== 'kept';
+  if (moved.chatId) notifier.mark(CHAT_CHANNEL, `${unit.organizationId} ${moved.chatId}`);
+  return moved.outcome !== 'unchanged';
 }
 
 const dueKinds: Readonly<Record<string, DueKind>> = {
@@ -90,7 +90,11 @@ const dueKinds: Readonly<Record<string, DueKind>> = {
         startSeconds: services.config.chatStartSeconds,
       };
       // A claim that died with it frees a slot.
-      return notifyOutcome(services, unit, await call(services.dispatchDb, 'chat_turn_overdue', args, outcomeSchema));
+      return notifyOutcome(
+        services,
+        unit,
+        await call(services.dispatchDb, 'chat_turn_end_overdue', args, outcomeSchema),
+      );
     },
   },
   publish: {
@@ -125,7 +129,7 @@ const dueKinds: Readonly<Record<string, DueKind>> = {
         nextRunAt: next.toISOString(),
       };
       const { outcome } = await call(dispatchDb, 'schedule_fire', args, outcomeSchema);
-      return outcome === 'waits' ? 'later' : outcome === 'fired';
+      return outcome === 'postponed' ? 'later' : outcome === 'fired';
     },
   },
 };

@@ -47,7 +47,7 @@ export function adminDecides<D extends AdminDecision>(
   return fixtureTransition(connection, `admin_${name}`, { organizationId, ...args, ...who });
 }
 
-export type AppendFields = Readonly<{ action?: string; actorKind?: string; arguments?: Answer; answer?: Answer }>;
+export type AppendFields = Readonly<{ action?: string; actorKind?: string; arguments?: Answer; response?: Answer }>;
 
 /** An entry as the API writes it, apart from any transition. */
 export async function appendEntry(
@@ -63,7 +63,7 @@ export async function appendEntry(
     subjectKind: 'task',
     subjectId: 'x',
     arguments: fields.arguments ?? {},
-    answer: fields.answer ?? {},
+    response: fields.response ?? {},
   });
   const { rows } = await connection.query(text, values);
   return z.string().parse(rows[0]?.['result']);

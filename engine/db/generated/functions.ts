@@ -89,7 +89,7 @@ export const functions = {
       subjectId: 'text',
       arguments: 'jsonb',
     },
-    optional: { answer: 'jsonb', requestId: 'text', result: 'jsonb' },
+    optional: { response: 'jsonb', requestId: 'text', result: 'jsonb' },
   },
   capability_check: {
     required: { organizationId: 'uuid', tokenHash: 'text' },
@@ -119,7 +119,7 @@ export const functions = {
   chat_purge: {
     required: { organizationId: 'uuid', chatId: 'uuid', limit: 'int4', forget: 'bool' },
   },
-  chat_turn_overdue: {
+  chat_turn_end_overdue: {
     required: { organizationId: 'uuid', runRequestId: 'uuid', startSeconds: 'int4' },
   },
   chat_update: {
@@ -446,7 +446,7 @@ export const functions = {
   tasks_wake: {
     required: { organizationId: 'uuid', taskIds: 'uuid[]' },
   },
-  timezone_has: {
+  timezone_matches: {
     required: { timezone: 'text', instants: 'timestamptz[]', seconds: 'int4[]' },
   },
   work_dispatch_set: {

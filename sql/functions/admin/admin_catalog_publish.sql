@@ -7,12 +7,12 @@ create or replace function app.admin_catalog_publish(
   language plpgsql security definer
 as $$
 declare
-  v_answer jsonb := app.agent_catalog_publish(p_revision, p_catalog);
+  v_response jsonb := app.agent_catalog_publish(p_revision, p_catalog);
 begin
-  return v_answer || jsonb_build_object('audit_entry_id', app.audit_append('00000000-0000-0000-0000-000000000000', 'admin',
+  return v_response || jsonb_build_object('audit_entry_id', app.audit_append('00000000-0000-0000-0000-000000000000', 'admin',
     p_admin, 'catalog.publish', 'catalog', p_revision,
     jsonb_strip_nulls(jsonb_build_object('revision', p_revision, 'version', p_catalog -> 'version', 'profiles', (
       select jsonb_agg(t -> 'key') from jsonb_array_elements(p_catalog -> 'profiles') t))),
-    v_answer, p_request_id, jsonb_build_object('published', v_answer -> 'published')));
+    v_response, p_request_id, jsonb_build_object('published', v_response -> 'published')));
 end
 $$;

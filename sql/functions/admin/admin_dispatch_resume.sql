@@ -8,9 +8,9 @@ create or replace function app.admin_dispatch_resume(
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
-  v_answer jsonb := app.work_dispatch_set(p_organization_id, false, '{"kind": "owner"}');
+  v_response jsonb := app.work_dispatch_set(p_organization_id, false, '{"kind": "owner"}');
 begin
   return app.admin_record(p_organization_id, p_admin, 'dispatch.resume', 'organization', p_organization_id::text, '{}',
-    v_answer, jsonb_build_object('publishedRunRequests', v_answer -> 'published_run_requests'), p_request_id);
+    v_response, jsonb_build_object('publishedRunRequests', v_response -> 'published_run_requests'), p_request_id);
 end
 $$;

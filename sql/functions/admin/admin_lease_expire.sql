@@ -14,7 +14,7 @@ declare
   r app.run_requests;
   v_task_id uuid;
   v_run_id uuid;
-  v_answer jsonb;
+  v_response jsonb;
 begin
   if not exists (select 1 from app.organizations where id = p_organization_id and deleted_at is null) then
     perform app.fail(404, 'organization_not_found', 'Organization not found');
@@ -33,11 +33,11 @@ begin
     perform app.fail(409, 'state_conflict', format('Nobody holds a lease of the run request: it is %s', r.state));
   end if;
   v_run_id := case when r.state = 'started' then r.run_id end;
-  v_answer := app.run_request_lease_end(r, p_max_attempts, p_backoff_seconds, p_backoff_max_seconds);
+  v_response := app.run_request_lease_end(r, p_max_attempts, p_backoff_seconds, p_backoff_max_seconds);
   select * into r from app.run_requests where organization_id = p_organization_id and id = p_run_request_id;
-  v_answer := v_answer || jsonb_build_object('run_request_id', r.id, 'state', r.state, 'run_id', v_run_id);
-  return app.admin_record(p_organization_id, p_admin, 'lease.expire', 'run_request', r.id::text, '{}', v_answer,
-    jsonb_strip_nulls(jsonb_build_object('outcome', v_answer -> 'outcome', 'state', r.state, 'runId', v_run_id)),
+  v_response := v_response || jsonb_build_object('run_request_id', r.id, 'state', r.state, 'run_id', v_run_id);
+  return app.admin_record(p_organization_id, p_admin, 'lease.expire', 'run_request', r.id::text, '{}', v_response,
+    jsonb_strip_nulls(jsonb_build_object('outcome', v_response -> 'outcome', 'state', r.state, 'runId', v_run_id)),
     p_request_id);
 end
 $$;

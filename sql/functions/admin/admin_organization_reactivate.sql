@@ -9,7 +9,7 @@ as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   v_patch jsonb := '{}';
-  v_answer jsonb;
+  v_response jsonb;
   o app.organizations;
 begin
   -- The onboarding's completion holds it too: what is decided by here stays true.
@@ -19,8 +19,8 @@ begin
       select 1 from app.onboardings where organization_id = p_organization_id and status <> 'completed')
       then 'onboarding' else 'active' end);
   end if;
-  v_answer := app.organization_update(p_organization_id, v_patch, true);
+  v_response := app.organization_update(p_organization_id, v_patch, true);
   return app.admin_record(p_organization_id, p_admin, 'organization.reactivate', 'organization', p_organization_id::text,
-    '{}', v_answer, jsonb_build_object('status', v_answer #> '{organization,status}'), p_request_id);
+    '{}', v_response, jsonb_build_object('status', v_response #> '{organization,status}'), p_request_id);
 end
 $$;

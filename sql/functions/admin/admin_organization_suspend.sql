@@ -7,9 +7,9 @@ create or replace function app.admin_organization_suspend(
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
-  v_answer jsonb := app.organization_update(p_organization_id, '{"status": "suspended"}', true);
+  v_response jsonb := app.organization_update(p_organization_id, '{"status": "suspended"}', true);
 begin
   return app.admin_record(p_organization_id, p_admin, 'organization.suspend', 'organization', p_organization_id::text,
-    '{}', v_answer, jsonb_build_object('status', v_answer #> '{organization,status}'), p_request_id);
+    '{}', v_response, jsonb_build_object('status', v_response #> '{organization,status}'), p_request_id);
 end
 $$;

@@ -2,10 +2,10 @@
 -- {…, audit_entry_id}. A decision that is refused by raising leaves no entry, for it changed nothing.
 create or replace function app.admin_record(
   p_organization_id uuid, p_admin text, p_action text, p_subject_kind text, p_subject_id text, p_arguments jsonb,
-  p_answer jsonb, p_result jsonb, p_request_id text)
+  p_response jsonb, p_result jsonb, p_request_id text)
   returns jsonb
   language sql
 as $$
-  select p_answer || jsonb_build_object('audit_entry_id', app.audit_append(p_organization_id, 'admin', p_admin, p_action,
-    p_subject_kind, p_subject_id, jsonb_strip_nulls(p_arguments), p_answer, p_request_id, p_result))
+  select p_response || jsonb_build_object('audit_entry_id', app.audit_append(p_organization_id, 'admin', p_admin, p_action,
+    p_subject_kind, p_subject_id, jsonb_strip_nulls(p_arguments), p_response, p_request_id, p_result))
 $$;

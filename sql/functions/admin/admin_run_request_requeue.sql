@@ -2,7 +2,7 @@
 -- leased → published: the claim is revoked, and whoever held it is fenced; nothing is counted.
 -- published: stays where it is in its lane. A started one is 409 (admin_lease_expire ends it), and so is one that is over
 -- (admin_task_retry makes another).
--- Locks: run request → (commit) dispatch. Returns {run_request_id, state, outcome: published | due | kept, audit_entry_id}.
+-- Locks: run request → (commit) dispatch. Returns {run_request_id, state, outcome: published | due | unchanged, audit_entry_id}.
 -- Codes: 404 organization_not_found | not_found, 409 state_conflict.
 create or replace function app.admin_run_request_requeue(
   p_organization_id uuid, p_run_request_id uuid, p_admin text, p_request_id text default null)
@@ -13,7 +13,7 @@ declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   r app.run_requests;
   v_stopped boolean;
-  v_outcome text := 'kept';
+  v_outcome text := 'unchanged';
 begin
   if not exists (select 1 from app.organizations where id = p_organization_id and deleted_at is null) then
     perform app.fail(404, 'organization_not_found', 'Organization not found');

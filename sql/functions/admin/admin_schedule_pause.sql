@@ -7,10 +7,10 @@ create or replace function app.admin_schedule_pause(
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
-  v_answer jsonb := app.schedule_pause(p_organization_id, p_schedule_ref, '{"kind": "owner"}');
+  v_response jsonb := app.schedule_pause(p_organization_id, p_schedule_ref, '{"kind": "owner"}');
 begin
-  return app.admin_record(p_organization_id, p_admin, 'schedule.pause', 'schedule', v_answer #>> '{schedule,id}',
-    jsonb_build_object('scheduleRef', p_schedule_ref), v_answer,
-    jsonb_build_object('status', v_answer #> '{schedule,status}'), p_request_id);
+  return app.admin_record(p_organization_id, p_admin, 'schedule.pause', 'schedule', v_response #>> '{schedule,id}',
+    jsonb_build_object('scheduleRef', p_schedule_ref), v_response,
+    jsonb_build_object('status', v_response #> '{schedule,status}'), p_request_id);
 end
 $$;

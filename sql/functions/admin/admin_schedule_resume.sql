@@ -8,11 +8,11 @@ create or replace function app.admin_schedule_resume(
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
-  v_answer jsonb := app.schedule_resume(p_organization_id, p_schedule_ref, p_next_run_at, '{"kind": "owner"}');
+  v_response jsonb := app.schedule_resume(p_organization_id, p_schedule_ref, p_next_run_at, '{"kind": "owner"}');
 begin
-  return app.admin_record(p_organization_id, p_admin, 'schedule.resume', 'schedule', v_answer #>> '{schedule,id}',
-    jsonb_build_object('scheduleRef', p_schedule_ref), v_answer,
-    jsonb_build_object('status', v_answer #> '{schedule,status}', 'nextRunAt', v_answer #> '{schedule,next_run_at}'),
+  return app.admin_record(p_organization_id, p_admin, 'schedule.resume', 'schedule', v_response #>> '{schedule,id}',
+    jsonb_build_object('scheduleRef', p_schedule_ref), v_response,
+    jsonb_build_object('status', v_response #> '{schedule,status}', 'nextRunAt', v_response #> '{schedule,next_run_at}'),
     p_request_id);
 end
 $$;

@@ -7,10 +7,10 @@ create or replace function app.admin_task_retry(
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
-  v_answer jsonb := app.task_retry(p_organization_id, p_task_ref, '{"kind": "owner"}');
+  v_response jsonb := app.task_retry(p_organization_id, p_task_ref, '{"kind": "owner"}');
 begin
-  return app.admin_record(p_organization_id, p_admin, 'task.retry', 'task', v_answer #>> '{task,id}',
-    jsonb_build_object('taskRef', p_task_ref), v_answer, jsonb_build_object('status', v_answer #> '{task,status}'),
+  return app.admin_record(p_organization_id, p_admin, 'task.retry', 'task', v_response #>> '{task,id}',
+    jsonb_build_object('taskRef', p_task_ref), v_response, jsonb_build_object('status', v_response #> '{task,status}'),
     p_request_id);
 end
 $$;

@@ -39,7 +39,7 @@ begin
   end if;
   if n.status <> o.status then
     if n.status = 'disabled' then
-      perform app.chat_turns_end(o.organization_id, o.id);
+      perform app.chat_turns_end_unavailable(o.organization_id, o.id);
       select v_tasks || coalesce(array_agg(r.task_id), '{}') into v_ended from app.run_requests r
         where r.organization_id = o.organization_id and r.agent_profile_id = o.id and r.task_id = any (v_evaluation_digest)
           and r.mode = 'verify' and r.cancel_requested_at is null

@@ -23,7 +23,7 @@ begin
   n := o;
   n.status := 'disabled';
   n.deleted_at := clock_timestamp();
-  v_chats := app.chat_turns_open(p_organization_id, o.id);
+  v_chats := app.chats_with_open_turns(p_organization_id, o.id);
   return jsonb_build_object('agent_profile', to_jsonb(app.agent_profile_apply(o, n)), 'chatIds', v_chats);
 end
 $$;

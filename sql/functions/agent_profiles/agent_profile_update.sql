@@ -51,7 +51,7 @@ begin
       where organization_id = p_organization_id and key = n.key and deleted_at is null) then
     perform app.fail(409, 'state_conflict', 'A profile with this key exists', app.issue('key', 'in_use', 'is taken'));
   end if;
-  v_chats := case when n.status = 'disabled' then app.chat_turns_open(p_organization_id, o.id) else '[]' end;
+  v_chats := case when n.status = 'disabled' then app.chats_with_open_turns(p_organization_id, o.id) else '[]' end;
   return jsonb_build_object('agent_profile', to_jsonb(app.agent_profile_apply(o, n)), 'chatIds', v_chats);
 end
 $$;

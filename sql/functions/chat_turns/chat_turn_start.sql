@@ -22,6 +22,6 @@ begin
     -- Another request's run has this id.
     perform app.lease_refuse('differs');
   end if;
-  return app.run_start_answer(r, p_execution_token);
+  return app.run_start_response(r, p_execution_token);
 end
 $$;

@@ -13,7 +13,7 @@ declare
 begin
   perform app.actor_require(p_organization_id, p_actor);
   -- Requests are locked before chats: found without a lock, compared below with what the locked chat says.
-  v_message_id := app.chat_answer_active(p_organization_id, p_chat_id);
+  v_message_id := app.chat_pending_reply(p_organization_id, p_chat_id);
   if v_message_id is not null then
     select * into r from app.run_requests
       where organization_id = p_organization_id and message_id = v_message_id for no key update;
@@ -25,13 +25,13 @@ begin
   if c.status = 'archived' then
     return jsonb_build_object('chat', to_jsonb(c), 'messageId', null);
   end if;
-  v_message_id := app.chat_answer_active(p_organization_id, p_chat_id);
+  v_message_id := app.chat_pending_reply(p_organization_id, p_chat_id);
   if v_message_id is not null then
     if r.message_id is distinct from v_message_id then
-      raise exception using errcode = '40001', message = 'another answer began meanwhile';
+      raise exception using errcode = '40001', message = 'another turn began meanwhile';
     end if;
     if r.state not in ('published', 'leased') then
-      perform app.fail(409, 'chat_response_active', 'An answer is under way in this chat');
+      perform app.fail(409, 'chat_response_active', 'A reply is in progress in this chat');
     end if;
     perform app.chat_turn_cancel(r);
   end if;

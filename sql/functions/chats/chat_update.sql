@@ -23,8 +23,8 @@ begin
     n.settings := app.chat_settings(p_organization_id, c.settings, p_patch -> 'settings');
   end if;
   if n.status <> c.status then
-    if n.status = 'archived' and app.chat_answer_active(p_organization_id, c.id) is not null then
-      perform app.fail(409, 'chat_response_active', 'An answer is under way in this chat');
+    if n.status = 'archived' and app.chat_pending_reply(p_organization_id, c.id) is not null then
+      perform app.fail(409, 'chat_response_active', 'A reply is in progress in this chat');
     end if;
     n.archived_at := case n.status when 'archived' then clock_timestamp() end;
   end if;

@@ -15,7 +15,7 @@ declare
   c app.chats;
   m app.messages;
   v_user app.messages;
-  v_answer app.messages;
+  v_reply app.messages;
   v_parts jsonb;
   v_issues jsonb;
   v_attached jsonb;
@@ -39,8 +39,8 @@ begin
   if c.status <> 'open' then
     perform app.fail(409, 'state_conflict', 'The chat is archived; set its status to open to go on with it');
   end if;
-  if app.chat_answer_active(p_organization_id, c.id) is not null then
-    perform app.fail(409, 'chat_turn_active', 'The answer to the last message is still under way');
+  if app.chat_pending_reply(p_organization_id, c.id) is not null then
+    perform app.fail(409, 'chat_turn_active', 'The reply to the last message is still in progress');
   end if;
   select * into m from app.messages
     where organization_id = p_organization_id and chat_id = c.id order by created_at desc, id desc limit 1;
@@ -79,11 +79,11 @@ begin
     values (p_organization_id, c.id, v_user.id, 'assistant', 'pending',
       jsonb_build_object('kind', 'agent', 'displayName', p.name), '[]',
       v_at + interval '1 microsecond', v_at + interval '1 microsecond')
-    returning * into v_answer;
+    returning * into v_reply;
   insert into app.run_requests (organization_id, kind, chat_id, message_id, agent_profile_id, mode, state, published_at)
-    values (p_organization_id, 'chat', c.id, v_answer.id, p.id, 'execute', 'published', clock_timestamp());
+    values (p_organization_id, 'chat', c.id, v_reply.id, p.id, 'execute', 'published', clock_timestamp());
   update app.chats set last_message_at = v_at, updated_at = greatest(v_at, updated_at)
     where organization_id = p_organization_id and id = c.id;
-  return jsonb_build_object('userMessage', app.message_row(v_user), 'assistantMessage', app.message_row(v_answer));
+  return jsonb_build_object('userMessage', app.message_row(v_user), 'assistantMessage', app.message_row(v_reply));
 end
 $$;

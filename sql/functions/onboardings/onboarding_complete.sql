@@ -13,7 +13,7 @@ as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   v_scope jsonb;
-  v_answer text;
+  v_reply_status text;
   o app.onboardings;
 begin
   perform 1 from app.organizations where id = p_organization_id for no key update;
@@ -38,15 +38,15 @@ begin
       array(select jsonb_array_elements_text(o.setup -> 'departments')), null);
   end if;
   perform 1 from app.chats where organization_id = p_organization_id and id = o.chat_id for no key update;
-  select status into v_answer from app.messages
-    where organization_id = p_organization_id and id = app.chat_answer_active(p_organization_id, o.chat_id);
-  if v_answer = 'cancelling' then
-    perform app.fail(409, 'request_failed', 'The answer in the onboarding chat is being cancelled: try again in a moment,'
+  select status into v_reply_status from app.messages
+    where organization_id = p_organization_id and id = app.chat_pending_reply(p_organization_id, o.chat_id);
+  if v_reply_status = 'cancelling' then
+    perform app.fail(409, 'request_failed', 'The reply in the onboarding chat is being cancelled: try again in a moment,'
       || ' when its worker has let go of it, or at the latest when its lease has run out',
-      app.issue('chatId', 'answer_active', 'has an answer that is being cancelled, at most for one lease'));
-  elsif v_answer is not null then
-    perform app.fail(409, 'request_failed', 'An answer is under way in the onboarding chat: wait for it, or cancel it',
-      app.issue('chatId', 'answer_active', 'has an answer under way'));
+      app.issue('chatId', 'answer_active', 'has a reply that is being cancelled, at most for one lease'));
+  elsif v_reply_status is not null then
+    perform app.fail(409, 'request_failed', 'A reply is in progress in the onboarding chat: wait for it, or cancel it',
+      app.issue('chatId', 'answer_active', 'has a reply in progress'));
   end if;
   if p_documents is null then
     return jsonb_build_object('onboarding', app.onboarding_state(o));

@@ -1,7 +1,7 @@
 -- leased or started, past its deadline → as run_request_lease_end says.
 -- Called by the dispatch job; judged again under the lock, so calling it early or twice changes nothing.
 -- Locks: roots → run request → … as run_request_lease_end.
--- Returns {outcome: kept | republished | expired | cancelled, and chatId of a chat}.
+-- Returns {outcome: unchanged | republished | expired | cancelled, and chatId of a chat}.
 create or replace function app.run_request_expire(
   p_organization_id uuid, p_run_request_id uuid, p_max_attempts integer, p_backoff_seconds integer,
   p_backoff_max_seconds integer)
@@ -21,7 +21,7 @@ begin
   select * into r from app.run_requests
     where organization_id = p_organization_id and id = p_run_request_id for no key update;
   if not found or r.state not in ('leased', 'started') or r.lease_expires_at > clock_timestamp() then
-    return '{"outcome": "kept"}';
+    return '{"outcome": "unchanged"}';
   end if;
   return app.run_request_lease_end(r, p_max_attempts, p_backoff_seconds, p_backoff_max_seconds);
 end

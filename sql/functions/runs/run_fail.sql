@@ -13,14 +13,14 @@ as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   r app.run_requests;
-  v_answer jsonb;
+  v_ended jsonb;
 begin
   perform app.task_roots_lock(p_organization_id, array(
     select task_id from app.runs where organization_id = p_organization_id and id = p_run_id and task_id is not null), true);
   r := app.run_request_lock(p_organization_id, p_run_id);
-  v_answer := app.run_finish_precheck(r, p_run_id, p_lease_token, 'fail', p_body_hash, p_report);
-  if v_answer is not null then
-    return v_answer;
+  v_ended := app.run_finish_precheck(r, p_run_id, p_lease_token, 'fail', p_body_hash, p_report);
+  if v_ended is not null then
+    return v_ended;
   end if;
   if r.kind = 'chat' then
     return app.chat_turn_fail(r, p_body_hash, p_error, p_report);

@@ -43,7 +43,7 @@ begin
     if r.run_id <> p_run_id then
       perform app.lease_refuse('differs');
     end if;
-    return app.run_start_answer(r, v_token);
+    return app.run_start_response(r, v_token);
   end if;
 
   -- Capacity was taken by the pull, so "over" is true only after limits were lowered. Suspension and disabling end the
@@ -133,6 +133,6 @@ begin
   if v_published then
     perform app.run_documents_snapshot(p_organization_id, p_run_id, v_department);
   end if;
-  return app.run_start_answer(r, v_token);
+  return app.run_start_response(r, v_token);
 end
 $$;

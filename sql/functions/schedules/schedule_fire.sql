@@ -6,7 +6,7 @@
 -- missed meanwhile, they make this one task. Anything else than that state is left alone: called early, late or by several
 -- processes at once it changes nothing. p_now is for the tests of a stop of days.
 -- Locks: schedule → profile (shared) → … as task_create → inbox item.
--- Returns {outcome: kept | waits | fired | skipped | failed, taskId}.
+-- Returns {outcome: unchanged | postponed | fired | skipped | failed, taskId}.
 create or replace function app.schedule_fire(
   p_organization_id uuid, p_schedule_id uuid, p_fire_at timestamptz, p_next_run_at timestamptz,
   p_now timestamptz default clock_timestamp())
@@ -28,12 +28,12 @@ begin
     where organization_id = p_organization_id and id = p_schedule_id for no key update;
   if s.next_run_at is distinct from p_fire_at or s.next_run_at is null or s.next_run_at > p_now
      or p_next_run_at <= p_fire_at then
-    return '{"outcome": "kept"}';
+    return '{"outcome": "unchanged"}';
   end if;
   select status, work_dispatch_stopped_at is not null into v_status, v_stopped
     from app.organizations where id = p_organization_id and deleted_at is null;
   if not found then
-    return '{"outcome": "kept"}';
+    return '{"outcome": "unchanged"}';
   end if;
   v_skipped := v_status = 'suspended' or (v_stopped or s.overlap = 'skip') and exists (
     select 1 from app.tasks where organization_id = s.organization_id and schedule_id = s.id
@@ -57,7 +57,7 @@ begin
     exception when sqlstate 'RN400' or sqlstate 'RN404' or sqlstate 'RN409' then
       get stacked diagnostics v_reason = message_text, v_issues = pg_exception_hint;
       if nullif(v_issues, '')::jsonb @> '[{"code": "being_verified"}]' then
-        return '{"outcome": "waits"}';
+        return '{"outcome": "postponed"}';
       end if;
     end;
   end if;
@@ -68,7 +68,7 @@ begin
     return '{"outcome": "skipped"}';
   end if;
   if v_reason is not null then
-    perform app.schedule_failed(s, v_reason, p_now);
+    perform app.schedule_mark_failing(s, v_reason, p_now);
     return '{"outcome": "failed"}';
   end if;
   update app.tasks set schedule_id = s.id

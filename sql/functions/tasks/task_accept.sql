@@ -21,7 +21,7 @@ begin
       completion_revision = completion_revision + 1, contract = null, replan = null, result = v_result
     where organization_id = t.organization_id and id = t.id;
   if t.kind = 'initiative' then
-    perform app.tasks_end_cancelled(t.organization_id, array(
+    perform app.tasks_cancel(t.organization_id, array(
       with recursive down as (
         select c.id from app.tasks c where c.organization_id = t.organization_id and c.parent_id = t.id
         union all

@@ -31,7 +31,7 @@ begin
     where organization_id = p_organization_id and id = any (v_ids) and status = 'cancelled'
       and failure_origin_id is not null;
   if t.status <> 'cancelled' then
-    perform app.tasks_end_cancelled(p_organization_id, v_ids, null);
+    perform app.tasks_cancel(p_organization_id, v_ids, null);
   end if;
   return jsonb_build_object('task', app.task_row(p_organization_id, v_task_id));
 end

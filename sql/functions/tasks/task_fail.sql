@@ -53,7 +53,7 @@ begin
   select array_agg(t.id) into v_open from app.tasks t join down on down.id = t.id
     where t.organization_id = p_organization_id and t.status in ('pending', 'blocked', 'running', 'waiting');
   if v_open is not null then
-    perform app.tasks_end_cancelled(p_organization_id, v_open, p_task_id);
+    perform app.tasks_cancel(p_organization_id, v_open, p_task_id);
   end if;
   perform app.tasks_propagate_end(p_organization_id, v_failed);
   if v_replans then

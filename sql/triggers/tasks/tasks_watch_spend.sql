@@ -4,7 +4,7 @@ create or replace function app.tasks_watch_spend()
   language plpgsql
 as $$
 begin
-  perform app.task_spend_watch(new.organization_id, new.root_task_id);
+  perform app.task_spend_track(new.organization_id, new.root_task_id);
   return null;
 end
 $$;

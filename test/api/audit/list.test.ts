@@ -37,7 +37,7 @@ t.test('an entry says who decided what, about what, with what, and how it ended'
   await adminDecides(sql.admin, 'dispatch_stop', organizationId);
   await appendEntry(sql.api, organizationId, {
     arguments: { note: 'x', apiKey: 'hidden' },
-    answer: { problem: { status: 409, code: 'state_conflict', message: 'm' } },
+    response: { problem: { status: 409, code: 'state_conflict', message: 'm' } },
   });
   test.match(expectSuccess(await list(organizationId)), [
     {

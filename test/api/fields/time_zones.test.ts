@@ -100,7 +100,7 @@ t.test(
     const { owner } = app.database;
     // Rules of another year, in the one place that compares them.
     const { rows } = await owner.query<{ source: string }>(
-      `select pg_get_functiondef('app.timezone_has'::regproc) as source`,
+      `select pg_get_functiondef('app.timezone_matches'::regproc) as source`,
     );
     const source = rows[0]?.source ?? '';
     await owner.query(

@@ -195,14 +195,18 @@ scenario('a request that waits for its backoff is published at once', async (tes
   await failRun(sql.api, run, { retryable: true, backoffSeconds: 1000, backoffMaxSeconds: 1000 });
   const answer = await requeue(sql.admin, org, run.runRequestId);
   test.match(answer, { run_request_id: run.runRequestId, state: 'published', outcome: 'published' });
-  test.match(await requeue(sql.admin, org, run.runRequestId), { state: 'published', outcome: 'kept' }, 'and stays so');
+  test.match(
+    await requeue(sql.admin, org, run.runRequestId),
+    { state: 'published', outcome: 'unchanged' },
+    'and stays so',
+  );
   test.match(await auditEntries(sql, org.organizationId), [
     {
       id: answer['audit_entry_id'],
       action: 'run_request.requeue',
       result: { outcome: 'published', state: 'published' },
     },
-    { action: 'run_request.requeue', result: { outcome: 'kept' } },
+    { action: 'run_request.requeue', result: { outcome: 'unchanged' } },
   ]);
   test.match(await runNext(sql, org), { runRequestId: run.runRequestId, attempt: 2 });
 });
@@ -225,7 +229,7 @@ scenario('a claim is revoked by requeueing, also for a suspended organization', 
   test.equal((await refusal(startRun(sql.api, claim))).reason, 'lease_lost');
   test.match(await lastRequest(sql, org, task.id), { state: 'published', attempt: 0 });
   await updateOrganization(sql.api, org, { status: 'suspended' });
-  test.match(await requeue(sql.admin, org, claim.runRequestId), { outcome: 'kept' });
+  test.match(await requeue(sql.admin, org, claim.runRequestId), { outcome: 'unchanged' });
   test.same(await pull(sql.api, { organizationIds: [org.organizationId] }), []);
 });
 

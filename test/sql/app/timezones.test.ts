@@ -8,7 +8,7 @@ const now = new Date();
 
 async function has(name: string, { instants, seconds } = zoneOffsets(name, now)): Promise<boolean | undefined> {
   const at = instants.map((instant) => instant.toISOString());
-  const { text, values } = functionQuery('timezone_has', { timezone: name, instants: at, seconds });
+  const { text, values } = functionQuery('timezone_matches', { timezone: name, instants: at, seconds });
   const { rows } = await sql.api.query<{ result: boolean }>(text, values);
   return rows[0]?.result;
 }

@@ -83,7 +83,7 @@ t.test('what was called with is kept without secrets, and where it is too large 
 t.test('a problem makes it refused, with its code', async (test) => {
   const { organizationId } = await createTestOrganization(sql);
   await appendEntry(sql.api, organizationId, {
-    answer: { problem: { status: 409, code: 'state_conflict', message: 'm' } },
+    response: { problem: { status: 409, code: 'state_conflict', message: 'm' } },
   });
   test.match(await auditEntries(sql, organizationId), [{ outcome: 'refused', code: 'state_conflict' }]);
 });

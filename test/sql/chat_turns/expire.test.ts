@@ -24,7 +24,7 @@ scenario('a claim whose lease ends is handed out again; a started turn whose lea
   const chat = await createChat(sql, org);
   const { assistantMessage } = await send(sql.api, org, chat.id);
   const first = await claimTurn(sql, org);
-  test.equal(await expire(sql.jobs, first), 'kept');
+  test.equal(await expire(sql.jobs, first), 'unchanged');
   await endLease(sql, first);
   test.equal(await expire(sql.jobs, first), 'republished');
   const turn = await startTurn(sql.api, await claimTurn(sql, org));
@@ -32,7 +32,7 @@ scenario('a claim whose lease ends is handed out again; a started turn whose lea
   await write(sql.api, turn, 1, { append: 'half' });
   await endLease(sql, turn);
   test.equal(await expire(sql.jobs, turn), 'expired');
-  test.equal(await expire(sql.jobs, turn), 'kept');
+  test.equal(await expire(sql.jobs, turn), 'unchanged');
   test.match(await messageRow(sql, org, assistantMessage.id), {
     status: 'failed',
     revision: 3,
@@ -55,6 +55,6 @@ scenario('a completion and an expiry at once: the first decides', async (test) =
   const expiring = expire(rival, turn);
   await rival.waits();
   await session.commit();
-  test.equal(await expiring, 'kept');
+  test.equal(await expiring, 'unchanged');
   test.equal((await messageRow(sql, org, turn.messageId)).status, 'complete');
 });

@@ -65,7 +65,7 @@ function take<T>(random: Random, from: T[]): T | undefined {
 }
 
 function overdue(org: TestOrganization, runRequestId: string): Promise<unknown> {
-  return transition(sql.jobs, 'chat_turn_overdue', {
+  return transition(sql.jobs, 'chat_turn_end_overdue', {
     organizationId: org.organizationId,
     runRequestId,
     startSeconds: 0,

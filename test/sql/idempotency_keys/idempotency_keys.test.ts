@@ -30,7 +30,7 @@ function finish(connection: Connection, slot: Slot, body: Answer = { made: 1 }) 
 scenario('the first answer of a key is given again to the same call', async (test) => {
   const slot = { organizationId: await createOrganization(sql) };
   test.same(await begin(sql.api, slot), { fresh: true });
-  test.same(await finish(sql.api, slot), { kept: true });
+  test.same(await finish(sql.api, slot), { stored: true });
   test.same(await begin(sql.api, slot), { replay: { statusCode: 201, body: { made: 1 } } });
   test.match(await refusal(begin(sql.api, slot, 'other body')), {
     status: 409,

@@ -33,12 +33,12 @@ scenario('a claim that nobody starts is handed out again, and nothing is counted
   const task = await createTask(sql, org);
   const claim = await claimNext(sql, org);
   test.same(await dueIn(sql, org), {});
-  test.equal(await expire(sql.jobs, claim), 'kept', 'not before its end');
+  test.equal(await expire(sql.jobs, claim), 'unchanged', 'not before its end');
   await endLease(sql, claim);
   test.same(await dueIn(sql, org), { expire: [claim.runRequestId] });
   test.same(await pull(sql.api, { organizationIds: [org.organizationId] }), [], 'nor before the end is found');
   test.equal(await expire(sql.jobs, claim), 'republished');
-  test.equal(await expire(sql.jobs, claim), 'kept', 'once');
+  test.equal(await expire(sql.jobs, claim), 'unchanged', 'once');
   test.match(await lastRequest(sql, org, task.id), { state: 'published', attempt: 0, fence: 1 });
   const again = await claimNext(sql, org);
   test.equal(again.runRequestId, claim.runRequestId);
@@ -51,7 +51,7 @@ scenario('a run whose lease ends is expired, and its request goes on with the at
   await endLease(sql, run);
   test.same(await dueIn(sql, org), { expire: [run.runRequestId] });
   test.equal(await expire(sql.jobs, run, { backoffSeconds: 1 }), 'expired');
-  test.equal(await expire(sql.jobs, run), 'kept', 'once');
+  test.equal(await expire(sql.jobs, run), 'unchanged', 'once');
   const { rows } = await sql.owner.query(
     `select u.status, u.error, u.finished_at is not null as over, r.state, r.attempt,
        r.due_at - clock_timestamp() < interval '1 second' as soon
@@ -105,7 +105,7 @@ scenario('a heartbeat that comes before the sweep keeps the run', async (test) =
   const sweeping = expire(sweep, run);
   await sweep.waits();
   await holder.commit();
-  test.equal(await sweeping, 'kept');
+  test.equal(await sweeping, 'unchanged');
   test.match(await taskRow(sql, org, run.taskId), { status: 'running' });
 });
 
@@ -114,7 +114,7 @@ scenario('two sweeps of one lease at once: one moves it', async (test) => {
   const run = await runNew(sql, org);
   await endLease(sql, run);
   const outcomes = await Promise.all(Array.from({ length: 4 }, () => expire(sql.jobs, run)));
-  test.same(outcomes.sort(), ['expired', 'kept', 'kept', 'kept']);
+  test.same(outcomes.sort(), ['expired', 'unchanged', 'unchanged', 'unchanged']);
   test.match(await lastRequest(sql, org, run.taskId), { attempt: 1, state: 'queued' });
 });
 
@@ -123,7 +123,7 @@ scenario('the sweep of another organization moves nothing', async (test) => {
   const foreign = await createTestOrganization(sql);
   const run = await runNew(sql, org);
   await endLease(sql, run);
-  test.equal(await expire(sql.jobs, { ...run, organizationId: foreign.organizationId }), 'kept');
+  test.equal(await expire(sql.jobs, { ...run, organizationId: foreign.organizationId }), 'unchanged');
   test.same(await publish(sql.jobs, foreign, [run.runRequestId]), { published: 0 });
   test.match(await lastRequest(sql, org, run.taskId), { state: 'started' });
   await expire(sql.jobs, run);

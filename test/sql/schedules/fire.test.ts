@@ -66,8 +66,8 @@ scenario('a fire is one, however often and by however many it is called', async 
   const { id } = await daily(org, { overlap: 'allow' });
   const at = { fireAt: '2030-03-01T09:00:00.000Z', now: '2030-03-01T09:00:01.000Z' };
   const answers = await Promise.all(Array.from({ length: 4 }, () => fire(sql, org, id, at)));
-  test.same(answers.map(({ outcome }) => outcome).sort(), ['fired', 'kept', 'kept', 'kept']);
-  test.match(await fire(sql, org, id, at), { outcome: 'kept' });
+  test.same(answers.map(({ outcome }) => outcome).sort(), ['fired', 'unchanged', 'unchanged', 'unchanged']);
+  test.match(await fire(sql, org, id, at), { outcome: 'unchanged' });
   test.equal((await scheduledTasks(sql, org, id)).length, 1);
 
   const [one, two] = [await openSession(test, sql, 'runner_jobs'), await openSession(test, sql, 'runner_jobs')];
@@ -77,14 +77,14 @@ scenario('a fire is one, however often and by however many it is called', async 
   const second = fire(sql, org, id, { ...next, connection: two });
   await two.waits();
   await one.commit();
-  test.match(await second, { outcome: 'kept' });
+  test.match(await second, { outcome: 'unchanged' });
   test.equal((await scheduledTasks(sql, org, id)).length, 2);
 });
 
 scenario('nothing fires early, while it is paused, or for another organization', async (test) => {
   const [org, other] = [await createTestOrganization(sql), await createTestOrganization(sql)];
   const { id } = await daily(org);
-  test.match(await fire(sql, org, id, { now: '2030-03-01T08:59:59.999Z' }), { outcome: 'kept' });
+  test.match(await fire(sql, org, id, { now: '2030-03-01T08:59:59.999Z' }), { outcome: 'unchanged' });
   const args = {
     organizationId: other.organizationId,
     scheduleId: id,
@@ -92,12 +92,12 @@ scenario('nothing fires early, while it is paused, or for another organization',
     nextRunAt: '2030-03-02T09:00:00Z',
     now: '2030-03-01T09:00:00Z',
   };
-  test.match(await transition(sql.jobs, 'schedule_fire', args), { outcome: 'kept' });
+  test.match(await transition(sql.jobs, 'schedule_fire', args), { outcome: 'unchanged' });
   const own = { ...args, organizationId: org.organizationId };
   const same = { ...own, nextRunAt: args.fireAt };
-  test.match(await transition(sql.jobs, 'schedule_fire', same), { outcome: 'kept' }, 'it never stays where it is');
+  test.match(await transition(sql.jobs, 'schedule_fire', same), { outcome: 'unchanged' }, 'it never stays where it is');
   await changeSchedule(sql.api, org, 'pause', id);
-  test.match(await transition(sql.jobs, 'schedule_fire', own), { outcome: 'kept' });
+  test.match(await transition(sql.jobs, 'schedule_fire', own), { outcome: 'unchanged' });
   test.same(await scheduledTasks(sql, org, id), []);
 });
 
@@ -108,7 +108,7 @@ scenario('what three days of downtime missed is one task', async (test) => {
   test.equal((await scheduledTasks(sql, org, id)).length, 1);
   const row = await scheduleRow(sql, org, id);
   test.equal(iso(row.next_run_at), '2030-03-04T12:00:00.000Z');
-  test.match(await fire(sql, org, id, { now: '2030-03-04T10:30:01.000Z' }), { outcome: 'kept' });
+  test.match(await fire(sql, org, id, { now: '2030-03-04T10:30:01.000Z' }), { outcome: 'unchanged' });
 });
 
 scenario('what a pause missed is none', async (test) => {
@@ -117,7 +117,7 @@ scenario('what a pause missed is none', async (test) => {
   await changeSchedule(sql.api, org, 'pause', id);
   await changeSchedule(sql.api, org, 'resume', id, { nextRunAt: '2030-03-05T09:00:00.000Z' });
   const missed = { fireAt: '2030-03-01T09:00:00.000Z', now: '2030-03-04T12:00:00.000Z' };
-  test.match(await fire(sql, org, id, missed), { outcome: 'kept' });
+  test.match(await fire(sql, org, id, missed), { outcome: 'unchanged' });
   test.same(await scheduledTasks(sql, org, id), []);
   test.match(await fire(sql, org, id), { outcome: 'fired' });
 });
@@ -176,7 +176,7 @@ scenario('a deleted organization makes nothing, and nothing of it is due', async
   test.same((await sql.jobs.query(due, [org.organizationId])).rows, [{ ids: [id] }]);
   await transition(sql.api, 'organization_delete', { organizationId: org.organizationId });
   test.same((await sql.jobs.query(due, [org.organizationId])).rows, []);
-  test.match(await fire(sql, org, id), { outcome: 'kept' });
+  test.match(await fire(sql, org, id), { outcome: 'unchanged' });
   test.same(await scheduledTasks(sql, org, id), []);
 });
 
@@ -234,7 +234,7 @@ scenario('a fire whose parent is being verified waits for the verdict, and nobod
   const judge = await runMode(sql, org, 'verify');
   const before = await scheduleRow(sql, org, id);
   for (const now of ['2030-03-01T09:00:00.000Z', '2030-03-03T12:00:00.000Z']) {
-    test.match(await fire(sql, org, id, { now }), { outcome: 'waits' });
+    test.match(await fire(sql, org, id, { now }), { outcome: 'postponed' });
   }
   test.same(await scheduleRow(sql, org, id), before, 'it is due as it was');
   test.same(await scheduleItems(sql, org, id), []);

@@ -34,7 +34,7 @@ scenario('a pause and a fire at once: either the fire was first, or there is non
   const firing = fire(sql, org, first.id, { connection: job });
   await job.waits();
   await person.commit();
-  test.match(await firing, { outcome: 'kept' });
+  test.match(await firing, { outcome: 'unchanged' });
   await job.begin();
   await fire(sql, org, second.id, { connection: job });
   const pausing = changeSchedule(person, org, 'pause', second.id);

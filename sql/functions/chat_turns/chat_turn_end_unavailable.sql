@@ -1,7 +1,7 @@
 -- Ends a turn that no runtime will finish, its request locked by the caller: message pending → failed with
 -- runtime_unavailable. Not started: request → cancelled. Started: run → cancelled, and the slot stays taken until the
 -- runtime reports or the lease ends.
-create or replace function app.chat_turn_unavailable(r app.run_requests)
+create or replace function app.chat_turn_end_unavailable(r app.run_requests)
   returns void
   language plpgsql
 as $$

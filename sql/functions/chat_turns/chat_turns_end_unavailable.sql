@@ -1,6 +1,6 @@
 -- Ends all turns of a profile that is being disabled (its row is locked: no new one is made). Locks: run requests → runs →
 -- messages. A pull that has claimed one and not committed is waited for.
-create or replace function app.chat_turns_end(p_organization_id uuid, p_agent_profile_id uuid)
+create or replace function app.chat_turns_end_unavailable(p_organization_id uuid, p_agent_profile_id uuid)
   returns void
   language plpgsql
 as $$
@@ -13,7 +13,7 @@ begin
         and state in ('published', 'leased', 'started')
       order by id for no key update
   loop
-    perform app.chat_turn_unavailable(r);
+    perform app.chat_turn_end_unavailable(r);
   end loop;
 end
 $$;

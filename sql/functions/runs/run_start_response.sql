@@ -1,5 +1,5 @@
 -- What a start answers, first and repeated.
-create or replace function app.run_start_answer(r app.run_requests, p_execution_token text)
+create or replace function app.run_start_response(r app.run_requests, p_execution_token text)
   returns jsonb
   language plpgsql stable
 as $$

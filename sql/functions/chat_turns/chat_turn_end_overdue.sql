@@ -1,7 +1,7 @@
 -- A turn that nobody has started p_start_seconds after its message: request → cancelled (a claim dies with it), message →
 -- failed with runtime_unavailable. Called by the dispatch job; judged again under the lock, so calling it early or twice
--- changes nothing. Locks: run request → message → (commit) dispatch. Returns {outcome: kept | failed, chatId}.
-create or replace function app.chat_turn_overdue(
+-- changes nothing. Locks: run request → message → (commit) dispatch. Returns {outcome: unchanged | failed, chatId}.
+create or replace function app.chat_turn_end_overdue(
   p_organization_id uuid, p_run_request_id uuid, p_start_seconds integer)
   returns jsonb
   language plpgsql security definer
@@ -14,9 +14,9 @@ begin
     where organization_id = p_organization_id and id = p_run_request_id for no key update;
   if not found or r.kind <> 'chat' or r.state not in ('published', 'leased')
      or r.created_at > clock_timestamp() - make_interval(secs => p_start_seconds) then
-    return '{"outcome": "kept"}';
+    return '{"outcome": "unchanged"}';
   end if;
-  perform app.chat_turn_unavailable(r);
+  perform app.chat_turn_end_unavailable(r);
   return jsonb_build_object('outcome', 'failed', 'chatId', r.chat_id);
 end
 $$;

@@ -21,7 +21,7 @@ const scenario = scenarios(t, sql);
 
 const lost = { status: 409, code: 'run_lease_expired', reason: 'lease_lost' };
 function overdue(claim: { organizationId: string; runRequestId: string }, seconds: number) {
-  return transition(sql.jobs, 'chat_turn_overdue', {
+  return transition(sql.jobs, 'chat_turn_end_overdue', {
     organizationId: claim.organizationId,
     runRequestId: claim.runRequestId,
     startSeconds: seconds,
@@ -33,9 +33,9 @@ scenario('a turn that nobody starts in time fails, with its claim', async (test)
   const chat = await createChat(sql, org);
   const sent = await send(sql.api, org, chat.id);
   const claim = await claimTurn(sql, org);
-  test.same(await overdue(claim, 300), { outcome: 'kept' });
+  test.same(await overdue(claim, 300), { outcome: 'unchanged' });
   test.same(await overdue(claim, 0), { outcome: 'failed', chatId: chat.id });
-  test.same(await overdue(claim, 0), { outcome: 'kept' });
+  test.same(await overdue(claim, 0), { outcome: 'unchanged' });
   test.match(await messageRow(sql, org, sent.assistantMessage.id), {
     status: 'failed',
     revision: 2,
@@ -43,7 +43,7 @@ scenario('a turn that nobody starts in time fails, with its claim', async (test)
   });
   test.match(await refusal(startTurn(sql.api, claim)), lost);
   const turn = await startedTurn(sql, org);
-  test.same(await overdue(turn, 0), { outcome: 'kept' }, 'a started one is not judged by it');
+  test.same(await overdue(turn, 0), { outcome: 'unchanged' }, 'a started one is not judged by it');
 });
 
 scenario('a start and the deadline at once: the first decides', async (test) => {
@@ -55,14 +55,14 @@ scenario('a start and the deadline at once: the first decides', async (test) => 
   const rival = await openSession(test, sql, 'runner_jobs');
   await session.begin();
   const turn = await startTurn(session, claim);
-  const judged = transition(rival, 'chat_turn_overdue', {
+  const judged = transition(rival, 'chat_turn_end_overdue', {
     organizationId: org.organizationId,
     runRequestId: claim.runRequestId,
     startSeconds: 0,
   });
   await rival.waits();
   await session.commit();
-  test.same(await judged, { outcome: 'kept' });
+  test.same(await judged, { outcome: 'unchanged' });
   test.match(await completeTurn(sql.api, turn), { status: 'succeeded' });
 });
 

@@ -1,5 +1,5 @@
 -- open → cancelled for the given tasks. p_origin: the task whose failure does it; null: a person.
-create or replace function app.tasks_end_cancelled(p_organization_id uuid, p_task_ids uuid[], p_origin uuid)
+create or replace function app.tasks_cancel(p_organization_id uuid, p_task_ids uuid[], p_origin uuid)
   returns void
   language plpgsql
 as $$

@@ -1,5 +1,5 @@
 -- The id of the answer that is under way in a chat, or null. With the chat locked no new one can appear.
-create or replace function app.chat_answer_active(p_organization_id uuid, p_chat_id uuid)
+create or replace function app.chat_pending_reply(p_organization_id uuid, p_chat_id uuid)
   returns uuid
   language plpgsql
 as $$

@@ -1,6 +1,6 @@
 -- Whether clocks of a time zone are p_seconds ahead of UTC at p_instants, one by one; false where this Postgres does not know
 -- it. Reads nothing.
-create or replace function app.timezone_has(p_timezone text, p_instants timestamptz[], p_seconds integer[])
+create or replace function app.timezone_matches(p_timezone text, p_instants timestamptz[], p_seconds integer[])
   returns boolean
   language plpgsql stable
 as $$

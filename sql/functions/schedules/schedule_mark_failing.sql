@@ -1,6 +1,6 @@
 -- A fire that made no task for a reason which somebody has to mend: a person is told, once until the schedule makes a task
 -- again or is resumed. The caller holds the schedule.
-create or replace function app.schedule_failed(s app.schedules, p_reason text, p_now timestamptz)
+create or replace function app.schedule_mark_failing(s app.schedules, p_reason text, p_now timestamptz)
   returns void
   language plpgsql
 as $$

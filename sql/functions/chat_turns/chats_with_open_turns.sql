@@ -1,5 +1,5 @@
 -- The chats whose answers end when this profile does, for their streams to be told after the commit: [chat id].
-create or replace function app.chat_turns_open(p_organization_id uuid, p_agent_profile_id uuid)
+create or replace function app.chats_with_open_turns(p_organization_id uuid, p_agent_profile_id uuid)
   returns jsonb
   language plpgsql stable
 as $$

@@ -1,6 +1,6 @@
 -- From now on what is spent in this hierarchy is counted, because one of its tasks has a spend limit: what its runs have
 -- used so far is summed up, once. Never taken back. Called by the trigger on a spec with a limit; the caller holds the root.
-create or replace function app.task_spend_watch(p_organization_id uuid, p_root_task_id uuid)
+create or replace function app.task_spend_track(p_organization_id uuid, p_root_task_id uuid)
   returns void
   language plpgsql
 as $$
