@@ -1,15 +1,16 @@
 import type { Logger } from 'pino';
 import { acceptanceEvaluator, type EvaluateAcceptance } from '../engine/acceptance/index.ts';
 import { type Config, ConfigError } from '../engine/config.ts';
+import { CHAT_CHANNEL, markWakes, PULL_CHANNEL } from '../engine/db/channels.ts';
 import { type Database, openDatabase } from '../engine/db/database.ts';
 import { type Listener, openListener } from '../engine/db/listen.ts';
 import { type Notifier, openNotifier } from '../engine/db/notify.ts';
 import { openPool, roleUrl } from '../engine/db/pool.ts';
 import { openStorage, type Storage } from '../engine/storage/index.ts';
 import { type Admin, openAdmin } from './admin/instance.ts';
-import { CHAT_CHANNEL, type ChatStreams, createChatStreams } from './chats/events/hub.ts';
+import { type ChatStreams, createChatStreams } from './chats/events/hub.ts';
 import { createMetrics, type Metrics, watchDatabase } from './http/metrics.ts';
-import { createPullBrokers, PULL_CHANNEL, type PullBrokers } from './run_requests/pull_broker.ts';
+import { createPullBrokers, type PullBrokers } from './run_requests/pull_broker.ts';
 
 /** All that the API needs from outside a request: made once, handed to every handler. */
 export type Services = Readonly<{
@@ -43,12 +44,14 @@ export function openServices(config: Config, log: Logger, options: { processMetr
   const metrics = createMetrics({ defaults: options.processMetrics });
   const role = { role: 'runner_api', applicationName: 'business-runner api' } as const;
   const direct = roleUrl(listenDatabaseUrl ?? databaseUrl, role);
+  const onWakes = (wakes: string) => markWakes(notifier, wakes);
   const db = openDatabase({
     open: () =>
       openPool(databaseUrl, { ...role, size: config.databasePoolSize, prepare: databaseUrl === listenDatabaseUrl }),
     size: config.databasePoolSize,
     maxWaiting: WAITING_PER_CONNECTION * config.databasePoolSize,
     answerTimeoutMs: ANSWER_TIMEOUT_MS,
+    onWakes,
   });
   watchDatabase(metrics, db);
   const listener = openListener({ url: direct, log });
@@ -68,12 +71,12 @@ export function openServices(config: Config, log: Logger, options: { processMetr
     mark(channel, payload = '') {
       sending.mark(channel, payload);
       if (channel === CHAT_CHANNEL) chatStreams.changed(payload);
-      if (channel === PULL_CHANNEL) brokers.wake();
+      if (channel === PULL_CHANNEL) brokers.wake(payload);
     },
   };
   const storage = openStorage(config.storageUrl, config.aws);
   const evaluateAcceptance = acceptanceEvaluator({ storage });
-  const admin = openAdmin({ config, url: config.adminDatabaseUrl ?? databaseUrl, notifier, log });
+  const admin = openAdmin({ config, url: config.adminDatabaseUrl ?? databaseUrl, onWakes, log });
   return { config, db, storage, evaluateAcceptance, listener, notifier, brokers, chatStreams, admin, log, metrics };
 }
 

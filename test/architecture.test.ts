@@ -153,3 +153,16 @@ t.test(
     }
   },
 );
+
+t.test('one file names the channels, and triggers alone note whom a change wakes', async (t) => {
+  const product = [...(await sources('engine')), ...(await sources('api')), ...(await sources('jobs'))];
+  const naming = [];
+  for (const file of product) {
+    if (/runner_(?:pull|chat)\b/.test(await readFile(path.join(root, file), 'utf8'))) naming.push(file);
+  }
+  t.same(naming, [path.join('engine', 'db', 'channels.ts')]);
+  const functionFiles = await readdir(path.join(root, 'sql', 'functions'), { recursive: true });
+  for (const name of functionFiles.filter((file) => file.endsWith('.sql'))) {
+    t.notMatch(await readFile(path.join(root, 'sql', 'functions', name), 'utf8'), /perform app\.wake\(/, name);
+  }
+});

@@ -2,7 +2,6 @@ import type { Logger } from 'pino';
 import { type Config, loadGraphileForProduction } from '../../engine/config.ts';
 import { openDatabase } from '../../engine/db/database.ts';
 import { DatabaseUnavailableError } from '../../engine/db/errors.ts';
-import type { Notifier } from '../../engine/db/notify.ts';
 import { openPool, roleUrl } from '../../engine/db/pool.ts';
 import { createThrottle, logThrottled } from '../../engine/log.ts';
 import type { AdminContext, Report } from './context.ts';
@@ -30,14 +29,15 @@ const MAX_WAITING = 64;
 type AdminOptions = Readonly<{
   config: Config;
   url: string;
-  notifier: Notifier;
+  /** As of `openDatabase`. */
+  onWakes: (wakes: string) => void;
   log: Logger;
   requestTimeoutMs?: number;
   answerTimeoutMs?: number;
 }>;
 
 export function openAdmin(options: AdminOptions): Admin {
-  const { config, url, notifier, log } = options;
+  const { config, url, onWakes, log } = options;
   const { requestTimeoutMs = REQUEST_TIMEOUT_MS, answerTimeoutMs = ANSWER_TIMEOUT_MS } = options;
   const throttle = createThrottle();
   const db = openDatabase({
@@ -45,8 +45,9 @@ export function openAdmin(options: AdminOptions): Admin {
     size: WRITERS,
     maxWaiting: MAX_WAITING,
     answerTimeoutMs,
+    onWakes,
   });
-  const transitions = adminTransitions({ db, config, notifier });
+  const transitions = adminTransitions({ db, config });
   const readUrl = roleUrl(url, { ...ROLE, statementTimeoutMs: STATEMENT_TIMEOUT_MS, settings: READER });
   let building: Promise<Runner> | undefined;
   let closed = false;

@@ -3,13 +3,10 @@ import { catalogRevision, catalogSchema } from '../../engine/catalog/index.ts';
 import type { Config } from '../../engine/config.ts';
 import { call } from '../../engine/db/call.ts';
 import type { Database } from '../../engine/db/database.ts';
-import type { Notifier } from '../../engine/db/notify.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { organizationNotFound } from '../../engine/db/scope.ts';
-import { CHAT_CHANNEL, chatPayload } from '../chats/events/hub.ts';
 import { retryTransient } from '../http/errors.ts';
 import { checkParts } from '../http/validation.ts';
-import { PULL_CHANNEL } from '../run_requests/pull_broker.ts';
 import { resumedFire } from '../schedules/schema.ts';
 import type { AdminContext } from './context.ts';
 
@@ -32,7 +29,7 @@ type Answer = z.output<typeof answerSchema>;
 
 export type AdminTransitions = Readonly<Record<keyof ReturnType<typeof decisions>, Decide>>;
 
-type Services = Readonly<{ db: Database; config: Config; notifier: Notifier }>;
+type Services = Readonly<{ db: Database; config: Config }>;
 
 /** The organization that a decision names; with one in the request's header there is no other. */
 function organizationOf(args: Arguments, caller: Caller): string {
@@ -48,21 +45,12 @@ function who({ admin, requestId }: Caller) {
 
 type Own = Readonly<{ organizationId: string } & ReturnType<typeof who>>;
 
-function decisions({ db, config, notifier }: Services) {
-  /** Runs one transition, and wakes whoever may have waited for what it did, also where it refused. */
-  async function decide(transition: () => Promise<Answer>): Promise<Answer> {
-    try {
-      return await retryTransient(transition);
-    } finally {
-      notifier.mark(PULL_CHANNEL);
-    }
-  }
-
+function decisions({ db, config }: Services) {
   /** A transition that answers the row it changed, as `field`. */
   function ofRow(field: string, transition: (own: Own, args: Arguments) => Promise<Answer>): Decide {
     return async (args, caller) => {
       const organizationId = organizationOf(args, caller);
-      const answer = await decide(() => transition({ organizationId, ...who(caller) }, args));
+      const answer = await retryTransient(() => transition({ organizationId, ...who(caller) }, args));
       const { id } = idSchema.parse(answer[field]);
       return { organizationId, subjectId: id, auditEntryId: answer.audit_entry_id, outcome: answer };
     };
@@ -74,9 +62,7 @@ function decisions({ db, config, notifier }: Services) {
       const organizationId = organizationOf(args, caller);
       const subjectId = String(args['runRequestId']);
       const own = { organizationId, runRequestId: subjectId, ...who(caller) };
-      const answer = await decide(() => transition(own));
-      const chatId = answer['chatId'];
-      if (typeof chatId === 'string') notifier.mark(CHAT_CHANNEL, chatPayload(organizationId, chatId));
+      const answer = await retryTransient(() => transition(own));
       return { organizationId, subjectId, auditEntryId: answer.audit_entry_id, outcome: answer };
     };
   }
@@ -133,7 +119,7 @@ function decisions({ db, config, notifier }: Services) {
       const { catalog } = checkParts({ catalog: [catalogSchema, args['catalog']] });
       const revision = catalogRevision(catalog);
       const own = { revision, catalog, ...who(caller) };
-      const answer = await decide(() => call(db, 'admin_catalog_publish', own, answerSchema));
+      const answer = await retryTransient(() => call(db, 'admin_catalog_publish', own, answerSchema));
       return { organizationId: null, subjectId: revision, auditEntryId: answer.audit_entry_id, outcome: answer };
     },
   } as const;

@@ -1,16 +1,13 @@
 import { z } from 'zod';
 import { call } from '../../engine/db/call.ts';
 import { agentCatalogExample, agentCatalogSchema, currentCatalog } from '../agent_catalogs/schema.ts';
-import { CHAT_CHANNEL, chatPayload } from '../chats/events/hub.ts';
 import { organizationId, uuid } from '../fields/ids.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { ids } from '../http/openapi/example_values.ts';
-import { PULL_CHANNEL } from '../run_requests/pull_broker.ts';
 import { agentProfilePatchSchema, newAgentProfileSchema, provisionSchema, requireProfileUris } from './changes.ts';
 import { agentProfileListQuery, getAgentProfile, listAgentProfiles } from './list.ts';
 import {
   agentProfileAnswer,
-  agentProfileChangedAnswer,
   agentProfileExample,
   agentProfileSchema,
   provisionedAnswer,
@@ -95,13 +92,10 @@ export function agentProfileEndpoints(): readonly Endpoint[] {
       errors: [notFound, keyInUse],
       example: { body: { status: 'disabled' }, data: { ...agentProfileExample, status: 'disabled' } },
       decision: { action: 'agent_profile.update', subject: 'agent_profile', id: ['agent_profile', 'id'] },
-      async handler({ db, params: { organizationId, id }, body, notify, decision }) {
+      async handler({ db, params: { organizationId, id }, body, decision }) {
         requireProfileUris(organizationId, body);
         const args = { organizationId, agentProfileId: id, patch: body };
-        const answer = await call(db, 'agent_profile_update', args, agentProfileChangedAnswer, decision);
-        // Enabled, or with a higher limit, it opens for waiting workers; disabled, it gives its capacity to others.
-        notify(PULL_CHANNEL);
-        for (const chatId of answer.chatIds) notify(CHAT_CHANNEL, chatPayload(organizationId, chatId));
+        const answer = await call(db, 'agent_profile_update', args, agentProfileAnswer, decision);
         return answer.agent_profile;
       },
     }),
@@ -119,11 +113,9 @@ export function agentProfileEndpoints(): readonly Endpoint[] {
       errors: [notFound],
       example: { data: { ...agentProfileExample, status: 'disabled' } },
       decision: { action: 'agent_profile.delete', subject: 'agent_profile', id: ['agent_profile', 'id'] },
-      async handler({ db, params, notify, decision }) {
+      async handler({ db, params, decision }) {
         const args = { organizationId: params.organizationId, agentProfileId: params.id };
-        const answer = await call(db, 'agent_profile_delete', args, agentProfileChangedAnswer, decision);
-        notify(PULL_CHANNEL);
-        for (const chatId of answer.chatIds) notify(CHAT_CHANNEL, chatPayload(params.organizationId, chatId));
+        const answer = await call(db, 'agent_profile_delete', args, agentProfileAnswer, decision);
         return answer.agent_profile;
       },
     }),
@@ -170,15 +162,13 @@ export function agentProfileEndpoints(): readonly Endpoint[] {
         },
       },
       decision: { action: 'agent_profile.provision', subject: 'organization' },
-      async handler({ db, params, body, notify, decision }) {
+      async handler({ db, params, body, decision }) {
         const args = {
           organizationId: params.organizationId,
           departments: body.departments,
           revision: body.revision,
         };
-        const answer = await call(db, 'agent_profiles_provision', args, provisionedAnswer, decision);
-        notify(PULL_CHANNEL);
-        return answer;
+        return call(db, 'agent_profiles_provision', args, provisionedAnswer, decision);
       },
     }),
   ];

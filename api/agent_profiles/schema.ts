@@ -84,8 +84,6 @@ export const agentProfileRow = z
 /** What a transition returns, and a read of one. */
 export const agentProfileAnswer = z.object({ agent_profile: agentProfileRow });
 
-/** The answer of a change, with the chats whose answers it ended. */
-export const agentProfileChangedAnswer = agentProfileAnswer.extend({ chatIds: z.array(z.uuid()) });
 export const agentProfilePageRow = z.object({ agent_profile: agentProfileRow, ...keyColumns });
 
 /** The answer of `app.agent_profiles_provision`. */

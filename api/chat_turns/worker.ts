@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { call } from '../../engine/db/call.ts';
 import { attachmentBytesRow } from '../chat_attachments/schema.ts';
-import { CHAT_CHANNEL, chatPayload } from '../chats/events/hub.ts';
 import { chatExample, chatRow, chatSchema } from '../chats/schema.ts';
 import { uuid } from '../fields/ids.ts';
 import { sendBytes } from '../http/bytes.ts';
@@ -23,7 +22,6 @@ const writtenSchema = z
     status: z.string().describe('`pending`; or `cancelling`: nothing was written, and the turn is to end.'),
   })
   .meta({ id: 'RunMessageWritten' });
-const writtenAnswer = z.object({ ...writtenSchema.shape, chatId: z.string() });
 
 const conversationFields = { messageId: z.string(), userMessageId: z.string(), earlier: z.boolean() };
 const conversationSchema = z
@@ -75,7 +73,7 @@ export function chatTurnEndpoints(): readonly Endpoint[] {
         },
         data: { revision: 2, status: 'pending' },
       },
-      async handler({ db, params, body, notify }) {
+      async handler({ db, params, body }) {
         const args = {
           organizationId: body.organizationId,
           runId: params.runId,
@@ -84,9 +82,7 @@ export function chatTurnEndpoints(): readonly Endpoint[] {
           parts: body.parts,
           append: body.append,
         };
-        const { chatId, ...written } = await call(db, 'run_message_write', args, writtenAnswer);
-        notify(CHAT_CHANNEL, chatPayload(body.organizationId, chatId));
-        return written;
+        return call(db, 'run_message_write', args, writtenSchema);
       },
     }),
     endpoint({

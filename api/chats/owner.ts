@@ -5,9 +5,8 @@ import { actorOf } from '../http/actor.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { ids } from '../http/openapi/example_values.ts';
 import { assistantMessageExample } from '../messages/schema.ts';
-import { PULL_CHANNEL } from '../run_requests/pull_broker.ts';
 import { chatPatchSchema, newChatSchema } from './changes.ts';
-import { CHAT_CHANNEL, chatPayload, EVENT_STREAM } from './events/hub.ts';
+import { EVENT_STREAM } from './events/hub.ts';
 import { chatListQuery, listChats } from './list.ts';
 import { chatAnswer, chatExample, chatSchema, getChat } from './schema.ts';
 
@@ -105,7 +104,7 @@ export function chatEndpoints(): readonly Endpoint[] {
       response: { data: chatSchema },
       errors: changeErrors,
       example: { body: { status: 'archived' }, data: { ...chatExample, status: 'archived', archivedAt: archived } },
-      async handler({ db, params, body, caller, notify }) {
+      async handler({ db, params, body, caller }) {
         const args = {
           organizationId: params.organizationId,
           chatId: params.id,
@@ -113,7 +112,6 @@ export function chatEndpoints(): readonly Endpoint[] {
           actor: actorOf(caller),
         };
         const { chat } = await call(db, 'chat_update', args, chatAnswer);
-        notify(CHAT_CHANNEL, chatPayload(params.organizationId, params.id));
         return chat;
       },
     }),
@@ -130,12 +128,9 @@ export function chatEndpoints(): readonly Endpoint[] {
       response: { data: chatSchema },
       errors: changeErrors,
       example: { data: { ...chatExample, status: 'archived', archivedAt: archived } },
-      async handler({ db, params, caller, notify }) {
+      async handler({ db, params, caller }) {
         const args = { organizationId: params.organizationId, chatId: params.id, actor: actorOf(caller) };
         const { chat } = await call(db, 'chat_delete', args, chatAnswer);
-        notify(CHAT_CHANNEL, chatPayload(params.organizationId, params.id));
-        // A claim that died gave its capacity back.
-        notify(PULL_CHANNEL);
         return chat;
       },
     }),

@@ -1,6 +1,5 @@
 import type { Request, Response } from 'express';
 import type { Logger } from 'pino';
-import type { DatabaseTransactionConnection } from 'slonik';
 import { z } from 'zod';
 import type { Queries } from '../../engine/db/call.ts';
 import type { Decision } from '../../engine/db/decision.ts';
@@ -37,7 +36,6 @@ export type StreamAnswer = Readonly<{
 
 export type DeclaredError = Readonly<{ status: number; code: string; when: string }>;
 
-type Transaction = Queries | DatabaseTransactionConnection;
 type Parsed<S extends Shape> = { [K in keyof S]: z.output<S[K]> };
 
 export type Context<
@@ -55,15 +53,13 @@ export type Context<
   /** The entry that this call leaves in the audit log: for `call`, with the transition that carries the decision out. */
   decision: Decision | undefined;
   /** The pool, or the transaction of the call when it carries an `Idempotency-Key`. */
-  db: Transaction;
+  db: Queries;
   services: Services;
   log: Logger;
   req: Request;
   res: Response;
   /** Aborted when the client goes away. */
   signal: AbortSignal;
-  /** Wakes listeners after the commit (never inside it, see docs/decisions/0002). */
-  notify(channel: string, payload?: string): void;
   /** The streamed request body, of endpoints with a stream body; asks the client to go on where it waits for that. */
   openBody(): StreamedBody;
 }>;

@@ -148,12 +148,7 @@ function createHandler(endpoint: Endpoint, services: Services, authentication: A
     state.endpoint = endpoint;
     const admitted = await admit(endpoint, services, authentication, req, res);
     const context = new RequestContext({ endpoint, services, state, admitted, req, res });
-    try {
-      await answer(endpoint, responder, admitted, context);
-    } finally {
-      // After the commit; and after a refusal too, since a transition may change state and refuse.
-      context.wake();
-    }
+    await answer(endpoint, responder, admitted, context);
   };
 }
 

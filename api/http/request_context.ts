@@ -19,11 +19,9 @@ type Call = Readonly<{
   res: Response;
 }>;
 
-type Mark = readonly [channel: string, payload: string | undefined];
-
 /**
  * What a handler is given. `log` and `signal` are in the prototype and the functions are fields: V8 makes a function that is
- * assigned to a property (`this.notify = …`), or is an accessor of a literal, for the old generation. Each would keep what its
+ * assigned to a property (`this.openBody = …`), or is an accessor of a literal, for the old generation. Each would keep what its
  * request has made, 5 to 20 KB, alive until the next full collection.
  */
 export class RequestContext implements Context {
@@ -38,9 +36,8 @@ export class RequestContext implements Context {
   readonly req: Request;
   readonly res: Response;
   readonly #call: Call;
-  readonly #marks: Mark[];
 
-  constructor(call: Call, db: Context['db'] = call.services.db, marks: Mark[] = []) {
+  constructor(call: Call, db: Context['db'] = call.services.db) {
     const { endpoint, services, state, admitted, req, res } = call;
     this.params = admitted.params;
     this.query = admitted.query;
@@ -53,10 +50,7 @@ export class RequestContext implements Context {
     this.req = req;
     this.res = res;
     this.#call = call;
-    this.#marks = marks;
   }
-
-  readonly notify = (channel: string, payload?: string): void => void this.#marks.push([channel, payload]);
 
   readonly openBody = (): StreamedBody => {
     const { endpoint, state, req, res } = this.#call;
@@ -74,11 +68,6 @@ export class RequestContext implements Context {
 
   /** The same call by another connection, in its transaction. */
   within(db: Context['db']): RequestContext {
-    return db === this.db ? this : new RequestContext(this.#call, db, this.#marks);
-  }
-
-  /** Wakes whom the handler wanted to be woken, after its commit. */
-  wake(): void {
-    for (const [channel, payload] of this.#marks) this.services.notifier.mark(channel, payload);
+    return db === this.db ? this : new RequestContext(this.#call, db);
   }
 }

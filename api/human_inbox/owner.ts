@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { call } from '../../engine/db/call.ts';
 import { organizationId, uuid } from '../fields/ids.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
-import { PULL_CHANNEL } from '../run_requests/pull_broker.ts';
 import { responseSchema } from './changes.ts';
 import {
   getInboxItem,
@@ -116,7 +115,7 @@ export function humanInboxEndpoints(): readonly Endpoint[] {
       errors: [notFound, notOpen],
       example: { body: { response: 'Count returns' }, data: answered },
       decision: { action: 'inbox_item.respond', subject: 'inbox_item', id: ['item', 'id'] },
-      async handler({ db, params, body, notify, decision }) {
+      async handler({ db, params, body, decision }) {
         const args = {
           organizationId: params.organizationId,
           inboxItemId: params.inboxItemId,
@@ -124,7 +123,6 @@ export function humanInboxEndpoints(): readonly Endpoint[] {
           note: body.note,
         };
         const { item } = await call(db, 'human_inbox_respond', args, inboxItemAnswer, decision);
-        notify(PULL_CHANNEL);
         return item;
       },
     }),

@@ -1,11 +1,9 @@
 import { z } from 'zod';
 import { call } from '../../engine/db/call.ts';
-import { CHAT_CHANNEL, chatPayload } from '../chats/events/hub.ts';
 import { organizationId, uuid } from '../fields/ids.ts';
 import { actorOf } from '../http/actor.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { ids } from '../http/openapi/example_values.ts';
-import { PULL_CHANNEL } from '../run_requests/pull_broker.ts';
 import { approvalsIn, newMessageSchema, postedSchema } from './changes.ts';
 import { getMessage, listMessages, messageListQuery } from './list.ts';
 import { assistantMessageExample, messageAnswer, messageRow, messageSchema, userMessageExample } from './schema.ts';
@@ -77,17 +75,14 @@ export function messageEndpoints(): readonly Endpoint[] {
         id: ['userMessage', 'id'],
         arguments: approvalsIn,
       },
-      async handler({ db, params: { organizationId, chatId }, body, caller, notify, decision }) {
+      async handler({ db, params: { organizationId, chatId }, body, caller, decision }) {
         const args = {
           organizationId,
           chatId,
           body,
           actor: actorOf(caller),
         };
-        const messages = await call(db, 'message_create', args, posted, decision);
-        notify(PULL_CHANNEL);
-        notify(CHAT_CHANNEL, chatPayload(organizationId, chatId));
-        return messages;
+        return call(db, 'message_create', args, posted, decision);
       },
     }),
     endpoint({
@@ -117,7 +112,7 @@ export function messageEndpoints(): readonly Endpoint[] {
       response: { data: messageSchema },
       errors: [notFound, { status: 409, code: 'message_not_cancellable', when: 'the message is not pending' }],
       example: { data: { ...assistantMessageExample, status: 'cancelling', revision: 2 } },
-      async handler({ db, params: { organizationId, chatId, messageId: id }, caller, notify }) {
+      async handler({ db, params: { organizationId, chatId, messageId: id }, caller }) {
         const args = {
           organizationId,
           chatId,
@@ -125,9 +120,6 @@ export function messageEndpoints(): readonly Endpoint[] {
           actor: actorOf(caller),
         };
         const { message } = await call(db, 'message_cancel', args, messageAnswer);
-        notify(CHAT_CHANNEL, chatPayload(organizationId, chatId));
-        // A claim that died gave its capacity back.
-        notify(PULL_CHANNEL);
         return message;
       },
     }),

@@ -6,7 +6,6 @@ import { requireTimeZone } from '../fields/time_zone.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { digests } from '../http/openapi/example_values.ts';
 import { DEPARTMENTS } from '../organizations/schema.ts';
-import { PULL_CHANNEL } from '../run_requests/pull_broker.ts';
 import {
   completionBody,
   dispositionBody,
@@ -178,10 +177,9 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       ],
       example: { data: { ...onboardingExample, status: 'researching', generation: 2 } },
       decision: { action: 'onboarding.start', subject: 'onboarding' },
-      async handler({ db, params, notify, decision }) {
+      async handler({ db, params, decision }) {
         const args = { organizationId: params.organizationId };
         const { onboarding } = await call(db, 'onboarding_start', args, onboardingAnswer, decision);
-        notify(PULL_CHANNEL);
         return onboarding;
       },
     }),
@@ -231,7 +229,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
         data: { ...reviewed, status: 'completed', generation: 5 },
       },
       decision: { action: 'onboarding.complete', subject: 'onboarding' },
-      async handler({ db, services, params: { organizationId }, body, signal, notify, decision }) {
+      async handler({ db, services, params: { organizationId }, body, signal, decision }) {
         const complete = (documents: Json | null, confirmed?: typeof decision) =>
           call(
             db,
@@ -248,7 +246,6 @@ export function onboardingEndpoints(): readonly Endpoint[] {
         const seen = (await complete(null)).onboarding;
         const documents = await storeReviewed(db, services.storage, seen, signal);
         const { onboarding } = await complete(documents, decision);
-        notify(PULL_CHANNEL);
         return onboarding;
       },
     }),

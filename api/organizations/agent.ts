@@ -3,7 +3,6 @@ import { organizationId } from '../fields/ids.ts';
 import { actorOf } from '../http/actor.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { times } from '../http/openapi/example_values.ts';
-import { PULL_CHANNEL } from '../run_requests/pull_broker.ts';
 import { workDispatchBody } from './changes.ts';
 import { organizationExample, workDispatchAnswer, workDispatchSchema } from './schema.ts';
 import { agentStatusSchema, getAgentStatus } from './status.ts';
@@ -44,15 +43,13 @@ export function agentOrganizationEndpoints(): readonly Endpoint[] {
           publishedRunRequests: 0,
         },
       },
-      async handler({ db, params, body, caller, notify }) {
+      async handler({ db, params, body, caller }) {
         const args = {
           organizationId: params.organizationId,
           stopped: body.stopped,
           actor: actorOf(caller),
         };
-        const answer = await call(db, 'work_dispatch_set', args, workDispatchAnswer);
-        notify(PULL_CHANNEL);
-        return answer;
+        return call(db, 'work_dispatch_set', args, workDispatchAnswer);
       },
     }),
   ];

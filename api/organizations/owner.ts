@@ -4,7 +4,6 @@ import { organizationId } from '../fields/ids.ts';
 import { requireTimeZone } from '../fields/time_zone.ts';
 import { actorOf } from '../http/actor.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
-import { PULL_CHANNEL } from '../run_requests/pull_broker.ts';
 import {
   newOrganizationSchema,
   organizationPatchSchema,
@@ -108,13 +107,11 @@ export function organizationEndpoints(): readonly Endpoint[] {
       ],
       example: { body: { config: { limits: { maxConcurrentRuns: 10 } } }, data: organizationExample },
       decision: { action: 'organization.update', subject: 'organization' },
-      async handler({ db, params: { organizationId }, body, caller, notify, decision }) {
+      async handler({ db, params: { organizationId }, body, caller, decision }) {
         requireOrganizationUris(organizationId, body);
         await requireTimeZone(db, 'config.timezone', body.config?.timezone);
         const args = { organizationId, patch: body, platform: caller.platform };
         const { organization } = await call(db, 'organization_update', args, organizationAnswer, decision);
-        // A raised limit or a lifted suspension opens it for waiting workers.
-        notify(PULL_CHANNEL);
         return organization;
       },
     }),
@@ -157,15 +154,13 @@ export function organizationEndpoints(): readonly Endpoint[] {
         subject: 'organization',
         arguments: () => ({}),
       },
-      async handler({ db, params, body, caller, notify, decision }) {
+      async handler({ db, params, body, caller, decision }) {
         const args = {
           organizationId: params.organizationId,
           stopped: body.stopped,
           actor: actorOf(caller),
         };
-        const answer = await call(db, 'work_dispatch_set', args, workDispatchAnswer, decision);
-        if (answer.publishedRunRequests > 0) notify(PULL_CHANNEL);
-        return answer;
+        return call(db, 'work_dispatch_set', args, workDispatchAnswer, decision);
       },
     }),
   ];

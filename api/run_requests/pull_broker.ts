@@ -1,12 +1,12 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
 import { call, ignored, type Queries } from '../../engine/db/call.ts';
+import { PULL_CHANNEL, pulledFrom } from '../../engine/db/channels.ts';
 import type { Listener } from '../../engine/db/listen.ts';
 import type { Notifier } from '../../engine/db/notify.ts';
 import { retryTransient } from '../http/errors.ts';
 import type { Metrics } from '../http/metrics.ts';
 
-export const PULL_CHANNEL = 'runner_pull';
 const MAX_CLAIM = 50;
 const POLL_INTERVAL_MS = 2_000;
 const AFTER_ERROR_MS = 250;
@@ -35,8 +35,8 @@ export type PullBrokers = Readonly<{
   pull(filters: PullFilters, request: PullRequest): Promise<readonly Claim[]>;
   /** Answers every waiter with nothing, and all later ones too. Claims under way are still handed out. */
   close(): Promise<void>;
-  /** Something may be ready: this process looks at once, the others are told by the notification. */
-  wake(): void;
+  /** Something may be ready (a payload of `PULL_CHANNEL`): whoever waits here for such a thing looks at once. */
+  wake(payload: string): void;
 }>;
 
 type Waiter = PullRequest & {
@@ -52,6 +52,7 @@ type Waiter = PullRequest & {
 };
 
 type Broker = Readonly<{
+  filters: PullFilters;
   pull(request: PullRequest): Promise<readonly Claim[]>;
   wake(): void;
   /** Ends all waits; resolves when no claim is under way. */
@@ -61,17 +62,11 @@ type Broker = Readonly<{
 export type PullBrokerOptions = Readonly<{
   db: Queries;
   listener: Pick<Listener, 'subscribe' | 'onResync'>;
-  notifier: Pick<Notifier, 'mark' | 'sender'>;
+  notifier: Pick<Notifier, 'sender'>;
   metrics: Metrics;
   log: Logger;
   claimSeconds: number;
 }>;
-
-/** What a broker needs beside the options. */
-type BrokerOptions = PullBrokerOptions & {
-  /** Tells everyone, here and elsewhere, that something may be ready. */
-  readonly announce: () => void;
-};
 
 /**
  * Deals a claim of at most 50 over the waiters, one each in their order, then a second one each, and so on: entry i is
@@ -88,7 +83,7 @@ export function deal<W extends { readonly limit: number }>(waiters: Iterable<W>)
 }
 
 /** Gives back what nobody will start; if that fails, the claim runs out by itself. */
-function release(options: BrokerOptions, items: readonly Claim[]): void {
+function release(options: PullBrokerOptions, items: readonly Claim[]): void {
   for (const item of items) {
     options.metrics.pullReleases.inc();
     const args = {
@@ -96,13 +91,13 @@ function release(options: BrokerOptions, items: readonly Claim[]): void {
       runRequestId: item.runRequestId,
       leaseToken: item.leaseToken,
     };
-    call(options.db, 'run_request_release', args, ignored)
-      .then(options.announce)
-      .catch((error: unknown) => options.log.debug({ err: error }, 'a claim could not be given back'));
+    call(options.db, 'run_request_release', args, ignored).catch((error: unknown) =>
+      options.log.debug({ err: error }, 'a claim could not be given back'),
+    );
   }
 }
 
-function claim(options: BrokerOptions, filters: PullFilters, dealt: readonly Waiter[]): Promise<readonly Claim[]> {
+function claim(options: PullBrokerOptions, filters: PullFilters, dealt: readonly Waiter[]): Promise<readonly Claim[]> {
   const args = {
     workerIds: dealt.map((waiter) => waiter.workerId),
     organizationIds: filters.organizationIds,
@@ -113,7 +108,7 @@ function claim(options: BrokerOptions, filters: PullFilters, dealt: readonly Wai
   return retryTransient(async () => (await call(options.db, 'run_requests_pull', args, claimsSchema)).items);
 }
 
-function createBroker(options: BrokerOptions, filters: PullFilters, onIdle: () => void): Broker {
+function createBroker(options: PullBrokerOptions, filters: PullFilters, onIdle: () => void): Broker {
   const waiters = new Set<Waiter>();
   let running: Promise<void> | undefined;
   let again = false;
@@ -199,6 +194,7 @@ function createBroker(options: BrokerOptions, filters: PullFilters, onIdle: () =
   }
 
   return {
+    filters,
     wake,
     pull(request) {
       const { promise, resolve, reject } = Promise.withResolvers<readonly Claim[]>();
@@ -235,31 +231,34 @@ function filterKey(filters: PullFilters): string {
   return JSON.stringify([sorted(filters.organizationIds), sorted(filters.profileKeys), sorted(filters.kinds)]);
 }
 
+function mayMatch({ organizationIds, kinds }: PullFilters, payload: string): boolean {
+  const published = pulledFrom(payload);
+  if (!published) return true;
+  if (kinds && !kinds.includes(published.kind)) return false;
+  return !organizationIds || organizationIds.some((id) => id.toLowerCase() === published.organizationId);
+}
+
 /** One broker a filter set: a process makes one claim at a time for all that wait for the same (docs/decisions/0007). */
 export function createPullBrokers(options: PullBrokerOptions): PullBrokers {
   const brokers = new Map<string, Broker>();
   let closed = false;
 
-  const wakeAll = () => {
-    for (const broker of brokers.values()) broker.wake();
+  const wake = (payload: string) => {
+    for (const broker of brokers.values()) if (mayMatch(broker.filters, payload)) broker.wake();
   };
   const stopListening = [
-    options.listener.subscribe(PULL_CHANNEL, (_payload, sender) => {
+    options.listener.subscribe(PULL_CHANNEL, (payload, sender) => {
       // What this process marked has woken its own waiters already.
-      if (sender !== options.notifier.sender()) wakeAll();
+      if (sender !== options.notifier.sender()) wake(payload);
     }),
-    options.listener.onResync(wakeAll),
+    options.listener.onResync(() => wake('')),
   ];
-  const announce = () => {
-    options.notifier.mark(PULL_CHANNEL);
-    wakeAll();
-  };
 
   return {
     async pull(filters, request) {
       if (closed || request.signal.aborted) return [];
       const key = filterKey(filters);
-      const broker = brokers.get(key) ?? createBroker({ ...options, announce }, filters, () => brokers.delete(key));
+      const broker = brokers.get(key) ?? createBroker(options, filters, () => brokers.delete(key));
       brokers.set(key, broker);
       return broker.pull(request);
     },
@@ -268,6 +267,6 @@ export function createPullBrokers(options: PullBrokerOptions): PullBrokers {
       for (const stop of stopListening) stop();
       await Promise.all([...brokers.values()].map((broker) => broker.close()));
     },
-    wake: wakeAll,
+    wake,
   };
 }

@@ -5,9 +5,8 @@ import { serviceUnavailable } from '../http/errors.ts';
 import type { Services } from '../services.ts';
 import type { completeBody } from './changes.ts';
 
-/** Of a chat turn, `chatId` says whose message has changed. */
-export const endedSchema = z.object({ status: z.string(), chatId: z.string().optional() });
-export type Ended = z.output<typeof endedSchema>;
+const endedSchema = z.object({ status: z.string() });
+type Ended = z.output<typeof endedSchema>;
 
 /** What has to be evaluated before the result can be committed, and a digest that stands for exactly that. */
 const evaluationSchema = z.object({

@@ -1,14 +1,12 @@
 import { z } from 'zod';
 import { call } from '../../engine/db/call.ts';
 import { mapping } from '../../engine/mapping.ts';
-import { CHAT_CHANNEL, chatPayload } from '../chats/events/hub.ts';
 import { uuid } from '../fields/ids.ts';
 import { requireOwnUris } from '../fields/logical_uri.ts';
 import { timestamp } from '../fields/timestamp.ts';
-import { type Context, type Endpoint, endpoint } from '../http/endpoint.ts';
-import { PULL_CHANNEL } from '../run_requests/pull_broker.ts';
+import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { bodyHash, completeBody, failBody, heartbeatBody, runId, runningBody, startBody } from './changes.ts';
-import { completeRun, type Ended, endedSchema } from './complete.ts';
+import { completeRun } from './complete.ts';
 import { completeExample, failExample, logsExample } from './examples.ts';
 import { logsBody } from './log_entries.ts';
 
@@ -57,17 +55,6 @@ const startedRow = z.union([
     .pipe(mapping((run) => ({ kind: 'run' as const, ...run }))),
 ]);
 
-/** The end of a run, told to pulls that wait for its slot and to those who follow its chat. */
-function notifyRunEnded(
-  notify: Context['notify'],
-  organizationId: string,
-  { status, chatId }: Ended,
-): { status: string } {
-  notify(PULL_CHANNEL);
-  if (chatId !== undefined) notify(CHAT_CHANNEL, chatPayload(organizationId, chatId));
-  return { status };
-}
-
 /** The lifecycle of a run. Each call is safe to send again; each is one transition. */
 export function runLifecycleEndpoints(): readonly Endpoint[] {
   return [
@@ -83,7 +70,7 @@ export function runLifecycleEndpoints(): readonly Endpoint[] {
       params: { runRequestId: uuid.describe('The run request, as returned by the pull.') },
       body: startBody,
       response: { data: startAnswer },
-      async handler({ db, services, params, body, notify }) {
+      async handler({ db, services, params, body }) {
         const { leaseSeconds } = services.config;
         const args = {
           organizationId: body.organizationId,
@@ -93,11 +80,7 @@ export function runLifecycleEndpoints(): readonly Endpoint[] {
           workerId: body.workerId,
           leaseSeconds,
         };
-        const started = await call(db, 'run_start', args, startedRow).catch((error: unknown) => {
-          // Refused, the request may be published again for others.
-          notify(PULL_CHANNEL);
-          throw error;
-        });
+        const started = await call(db, 'run_start', args, startedRow);
         return { ...started, heartbeatIntervalMs: Math.floor((leaseSeconds * 1000) / 3) };
       },
     }),
@@ -193,10 +176,9 @@ export function runLifecycleEndpoints(): readonly Endpoint[] {
       body: completeBody,
       response: { data: statusSchema },
       example: { body: completeExample, data: { status: 'succeeded' } },
-      async handler({ db, services, params, body, notify, signal }) {
+      async handler({ db, services, params, body, signal }) {
         requireOwnUris(body.organizationId, { workspaceUri: body.workspaceUri });
-        const ended = await completeRun({ db, services, signal }, params.runId, body, bodyHash(body));
-        return notifyRunEnded(notify, body.organizationId, ended);
+        return completeRun({ db, services, signal }, params.runId, body, bodyHash(body));
       },
     }),
     endpoint({
@@ -212,7 +194,7 @@ export function runLifecycleEndpoints(): readonly Endpoint[] {
       body: failBody,
       response: { data: statusSchema },
       example: { body: failExample, data: { status: 'failed' } },
-      async handler({ db, services: { config }, params, body, notify }) {
+      async handler({ db, services: { config }, params, body }) {
         const { organizationId, leaseToken, error, ...report } = body;
         const args = {
           organizationId,
@@ -225,7 +207,7 @@ export function runLifecycleEndpoints(): readonly Endpoint[] {
           backoffSeconds: config.retryBackoffSeconds,
           backoffMaxSeconds: config.retryBackoffMaxSeconds,
         };
-        return notifyRunEnded(notify, organizationId, await call(db, 'run_fail', args, endedSchema));
+        return call(db, 'run_fail', args, statusSchema);
       },
     }),
   ];

@@ -3,7 +3,6 @@ import { call } from '../../engine/db/call.ts';
 import { organizationId, taskRef } from '../fields/ids.ts';
 import { actorOf } from '../http/actor.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
-import { PULL_CHANNEL } from '../run_requests/pull_broker.ts';
 import {
   cancelledTaskExample,
   dependencySchema,
@@ -52,10 +51,9 @@ export function agentTaskEndpoints(): readonly Endpoint[] {
       body: newTaskSchema,
       response: { status: 201, data: taskSchema },
       example: { body: newTaskExample, data: newTaskAnswerExample },
-      async handler({ db, params, body, caller, notify }) {
+      async handler({ db, params, body, caller }) {
         const args = { organizationId: params.organizationId, task: body, actor: actorOf(caller) };
         const { task } = await call(db, 'task_create', args, taskAnswer);
-        notify(PULL_CHANNEL);
         return task;
       },
     }),
@@ -98,7 +96,7 @@ export function agentTaskEndpoints(): readonly Endpoint[] {
         body: { expectedVersion: 3, priority: 10, spec: { objective: 'Summarize sales.csv by region and by month.' } },
         data: { ...pendingTaskExample, priority: 10 },
       },
-      async handler({ db, params, body, caller, notify }) {
+      async handler({ db, params, body, caller }) {
         const { expectedVersion, ...patch } = body;
         const args = {
           organizationId: params.organizationId,
@@ -108,7 +106,6 @@ export function agentTaskEndpoints(): readonly Endpoint[] {
           actor: actorOf(caller),
         };
         const { task } = await call(db, 'task_update', args, taskAnswer);
-        notify(PULL_CHANNEL);
         return task;
       },
     }),
@@ -161,14 +158,13 @@ export function agentTaskEndpoints(): readonly Endpoint[] {
         params: { organizationId, taskRef },
         response: { data: taskSchema },
         example: { data: verb === 'cancel' ? cancelledTaskExample : pendingTaskExample },
-        async handler({ db, params, caller, notify }) {
+        async handler({ db, params, caller }) {
           const args = {
             organizationId: params.organizationId,
             taskRef: params.taskRef,
             actor: actorOf(caller),
           };
           const { task } = await call(db, `task_${verb}`, args, taskAnswer);
-          notify(PULL_CHANNEL);
           return task;
         },
       }),

@@ -3,7 +3,6 @@ import { call } from '../../engine/db/call.ts';
 import { organizationId, taskRef } from '../fields/ids.ts';
 import { actorOf } from '../http/actor.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
-import { PULL_CHANNEL } from '../run_requests/pull_broker.ts';
 import {
   cancelledTaskExample,
   newTaskAnswerExample,
@@ -58,10 +57,9 @@ export function taskEndpoints(): readonly Endpoint[] {
       ],
       example: { body: newTaskExample, data: newTaskAnswerExample },
       decision: { action: 'task.create', subject: 'task', id: ['task', 'id'] },
-      async handler({ db, params, body, caller, notify, decision }) {
+      async handler({ db, params, body, caller, decision }) {
         const args = { organizationId: params.organizationId, task: body, actor: actorOf(caller) };
         const { task } = await call(db, 'task_create', args, taskAnswer, decision);
-        notify(PULL_CHANNEL);
         return task;
       },
     }),
@@ -119,14 +117,13 @@ export function taskEndpoints(): readonly Endpoint[] {
       errors: [notFound, { status: 409, code: 'state_conflict', when: 'the task is completed or failed' }],
       example: { data: cancelledTaskExample },
       decision: { action: 'task.cancel', subject: 'task', id: ['task', 'id'] },
-      async handler({ db, params, caller, notify, decision }) {
+      async handler({ db, params, caller, decision }) {
         const args = {
           organizationId: params.organizationId,
           taskRef: params.taskRef,
           actor: actorOf(caller),
         };
         const { task } = await call(db, 'task_cancel', args, taskAnswer, decision);
-        notify(PULL_CHANNEL);
         return task;
       },
     }),
@@ -151,14 +148,13 @@ export function taskEndpoints(): readonly Endpoint[] {
       ],
       example: { data: pendingTaskExample },
       decision: { action: 'task.retry', subject: 'task', id: ['task', 'id'] },
-      async handler({ db, params, caller, notify, decision }) {
+      async handler({ db, params, caller, decision }) {
         const args = {
           organizationId: params.organizationId,
           taskRef: params.taskRef,
           actor: actorOf(caller),
         };
         const { task } = await call(db, 'task_retry', args, taskAnswer, decision);
-        notify(PULL_CHANNEL);
         return task;
       },
     }),

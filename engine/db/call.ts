@@ -5,12 +5,16 @@ import { functionCall } from './function_call.ts';
 import { Problem, problemSchema } from './problem.ts';
 import type { Arguments, Exactly, ScalarFunctionName } from './signatures.ts';
 
-export type Queries = Pick<CommonQueryMethods, 'one' | 'maybeOne' | 'any' | 'many' | 'query'>;
+export type Queries = Pick<CommonQueryMethods, 'one' | 'maybeOne' | 'any' | 'many' | 'query'> &
+  Readonly<{
+    /** Hands on whom a call wakes (`app.wake`): at once, or after the commit of the transaction that this is of. */
+    wake(wakes: string): void;
+  }>;
 
 const refusal = z.object({ problem: problemSchema });
 /** Of a transition whose answer nobody reads. */
 export const ignored = z.unknown();
-const answerRow = z.object({ result: z.unknown() });
+const answerRow = z.object({ result: z.unknown(), wakes: z.string().nullable() });
 
 /**
  * Few answers are refusals, and a parse that fails is expensive: what it answers has accessors of its own, which V8 makes for
@@ -35,10 +39,13 @@ export async function evaluate<S extends z.ZodType>(
     decision
       ? sql.type(answerRow)`
           with answer as materialized (select ${expression} as result)
-          select answer.result, ${appendEntry(decision, sql.fragment`answer.result`)} as entry
+          select answer.result, current_setting('app.wakes', true) as wakes,
+            ${appendEntry(decision, sql.fragment`answer.result`)} as entry
           from answer`
-      : sql.type(answerRow)`select ${expression} as result`,
+      : sql.type(answerRow)`select ${expression} as result, current_setting('app.wakes', true) as wakes`,
   );
+  // Also of one that refuses: it may have changed state all the same.
+  if (row.wakes) queries.wake(row.wakes);
   const refused = refusalOf(row.result);
   if (refused) throw new Problem(refused.status, refused.code, refused.message, refused.issues);
   return schema.parse(row.result);
@@ -47,7 +54,7 @@ export async function evaluate<S extends z.ZodType>(
 /**
  * One transition in one round trip, `select app.<name>(…)`, whose jsonb result is parsed by `schema`. With a decision, its entry
  * in the audit log goes with it: in the same statement, so that there is never one without the other; where the transition
- * raises, nothing was decided.
+ * raises, nothing was decided. Whom it wakes comes with the answer, and is handed on after the commit.
  * @throws Problem when the function refuses, by `app.fail` (mapped where errors are mapped) or by `{problem}`.
  */
 export function call<N extends ScalarFunctionName, A extends Arguments<N>, S extends z.ZodType>(

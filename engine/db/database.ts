@@ -1,4 +1,4 @@
-import type { CommonQueryMethods, DatabasePool, DatabasePoolConnection, DatabaseTransactionConnection } from 'slonik';
+import type { CommonQueryMethods, DatabasePool, DatabasePoolConnection } from 'slonik';
 import { createBoundedQueue, QueueRefusedError } from '../bounded_queue.ts';
 import type { Queries } from './call.ts';
 import { DatabaseUnavailableError, keepsConnection } from './errors.ts';
@@ -7,7 +7,7 @@ import { DatabaseUnavailableError, keepsConnection } from './errors.ts';
 export type Database = Queries &
   Readonly<{
     /** One attempt: repeating is decided by the caller, in one place. */
-    transaction<T>(work: (connection: DatabaseTransactionConnection) => Promise<T>): Promise<T>;
+    transaction<T>(work: (connection: Queries) => Promise<T>): Promise<T>;
     /** How many statements or transactions run, and wait for a connection. */
     load(): DatabaseLoad;
     end(): Promise<void>;
@@ -28,10 +28,25 @@ export type DatabaseOptions = Readonly<{
    * reached only by connections whose other end is gone without a word.
    */
   answerTimeoutMs: number;
+  /** Takes what calls wake, after their commit; without it, who waits looks again by itself. */
+  onWakes?: (wakes: string) => void;
 }>;
 
 const WAIT_TIMEOUT_MS = 10_000;
 const END_TIMEOUT_MS = 2_000;
+
+type Run = <T>(statement: (methods: CommonQueryMethods) => Promise<T>) => Promise<T>;
+
+function queriesBy(run: Run, wake: Queries['wake']): Queries {
+  return {
+    one: (query, values) => run((methods) => methods.one(query, values)),
+    maybeOne: (query, values) => run((methods) => methods.maybeOne(query, values)),
+    any: (query, values) => run((methods) => methods.any(query, values)),
+    many: (query, values) => run((methods) => methods.many(query, values)),
+    query: (text, values) => run((methods) => methods.query(text, values)),
+    wake,
+  };
+}
 
 type Outcome<T> = Readonly<{ value: T } | { error: unknown }>;
 
@@ -61,7 +76,7 @@ async function withReusableConnection<T>(
  * when the connections that were being made for others fail.
  */
 export function openDatabase(options: DatabaseOptions): Database {
-  const { size, maxWaiting, waitTimeoutMs = WAIT_TIMEOUT_MS } = options;
+  const { size, maxWaiting, waitTimeoutMs = WAIT_TIMEOUT_MS, onWakes: wake = () => {} } = options;
   const statements = createBoundedQueue({ concurrency: size, maxWaiting, waitTimeoutMs });
   let opening: Promise<DatabasePool> | undefined;
   let ended = false;
@@ -114,20 +129,24 @@ export function openDatabase(options: DatabaseOptions): Database {
     }
   }
 
-  const one: CommonQueryMethods['one'] = (query, values) => run((connection) => connection.one(query, values));
-  const maybeOne: CommonQueryMethods['maybeOne'] = (query, values) =>
-    run((connection) => connection.maybeOne(query, values));
-  const any: CommonQueryMethods['any'] = (query, values) => run((connection) => connection.any(query, values));
-  const many: CommonQueryMethods['many'] = (query, values) => run((connection) => connection.many(query, values));
-  const query: CommonQueryMethods['query'] = (text, values) => run((connection) => connection.query(text, values));
+  async function transaction<T>(work: (connection: Queries) => Promise<T>): Promise<T> {
+    // What is noted grows within a transaction: the last note has all.
+    let wakes = '';
+    const result = await run((connection) =>
+      connection.transaction((inside) => {
+        const note = (noted: string) => {
+          wakes = noted;
+        };
+        return work(queriesBy((statement) => statement(inside), note));
+      }, 0),
+    );
+    if (wakes) wake(wakes);
+    return result;
+  }
 
   return {
-    one,
-    maybeOne,
-    any,
-    many,
-    query,
-    transaction: (work) => run((connection) => connection.transaction(work, 0)),
+    ...queriesBy(run, wake),
+    transaction,
     load: () => ({ running: statements.running(), waiting: statements.waiting() }),
     async end() {
       ended = true;

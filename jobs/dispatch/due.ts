@@ -9,10 +9,6 @@ import { nextFire } from '../../engine/schedules/index.ts';
 import type { JobServices } from '../runner/handler.ts';
 import { createQuarantine } from './quarantine.ts';
 
-/** Each API process listens to it, and lets its pulls look again. */
-const PULL_CHANNEL = 'runner_pull';
-/** Each API process listens to it, and shows its streams of the chat what is new. */
-const CHAT_CHANNEL = 'runner_chat';
 const WAKE_BATCH = 50;
 
 // The kind is text: during a release the database may know more kinds than this process.
@@ -25,12 +21,11 @@ type Unit = Readonly<{ organizationId: string; ids: readonly string[] }>;
 type DueKind = Readonly<{
   /** The most ids that go together. */
   batch: number;
-  /** @returns true when a waiting pull may find something now; `later`: it stays due, and is tried again by and by */
-  process(services: Pick<JobServices, 'dispatchDb' | 'config' | 'notifier'>, unit: Unit): Promise<boolean | 'later'>;
+  /** @returns `later`: it stays due, and is tried again by and by */
+  process(services: Pick<JobServices, 'dispatchDb' | 'config'>, unit: Unit): Promise<'done' | 'later'>;
 }>;
 
-/** What became of one request; of a chat's, which chat has a message in another state now. */
-const outcomeSchema = z.object({ outcome: z.string(), chatId: z.uuid().optional() });
+const firedSchema = z.object({ outcome: z.string() });
 
 const scheduleSchema = z.object({
   cron: z.string(),
@@ -55,16 +50,6 @@ async function dueSchedule(db: Queries, { organizationId, ids }: Unit) {
   );
 }
 
-/** After the commit. @returns true when something was moved */
-function notifyOutcome(
-  { notifier }: Pick<JobServices, 'notifier'>,
-  unit: Unit,
-  moved: z.output<typeof outcomeSchema>,
-): boolean {
-  if (moved.chatId) notifier.mark(CHAT_CHANNEL, `${unit.organizationId} ${moved.chatId}`);
-  return moved.outcome !== 'unchanged';
-}
-
 const dueKinds: Readonly<Record<string, DueKind>> = {
   expire: {
     batch: 1,
@@ -77,8 +62,8 @@ const dueKinds: Readonly<Record<string, DueKind>> = {
         backoffSeconds: config.retryBackoffSeconds,
         backoffMaxSeconds: config.retryBackoffMaxSeconds,
       };
-      // Expired and cancelled ones free a slot, republished ones can be taken.
-      return notifyOutcome(services, unit, await call(services.dispatchDb, 'run_request_expire', args, outcomeSchema));
+      await call(services.dispatchDb, 'run_request_expire', args, ignored);
+      return 'done';
     },
   },
   chat_overdue: {
@@ -89,20 +74,16 @@ const dueKinds: Readonly<Record<string, DueKind>> = {
         runRequestId: unit.ids[0],
         startSeconds: services.config.chatStartSeconds,
       };
-      // A claim that died with it frees a slot.
-      return notifyOutcome(
-        services,
-        unit,
-        await call(services.dispatchDb, 'chat_turn_end_overdue', args, outcomeSchema),
-      );
+      await call(services.dispatchDb, 'chat_turn_end_overdue', args, ignored);
+      return 'done';
     },
   },
   publish: {
     batch: Number.POSITIVE_INFINITY,
     async process({ dispatchDb }, { organizationId, ids }) {
       const args = { organizationId, runRequestIds: ids };
-      const { published } = await call(dispatchDb, 'run_requests_publish', args, z.object({ published: z.int() }));
-      return published > 0;
+      await call(dispatchDb, 'run_requests_publish', args, ignored);
+      return 'done';
     },
   },
   wake: {
@@ -111,14 +92,14 @@ const dueKinds: Readonly<Record<string, DueKind>> = {
     async process({ dispatchDb }, { organizationId, ids }) {
       const args = { organizationId, taskIds: ids };
       await call(dispatchDb, 'tasks_wake', args, ignored);
-      return true;
+      return 'done';
     },
   },
   fire: {
     batch: 1,
     async process({ dispatchDb }, unit) {
       const due = await dueSchedule(dispatchDb, unit);
-      if (!due) return false;
+      if (!due) return 'done';
       // After the present rather than after the fire: however many were missed, they are one task.
       const next = nextFire(due.cron, due.timezone, new Date(due.now));
       if (!next) throw new Error(`the schedule ${due.cron} never fires again`);
@@ -128,8 +109,8 @@ const dueKinds: Readonly<Record<string, DueKind>> = {
         fireAt: due.fire_at,
         nextRunAt: next.toISOString(),
       };
-      const { outcome } = await call(dispatchDb, 'schedule_fire', args, outcomeSchema);
-      return outcome === 'postponed' ? 'later' : outcome === 'fired';
+      const { outcome } = await call(dispatchDb, 'schedule_fire', args, firedSchema);
+      return outcome === 'postponed' ? 'later' : 'done';
     },
   },
 };
@@ -172,14 +153,11 @@ function createProcessor(services: JobServices): Processor {
 
   async function processUnit(name: string, kind: DueKind, unit: Unit): Promise<number> {
     try {
-      const wakes = await kind.process(services, unit);
-      if (wakes === 'later') {
+      if ((await kind.process(services, unit)) === 'later') {
         for (const id of unit.ids) quarantine.add(id);
         return 0;
       }
       for (const id of unit.ids) quarantine.remove(id);
-      // After the commit, and apart from it: a commit that notifies would hold up all others.
-      if (wakes) services.notifier.mark(PULL_CHANNEL);
       return unit.ids.length;
     } catch (error) {
       if (isTransient(error)) return 0;

@@ -1,7 +1,6 @@
 import type { Logger } from 'pino';
 import type { Config } from '../../engine/config.ts';
 import type { Database } from '../../engine/db/database.ts';
-import type { Notifier } from '../../engine/db/notify.ts';
 import type { Storage } from '../../engine/storage/index.ts';
 import type { JobName, Payload } from '../catalog.ts';
 
@@ -13,7 +12,6 @@ export type JobServices = Readonly<{
   /** For dispatch alone: few connections, short time-outs. */
   dispatchDb: Database;
   storage: Storage;
-  notifier: Pick<Notifier, 'mark'>;
   log: Logger;
 }>;
 

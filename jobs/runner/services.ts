@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { type Config, ConfigError } from '../../engine/config.ts';
+import { markWakes } from '../../engine/db/channels.ts';
 import { openDatabase } from '../../engine/db/database.ts';
 import { openNotifier } from '../../engine/db/notify.ts';
 import { openPlainPool } from '../../engine/db/plain_pool.ts';
@@ -36,6 +37,7 @@ export function openServices(config: Config, log: Logger): OpenServices {
   }
   const role = { role: 'runner_jobs', applicationName: 'business-runner jobs' } as const;
   const directUrl = roleUrl(listenDatabaseUrl ?? databaseUrl, role);
+  const notifier = openNotifier({ url: directUrl, log });
 
   function database(size: number, limits: Partial<typeof DISPATCH>) {
     const { answerTimeoutMs = ANSWER_TIMEOUT_MS, ...timeouts } = limits;
@@ -45,6 +47,7 @@ export function openServices(config: Config, log: Logger): OpenServices {
       size,
       maxWaiting: WAITING_PER_CONNECTION * size,
       answerTimeoutMs,
+      onWakes: (wakes) => markWakes(notifier, wakes),
     });
   }
 
@@ -58,13 +61,11 @@ export function openServices(config: Config, log: Logger): OpenServices {
     answerTimeoutMs: ANSWER_TIMEOUT_MS,
     lost: (error) => logThrottled(log, throttle, 'a connection of the queue is lost', error),
   });
-  const notifier = openNotifier({ url: directUrl, log });
   return {
     config,
     db,
     dispatchDb,
     storage: openStorage(config.storageUrl, config.aws),
-    notifier,
     log,
     queuePool,
     directUrl,

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
 import { pino } from 'pino';
 import { z } from 'zod';
-import { CHAT_CHANNEL, chatPayload } from '../../api/chats/events/hub.ts';
+import { CHAT_CHANNEL, chatPayload } from '../../engine/db/channels.ts';
 import { callWith } from '../../engine/db/function_text.ts';
 import { openNotifier } from '../../engine/db/notify.ts';
 import { client, type Post } from './http_lifecycle.ts';

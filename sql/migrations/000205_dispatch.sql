@@ -22,6 +22,8 @@ create table app.dispatch (
   constraint dispatch_counters_check check (capacity >= 0 and held >= 0 and open_lanes >= 0)
 ) with (fillfactor = 50);
 create index dispatch_turn_idx on app.dispatch (turn, organization_id, kind) where open;
+create trigger dispatch_wake after update of capacity, suspended on app.dispatch
+  for each row when (new.open and (new.capacity > old.capacity or old.suspended)) execute function app.dispatch_wake();
 
 alter table app.dispatch enable row level security;
 alter table app.dispatch force row level security;
@@ -66,6 +68,8 @@ create table app.dispatch_lanes (
   constraint dispatch_lanes_counters_check check (capacity >= 0 and ready >= 0 and held >= 0)
 ) with (fillfactor = 50);
 create index dispatch_lanes_agent_profile_id_idx on app.dispatch_lanes (organization_id, agent_profile_id);
+create trigger dispatch_lanes_wake after update of capacity on app.dispatch_lanes
+  for each row when (new.open and new.capacity > old.capacity) execute function app.dispatch_wake();
 
 alter table app.dispatch_lanes enable row level security;
 alter table app.dispatch_lanes force row level security;

@@ -98,6 +98,9 @@ create index chats_status_idx on app.chats (organization_id, status, last_messag
 -- What is to be removed some day; read by the clean-up over all organizations.
 create index chats_archived_at_idx on app.chats (archived_at) where status = 'archived';
 
+create trigger chats_wake after update of status on app.chats
+  for each row when (new.status <> old.status) execute function app.chats_wake();
+
 alter table app.chats enable row level security;
 alter table app.chats force row level security;
 create policy owner_all on app.chats to runner_owner using (true) with check (true);
@@ -211,6 +214,8 @@ create unique index messages_reply_to_message_id_idx on app.messages (organizati
 
 create trigger messages_keep_revision before update on app.messages
   for each row execute function app.messages_keep_revision();
+create trigger messages_wake after insert or update on app.messages
+  for each row execute function app.messages_wake();
 
 alter table app.messages enable row level security;
 alter table app.messages force row level security;

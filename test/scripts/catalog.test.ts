@@ -69,7 +69,7 @@ t.test('processes that start at once publish the shipped catalog once', async (t
     Array.from({ length: 4 }, () => openPool(database.url, { role: 'runner_api', size: 1 })),
   );
   t.teardown(() => Promise.all(others.map((pool) => pool.end())));
-  await Promise.all(others.map((pool) => publishBuiltinCatalog(pool)));
+  await Promise.all(others.map((pool) => publishBuiltinCatalog({ ...pool, wake: () => {} })));
   const { rows } = await database.owner.query('select revision, catalog from app.agent_catalogs');
   t.same(rows, [{ revision: catalogRevision(builtinCatalog()), catalog: builtinCatalog() }]);
 });

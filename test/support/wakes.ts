@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { PULL_CHANNEL } from '../../api/run_requests/pull_broker.ts';
+import { PULL_CHANNEL } from '../../engine/db/channels.ts';
 import type { TestApp } from './app.ts';
 import { until } from './wait.ts';
 

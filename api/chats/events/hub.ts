@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
 import type { Queries } from '../../../engine/db/call.ts';
+import { CHAT_CHANNEL, chatPayload } from '../../../engine/db/channels.ts';
 import type { Listener } from '../../../engine/db/listen.ts';
 import type { Notifier } from '../../../engine/db/notify.ts';
 import { organizationNotFound } from '../../../engine/db/scope.ts';
@@ -14,13 +15,6 @@ import { createKeepAlive } from './keep_alive.ts';
 import { isAfter, type Position, parseEventId } from './position.ts';
 import { begin, type ChatStream, closeStream, createStream, endStream, offer, type StreamEvents } from './stream.ts';
 import { viewerOf } from './viewer.ts';
-
-export const CHAT_CHANNEL = 'runner_chat';
-
-/** What a notification of the channel carries, and what a chat is known by here: ids alone. */
-export function chatPayload(organizationId: string, chatId: string): string {
-  return `${organizationId} ${chatId}`;
-}
 
 // Reads at once: a reconnect looks at all chats, and must leave connections to the requests.
 const MAX_READS = 4;

@@ -1,5 +1,5 @@
--- Disables a profile and hides it; its tasks and runs keep naming it. Returns {agent_profile, chatIds}: the chats whose
--- answers it ended. Locks: organization → profile → …
+-- Disables a profile and hides it; its tasks and runs keep naming it. Returns {agent_profile}.
+-- Locks: organization → profile → …
 -- Codes: 404 organization_not_found | agent_profile_not_found (a repeat too).
 create or replace function app.agent_profile_delete(p_organization_id uuid, p_agent_profile_id uuid)
   returns jsonb
@@ -9,7 +9,6 @@ declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   o app.agent_profiles;
   n app.agent_profiles;
-  v_chats jsonb;
 begin
   perform 1 from app.organizations where id = p_organization_id and deleted_at is null for no key update;
   if not found then
@@ -23,7 +22,6 @@ begin
   n := o;
   n.status := 'disabled';
   n.deleted_at := clock_timestamp();
-  v_chats := app.chats_with_open_turns(p_organization_id, o.id);
-  return jsonb_build_object('agent_profile', to_jsonb(app.agent_profile_apply(o, n)), 'chatIds', v_chats);
+  return jsonb_build_object('agent_profile', to_jsonb(app.agent_profile_apply(o, n)));
 end
 $$;

@@ -1,5 +1,5 @@
--- A JSON merge patch of a profile; see agent_profile_apply for what follows. Returns {agent_profile, chatIds}: the chats
--- whose answers it ended. Locks: organization → profile → …
+-- A JSON merge patch of a profile; see agent_profile_apply for what follows. Returns {agent_profile}.
+-- Locks: organization → profile → …
 -- Codes: 400 validation_failed (department of another kind, catalogSource), 404 organization_not_found | agent_profile_not_found,
 -- 409 state_conflict (key in use).
 create or replace function app.agent_profile_update(p_organization_id uuid, p_agent_profile_id uuid, p_patch jsonb)
@@ -10,7 +10,6 @@ declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   o app.agent_profiles;
   n app.agent_profiles;
-  v_chats jsonb;
 begin
   perform 1 from app.organizations where id = p_organization_id and deleted_at is null for no key update;
   if not found then
@@ -51,7 +50,6 @@ begin
       where organization_id = p_organization_id and key = n.key and deleted_at is null) then
     perform app.fail(409, 'state_conflict', 'A profile with this key exists', app.issue('key', 'in_use', 'is taken'));
   end if;
-  v_chats := case when n.status = 'disabled' then app.chats_with_open_turns(p_organization_id, o.id) else '[]' end;
-  return jsonb_build_object('agent_profile', to_jsonb(app.agent_profile_apply(o, n)), 'chatIds', v_chats);
+  return jsonb_build_object('agent_profile', to_jsonb(app.agent_profile_apply(o, n)));
 end
 $$;

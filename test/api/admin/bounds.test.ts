@@ -24,8 +24,8 @@ const SCHEDULES = '{ schedules { nodes { id } } }';
 /** With its schema built, for which the table that is held has to be looked at. */
 async function open(requestTimeoutMs = 60_000) {
   const log = createLogger('silent', 'test');
-  const { notifier } = app.services;
-  const opened = openAdmin({ config: app.config, url: app.database.url, notifier, log, requestTimeoutMs });
+  const onWakes = app.services.db.wake;
+  const opened = openAdmin({ config: app.config, url: app.database.url, onWakes, log, requestTimeoutMs });
   t.teardown(() => opened.close());
   await opened.run(asked('{ __typename }'), caller, ignored).catch(ignored);
   return (query: string, gone?: AbortSignal) => opened.run(asked(query), caller, ignored, gone);
@@ -134,7 +134,7 @@ t.test('readers that fall silent are given up, and the next request has others',
   const opened = openAdmin({
     config: app.config,
     url: proxy.url,
-    notifier: app.services.notifier,
+    onWakes: app.services.db.wake,
     log: createLogger('silent', 'test'),
     answerTimeoutMs: 5_000,
   });

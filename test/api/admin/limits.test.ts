@@ -183,10 +183,10 @@ t.test(
   'the schema is built by the first request, once for all that come meanwhile, and again after a failure',
   async (test) => {
     const log = createLogger('silent', 'test');
-    const { notifier } = app.services;
+    const onWakes = app.services.db.wake;
     const url = new URL(app.database.url);
     url.port = '1';
-    const away = openAdmin({ config: app.config, url: url.href, notifier, log });
+    const away = openAdmin({ config: app.config, url: url.href, onWakes, log });
     const caller = { admin: 'tess', organizationId: null, requestId: randomUUID() };
     const request = { query: '{ __typename }', operationName: undefined, variables: {} };
     await test.rejects(
@@ -205,7 +205,7 @@ t.test(
     );
 
     const before = await connections();
-    const there = openAdmin({ config: app.config, url: app.database.url, notifier, log });
+    const there = openAdmin({ config: app.config, url: app.database.url, onWakes, log });
     test.teardown(() => there.close());
     const answers = await Promise.all([1, 2, 3].map(() => there.run(request, caller, () => {})));
     for (const answer of answers) test.same(answer, { status: 200, body: { data: { __typename: 'Query' } } });

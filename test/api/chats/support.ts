@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { createParser } from 'eventsource-parser';
-import { CHAT_CHANNEL, chatPayload } from '../../../api/chats/events/hub.ts';
 import type { Chat } from '../../../api/chats/schema.ts';
 import type { Message } from '../../../api/messages/schema.ts';
+import { CHAT_CHANNEL, chatPayload } from '../../../engine/db/channels.ts';
 import { expectSuccess, type Fields, ownerPath, sqlOf } from '../../support/api_fixtures.ts';
 import type { TestApp } from '../../support/app.ts';
 import { createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';

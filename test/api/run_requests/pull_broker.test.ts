@@ -2,13 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import t, { type Test } from 'tap';
 import { createMetrics } from '../../../api/http/metrics.ts';
-import {
-  type Claim,
-  createPullBrokers,
-  deal,
-  PULL_CHANNEL,
-  type PullBrokers,
-} from '../../../api/run_requests/pull_broker.ts';
+import { type Claim, createPullBrokers, deal, type PullBrokers } from '../../../api/run_requests/pull_broker.ts';
+import { markWakes, PULL_CHANNEL } from '../../../engine/db/channels.ts';
 import { openDatabase } from '../../../engine/db/database.ts';
 import { openListener } from '../../../engine/db/listen.ts';
 import { openNotifier } from '../../../engine/db/notify.ts';
@@ -30,6 +25,7 @@ async function start(t: Test) {
     maxWaiting: 100,
     waitTimeoutMs: 20_000,
     answerTimeoutMs: 20_000,
+    onWakes: (wakes) => markWakes({ mark: (_channel, payload = '') => brokers.wake(payload) }, wakes),
   });
   let statements = 0;
   let answered = 0;
@@ -143,7 +139,7 @@ t.test(
     const first = pull(brokers, { workerId: 'first' });
     await until('it waits', async () => (await waiters()) === 1 && answered() === statements());
     await publish(1);
-    brokers.wake();
+    brokers.wake('');
     t.equal((await first).length, 1);
 
     const second = pull(brokers, { workerId: 'second' });
@@ -163,7 +159,7 @@ t.test(
     stop();
     t.equal(Math.min(...sent), 0);
     await publish(1);
-    brokers.wake();
+    brokers.wake('');
     t.equal((await second).length, 1);
   },
 );

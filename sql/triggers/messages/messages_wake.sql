@@ -1,0 +1,12 @@
+-- Each revision of an agent's message is for those who follow its chat.
+create or replace function app.messages_wake()
+  returns trigger
+  language plpgsql
+as $$
+begin
+  if new.role = 'assistant' then
+    perform app.wake('runner_chat', new.organization_id || ' ' || new.chat_id);
+  end if;
+  return null;
+end
+$$;
