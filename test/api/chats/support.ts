@@ -37,9 +37,9 @@ export async function revise(app: TestApp, message: Message, revised: Revised = 
   const { text = 'text', status = 'pending', silent = false } = revised;
   const { rows } = await app.database.owner.query<{ revision: number }>(
     `update app.messages
-       set revision = revision + 1, parts = $3, status = $4, updated_at = clock_timestamp(),
-         completed_at = case when $4 = 'complete' then clock_timestamp() end,
-         search_text = case when $4 = 'complete' then app.search_fold($5) end
+       set revision = revision + 1, parts = $3, status = $4::text, updated_at = clock_timestamp(),
+         completed_at = case when $4::text = 'complete' then clock_timestamp() end,
+         search_text = case when $4::text = 'complete' then app.search_fold($5) end
        where organization_id = $1 and id = $2 returning revision`,
     [message.organizationId, message.id, JSON.stringify([{ id: 'a', kind: 'text', text }]), status, text],
   );
