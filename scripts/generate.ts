@@ -1,8 +1,9 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import pg from 'pg';
 import { startTestPostgres } from '../test/support/postgres.ts';
 import { functionsFile } from './generate/functions.ts';
+import { describeSchema } from './generate/schema/describe.ts';
 import { printLine, printText } from './terminal.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '..');
@@ -15,6 +16,7 @@ Run it after a change of SQL, and commit what it writes. A test fails when it wa
 /** Each file, and how its text follows from a migrated database. */
 const files: Readonly<Record<string, (db: pg.Client) => Promise<string>>> = {
   'engine/db/generated/functions.ts': functionsFile,
+  'sql/schema.sql': describeSchema,
 };
 
 async function main(): Promise<void> {
@@ -25,7 +27,7 @@ async function main(): Promise<void> {
     for (const [name, textOf] of Object.entries(files)) {
       const file = path.join(ROOT, name);
       const text = await textOf(db);
-      const same = readFileSync(file, 'utf8') === text;
+      const same = existsSync(file) && readFileSync(file, 'utf8') === text;
       if (!same) writeFileSync(file, text);
       printLine(`${same ? 'unchanged' : 'written'}: ${name}`);
     }

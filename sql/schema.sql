@@ -1,0 +1,2172 @@
+-- Generated from the catalog by `npm run generate`: to be read, not to be run, and never edited.
+-- What migrations, triggers and functions make in the schema app of a new database: each table on a page, with what every
+-- column means beside it; then the domains; then every function with its owner and who else executes it. Functions whose
+-- search path is not mentioned have pg_catalog, pg_temp.
+
+-- agent_catalogs ──────────────────────────────────────────────────────────────────────────────────────────────────────
+-- Published catalogs of profile templates, for all organizations; never changed or removed. The newest is current.
+CREATE TABLE app.agent_catalogs (
+  revision text NOT NULL,                                         -- SHA-256 of its canonical JSON, in hex.
+  ordinal bigint NOT NULL GENERATED ALWAYS AS IDENTITY,           -- The order of publication.
+  catalog jsonb NOT NULL,                                         -- The templates and what they share.
+  published_at timestamptz NOT NULL DEFAULT now(),                -- When it was published.
+  CONSTRAINT agent_catalogs_pkey PRIMARY KEY (revision),
+  CONSTRAINT agent_catalogs_ordinal_key UNIQUE (ordinal),
+  CONSTRAINT agent_catalogs_catalog_check CHECK ((jsonb_typeof(catalog) = 'object')),
+  CONSTRAINT agent_catalogs_revision_check CHECK ((revision ~ '^[0-9a-f]{64}$'))
+);
+-- Not sampled (SET STATISTICS 0): catalog
+CREATE TRIGGER agent_catalogs_keep BEFORE DELETE OR UPDATE ON app.agent_catalogs FOR EACH ROW EXECUTE FUNCTION
+  app.agent_catalogs_keep();
+GRANT SELECT (revision, ordinal, catalog, published_at) ON app.agent_catalogs TO runner_admin;
+GRANT SELECT ON app.agent_catalogs TO runner_api, runner_scoped;
+GRANT SELECT, INSERT ON app.agent_catalogs TO runner_global;
+
+-- agent_profiles ──────────────────────────────────────────────────────────────────────────────────────────────────────
+-- The agents of an organization.
+CREATE TABLE app.agent_profiles (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  id uuid NOT NULL DEFAULT app.uuid_v7(),                         -- Id of the profile.
+  key text NOT NULL,                                              -- Stable name; unique in the organization.
+  name text NOT NULL,                                             -- For people.
+  kind app.agent_profile_kind NOT NULL,                           -- operator: anything. chat: answers people. department: its own tasks.
+  department app.department,                                      -- Of department profiles.
+  status app.agent_profile_status NOT NULL DEFAULT 'enabled',     -- disabled: it is given no work.
+  root_uri text NOT NULL,                                         -- Root of its files, a logical address.
+  instructions_uri text NOT NULL,                                 -- Its instructions, a logical address.
+  config jsonb NOT NULL,                                          -- Run mode, capacity, tools, skills, model, and the template it was made from.
+  tool_policy_narrowed boolean NOT NULL DEFAULT false,            -- A person took tool policies away: provisioning never brings them back.
+  deleted_at timestamptz,                                         -- When it was deleted; its history stays.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was made.
+  updated_at timestamptz NOT NULL DEFAULT now(),                  -- When it was last changed.
+  CONSTRAINT agent_profiles_pkey PRIMARY KEY (organization_id, id),
+  CONSTRAINT agent_profiles_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES app.organizations(id) ON DELETE
+    CASCADE,
+  CONSTRAINT agent_profiles_config_check CHECK ((jsonb_typeof(config) = 'object')),
+  CONSTRAINT agent_profiles_department_when_department_check CHECK (((kind = 'department') = (department IS NOT NULL))),
+  CONSTRAINT agent_profiles_disabled_when_deleted_check CHECK (((deleted_at IS NULL) OR (status = 'disabled'))),
+  CONSTRAINT agent_profiles_key_check CHECK (((key ~ '^[a-z0-9]+(-[a-z0-9]+)*$') AND (length(key) <= 63))),
+  CONSTRAINT agent_profiles_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200)))
+);
+-- Not sampled (SET STATISTICS 0): key, name, config
+CREATE INDEX agent_profiles_all_key_idx ON app.agent_profiles USING btree (organization_id, key);
+CREATE INDEX agent_profiles_created_at_idx ON app.agent_profiles USING btree (organization_id, created_at DESC, id
+  DESC);
+CREATE UNIQUE INDEX agent_profiles_key_idx ON app.agent_profiles USING btree (organization_id, key) WHERE (deleted_at IS
+  NULL);
+ALTER TABLE app.agent_profiles ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.agent_profiles FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.agent_profiles FOR SELECT TO runner_admin USING (((((SELECT app.current_organization())
+  IS NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id <> ALL ((SELECT
+  app.organizations_deleted())::uuid[]))));
+CREATE POLICY global_read ON app.agent_profiles FOR SELECT TO runner_global USING (true);
+CREATE POLICY owner_all ON app.agent_profiles TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY report_read ON app.agent_profiles FOR SELECT TO runner_report USING ((app.report_shows(organization_id,
+  (SELECT (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS (SELECT FROM app.analysts a WHERE
+  ((a.login = SESSION_USER) AND (a.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint) AND
+  a.all_organizations))))), ARRAY(SELECT g.organization_id FROM app.analyst_grants g WHERE ((g.login = SESSION_USER) AND
+  (g.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint)))) AND (organization_id = ANY (ARRAY(SELECT
+  o.id FROM app.organizations o)))));
+CREATE POLICY scoped_all ON app.agent_profiles TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.agent_profiles FOR SELECT TO runner_api, runner_jobs USING ((organization_id = (SELECT
+  app.current_organization())));
+GRANT SELECT (organization_id, id, key, name, kind, department, status, root_uri, instructions_uri, config,
+  tool_policy_narrowed, deleted_at, created_at, updated_at) ON app.agent_profiles TO runner_admin;
+GRANT SELECT ON app.agent_profiles TO runner_api, runner_global, runner_jobs;
+GRANT SELECT (organization_id, id, key, name, kind, department, status, config, deleted_at, created_at, updated_at) ON
+  app.agent_profiles TO runner_report;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.agent_profiles TO runner_scoped;
+
+-- analyst_grants ──────────────────────────────────────────────────────────────────────────────────────────────────────
+-- Which organizations the login of an analyst reads.
+CREATE TABLE app.analyst_grants (
+  organization_id uuid NOT NULL,                                  -- The organization.
+  login text NOT NULL,                                            -- Name of the login.
+  login_oid bigint NOT NULL,                                      -- Number of the login when it was given this; another one of its name is given nothing by it.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was given.
+  CONSTRAINT analyst_grants_pkey PRIMARY KEY (organization_id, login),
+  CONSTRAINT analyst_grants_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES app.organizations(id) ON DELETE
+    CASCADE,
+  CONSTRAINT analyst_grants_login_check CHECK (((login ~ '^[a-z][a-z0-9_]*$') AND (length(login) <= 63)))
+);
+CREATE INDEX analyst_grants_login_idx ON app.analyst_grants USING btree (login, login_oid, organization_id);
+ALTER TABLE app.analyst_grants ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.analyst_grants FORCE ROW LEVEL SECURITY;
+CREATE POLICY global_all ON app.analyst_grants TO runner_global USING (true) WITH CHECK (true);
+CREATE POLICY owner_all ON app.analyst_grants TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY report_read ON app.analyst_grants FOR SELECT TO runner_report USING (((login = SESSION_USER) AND
+  (login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint)));
+GRANT SELECT, INSERT, DELETE ON app.analyst_grants TO runner_global;
+GRANT SELECT ON app.analyst_grants TO runner_report;
+
+-- analysts ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+-- Logins made for analysts. The logins themselves, and their passwords, are Postgres's.
+CREATE TABLE app.analysts (
+  login text NOT NULL,                                            -- Name of the login.
+  login_oid bigint NOT NULL,                                      -- Number of the login when it was given this; another one of its name is given nothing by it.
+  all_organizations boolean NOT NULL DEFAULT false,               -- Reads every organization, also those that are made later.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When the login was made.
+  CONSTRAINT analysts_pkey PRIMARY KEY (login),
+  CONSTRAINT analysts_login_check CHECK (((login ~ '^[a-z][a-z0-9_]*$') AND (length(login) <= 63)))
+);
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.analysts TO runner_global;
+GRANT SELECT ON app.analysts TO runner_report;
+
+-- audit_entries ───────────────────────────────────────────────────────────────────────────────────────────────────────
+-- Decisions of people and administrators, in the order in which they were taken. Append-only; an organization's entries
+-- go when it is purged.
+CREATE TABLE app.audit_entries (
+  organization_id uuid NOT NULL,                                  -- The organization that the decision is about; all zero for the whole platform.
+  id uuid NOT NULL DEFAULT app.uuid_v7(),                         -- UUIDv7 of the entry.
+  created_at timestamptz NOT NULL DEFAULT clock_timestamp(),      -- When the decision was carried out.
+  actor_kind app.audit_actor_kind NOT NULL,                       -- Who decided: a member of the organization (owner), a platform operator through the API (operator), an administrator (admin).
+  actor text NOT NULL,                                            -- The subject of an owner, how an operator was let in (token or open), the name of an administrator's token. Never a secret.
+  action text NOT NULL,                                           -- What was decided, as noun.verb, for example task.cancel.
+  subject_kind text NOT NULL,                                     -- What kind of thing it was decided about, for example task.
+  subject_id text,                                                -- Which one; null where it was never made.
+  arguments jsonb NOT NULL DEFAULT '{}',                          -- What the decision was called with: long texts cut, values with the names of secrets left out.
+  outcome app.audit_outcome NOT NULL,                             -- done, or refused by a transition that changed state all the same.
+  code text,                                                      -- The error code of a refusal.
+  result jsonb NOT NULL DEFAULT '{}',                             -- What the decision led to, in short.
+  request_id text,                                                -- The id of the request, as in its answer and in the logs.
+  CONSTRAINT audit_entries_pkey PRIMARY KEY (organization_id, id),
+  CONSTRAINT audit_entries_action_check CHECK (((action ~ '^[a-z]+(_[a-z]+)*\.[a-z]+(_[a-z]+)*$') AND (length(action) <=
+    100))),
+  CONSTRAINT audit_entries_actor_check CHECK (((length(actor) >= 1) AND (length(actor) <= 255))),
+  CONSTRAINT audit_entries_arguments_check CHECK (((jsonb_typeof(arguments) = 'object') AND (octet_length(arguments) <=
+    16384))),
+  CONSTRAINT audit_entries_code_when_refused_check CHECK (((outcome = 'refused') = (code IS NOT NULL))),
+  CONSTRAINT audit_entries_request_id_check CHECK (((length(request_id) >= 1) AND (length(request_id) <= 128))),
+  CONSTRAINT audit_entries_result_check CHECK (((jsonb_typeof(result) = 'object') AND (octet_length(result) <= 16384))),
+  CONSTRAINT audit_entries_subject_id_check CHECK (((length(subject_id) >= 1) AND (length(subject_id) <= 255))),
+  CONSTRAINT audit_entries_subject_kind_check CHECK (((subject_kind ~ '^[a-z]+(_[a-z]+)*$') AND (length(subject_kind) <=
+    100)))
+);
+-- Not sampled (SET STATISTICS 0): actor, action, subject_kind, subject_id, arguments, code, result, request_id
+CREATE INDEX audit_entries_action_idx ON app.audit_entries USING btree (organization_id, action, created_at, id);
+CREATE INDEX audit_entries_actor_kind_idx ON app.audit_entries USING btree (organization_id, actor_kind, created_at,
+  id);
+CREATE INDEX audit_entries_all_created_at_idx ON app.audit_entries USING btree (created_at, id);
+CREATE INDEX audit_entries_created_at_idx ON app.audit_entries USING btree (organization_id, created_at, id);
+CREATE TRIGGER audit_entries_keep BEFORE DELETE OR UPDATE ON app.audit_entries FOR EACH ROW EXECUTE FUNCTION
+  app.audit_entries_keep();
+CREATE TRIGGER audit_entries_keep_all BEFORE TRUNCATE ON app.audit_entries FOR EACH STATEMENT EXECUTE FUNCTION
+  app.audit_entries_keep();
+ALTER TABLE app.audit_entries ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.audit_entries FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.audit_entries FOR SELECT TO runner_admin USING ((((SELECT app.current_organization()) IS
+  NULL) OR (organization_id = (SELECT app.current_organization()))));
+CREATE POLICY owner_all ON app.audit_entries TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY report_read ON app.audit_entries FOR SELECT TO runner_report USING ((app.report_shows(organization_id,
+  (SELECT (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS (SELECT FROM app.analysts a WHERE
+  ((a.login = SESSION_USER) AND (a.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint) AND
+  a.all_organizations))))), ARRAY(SELECT g.organization_id FROM app.analyst_grants g WHERE ((g.login = SESSION_USER) AND
+  (g.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint)))) AND (organization_id = ANY (ARRAY(SELECT
+  o.id FROM app.organizations o)))));
+CREATE POLICY scoped_all ON app.audit_entries TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.audit_entries FOR SELECT TO runner_api USING ((organization_id = (SELECT
+  app.current_organization())));
+GRANT SELECT ON app.audit_entries TO runner_admin, runner_api;
+GRANT SELECT (organization_id, id, created_at, actor_kind, actor, action, subject_kind, subject_id, outcome, code,
+  request_id) ON app.audit_entries TO runner_report;
+GRANT SELECT, INSERT, DELETE ON app.audit_entries TO runner_scoped;
+
+-- chat_attachments ────────────────────────────────────────────────────────────────────────────────────────────────────
+-- Files that people attached to a chat.
+CREATE TABLE app.chat_attachments (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  chat_id uuid NOT NULL,                                          -- The chat.
+  id uuid NOT NULL,                                               -- Chosen by the client; unique in the chat.
+  file_name text NOT NULL,                                        -- As the person called it.
+  media_type text NOT NULL,                                       -- As its content says.
+  size_bytes bigint NOT NULL,                                     -- In bytes.
+  sha256 text NOT NULL,                                           -- SHA-256 of the bytes, in hex.
+  storage_key text NOT NULL,                                      -- Where the bytes lie in the object storage; never shown.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was made.
+  CONSTRAINT chat_attachments_pkey PRIMARY KEY (organization_id, chat_id, id),
+  CONSTRAINT chat_attachments_chat_id_fkey FOREIGN KEY (organization_id, chat_id) REFERENCES app.chats(organization_id,
+    id) ON DELETE CASCADE,
+  CONSTRAINT chat_attachments_file_name_check CHECK (((length(file_name) >= 1) AND (length(file_name) <= 255))),
+  CONSTRAINT chat_attachments_sha256_check CHECK ((sha256 ~ '^[0-9a-f]{64}$')),
+  CONSTRAINT chat_attachments_size_bytes_check CHECK (((size_bytes >= 0) AND (size_bytes <= 52428800)))
+);
+-- Not sampled (SET STATISTICS 0): size_bytes
+ALTER TABLE app.chat_attachments ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.chat_attachments FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.chat_attachments FOR SELECT TO runner_admin USING (((((SELECT
+  app.current_organization()) IS NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id
+  <> ALL ((SELECT app.organizations_deleted())::uuid[])) AND (EXISTS (SELECT 1 FROM app.chats c WHERE
+  ((c.organization_id = chat_attachments.organization_id) AND (c.id = chat_attachments.chat_id))))));
+CREATE POLICY owner_all ON app.chat_attachments TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY report_read ON app.chat_attachments FOR SELECT TO runner_report USING ((app.report_shows(organization_id,
+  (SELECT (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS (SELECT FROM app.analysts a WHERE
+  ((a.login = SESSION_USER) AND (a.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint) AND
+  a.all_organizations))))), ARRAY(SELECT g.organization_id FROM app.analyst_grants g WHERE ((g.login = SESSION_USER) AND
+  (g.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint)))) AND (organization_id = ANY (ARRAY(SELECT
+  o.id FROM app.organizations o)))));
+CREATE POLICY scoped_all ON app.chat_attachments TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.chat_attachments FOR SELECT TO runner_api USING ((organization_id = (SELECT
+  app.current_organization())));
+GRANT SELECT (organization_id, chat_id, id, file_name, media_type, size_bytes, sha256, created_at) ON
+  app.chat_attachments TO runner_admin;
+GRANT SELECT ON app.chat_attachments TO runner_api;
+GRANT SELECT (organization_id, chat_id, size_bytes) ON app.chat_attachments TO runner_report;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.chat_attachments TO runner_scoped;
+
+-- chats ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+-- Conversations of people with the chat profile.
+CREATE TABLE app.chats (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  id uuid NOT NULL DEFAULT app.uuid_v7(),                         -- Id of the chat.
+  status app.chat_status NOT NULL DEFAULT 'open',                 -- archived ones are removed after 30 days.
+  is_onboarding boolean NOT NULL DEFAULT false,                   -- The chat of the onboarding, which nobody changes.
+  title text NOT NULL,                                            -- For people.
+  search_title text NOT NULL GENERATED ALWAYS AS (app.search_fold(title)) STORED,  -- The title, folded for search.
+  summary text,                                                   -- What it is about, as the agent sums it up.
+  harness_session_id text,                                        -- The session of the runtime that answers; never shown.
+  settings jsonb NOT NULL DEFAULT '{"pinnedTaskIds": []}',        -- Pinned tasks.
+  last_message_at timestamptz NOT NULL DEFAULT now(),             -- When its last message came; at first its creation.
+  archived_at timestamptz,                                        -- When it was archived.
+  removed_at timestamptz,                                         -- Its removal has begun: nobody sees it.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was made.
+  updated_at timestamptz NOT NULL DEFAULT now(),                  -- When it was last changed.
+  CONSTRAINT chats_pkey PRIMARY KEY (organization_id, id),
+  CONSTRAINT chats_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES app.organizations(id) ON DELETE CASCADE,
+  CONSTRAINT chats_archived_at_when_archived_check CHECK (((status = 'archived') = (archived_at IS NOT NULL))),
+  CONSTRAINT chats_archived_when_removed_check CHECK (((removed_at IS NULL) OR (status = 'archived'))),
+  CONSTRAINT chats_settings_check CHECK ((jsonb_typeof((settings -> 'pinnedTaskIds')) = 'array')),
+  CONSTRAINT chats_title_check CHECK (((length(title) >= 1) AND (length(title) <= 200)))
+) WITH (fillfactor=80);
+-- Not sampled (SET STATISTICS 0): settings
+CREATE INDEX chats_archived_at_idx ON app.chats USING btree (archived_at) WHERE (status = 'archived');
+CREATE INDEX chats_last_message_at_idx ON app.chats USING btree (organization_id, last_message_at, id);
+CREATE UNIQUE INDEX chats_onboarding_idx ON app.chats USING btree (organization_id) WHERE is_onboarding;
+CREATE INDEX chats_search_idx ON app.chats USING gin (organization_id, search_title public.gin_trgm_ops);
+CREATE INDEX chats_status_idx ON app.chats USING btree (organization_id, status, last_message_at, id);
+ALTER TABLE app.chats ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.chats FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.chats FOR SELECT TO runner_admin USING (((((SELECT app.current_organization()) IS NULL)
+  OR (organization_id = (SELECT app.current_organization()))) AND (organization_id <> ALL ((SELECT
+  app.organizations_deleted())::uuid[])) AND (removed_at IS NULL)));
+CREATE POLICY global_read ON app.chats FOR SELECT TO runner_global USING (true);
+CREATE POLICY owner_all ON app.chats TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY report_read ON app.chats FOR SELECT TO runner_report USING ((app.report_shows(organization_id, (SELECT
+  (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS (SELECT FROM app.analysts a WHERE ((a.login =
+  SESSION_USER) AND (a.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint) AND a.all_organizations))))),
+  ARRAY(SELECT g.organization_id FROM app.analyst_grants g WHERE ((g.login = SESSION_USER) AND (g.login_oid =
+  ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint)))) AND (organization_id = ANY (ARRAY(SELECT o.id FROM
+  app.organizations o)))));
+CREATE POLICY scoped_all ON app.chats TO runner_scoped USING ((organization_id = (SELECT app.current_organization())))
+  WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.chats FOR SELECT TO runner_api USING (((organization_id = (SELECT
+  app.current_organization())) AND (removed_at IS NULL)));
+GRANT SELECT (organization_id, id, status, is_onboarding, title, summary, settings, last_message_at, archived_at,
+  created_at, updated_at) ON app.chats TO runner_admin;
+GRANT SELECT ON app.chats TO runner_api, runner_global;
+GRANT SELECT (organization_id, id, status, is_onboarding, last_message_at, archived_at, removed_at, created_at,
+  updated_at) ON app.chats TO runner_report;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.chats TO runner_scoped;
+
+-- context_documents ───────────────────────────────────────────────────────────────────────────────────────────────────
+-- The documents of a revision.
+CREATE TABLE app.context_documents (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  scope text NOT NULL,                                            -- Of the revision.
+  revision integer NOT NULL,                                      -- The revision.
+  path text NOT NULL,                                             -- Where agents find it.
+  kind app.context_document_kind NOT NULL,                        -- What it holds.
+  storage_key text NOT NULL,                                      -- Where the bytes lie in the object storage; never shown.
+  size_bytes bigint NOT NULL,                                     -- In bytes.
+  sha256 text NOT NULL,                                           -- SHA-256 of the bytes, in hex.
+  source_ids jsonb NOT NULL DEFAULT '[]',                         -- Sources that its entries cite.
+  CONSTRAINT context_documents_pkey PRIMARY KEY (organization_id, scope, revision, path),
+  CONSTRAINT context_documents_scope_revision_fkey FOREIGN KEY (organization_id, scope, revision) REFERENCES
+    app.context_revisions(organization_id, scope, revision) ON DELETE CASCADE,
+  CONSTRAINT context_documents_path_check CHECK (((length(path) >= 1) AND (length(path) <= 900))),
+  CONSTRAINT context_documents_sha256_check CHECK ((sha256 ~ '^[0-9a-f]{64}$')),
+  CONSTRAINT context_documents_size_bytes_check CHECK (((size_bytes >= 0) AND (size_bytes <= 1048576))),
+  CONSTRAINT context_documents_source_ids_check CHECK ((jsonb_typeof(source_ids) = 'array'))
+);
+-- Not sampled (SET STATISTICS 0): size_bytes, source_ids
+CREATE TRIGGER context_documents_keep BEFORE UPDATE ON app.context_documents FOR EACH ROW EXECUTE FUNCTION
+  app.context_rows_keep();
+ALTER TABLE app.context_documents ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.context_documents FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.context_documents FOR SELECT TO runner_admin USING (((((SELECT
+  app.current_organization()) IS NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id
+  <> ALL ((SELECT app.organizations_deleted())::uuid[]))));
+CREATE POLICY owner_all ON app.context_documents TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY report_read ON app.context_documents FOR SELECT TO runner_report USING ((app.report_shows(organization_id,
+  (SELECT (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS (SELECT FROM app.analysts a WHERE
+  ((a.login = SESSION_USER) AND (a.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint) AND
+  a.all_organizations))))), ARRAY(SELECT g.organization_id FROM app.analyst_grants g WHERE ((g.login = SESSION_USER) AND
+  (g.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint)))) AND (organization_id = ANY (ARRAY(SELECT
+  o.id FROM app.organizations o)))));
+CREATE POLICY scoped_all ON app.context_documents TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.context_documents FOR SELECT TO runner_api, runner_jobs USING ((organization_id =
+  (SELECT app.current_organization())));
+GRANT SELECT (organization_id, scope, revision, path, kind, size_bytes, sha256, source_ids) ON app.context_documents TO
+  runner_admin;
+GRANT SELECT ON app.context_documents TO runner_api, runner_jobs;
+GRANT SELECT (organization_id, scope, revision, size_bytes) ON app.context_documents TO runner_report;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.context_documents TO runner_scoped;
+
+-- context_health_reports ──────────────────────────────────────────────────────────────────────────────────────────────
+-- Assessments of the context. A report never changes.
+CREATE TABLE app.context_health_reports (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  revision integer NOT NULL,                                      -- Its number.
+  version integer NOT NULL,                                       -- Of the format of its file.
+  assessment app.context_assessment NOT NULL,                     -- What was assessed.
+  context jsonb NOT NULL,                                         -- The revisions that were assessed, by scope.
+  storage_key text NOT NULL,                                      -- Where the bytes lie in the object storage; never shown.
+  size_bytes bigint NOT NULL,                                     -- In bytes.
+  sha256 text NOT NULL,                                           -- SHA-256 of the bytes, in hex.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was made.
+  CONSTRAINT context_health_reports_pkey PRIMARY KEY (organization_id, revision),
+  CONSTRAINT context_health_reports_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES app.organizations(id) ON
+    DELETE CASCADE,
+  CONSTRAINT context_health_reports_context_check CHECK ((jsonb_typeof(context) = 'object')),
+  CONSTRAINT context_health_reports_revision_check CHECK ((revision >= 1)),
+  CONSTRAINT context_health_reports_sha256_check CHECK ((sha256 ~ '^[0-9a-f]{64}$')),
+  CONSTRAINT context_health_reports_size_bytes_check CHECK (((size_bytes >= 0) AND (size_bytes <= 16777216))),
+  CONSTRAINT context_health_reports_version_check CHECK (((version >= 1) AND (version <= 3)))
+);
+-- Not sampled (SET STATISTICS 0): context
+CREATE INDEX context_health_reports_assessment_idx ON app.context_health_reports USING btree (organization_id,
+  assessment, revision);
+CREATE TRIGGER context_health_reports_keep BEFORE UPDATE ON app.context_health_reports FOR EACH ROW EXECUTE FUNCTION
+  app.context_rows_keep();
+ALTER TABLE app.context_health_reports ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.context_health_reports FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.context_health_reports FOR SELECT TO runner_admin USING (((((SELECT
+  app.current_organization()) IS NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id
+  <> ALL ((SELECT app.organizations_deleted())::uuid[]))));
+CREATE POLICY global_read ON app.context_health_reports FOR SELECT TO runner_global USING (true);
+CREATE POLICY owner_all ON app.context_health_reports TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY scoped_all ON app.context_health_reports TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.context_health_reports FOR SELECT TO runner_api, runner_jobs USING ((organization_id =
+  (SELECT app.current_organization())));
+GRANT SELECT (organization_id, revision, version, assessment, context, size_bytes, sha256, created_at) ON
+  app.context_health_reports TO runner_admin;
+GRANT SELECT ON app.context_health_reports TO runner_api, runner_global, runner_jobs;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.context_health_reports TO runner_scoped;
+
+-- context_publications ────────────────────────────────────────────────────────────────────────────────────────────────
+-- Which revision of a scope is current.
+CREATE TABLE app.context_publications (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  scope text NOT NULL,                                            -- The whole organization, or a department.
+  revision integer,                                               -- The current one.
+  unreadable jsonb NOT NULL DEFAULT '[]',                         -- Documents that the last audit could not read.
+  published_at timestamptz NOT NULL DEFAULT now(),                -- Since when.
+  CONSTRAINT context_publications_pkey PRIMARY KEY (organization_id, scope),
+  CONSTRAINT context_publications_scope_revision_fkey FOREIGN KEY (organization_id, scope, revision) REFERENCES
+    app.context_revisions(organization_id, scope, revision) ON DELETE CASCADE,
+  CONSTRAINT context_publications_unreadable_check CHECK ((jsonb_typeof(unreadable) = 'array'))
+);
+-- Not sampled (SET STATISTICS 0): unreadable
+CREATE INDEX context_publications_revision_idx ON app.context_publications USING btree (organization_id, scope,
+  revision);
+ALTER TABLE app.context_publications ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.context_publications FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.context_publications FOR SELECT TO runner_admin USING (((((SELECT
+  app.current_organization()) IS NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id
+  <> ALL ((SELECT app.organizations_deleted())::uuid[]))));
+CREATE POLICY global_read ON app.context_publications FOR SELECT TO runner_global USING (true);
+CREATE POLICY owner_all ON app.context_publications TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY report_read ON app.context_publications FOR SELECT TO runner_report USING
+  ((app.report_shows(organization_id, (SELECT (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS
+  (SELECT FROM app.analysts a WHERE ((a.login = SESSION_USER) AND (a.login_oid =
+  ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint) AND a.all_organizations))))), ARRAY(SELECT g.organization_id
+  FROM app.analyst_grants g WHERE ((g.login = SESSION_USER) AND (g.login_oid =
+  ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint)))) AND (organization_id = ANY (ARRAY(SELECT o.id FROM
+  app.organizations o)))));
+CREATE POLICY scoped_all ON app.context_publications TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.context_publications FOR SELECT TO runner_api, runner_jobs USING ((organization_id =
+  (SELECT app.current_organization())));
+GRANT SELECT (organization_id, scope, revision, unreadable, published_at) ON app.context_publications TO runner_admin;
+GRANT SELECT ON app.context_publications TO runner_api, runner_global, runner_jobs;
+GRANT SELECT (organization_id, scope, revision, published_at) ON app.context_publications TO runner_report;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.context_publications TO runner_scoped;
+
+-- context_revisions ───────────────────────────────────────────────────────────────────────────────────────────────────
+-- What an organization knows of itself, as it was published. A revision never changes.
+CREATE TABLE app.context_revisions (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  scope app.context_scope NOT NULL,                               -- The whole organization, or a department.
+  revision integer NOT NULL,                                      -- Its number in its scope.
+  base_revision integer NOT NULL,                                 -- The one it was made from; 0: the first.
+  created_by jsonb NOT NULL,                                      -- Who published it.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was made.
+  CONSTRAINT context_revisions_pkey PRIMARY KEY (organization_id, scope, revision),
+  CONSTRAINT context_revisions_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES app.organizations(id) ON
+    DELETE CASCADE,
+  CONSTRAINT context_revisions_revision_check CHECK (((revision >= 1) AND (base_revision = (revision - 1))))
+);
+-- Not sampled (SET STATISTICS 0): created_by
+CREATE TRIGGER context_revisions_keep BEFORE UPDATE ON app.context_revisions FOR EACH ROW EXECUTE FUNCTION
+  app.context_rows_keep();
+ALTER TABLE app.context_revisions ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.context_revisions FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.context_revisions FOR SELECT TO runner_admin USING (((((SELECT
+  app.current_organization()) IS NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id
+  <> ALL ((SELECT app.organizations_deleted())::uuid[]))));
+CREATE POLICY owner_all ON app.context_revisions TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY report_read ON app.context_revisions FOR SELECT TO runner_report USING ((app.report_shows(organization_id,
+  (SELECT (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS (SELECT FROM app.analysts a WHERE
+  ((a.login = SESSION_USER) AND (a.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint) AND
+  a.all_organizations))))), ARRAY(SELECT g.organization_id FROM app.analyst_grants g WHERE ((g.login = SESSION_USER) AND
+  (g.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint)))) AND (organization_id = ANY (ARRAY(SELECT
+  o.id FROM app.organizations o)))));
+CREATE POLICY scoped_all ON app.context_revisions TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.context_revisions FOR SELECT TO runner_api, runner_jobs USING ((organization_id =
+  (SELECT app.current_organization())));
+GRANT SELECT (organization_id, scope, revision, base_revision, created_by, created_at) ON app.context_revisions TO
+  runner_admin, runner_report;
+GRANT SELECT ON app.context_revisions TO runner_api, runner_jobs;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.context_revisions TO runner_scoped;
+
+-- context_sources ─────────────────────────────────────────────────────────────────────────────────────────────────────
+-- Retained evidence. It never changes.
+CREATE TABLE app.context_sources (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  id uuid NOT NULL DEFAULT app.uuid_v7(),                         -- Id of the source.
+  origin app.context_source_origin NOT NULL,                      -- Where it came from.
+  status app.context_source_status NOT NULL DEFAULT 'stored',     -- Only ingested ones ground what is published.
+  kind app.context_source_kind NOT NULL,                          -- What it is.
+  file_name text NOT NULL,                                        -- As it was called.
+  media_type text NOT NULL,                                       -- As its content says.
+  size_bytes bigint NOT NULL,                                     -- In bytes.
+  sha256 text NOT NULL,                                           -- SHA-256 of the bytes, in hex.
+  storage_key text NOT NULL,                                      -- Where the bytes lie in the object storage; never shown.
+  department app.department,                                      -- The department it is about; null: the whole organization.
+  provenance_urls jsonb NOT NULL DEFAULT '[]',                    -- Where it was found.
+  title text,                                                     -- Its own title.
+  dedupe_key text,                                                -- What it was made of: made again it is the same source.
+  error jsonb,                                                    -- Why it could not be used.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was made.
+  CONSTRAINT context_sources_pkey PRIMARY KEY (organization_id, id),
+  CONSTRAINT context_sources_dedupe_key_key UNIQUE (organization_id, dedupe_key),
+  CONSTRAINT context_sources_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES app.organizations(id) ON DELETE
+    CASCADE,
+  CONSTRAINT context_sources_dedupe_key_check CHECK (((octet_length(dedupe_key) >= 1) AND (octet_length(dedupe_key) <=
+    1000))),
+  CONSTRAINT context_sources_error_when_failed_check CHECK (((status = 'failed') = (error IS NOT NULL))),
+  CONSTRAINT context_sources_file_name_check CHECK (((length(file_name) >= 1) AND (length(file_name) <= 255))),
+  CONSTRAINT context_sources_provenance_urls_check CHECK ((jsonb_typeof(provenance_urls) = 'array')),
+  CONSTRAINT context_sources_sha256_check CHECK ((sha256 ~ '^[0-9a-f]{64}$')),
+  CONSTRAINT context_sources_size_bytes_check CHECK (((size_bytes >= 0) AND (size_bytes <= 52428800)))
+);
+-- Not sampled (SET STATISTICS 0): provenance_urls, error
+CREATE INDEX context_sources_created_at_idx ON app.context_sources USING btree (organization_id, created_at, id);
+CREATE INDEX context_sources_status_idx ON app.context_sources USING btree (organization_id, status, created_at, id);
+CREATE TRIGGER context_sources_keep BEFORE UPDATE ON app.context_sources FOR EACH ROW EXECUTE FUNCTION
+  app.context_sources_keep();
+ALTER TABLE app.context_sources ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.context_sources FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.context_sources FOR SELECT TO runner_admin USING (((((SELECT app.current_organization())
+  IS NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id <> ALL ((SELECT
+  app.organizations_deleted())::uuid[]))));
+CREATE POLICY owner_all ON app.context_sources TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY report_read ON app.context_sources FOR SELECT TO runner_report USING ((app.report_shows(organization_id,
+  (SELECT (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS (SELECT FROM app.analysts a WHERE
+  ((a.login = SESSION_USER) AND (a.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint) AND
+  a.all_organizations))))), ARRAY(SELECT g.organization_id FROM app.analyst_grants g WHERE ((g.login = SESSION_USER) AND
+  (g.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint)))) AND (organization_id = ANY (ARRAY(SELECT
+  o.id FROM app.organizations o)))));
+CREATE POLICY scoped_all ON app.context_sources TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.context_sources FOR SELECT TO runner_api, runner_jobs USING ((organization_id = (SELECT
+  app.current_organization())));
+GRANT SELECT (organization_id, id, origin, status, kind, file_name, media_type, size_bytes, sha256, department,
+  provenance_urls, title, error, created_at) ON app.context_sources TO runner_admin;
+GRANT SELECT ON app.context_sources TO runner_api, runner_jobs;
+GRANT SELECT (organization_id, origin, status) ON app.context_sources TO runner_report;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.context_sources TO runner_scoped;
+
+-- dispatch ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+-- Counters of what is held of an organization, by which pulls go.
+CREATE TABLE app.dispatch (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  kind app.run_kind NOT NULL,                                     -- Tasks and answers in chats have capacities of their own.
+  capacity integer NOT NULL,                                      -- How many requests may be held at once.
+  held integer NOT NULL DEFAULT 0,                                -- How many are leased or started.
+  open_lanes integer NOT NULL DEFAULT 0,                          -- Profiles with something to take.
+  stopped boolean NOT NULL DEFAULT false,                         -- Work dispatch is stopped: nothing new is published.
+  suspended boolean NOT NULL DEFAULT false,                       -- Nothing is handed out.
+  turn timestamptz NOT NULL DEFAULT clock_timestamp(),            -- When it was last served: who waited longest comes first.
+  open boolean NOT NULL GENERATED ALWAYS AS (((NOT suspended) AND (open_lanes > 0) AND (held < capacity))) STORED,  -- Whether a pull may take something.
+  CONSTRAINT dispatch_pkey PRIMARY KEY (organization_id, kind),
+  CONSTRAINT dispatch_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES app.organizations(id) ON DELETE
+    CASCADE,
+  CONSTRAINT dispatch_counters_check CHECK (((capacity >= 0) AND (held >= 0) AND (open_lanes >= 0)))
+) WITH (fillfactor=50);
+CREATE INDEX dispatch_turn_idx ON app.dispatch USING btree (turn, organization_id, kind) WHERE open;
+ALTER TABLE app.dispatch ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.dispatch FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.dispatch FOR SELECT TO runner_admin USING (((((SELECT app.current_organization()) IS
+  NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id <> ALL ((SELECT
+  app.organizations_deleted())::uuid[]))));
+CREATE POLICY global_all ON app.dispatch TO runner_global USING (true) WITH CHECK (true);
+CREATE POLICY owner_all ON app.dispatch TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY scoped_all ON app.dispatch TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.dispatch FOR SELECT TO runner_api, runner_jobs USING ((organization_id = (SELECT
+  app.current_organization())));
+GRANT SELECT (organization_id, kind, capacity, held, open_lanes, stopped, suspended, turn, open) ON app.dispatch TO
+  runner_admin;
+GRANT SELECT ON app.dispatch TO runner_api, runner_jobs;
+GRANT SELECT, UPDATE ON app.dispatch TO runner_global;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.dispatch TO runner_scoped;
+
+-- dispatch_lanes ──────────────────────────────────────────────────────────────────────────────────────────────────────
+-- The same counters for each profile.
+CREATE TABLE app.dispatch_lanes (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  agent_profile_id uuid NOT NULL,                                 -- The profile.
+  kind app.run_kind NOT NULL,                                     -- Tasks or answers in chats.
+  capacity integer NOT NULL,                                      -- How many requests of it may be held at once.
+  ready integer NOT NULL DEFAULT 0,                               -- How many are published.
+  held integer NOT NULL DEFAULT 0,                                -- How many are leased or started.
+  open boolean NOT NULL GENERATED ALWAYS AS (((ready > 0) AND (held < capacity))) STORED,  -- Whether a pull may take something.
+  CONSTRAINT dispatch_lanes_pkey PRIMARY KEY (organization_id, kind, agent_profile_id),
+  CONSTRAINT dispatch_lanes_agent_profile_id_fkey FOREIGN KEY (organization_id, agent_profile_id) REFERENCES
+    app.agent_profiles(organization_id, id) ON DELETE CASCADE,
+  CONSTRAINT dispatch_lanes_counters_check CHECK (((capacity >= 0) AND (ready >= 0) AND (held >= 0)))
+) WITH (fillfactor=50);
+CREATE INDEX dispatch_lanes_agent_profile_id_idx ON app.dispatch_lanes USING btree (organization_id, agent_profile_id);
+ALTER TABLE app.dispatch_lanes ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.dispatch_lanes FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.dispatch_lanes FOR SELECT TO runner_admin USING (((((SELECT app.current_organization())
+  IS NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id <> ALL ((SELECT
+  app.organizations_deleted())::uuid[]))));
+CREATE POLICY global_all ON app.dispatch_lanes TO runner_global USING (true) WITH CHECK (true);
+CREATE POLICY owner_all ON app.dispatch_lanes TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY scoped_all ON app.dispatch_lanes TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.dispatch_lanes FOR SELECT TO runner_api, runner_jobs USING ((organization_id = (SELECT
+  app.current_organization())));
+GRANT SELECT (organization_id, agent_profile_id, kind, capacity, ready, held, open) ON app.dispatch_lanes TO
+  runner_admin;
+GRANT SELECT ON app.dispatch_lanes TO runner_api, runner_jobs;
+GRANT SELECT, UPDATE ON app.dispatch_lanes TO runner_global;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.dispatch_lanes TO runner_scoped;
+
+-- human_inbox_items ───────────────────────────────────────────────────────────────────────────────────────────────────
+-- What people are asked and told.
+CREATE TABLE app.human_inbox_items (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  id uuid NOT NULL DEFAULT app.uuid_v7(),                         -- Id of the item.
+  task_id uuid,                                                   -- The task it is about.
+  run_id uuid,                                                    -- The run that asks.
+  action_id uuid,                                                 -- The action it is about.
+  chat_id uuid,                                                   -- The chat it is about.
+  schedule_id uuid,                                               -- The schedule it is about.
+  kind app.human_inbox_item_kind NOT NULL,                        -- Questions are responded to, notifications acknowledged, approvals and reconciliations decided at their action.
+  status app.human_inbox_item_status NOT NULL DEFAULT 'open',     -- cancelled: what it was about ended.
+  purpose app.human_inbox_item_purpose NOT NULL,                  -- What an answer does.
+  blocking boolean NOT NULL DEFAULT false,                        -- The task waits for the answer.
+  title text NOT NULL,                                            -- In short.
+  body text NOT NULL DEFAULT '',                                  -- The whole of it.
+  options jsonb NOT NULL DEFAULT '[]',                            -- Answers to choose from.
+  allow_free_text boolean NOT NULL DEFAULT true,                  -- Whether an answer may be something else than an option.
+  response text,                                                  -- What was answered.
+  note text,                                                      -- What a person wrote besides the option.
+  responded_at timestamptz,                                       -- When it was handled.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was made.
+  updated_at timestamptz NOT NULL DEFAULT now(),                  -- When it was last changed.
+  CONSTRAINT human_inbox_items_pkey PRIMARY KEY (organization_id, id),
+  CONSTRAINT human_inbox_items_task_id_fkey FOREIGN KEY (organization_id, task_id) REFERENCES app.tasks(organization_id,
+    id) ON DELETE CASCADE,
+  CONSTRAINT human_inbox_items_blocking_question_check CHECK (((NOT blocking) OR (kind = 'question'))),
+  CONSTRAINT human_inbox_items_note_when_responded_check CHECK (((note IS NULL) OR (status = 'responded'))),
+  CONSTRAINT human_inbox_items_options_check CHECK ((jsonb_typeof(options) = 'array')),
+  CONSTRAINT human_inbox_items_responded_at_when_handled_check CHECK ((status IN ('responded', 'acknowledged') =
+    (responded_at IS NOT NULL))),
+  CONSTRAINT human_inbox_items_responded_check CHECK (((status = 'responded') = (response IS NOT NULL))),
+  CONSTRAINT human_inbox_items_schedule_when_schedule_check CHECK (((purpose = 'schedule') = (schedule_id IS NOT NULL))),
+  CONSTRAINT human_inbox_items_title_check CHECK (((length(title) >= 1) AND (length(title) <= 500)))
+);
+-- Not sampled (SET STATISTICS 0): options
+CREATE INDEX human_inbox_items_all_created_at_idx ON app.human_inbox_items USING btree (created_at, id);
+CREATE INDEX human_inbox_items_created_at_idx ON app.human_inbox_items USING btree (organization_id, created_at, id);
+CREATE UNIQUE INDEX human_inbox_items_open_purpose_idx ON app.human_inbox_items USING btree (organization_id, task_id,
+  purpose) WHERE ((status = 'open') AND purpose IN ('repair', 'budget', 'prerequisite'));
+CREATE UNIQUE INDEX human_inbox_items_schedule_id_idx ON app.human_inbox_items USING btree (organization_id,
+  schedule_id) WHERE ((status = 'open') AND (schedule_id IS NOT NULL));
+CREATE INDEX human_inbox_items_status_idx ON app.human_inbox_items USING btree (organization_id, status, created_at,
+  id);
+CREATE INDEX human_inbox_items_task_id_idx ON app.human_inbox_items USING btree (organization_id, task_id) WHERE
+  (task_id IS NOT NULL);
+CREATE TRIGGER human_inbox_items_mark_run AFTER INSERT ON app.human_inbox_items FOR EACH ROW WHEN ((new.blocking AND
+  (new.purpose = 'agent') AND (new.task_id IS NOT NULL))) EXECUTE FUNCTION app.human_inbox_items_mark_run();
+ALTER TABLE app.human_inbox_items ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.human_inbox_items FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.human_inbox_items FOR SELECT TO runner_admin USING (((((SELECT
+  app.current_organization()) IS NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id
+  <> ALL ((SELECT app.organizations_deleted())::uuid[]))));
+CREATE POLICY owner_all ON app.human_inbox_items TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY report_read ON app.human_inbox_items FOR SELECT TO runner_report USING ((app.report_shows(organization_id,
+  (SELECT (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS (SELECT FROM app.analysts a WHERE
+  ((a.login = SESSION_USER) AND (a.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint) AND
+  a.all_organizations))))), ARRAY(SELECT g.organization_id FROM app.analyst_grants g WHERE ((g.login = SESSION_USER) AND
+  (g.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint)))) AND (organization_id = ANY (ARRAY(SELECT
+  o.id FROM app.organizations o)))));
+CREATE POLICY scoped_all ON app.human_inbox_items TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.human_inbox_items FOR SELECT TO runner_api USING ((organization_id = (SELECT
+  app.current_organization())));
+GRANT SELECT (organization_id, id, task_id, run_id, action_id, chat_id, schedule_id, kind, status, purpose, blocking,
+  title, body, options, allow_free_text, response, note, responded_at, created_at, updated_at) ON app.human_inbox_items
+  TO runner_admin;
+GRANT SELECT ON app.human_inbox_items TO runner_api;
+GRANT SELECT (organization_id, id, task_id, run_id, chat_id, schedule_id, kind, status, purpose, blocking, responded_at,
+  created_at, updated_at) ON app.human_inbox_items TO runner_report;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.human_inbox_items TO runner_scoped;
+
+-- idempotency_keys ────────────────────────────────────────────────────────────────────────────────────────────────────
+-- First answers of calls that carried an Idempotency-Key, kept for a day.
+CREATE TABLE app.idempotency_keys (
+  organization_id uuid NOT NULL,                                  -- The organization that was called about.
+  caller text NOT NULL,                                           -- Who called, as a digest.
+  method text NOT NULL,                                           -- Method of the call.
+  path text NOT NULL,                                             -- Path of the call.
+  key text NOT NULL,                                              -- Chosen by the caller.
+  body_hash text NOT NULL,                                        -- Digest of the body: another body with the same key is refused.
+  status_code integer,                                            -- Status of the first answer; null while it is under way.
+  answer jsonb,                                                   -- The first answer; never shown.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was made.
+  CONSTRAINT idempotency_keys_pkey PRIMARY KEY (organization_id, caller, method, path, key),
+  CONSTRAINT idempotency_keys_answer_check CHECK (((status_code IS NULL) = (answer IS NULL))),
+  CONSTRAINT idempotency_keys_key_check CHECK (((length(key) >= 1) AND (length(key) <= 200)))
+);
+-- Not sampled (SET STATISTICS 0): answer
+CREATE INDEX idempotency_keys_created_at_idx ON app.idempotency_keys USING btree (created_at);
+ALTER TABLE app.idempotency_keys ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.idempotency_keys FORCE ROW LEVEL SECURITY;
+CREATE POLICY global_all ON app.idempotency_keys TO runner_global USING (true) WITH CHECK (true);
+CREATE POLICY owner_all ON app.idempotency_keys TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY scoped_all ON app.idempotency_keys TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+GRANT SELECT, UPDATE, DELETE ON app.idempotency_keys TO runner_global;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.idempotency_keys TO runner_scoped;
+
+-- messages ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+-- What people and agents say in chats.
+CREATE TABLE app.messages (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  id uuid NOT NULL DEFAULT app.uuid_v7(),                         -- Id of the message.
+  chat_id uuid NOT NULL,                                          -- Its chat.
+  reply_to_message_id uuid,                                       -- The message that an answer answers.
+  role app.message_role NOT NULL,                                 -- user: a person. assistant: an agent.
+  status app.message_status NOT NULL,                             -- An answer is written while it is pending; complete, cancelled and failed are final.
+  revision integer NOT NULL DEFAULT 1,                            -- Rises with every change.
+  author jsonb,                                                   -- Who wrote it.
+  parts jsonb NOT NULL,                                           -- Texts, questions, answers, notes, attachments.
+  error jsonb,                                                    -- Why the answer failed.
+  write_hash text,                                                -- Digest of the write that made this revision.
+  search_text text,                                               -- The visible text, folded for search, from the moment when it is final; null before.
+  completed_at timestamptz,                                       -- When it became final.
+  created_at timestamptz NOT NULL,                                -- When it was made.
+  updated_at timestamptz NOT NULL,                                -- When it was last changed.
+  CONSTRAINT messages_pkey PRIMARY KEY (organization_id, id),
+  CONSTRAINT messages_chat_id_fkey FOREIGN KEY (organization_id, chat_id) REFERENCES app.chats(organization_id, id) ON
+    DELETE CASCADE,
+  CONSTRAINT messages_reply_to_message_id_fkey FOREIGN KEY (organization_id, reply_to_message_id) REFERENCES
+    app.messages(organization_id, id) ON DELETE CASCADE,
+  CONSTRAINT messages_row_check CHECK (app.messages_check(messages.*))
+) WITH (fillfactor=80);
+-- The rules of app.messages_check:
+-- when not (r.role = 'assistant' or r.status = 'complete') then 'messages_complete_when_user_check'
+-- when not ((r.status in ('complete', 'cancelled', 'failed')) = (r.completed_at is not null))
+--   then 'messages_completed_at_when_final_check'
+-- when not ((r.status = 'failed') = (r.error is not null)) then 'messages_error_when_failed_check'
+-- when not jsonb_typeof(r.parts) = 'array' then 'messages_parts_check'
+-- when not ((r.role = 'assistant') = (r.reply_to_message_id is not null)) then 'messages_reply_when_assistant_check'
+-- when not r.revision >= 1 then 'messages_revision_check'
+-- when not ((r.completed_at is null) = (r.search_text is null)) then 'messages_search_text_when_final_check'
+-- Not sampled (SET STATISTICS 0): author, parts, error
+CREATE UNIQUE INDEX messages_active_idx ON app.messages USING btree (organization_id, chat_id) WHERE ((role =
+  'assistant') AND status IN ('pending', 'cancelling'));
+CREATE INDEX messages_created_at_idx ON app.messages USING btree (organization_id, chat_id, created_at, id);
+CREATE UNIQUE INDEX messages_reply_to_message_id_idx ON app.messages USING btree (organization_id, reply_to_message_id)
+  WHERE (reply_to_message_id IS NOT NULL);
+CREATE INDEX messages_search_grams_idx ON app.messages USING gin (organization_id, app.search_grams(search_text) COLLATE
+  "C") WITH (gin_pending_list_limit='1024') WHERE (search_text IS NOT NULL) /* not sampled: column 2 */;
+CREATE INDEX messages_search_idx ON app.messages USING gin (organization_id, search_text public.gin_trgm_ops) WITH
+  (gin_pending_list_limit='1024') WHERE (search_text IS NOT NULL);
+CREATE TRIGGER messages_keep_revision BEFORE UPDATE ON app.messages FOR EACH ROW EXECUTE FUNCTION
+  app.messages_keep_revision();
+ALTER TABLE app.messages ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.messages FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.messages FOR SELECT TO runner_admin USING (((((SELECT app.current_organization()) IS
+  NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id <> ALL ((SELECT
+  app.organizations_deleted())::uuid[])) AND (EXISTS (SELECT 1 FROM app.chats c WHERE ((c.organization_id =
+  messages.organization_id) AND (c.id = messages.chat_id))))));
+CREATE POLICY global_read ON app.messages FOR SELECT TO runner_global USING (true);
+CREATE POLICY owner_all ON app.messages TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY report_read ON app.messages FOR SELECT TO runner_report USING ((app.report_shows(organization_id, (SELECT
+  (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS (SELECT FROM app.analysts a WHERE ((a.login =
+  SESSION_USER) AND (a.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint) AND a.all_organizations))))),
+  ARRAY(SELECT g.organization_id FROM app.analyst_grants g WHERE ((g.login = SESSION_USER) AND (g.login_oid =
+  ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint)))) AND (organization_id = ANY (ARRAY(SELECT o.id FROM
+  app.organizations o)))));
+CREATE POLICY scoped_all ON app.messages TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.messages FOR SELECT TO runner_api USING ((organization_id = (SELECT
+  app.current_organization())));
+GRANT SELECT (organization_id, id, chat_id, reply_to_message_id, role, status, revision, author, parts, error,
+  completed_at, created_at, updated_at) ON app.messages TO runner_admin;
+GRANT SELECT ON app.messages TO runner_api, runner_global;
+GRANT SELECT (organization_id, id, chat_id, reply_to_message_id, role, status, revision, error, completed_at,
+  created_at, updated_at) ON app.messages TO runner_report;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.messages TO runner_scoped;
+
+-- onboardings ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+-- How organizations come to be: evidence, research, review, completion.
+CREATE TABLE app.onboardings (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  status app.onboarding_status NOT NULL DEFAULT 'collecting',     -- Where it stands.
+  generation integer NOT NULL DEFAULT 1,                          -- Rises with every change; calls say which one they have seen.
+  setup jsonb NOT NULL,                                           -- Name, website, time zone, currency, departments, summary.
+  integrations jsonb NOT NULL DEFAULT '[]',                       -- What was decided about each integration.
+  chat_id uuid,                                                   -- Its chat.
+  research_status app.research_status NOT NULL DEFAULT 'not_started',  -- How the research goes.
+  research_generation integer,                                    -- The generation that the attempt began with.
+  research_attempts integer NOT NULL DEFAULT 0,                   -- How often it was tried.
+  research_started_at timestamptz,                                -- When the last attempt began.
+  research_finished_at timestamptz,                               -- When it was over.
+  research_error jsonb,                                           -- Why it failed.
+  research_warnings jsonb NOT NULL DEFAULT '[]',                  -- What it could not do.
+  review jsonb,                                                   -- What its owner confirms by the completion.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was made.
+  updated_at timestamptz NOT NULL DEFAULT now(),                  -- When it was last changed.
+  CONSTRAINT onboardings_pkey PRIMARY KEY (organization_id),
+  CONSTRAINT onboardings_chat_id_fkey FOREIGN KEY (organization_id, chat_id) REFERENCES app.chats(organization_id, id) ON
+    DELETE SET NULL (chat_id),
+  CONSTRAINT onboardings_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES app.organizations(id) ON DELETE
+    CASCADE,
+  CONSTRAINT onboardings_generation_check CHECK ((generation >= 1)),
+  CONSTRAINT onboardings_integrations_check CHECK ((jsonb_typeof(integrations) = 'array')),
+  CONSTRAINT onboardings_research_attempts_check CHECK ((research_attempts >= 0)),
+  CONSTRAINT onboardings_research_error_when_failed_check CHECK (((research_status = 'failed') = (research_error IS NOT
+    NULL))),
+  CONSTRAINT onboardings_research_failed_when_failed_check CHECK (((status <> 'research_failed') OR (research_status =
+    'failed'))),
+  CONSTRAINT onboardings_research_finished_at_when_over_check CHECK ((research_status IN ('completed', 'failed') =
+    (research_finished_at IS NOT NULL))),
+  CONSTRAINT onboardings_research_warnings_check CHECK ((jsonb_typeof(research_warnings) = 'array')),
+  CONSTRAINT onboardings_research_when_researching_check CHECK ((((status = 'researching') = research_status IN ('queued',
+    'running')) OR (status = 'discarded'))),
+  CONSTRAINT onboardings_review_when_review_check CHECK (((status <> ALL (ARRAY['review', 'completed'])) OR (review IS NOT
+    NULL))),
+  CONSTRAINT onboardings_setup_check CHECK ((jsonb_typeof(setup) = 'object'))
+);
+-- Not sampled (SET STATISTICS 0): generation, setup, integrations, research_attempts, research_error,
+-- research_warnings, review
+CREATE INDEX onboardings_chat_id_idx ON app.onboardings USING btree (organization_id, chat_id);
+ALTER TABLE app.onboardings ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.onboardings FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.onboardings FOR SELECT TO runner_admin USING (((((SELECT app.current_organization()) IS
+  NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id <> ALL ((SELECT
+  app.organizations_deleted())::uuid[]))));
+CREATE POLICY owner_all ON app.onboardings TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY report_read ON app.onboardings FOR SELECT TO runner_report USING ((app.report_shows(organization_id,
+  (SELECT (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS (SELECT FROM app.analysts a WHERE
+  ((a.login = SESSION_USER) AND (a.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint) AND
+  a.all_organizations))))), ARRAY(SELECT g.organization_id FROM app.analyst_grants g WHERE ((g.login = SESSION_USER) AND
+  (g.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint)))) AND (organization_id = ANY (ARRAY(SELECT
+  o.id FROM app.organizations o)))));
+CREATE POLICY scoped_all ON app.onboardings TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.onboardings FOR SELECT TO runner_api, runner_jobs USING ((organization_id = (SELECT
+  app.current_organization())));
+GRANT SELECT (organization_id, status, generation, setup, integrations, chat_id, research_status, research_generation,
+  research_attempts, research_started_at, research_finished_at, research_error, research_warnings, review, created_at,
+  updated_at) ON app.onboardings TO runner_admin;
+GRANT SELECT ON app.onboardings TO runner_api, runner_jobs;
+GRANT SELECT (organization_id, status, generation, research_status, research_attempts, research_started_at,
+  research_finished_at, research_error, research_warnings, created_at, updated_at) ON app.onboardings TO runner_report;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.onboardings TO runner_scoped;
+
+-- organization_members ────────────────────────────────────────────────────────────────────────────────────────────────
+-- Whose tokens reach an organization, where owners sign in with JWTs.
+CREATE TABLE app.organization_members (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  subject text NOT NULL,                                          -- The `sub` of the token.
+  role app.organization_member_role NOT NULL,                     -- viewers read only.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was made.
+  updated_at timestamptz NOT NULL DEFAULT now(),                  -- When it was last changed.
+  CONSTRAINT organization_members_pkey PRIMARY KEY (organization_id, subject),
+  CONSTRAINT organization_members_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES app.organizations(id) ON
+    DELETE CASCADE,
+  CONSTRAINT organization_members_subject_check CHECK (((length(subject) >= 1) AND (length(subject) <= 255)))
+);
+CREATE INDEX organization_members_subject_idx ON app.organization_members USING btree (subject, organization_id);
+ALTER TABLE app.organization_members ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.organization_members FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.organization_members FOR SELECT TO runner_admin USING (((((SELECT
+  app.current_organization()) IS NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id
+  <> ALL ((SELECT app.organizations_deleted())::uuid[]))));
+CREATE POLICY global_read ON app.organization_members FOR SELECT TO runner_global USING (true);
+CREATE POLICY owner_all ON app.organization_members TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY scoped_all ON app.organization_members TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.organization_members FOR SELECT TO runner_api USING ((organization_id = (SELECT
+  app.current_organization())));
+GRANT SELECT (organization_id, subject, role, created_at, updated_at) ON app.organization_members TO runner_admin;
+GRANT SELECT ON app.organization_members TO runner_api, runner_global;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.organization_members TO runner_scoped;
+
+-- organizations ───────────────────────────────────────────────────────────────────────────────────────────────────────
+-- Tenants. Everything else belongs to one of them.
+CREATE TABLE app.organizations (
+  id uuid NOT NULL,                                               -- Chosen by who creates it.
+  slug text NOT NULL,                                             -- Stable name in addresses; unique among those that are not deleted.
+  name text NOT NULL,                                             -- For people.
+  status app.organization_status NOT NULL DEFAULT 'active',       -- onboarding: until its onboarding is completed. suspended: reads work, nothing is handed out.
+  root_uri text NOT NULL,                                         -- Root of its memory, a logical address.
+  config jsonb NOT NULL,                                          -- Time zone, departments, limits and root of storage.
+  constraints jsonb NOT NULL,                                     -- Allowed integrations, blocked domains, and the risks that need an approval.
+  authorization_epoch integer NOT NULL DEFAULT 1,                 -- Rises whenever what agents may do changes; their reads are fenced by it.
+  onboarded_at timestamptz,                                       -- When its onboarding was completed.
+  work_dispatch_stopped_at timestamptz,                           -- Since when nothing new is published; null while work is dispatched.
+  deleted_at timestamptz,                                         -- When it was deleted: hidden from then on, its rows are removed in the background.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was made.
+  updated_at timestamptz NOT NULL DEFAULT now(),                  -- When it was last changed.
+  CONSTRAINT organizations_pkey PRIMARY KEY (id),
+  CONSTRAINT organizations_authorization_epoch_check CHECK ((authorization_epoch >= 1)),
+  CONSTRAINT organizations_config_check CHECK ((jsonb_typeof(config) = 'object')),
+  CONSTRAINT organizations_constraints_check CHECK ((jsonb_typeof(constraints) = 'object')),
+  CONSTRAINT organizations_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
+  CONSTRAINT organizations_slug_check CHECK (((slug ~ '^[a-z0-9]+(-[a-z0-9]+)*$') AND (length(slug) <= 63)))
+);
+-- Not sampled (SET STATISTICS 0): slug, name, config, constraints
+CREATE INDEX organizations_created_at_idx ON app.organizations USING btree (created_at DESC, id DESC) WHERE (deleted_at
+  IS NULL);
+CREATE INDEX organizations_deleted_at_idx ON app.organizations USING btree (deleted_at) WHERE (deleted_at IS NOT NULL);
+CREATE UNIQUE INDEX organizations_slug_idx ON app.organizations USING btree (slug) WHERE (deleted_at IS NULL);
+ALTER TABLE app.organizations ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.organizations FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.organizations FOR SELECT TO runner_admin USING (((deleted_at IS NULL) AND (((SELECT
+  app.current_organization()) IS NULL) OR (id = (SELECT app.current_organization())))));
+CREATE POLICY global_read ON app.organizations FOR SELECT TO runner_global USING (true);
+CREATE POLICY owner_all ON app.organizations TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY report_read ON app.organizations FOR SELECT TO runner_report USING ((app.report_shows(id, (SELECT
+  (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS (SELECT FROM app.analysts a WHERE ((a.login =
+  SESSION_USER) AND (a.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint) AND a.all_organizations))))),
+  ARRAY(SELECT g.organization_id FROM app.analyst_grants g WHERE ((g.login = SESSION_USER) AND (g.login_oid =
+  ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint)))) AND (deleted_at IS NULL)));
+CREATE POLICY scoped_all ON app.organizations TO runner_scoped USING ((id = (SELECT app.current_organization()))) WITH
+  CHECK ((id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.organizations FOR SELECT TO runner_api, runner_jobs USING (((id = (SELECT
+  app.current_organization())) AND (deleted_at IS NULL)));
+GRANT SELECT (id, slug, name, status, root_uri, config, constraints, authorization_epoch, onboarded_at,
+  work_dispatch_stopped_at, deleted_at, created_at, updated_at) ON app.organizations TO runner_admin;
+GRANT SELECT ON app.organizations TO runner_api, runner_global, runner_jobs;
+GRANT SELECT (id, slug, name, status, config, onboarded_at, work_dispatch_stopped_at, deleted_at, created_at,
+  updated_at) ON app.organizations TO runner_report;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.organizations TO runner_scoped;
+
+-- pull_gate ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+-- One row that pulls pass through one by one.
+CREATE TABLE app.pull_gate (
+  only_row boolean NOT NULL DEFAULT true,                         -- Always true.
+  CONSTRAINT pull_gate_pkey PRIMARY KEY (only_row),
+  CONSTRAINT pull_gate_only_row_check CHECK (only_row)
+);
+GRANT SELECT, UPDATE ON app.pull_gate TO runner_global;
+
+-- research_findings ───────────────────────────────────────────────────────────────────────────────────────────────────
+-- Claims about an organization, and the sources that say so.
+CREATE TABLE app.research_findings (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  id uuid NOT NULL DEFAULT app.uuid_v7(),                         -- Id of the finding.
+  origin app.research_finding_origin NOT NULL,                    -- job: the research of the onboarding. chat: asked for in its chat.
+  claim text NOT NULL,                                            -- What is claimed.
+  source_ids jsonb NOT NULL,                                      -- The sources that say so.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was made.
+  CONSTRAINT research_findings_pkey PRIMARY KEY (organization_id, id),
+  CONSTRAINT research_findings_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES app.organizations(id) ON
+    DELETE CASCADE,
+  CONSTRAINT research_findings_claim_check CHECK (((length(claim) >= 1) AND (length(claim) <= 2000))),
+  CONSTRAINT research_findings_source_ids_check CHECK (((jsonb_typeof(source_ids) = 'array') AND
+    (jsonb_array_length(source_ids) > 0)))
+);
+-- Not sampled (SET STATISTICS 0): source_ids
+CREATE INDEX research_findings_created_at_idx ON app.research_findings USING btree (organization_id, created_at, id);
+ALTER TABLE app.research_findings ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.research_findings FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.research_findings FOR SELECT TO runner_admin USING (((((SELECT
+  app.current_organization()) IS NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id
+  <> ALL ((SELECT app.organizations_deleted())::uuid[]))));
+CREATE POLICY owner_all ON app.research_findings TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY report_read ON app.research_findings FOR SELECT TO runner_report USING ((app.report_shows(organization_id,
+  (SELECT (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS (SELECT FROM app.analysts a WHERE
+  ((a.login = SESSION_USER) AND (a.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint) AND
+  a.all_organizations))))), ARRAY(SELECT g.organization_id FROM app.analyst_grants g WHERE ((g.login = SESSION_USER) AND
+  (g.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint)))) AND (organization_id = ANY (ARRAY(SELECT
+  o.id FROM app.organizations o)))));
+CREATE POLICY scoped_all ON app.research_findings TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.research_findings FOR SELECT TO runner_api, runner_jobs USING ((organization_id =
+  (SELECT app.current_organization())));
+GRANT SELECT (organization_id, id, origin, claim, source_ids, created_at) ON app.research_findings TO runner_admin;
+GRANT SELECT ON app.research_findings TO runner_api, runner_jobs;
+GRANT SELECT (organization_id) ON app.research_findings TO runner_report;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.research_findings TO runner_scoped;
+
+-- run_inputs ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+-- What runs were given, fixed at their start.
+CREATE TABLE app.run_inputs (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  run_id uuid NOT NULL,                                           -- The run.
+  path text NOT NULL,                                             -- Where the run finds it.
+  chat_id uuid,                                                   -- The chat whose attachment it is.
+  role app.run_input_role NOT NULL,                               -- Whether it instructs or is material.
+  media_type text NOT NULL,                                       -- Of the file.
+  size bigint NOT NULL,                                           -- In bytes.
+  sha256 text,                                                    -- SHA-256 of the bytes, in hex; null where they were not there.
+  content text,                                                   -- The text itself, where it is short; never shown.
+  storage_key text,                                               -- Where the bytes lie in the object storage; never shown.
+  CONSTRAINT run_inputs_pkey PRIMARY KEY (organization_id, run_id, path),
+  CONSTRAINT run_inputs_run_id_fkey FOREIGN KEY (organization_id, run_id) REFERENCES app.runs(organization_id, id) ON
+    DELETE CASCADE,
+  CONSTRAINT run_inputs_chat_id_when_stored_check CHECK (((chat_id IS NULL) OR (storage_key IS NOT NULL))),
+  CONSTRAINT run_inputs_one_place_check CHECK (((content IS NULL) OR (storage_key IS NULL))),
+  CONSTRAINT run_inputs_sha256_when_available_check CHECK (((sha256 IS NOT NULL) = ((content IS NOT NULL) OR (storage_key
+    IS NOT NULL)))),
+  CONSTRAINT run_inputs_size_check CHECK ((size >= 0))
+);
+CREATE INDEX run_inputs_chat_id_idx ON app.run_inputs USING btree (organization_id, chat_id) WHERE (chat_id IS NOT
+  NULL);
+ALTER TABLE app.run_inputs ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.run_inputs FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.run_inputs FOR SELECT TO runner_admin USING (((((SELECT app.current_organization()) IS
+  NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id <> ALL ((SELECT
+  app.organizations_deleted())::uuid[]))));
+CREATE POLICY owner_all ON app.run_inputs TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY scoped_all ON app.run_inputs TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.run_inputs FOR SELECT TO runner_api USING ((organization_id = (SELECT
+  app.current_organization())));
+GRANT SELECT (organization_id, run_id, path, chat_id, role, media_type, size, sha256) ON app.run_inputs TO runner_admin;
+GRANT SELECT ON app.run_inputs TO runner_api;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.run_inputs TO runner_scoped;
+
+-- run_logs ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+-- What runs say of themselves: safe technical metadata.
+CREATE TABLE app.run_logs (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  run_id uuid NOT NULL,                                           -- The run.
+  sequence bigint NOT NULL,                                       -- The place in its log.
+  category app.run_log_category NOT NULL,                         -- What it is about.
+  status app.run_log_status NOT NULL,                             -- How it went.
+  label text NOT NULL,                                            -- In short, one line.
+  detail text NOT NULL,                                           -- Some more, one line.
+  occurred_at timestamptz NOT NULL,                               -- When it happened, as the worker says.
+  CONSTRAINT run_logs_pkey PRIMARY KEY (organization_id, run_id, sequence),
+  CONSTRAINT run_logs_run_id_fkey FOREIGN KEY (organization_id, run_id) REFERENCES app.runs(organization_id, id) ON DELETE
+    CASCADE,
+  CONSTRAINT run_logs_row_check CHECK (app.run_logs_check(run_logs.*))
+);
+-- The rules of app.run_logs_check:
+-- when not length(r.detail) <= 2000 then 'run_logs_detail_check'
+-- when not length(r.label) between 1 and 200 then 'run_logs_label_check'
+-- when not r.sequence >= 0 then 'run_logs_sequence_check'
+ALTER TABLE app.run_logs ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.run_logs FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.run_logs FOR SELECT TO runner_admin USING (((((SELECT app.current_organization()) IS
+  NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id <> ALL ((SELECT
+  app.organizations_deleted())::uuid[]))));
+CREATE POLICY owner_all ON app.run_logs TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY report_read ON app.run_logs FOR SELECT TO runner_report USING ((app.report_shows(organization_id, (SELECT
+  (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS (SELECT FROM app.analysts a WHERE ((a.login =
+  SESSION_USER) AND (a.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint) AND a.all_organizations))))),
+  ARRAY(SELECT g.organization_id FROM app.analyst_grants g WHERE ((g.login = SESSION_USER) AND (g.login_oid =
+  ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint)))) AND (organization_id = ANY (ARRAY(SELECT o.id FROM
+  app.organizations o)))));
+CREATE POLICY scoped_all ON app.run_logs TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.run_logs FOR SELECT TO runner_api USING ((organization_id = (SELECT
+  app.current_organization())));
+GRANT SELECT (organization_id, run_id, sequence, category, status, label, detail, occurred_at) ON app.run_logs TO
+  runner_admin;
+GRANT SELECT ON app.run_logs TO runner_api;
+GRANT SELECT (organization_id, run_id, sequence, category, status, occurred_at) ON app.run_logs TO runner_report;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.run_logs TO runner_scoped;
+
+-- run_outputs ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+-- Files that runs made.
+CREATE TABLE app.run_outputs (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  run_id uuid NOT NULL,                                           -- The run.
+  path text NOT NULL,                                             -- Where the run put it.
+  layout_key text NOT NULL,                                       -- The path without case and normalization: files of one key are one file on many file systems.
+  storage_key text NOT NULL,                                      -- Where the bytes lie in the object storage; never shown.
+  size bigint NOT NULL,                                           -- In bytes.
+  sha256 text NOT NULL,                                           -- SHA-256 of the bytes, in hex.
+  media_type text NOT NULL,                                       -- As its content says.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was made.
+  CONSTRAINT run_outputs_pkey PRIMARY KEY (organization_id, run_id, path),
+  CONSTRAINT run_outputs_run_id_fkey FOREIGN KEY (organization_id, run_id) REFERENCES app.runs(organization_id, id) ON
+    DELETE CASCADE,
+  CONSTRAINT run_outputs_path_check CHECK (((length(path) >= 1) AND (length(path) <= 1024))),
+  CONSTRAINT run_outputs_sha256_check CHECK ((sha256 ~ '^[0-9a-f]{64}$')),
+  CONSTRAINT run_outputs_size_check CHECK ((size >= 0))
+);
+ALTER TABLE app.run_outputs ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.run_outputs FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.run_outputs FOR SELECT TO runner_admin USING (((((SELECT app.current_organization()) IS
+  NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id <> ALL ((SELECT
+  app.organizations_deleted())::uuid[]))));
+CREATE POLICY owner_all ON app.run_outputs TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY scoped_all ON app.run_outputs TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.run_outputs FOR SELECT TO runner_api USING ((organization_id = (SELECT
+  app.current_organization())));
+GRANT SELECT (organization_id, run_id, path, size, sha256, media_type, created_at) ON app.run_outputs TO runner_admin;
+GRANT SELECT ON app.run_outputs TO runner_api;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.run_outputs TO runner_scoped;
+
+-- run_requests ────────────────────────────────────────────────────────────────────────────────────────────────────────
+-- What waits for a worker: one for each phase of a task, and one for each answer in a chat.
+CREATE TABLE app.run_requests (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  id uuid NOT NULL DEFAULT app.uuid_v7(),                         -- Id of the request.
+  task_id uuid,                                                   -- The task.
+  chat_id uuid,                                                   -- The chat of an answer.
+  message_id uuid,                                                -- The message of an answer.
+  agent_profile_id uuid NOT NULL,                                 -- Who runs it.
+  run_id uuid,                                                    -- The last run of it.
+  staged_run_id uuid,                                             -- A run that left something which its end has to look at.
+  kind app.run_kind NOT NULL,                                     -- A task, or an answer in a chat.
+  mode app.run_mode NOT NULL,                                     -- What the run does.
+  state app.run_request_state NOT NULL,                           -- queued: not due, or dispatch is stopped. published: a worker may take it. leased: handed to one. started: a run holds the lease. finished and cancelled: over.
+  parked boolean NOT NULL DEFAULT false,                          -- Queued because work dispatch is stopped.
+  priority integer NOT NULL DEFAULT 0,                            -- Higher goes first.
+  worker_id text,                                                 -- Who holds it, as the worker calls itself.
+  lease_secret_hash bytea,                                        -- Digest of the secret of the lease; never shown.
+  lease_expires_at timestamptz,                                   -- When the lease ends without a heartbeat.
+  execution_token_hash text,                                      -- Digest of the capability of the last start; never shown.
+  attempt integer NOT NULL DEFAULT 0,                             -- Starts so far.
+  fence bigint NOT NULL DEFAULT 0,                                -- Rises with every claim: an older lease never fits again.
+  due_at timestamptz NOT NULL DEFAULT now(),                      -- When it may be published.
+  published_at timestamptz,                                       -- Since when workers may take it.
+  cancel_requested_at timestamptz,                                -- It was cancelled while a worker held it, and holds its slot until that one reports.
+  finished_at timestamptz,                                        -- When it was over.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was made.
+  CONSTRAINT run_requests_pkey PRIMARY KEY (organization_id, id),
+  CONSTRAINT run_requests_agent_profile_id_fkey FOREIGN KEY (organization_id, agent_profile_id) REFERENCES
+    app.agent_profiles(organization_id, id),
+  CONSTRAINT run_requests_message_id_fkey FOREIGN KEY (organization_id, message_id) REFERENCES
+    app.messages(organization_id, id) ON DELETE CASCADE,
+  CONSTRAINT run_requests_task_id_fkey FOREIGN KEY (organization_id, task_id) REFERENCES app.tasks(organization_id, id) ON
+    DELETE CASCADE,
+  CONSTRAINT run_requests_row_check CHECK (app.run_requests_check(run_requests.*))
+) WITH (fillfactor=80, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=2000, autovacuum_vacuum_cost_delay=0);
+-- The rules of app.run_requests_check:
+-- when not (r.cancel_requested_at is null or r.state in ('started', 'cancelled'))
+--   then 'run_requests_cancel_requested_when_started_check'
+-- when not ((r.kind = 'chat') = (r.message_id is not null) and (r.chat_id is null) = (r.message_id is null))
+--   then 'run_requests_chat_when_chat_check'
+-- when not (r.attempt >= 0 and r.fence >= 0) then 'run_requests_counters_check'
+-- when not ((r.state in ('finished', 'cancelled')) = (r.finished_at is not null))
+--   then 'run_requests_finished_at_when_over_check'
+-- when not ((r.state in ('leased', 'started')) = (r.lease_expires_at is not null)
+--   and (r.lease_expires_at is null) = (r.lease_secret_hash is null)) then 'run_requests_lease_when_held_check'
+-- when not (not r.parked or r.state = 'queued') then 'run_requests_parked_when_queued_check'
+-- when not (r.state <> 'published' or r.published_at is not null) then 'run_requests_published_at_check'
+-- when not (r.state <> 'started' or r.run_id is not null and r.execution_token_hash is not null)
+--   then 'run_requests_run_when_started_check'
+-- when not ((r.kind = 'task') = (r.task_id is not null)) then 'run_requests_task_when_task_check'
+-- Not sampled (SET STATISTICS 0): priority, lease_secret_hash
+CREATE INDEX run_requests_agent_profile_id_idx ON app.run_requests USING btree (organization_id, agent_profile_id);
+CREATE INDEX run_requests_all_created_at_idx ON app.run_requests USING btree (created_at, id);
+CREATE INDEX run_requests_chat_waiting_idx ON app.run_requests USING btree (created_at) WHERE ((kind = 'chat') AND state
+  IN ('published', 'leased'));
+CREATE INDEX run_requests_created_at_idx ON app.run_requests USING btree (organization_id, created_at, id);
+CREATE INDEX run_requests_due_idx ON app.run_requests USING btree (due_at) WHERE ((state = 'queued') AND (NOT parked));
+CREATE UNIQUE INDEX run_requests_execution_token_hash_idx ON app.run_requests USING btree (organization_id,
+  execution_token_hash) WHERE (state = 'started');
+CREATE INDEX run_requests_held_idx ON app.run_requests USING btree (organization_id, agent_profile_id) WHERE state IN
+  ('leased', 'started');
+CREATE UNIQUE INDEX run_requests_live_task_idx ON app.run_requests USING btree (organization_id, task_id) WHERE (state
+  IN ('queued', 'published', 'leased', 'started') AND (cancel_requested_at IS NULL) AND (task_id IS NOT NULL));
+CREATE UNIQUE INDEX run_requests_message_id_idx ON app.run_requests USING btree (organization_id, message_id) WHERE
+  (message_id IS NOT NULL);
+CREATE INDEX run_requests_parked_idx ON app.run_requests USING btree (organization_id, due_at) WHERE ((state = 'queued')
+  AND parked);
+CREATE INDEX run_requests_ready_idx ON app.run_requests USING btree (organization_id, agent_profile_id, kind, priority
+  DESC, published_at, id) WHERE (state = 'published');
+CREATE INDEX run_requests_task_id_idx ON app.run_requests USING btree (organization_id, task_id, created_at) WHERE
+  (task_id IS NOT NULL);
+CREATE CONSTRAINT TRIGGER run_requests_count_insert AFTER INSERT ON app.run_requests DEFERRABLE INITIALLY DEFERRED FOR
+  EACH ROW WHEN (new.state IN ('published', 'leased', 'started')) EXECUTE FUNCTION app.run_requests_count();
+CREATE CONSTRAINT TRIGGER run_requests_count_update AFTER UPDATE OF state ON app.run_requests DEFERRABLE INITIALLY
+  DEFERRED FOR EACH ROW WHEN (app.run_requests_counts(old.state, new.state)) EXECUTE FUNCTION app.run_requests_count();
+ALTER TABLE app.run_requests ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.run_requests FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.run_requests FOR SELECT TO runner_admin USING (((((SELECT app.current_organization()) IS
+  NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id <> ALL ((SELECT
+  app.organizations_deleted())::uuid[]))));
+CREATE POLICY global_all ON app.run_requests TO runner_global USING (true) WITH CHECK (true);
+CREATE POLICY owner_all ON app.run_requests TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY report_read ON app.run_requests FOR SELECT TO runner_report USING ((app.report_shows(organization_id,
+  (SELECT (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS (SELECT FROM app.analysts a WHERE
+  ((a.login = SESSION_USER) AND (a.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint) AND
+  a.all_organizations))))), ARRAY(SELECT g.organization_id FROM app.analyst_grants g WHERE ((g.login = SESSION_USER) AND
+  (g.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint)))) AND (organization_id = ANY (ARRAY(SELECT
+  o.id FROM app.organizations o)))));
+CREATE POLICY scoped_all ON app.run_requests TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.run_requests FOR SELECT TO runner_api, runner_jobs USING ((organization_id = (SELECT
+  app.current_organization())));
+GRANT SELECT (organization_id, id, task_id, chat_id, message_id, agent_profile_id, run_id, kind, mode, state, parked,
+  priority, worker_id, lease_expires_at, attempt, fence, due_at, published_at, cancel_requested_at, finished_at,
+  created_at) ON app.run_requests TO runner_admin, runner_api, runner_jobs;
+GRANT SELECT, UPDATE ON app.run_requests TO runner_global;
+GRANT SELECT (organization_id, id, task_id, chat_id, message_id, agent_profile_id, kind, mode, state, parked, priority,
+  attempt, due_at, published_at, cancel_requested_at, finished_at, created_at) ON app.run_requests TO runner_report;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.run_requests TO runner_scoped;
+
+-- runs ────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+-- Attempts of workers at run requests.
+CREATE TABLE app.runs (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  id uuid NOT NULL,                                               -- Chosen by the worker.
+  run_request_id uuid NOT NULL,                                   -- What it is an attempt at.
+  task_id uuid,                                                   -- The task.
+  chat_id uuid,                                                   -- The chat of an answer.
+  message_id uuid,                                                -- The message of an answer.
+  agent_profile_id uuid NOT NULL,                                 -- Who runs.
+  kind app.run_kind NOT NULL,                                     -- Of a task, or of an answer in a chat.
+  mode app.run_mode NOT NULL,                                     -- What it does.
+  status app.run_status NOT NULL,                                 -- starting and running are active, the others are over.
+  attempt integer NOT NULL,                                       -- Which start of its request.
+  fence bigint NOT NULL,                                          -- The lease under which it was started.
+  lease_secret_hash bytea NOT NULL,                               -- Digest of the secret of that lease; never shown.
+  worker_id text NOT NULL,                                        -- Who ran it, as the worker calls itself.
+  harness text,                                                   -- What the agent ran in.
+  model text,                                                     -- The model that was used.
+  workspace_uri text,                                             -- Where the worker worked, as it says.
+  log_state app.run_log_state NOT NULL DEFAULT 'not_recorded',    -- Whether its logs are complete.
+  log_count integer NOT NULL DEFAULT 0,                           -- Entries of its log.
+  output jsonb,                                                   -- What it answered.
+  error jsonb,                                                    -- Why it failed.
+  receipts jsonb,                                                 -- Commands that the worker ran, as digests.
+  spend_limited boolean NOT NULL DEFAULT false,                   -- Whether something in the hierarchy of its task has a spend limit.
+  input_tokens bigint NOT NULL DEFAULT 0,                         -- Tokens it read.
+  output_tokens bigint NOT NULL DEFAULT 0,                        -- Tokens it wrote.
+  tool_calls bigint NOT NULL DEFAULT 0,                           -- Calls of tools.
+  cost_minor_units bigint NOT NULL DEFAULT 0,                     -- What it cost, in minor units.
+  cost_known boolean NOT NULL DEFAULT false,                      -- Whether the worker said what it cost.
+  finish_call app.run_finish_call,                                -- The call that ended it.
+  finish_hash text,                                               -- Digest of that call: a repeat gets the same answer.
+  started_at timestamptz NOT NULL DEFAULT now(),                  -- When it started.
+  finished_at timestamptz,                                        -- When it was over.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was made.
+  updated_at timestamptz NOT NULL DEFAULT now(),                  -- When it was last changed.
+  CONSTRAINT runs_pkey PRIMARY KEY (organization_id, id),
+  CONSTRAINT runs_run_request_id_attempt_key UNIQUE (organization_id, run_request_id, attempt),
+  CONSTRAINT runs_run_request_id_fkey FOREIGN KEY (organization_id, run_request_id) REFERENCES
+    app.run_requests(organization_id, id) ON DELETE CASCADE,
+  CONSTRAINT runs_row_check CHECK (app.runs_check(runs.*))
+) WITH (fillfactor=80);
+-- The rules of app.runs_check:
+-- when not ((r.kind = 'chat') = (r.message_id is not null) and (r.chat_id is null) = (r.message_id is null))
+--   then 'runs_chat_when_chat_check'
+-- when not (r.attempt >= 1 and r.log_count >= 0 and r.input_tokens >= 0 and r.output_tokens >= 0 and r.tool_calls >= 0
+--   and r.cost_minor_units >= 0) then 'runs_counters_check'
+-- when not ((r.finish_call is null) = (r.finish_hash is null)) then 'runs_finish_check'
+-- when not ((r.status in ('starting', 'running')) = (r.finished_at is null)) then 'runs_finished_at_when_over_check'
+-- when not ((r.kind = 'task') = (r.task_id is not null)) then 'runs_task_when_task_check'
+-- Not sampled (SET STATISTICS 0): lease_secret_hash, worker_id, harness, model, log_count, output, error, receipts,
+-- input_tokens, output_tokens, tool_calls, cost_minor_units
+CREATE UNIQUE INDEX runs_active_task_idx ON app.runs USING btree (organization_id, task_id) WHERE (status IN
+  ('starting', 'running') AND (task_id IS NOT NULL));
+CREATE INDEX runs_agent_profile_id_idx ON app.runs USING btree (organization_id, agent_profile_id, created_at, id,
+  kind);
+CREATE INDEX runs_all_created_at_idx ON app.runs USING btree (created_at, id);
+CREATE INDEX runs_created_at_idx ON app.runs USING btree (organization_id, created_at, id, kind);
+CREATE INDEX runs_status_idx ON app.runs USING btree (organization_id, status, created_at, id, kind);
+CREATE INDEX runs_task_id_idx ON app.runs USING btree (organization_id, task_id, created_at, id) WHERE (task_id IS NOT
+  NULL);
+ALTER TABLE app.runs ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.runs FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.runs FOR SELECT TO runner_admin USING (((((SELECT app.current_organization()) IS NULL)
+  OR (organization_id = (SELECT app.current_organization()))) AND (organization_id <> ALL ((SELECT
+  app.organizations_deleted())::uuid[]))));
+CREATE POLICY owner_all ON app.runs TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY report_read ON app.runs FOR SELECT TO runner_report USING ((app.report_shows(organization_id, (SELECT
+  (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS (SELECT FROM app.analysts a WHERE ((a.login =
+  SESSION_USER) AND (a.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint) AND a.all_organizations))))),
+  ARRAY(SELECT g.organization_id FROM app.analyst_grants g WHERE ((g.login = SESSION_USER) AND (g.login_oid =
+  ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint)))) AND (organization_id = ANY (ARRAY(SELECT o.id FROM
+  app.organizations o)))));
+CREATE POLICY scoped_all ON app.runs TO runner_scoped USING ((organization_id = (SELECT app.current_organization())))
+  WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.runs FOR SELECT TO runner_api, runner_jobs USING ((organization_id = (SELECT
+  app.current_organization())));
+GRANT SELECT (organization_id, id, run_request_id, task_id, chat_id, message_id, agent_profile_id, kind, mode, status,
+  attempt, worker_id, harness, model, log_state, log_count, output, error, receipts, input_tokens, output_tokens,
+  tool_calls, cost_minor_units, cost_known, started_at, finished_at, created_at, updated_at) ON app.runs TO
+  runner_admin;
+GRANT SELECT (organization_id, id, run_request_id, task_id, chat_id, message_id, agent_profile_id, kind, mode, status,
+  attempt, worker_id, harness, model, workspace_uri, log_state, log_count, output, error, receipts, input_tokens,
+  output_tokens, tool_calls, cost_minor_units, cost_known, started_at, finished_at, created_at, updated_at) ON app.runs
+  TO runner_api, runner_jobs;
+GRANT SELECT (organization_id, id, run_request_id, task_id, chat_id, message_id, agent_profile_id, kind, mode, status,
+  attempt, worker_id, harness, model, log_state, log_count, output, error, input_tokens, output_tokens, tool_calls,
+  cost_minor_units, cost_known, started_at, finished_at, created_at) ON app.runs TO runner_report;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.runs TO runner_scoped;
+
+-- schedules ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+-- Tasks made by the clock.
+CREATE TABLE app.schedules (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  id uuid NOT NULL DEFAULT app.uuid_v7(),                         -- Id of the schedule.
+  key text NOT NULL,                                              -- Stable name; unique in the organization.
+  title text NOT NULL,                                            -- For people.
+  cron text NOT NULL,                                             -- When it fires, in five fields.
+  timezone text NOT NULL,                                         -- The IANA zone of those fields.
+  status app.schedule_status NOT NULL DEFAULT 'active',           -- paused: it does not fire, and nothing is made up for.
+  task_template jsonb NOT NULL,                                   -- The task that a fire makes.
+  overlap app.schedule_overlap NOT NULL DEFAULT 'skip',           -- skip: no task while one of its tasks is open.
+  next_run_at timestamptz,                                        -- When it fires next; null while it is paused.
+  last_run_at timestamptz,                                        -- When it fired last.
+  last_task_id uuid,                                              -- The task it made last.
+  failing_since timestamptz,                                      -- Since when its fires can make no task.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was made.
+  updated_at timestamptz NOT NULL DEFAULT now(),                  -- When it was last changed.
+  CONSTRAINT schedules_pkey PRIMARY KEY (organization_id, id),
+  CONSTRAINT schedules_key_key UNIQUE (organization_id, key),
+  CONSTRAINT schedules_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES app.organizations(id) ON DELETE
+    CASCADE,
+  CONSTRAINT schedules_key_check CHECK (((length(key) >= 1) AND (length(key) <= 63))),
+  CONSTRAINT schedules_last_task_when_run_check CHECK (((last_task_id IS NULL) OR (last_run_at IS NOT NULL))),
+  CONSTRAINT schedules_next_run_at_when_active_check CHECK (((status = 'active') = (next_run_at IS NOT NULL))),
+  CONSTRAINT schedules_task_template_check CHECK ((jsonb_typeof(task_template) = 'object')),
+  CONSTRAINT schedules_title_check CHECK (((length(title) >= 1) AND (length(title) <= 200)))
+) WITH (fillfactor=80);
+-- Not sampled (SET STATISTICS 0): key, title, cron, timezone, task_template
+CREATE INDEX schedules_created_at_idx ON app.schedules USING btree (organization_id, created_at, id);
+CREATE INDEX schedules_next_run_at_idx ON app.schedules USING btree (next_run_at) WHERE (next_run_at IS NOT NULL);
+ALTER TABLE app.schedules ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.schedules FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.schedules FOR SELECT TO runner_admin USING (((((SELECT app.current_organization()) IS
+  NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id <> ALL ((SELECT
+  app.organizations_deleted())::uuid[]))));
+CREATE POLICY global_read ON app.schedules FOR SELECT TO runner_global USING (true);
+CREATE POLICY owner_all ON app.schedules TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY report_read ON app.schedules FOR SELECT TO runner_report USING ((app.report_shows(organization_id, (SELECT
+  (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS (SELECT FROM app.analysts a WHERE ((a.login =
+  SESSION_USER) AND (a.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint) AND a.all_organizations))))),
+  ARRAY(SELECT g.organization_id FROM app.analyst_grants g WHERE ((g.login = SESSION_USER) AND (g.login_oid =
+  ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint)))) AND (organization_id = ANY (ARRAY(SELECT o.id FROM
+  app.organizations o)))));
+CREATE POLICY scoped_all ON app.schedules TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.schedules FOR SELECT TO runner_api, runner_jobs USING ((organization_id = (SELECT
+  app.current_organization())));
+GRANT SELECT (organization_id, id, key, title, cron, timezone, status, task_template, overlap, next_run_at, last_run_at,
+  last_task_id, failing_since, created_at, updated_at) ON app.schedules TO runner_admin;
+GRANT SELECT ON app.schedules TO runner_api, runner_global, runner_jobs;
+GRANT SELECT (organization_id, id, key, title, cron, timezone, status, overlap, next_run_at, last_run_at, last_task_id,
+  failing_since, created_at, updated_at) ON app.schedules TO runner_report;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.schedules TO runner_scoped;
+
+-- schema_files ────────────────────────────────────────────────────────────────────────────────────────────────────────
+-- Files that are applied whenever their text changes, as they were applied last.
+-- Belongs to the migrating login.
+CREATE TABLE app.schema_files (
+  path text NOT NULL,                                             -- The file, below the folder sql.
+  sha256 text NOT NULL,                                           -- Digest of its text.
+  functions text[] NOT NULL,                                      -- The functions that it made.
+  CONSTRAINT schema_files_pkey PRIMARY KEY (path)
+);
+
+-- schema_migrations ───────────────────────────────────────────────────────────────────────────────────────────────────
+-- Migrations that were applied.
+-- Belongs to the migrating login.
+CREATE TABLE app.schema_migrations (
+  version integer NOT NULL,                                       -- Its number.
+  name text NOT NULL,                                             -- Its name.
+  sha256 text NOT NULL,                                           -- Digest of its text, which never changes.
+  applied_at timestamptz NOT NULL DEFAULT clock_timestamp(),      -- When it was applied.
+  CONSTRAINT schema_migrations_pkey PRIMARY KEY (version)
+);
+GRANT SELECT ON app.schema_migrations TO runner_admin, runner_api, runner_jobs;
+
+-- task_dependencies ───────────────────────────────────────────────────────────────────────────────────────────────────
+-- Which task waits for which.
+CREATE TABLE app.task_dependencies (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  id uuid NOT NULL DEFAULT app.uuid_v7(),                         -- Id of the edge.
+  task_id uuid NOT NULL,                                          -- The task that waits.
+  depends_on_task_id uuid NOT NULL,                               -- What it waits for.
+  root_task_id uuid NOT NULL,                                     -- Root of the task that waits.
+  depends_on_root_task_id uuid NOT NULL,                          -- Root of what it waits for.
+  required boolean NOT NULL DEFAULT true,                         -- Whether it waits until the other is completed, or only comes after it.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was made.
+  CONSTRAINT task_dependencies_pkey PRIMARY KEY (organization_id, id),
+  CONSTRAINT task_dependencies_task_id_depends_on_task_id_key UNIQUE (organization_id, task_id, depends_on_task_id),
+  CONSTRAINT task_dependencies_depends_on_task_id_fkey FOREIGN KEY (organization_id, depends_on_task_id) REFERENCES
+    app.tasks(organization_id, id) ON DELETE CASCADE,
+  CONSTRAINT task_dependencies_task_id_fkey FOREIGN KEY (organization_id, task_id) REFERENCES app.tasks(organization_id,
+    id) ON DELETE CASCADE,
+  CONSTRAINT task_dependencies_no_loop_check CHECK ((task_id <> depends_on_task_id))
+);
+CREATE INDEX task_dependencies_created_at_idx ON app.task_dependencies USING btree (organization_id, task_id,
+  created_at, id);
+CREATE INDEX task_dependencies_depends_on_root_task_id_idx ON app.task_dependencies USING btree (organization_id,
+  depends_on_root_task_id, root_task_id) WHERE (root_task_id <> depends_on_root_task_id);
+CREATE INDEX task_dependencies_depends_on_task_id_idx ON app.task_dependencies USING btree (organization_id,
+  depends_on_task_id, task_id);
+ALTER TABLE app.task_dependencies ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.task_dependencies FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.task_dependencies FOR SELECT TO runner_admin USING (((((SELECT
+  app.current_organization()) IS NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id
+  <> ALL ((SELECT app.organizations_deleted())::uuid[]))));
+CREATE POLICY owner_all ON app.task_dependencies TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY report_read ON app.task_dependencies FOR SELECT TO runner_report USING ((app.report_shows(organization_id,
+  (SELECT (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS (SELECT FROM app.analysts a WHERE
+  ((a.login = SESSION_USER) AND (a.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint) AND
+  a.all_organizations))))), ARRAY(SELECT g.organization_id FROM app.analyst_grants g WHERE ((g.login = SESSION_USER) AND
+  (g.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint)))) AND (organization_id = ANY (ARRAY(SELECT
+  o.id FROM app.organizations o)))));
+CREATE POLICY scoped_all ON app.task_dependencies TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.task_dependencies FOR SELECT TO runner_api USING ((organization_id = (SELECT
+  app.current_organization())));
+GRANT SELECT (organization_id, id, task_id, depends_on_task_id, root_task_id, depends_on_root_task_id, required,
+  created_at) ON app.task_dependencies TO runner_admin;
+GRANT SELECT ON app.task_dependencies TO runner_api;
+GRANT SELECT (organization_id, id, task_id, depends_on_task_id, required, created_at) ON app.task_dependencies TO
+  runner_report;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.task_dependencies TO runner_scoped;
+
+-- task_identifiers ────────────────────────────────────────────────────────────────────────────────────────────────────
+-- The last number that was given to a task, by scope.
+CREATE TABLE app.task_identifiers (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  scope app.task_identifier_scope NOT NULL,                       -- T or I.
+  last_number integer NOT NULL DEFAULT 0,                         -- The last one that was given.
+  CONSTRAINT task_identifiers_pkey PRIMARY KEY (organization_id, scope),
+  CONSTRAINT task_identifiers_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES app.organizations(id) ON
+    DELETE CASCADE,
+  CONSTRAINT task_identifiers_last_number_check CHECK ((last_number >= 0))
+);
+ALTER TABLE app.task_identifiers ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.task_identifiers FORCE ROW LEVEL SECURITY;
+CREATE POLICY owner_all ON app.task_identifiers TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY scoped_all ON app.task_identifiers TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.task_identifiers TO runner_scoped;
+
+-- task_inputs ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+-- Files that were uploaded as inputs of a task.
+CREATE TABLE app.task_inputs (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  task_id uuid NOT NULL,                                          -- The task.
+  path text NOT NULL,                                             -- Where a run finds it.
+  storage_key text NOT NULL,                                      -- Where the bytes lie in the object storage; never shown.
+  size bigint NOT NULL,                                           -- In bytes.
+  sha256 text NOT NULL,                                           -- SHA-256 of the bytes, in hex.
+  media_type text NOT NULL,                                       -- As its content says.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was made.
+  CONSTRAINT task_inputs_pkey PRIMARY KEY (organization_id, task_id, path),
+  CONSTRAINT task_inputs_task_id_fkey FOREIGN KEY (organization_id, task_id) REFERENCES app.tasks(organization_id, id) ON
+    DELETE CASCADE,
+  CONSTRAINT task_inputs_path_check CHECK (((length(path) >= 1) AND (length(path) <= 1024))),
+  CONSTRAINT task_inputs_sha256_check CHECK ((sha256 ~ '^[0-9a-f]{64}$')),
+  CONSTRAINT task_inputs_size_check CHECK ((size >= 0))
+);
+ALTER TABLE app.task_inputs ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.task_inputs FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.task_inputs FOR SELECT TO runner_admin USING (((((SELECT app.current_organization()) IS
+  NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id <> ALL ((SELECT
+  app.organizations_deleted())::uuid[]))));
+CREATE POLICY owner_all ON app.task_inputs TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY scoped_all ON app.task_inputs TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.task_inputs FOR SELECT TO runner_api USING ((organization_id = (SELECT
+  app.current_organization())));
+GRANT SELECT (organization_id, task_id, path, size, sha256, media_type, created_at) ON app.task_inputs TO runner_admin;
+GRANT SELECT ON app.task_inputs TO runner_api;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.task_inputs TO runner_scoped;
+
+-- task_outcomes ───────────────────────────────────────────────────────────────────────────────────────────────────────
+-- What agents handed in about their run: plans, verdicts, waits, questions. Applied when the run completes.
+CREATE TABLE app.task_outcomes (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  run_id uuid NOT NULL,                                           -- The run; it hands in one.
+  task_id uuid NOT NULL,                                          -- Its task.
+  kind app.task_outcome_kind NOT NULL,                            -- What was handed in.
+  idempotency_key text NOT NULL,                                  -- Chosen by the agent: sent again it gets the same answer.
+  body_hash text NOT NULL,                                        -- Digest of what was sent.
+  task_version integer NOT NULL,                                  -- The version of the task that the run saw.
+  graph_revision integer NOT NULL,                                -- The structure that the run saw.
+  outcome jsonb NOT NULL,                                         -- What was handed in.
+  reference_ids jsonb NOT NULL DEFAULT '[]',                      -- Tasks that a plan names.
+  applied_at timestamptz,                                         -- When the run completed with it.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was made.
+  CONSTRAINT task_outcomes_pkey PRIMARY KEY (organization_id, run_id),
+  CONSTRAINT task_outcomes_run_id_fkey FOREIGN KEY (organization_id, run_id) REFERENCES app.runs(organization_id, id) ON
+    DELETE CASCADE,
+  CONSTRAINT task_outcomes_task_id_fkey FOREIGN KEY (organization_id, task_id) REFERENCES app.tasks(organization_id, id)
+    ON DELETE CASCADE,
+  CONSTRAINT task_outcomes_idempotency_key_check CHECK (((length(idempotency_key) >= 1) AND (length(idempotency_key) <=
+    200))),
+  CONSTRAINT task_outcomes_outcome_check CHECK (((jsonb_typeof(outcome) = 'object') AND ((outcome ->> 'kind') = kind))),
+  CONSTRAINT task_outcomes_reference_ids_check CHECK ((jsonb_typeof(reference_ids) = 'array'))
+);
+-- Not sampled (SET STATISTICS 0): outcome, reference_ids
+CREATE INDEX task_outcomes_task_id_idx ON app.task_outcomes USING btree (organization_id, task_id);
+ALTER TABLE app.task_outcomes ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.task_outcomes FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.task_outcomes FOR SELECT TO runner_admin USING (((((SELECT app.current_organization())
+  IS NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id <> ALL ((SELECT
+  app.organizations_deleted())::uuid[]))));
+CREATE POLICY owner_all ON app.task_outcomes TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY scoped_all ON app.task_outcomes TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.task_outcomes FOR SELECT TO runner_api USING ((organization_id = (SELECT
+  app.current_organization())));
+GRANT SELECT (organization_id, run_id, task_id, kind, task_version, graph_revision, outcome, reference_ids, applied_at,
+  created_at) ON app.task_outcomes TO runner_admin;
+GRANT SELECT ON app.task_outcomes TO runner_api;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.task_outcomes TO runner_scoped;
+
+-- tasks ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
+-- Work to be done. Initiatives are planned and have tasks below them; tasks are executed by runs.
+CREATE TABLE app.tasks (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  id uuid NOT NULL DEFAULT app.uuid_v7(),                         -- Id of the task.
+  identifier_scope app.task_identifier_scope NOT NULL,            -- T for tasks, I for initiatives.
+  identifier_number integer NOT NULL,                             -- Counted in the organization, by scope.
+  parent_id uuid,                                                 -- The initiative it is below of.
+  root_task_id uuid NOT NULL,                                     -- The top of its hierarchy; itself at depth 0.
+  depth integer NOT NULL DEFAULT 0,                               -- How far below its root.
+  owner_agent_profile_id uuid NOT NULL,                           -- Whose work it is.
+  source_chat_id uuid,                                            -- The chat it came from.
+  source_message_id uuid,                                         -- The message it came from.
+  schedule_id uuid,                                               -- The schedule whose fire made it.
+  created_by_run_id uuid,                                         -- The run that made it.
+  active_run_id uuid,                                             -- The run that works on it.
+  failure_origin_id uuid,                                         -- The task whose failure ended it, maybe itself; null: a person did.
+  kind app.task_kind NOT NULL,                                    -- Initiatives are planned, tasks are executed.
+  status app.task_status NOT NULL,                                -- pending: ready to run. blocked: see its blockers. waiting: until a time. Open are those and running.
+  phase app.task_phase NOT NULL,                                  -- What its next run does; closed when it is over.
+  title text NOT NULL,                                            -- For people.
+  priority integer NOT NULL DEFAULT 0,                            -- Higher goes first.
+  dedupe_key text NOT NULL,                                       -- An open task with the same key is not made twice.
+  spec jsonb NOT NULL,                                            -- Objective, inputs, acceptance criteria, budget, verification.
+  blockers jsonb NOT NULL DEFAULT '[]',                           -- Why it is blocked, as found when it last changed.
+  waiting_until timestamptz,                                      -- When it goes on by itself.
+  waiting_reason text,                                            -- What it waits for, as its run said.
+  contract jsonb,                                                 -- Failures of its acceptance criteria in this phase.
+  answers jsonb NOT NULL DEFAULT '[]',                            -- What people answered about it, for its next run.
+  replan jsonb,                                                   -- Why an initiative is planned again.
+  verification jsonb,                                             -- What a verifier judges.
+  error jsonb,                                                    -- Why it failed.
+  result jsonb,                                                   -- What it led to.
+  spend_limited boolean NOT NULL DEFAULT false,                   -- Of a root: something in its hierarchy has a spend limit, so what runs cost is counted.
+  spend_allowance jsonb,                                          -- The budget as it was set, once an answer has raised it.
+  version integer NOT NULL DEFAULT 1,                             -- Rises with every change.
+  graph_revision integer NOT NULL DEFAULT 1,                      -- Rises with every change of the structure below its root; counted at the root.
+  completion_revision integer NOT NULL DEFAULT 0,                 -- Rises with each completion.
+  agent_run_count integer NOT NULL DEFAULT 0,                     -- Runs that were started for it.
+  consumed_agent_run_count integer NOT NULL DEFAULT 0,            -- Runs that were started for it and below it; what the budget limits.
+  replan_count integer NOT NULL DEFAULT 0,                        -- How often it was planned again.
+  spent_cost_minor_units bigint NOT NULL DEFAULT 0,               -- What its runs and those below it cost, in minor units, where that is counted.
+  spent_tokens bigint NOT NULL DEFAULT 0,                         -- Tokens of those runs.
+  cost_known_run_count integer NOT NULL DEFAULT 0,                -- How many of those runs said what they cost; the cost of others is unknown.
+  scheduled_at timestamptz,                                       -- It does not start before.
+  due_at timestamptz,                                             -- When it should be done.
+  due_order timestamptz NOT NULL GENERATED ALWAYS AS (COALESCE(due_at, '9999-12-31 00:00:00+00'::timestamptz)) STORED,  -- Sort key of due_at: those without come last.
+  started_at timestamptz,                                         -- When its first run started.
+  completed_at timestamptz,                                       -- When it was completed.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was made.
+  updated_at timestamptz NOT NULL DEFAULT now(),                  -- When it was last changed.
+  CONSTRAINT tasks_pkey PRIMARY KEY (organization_id, id),
+  CONSTRAINT tasks_identifier_key UNIQUE (organization_id, identifier_scope, identifier_number),
+  CONSTRAINT tasks_owner_agent_profile_id_fkey FOREIGN KEY (organization_id, owner_agent_profile_id) REFERENCES
+    app.agent_profiles(organization_id, id),
+  CONSTRAINT tasks_parent_id_fkey FOREIGN KEY (organization_id, parent_id) REFERENCES app.tasks(organization_id, id),
+  CONSTRAINT tasks_root_task_id_fkey FOREIGN KEY (organization_id, root_task_id) REFERENCES app.tasks(organization_id, id),
+  CONSTRAINT tasks_row_check CHECK (app.tasks_check(tasks.*))
+);
+-- The rules of app.tasks_check:
+-- when not ((r.status = 'blocked') = (r.blockers <> '[]')) then 'tasks_blocked_when_blockers_check'
+-- when not jsonb_typeof(r.blockers) = 'array' then 'tasks_blockers_check'
+-- when not ((r.phase = 'closed') = (r.status in ('completed', 'failed', 'cancelled'))) then 'tasks_closed_when_over_check'
+-- when not ((r.status = 'completed') = (r.completed_at is not null)) then 'tasks_completed_at_when_completed_check'
+-- when not (r.version >= 1 and r.graph_revision >= 1 and r.agent_run_count >= 0 and r.replan_count >= 0
+--   and r.completion_revision >= 0 and r.consumed_agent_run_count >= r.agent_run_count) then 'tasks_counters_check'
+-- when not length(r.dedupe_key) between 1 and 200 then 'tasks_dedupe_key_check'
+-- when not (r.depth >= 0 and (r.depth = 0) = (r.parent_id is null)) then 'tasks_depth_check'
+-- when not (r.failure_origin_id is null or r.status in ('failed', 'cancelled')) then 'tasks_failure_origin_when_over_check'
+-- when not (r.status <> 'failed' or r.failure_origin_id is not null) then 'tasks_origin_when_failed_check'
+-- when not (r.phase <> 'plan' or r.kind = 'initiative') then 'tasks_plan_of_initiative_check'
+-- when not (r.replan is null or r.kind = 'initiative') then 'tasks_replan_of_initiative_check'
+-- when not ((r.parent_id is null) = (r.root_task_id = r.id)) then 'tasks_root_when_no_parent_check'
+-- when not ((r.status = 'running') = (r.active_run_id is not null)) then 'tasks_running_when_active_run_check'
+-- when not ((r.kind = 'task') = (r.identifier_scope = 'T')) then 'tasks_scope_of_kind_check'
+-- when not jsonb_typeof(r.spec) = 'object' then 'tasks_spec_check'
+-- when not (r.spent_cost_minor_units >= 0 and r.spent_tokens >= 0 and r.cost_known_run_count >= 0) then 'tasks_spend_check'
+-- when not (not r.spend_limited or r.parent_id is null) then 'tasks_spend_limited_when_root_check'
+-- when not length(r.title) between 1 and 200 then 'tasks_title_check'
+-- when not (r.phase <> 'verify' or r.verification is not null) then 'tasks_verification_when_verify_check'
+-- when not ((r.status = 'waiting') = (r.waiting_until is not null)) then 'tasks_waiting_when_until_check'
+-- Not sampled (SET STATISTICS 0): title, priority, spec, blockers, contract, answers, replan, verification, error,
+-- result, spend_allowance, agent_run_count, consumed_agent_run_count, replan_count
+CREATE INDEX tasks_all_created_at_idx ON app.tasks USING btree (created_at, id);
+CREATE INDEX tasks_created_at_idx ON app.tasks USING btree (organization_id, created_at, id);
+CREATE INDEX tasks_due_order_idx ON app.tasks USING btree (organization_id, due_order, id);
+CREATE INDEX tasks_identifier_number_idx ON app.tasks USING btree (organization_id, identifier_number, id);
+CREATE UNIQUE INDEX tasks_open_dedupe_key_idx ON app.tasks USING btree (organization_id, dedupe_key) WHERE status IN
+  ('pending', 'blocked', 'running', 'waiting');
+CREATE INDEX tasks_owner_agent_profile_id_idx ON app.tasks USING btree (organization_id, owner_agent_profile_id,
+  created_at, id);
+CREATE INDEX tasks_parent_id_idx ON app.tasks USING btree (organization_id, parent_id, created_at, id) WHERE (parent_id
+  IS NOT NULL);
+CREATE INDEX tasks_priority_idx ON app.tasks USING btree (organization_id, priority, id);
+CREATE INDEX tasks_root_task_id_idx ON app.tasks USING btree (organization_id, root_task_id, created_at, id);
+CREATE INDEX tasks_schedule_id_idx ON app.tasks USING btree (organization_id, schedule_id) WHERE ((schedule_id IS NOT
+  NULL) AND status IN ('pending', 'blocked', 'running', 'waiting'));
+CREATE INDEX tasks_scheduled_at_idx ON app.tasks USING btree (scheduled_at) WHERE ((status = 'blocked') AND
+  (scheduled_at IS NOT NULL));
+CREATE INDEX tasks_source_chat_id_idx ON app.tasks USING btree (organization_id, source_chat_id, created_at, id) WHERE
+  (source_chat_id IS NOT NULL);
+CREATE INDEX tasks_status_idx ON app.tasks USING btree (organization_id, status, created_at, id);
+CREATE INDEX tasks_updated_at_idx ON app.tasks USING btree (organization_id, updated_at, id);
+CREATE INDEX tasks_verify_idx ON app.tasks USING btree (organization_id, id) WHERE (phase = 'verify');
+CREATE INDEX tasks_waiting_until_idx ON app.tasks USING btree (waiting_until) WHERE (status = 'waiting');
+CREATE TRIGGER tasks_raise_version BEFORE UPDATE ON app.tasks FOR EACH ROW EXECUTE FUNCTION app.tasks_raise_version();
+CREATE TRIGGER tasks_watch_spend_insert AFTER INSERT ON app.tasks FOR EACH ROW WHEN (((new.spec -> 'budget') ?|
+  ARRAY['maxCostMinorUnits', 'maxTokens'])) EXECUTE FUNCTION app.tasks_watch_spend();
+CREATE TRIGGER tasks_watch_spend_update AFTER UPDATE OF spec ON app.tasks FOR EACH ROW WHEN (((new.spec -> 'budget') ?|
+  ARRAY['maxCostMinorUnits', 'maxTokens'])) EXECUTE FUNCTION app.tasks_watch_spend();
+ALTER TABLE app.tasks ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.tasks FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.tasks FOR SELECT TO runner_admin USING (((((SELECT app.current_organization()) IS NULL)
+  OR (organization_id = (SELECT app.current_organization()))) AND (organization_id <> ALL ((SELECT
+  app.organizations_deleted())::uuid[]))));
+CREATE POLICY global_read ON app.tasks FOR SELECT TO runner_global USING (true);
+CREATE POLICY owner_all ON app.tasks TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY report_read ON app.tasks FOR SELECT TO runner_report USING ((app.report_shows(organization_id, (SELECT
+  (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS (SELECT FROM app.analysts a WHERE ((a.login =
+  SESSION_USER) AND (a.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint) AND a.all_organizations))))),
+  ARRAY(SELECT g.organization_id FROM app.analyst_grants g WHERE ((g.login = SESSION_USER) AND (g.login_oid =
+  ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint)))) AND (organization_id = ANY (ARRAY(SELECT o.id FROM
+  app.organizations o)))));
+CREATE POLICY scoped_all ON app.tasks TO runner_scoped USING ((organization_id = (SELECT app.current_organization())))
+  WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.tasks FOR SELECT TO runner_api, runner_jobs USING ((organization_id = (SELECT
+  app.current_organization())));
+GRANT SELECT (organization_id, id, identifier_scope, identifier_number, parent_id, root_task_id, depth,
+  owner_agent_profile_id, source_chat_id, source_message_id, schedule_id, created_by_run_id, active_run_id,
+  failure_origin_id, kind, status, phase, title, priority, dedupe_key, spec, blockers, waiting_until, waiting_reason,
+  contract, answers, replan, verification, error, result, spend_limited, version, graph_revision, completion_revision,
+  agent_run_count, consumed_agent_run_count, replan_count, spent_cost_minor_units, spent_tokens, cost_known_run_count,
+  scheduled_at, due_at, started_at, completed_at, created_at, updated_at) ON app.tasks TO runner_admin;
+GRANT SELECT ON app.tasks TO runner_api, runner_global, runner_jobs;
+GRANT SELECT (organization_id, id, identifier_scope, identifier_number, parent_id, root_task_id, depth,
+  owner_agent_profile_id, source_chat_id, source_message_id, schedule_id, created_by_run_id, failure_origin_id, kind,
+  status, phase, title, priority, spec, blockers, waiting_until, error, agent_run_count, consumed_agent_run_count,
+  replan_count, scheduled_at, due_at, started_at, completed_at, created_at, updated_at) ON app.tasks TO runner_report;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.tasks TO runner_scoped;
+
+-- domains ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+CREATE DOMAIN app.agent_profile_kind AS text CHECK (VALUE IN ('operator', 'chat', 'department'));
+CREATE DOMAIN app.agent_profile_status AS text CHECK (VALUE IN ('enabled', 'disabled'));
+CREATE DOMAIN app.audit_actor_kind AS text CHECK (VALUE IN ('owner', 'operator', 'admin'));
+CREATE DOMAIN app.audit_outcome AS text CHECK (VALUE IN ('done', 'refused'));
+CREATE DOMAIN app.chat_status AS text CHECK (VALUE IN ('open', 'archived'));
+CREATE DOMAIN app.context_assessment AS text CHECK (VALUE IN ('full_audit', 'integration_reconciliation'));
+CREATE DOMAIN app.context_document_kind AS text CHECK (VALUE IN ('facts', 'strategy', 'processes', 'glossary',
+  'notes'));
+CREATE DOMAIN app.context_scope AS text CHECK (VALUE IN ('organization', 'growth', 'engineering', 'support'));
+CREATE DOMAIN app.context_source_kind AS text CHECK (VALUE IN ('file', 'markdown', 'page'));
+CREATE DOMAIN app.context_source_origin AS text CHECK (VALUE IN ('onboarding', 'chat', 'task', 'research'));
+CREATE DOMAIN app.context_source_status AS text CHECK (VALUE IN ('stored', 'ingested', 'failed'));
+CREATE DOMAIN app.department AS text CHECK (VALUE IN ('growth', 'engineering', 'support'));
+CREATE DOMAIN app.human_inbox_item_kind AS text CHECK (VALUE IN ('question', 'notification', 'approval',
+  'reconciliation'));
+CREATE DOMAIN app.human_inbox_item_purpose AS text CHECK (VALUE IN ('repair', 'budget', 'needs_input', 'prerequisite',
+  'agent', 'schedule'));
+CREATE DOMAIN app.human_inbox_item_status AS text CHECK (VALUE IN ('open', 'responded', 'acknowledged', 'resolved',
+  'cancelled'));
+CREATE DOMAIN app.message_role AS text CHECK (VALUE IN ('user', 'assistant'));
+CREATE DOMAIN app.message_status AS text CHECK (VALUE IN ('pending', 'complete', 'cancelling', 'cancelled', 'failed'));
+CREATE DOMAIN app.onboarding_status AS text CHECK (VALUE IN ('collecting', 'researching', 'research_failed', 'review',
+  'completed', 'discarded'));
+CREATE DOMAIN app.organization_member_role AS text CHECK (VALUE IN ('owner', 'viewer'));
+CREATE DOMAIN app.organization_status AS text CHECK (VALUE IN ('onboarding', 'active', 'suspended'));
+CREATE DOMAIN app.research_finding_origin AS text CHECK (VALUE IN ('job', 'chat'));
+CREATE DOMAIN app.research_status AS text CHECK (VALUE IN ('not_started', 'queued', 'running', 'completed', 'failed'));
+CREATE DOMAIN app.run_finish_call AS text CHECK (VALUE IN ('complete', 'fail'));
+CREATE DOMAIN app.run_input_role AS text CHECK (VALUE IN ('instructions', 'input'));
+CREATE DOMAIN app.run_kind AS text CHECK (VALUE IN ('task', 'chat'));
+CREATE DOMAIN app.run_log_category AS text CHECK (VALUE IN ('planning', 'execution', 'tool', 'verification', 'sync',
+  'system'));
+CREATE DOMAIN app.run_log_state AS text CHECK (VALUE IN ('not_recorded', 'recording', 'complete', 'truncated'));
+CREATE DOMAIN app.run_log_status AS text CHECK (VALUE IN ('running', 'completed', 'failed', 'skipped'));
+CREATE DOMAIN app.run_mode AS text CHECK (VALUE IN ('plan', 'execute', 'verify'));
+CREATE DOMAIN app.run_request_state AS text CHECK (VALUE IN ('queued', 'published', 'leased', 'started', 'finished',
+  'cancelled'));
+CREATE DOMAIN app.run_status AS text CHECK (VALUE IN ('starting', 'running', 'succeeded', 'failed', 'cancelled',
+  'expired'));
+CREATE DOMAIN app.schedule_overlap AS text CHECK (VALUE IN ('skip', 'allow'));
+CREATE DOMAIN app.schedule_status AS text CHECK (VALUE IN ('active', 'paused'));
+CREATE DOMAIN app.task_identifier_scope AS text CHECK (VALUE IN ('T', 'I'));
+CREATE DOMAIN app.task_kind AS text CHECK (VALUE IN ('task', 'initiative'));
+CREATE DOMAIN app.task_outcome_kind AS text CHECK (VALUE IN ('plan', 'verification', 'waiting', 'needs_input',
+  'execution'));
+CREATE DOMAIN app.task_phase AS text CHECK (VALUE IN ('plan', 'execute', 'verify', 'closed'));
+CREATE DOMAIN app.task_status AS text CHECK (VALUE IN ('pending', 'blocked', 'running', 'waiting', 'completed',
+  'failed', 'cancelled'));
+
+-- functions ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+app.actor_require(p_organization_id uuid, p_actor jsonb, p_task_id uuid DEFAULT NULL::uuid) returns jsonb
+  -- plpgsql, owner runner_scoped
+app.admin_catalog_publish(p_revision text, p_catalog jsonb, p_admin text, p_request_id text DEFAULT NULL::text) returns
+    jsonb
+  -- plpgsql, security definer, owner runner_global, executed by runner_admin
+app.admin_dispatch_resume(p_organization_id uuid, p_admin text, p_request_id text DEFAULT NULL::text) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_admin
+app.admin_dispatch_stop(p_organization_id uuid, p_admin text, p_request_id text DEFAULT NULL::text) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_admin
+app.admin_lease_expire(p_organization_id uuid, p_run_request_id uuid, p_admin text, p_max_attempts integer,
+    p_backoff_seconds integer, p_backoff_max_seconds integer, p_request_id text DEFAULT NULL::text) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_admin
+app.admin_organization_reactivate(p_organization_id uuid, p_admin text, p_request_id text DEFAULT NULL::text) returns
+    jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_admin
+app.admin_organization_suspend(p_organization_id uuid, p_admin text, p_request_id text DEFAULT NULL::text) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_admin
+app.admin_record(p_organization_id uuid, p_admin text, p_action text, p_subject_kind text, p_subject_id text,
+    p_arguments jsonb, p_answer jsonb, p_result jsonb, p_request_id text) returns jsonb
+  -- sql, owner runner_scoped
+app.admin_run_request_requeue(p_organization_id uuid, p_run_request_id uuid, p_admin text, p_request_id text DEFAULT
+    NULL::text) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_admin
+app.admin_schedule_pause(p_organization_id uuid, p_schedule_ref text, p_admin text, p_request_id text DEFAULT
+    NULL::text) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_admin
+app.admin_schedule_resume(p_organization_id uuid, p_schedule_ref text, p_next_run_at timestamptz, p_admin text,
+    p_request_id text DEFAULT NULL::text) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_admin
+app.admin_task_cancel(p_organization_id uuid, p_task_ref text, p_admin text, p_request_id text DEFAULT NULL::text)
+    returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_admin
+app.admin_task_retry(p_organization_id uuid, p_task_ref text, p_admin text, p_request_id text DEFAULT NULL::text)
+    returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_admin
+app.agent_catalog_publish(p_revision text, p_catalog jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_global
+app.agent_catalog_publish_if_none(p_revision text, p_catalog jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_global, executed by runner_api
+app.agent_catalogs_keep() returns trigger
+  -- plpgsql, owner runner_owner
+app.agent_profile_apply(o app.agent_profiles, n app.agent_profiles) returns app.agent_profiles
+  -- plpgsql, owner runner_scoped
+app.agent_profile_create(p_organization_id uuid, p_fields jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.agent_profile_defaults(p_organization_id uuid, p_key text) returns jsonb
+  -- sql, immutable, owner runner_scoped
+app.agent_profile_delete(p_organization_id uuid, p_agent_profile_id uuid) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.agent_profile_insert(p_organization_id uuid, p_fields jsonb) returns app.agent_profiles
+  -- plpgsql, owner runner_scoped
+app.agent_profile_source_check(p_source jsonb) returns void
+  -- plpgsql, stable, owner runner_scoped
+app.agent_profile_update(p_organization_id uuid, p_agent_profile_id uuid, p_patch jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.agent_profiles_provision(p_organization_id uuid, p_departments text[], p_revision text, p_kinds text[] DEFAULT
+    '{operator,chat,department}'::text[]) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.analyst_grant(p_login text, p_organization_ids uuid[], p_all boolean, p_fresh boolean) returns jsonb
+  -- plpgsql, security definer, owner runner_global
+app.analyst_revoke(p_login text) returns jsonb
+  -- plpgsql, security definer, owner runner_global
+app.analysts_list() returns jsonb
+  -- sql, stable, security definer, owner runner_global
+app.answer_issues(p_path text, p_part jsonb, p_answer jsonb, p_onboarding boolean) returns jsonb
+  -- plpgsql, immutable, owner runner_scoped
+app.audit_append(p_organization_id uuid, p_actor_kind text, p_actor text, p_action text, p_subject_kind text,
+    p_subject_id text, p_arguments jsonb, p_answer jsonb DEFAULT NULL::jsonb, p_request_id text DEFAULT NULL::text,
+    p_result jsonb DEFAULT NULL::jsonb) returns uuid
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api, runner_global
+app.audit_bounded(p_value jsonb) returns jsonb
+  -- plpgsql, immutable, owner runner_scoped
+app.audit_entries_keep() returns trigger
+  -- plpgsql, owner runner_owner
+app.audit_value(p_value jsonb) returns jsonb
+  -- plpgsql, immutable, owner runner_scoped
+app.canonical_json(p_value jsonb) returns text
+  -- plpgsql, immutable, owner runner_scoped
+app.capability_actor(p_organization_id uuid, p_token_hash text, p_lock boolean) returns jsonb
+  -- plpgsql, owner runner_scoped
+app.capability_check(p_organization_id uuid, p_token_hash text) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.chat_answer_active(p_organization_id uuid, p_chat_id uuid) returns uuid
+  -- plpgsql, owner runner_scoped
+app.chat_attachment_put(p_organization_id uuid, p_chat_id uuid, p_attachment_id uuid, p_file_name text, p_media_type
+    text, p_size_bytes bigint, p_sha256 text, p_storage_key text, p_actor jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.chat_create(p_organization_id uuid, p_body jsonb, p_actor jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.chat_delete(p_organization_id uuid, p_chat_id uuid, p_actor jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.chat_heads(p_organization_id uuid, p_chat_ids uuid[], p_message_ids uuid[], p_revisions integer[]) returns jsonb
+  -- plpgsql, security definer, set enable_seqscan=off, set plan_cache_mode=force_generic_plan, owner runner_scoped, executed by runner_api
+app.chat_lock(p_organization_id uuid, p_chat_id uuid) returns app.chats
+  -- plpgsql, owner runner_scoped
+app.chat_purge(p_organization_id uuid, p_chat_id uuid, p_limit integer, p_forget boolean) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.chat_settings(p_organization_id uuid, p_settings jsonb, p_patch jsonb) returns jsonb
+  -- plpgsql, owner runner_scoped
+app.chat_turn_cancel(r app.run_requests) returns jsonb
+  -- plpgsql, owner runner_scoped
+app.chat_turn_complete(r app.run_requests, p_body_hash text, p_output jsonb, p_report jsonb) returns jsonb
+  -- plpgsql, owner runner_scoped
+app.chat_turn_expire(r app.run_requests) returns jsonb
+  -- plpgsql, owner runner_scoped
+app.chat_turn_fail(r app.run_requests, p_body_hash text, p_error jsonb, p_report jsonb) returns jsonb
+  -- plpgsql, owner runner_scoped
+app.chat_turn_overdue(p_organization_id uuid, p_run_request_id uuid, p_start_seconds integer) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.chat_turn_start(r app.run_requests, p_run_id uuid, p_worker_id text, p_lease_seconds integer, p_execution_token
+    text) returns jsonb
+  -- plpgsql, owner runner_scoped
+app.chat_turn_unavailable(r app.run_requests) returns void
+  -- plpgsql, owner runner_scoped
+app.chat_turns_end(p_organization_id uuid, p_agent_profile_id uuid) returns void
+  -- plpgsql, owner runner_scoped
+app.chat_turns_open(p_organization_id uuid, p_agent_profile_id uuid) returns jsonb
+  -- plpgsql, stable, owner runner_scoped
+app.chat_update(p_organization_id uuid, p_chat_id uuid, p_patch jsonb, p_actor jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.chats_expired(p_skip integer, p_limit integer) returns TABLE(organization_id uuid, chat_id uuid)
+  -- sql, stable, security definer, owner runner_global, executed by runner_jobs
+app.chats_search(p_organization_id uuid, p_search text, p_status text, p_last_message_at_us bigint, p_id uuid,
+    p_inclusive boolean, p_backward boolean, p_limit integer) returns SETOF app.chats
+  -- plpgsql, stable, security definer, owner runner_global, executed by runner_api
+app.chats_with_grams(p_organization_id uuid, p_grams text[], OUT chat_ids uuid[], OUT message_count bigint) returns
+    record
+  -- sql, stable, set enable_sort=off, owner runner_scoped, executed by runner_global
+app.context_health_due(p_hours integer, p_after uuid, p_limit integer) returns SETOF uuid
+  -- sql, stable, security definer, owner runner_global, executed by runner_jobs
+app.context_health_record(p_organization_id uuid, p_report jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.context_promote(p_organization_id uuid, p_scope text, p_base_revision integer, p_documents jsonb, p_actor jsonb,
+    p_task_ref text DEFAULT NULL::text) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.context_rows_keep() returns trigger
+  -- plpgsql, owner runner_owner
+app.context_source_delete(p_organization_id uuid, p_source_id uuid) returns text
+  -- plpgsql, owner runner_scoped
+app.context_source_insert(p_organization_id uuid, p_source jsonb) returns app.context_sources
+  -- plpgsql, owner runner_scoped
+app.context_source_mark(p_organization_id uuid, p_source_id uuid, p_status text, p_error jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api, runner_jobs
+app.context_source_retain(p_organization_id uuid, p_source jsonb, p_actor jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.context_sources_keep() returns trigger
+  -- plpgsql, owner runner_owner
+app.current_organization() returns uuid
+  -- sql, stable, parallel safe, no search path, owner runner_owner, executed by public
+app.dispatch_due(p_limit integer, p_chat_start_seconds integer DEFAULT 300) returns TABLE(kind text, organization_id
+    uuid, ids uuid[])
+  -- sql, stable, security definer, owner runner_global, executed by runner_jobs
+app.dispatch_totals() returns jsonb
+  -- sql, stable, security definer, owner runner_global, executed by runner_api
+app.enqueue(p_task text, p_payload jsonb, p_job_key text DEFAULT NULL::text, p_max_attempts integer DEFAULT 25) returns
+    void
+  -- plpgsql, security definer, owner the migrating login, executed by runner_scoped
+app.fail(p_status integer, p_code text, p_message text, p_issues jsonb DEFAULT NULL::jsonb) returns void
+  -- plpgsql, owner runner_scoped, executed by runner_global
+app.human_inbox_acknowledge(p_organization_id uuid, p_inbox_item_id uuid) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.human_inbox_item_create(p_organization_id uuid, p_task_ref text, p_item jsonb, p_actor jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.human_inbox_item_lock(p_organization_id uuid, p_inbox_item_id uuid) returns app.human_inbox_items
+  -- plpgsql, owner runner_scoped
+app.human_inbox_items_mark_run() returns trigger
+  -- plpgsql, owner runner_owner
+app.human_inbox_respond(p_organization_id uuid, p_inbox_item_id uuid, p_response text, p_note text) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.idempotency_begin(p_organization_id uuid, p_caller text, p_method text, p_path text, p_key text, p_body_hash text)
+    returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.idempotency_finish(p_organization_id uuid, p_caller text, p_method text, p_path text, p_key text, p_status integer,
+    p_body jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.idempotency_keys_clean(p_limit integer) returns jsonb
+  -- plpgsql, security definer, owner runner_global, executed by runner_jobs
+app.initiative_close(p_organization_id uuid, p_task_id uuid) returns void
+  -- plpgsql, owner runner_scoped
+app.initiative_replan(p_organization_id uuid, p_task_id uuid, p_reason jsonb) returns void
+  -- plpgsql, owner runner_scoped
+app.issue(p_path text, p_code text, p_message text) returns jsonb
+  -- sql, immutable, owner runner_scoped, executed by runner_global
+app.lease_is_current(r app.run_requests, p_lease_token text) returns boolean
+  -- plpgsql, owner runner_scoped
+app.lease_refuse(p_reason text) returns void
+  -- plpgsql, owner runner_scoped
+app.merge_patch(p_target jsonb, p_patch jsonb) returns jsonb
+  -- plpgsql, immutable, owner runner_scoped
+app.message_answers(p_organization_id uuid, p_chat_id uuid, p_onboarding boolean, m app.messages, p_answers jsonb, OUT
+    parts jsonb, OUT issues jsonb) returns record
+  -- plpgsql, owner runner_scoped
+app.message_cancel(p_organization_id uuid, p_chat_id uuid, p_message_id uuid, p_actor jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.message_create(p_organization_id uuid, p_chat_id uuid, p_body jsonb, p_actor jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.message_end(p_organization_id uuid, p_message_id uuid, p_status text, p_error jsonb, p_parts jsonb DEFAULT
+    NULL::jsonb) returns app.messages
+  -- plpgsql, owner runner_scoped
+app.message_parts(p_path text, p_old jsonb, p_new jsonb) returns jsonb
+  -- plpgsql, owner runner_scoped
+app.message_row(m app.messages) returns jsonb
+  -- sql, stable, owner runner_scoped
+app.messages_check(r app.messages) returns boolean
+  -- plpgsql, immutable, no search path, owner runner_owner, executed by runner_global, runner_scoped
+app.messages_keep_revision() returns trigger
+  -- plpgsql, owner runner_owner
+app.onboarding_chat_lock(p_organization_id uuid, p_actor jsonb) returns app.onboardings
+  -- plpgsql, owner runner_scoped
+app.onboarding_complete(p_organization_id uuid, p_review_sha256 text, p_allow_warnings boolean, p_documents jsonb)
+    returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.onboarding_config(p_setup jsonb) returns jsonb
+  -- sql, immutable, owner runner_scoped
+app.onboarding_create(p_organization_id uuid DEFAULT app.uuid_v7(), p_fields jsonb DEFAULT '{}', p_subject text DEFAULT
+    NULL::text) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.onboarding_discard(p_organization_id uuid) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.onboarding_disposition_put(p_organization_id uuid, p_expected_generation integer, p_integration_key text,
+    p_disposition text, p_departments jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.onboarding_evidence_add(p_organization_id uuid, p_generation integer, p_source jsonb, p_actor jsonb DEFAULT
+    NULL::jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api, runner_jobs
+app.onboarding_evidence_drop(p_organization_id uuid) returns jsonb
+  -- plpgsql, owner runner_scoped
+app.onboarding_findings_add(p_organization_id uuid, p_findings jsonb, p_warnings jsonb, p_actor jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.onboarding_findings_insert(p_organization_id uuid, p_findings jsonb, p_origin text) returns void
+  -- plpgsql, owner runner_scoped
+app.onboarding_lock(p_organization_id uuid, p_generation integer, p_allowed text[]) returns app.onboardings
+  -- plpgsql, owner runner_scoped
+app.onboarding_read(p_organization_id uuid) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api, runner_jobs
+app.onboarding_require_running(p_organization_id uuid) returns void
+  -- plpgsql, owner runner_scoped
+app.onboarding_research_begin(p_organization_id uuid, p_generation integer) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.onboarding_research_finish(p_organization_id uuid, p_generation integer, p_outcome jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.onboarding_research_lock(p_organization_id uuid, p_generation integer) returns app.onboardings
+  -- plpgsql, owner runner_scoped
+app.onboarding_research_queue(o app.onboardings) returns app.onboardings
+  -- plpgsql, owner runner_scoped
+app.onboarding_research_retry(p_organization_id uuid, p_expected_generation integer) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.onboarding_review(o app.onboardings) returns jsonb
+  -- plpgsql, owner runner_scoped
+app.onboarding_setup_update(p_organization_id uuid, p_expected_generation integer, p_patch jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.onboarding_source_delete(p_organization_id uuid, p_source_id uuid) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.onboarding_source_put(p_organization_id uuid, p_source jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.onboarding_start(p_organization_id uuid) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.onboarding_state(o app.onboardings) returns jsonb
+  -- plpgsql, owner runner_scoped
+app.onboarding_write(n app.onboardings) returns app.onboardings
+  -- plpgsql, owner runner_scoped
+app.organization_create(p_organization_id uuid, p_fields jsonb, p_subject text) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.organization_defaults(p_organization_id uuid) returns jsonb
+  -- sql, immutable, owner runner_scoped
+app.organization_delete(p_organization_id uuid) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.organization_member_delete(p_organization_id uuid, p_subject text) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.organization_member_put(p_organization_id uuid, p_subject text, p_role text) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.organization_purge(p_organization_id uuid, p_limit integer, p_forget boolean) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.organization_slug_free(p_base text) returns text
+  -- plpgsql, security definer, owner runner_global, executed by runner_scoped
+app.organization_update(p_organization_id uuid, p_patch jsonb, p_platform boolean) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.organizations_deleted() returns uuid[]
+  -- sql, stable, parallel safe, security definer, owner runner_global, executed by runner_admin
+app.organizations_list(p_subject text, p_status text, p_created_at_us bigint, p_id uuid, p_inclusive boolean, p_backward
+    boolean, p_limit integer) returns SETOF app.organizations
+  -- plpgsql, stable, security definer, owner runner_global, executed by runner_api
+app.outcome_evidence(p_organization_id uuid, p_evidence jsonb, OUT evidence jsonb, OUT missing jsonb) returns record
+  -- sql, stable, owner runner_scoped
+app.part_task_issues(p_organization_id uuid, p_path text, p_parts jsonb) returns jsonb
+  -- sql, stable, owner runner_scoped
+app.parts_text(p_parts jsonb) returns text
+  -- sql, immutable, owner runner_scoped
+app.plan_apply(p_organization_id uuid, t app.tasks, p_run_id uuid, p_operations jsonb) returns jsonb
+  -- plpgsql, owner runner_scoped
+app.plan_issues(p_organization_id uuid, t app.tasks, p_operations jsonb) returns jsonb
+  -- plpgsql, stable, owner runner_scoped
+app.plan_resolve(p_organization_id uuid, p_operations jsonb) returns jsonb
+  -- sql, stable, owner runner_scoped
+app.prerequisite_notify(p_organization_id uuid, p_prerequisite_ids uuid[], p_task_id uuid DEFAULT NULL::uuid) returns
+    void
+  -- sql, owner runner_scoped
+app.problem(p_status integer, p_code text, p_message text, p_issues jsonb DEFAULT NULL::jsonb) returns jsonb
+  -- sql, immutable, owner runner_scoped, executed by runner_global
+app.profiles_lock_shared(p_organization_id uuid) returns void
+  -- plpgsql, owner runner_scoped
+app.questions_pending(m app.messages) returns jsonb
+  -- sql, immutable, owner runner_scoped
+app.report_shows(p_organization_id uuid, p_all boolean, p_organization_ids uuid[]) returns boolean
+  -- plpgsql, immutable, parallel safe, cost 1e-30, no search path, owner runner_owner, executed by runner_analyst, runner_report
+app.rule_refuse(p_table text, p_rule text) returns void
+  -- plpgsql, immutable, owner runner_owner, executed by runner_global, runner_scoped
+app.run_artifacts(p_organization_id uuid, p_run_id uuid, p_artifacts jsonb, OUT artifacts jsonb, OUT outputs jsonb)
+    returns record
+  -- plpgsql, stable, owner runner_scoped
+app.run_attachment(p_organization_id uuid, p_run_id uuid, p_lease_token text, p_attachment_id uuid) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.run_complete(p_organization_id uuid, p_run_id uuid, p_lease_token text, p_body_hash text, p_result jsonb, p_report
+    jsonb, p_checks jsonb, p_evaluation_digest text, p_max_attempts integer DEFAULT 3, p_backoff_seconds integer DEFAULT
+    10, p_backoff_max_seconds integer DEFAULT 300) returns jsonb
+  -- plpgsql, security definer, set enable_seqscan=off, set plan_cache_mode=force_generic_plan, owner runner_scoped, executed by runner_api
+app.run_complete_failed(r app.run_requests, t app.tasks, p_body_hash text, p_result jsonb, p_report jsonb) returns jsonb
+  -- plpgsql, owner runner_scoped
+app.run_complete_needs_input(r app.run_requests, t app.tasks, p_body_hash text, p_result jsonb, p_report jsonb) returns
+    jsonb
+  -- plpgsql, owner runner_scoped
+app.run_complete_plan(r app.run_requests, t app.tasks, o app.task_outcomes, p_body_hash text, p_result jsonb,
+    p_artifacts jsonb, p_report jsonb) returns void
+  -- plpgsql, owner runner_scoped
+app.run_complete_staged(r app.run_requests, t app.tasks, p_body_hash text, p_result jsonb, p_report jsonb,
+    p_max_attempts integer, p_backoff_seconds integer, p_backoff_max_seconds integer) returns jsonb
+  -- plpgsql, owner runner_scoped
+app.run_complete_to_answer(r app.run_requests, p_body_hash text, p_result jsonb, p_report jsonb) returns jsonb
+  -- plpgsql, owner runner_scoped
+app.run_complete_to_verify(r app.run_requests, p_body_hash text, p_result jsonb, p_report jsonb) returns jsonb
+  -- plpgsql, owner runner_scoped
+app.run_complete_verdict(r app.run_requests, t app.tasks, o app.task_outcomes, p_body_hash text, p_artifacts jsonb,
+    p_report jsonb) returns void
+  -- plpgsql, owner runner_scoped
+app.run_complete_waiting(r app.run_requests, p_body_hash text, p_result jsonb, p_report jsonb) returns jsonb
+  -- plpgsql, owner runner_scoped
+app.run_context_snapshot(p_organization_id uuid, p_run_id uuid, t app.tasks, p_mode text) returns void
+  -- plpgsql, owner runner_scoped
+app.run_conversation(p_organization_id uuid, p_run_id uuid, p_lease_token text, p_limit integer, p_max_bytes integer)
+    returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.run_documents_snapshot(p_organization_id uuid, p_run_id uuid, p_department text) returns void
+  -- sql, owner runner_scoped
+app.run_evaluation_request(p_criteria jsonb, p_outputs jsonb) returns jsonb
+  -- plpgsql, immutable, owner runner_scoped
+app.run_fail(p_organization_id uuid, p_run_id uuid, p_lease_token text, p_body_hash text, p_error jsonb, p_report jsonb,
+    p_max_attempts integer, p_backoff_seconds integer, p_backoff_max_seconds integer) returns jsonb
+  -- plpgsql, security definer, set enable_seqscan=off, set plan_cache_mode=force_generic_plan, owner runner_scoped, executed by runner_api
+app.run_finish(r app.run_requests, p_status text, p_call text, p_body_hash text, p_output jsonb, p_error jsonb, p_report
+    jsonb, p_request_state text DEFAULT 'finished') returns void
+  -- plpgsql, owner runner_scoped
+app.run_finish_precheck(r app.run_requests, p_run_id uuid, p_lease_token text, p_call text, p_body_hash text, p_report
+    jsonb) returns jsonb
+  -- plpgsql, owner runner_scoped
+app.run_heartbeat(p_organization_id uuid, p_run_id uuid, p_lease_token text, p_lease_seconds integer) returns jsonb
+  -- plpgsql, security definer, set enable_seqscan=off, set plan_cache_mode=force_generic_plan, owner runner_scoped, executed by runner_api
+app.run_inputs_snapshot(p_organization_id uuid, p_run_id uuid, t app.tasks) returns void
+  -- sql, owner runner_scoped
+app.run_lease_check(p_organization_id uuid, p_run_id uuid, p_lease_token text) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.run_logs_append(p_organization_id uuid, p_run_id uuid, p_lease_token text, p_entries jsonb) returns jsonb
+  -- plpgsql, security definer, set enable_seqscan=off, set plan_cache_mode=force_generic_plan, owner runner_scoped, executed by runner_api
+app.run_logs_check(r app.run_logs) returns boolean
+  -- plpgsql, immutable, no search path, owner runner_owner, executed by runner_global, runner_scoped
+app.run_message_write(p_organization_id uuid, p_run_id uuid, p_lease_token text, p_base_revision integer, p_parts jsonb,
+    p_append text) returns jsonb
+  -- plpgsql, security definer, set plan_cache_mode=force_generic_plan, owner runner_scoped, executed by runner_api
+app.run_outcome_error(r app.run_requests, t app.tasks, o app.task_outcomes) returns jsonb
+  -- plpgsql, stable, owner runner_scoped
+app.run_output_record(p_organization_id uuid, p_run_id uuid, p_lease_token text, p_path text, p_layout_key text,
+    p_storage_key text, p_size bigint, p_sha256 text, p_media_type text) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.run_request_expire(p_organization_id uuid, p_run_request_id uuid, p_max_attempts integer, p_backoff_seconds integer,
+    p_backoff_max_seconds integer) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.run_request_lease_end(r app.run_requests, p_max_attempts integer, p_backoff_seconds integer, p_backoff_max_seconds
+    integer) returns jsonb
+  -- plpgsql, owner runner_scoped
+app.run_request_lock(p_organization_id uuid, p_run_id uuid) returns app.run_requests
+  -- plpgsql, owner runner_scoped
+app.run_request_release(p_organization_id uuid, p_run_request_id uuid, p_lease_token text) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.run_request_retry_or_fail(r app.run_requests, p_error jsonb, p_max_attempts integer, p_backoff_seconds integer,
+    p_backoff_max_seconds integer) returns void
+  -- plpgsql, owner runner_scoped
+app.run_requests_check(r app.run_requests) returns boolean
+  -- plpgsql, immutable, no search path, owner runner_owner, executed by runner_global, runner_scoped
+app.run_requests_count() returns trigger
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_owner
+app.run_requests_counts(p_old text, p_new text) returns boolean
+  -- plpgsql, immutable, no search path, owner runner_owner, executed by runner_global, runner_scoped
+app.run_requests_ensure(p_organization_id uuid, p_task_ids uuid[]) returns void
+  -- plpgsql, owner runner_scoped
+app.run_requests_publish(p_organization_id uuid, p_run_request_ids uuid[]) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.run_requests_pull(p_worker_ids text[], p_organization_ids uuid[], p_profile_keys text[], p_kinds text[],
+    p_claim_seconds integer) returns jsonb
+  -- plpgsql, security definer, set enable_seqscan=off, set plan_cache_mode=force_generic_plan, owner runner_global, executed by runner_api
+app.run_roots_lock(p_organization_id uuid, p_run_id uuid) returns app.tasks
+  -- plpgsql, owner runner_scoped
+app.run_running(p_organization_id uuid, p_run_id uuid, p_lease_token text, p_harness text, p_model text, p_workspace_uri
+    text) returns jsonb
+  -- plpgsql, security definer, set enable_seqscan=off, set plan_cache_mode=force_generic_plan, owner runner_scoped, executed by runner_api
+app.run_start(p_organization_id uuid, p_run_request_id uuid, p_run_id uuid, p_lease_token text, p_worker_id text,
+    p_lease_seconds integer) returns jsonb
+  -- plpgsql, security definer, set enable_seqscan=off, set plan_cache_mode=force_generic_plan, owner runner_scoped, executed by runner_api
+app.run_start_answer(r app.run_requests, p_execution_token text) returns jsonb
+  -- plpgsql, stable, owner runner_scoped
+app.run_task_ids(p_organization_id uuid, p_run_id uuid, p_task_id uuid) returns uuid[]
+  -- sql, stable, owner runner_scoped
+app.runs_check(r app.runs) returns boolean
+  -- plpgsql, immutable, no search path, owner runner_owner, executed by runner_global, runner_scoped
+app.schedule_create(p_organization_id uuid, p_schedule jsonb, p_next_run_at timestamptz, p_actor jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.schedule_delete(p_organization_id uuid, p_schedule_ref text, p_actor jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.schedule_failed(s app.schedules, p_reason text, p_now timestamptz) returns void
+  -- plpgsql, owner runner_scoped
+app.schedule_find(p_organization_id uuid, p_schedule_ref text) returns app.schedules
+  -- sql, owner runner_scoped
+app.schedule_fire(p_organization_id uuid, p_schedule_id uuid, p_fire_at timestamptz, p_next_run_at timestamptz, p_now
+    timestamptz DEFAULT clock_timestamp()) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.schedule_pause(p_organization_id uuid, p_schedule_ref text, p_actor jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.schedule_profile(p_organization_id uuid, p_template jsonb, p_actor jsonb) returns app.agent_profiles
+  -- sql, owner runner_scoped
+app.schedule_resume(p_organization_id uuid, p_schedule_ref text, p_next_run_at timestamptz, p_actor jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.schedule_template_refusal(p_organization_id uuid, p_template jsonb, p_actor jsonb) returns jsonb
+  -- plpgsql, owner runner_scoped
+app.search_fold(p_text text) returns text
+  -- plpgsql, immutable, strict, parallel safe, owner runner_owner, executed by runner_global, runner_scoped
+app.search_grams(p_text text) returns text[]
+  -- plpgsql, immutable, parallel safe, cost 10000, owner runner_owner, executed by runner_global, runner_scoped
+app.task_accept(i app.human_inbox_items) returns void
+  -- plpgsql, owner runner_scoped
+app.task_budget_ask(t app.tasks) returns void
+  -- plpgsql, owner runner_scoped
+app.task_budget_exhausted(p_organization_id uuid, p_task_id uuid) returns boolean
+  -- plpgsql, stable, owner runner_scoped
+app.task_budget_raise(p_organization_id uuid, p_task_id uuid) returns void
+  -- plpgsql, owner runner_scoped
+app.task_budgets_exhausted(p_organization_id uuid, p_task_id uuid) returns jsonb
+  -- sql, stable, owner runner_scoped
+app.task_cancel(p_organization_id uuid, p_task_ref text, p_actor jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.task_causes(p_organization_id uuid, t app.tasks) returns jsonb
+  -- plpgsql, stable, owner runner_scoped
+app.task_children(p_organization_id uuid, p_task_id uuid) returns jsonb
+  -- sql, stable, owner runner_scoped, executed by runner_global
+app.task_completion(t app.tasks, p_run_ids jsonb, p_disposition text, p_checks jsonb) returns jsonb
+  -- plpgsql, stable, owner runner_scoped
+app.task_create(p_organization_id uuid, p_task jsonb, p_actor jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.task_dependency_add(p_organization_id uuid, p_task_id uuid, p_depends_on_task_id uuid, p_required boolean) returns
+    app.task_dependencies
+  -- plpgsql, owner runner_scoped
+app.task_dependency_create(p_organization_id uuid, p_task_ref text, p_depends_on text, p_required boolean, p_actor
+    jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.task_exceeds_budget(t app.tasks) returns boolean
+  -- sql, immutable, no search path, owner runner_scoped
+app.task_explain(p_organization_id uuid, p_task_ref text, p_limit integer DEFAULT 100) returns jsonb
+  -- plpgsql, stable, security definer, owner runner_scoped, executed by runner_admin, runner_api
+app.task_fail(p_organization_id uuid, p_task_id uuid, p_error jsonb) returns void
+  -- plpgsql, owner runner_scoped
+app.task_find(p_organization_id uuid, p_task_ref text) returns uuid
+  -- plpgsql, stable, owner runner_scoped, executed by runner_api
+app.task_input_put(p_organization_id uuid, p_task_ref text, p_path text, p_storage_key text, p_size bigint, p_sha256
+    text, p_media_type text, p_actor jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.task_is_within(p_organization_id uuid, p_task_id uuid, p_root_of_subtree uuid) returns boolean
+  -- sql, stable, owner runner_scoped
+app.task_outcome_stage(p_organization_id uuid, p_task_ref text, p_body jsonb, p_body_hash text, p_actor jsonb) returns
+    jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.task_repair_ask(t app.tasks, p_run_id uuid, p_body text) returns void
+  -- plpgsql, owner runner_scoped
+app.task_requests_cancel(p_organization_id uuid, p_task_ids uuid[]) returns void
+  -- plpgsql, owner runner_scoped
+app.task_retry(p_organization_id uuid, p_task_ref text, p_actor jsonb) returns jsonb
+  -- plpgsql, security definer, set plan_cache_mode=force_generic_plan, owner runner_scoped, executed by runner_api
+app.task_roots_lock(p_organization_id uuid, p_task_ids uuid[], p_ending boolean) returns void
+  -- plpgsql, set enable_seqscan=off, owner runner_scoped
+app.task_roots_reached(p_organization_id uuid, p_roots uuid[]) returns uuid[]
+  -- sql, stable, owner runner_scoped
+app.task_row(p_organization_id uuid, p_task_id uuid) returns jsonb
+  -- sql, stable, owner runner_scoped
+app.task_settle(p_organization_id uuid, p_task_id uuid) returns void
+  -- plpgsql, owner runner_scoped
+app.task_source_issues(p_organization_id uuid, p_task jsonb) returns jsonb
+  -- sql, stable, owner runner_scoped
+app.task_spec_defaults(p_kind text) returns jsonb
+  -- sql, immutable, owner runner_scoped
+app.task_spend_add(p_organization_id uuid, p_run_id uuid) returns void
+  -- sql, owner runner_scoped
+app.task_spend_watch(p_organization_id uuid, p_root_task_id uuid) returns void
+  -- plpgsql, owner runner_scoped
+app.task_update(p_organization_id uuid, p_task_ref text, p_expected_version integer, p_patch jsonb, p_actor jsonb)
+    returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.task_verifier(p_organization_id uuid, p_spec jsonb, p_executor_profile_id uuid, p_enabled boolean) returns uuid
+  -- sql, stable, owner runner_scoped
+app.task_verifier_require(p_organization_id uuid, p_spec jsonb, p_executor_profile_id uuid, p_named boolean DEFAULT
+    true) returns void
+  -- plpgsql, stable, owner runner_scoped
+app.tasks_blockers(p_organization_id uuid, p_task_ids uuid[]) returns TABLE(task_id uuid, blockers jsonb)
+  -- sql, stable, no search path, owner runner_scoped
+app.tasks_check(r app.tasks) returns boolean
+  -- plpgsql, immutable, no search path, owner runner_owner, executed by runner_global, runner_scoped
+app.tasks_end_cancelled(p_organization_id uuid, p_task_ids uuid[], p_origin uuid) returns void
+  -- plpgsql, owner runner_scoped
+app.tasks_propagate_end(p_organization_id uuid, p_task_ids uuid[]) returns void
+  -- plpgsql, owner runner_scoped
+app.tasks_raise_version() returns trigger
+  -- plpgsql, owner runner_owner
+app.tasks_settle_verification(p_organization_id uuid) returns void
+  -- plpgsql, owner runner_scoped
+app.tasks_wake(p_organization_id uuid, p_task_ids uuid[]) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.tasks_watch_spend() returns trigger
+  -- plpgsql, owner runner_owner
+app.timezone_has(p_timezone text, p_instants timestamptz[], p_seconds integer[]) returns boolean
+  -- plpgsql, stable, owner runner_scoped, executed by runner_api
+app.timezone_or_utc(p_timezone text) returns text
+  -- plpgsql, stable, owner runner_report, executed by runner_analyst
+app.uri_path(p_path text) returns text
+  -- sql, immutable, owner runner_scoped
+app.uuid_v7() returns uuid
+  -- sql, parallel safe, no search path, owner runner_owner, executed by runner_api, runner_global, runner_jobs, runner_scoped
+app.work_dispatch_set(p_organization_id uuid, p_stopped boolean, p_actor jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
