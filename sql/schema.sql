@@ -246,6 +246,8 @@ CREATE INDEX chats_last_message_at_idx ON app.chats USING btree (organization_id
 CREATE UNIQUE INDEX chats_onboarding_idx ON app.chats USING btree (organization_id) WHERE is_onboarding;
 CREATE INDEX chats_search_idx ON app.chats USING gin (organization_id, search_title public.gin_trgm_ops);
 CREATE INDEX chats_status_idx ON app.chats USING btree (organization_id, status, last_message_at, id);
+CREATE TRIGGER chats_wake AFTER UPDATE OF status ON app.chats FOR EACH ROW WHEN ((new.status <> old.status)) EXECUTE
+  FUNCTION app.chats_wake();
 ALTER TABLE app.chats ENABLE ROW LEVEL SECURITY;
 ALTER TABLE app.chats FORCE ROW LEVEL SECURITY;
 CREATE POLICY admin_read ON app.chats FOR SELECT TO runner_admin USING (((((SELECT app.current_organization()) IS NULL)
@@ -510,6 +512,8 @@ CREATE TABLE app.dispatch (
   CONSTRAINT dispatch_counters_check CHECK (((capacity >= 0) AND (held >= 0) AND (open_lanes >= 0)))
 ) WITH (fillfactor=50);
 CREATE INDEX dispatch_turn_idx ON app.dispatch USING btree (turn, organization_id, kind) WHERE open;
+CREATE TRIGGER dispatch_wake AFTER UPDATE OF capacity, suspended ON app.dispatch FOR EACH ROW WHEN ((new.open AND
+  ((new.capacity > old.capacity) OR old.suspended))) EXECUTE FUNCTION app.dispatch_wake();
 ALTER TABLE app.dispatch ENABLE ROW LEVEL SECURITY;
 ALTER TABLE app.dispatch FORCE ROW LEVEL SECURITY;
 CREATE POLICY admin_read ON app.dispatch FOR SELECT TO runner_admin USING (((((SELECT app.current_organization()) IS
@@ -543,6 +547,8 @@ CREATE TABLE app.dispatch_lanes (
   CONSTRAINT dispatch_lanes_counters_check CHECK (((capacity >= 0) AND (ready >= 0) AND (held >= 0)))
 ) WITH (fillfactor=50);
 CREATE INDEX dispatch_lanes_agent_profile_id_idx ON app.dispatch_lanes USING btree (organization_id, agent_profile_id);
+CREATE TRIGGER dispatch_lanes_wake AFTER UPDATE OF capacity ON app.dispatch_lanes FOR EACH ROW WHEN ((new.open AND
+  (new.capacity > old.capacity))) EXECUTE FUNCTION app.dispatch_wake();
 ALTER TABLE app.dispatch_lanes ENABLE ROW LEVEL SECURITY;
 ALTER TABLE app.dispatch_lanes FORCE ROW LEVEL SECURITY;
 CREATE POLICY admin_read ON app.dispatch_lanes FOR SELECT TO runner_admin USING (((((SELECT app.current_organization())
@@ -705,6 +711,7 @@ CREATE INDEX messages_search_idx ON app.messages USING gin (organization_id, sea
   (gin_pending_list_limit='1024') WHERE (search_text IS NOT NULL);
 CREATE TRIGGER messages_keep_revision BEFORE UPDATE ON app.messages FOR EACH ROW EXECUTE FUNCTION
   app.messages_keep_revision();
+CREATE TRIGGER messages_wake AFTER INSERT OR UPDATE ON app.messages FOR EACH ROW EXECUTE FUNCTION app.messages_wake();
 ALTER TABLE app.messages ENABLE ROW LEVEL SECURITY;
 ALTER TABLE app.messages FORCE ROW LEVEL SECURITY;
 CREATE POLICY admin_read ON app.messages FOR SELECT TO runner_admin USING (((((SELECT app.current_organization()) IS
@@ -1113,6 +1120,10 @@ CREATE CONSTRAINT TRIGGER run_requests_count_insert AFTER INSERT ON app.run_requ
   EACH ROW WHEN (new.state IN ('published', 'leased', 'started')) EXECUTE FUNCTION app.run_requests_count();
 CREATE CONSTRAINT TRIGGER run_requests_count_update AFTER UPDATE OF state ON app.run_requests DEFERRABLE INITIALLY
   DEFERRED FOR EACH ROW WHEN (app.run_requests_counts(old.state, new.state)) EXECUTE FUNCTION app.run_requests_count();
+CREATE TRIGGER run_requests_wake_insert AFTER INSERT ON app.run_requests FOR EACH ROW EXECUTE FUNCTION
+  app.run_requests_wake();
+CREATE TRIGGER run_requests_wake_update AFTER UPDATE OF state ON app.run_requests FOR EACH ROW WHEN
+  (app.run_requests_counts(old.state, new.state)) EXECUTE FUNCTION app.run_requests_wake();
 ALTER TABLE app.run_requests ENABLE ROW LEVEL SECURITY;
 ALTER TABLE app.run_requests FORCE ROW LEVEL SECURITY;
 CREATE POLICY admin_read ON app.run_requests FOR SELECT TO runner_admin USING (((((SELECT app.current_organization()) IS
@@ -1655,7 +1666,7 @@ app.admin_organization_reactivate(p_organization_id uuid, p_admin text, p_reques
 app.admin_organization_suspend(p_organization_id uuid, p_admin text, p_request_id text DEFAULT NULL::text) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_admin
 app.admin_record(p_organization_id uuid, p_admin text, p_action text, p_subject_kind text, p_subject_id text,
-    p_arguments jsonb, p_answer jsonb, p_result jsonb, p_request_id text) returns jsonb
+    p_arguments jsonb, p_response jsonb, p_result jsonb, p_request_id text) returns jsonb
   -- sql, owner runner_scoped
 app.admin_run_request_requeue(p_organization_id uuid, p_run_request_id uuid, p_admin text, p_request_id text DEFAULT
     NULL::text) returns jsonb
@@ -1704,7 +1715,7 @@ app.analysts_list() returns jsonb
 app.answer_issues(p_path text, p_part jsonb, p_answer jsonb, p_onboarding boolean) returns jsonb
   -- plpgsql, immutable, owner runner_scoped
 app.audit_append(p_organization_id uuid, p_actor_kind text, p_actor text, p_action text, p_subject_kind text,
-    p_subject_id text, p_arguments jsonb, p_answer jsonb DEFAULT NULL::jsonb, p_request_id text DEFAULT NULL::text,
+    p_subject_id text, p_arguments jsonb, p_response jsonb DEFAULT NULL::jsonb, p_request_id text DEFAULT NULL::text,
     p_result jsonb DEFAULT NULL::jsonb) returns uuid
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api, runner_global
 app.audit_bounded(p_value jsonb) returns jsonb
@@ -1719,8 +1730,6 @@ app.capability_actor(p_organization_id uuid, p_token_hash text, p_lock boolean) 
   -- plpgsql, owner runner_scoped
 app.capability_check(p_organization_id uuid, p_token_hash text) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
-app.chat_answer_active(p_organization_id uuid, p_chat_id uuid) returns uuid
-  -- plpgsql, owner runner_scoped
 app.chat_attachment_put(p_organization_id uuid, p_chat_id uuid, p_attachment_id uuid, p_file_name text, p_media_type
     text, p_size_bytes bigint, p_sha256 text, p_storage_key text, p_actor jsonb) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
@@ -1732,6 +1741,8 @@ app.chat_heads(p_organization_id uuid, p_chat_ids uuid[], p_message_ids uuid[], 
   -- plpgsql, security definer, set enable_seqscan=off, set plan_cache_mode=force_generic_plan, owner runner_scoped, executed by runner_api
 app.chat_lock(p_organization_id uuid, p_chat_id uuid) returns app.chats
   -- plpgsql, owner runner_scoped
+app.chat_pending_reply(p_organization_id uuid, p_chat_id uuid) returns uuid
+  -- plpgsql, owner runner_scoped
 app.chat_purge(p_organization_id uuid, p_chat_id uuid, p_limit integer, p_forget boolean) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
 app.chat_settings(p_organization_id uuid, p_settings jsonb, p_patch jsonb) returns jsonb
@@ -1740,21 +1751,19 @@ app.chat_turn_cancel(r app.run_requests) returns jsonb
   -- plpgsql, owner runner_scoped
 app.chat_turn_complete(r app.run_requests, p_body_hash text, p_output jsonb, p_report jsonb) returns jsonb
   -- plpgsql, owner runner_scoped
+app.chat_turn_end_overdue(p_organization_id uuid, p_run_request_id uuid, p_start_seconds integer) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.chat_turn_end_unavailable(r app.run_requests) returns void
+  -- plpgsql, owner runner_scoped
 app.chat_turn_expire(r app.run_requests) returns jsonb
   -- plpgsql, owner runner_scoped
 app.chat_turn_fail(r app.run_requests, p_body_hash text, p_error jsonb, p_report jsonb) returns jsonb
   -- plpgsql, owner runner_scoped
-app.chat_turn_overdue(p_organization_id uuid, p_run_request_id uuid, p_start_seconds integer) returns jsonb
-  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
 app.chat_turn_start(r app.run_requests, p_run_id uuid, p_worker_id text, p_lease_seconds integer, p_execution_token
     text) returns jsonb
   -- plpgsql, owner runner_scoped
-app.chat_turn_unavailable(r app.run_requests) returns void
+app.chat_turns_end_unavailable(p_organization_id uuid, p_agent_profile_id uuid) returns void
   -- plpgsql, owner runner_scoped
-app.chat_turns_end(p_organization_id uuid, p_agent_profile_id uuid) returns void
-  -- plpgsql, owner runner_scoped
-app.chat_turns_open(p_organization_id uuid, p_agent_profile_id uuid) returns jsonb
-  -- plpgsql, stable, owner runner_scoped
 app.chat_update(p_organization_id uuid, p_chat_id uuid, p_patch jsonb, p_actor jsonb) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
 app.chats_expired(p_skip integer, p_limit integer) returns TABLE(organization_id uuid, chat_id uuid)
@@ -1762,6 +1771,8 @@ app.chats_expired(p_skip integer, p_limit integer) returns TABLE(organization_id
 app.chats_search(p_organization_id uuid, p_search text, p_status text, p_last_message_at_us bigint, p_id uuid,
     p_inclusive boolean, p_backward boolean, p_limit integer) returns SETOF app.chats
   -- plpgsql, stable, security definer, owner runner_global, executed by runner_api
+app.chats_wake() returns trigger
+  -- plpgsql, owner runner_owner
 app.chats_with_grams(p_organization_id uuid, p_grams text[], OUT chat_ids uuid[], OUT message_count bigint) returns
     record
   -- sql, stable, set enable_sort=off, owner runner_scoped, executed by runner_global
@@ -1791,6 +1802,8 @@ app.dispatch_due(p_limit integer, p_chat_start_seconds integer DEFAULT 300) retu
   -- sql, stable, security definer, owner runner_global, executed by runner_jobs
 app.dispatch_totals() returns jsonb
   -- sql, stable, security definer, owner runner_global, executed by runner_api
+app.dispatch_wake() returns trigger
+  -- plpgsql, owner runner_owner
 app.enqueue(p_task text, p_payload jsonb, p_job_key text DEFAULT NULL::text, p_max_attempts integer DEFAULT 25) returns
     void
   -- plpgsql, security definer, owner the migrating login, executed by runner_scoped
@@ -1843,6 +1856,8 @@ app.message_row(m app.messages) returns jsonb
 app.messages_check(r app.messages) returns boolean
   -- plpgsql, immutable, no search path, owner runner_owner, executed by runner_global, runner_scoped
 app.messages_keep_revision() returns trigger
+  -- plpgsql, owner runner_owner
+app.messages_wake() returns trigger
   -- plpgsql, owner runner_owner
 app.onboarding_chat_lock(p_organization_id uuid, p_actor jsonb) returns app.onboardings
   -- plpgsql, owner runner_scoped
@@ -2035,6 +2050,8 @@ app.run_requests_publish(p_organization_id uuid, p_run_request_ids uuid[]) retur
 app.run_requests_pull(p_worker_ids text[], p_organization_ids uuid[], p_profile_keys text[], p_kinds text[],
     p_claim_seconds integer) returns jsonb
   -- plpgsql, security definer, set enable_seqscan=off, set plan_cache_mode=force_generic_plan, owner runner_global, executed by runner_api
+app.run_requests_wake() returns trigger
+  -- plpgsql, owner runner_owner
 app.run_roots_lock(p_organization_id uuid, p_run_id uuid) returns app.tasks
   -- plpgsql, owner runner_scoped
 app.run_running(p_organization_id uuid, p_run_id uuid, p_lease_token text, p_harness text, p_model text, p_workspace_uri
@@ -2043,7 +2060,7 @@ app.run_running(p_organization_id uuid, p_run_id uuid, p_lease_token text, p_har
 app.run_start(p_organization_id uuid, p_run_request_id uuid, p_run_id uuid, p_lease_token text, p_worker_id text,
     p_lease_seconds integer) returns jsonb
   -- plpgsql, security definer, set enable_seqscan=off, set plan_cache_mode=force_generic_plan, owner runner_scoped, executed by runner_api
-app.run_start_answer(r app.run_requests, p_execution_token text) returns jsonb
+app.run_start_response(r app.run_requests, p_execution_token text) returns jsonb
   -- plpgsql, stable, owner runner_scoped
 app.run_task_ids(p_organization_id uuid, p_run_id uuid, p_task_id uuid) returns uuid[]
   -- sql, stable, owner runner_scoped
@@ -2053,13 +2070,13 @@ app.schedule_create(p_organization_id uuid, p_schedule jsonb, p_next_run_at time
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
 app.schedule_delete(p_organization_id uuid, p_schedule_ref text, p_actor jsonb) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
-app.schedule_failed(s app.schedules, p_reason text, p_now timestamptz) returns void
-  -- plpgsql, owner runner_scoped
 app.schedule_find(p_organization_id uuid, p_schedule_ref text) returns app.schedules
   -- sql, owner runner_scoped
 app.schedule_fire(p_organization_id uuid, p_schedule_id uuid, p_fire_at timestamptz, p_next_run_at timestamptz, p_now
     timestamptz DEFAULT clock_timestamp()) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.schedule_mark_failing(s app.schedules, p_reason text, p_now timestamptz) returns void
+  -- plpgsql, owner runner_scoped
 app.schedule_pause(p_organization_id uuid, p_schedule_ref text, p_actor jsonb) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
 app.schedule_profile(p_organization_id uuid, p_template jsonb, p_actor jsonb) returns app.agent_profiles
@@ -2134,7 +2151,7 @@ app.task_spec_defaults(p_kind text) returns jsonb
   -- sql, immutable, owner runner_scoped
 app.task_spend_add(p_organization_id uuid, p_run_id uuid) returns void
   -- sql, owner runner_scoped
-app.task_spend_watch(p_organization_id uuid, p_root_task_id uuid) returns void
+app.task_spend_track(p_organization_id uuid, p_root_task_id uuid) returns void
   -- plpgsql, owner runner_scoped
 app.task_update(p_organization_id uuid, p_task_ref text, p_expected_version integer, p_patch jsonb, p_actor jsonb)
     returns jsonb
@@ -2146,10 +2163,10 @@ app.task_verifier_require(p_organization_id uuid, p_spec jsonb, p_executor_profi
   -- plpgsql, stable, owner runner_scoped
 app.tasks_blockers(p_organization_id uuid, p_task_ids uuid[]) returns TABLE(task_id uuid, blockers jsonb)
   -- sql, stable, no search path, owner runner_scoped
+app.tasks_cancel(p_organization_id uuid, p_task_ids uuid[], p_origin uuid) returns void
+  -- plpgsql, owner runner_scoped
 app.tasks_check(r app.tasks) returns boolean
   -- plpgsql, immutable, no search path, owner runner_owner, executed by runner_global, runner_scoped
-app.tasks_end_cancelled(p_organization_id uuid, p_task_ids uuid[], p_origin uuid) returns void
-  -- plpgsql, owner runner_scoped
 app.tasks_propagate_end(p_organization_id uuid, p_task_ids uuid[]) returns void
   -- plpgsql, owner runner_scoped
 app.tasks_raise_version() returns trigger
@@ -2160,7 +2177,7 @@ app.tasks_wake(p_organization_id uuid, p_task_ids uuid[]) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
 app.tasks_watch_spend() returns trigger
   -- plpgsql, owner runner_owner
-app.timezone_has(p_timezone text, p_instants timestamptz[], p_seconds integer[]) returns boolean
+app.timezone_matches(p_timezone text, p_instants timestamptz[], p_seconds integer[]) returns boolean
   -- plpgsql, stable, owner runner_scoped, executed by runner_api
 app.timezone_or_utc(p_timezone text) returns text
   -- plpgsql, stable, owner runner_report, executed by runner_analyst
@@ -2168,5 +2185,7 @@ app.uri_path(p_path text) returns text
   -- sql, immutable, owner runner_scoped
 app.uuid_v7() returns uuid
   -- sql, parallel safe, no search path, owner runner_owner, executed by runner_api, runner_global, runner_jobs, runner_scoped
+app.wake(p_channel text, p_payload text) returns void
+  -- plpgsql, owner runner_scoped
 app.work_dispatch_set(p_organization_id uuid, p_stopped boolean, p_actor jsonb) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api

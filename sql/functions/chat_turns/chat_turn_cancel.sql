@@ -1,6 +1,8 @@
--- The cancel of a pending answer, its request locked by the caller. Not started: message pending → cancelling → cancelled,
--- request → cancelled. Started: message → cancelling, run → cancelled, and the slot stays taken until the runtime reports
--- or the lease ends. Returns the message's row in the revision that says cancelling.
+-- Ends the turn of a pending reply at the request of a person. Not started: message pending → cancelling → cancelled, run
+-- request published | leased → cancelled. Started: message pending → cancelling, run → cancelled; the request keeps its
+-- capacity until the worker reports or the lease ends.
+-- The caller has locked the request. Locks: (run request) → run → message. Returns the message in its revision with status
+-- cancelling.
 create or replace function app.chat_turn_cancel(r app.run_requests)
   returns jsonb
   language plpgsql

@@ -1,7 +1,8 @@
--- Run → succeeded, message pending → complete, with what the chat remembers of it. Called by run_complete with the request
--- locked and the lease checked. p_output: {kind: chat_message, parts, summary?, harnessSessionId?}.
+-- Run starting | running → succeeded; message pending → complete, and the chat stores summary and harness session.
+-- p_output: {kind: chat_message, parts, summary?, harnessSessionId?}. Called by run_complete, which has locked the request and
+-- checked the lease.
 -- Locks: (run request) → run → chat → message. Returns {status, chatId, messageId, revision}.
--- Codes: 400 validation_failed (the output of a task for a chat turn or the other way round; parts).
+-- Codes: 400 validation_failed (the output of a task for a chat turn or the reverse; a part that names no task).
 create or replace function app.chat_turn_complete(
   r app.run_requests, p_body_hash text, p_output jsonb, p_report jsonb)
   returns jsonb

@@ -1,6 +1,7 @@
--- A turn that nobody has started p_start_seconds after its message: request → cancelled (a claim dies with it), message →
--- failed with runtime_unavailable. Called by the dispatch job; judged again under the lock, so calling it early or twice
--- changes nothing. Locks: run request → message → (commit) dispatch. Returns {outcome: unchanged | failed, chatId}.
+-- Ends a turn that no worker has started within p_start_seconds: run request published | leased → cancelled; message pending →
+-- failed with runtime_unavailable.
+-- Called by the dispatch job. The time is checked under the lock, so an early or repeated call changes nothing.
+-- Locks: run request → message → (commit) dispatch. Returns {outcome: unchanged | failed, chatId}.
 create or replace function app.chat_turn_end_overdue(
   p_organization_id uuid, p_run_request_id uuid, p_start_seconds integer)
   returns jsonb

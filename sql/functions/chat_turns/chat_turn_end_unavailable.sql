@@ -1,6 +1,7 @@
--- Ends a turn that no runtime will finish, its request locked by the caller: message pending → failed with
--- runtime_unavailable. Not started: request → cancelled. Started: run → cancelled, and the slot stays taken until the
--- runtime reports or the lease ends.
+-- Ends a turn that no worker will finish: message pending → failed with runtime_unavailable. Not started: run request published
+-- | leased → cancelled. Started: run starting | running → cancelled; the request keeps its capacity until the worker reports or
+-- the lease ends.
+-- The caller has locked the request. Locks: (run request) → run → message.
 create or replace function app.chat_turn_end_unavailable(r app.run_requests)
   returns void
   language plpgsql

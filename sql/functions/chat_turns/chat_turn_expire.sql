@@ -1,5 +1,7 @@
--- A started turn whose lease has ended: run → expired, message → failed; after a cancel: request and message → cancelled.
--- Called by run_request_lease_end with the request locked and the lease judged. Returns {outcome, chatId}.
+-- Ends a started turn whose lease has ended: run starting | running → expired, run request started → finished, message pending
+-- → failed. After a cancel: run request and message → cancelled.
+-- Called by run_request_lease_end, with the request locked and the lease checked. Locks: (run request) → run → message. Returns
+-- {outcome, chatId}.
 create or replace function app.chat_turn_expire(r app.run_requests)
   returns jsonb
   language plpgsql

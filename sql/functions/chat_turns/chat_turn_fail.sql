@@ -1,6 +1,7 @@
--- Run → failed, message pending → failed with p_error {code, message, retryable}. A turn is never run again: the person
--- sees the failure and says what next. Called by run_fail with the request locked and the lease checked.
--- Returns {status, chatId, messageId}.
+-- Run starting | running → failed; message pending → failed with p_error {code, message, retryable}. A turn is never run again:
+-- the person sees the failure and decides what to do.
+-- Called by run_fail, which has locked the request and checked the lease. Locks: (run request) → run → message. Returns
+-- {status, chatId, messageId}.
 create or replace function app.chat_turn_fail(
   r app.run_requests, p_body_hash text, p_error jsonb, p_report jsonb)
   returns jsonb

@@ -1,5 +1,5 @@
--- Run request of a chat turn leased → started; run (none) → starting. Called by run_start with the request locked, the
--- token checked and the capacity there. What disables the profile ends its turns under this lock: it is enabled.
+-- Run request leased → started; run (none) → starting. Called by run_start, which has locked the request and checked token and
+-- capacity. The profile is enabled: disabling it ends its turns under this lock.
 -- Codes: 409 run_lease_expired with differs.
 create or replace function app.chat_turn_start(
   r app.run_requests, p_run_id uuid, p_worker_id text, p_lease_seconds integer, p_execution_token text)
@@ -19,7 +19,7 @@ begin
       'starting', r.fence, r.lease_secret_hash, p_worker_id)
     on conflict on constraint runs_pkey do nothing;
   if not found then
-    -- Another request's run has this id.
+    -- The run of another request has this id.
     perform app.lease_refuse('differs');
   end if;
   return app.run_start_response(r, p_execution_token);

@@ -1,5 +1,6 @@
--- Ends all turns of a profile that is being disabled (its row is locked: no new one is made). Locks: run requests → runs →
--- messages. A pull that has claimed one and not committed is waited for.
+-- Ends all turns of a profile that is being disabled (chat_turn_end_unavailable). The caller has locked the profile, so no turn
+-- is added. Waits for a pull that has claimed one and not committed yet.
+-- Locks: (profile) → run requests → runs → messages.
 create or replace function app.chat_turns_end_unavailable(p_organization_id uuid, p_agent_profile_id uuid)
   returns void
   language plpgsql

@@ -1,4 +1,4 @@
--- An attachment of the chat whose turn the run is, for its holder: {attachment} with its storage key.
+-- Returns {attachment}, with its storage key, of the chat whose turn the run is, for the holder of its lease. Locks nothing.
 -- Codes: 404 attachment_not_found, 409 run_lease_expired with lease_lost.
 create or replace function app.run_attachment(
   p_organization_id uuid, p_run_id uuid, p_lease_token text, p_attachment_id uuid)

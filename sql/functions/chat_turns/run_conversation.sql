@@ -1,6 +1,6 @@
--- What the holder of a chat turn answers: the chat, and its latest messages up to the one that is answered, oldest first.
--- At most p_limit messages and p_max_bytes of parts, but always the one that is answered; earlier: there are more before.
--- Returns {chat, messageId, userMessageId, messages, earlier}. Codes: 409 run_lease_expired with lease_lost.
+-- What the holder of a chat turn replies to: the chat, and its latest messages up to the one that gets the reply, oldest first.
+-- At most p_limit messages and p_max_bytes of parts, but always the last one. earlier: there are more messages before these.
+-- Returns {chat, messageId, userMessageId, messages, earlier}. Locks nothing. Codes: 409 run_lease_expired with lease_lost.
 create or replace function app.run_conversation(
   p_organization_id uuid, p_run_id uuid, p_lease_token text, p_limit integer, p_max_bytes integer)
   returns jsonb

@@ -1,6 +1,7 @@
--- One more revision of a pending answer: p_parts replaces its parts, or p_append is added to its last text part.
--- p_base_revision is the revision that the writer has seen. The same write again: the same answer. After a cancel nothing is
--- written, and the status says cancelling. Locks: run request → message. Returns {revision, status, chatId, messageId}.
+-- Writes the next revision of a pending reply: p_parts replaces its parts, or p_append is appended to its last text part.
+-- p_base_revision: the revision that the writer has seen. A repeat returns the same response. After a cancel nothing is
+-- written, and the status is cancelling.
+-- Locks: run request → message. Returns {revision, status, chatId, messageId}.
 -- Codes: 400 validation_failed (parts), 409 run_lease_expired with lease_lost | differs (another revision is current).
 create or replace function app.run_message_write(
   p_organization_id uuid, p_run_id uuid, p_lease_token text, p_base_revision integer, p_parts jsonb, p_append text)

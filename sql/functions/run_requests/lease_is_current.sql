@@ -1,5 +1,5 @@
--- Does this token hold the request's lease at this moment? Asked only with the row locked, by the clock, not by now():
--- the transaction may have waited for the lock.
+-- Whether the token holds the lease of the request right now. Call it with the row locked. It compares with the clock, not with
+-- now(), because the transaction may have waited for the lock.
 create or replace function app.lease_is_current(r app.run_requests, p_lease_token text)
   returns boolean
   language plpgsql

@@ -1,7 +1,7 @@
--- leased or started, past its deadline → as run_request_lease_end says.
--- Called by the dispatch job; judged again under the lock, so calling it early or twice changes nothing.
+-- Run request leased | started with an expired lease → see run_request_lease_end. Called by the dispatch job. The deadline is
+-- checked under the lock, so an early or repeated call changes nothing.
 -- Locks: roots → run request → … as run_request_lease_end.
--- Returns {outcome: unchanged | republished | expired | cancelled, and chatId of a chat}.
+-- Returns {outcome: unchanged | republished | expired | cancelled, and chatId for a chat turn}.
 create or replace function app.run_request_expire(
   p_organization_id uuid, p_run_request_id uuid, p_max_attempts integer, p_backoff_seconds integer,
   p_backoff_max_seconds integer)

@@ -1,8 +1,8 @@
--- leased → published (nothing is counted: nobody started it).
--- started → the run is expired, and the request goes on as after a retryable failure; a cancelled one ends.
--- A started chat turn is not run again: see chat_turn_expire.
--- Called by run_request_expire and admin_lease_expire with roots and request locked and the lease judged.
--- Locks: … → run → (commit) dispatch. Returns {outcome: republished | expired | cancelled, and chatId of a chat}.
+-- Run request leased → published; no attempt is counted. Run request started → the run expires, and the request is retried or
+-- ends as after a retryable failure; after a cancel → cancelled. A chat turn is never run again (chat_turn_expire).
+-- Called by run_request_expire and admin_lease_expire, which have locked roots and request and checked the lease.
+-- Locks: (roots, run request) → run → (commit) dispatch. Returns {outcome: republished | expired | cancelled, and chatId for a
+-- chat turn}.
 create or replace function app.run_request_lease_end(
   r app.run_requests, p_max_attempts integer, p_backoff_seconds integer, p_backoff_max_seconds integer)
   returns jsonb

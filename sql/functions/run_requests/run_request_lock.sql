@@ -1,5 +1,6 @@
--- The request of a run, locked: the first lock of every call of a lease holder, after the roots. Which request a run belongs to
--- never changes, so it is looked up without a lock; whatever else is decided, is decided after it. No such run: a null row.
+-- Locks and returns the request of a run: the first lock, after the roots, of every call by a lease holder. A run never changes
+-- its request, so the request is looked up without a lock; check everything else after this. Returns a null row if there is no
+-- such run.
 create or replace function app.run_request_lock(p_organization_id uuid, p_run_id uuid)
   returns app.run_requests
   language plpgsql

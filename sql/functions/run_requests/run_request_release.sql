@@ -1,4 +1,5 @@
--- leased → published: gives back a claim that reached nobody. A stale token changes nothing. Returns {released}.
+-- Run request leased → published: returns a claim that reached no worker. A stale token changes nothing. Locks: run request.
+-- Returns {released}.
 create or replace function app.run_request_release(p_organization_id uuid, p_run_request_id uuid, p_lease_token text)
   returns jsonb
   language plpgsql security definer

@@ -1,6 +1,7 @@
--- Run request started → queued after a retryable failure while attempts are left, task running → pending: it is due after a
--- backoff that doubles from p_backoff_seconds up to p_backoff_max_seconds, jittered between half of that and all of it. Else
--- started → finished, and the task fails (task_fail). The run is already over. The caller holds the roots and the request.
+-- Run request started → queued after a retryable failure while attempts are left; task running → pending. Otherwise run request
+-- started → finished, and the task fails (task_fail).
+-- The backoff doubles from p_backoff_seconds up to p_backoff_max_seconds, with a jitter between half of it and all of it.
+-- The run has already ended, and the caller has locked roots and request.
 create or replace function app.run_request_retry_or_fail(
   r app.run_requests, p_error jsonb, p_max_attempts integer, p_backoff_seconds integer, p_backoff_max_seconds integer)
   returns void
@@ -27,7 +28,7 @@ begin
       lease_secret_hash = null, lease_expires_at = null
     where organization_id = r.organization_id and id = r.id;
   update app.tasks set status = 'pending', active_run_id = null where organization_id = r.organization_id and id = r.task_id;
-  -- The failed run may have used up the budget: then the request ends and a person is asked.
+  -- The failed run may have used up the budget: then settling ends the request and asks a person.
   perform app.task_settle(r.organization_id, r.task_id);
 end
 $$;

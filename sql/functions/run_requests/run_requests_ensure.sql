@@ -1,6 +1,7 @@
--- (none) → published, or queued and parked while work dispatch is stopped: one request for each of the ready tasks that has
--- no live one, for its owner or, in phase verify, for its verifier. In the order in which the tasks were created (of one
--- plan: tasks before initiatives). The caller holds the roots. Locks: (commit) dispatch.
+-- Run request (none) → published, or → queued and parked while work dispatch is stopped. Makes one request for each given task
+-- without a live one: for its owner or, in phase verify, for its verifier. All given tasks are ready.
+-- Requests follow the order in which the tasks were created; among those of one plan, tasks come before initiatives.
+-- The caller has locked the roots. Locks: (roots) → (commit) dispatch.
 create or replace function app.run_requests_ensure(p_organization_id uuid, p_task_ids uuid[])
   returns void
   language plpgsql

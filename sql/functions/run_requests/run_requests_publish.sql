@@ -1,4 +1,5 @@
--- queued and due → published; while work dispatch is stopped → parked. Called by the dispatch job. Returns {published}.
+-- Run request queued and due → published; while work dispatch is stopped it is parked instead. Called by the dispatch job.
+-- Locks: run requests (skip locked) → (commit) dispatch. Returns {published}.
 create or replace function app.run_requests_publish(p_organization_id uuid, p_run_request_ids uuid[])
   returns jsonb
   language plpgsql security definer
@@ -8,7 +9,7 @@ declare
   v_ids uuid[];
   v_published integer;
 begin
-  -- What another transaction holds is left for the next round: it may be about to stop dispatch, or to end the task.
+  -- Rows that another transaction has locked are left for the next round: it may be stopping dispatch, or ending the task.
   select array_agg(q.id) into v_ids
     from (select id from app.run_requests
             where organization_id = p_organization_id and id = any (p_run_request_ids)

@@ -1,14 +1,16 @@
--- published → leased, for up to cardinality(p_worker_ids) requests; item i is claimed for p_worker_ids[i].
--- Organizations take turns (longest unserved first) and get equal shares; within one: priority, then age. One at its
--- capacity is not open and so never seen; capacity is taken here. Null filters mean all.
--- The gate is the only wait, and holds nothing before it: two pulls at once would skip each other's organizations and both
--- come back with less. Everything after it is "skip locked". Asynchronous commit is safe: a claim that a crash takes back
--- was never started (a start flushes what came before it), and the secret of the next one is another.
--- One small statement after another for each organization: in one large statement, most of a claim was spent on starting
--- its plan.
--- Each item: {organizationId, runRequestId, leaseToken, kind, mode, attempt, priority, leaseExpiresAt, agentProfile, task,
--- chat} with agentProfile, task and chat as rows, chat with the message_id of the answer; of task and chat one is null.
--- attempt is the one that a start would make.
+-- Run request published → leased, for up to cardinality(p_worker_ids) requests; the i-th is claimed for p_worker_ids[i]. A
+-- filter that is null admits everything.
+-- Organizations are served round-robin, the one that has waited longest first, with equal shares; within an organization by
+-- priority, then age. An organization at its capacity is not open, so it is never looked at. The pull reserves capacity.
+-- Locks: pull gate → dispatch rows → run requests, all but the gate with skip locked. Without the gate, two concurrent pulls
+-- would skip each other's organizations and both return less. Nothing is locked before the gate, so waiting for it blocks
+-- nobody.
+-- Commits asynchronously: a claim that a crash undoes was never started, because the start would have flushed it, and the next
+-- claim has another secret.
+-- Uses several small statements per organization: in one large statement, most of the time was spent on starting its plan.
+-- Returns {items: [{organizationId, runRequestId, leaseToken, kind, mode, attempt, priority, leaseExpiresAt, agentProfile,
+-- task, chat}]}, with agentProfile, task and chat as rows and the reply's message_id in chat; task or chat is null. attempt is
+-- the number that a start will have.
 create or replace function app.run_requests_pull(
   p_worker_ids text[], p_organization_ids uuid[], p_profile_keys text[], p_kinds text[], p_claim_seconds integer)
   returns jsonb
@@ -52,10 +54,10 @@ begin
   v_left := v_limit;
   v_places := coalesce(cardinality(v_turns), 0);
 
-  -- The counters of a turn are those under its lock. What earlier organizations left over goes to the later ones.
+  -- The counters are those read under the lock. What earlier organizations leave unused goes to the later ones.
   foreach v_turn in array coalesce(v_turns, '{}') loop
     v_share := least(v_turn.capacity - v_turn.held, (v_left + v_places - 1) / v_places);
-    -- The best of the heads of its lanes, each as far as the lane's own capacity goes.
+    -- The best requests from the heads of its lanes, within the capacity of each lane.
     select coalesce(array_agg(c.id), '{}'), coalesce(array_agg(c.agent_profile_id), '{}') into v_ids, v_profiles
       from (
         select h.id, l.agent_profile_id
@@ -104,7 +106,7 @@ begin
       v_items := v_items || v_item;
       v_left := v_left - 1;
     end loop;
-    -- A lane at a time.
+    -- Lane by lane.
     while cardinality(v_profiles) > 0 loop
       v_lane := v_profiles[1];
       v_rest := array_remove(v_profiles, v_lane);
@@ -115,7 +117,7 @@ begin
         returning v_closed + (not l.open)::integer into v_closed;
       v_profiles := v_rest;
     end loop;
-    -- The turn is over also for one whose requests were all locked by others: it would stand in the way of the rest.
+    -- An organization whose requests were all locked by others goes to the end too: otherwise it would block the rest.
     update app.dispatch d
       set turn = clock_timestamp(), held = d.held + cardinality(v_ids), open_lanes = d.open_lanes - v_closed
       where d.organization_id = v_turn.organization_id and d.kind = v_turn.kind;

@@ -1,5 +1,6 @@
--- The artifact list of a result against what the run stored, which decides size, digest and type: the worker only says which
--- files are the result. outputs: the same files with their storage keys, for the evaluation.
+-- Checks the artifact list of a result against the stored outputs of the run, which decide size, digest and media type; the
+-- worker only says which files belong to the result.
+-- Returns artifacts, as the result records them, and outputs, the same files with their storage keys for the evaluation.
 -- Codes: 400 validation_failed with not_stored | differs_from_stored.
 create or replace function app.run_artifacts(
   p_organization_id uuid, p_run_id uuid, p_artifacts jsonb, out artifacts jsonb, out outputs jsonb)

@@ -1,14 +1,16 @@
--- Run starting | running → succeeded | failed with its result, which the task or the chat turn follows: see the functions that
--- it calls (docs/interface.md 4.13.2).
--- Where the task has acceptance criteria to evaluate, a result is committed with the checks that they came to: p_checks, and
--- in p_evaluation_digest what they were made of. Where the digest does not fit what is there now, and so in a first call, which
--- has neither, nothing changes and the call returns {evaluation: …} (run_evaluation_request) to call again with.
+-- Run starting | running → succeeded | failed with its result. What happens to the task or the chat turn depends on the result:
+-- see the functions called below (docs/interface.md 4.13.2).
+-- If the task has acceptance criteria to evaluate, p_checks holds the checks of the result, and p_evaluation_digest identifies
+-- the criteria and bytes that they were made of. If the digest does not match the current ones (the first call has neither),
+-- nothing changes and the call returns {evaluation} (run_evaluation_request), with which to call again.
 -- p_result: {kind: completed | waiting | needs_input, …} of a task, {kind: chat_message, …} of a chat turn.
--- p_report: {usage, receipts, harness, workspaceUri, logState}. After a cancel only this is stored: {status: cancelled}.
--- Sent again: the same result as before. Returns {status, and of a chat turn chatId, messageId, revision} or {evaluation}.
--- Locks: roots → run request → run → … as what follows → (commit) dispatch.
--- Codes: 400 validation_failed (an artifact that was never stored, another result than the staged one, the output of a chat
--- turn for a task; the lease stays), 409 run_lease_expired with lease_lost | differs.
+-- p_report: {usage, receipts, harness, workspaceUri, logState}. After a cancel nothing else is stored, and the status is
+-- cancelled.
+-- A repeat returns the status of the first call. Returns {status, and for a chat turn chatId, messageId, revision} or
+-- {evaluation}.
+-- Locks: roots → run request → run → … as the functions called → (commit) dispatch.
+-- Codes: 400 validation_failed (an artifact that was never stored, a result that differs from the staged one, the output of a
+-- chat turn for a task; the lease stays valid), 409 run_lease_expired with lease_lost | differs.
 create or replace function app.run_complete(
   p_organization_id uuid, p_run_id uuid, p_lease_token text, p_body_hash text, p_result jsonb, p_report jsonb,
   p_checks jsonb, p_evaluation_digest text, p_max_attempts integer default 3, p_backoff_seconds integer default 10,
@@ -78,7 +80,7 @@ begin
   elsif t.spec ->> 'verification' = 'agent' then
     return app.run_complete_to_verify(r, p_body_hash, v_result, p_report);
   end if;
-  -- What most runs come to, and so without a call more.
+  -- The most frequent end, so it is inlined: each call of a function costs time.
   perform app.run_finish(r, 'succeeded', 'complete', p_body_hash,
     jsonb_build_object('kind', 'task_result', 'result', v_result), null, p_report);
   update app.tasks

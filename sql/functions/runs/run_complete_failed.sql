@@ -1,6 +1,7 @@
--- Run → failed with acceptance_failed: a check of its result has failed. Task running → pending, to be repaired by another run
--- that is given the failed checks; the second time in a row → blocked by a question to a person (task_repair_ask).
--- Called by run_complete with roots, request and lease checked.
+-- Run starting | running → failed with acceptance_failed, because a check of its result failed. Task running → pending, to be
+-- repaired by another run that gets the failed checks; after the second failure in a row → blocked by a question to a person
+-- (task_repair_ask).
+-- Called by run_complete, which has locked roots and request and checked the lease.
 create or replace function app.run_complete_failed(
   r app.run_requests, t app.tasks, p_body_hash text, p_result jsonb, p_report jsonb)
   returns jsonb

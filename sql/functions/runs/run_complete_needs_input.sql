@@ -1,5 +1,6 @@
--- Run → succeeded, task running → blocked by the question that the result asks a person. With the answer it runs again.
--- Called by run_complete with roots, request and lease checked.
+-- Run starting | running → succeeded; task running → blocked by the question that the result asks. The task runs again once a
+-- person has answered.
+-- Called by run_complete, which has locked roots and request and checked the lease.
 create or replace function app.run_complete_needs_input(
   r app.run_requests, t app.tasks, p_body_hash text, p_result jsonb, p_report jsonb)
   returns jsonb

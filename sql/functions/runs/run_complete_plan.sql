@@ -1,7 +1,8 @@
--- Run → succeeded with its plan applied: the initiative running in phase plan → blocked by its children in phase execute, or
--- over, where the plan leaves nothing open below it. A child that failed after the run had started was not known to the plan:
--- its failure takes effect now. Called by run_complete_staged with roots, request and lease checked, and the plan checked.
--- Locks: (roots, request) → … as plan_apply. Codes: those of the transitions that plan_apply calls.
+-- Run starting | running → succeeded, and its plan is applied. Initiative running in phase plan → blocked by its children in
+-- phase execute, or closed if the plan leaves nothing open below it.
+-- A child that failed after the run had started was unknown to the plan: its failure takes effect now.
+-- Called by run_complete_staged, which has checked the lease and the plan.
+-- Locks: (roots, run request) → … as plan_apply. Codes: those of the functions that plan_apply calls.
 create or replace function app.run_complete_plan(
   r app.run_requests, t app.tasks, o app.task_outcomes, p_body_hash text, p_result jsonb, p_artifacts jsonb, p_report jsonb)
   returns void

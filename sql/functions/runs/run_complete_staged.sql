@@ -1,9 +1,9 @@
--- The part of run_complete that only some runs need: those of mode plan or verify, and those that staged an outcome or asked a
--- person something. Returns {status} where the run is over with that: a plan or a verdict is applied, or it has failed,
--- retryable, with outcome_missing | plan_rejected. Else {result, asks}: the result that run_complete goes on with, and whether a
--- blocking question of the run is open.
--- Called by run_complete with roots, request and lease checked.
--- Codes: 400 validation_failed with differs_from_staged | not_stored | differs_from_stored (the lease stays).
+-- The part of run_complete for runs in mode plan or verify, and for runs that staged an outcome or asked a person a question.
+-- Returns {status} if the run ends here: its plan or verdict is applied, or it fails, retryable, with outcome_missing |
+-- plan_rejected. Otherwise returns {result, asks}: the result with which run_complete continues, and whether a blocking
+-- question of the run is open.
+-- Called by run_complete, which has locked roots and request and checked the lease.
+-- Codes: 400 validation_failed with differs_from_staged | not_stored | differs_from_stored (the lease stays valid).
 create or replace function app.run_complete_staged(
   r app.run_requests, t app.tasks, p_body_hash text, p_result jsonb, p_report jsonb, p_max_attempts integer,
   p_backoff_seconds integer, p_backoff_max_seconds integer)
@@ -32,7 +32,7 @@ begin
         and i.status = 'open' and i.blocking and i.purpose = 'agent'));
   end if;
 
-  -- A plan or a verdict, or none where there should be one.
+  -- A plan or a verdict is required here; it may be missing.
   v_error := app.run_outcome_error(r, t, o);
   if v_error is null and jsonb_array_length(p_result -> 'artifacts') > 0 then
     select a.artifacts into v_artifacts from app.run_artifacts(r.organization_id, r.run_id, p_result -> 'artifacts') a;
@@ -41,7 +41,7 @@ begin
     begin
       perform app.run_complete_plan(r, t, o, p_body_hash, p_result, v_artifacts, p_report);
     exception when sqlstate 'RN400' or sqlstate 'RN404' or sqlstate 'RN409' then
-      -- What plan_issues did not see: refused to the worker, the run could never end.
+      -- plan_issues missed this. Refusing the call would leave a run that can never end.
       v_error := jsonb_build_object('code', 'plan_rejected', 'retryable', true,
         'message', left('The plan cannot be applied: ' || sqlerrm, 2000));
     end;

@@ -1,5 +1,6 @@
--- Run → succeeded with a result that passes all checks, but the run asked a person a blocking question that is still open: task
--- running → blocked by it, and it runs again with the answer. Called by run_complete with roots, request and lease checked.
+-- Run starting | running → succeeded with a result that passed all checks, while a blocking question that the run asked is
+-- still open. Task running → blocked by that question; it runs again once a person has answered.
+-- Called by run_complete, which has locked roots and request and checked the lease.
 create or replace function app.run_complete_to_answer(r app.run_requests, p_body_hash text, p_result jsonb, p_report jsonb)
   returns jsonb
   language plpgsql

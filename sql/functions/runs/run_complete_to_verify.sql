@@ -1,6 +1,7 @@
--- Run → succeeded with a result that passes all checks, of a task whose spec asks for the verdict of an agent: running in
--- phase execute → pending (or blocked) in phase verify, with the result to verify. The count of failed checks starts again.
--- Called by run_complete with roots, request and lease checked.
+-- Run starting | running → succeeded with a result that passed all checks, of a task that requires a verdict. Task running in
+-- phase execute → pending | blocked in phase verify. The count of failed results starts again.
+-- Called by run_complete, which has locked roots and request and checked the lease.
+-- Locks: (roots, run request) → organization (shared, without waiting) → run.
 create or replace function app.run_complete_to_verify(r app.run_requests, p_body_hash text, p_result jsonb, p_report jsonb)
   returns jsonb
   language plpgsql

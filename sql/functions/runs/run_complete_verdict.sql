@@ -1,7 +1,8 @@
--- Run → succeeded, whatever its verdict says of the result that it was given. Passed: task running in phase verify →
--- completed with that result. Failed: → pending in phase execute, an initiative in phase plan (initiative_replan), with the
--- verdict in its contract; the second time → blocked by a question to a person (task_repair_ask).
--- Called by run_complete_staged with roots, request and lease checked.
+-- Run starting | running → succeeded, whatever its verdict on the result is.
+-- Verdict passed: task running in phase verify → completed with the verified result. Verdict failed: task → pending in phase
+-- execute (an initiative: in phase plan, by initiative_replan), with the verdict in its contract; after the second failed
+-- verdict → blocked by a question to a person (task_repair_ask).
+-- Called by run_complete_staged, which has checked the lease.
 create or replace function app.run_complete_verdict(
   r app.run_requests, t app.tasks, o app.task_outcomes, p_body_hash text, p_artifacts jsonb, p_report jsonb)
   returns void
@@ -11,7 +12,7 @@ declare
   v_verdicts constant integer := coalesce((t.contract ->> 'verdicts')::integer, 0) + 1;
   v_run_id constant uuid := coalesce((t.verification ->> 'runId')::uuid, o.run_id);
   v_result constant jsonb := t.verification -> 'result';
-  -- About the task as a whole: its index is the one after the last criterion.
+  -- The verdict is about the whole task, so its index follows that of the last criterion.
   v_check constant jsonb := jsonb_build_object('criterionIndex', jsonb_array_length(t.spec -> 'acceptanceCriteria'),
     'evaluator', 'agent', 'status', o.outcome ->> 'verdict', 'summary', o.outcome ->> 'summary',
     'evidence', o.outcome -> 'evidence');

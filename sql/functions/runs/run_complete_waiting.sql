@@ -1,5 +1,6 @@
--- Run → succeeded, task running → waiting until the time that the result names; then it is settled and runs again.
--- Called by run_complete with roots, request and lease checked.
+-- Run starting | running → succeeded; task running → waiting until the time that the result names. Then tasks_wake settles it,
+-- and it runs again.
+-- Called by run_complete, which has locked roots and request and checked the lease.
 create or replace function app.run_complete_waiting(r app.run_requests, p_body_hash text, p_result jsonb, p_report jsonb)
   returns jsonb
   language plpgsql

@@ -1,6 +1,6 @@
--- What a plan or verify run is given beside the inputs of its task, fixed at its start: task.json, which says how things
--- stand, and for a verifier, below outputs/, the files that it judges: those of the run that made the result, or those of
--- the tasks below, each under its identifier.
+-- Stores what a run in mode plan or verify gets in addition to the inputs of its task: task.json, which describes the state of
+-- the task, and for a verifier, below outputs/, the files to verify. These are the outputs of the run that produced the result;
+-- for an initiative, the outputs of the runs that its children's results name, each below the identifier of the child.
 create or replace function app.run_context_snapshot(p_organization_id uuid, p_run_id uuid, t app.tasks, p_mode text)
   returns void
   language plpgsql

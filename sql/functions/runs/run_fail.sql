@@ -1,7 +1,9 @@
--- Run starting | running → failed; request → queued with a backoff, or finished and the task failed (contract 4.13).
--- After a cancel: usage and logs only, {status: cancelled}. Sent again: the same answer.
--- p_report: {usage, harness, logState}. Locks: roots → run request → run → (commit) dispatch.
--- Codes: 409 run_lease_expired with lease_lost | differs.
+-- Run starting | running → failed; run request started → queued with a backoff, or → finished and the task fails
+-- (docs/interface.md 4.13.3). After a cancel only the report is stored, and the status is cancelled. A chat turn ends with its
+-- run (chat_turn_fail).
+-- p_report: {usage, harness, logState}. A repeat returns the status of the first call. Returns {status, and for a chat turn
+-- chatId, messageId}.
+-- Locks: roots → run request → run → (commit) dispatch. Codes: 409 run_lease_expired with lease_lost | differs.
 create or replace function app.run_fail(
   p_organization_id uuid, p_run_id uuid, p_lease_token text, p_body_hash text, p_error jsonb, p_report jsonb,
   p_max_attempts integer, p_backoff_seconds integer, p_backoff_max_seconds integer)

@@ -1,7 +1,7 @@
--- Run starting | running → p_status, with all that the last call of its worker carried; its request started →
--- p_request_state (finished | cancelled), with which the lease and its capability end. p_request_state null: the caller moves
--- the request. p_call: complete | fail. A run that a cancel has ended already gets the report alone: p_status cancelled.
--- Roots, request and run are locked by the caller.
+-- Run starting | running → p_status, with everything that the last call of its worker reported. Run request started →
+-- p_request_state (finished | cancelled), which ends the lease and the capability; null: the caller changes the request.
+-- p_call: complete | fail. A cancelled run only gets the report; p_status is cancelled then.
+-- The caller has locked roots and request.
 create or replace function app.run_finish(
   r app.run_requests, p_status text, p_call text, p_body_hash text, p_output jsonb, p_error jsonb, p_report jsonb,
   p_request_state text default 'finished')
@@ -18,7 +18,7 @@ begin
       receipts = p_report -> 'receipts',
       harness = coalesce(p_report ->> 'harness', harness),
       workspace_uri = coalesce(p_report ->> 'workspaceUri', workspace_uri),
-      -- A log that is being written ends with its run, whether the worker says so or not.
+      -- The log ends with its run, whether or not the worker says so.
       log_state = case when log_state = 'truncated' then log_state
         else coalesce(p_report ->> 'logState', case log_state when 'recording' then 'complete' else log_state end) end,
       input_tokens = coalesce((p_report #>> '{usage,inputTokens}')::bigint, 0),

@@ -1,6 +1,7 @@
--- The beginning that complete and fail share, the request locked: a repeat gets the status that the first call got, and after a
--- cancel the run → cancelled with its report, the request started → cancelled. Returns {status, …}, or null: the run may
--- finish. p_call: complete | fail. Codes: 409 run_lease_expired with lease_lost | differs.
+-- The checks that run_complete and run_fail share. A repeat returns the status of the first call. After a cancel, the run gets
+-- its report, and its request goes started → cancelled.
+-- Returns {status, …}, or null if the run may finish. p_call: complete | fail. The caller has locked the request.
+-- Codes: 409 run_lease_expired with lease_lost | differs.
 create or replace function app.run_finish_precheck(
   r app.run_requests, p_run_id uuid, p_lease_token text, p_call text, p_body_hash text, p_report jsonb)
   returns jsonb

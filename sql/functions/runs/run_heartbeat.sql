@@ -1,6 +1,7 @@
--- Renews the lease by p_lease_seconds from now, unless a cancel was requested: then the answer is cancelling, and the slot
--- stays taken at most until the lease that runs. Touches one row, without waiting for the disk: a renewal that a crash
--- takes back ends the lease earlier, never later. Codes: 409 run_lease_expired with lease_lost.
+-- Renews the lease by p_lease_seconds from now. After a cancel it renews nothing and returns the status cancelling: the request
+-- keeps its capacity until the current lease ends, at most.
+-- Writes one row and does not wait for the disk: if a crash undoes the renewal, the lease ends earlier, never later.
+-- Locks: run request. Codes: 409 run_lease_expired with lease_lost.
 create or replace function app.run_heartbeat(
   p_organization_id uuid, p_run_id uuid, p_lease_token text, p_lease_seconds integer)
   returns jsonb

@@ -1,9 +1,9 @@
--- Writes down what a run is given, at its start: later changes of the task's inputs are for later runs.
--- An input that is not there (not uploaded, no such artifact, attachment or document) is listed without bytes. The first
--- of two with one path wins. A context file is the published document of the owner's department, else the organization's;
--- an owner of no department has all scopes, the organization's first.
--- Locks: attachments, in their key and skipping those that are being removed: chat_purge deletes them before it looks for
--- the inputs that name their bytes, so it sees those of every start that found an attachment, and no start waits for it.
+-- Stores the inputs of a run at its start; later changes of the task apply to later runs. An input that is missing (an upload,
+-- artifact, attachment or document) is listed without bytes. Of two inputs with the same path the first wins.
+-- A context file is the published document of the owner's department, or else of the organization. If the owner belongs to no
+-- department, all scopes count, the organization's first.
+-- Locks: attachments (key share, skip locked). chat_purge deletes attachments before it looks for inputs that name their bytes,
+-- so it sees the inputs of every start that found an attachment, and no start waits for it.
 create or replace function app.run_inputs_snapshot(p_organization_id uuid, p_run_id uuid, t app.tasks)
   returns void
   language sql
@@ -36,7 +36,7 @@ as $$
           for key share of f skip locked
       ) a on true
       left join lateral (
-        -- One that the last audit could not read is not there; another scope's is no substitute.
+        -- A document that the last audit could not read counts as missing; that of another scope is no substitute.
         select f.size_bytes, case when not p.unreadable ? f.path then f.sha256 end as sha256,
             case when not p.unreadable ? f.path then f.storage_key end as storage_key
           from app.agent_profiles g

@@ -1,4 +1,5 @@
--- Does this token hold the run's lease? For reads of a holder (inputs). Codes: 409 run_lease_expired with lease_lost.
+-- Whether the token holds the lease of the run, for reads by its holder. Locks nothing. Codes: 409 run_lease_expired with
+-- lease_lost.
 create or replace function app.run_lease_check(p_organization_id uuid, p_run_id uuid, p_lease_token text)
   returns jsonb
   language plpgsql security definer

@@ -1,7 +1,8 @@
--- Keeps a batch of log entries (validated in shape). A sequence sent again with the same content is ignored, with other
--- content the whole batch is refused. Beyond 10,000 entries a run the rest is dropped and the log is truncated.
--- p_entries: [{sequence, category, status, label, detail, occurredAt}]. Locks: run request → run.
--- Codes: 409 run_lease_expired with lease_lost | differs.
+-- Appends a batch of log entries, p_entries: [{sequence, category, status, label, detail, occurredAt}], already validated in
+-- shape.
+-- A repeated sequence with the same content is ignored; with different content the whole batch is refused. After 10,000 entries
+-- of a run the rest is dropped, and its log is truncated.
+-- Locks: run request → run. Codes: 409 run_lease_expired with lease_lost | differs.
 create or replace function app.run_logs_append(p_organization_id uuid, p_run_id uuid, p_lease_token text, p_entries jsonb)
   returns jsonb
   language plpgsql security definer
@@ -21,7 +22,7 @@ begin
   if r.run_id is distinct from p_run_id or r.state <> 'started' or not app.lease_is_current(r, p_lease_token) then
     perform app.lease_refuse('lease_lost');
   end if;
-  -- Mostly all of it is new and there is room: then that is all.
+  -- Usually all entries are new and fit: then this statement suffices.
   update app.runs
     set log_count = log_count + v_entries, log_state = 'recording', updated_at = clock_timestamp()
     where organization_id = p_organization_id and id = p_run_id and log_state <> 'truncated'
@@ -39,7 +40,7 @@ begin
     return jsonb_build_object('status', case when r.cancel_requested_at is not null then 'cancelling' else v_status end);
   end if;
 
-  -- Some are there already, also by this batch itself.
+  -- Some are already stored, or were just inserted by this batch.
   if exists (
     select 1 from (select distinct e.* from jsonb_to_recordset(p_entries)
         e(sequence bigint, category text, status text, label text, detail text, "occurredAt" timestamptz)) e
@@ -57,7 +58,7 @@ begin
     update app.runs set log_count = log_count - (v_entries - v_inserted)
       where organization_id = p_organization_id and id = p_run_id;
   else
-    -- Or there is no room for all.
+    -- Not all of them fit.
     select status, 10000 - log_count into v_status, v_room from app.runs
       where organization_id = p_organization_id and id = p_run_id;
     with fresh as (

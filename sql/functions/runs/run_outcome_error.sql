@@ -1,4 +1,5 @@
--- Why the run cannot complete with its staged outcome: there is none, or it is a plan that no longer fits. Null: it can.
+-- Why the run cannot complete with its staged outcome: {code, message, retryable} if there is none, or if its plan can no
+-- longer be applied. Null if it can complete.
 create or replace function app.run_outcome_error(r app.run_requests, t app.tasks, o app.task_outcomes)
   returns jsonb
   language plpgsql stable

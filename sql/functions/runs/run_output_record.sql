@@ -1,6 +1,8 @@
--- Records one stored output file of a started run; p_storage_key null is the look before the upload. The same path again
--- replaces it; p_layout_key is what file systems without case and normalization know it by. Returns {output, replaced: storage key of the bytes that nothing names any more, or null}.
--- Locks: run request. Codes: 400 validation_failed (too_many_files, layout_conflict, output_of_kind), 409 run_lease_expired with lease_lost.
+-- Records a stored output file of a started run; the same path again replaces it. p_storage_key null: only checks, before the
+-- upload. p_layout_key: the path as file systems without case or normalization see it.
+-- Returns {output, replaced}; replaced: the storage key of bytes that no row names any more, or null.
+-- Locks: run request. Codes: 400 validation_failed (too_many_files, layout_conflict, output_of_kind), 409 run_lease_expired
+-- with lease_lost.
 create or replace function app.run_output_record(
   p_organization_id uuid, p_run_id uuid, p_lease_token text, p_path text, p_layout_key text, p_storage_key text,
   p_size bigint, p_sha256 text, p_media_type text)
@@ -19,7 +21,7 @@ begin
     perform app.lease_refuse('lease_lost');
   end if;
   if r.kind <> 'task' then
-    -- A chat is removed with its runs: nothing would name these bytes any more.
+    -- Purging a chat removes its runs, and then no row would name these bytes.
     perform app.fail(400, 'validation_failed', 'Chat turns store no output files',
       app.issue('runId', 'output_of_kind', 'is the run of a chat turn'));
   end if;

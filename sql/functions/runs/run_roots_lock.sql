@@ -1,5 +1,5 @@
--- Locks the roots that the end of the run may reach: the first lock of run_complete. Returns the root where it alone had to be
--- locked, for it mostly is the task itself and need not be read again; else no row.
+-- Locks the roots that the end of the run can reach; the first lock of run_complete. Returns the root if it is the only one: it
+-- usually is the task itself, which then need not be read again. Otherwise returns no row.
 create or replace function app.run_roots_lock(p_organization_id uuid, p_run_id uuid)
   returns app.tasks
   language plpgsql
@@ -7,7 +7,7 @@ as $$
 declare
   t app.tasks;
 begin
-  -- No edge leads out of most hierarchies, and no run but one that plans touches other hierarchies.
+  -- Most hierarchies have no edge to another one, and only a planning run touches other hierarchies.
   select root.* into t from app.tasks root
     where root.organization_id = p_organization_id
       and root.id = (select k.root_task_id from app.runs u

@@ -1,4 +1,4 @@
--- Run starting → running, with what it runs on; sent again with the same content: the same answer (contract 4.13).
+-- Run starting → running, with harness, model and workspace. A repeat with the same content changes nothing.
 -- Locks: run request → run. Codes: 409 run_lease_expired with lease_lost | differs.
 create or replace function app.run_running(
   p_organization_id uuid, p_run_id uuid, p_lease_token text, p_harness text, p_model text, p_workspace_uri text)
@@ -19,7 +19,7 @@ begin
   if r.cancel_requested_at is not null then
     return '{"status": "cancelling"}';
   end if;
-  -- A run changes only under the lock of its request: nobody else is changing it, so the state may be asked for here.
+  -- Runs change only under the lock of their request, so this condition on the state cannot be stale.
   update app.runs
     set status = 'running', harness = p_harness, model = p_model, workspace_uri = p_workspace_uri,
       updated_at = clock_timestamp()

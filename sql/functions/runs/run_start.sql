@@ -1,8 +1,9 @@
--- Run request leased → started; run (none) → starting; task pending → running. Contract 3.5 and 4.13, decisions 5.
--- Sent again by the holder: the same answer, the execution token too (it is derived from run and secret).
--- Over capacity (limits were lowered after the pull): published again, nothing counted, 409. The same where the pull and
--- the suspension (or deletion) of the organization crossed; where it crossed with the end of the profile, the task is blocked.
--- Locks: root → run request → run → (capacity alone: dispatch) → (commit) dispatch.
+-- Run request leased → started; run (none) → starting; task pending → running (docs/interface.md 3.5). A repeat by the holder
+-- returns the same response, including the execution token, which is derived from the run's id and the lease's secret.
+-- Run request leased → published, 409, if there is no free capacity (limits were lowered after the pull) or the organization
+-- was suspended or deleted at the same time; no attempt is counted. If the profile was disabled at the same time, or a budget
+-- is used up, the task is settled instead.
+-- Locks: root → run request → (over capacity only: dispatch) → run → (commit) dispatch.
 -- Codes: 409 run_lease_expired with lease_lost | capacity | task_not_ready | differs.
 create or replace function app.run_start(
   p_organization_id uuid, p_run_request_id uuid, p_run_id uuid, p_lease_token text, p_worker_id text,
@@ -24,7 +25,7 @@ declare
   v_published boolean;
   v_spend_limited boolean;
 begin
-  -- The root; for most tasks it is the task itself.
+  -- The root, which usually is the task itself.
   select * into t from app.tasks
     where organization_id = p_organization_id
       and id = (select k.root_task_id from app.run_requests q
@@ -46,8 +47,8 @@ begin
     return app.run_start_response(r, v_token);
   end if;
 
-  -- Capacity was taken by the pull, so "over" is true only after limits were lowered. Suspension and disabling end the
-  -- claims that they see: one that a pull had not yet committed is found here.
+  -- The pull reserved capacity, so the request is over capacity only if limits were lowered since. Suspending and disabling end
+  -- the claims that they see; a claim that was not committed at that time is caught here.
   select d.held > d.capacity or l.held > l.capacity, d.suspended, p.status <> 'enabled', p.department,
       exists (select 1 from app.context_publications c where c.organization_id = p_organization_id)
     into v_over, v_suspended, v_disabled, v_department, v_published
@@ -85,9 +86,10 @@ begin
   end if;
   if t.status <> 'pending' or v_disabled or (t.parent_id is not null or r.mode <> 'execute' or v_spend_limited)
      and app.task_budget_exhausted(p_organization_id, t.id) then
-    -- A sibling's start may have used up a parent's budget after the pull: the task is blocked, its request ends.
+    -- The start of a sibling may have used up the budget of a parent since the pull: settling blocks the task and ends its
+    -- request.
     if v_disabled and r.mode = 'verify' then
-      -- Another verifier may take it.
+      -- Another verifier may be available: a new request goes to that one.
       perform app.task_requests_cancel(p_organization_id, array[t.id]);
     end if;
     perform app.task_settle(p_organization_id, t.id);
@@ -107,7 +109,7 @@ begin
       r.fence, r.lease_secret_hash, p_worker_id, v_spend_limited)
     on conflict on constraint runs_pkey do nothing;
   if not found then
-    -- Another request's run has this id.
+    -- The run of another request has this id.
     perform app.lease_refuse('differs');
   end if;
   update app.tasks

@@ -1,4 +1,4 @@
--- What a start answers, first and repeated.
+-- The response to run_start, the same for a repeat.
 create or replace function app.run_start_response(r app.run_requests, p_execution_token text)
   returns jsonb
   language plpgsql stable

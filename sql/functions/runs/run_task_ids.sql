@@ -1,4 +1,4 @@
--- The tasks whose hierarchies the end of a run may touch: its own, and those that its staged plan names.
+-- The tasks whose hierarchies the end of a run can reach: its own task, and those named by its staged plan.
 create or replace function app.run_task_ids(p_organization_id uuid, p_run_id uuid, p_task_id uuid)
   returns uuid[]
   language sql stable

@@ -1,8 +1,8 @@
--- (none) → active (contract 4.12, decisions 8). p_schedule: {key, title, cron, timezone, taskTemplate, overlap}, validated in
--- shape; p_next_run_at: its first fire, computed by the caller. A run that names no owner of the tasks means its own profile,
--- and the template says so from then on. What could not be a task now is refused as the creation of that task would be.
--- Locks: profile (shared, so that its deletion waits and comes after) → … as schedule_template_refusal → run request of a
--- capability.
+-- Schedule (none) → active (docs/interface.md 2.15). p_schedule: {key, title, cron, timezone, taskTemplate, overlap}, validated
+-- in shape. p_next_run_at: the first fire, computed by the caller.
+-- If a run creates it and the template names no owner, the profile of the run owns the tasks, and the template records it. A
+-- template that cannot become a task right now is refused with the error that creating that task would give.
+-- Locks: profile (shared, so that its deletion waits) → … as schedule_template_refusal → run request of a capability.
 -- Codes: 400 validation_failed, 401 agent_unauthorized, 404 organization_not_found | task_not_found, 409 state_conflict.
 create or replace function app.schedule_create(
   p_organization_id uuid, p_schedule jsonb, p_next_run_at timestamptz, p_actor jsonb)

@@ -1,6 +1,6 @@
--- Removes the schedule; the tasks that it made stay, and what a person was told about it is over.
+-- Removes the schedule and closes its open notification. The tasks that it made stay.
 -- Locks: schedule → run request of a capability → inbox item.
--- Codes: 401 agent_unauthorized, 404 organization_not_found | not_found (a repeat too), 409 state_conflict (suspended).
+-- Codes: 401 agent_unauthorized, 404 organization_not_found | not_found (also for a repeat), 409 state_conflict (suspended).
 create or replace function app.schedule_delete(p_organization_id uuid, p_schedule_ref text, p_actor jsonb)
   returns jsonb
   language plpgsql security definer

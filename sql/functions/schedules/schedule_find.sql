@@ -1,9 +1,9 @@
--- A schedule by its UUID or its key, its row locked; an unknown one has no id.
+-- Finds a schedule by UUID or key, and locks it. Returns a row without id if there is none.
 create or replace function app.schedule_find(p_organization_id uuid, p_schedule_ref text)
   returns app.schedules
   language sql
 as $$
-  -- Keys never look like a UUID.
+  -- A key never has the form of a UUID.
   select s.* from app.schedules s
     where s.organization_id = p_organization_id
       and case

@@ -1,10 +1,11 @@
--- A fire that is due: the schedule moves on to p_next_run_at, and one task is made of its template, keyed by schedule and
--- fire time. None is made while the one before is open and overlap is skip, or work dispatch is stopped; while the
--- organization is suspended; when its owner is disabled, or the task is refused (a person is told once). Where the verdict on
--- its parent is under way the fire waits, due as it is: that is over by itself, and what comes due meanwhile is one with it.
--- p_fire_at: the fire as the caller read it; p_next_run_at: the first one after the present, so that however many were
--- missed meanwhile, they make this one task. Anything else than that state is left alone: called early, late or by several
--- processes at once it changes nothing. p_now is for the tests of a stop of days.
+-- Fires a due schedule: next_run_at moves to p_next_run_at, and its template becomes one task, whose dedupe key names schedule
+-- and fire time.
+-- No task is made if the previous one is open and overlap is skip or work dispatch is stopped; if the organization is
+-- suspended; if the profile is disabled, or the task is refused (a person is notified once). While the parent waits for a
+-- verdict the fire is postponed and stays due; further fires merge with it.
+-- p_fire_at: the fire that the caller has read. p_next_run_at: the first fire after now, so that all fires missed meanwhile
+-- make this one task. If next_run_at has changed, nothing happens: early, late and concurrent calls are harmless. p_now: for
+-- tests.
 -- Locks: schedule → profile (shared) → … as task_create → inbox item.
 -- Returns {outcome: unchanged | postponed | fired | skipped | failed, taskId}.
 create or replace function app.schedule_fire(
@@ -41,7 +42,7 @@ begin
   if not v_skipped and (app.schedule_profile(s.organization_id, s.task_template, null)).status is distinct from 'enabled' then
     v_reason := 'the profile that owns its tasks is disabled or gone';
   elsif not v_skipped then
-    -- A schedule outlives the chat that it comes from.
+    -- The chat that the schedule comes from may be gone.
     if app.task_source_issues(s.organization_id, s.task_template) <> '[]' then
       s.task_template := s.task_template - 'sourceChatId' - 'sourceMessageId';
     end if;
@@ -50,7 +51,7 @@ begin
       v_task := app.task_create(s.organization_id, s.task_template || jsonb_build_object('dedupeKey', v_key),
         '{"kind": "owner"}');
       if not (v_task ->> 'created')::boolean then
-        -- Somebody's task has this key: it is not what the template asks for, and this fire happens once anyway.
+        -- A task made by hand has this dedupe key. It is another task; this fire needs no key to happen only once.
         v_task := app.task_create(s.organization_id, s.task_template, '{"kind": "owner"}');
       end if;
       v_task := v_task -> 'task';

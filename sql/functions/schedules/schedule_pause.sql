@@ -1,4 +1,4 @@
--- active → paused: it does not fire, and what it misses is not made up for. A repeat changes nothing.
+-- Schedule active → paused: it does not fire, and missed fires are not made up for. A repeat changes nothing.
 -- Locks: schedule → run request of a capability.
 -- Codes: 401 agent_unauthorized, 404 organization_not_found | not_found, 409 state_conflict (suspended).
 create or replace function app.schedule_pause(p_organization_id uuid, p_schedule_ref text, p_actor jsonb)

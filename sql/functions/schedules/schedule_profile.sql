@@ -1,5 +1,5 @@
--- The profile that owns the tasks of a template, locked (shared, as at the creation of a task): the one that it names, else
--- that of the run whose capability p_actor shows. No id: there is none (any more).
+-- The profile that owns the tasks of a template, with a shared lock, as when a task is created: the profile that the template
+-- names, or else that of the run whose capability p_actor carries. Returns a row without id if there is none.
 create or replace function app.schedule_profile(p_organization_id uuid, p_template jsonb, p_actor jsonb)
   returns app.agent_profiles
   language sql

@@ -1,5 +1,6 @@
--- paused → active, from p_next_run_at on: the first fire after now, computed by the caller from the expression, which never
--- changes (null: the caller found no such schedule). An active one stays as it is. A person is told anew if it cannot make its task.
+-- Schedule paused → active. p_next_run_at: the first fire after now, computed by the caller from the expression, which never
+-- changes; null: the caller found no such schedule. An active schedule stays as it is. If it cannot make its task, a person is
+-- notified again.
 -- Locks: schedule → run request of a capability.
 -- Codes: 401 agent_unauthorized, 404 organization_not_found | not_found, 409 state_conflict (suspended).
 create or replace function app.schedule_resume(

@@ -1,7 +1,7 @@
--- What a task of the template would be refused with, were it made now: {status, code, message, issues} with paths below
--- taskTemplate; null: nothing. It is made, by the same function as any task, and taken back: so the two cannot disagree.
--- A verdict under way at its parent is no reason, for that is over by itself; task_create finds it after everything else.
--- Locks: as task_create, and none of them any more when it returns.
+-- The error with which a task of this template would be refused now: {status, code, message, issues}, with paths below
+-- taskTemplate; null if it would be created. Creates the task with task_create and rolls back, so that the two always agree.
+-- A pending verdict on the parent does not count, because it resolves by itself; task_create checks it last.
+-- Locks: as task_create, released on return.
 create or replace function app.schedule_template_refusal(p_organization_id uuid, p_template jsonb, p_actor jsonb)
   returns jsonb
   language plpgsql

@@ -1,5 +1,5 @@
--- The evidence of a verdict as it is kept: files with what was stored of them. missing: issues for files that are not
--- stored outputs of runs of this organization.
+-- The evidence of a verdict as it is stored: files, with size and digest of what was stored. missing: an issue for each file
+-- that is not a stored output of a run of this organization.
 create or replace function app.outcome_evidence(
   p_organization_id uuid, p_evidence jsonb, out evidence jsonb, out missing jsonb)
   language sql stable

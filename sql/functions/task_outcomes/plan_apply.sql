@@ -1,7 +1,8 @@
--- Carries out a plan that plan_issues has nothing against: its tasks, then edges, changes and cancels. The initiative itself
--- is still running meanwhile, so that nothing of it counts as over; the caller holds the roots of all that the plan names
--- and moves the initiative afterwards. Returns what was made: [{key, taskId, identifier}].
--- Locks: (roots) → profiles (shared) → number → edges → run requests → (commit) dispatch.
+-- Applies a plan in which plan_issues has found nothing: tasks first, then edges, changes and cancels. The initiative itself is
+-- still running, so that it is not closed halfway; the caller changes it afterwards, and has locked the roots of everything
+-- that the plan names.
+-- Returns the tasks made: [{key, taskId, identifier}].
+-- Locks: (roots) → profiles (shared) → task number → edges → run requests → (commit) dispatch.
 create or replace function app.plan_apply(p_organization_id uuid, t app.tasks, p_run_id uuid, p_operations jsonb)
   returns jsonb
   language plpgsql
@@ -83,7 +84,7 @@ begin
     where o ->> 'op' = 'cancel_task' order by place
   loop
     select * into v_task from app.tasks where organization_id = p_organization_id and id = (v_op ->> 'node')::uuid;
-    -- The end of another one that this plan cancels may have ended it too.
+    -- It may have ended already, with another task that this plan cancels.
     if v_task.phase <> 'closed' then
       perform app.task_cancel(p_organization_id, v_task.id::text, v_owner);
     end if;

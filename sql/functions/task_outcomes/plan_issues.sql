@@ -1,6 +1,6 @@
--- Whether a plan of the initiative t can be applied as things are: null, or {status, issues} with an issue for everything
--- that stands against it (400: it names what is not there; 409: state and limits do not allow it). p_operations: as
--- plan_resolve answers. Asked when a plan is handed in, and again, the roots locked, when it is applied.
+-- What prevents the plan of initiative t from being applied now: null, or {status, issues} with every issue found (400: it
+-- names something that does not exist; 409: states or limits do not allow it). p_operations: as plan_resolve returns them.
+-- Called when a plan is staged, and again with the roots locked when it is applied.
 create or replace function app.plan_issues(p_organization_id uuid, t app.tasks, p_operations jsonb)
   returns jsonb
   language plpgsql stable
@@ -63,7 +63,7 @@ begin
         union all
         select m.node, m.place, p.depth + 1 from made m join placed p on p.node = m.parent
       ), edges as materialized (
-        -- a waits for b; an initiative waits for what is below it.
+        -- a waits for b; an initiative waits for its children.
         select o.node as a, d.node as b, true as wanted
           from ops o cross join jsonb_array_elements_text(o.op -> 'on') d(node)
         union all

@@ -1,5 +1,5 @@
--- The operations of a plan with what they name looked up: `node` is the task that an operation is about and `on` what it
--- waits for, each as 'key:<key>' for one that the plan makes, as a task's id, or null for one that is neither.
+-- The operations of a plan with their references resolved: `node` is the task that an operation is about, `on` the task that it
+-- waits for. Each is 'key:<key>' for a task that the plan makes, the id of an existing task, or null if there is neither.
 create or replace function app.plan_resolve(p_organization_id uuid, p_operations jsonb)
   returns jsonb
   language sql stable

@@ -1,8 +1,8 @@
--- Keeps what an agent says about its active run, to be applied when that run completes (contract 4.12, decisions 4). One a
--- run: sent again with the same key and content it gets the same answer. By the service token too, which alone may hand in
--- the execution variant: the result that the worker has to complete with.
--- p_body: {runId, taskVersion, graphRevision, idempotencyKey, outcome}, validated in shape. Nothing of the task changes.
--- Locks: root → run request. Returns {outcome: row}.
+-- Stages what an agent says about its active run; it is applied when that run completes (docs/interface.md 2.19). A run has one
+-- outcome: a repeat with the same key and content returns the same response. The service token may stage one too, and it alone
+-- may stage an execution: the result with which the worker has to complete. The task itself does not change.
+-- p_body: {runId, taskVersion, graphRevision, idempotencyKey, outcome}, validated in shape.
+-- Locks: root → run request. Returns {outcome}, as a row.
 -- Codes: 400 validation_failed, 401 agent_unauthorized, 404 organization_not_found | task_not_found, 409 state_conflict with
 -- wrong_run | wrong_mode | differs | already_staged | stale, and those of plan_issues.
 create or replace function app.task_outcome_stage(
@@ -33,7 +33,7 @@ begin
     perform app.fail(404, 'organization_not_found', 'Organization not found');
   end if;
   if p_actor ->> 'kind' = 'capability' then
-    -- Not actor_require: this is the one change that a verifier makes.
+    -- Not actor_require: this is the only change that a verifier may make.
     v_actor := app.capability_actor(p_organization_id, p_actor ->> 'tokenHash', true);
     if v_actor is null then
       perform app.fail(401, 'agent_unauthorized', 'The execution capability is not valid');

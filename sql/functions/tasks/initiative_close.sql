@@ -1,5 +1,6 @@
--- An open initiative whose children are all over. At least one completed: a verifier judges it, where its spec asks for one,
--- else it is completed. None: it is planned again.
+-- Ends an open initiative whose children have all ended. If at least one child completed: → completed or, if its spec requires
+-- a verdict, → phase verify. Otherwise it is replanned (initiative_replan).
+-- The caller has locked the roots. Locks: (roots) → organization (shared, without waiting) → run requests → (commit) dispatch.
 create or replace function app.initiative_close(p_organization_id uuid, p_task_id uuid)
   returns void
   language plpgsql

@@ -1,5 +1,5 @@
--- An open initiative is planned again. One of its replans is taken for it where there is one left, else a person is asked
--- for more (task_settle does both). p_reason: {reason: none_completed | verdict_failed}. The caller holds the roots.
+-- Open initiative → phase plan, to be planned again. task_settle takes one of its remaining replans, or asks a person for more.
+-- p_reason: {reason: none_completed | verdict_failed}. The caller has locked the roots. Locks: (roots) → … as task_settle.
 create or replace function app.initiative_replan(p_organization_id uuid, p_task_id uuid, p_reason jsonb)
   returns void
   language plpgsql

@@ -1,5 +1,5 @@
--- Tells a person, once, that an open task waits for one that will not complete. For all that need the given tasks, or
--- for one of them alone (a new edge). Those of the given tasks that may still complete cause nothing.
+-- Notifies a person, once per task, that an open task waits for one that will not complete. Covers everything that depends on
+-- the given tasks or, with p_task_id, that task alone (a new edge). Given tasks that may still complete are ignored.
 create or replace function app.prerequisite_notify(
   p_organization_id uuid, p_prerequisite_ids uuid[], p_task_id uuid default null)
   returns void

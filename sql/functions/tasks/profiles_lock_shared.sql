@@ -1,6 +1,8 @@
--- Before a task enters phase verify: until the end of the transaction no profile of the organization comes, changes or goes, for
--- whoever changes one (under the organization's lock) settles the tasks that it sees in that phase, and would not see this one.
--- Never waits, as it is called under the root's lock, which comes after the organization's: the caller tries again (40001).
+-- Call this before a task enters phase verify: until the end of the transaction no profile of the organization is created,
+-- changed or deleted. Whoever changes a profile locks the organization and settles the tasks that it sees in phase verify;
+-- without this lock it would miss the new one.
+-- Never waits, because the caller has locked a root, which comes after the organization in the lock order: raises 40001
+-- instead, and the call is retried.
 create or replace function app.profiles_lock_shared(p_organization_id uuid)
   returns void
   language plpgsql

@@ -1,5 +1,6 @@
--- blocked by the question i about its result → completed, with that result and the disposition `accepted`: a person has
--- judged it, and nobody judges it again. What is still open below goes with it. The caller holds the roots.
+-- Task blocked by the question i about its result → completed with that result and the disposition `accepted`: a person has
+-- decided, so no verdict follows. What is still open below it is cancelled.
+-- The caller has locked the roots. Locks: (roots) → run requests → runs → (commit) dispatch.
 create or replace function app.task_accept(i app.human_inbox_items)
   returns void
   language plpgsql
@@ -11,7 +12,7 @@ begin
   select * into t from app.tasks where organization_id = i.organization_id and id = i.task_id;
   select u.output -> 'result' into v_result from app.runs u
     where u.organization_id = i.organization_id and u.id = i.run_id and u.output #>> '{result,kind}' = 'completed';
-  -- That of an initiative is no run's.
+  -- The result of an initiative belongs to no run.
   v_result := coalesce(v_result, t.verification -> 'result', '{"kind": "completed", "summary": "", "artifacts": []}');
   v_result := v_result || jsonb_build_object('completion', app.task_completion(t,
     coalesce(v_result #> '{completion,runIds}', '[]'), 'accepted',

@@ -1,5 +1,5 @@
--- Asks a person, once, to raise the budget that blocks the task: its run budget or spend limit, that of an initiative above
--- it, or its replans. The caller holds the root.
+-- Asks a person, once, to raise the budget that blocks the task: its run budget or spend limit, that of an initiative above it,
+-- or its replans. The caller has locked the root.
 create or replace function app.task_budget_ask(t app.tasks)
   returns void
   language plpgsql

@@ -1,5 +1,5 @@
--- Whether the run budget or a spend limit of the task, or of an initiative above it, is used up. Which ones:
--- task_budgets_exhausted.
+-- Whether the run budget or a spend limit of the task, or of an initiative above it, is used up. task_budgets_exhausted tells
+-- which.
 create or replace function app.task_budget_exhausted(p_organization_id uuid, p_task_id uuid)
   returns boolean
   language plpgsql stable

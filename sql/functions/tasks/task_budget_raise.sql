@@ -1,5 +1,7 @@
--- Gives one allowance more to the task and to those initiatives above it whose budget is used up, and to its replans where
--- it waits for one: of runs and replans the default of its kind, of a spend limit as much again as it was set to. What waited for these budgets goes on. The caller holds the root.
+-- Raises by one allowance every used-up budget of the task and of the initiatives above it, and its replans if it waits for
+-- one. An allowance is the default of the kind for runs and replans, and the configured limit for spending. Tasks that waited
+-- for these budgets are settled.
+-- The caller has locked the root. Locks: (root) → … as task_settle.
 create or replace function app.task_budget_raise(p_organization_id uuid, p_task_id uuid)
   returns void
   language plpgsql
@@ -14,7 +16,7 @@ begin
     select t.id, t.parent_id from app.tasks t join up on t.id = up.parent_id where t.organization_id = p_organization_id
   ), raised as (
     update app.tasks t
-      -- From what is consumed, where the budget was lowered below that: one answer is enough.
+      -- Starts at what is consumed if the budget was lowered below that, so that one answer is enough.
       set spec = jsonb_set(t.spec, '{budget,maxAgentRuns}', to_jsonb(
         greatest((t.spec #>> '{budget,maxAgentRuns}')::integer, t.consumed_agent_run_count)
           + (app.task_spec_defaults(t.kind) #>> '{budget,maxAgentRuns}')::integer))

@@ -1,5 +1,5 @@
--- The budgets of the task and of the initiatives above it that are used up, nearest first:
--- [{taskId, identifier, budget, used, allowed}]. The conditions are those of task_exceeds_budget.
+-- The used-up budgets of the task and of the initiatives above it, nearest first: [{taskId, identifier, budget, used,
+-- allowed}]. Uses the same conditions as task_exceeds_budget.
 create or replace function app.task_budgets_exhausted(p_organization_id uuid, p_task_id uuid)
   returns jsonb
   language sql stable

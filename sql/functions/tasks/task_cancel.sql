@@ -1,5 +1,6 @@
--- open → cancelled, with everything open below; a repeat changes nothing. What a failure had cancelled becomes the person's:
--- no retry brings it back. Locks: all roots that the end reaches → run requests → runs → (commit) dispatch.
+-- Task open → cancelled, with everything open below it. A repeat changes nothing. A task that a failure had cancelled now
+-- counts as cancelled by a person, so no retry reopens it.
+-- Locks: all roots that the end can reach → run requests → runs → (commit) dispatch.
 -- Codes: 401 agent_unauthorized, 404 organization_not_found | task_not_found, 409 state_conflict (completed, failed).
 create or replace function app.task_cancel(p_organization_id uuid, p_task_ref text, p_actor jsonb)
   returns jsonb

@@ -1,11 +1,10 @@
--- Why a task does not run at this moment, with what a person needs to act: its blockers as task_settle finds them
--- (tasks_blockers), or how far its run request has come by the rows that a pull reads (run_requests, dispatch,
--- dispatch_lanes). A task that could be handed out has the one cause `worker`. A completed one has none.
+-- Why a task does not run right now, with the facts that a person needs to act: its blockers (tasks_blockers), or how far its
+-- run request has come according to the rows that a pull reads. A task that is ready to be pulled has the single cause
+-- `worker`; a completed one has none.
 -- [{kind, …}]: dependency {taskId}, children {open}, schedule {until}, human {inboxItemId, title}, budget {budgets,
 -- inboxItemId}, profile {agentProfileId, key, status, reason: verifier}, waiting {until, reason}, backoff {until, attempt},
--- stopped {since}, suspended, organization_capacity {held, capacity}, profile_capacity {agentProfileId, key, held,
--- capacity}, worker {since}, claimed {until}, dispatch, running {runId, since}, failed {originTaskId, error}, cancelled
--- {originTaskId}.
+-- stopped {since}, suspended, organization_capacity {held, capacity}, profile_capacity {agentProfileId, key, held, capacity},
+-- worker {since}, claimed {until}, dispatch, running {runId, since}, failed {originTaskId, error}, cancelled {originTaskId}.
 create or replace function app.task_causes(p_organization_id uuid, t app.tasks)
   returns jsonb
   language plpgsql stable
@@ -50,7 +49,7 @@ begin
             else app.task_budgets_exhausted(p_organization_id, t.id) end,
           'inboxItemId', (select i.id from app.human_inbox_items i where i.organization_id = p_organization_id
             and i.task_id = t.id and i.status = 'open' and i.purpose = 'budget'))
-        -- Its owner or, where that one may run, who would verify it; no profile: nobody would.
+        -- The owner or, if the owner is enabled, the verifier; no profile: nobody can verify it.
         when 'profile' then coalesce(
           (select jsonb_build_object('agentProfileId', p.id, 'key', p.key, 'status', p.status)
             from app.agent_profiles p where p.organization_id = p_organization_id and p.id = t.owner_agent_profile_id
@@ -67,7 +66,7 @@ begin
     where q.organization_id = p_organization_id and q.task_id = t.id and q.cancel_requested_at is null
       and q.state in ('queued', 'published', 'leased');
   if t.status = 'blocked' or not found then
-    -- The last blocker has gone by the clock, and the dispatch job has not looked yet.
+    -- Its last blocker ended with time, and the dispatch job has not settled it yet.
     return '[{"kind": "dispatch"}]';
   end if;
   if r.state = 'leased' then

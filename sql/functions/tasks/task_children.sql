@@ -1,5 +1,5 @@
--- The tasks directly below one, as whoever plans or verifies it needs them: how each stands, and what came of it. In the
--- order in which they were made (of one plan: tasks before initiatives).
+-- The direct children of a task as a planner or verifier needs them, with state and result, in the order in which they were
+-- created (of one plan: tasks before initiatives).
 create or replace function app.task_children(p_organization_id uuid, p_task_id uuid)
   returns jsonb
   language sql stable

@@ -1,5 +1,5 @@
--- The completion evidence of a result (docs/interface.md 2.10.4): which runs it comes from, what its checks came to, and of
--- which version of the task and its hierarchy. p_disposition: passed | failed | accepted.
+-- The completion evidence of a result (docs/interface.md 2.10.4): its runs and checks, and the version of the task and its
+-- hierarchy. p_disposition: passed | failed | accepted.
 create or replace function app.task_completion(t app.tasks, p_run_ids jsonb, p_disposition text, p_checks jsonb)
   returns jsonb
   language plpgsql stable

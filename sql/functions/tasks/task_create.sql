@@ -1,10 +1,10 @@
--- (none) → pending | blocked. Contract 4.12 and decisions 4 (agent-side create; the owner's does the same).
--- p_task: {title, kind, parentId, ownerAgentProfileId | ownerProfileKey, priority, spec, dependsOn[], dedupeKey, scheduledAt,
--- dueAt, sourceChatId, sourceMessageId}, already validated in shape.
--- Locks: profile (shared) → roots of the parent and the prerequisites → number → edges → (commit) dispatch.
--- An initiative is made in phase plan, to be planned by its owner. The first task that anyone else adds below it is its
--- plan: it waits for its children from then on, and its own plan is not asked for any more (unless that is running).
--- Returns {task, created}: an open task with the same dedupeKey is returned, and none is made.
+-- Task (none) → pending | blocked (docs/interface.md 2.9). p_task: {title, kind, parentId, ownerAgentProfileId |
+-- ownerProfileKey, priority, spec, dependsOn[], dedupeKey, scheduledAt, dueAt, sourceChatId, sourceMessageId}, validated in
+-- shape.
+-- A new initiative is in phase plan, to be planned by its owner. If anyone else adds a task below it before it runs, that is
+-- its plan: it goes to phase execute, waits for its children, and is not planned by its owner any more.
+-- Returns {task, created}: an open task with the same dedupeKey is returned instead of a new one.
+-- Locks: profile (shared) → roots of the parent and the prerequisites → task number → edges → (commit) dispatch.
 -- Codes: 400 validation_failed, 401 agent_unauthorized, 404 organization_not_found | task_not_found, 409 state_conflict.
 create or replace function app.task_create(p_organization_id uuid, p_task jsonb, p_actor jsonb)
   returns jsonb
@@ -35,8 +35,8 @@ begin
     end if;
     v_prerequisites := v_prerequisites || v_prerequisite;
   end loop;
-  -- Shared among creations, and never together with a change of the profile's status: either that change finds this task
-  -- among the open ones, or this task is made knowing it.
+  -- Creations share the lock; a change of the profile's status excludes them. Either that change finds this task among the open
+  -- ones, or this task is created with the new status.
   select * into v_profile from app.agent_profiles p
     where p.organization_id = p_organization_id and p.deleted_at is null
       and case
@@ -116,7 +116,7 @@ begin
       (p_task ->> 'scheduledAt')::timestamptz, (p_task ->> 'dueAt')::timestamptz)
     on conflict (organization_id, dedupe_key) where status in ('pending', 'blocked', 'running', 'waiting') do nothing;
   if not found then
-    -- Another transaction made it between our look and our insert: its task is the answer.
+    -- Another transaction created it since the check above: return that task.
     select id into v_existing from app.tasks
       where organization_id = p_organization_id and dedupe_key = v_dedupe_key
         and status in ('pending', 'blocked', 'running', 'waiting');
@@ -130,7 +130,7 @@ begin
     perform app.task_dependency_add(p_organization_id, v_id, v_prerequisite, true);
   end loop;
 
-  -- The last of all: who waits for the verdict (a schedule) knows that nothing else stands against the task.
+  -- Checked last: a schedule that waits for the verdict then knows that nothing else prevents the task.
   if v_parent.phase = 'verify' and v_parent.status = 'running' then
     perform app.fail(409, 'state_conflict', 'The initiative is being verified',
       app.issue('parentId', 'being_verified', 'wait for the verdict'));

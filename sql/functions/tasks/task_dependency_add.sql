@@ -1,7 +1,8 @@
--- One edge, the roots of both tasks locked. Refuses what could never finish: a way back from the prerequisite to the task
--- over edges and from an initiative to its children (so an ancestor is refused too). Returns the edge, new or old.
--- Edges of one organization are added one after another: a circle may run over hierarchies of which no two new edges share
--- one (a→b and c→d at once, where b→c and d→a are there), so the locks of the roots do not settle it.
+-- Adds one edge; the caller has locked the roots of both tasks. Refuses a deadlock: a path from the prerequisite back to the
+-- task, over edges and from an initiative to its children (so an ancestor is refused as well). Returns the edge, new or
+-- existing.
+-- Locks: (roots) → the edges of the organization (advisory). The roots are not enough: a circle can cross hierarchies while no
+-- two of its new edges share one (a→b and c→d are added at once, b→c and d→a exist).
 create or replace function app.task_dependency_add(
   p_organization_id uuid, p_task_id uuid, p_depends_on_task_id uuid, p_required boolean)
   returns app.task_dependencies
@@ -38,7 +39,7 @@ begin
   end if;
   insert into app.task_dependencies
       (organization_id, task_id, depends_on_task_id, root_task_id, depends_on_root_task_id, required, created_at)
-    -- The clock, not the start of the transaction: several edges of one call are listed in the order in which they were named.
+    -- The clock, not now(): several edges of one call are listed in the order in which they were named.
     select p_organization_id, t.id, p.id, t.root_task_id, p.root_task_id, p_required, clock_timestamp()
       from app.tasks t, app.tasks p
       where t.organization_id = p_organization_id and t.id = p_task_id

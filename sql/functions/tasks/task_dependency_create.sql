@@ -1,5 +1,6 @@
--- Adds an edge to an open task that is not running; the task is blocked by it when the prerequisite is not completed
--- (its claim and request end). Locks: roots of both tasks → edges → run request → (commit) dispatch. The same edge again returns it.
+-- Adds an edge to an open task that is not running. If the prerequisite is not completed: task → blocked, and its claim and run
+-- request end. A repeat returns the existing edge.
+-- Locks: roots of both tasks → edges → run request → (commit) dispatch.
 -- Codes: 401 agent_unauthorized, 404 organization_not_found | task_not_found, 409 state_conflict.
 create or replace function app.task_dependency_create(
   p_organization_id uuid, p_task_ref text, p_depends_on text, p_required boolean, p_actor jsonb)

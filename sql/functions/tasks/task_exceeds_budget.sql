@@ -1,5 +1,5 @@
--- Whether the task has used up its own run budget or one of its own spend limits. Has no search path, so that Postgres
--- inlines it.
+-- Whether the task has used up its own run budget or one of its own spend limits. Has no search path, so that Postgres inlines
+-- it.
 create or replace function app.task_exceeds_budget(t app.tasks)
   returns boolean
   language sql immutable

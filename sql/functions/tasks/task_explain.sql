@@ -1,7 +1,8 @@
--- Why is it not running? The task with its causes, then those of the tasks that it waits for, nearest first: required
--- prerequisites, open children, the task whose failure ended it. At most p_limit tasks; of many children those first that
--- wait for a person. Reads only, all from one snapshot. Returns {tasks: [{id, identifier, title, kind, status, phase,
--- distance, viaTaskId, causes}], truncated}. Codes: 404 task_not_found.
+-- Explains why a task is not running (docs/interface.md 2.9.9): its causes, then those of the tasks that it waits for, nearest
+-- first: required prerequisites, open children, the task whose failure ended it. At most p_limit tasks; of many children, first
+-- those that wait for a person. Reads only, from one snapshot.
+-- Returns {tasks: [{id, identifier, title, kind, status, phase, distance, viaTaskId, causes}], truncated}. Codes: 404
+-- task_not_found.
 create or replace function app.task_explain(p_organization_id uuid, p_task_ref text, p_limit integer default 100)
   returns jsonb
   language plpgsql stable security definer

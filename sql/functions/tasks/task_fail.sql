@@ -1,7 +1,8 @@
--- open → failed, for good. The initiative above is planned again while it may be, and everything beside stays as it is. Else
--- its open ancestors fail with it, what is open below them is cancelled, and all of them remember this failure: a retry
--- brings back exactly those (contract 3.6). A task that has failed already: the same for what is above it alone.
--- The caller holds the roots.
+-- Task open → failed (docs/interface.md 3.13). If the initiative above can be replanned, it is, and its other children stay as
+-- they are. Otherwise its open ancestors fail too, everything open below them is cancelled, and all of them record this failure
+-- as their origin, so that a retry reopens exactly those.
+-- If the task has already failed, only its ancestors are affected.
+-- The caller has locked the roots. Locks: (roots) → run requests → runs → (commit) dispatch.
 create or replace function app.task_fail(p_organization_id uuid, p_task_id uuid, p_error jsonb)
   returns void
   language plpgsql
@@ -16,7 +17,7 @@ begin
   select p.* into v_parent from app.tasks t
     join app.tasks p on p.organization_id = t.organization_id and p.id = t.parent_id
     where t.organization_id = p_organization_id and t.id = p_task_id;
-  -- A plan that is still to come takes this failure in as well.
+  -- A plan that is still pending takes this failure into account too.
   v_replans := coalesce(v_parent.phase = 'plan' or v_parent.phase = 'execute'
     and v_parent.replan_count < coalesce((v_parent.spec #>> '{budget,maxReplans}')::integer, 2), false);
   if v_replans then

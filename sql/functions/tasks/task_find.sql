@@ -1,4 +1,4 @@
--- A task's id by its UUID or its organization-local identifier (T-12, I-3); null when there is none.
+-- The id of a task, given its UUID or its identifier (T-12, I-3); null if there is none.
 create or replace function app.task_find(p_organization_id uuid, p_task_ref text)
   returns uuid
   language plpgsql stable

@@ -1,5 +1,7 @@
--- Records an uploaded input of an open task; the same path again replaces it for later runs (a run keeps what it was given).
--- Codes: 401 agent_unauthorized, 404 organization_not_found | task_not_found, 409 state_conflict.
+-- Records an uploaded input of an open task. The same path again replaces it for later runs; a run keeps the inputs that it
+-- started with. p_storage_key null: only checks, before the upload.
+-- Locks: root → run request of a capability. Codes: 401 agent_unauthorized, 404 organization_not_found | task_not_found, 409
+-- state_conflict.
 create or replace function app.task_input_put(
   p_organization_id uuid, p_task_ref text, p_path text, p_storage_key text, p_size bigint, p_sha256 text,
   p_media_type text, p_actor jsonb)
@@ -23,7 +25,7 @@ begin
     perform app.fail(409, 'state_conflict', format('The task is %s', t.status));
   end if;
   if p_storage_key is null then
-    -- The look before an upload: is there a task to upload to?
+    -- The check before an upload.
     return jsonb_build_object('taskId', t.id);
   end if;
   if (select count(*) from app.task_inputs where organization_id = p_organization_id and task_id = t.id) >= 200

@@ -1,4 +1,4 @@
--- Is the task p_root_of_subtree itself, or below it? Unknown or null tasks are not.
+-- Whether the task is p_root_of_subtree or below it. False for unknown and null tasks.
 create or replace function app.task_is_within(p_organization_id uuid, p_task_id uuid, p_root_of_subtree uuid)
   returns boolean
   language sql stable

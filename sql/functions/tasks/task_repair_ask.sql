@@ -1,5 +1,5 @@
 -- Asks a person, once, what to do about a result that was refused twice: try again, accept it, or cancel the task. p_run_id:
--- the run of that result. p_body: what is wrong with it. The caller holds the roots, and settles the task.
+-- the run of that result. p_body: what is wrong with it. The caller has locked the roots and settles the task.
 create or replace function app.task_repair_ask(t app.tasks, p_run_id uuid, p_body text)
   returns void
   language plpgsql

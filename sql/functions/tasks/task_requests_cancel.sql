@@ -1,5 +1,6 @@
--- Ends the live requests, claims and runs of tasks. A started run is over at once for its task, but its request keeps
--- its slot until the worker reports or the lease ends. The caller holds the roots and moves the tasks themselves.
+-- Ends the live run requests of tasks, with their claims and runs: run request queued | published | leased → cancelled; of a
+-- started one the run → cancelled, and the request keeps its capacity until the worker reports or the lease ends.
+-- The caller has locked the roots and changes the tasks. Locks: (roots) → run requests → runs → (commit) dispatch.
 create or replace function app.task_requests_cancel(p_organization_id uuid, p_task_ids uuid[])
   returns void
   language plpgsql

@@ -1,6 +1,7 @@
--- failed | cancelled by a failure → open again, together with all that the same failure touched (contract 3.6); blocked by
--- a question about its contract or its needs → the question ends and the task goes on. Completed work, run history and
--- consumed budgets stay. Locks: roots → profiles (shared) → run requests → (commit) dispatch.
+-- Task failed, or cancelled by a failure → open, with everything that the same failure ended (docs/interface.md 3.6). Task
+-- blocked by a repair or needs_input question → settled, and the question is cancelled. Completed work, runs and consumed
+-- budgets stay.
+-- Locks: roots → profiles (shared) → run requests → (commit) dispatch.
 -- Codes: 401 agent_unauthorized, 404 organization_not_found | task_not_found, 409 state_conflict.
 create or replace function app.task_retry(p_organization_id uuid, p_task_ref text, p_actor jsonb)
   returns jsonb
@@ -56,7 +57,7 @@ begin
   ) then
     perform app.fail(409, 'state_conflict', 'A parent of the failed task was cancelled by a person');
   end if;
-  -- Planned anew after the failure, an initiative may have ended without it, or by another one.
+  -- If it was replanned after the failure, an initiative may have ended without this task, or by another failure.
   select a.* into v_above from app.tasks f
     join app.tasks a on a.organization_id = f.organization_id and a.id = f.parent_id
     where f.organization_id = p_organization_id and f.id = t.failure_origin_id;
@@ -73,11 +74,11 @@ begin
     from app.tasks k
     where k.organization_id = p_organization_id and k.root_task_id = t.root_task_id
       and k.failure_origin_id = t.failure_origin_id;
-  -- As at their creation: a change of a profile's status finds these tasks open, or they see it.
+  -- As in task_create: a change of a profile's status finds these tasks open, or they see the new status.
   perform 1 from app.agent_profiles
     where organization_id = p_organization_id and id = any (v_owners) order by id for share;
   begin
-    -- Thousands at once, each written once: most wait for prerequisites or children that come back with them.
+    -- These may be thousands, so each is written once: most wait for prerequisites or children that reopen with them.
     with reopened as (
       update app.tasks k
         set status = case when b.blockers = '[]' or k.id = any (v_to_plan) then 'pending' else 'blocked' end,
@@ -87,7 +88,7 @@ begin
         from app.tasks_blockers(p_organization_id, v_ids) b
         where k.organization_id = p_organization_id and k.id = b.task_id
         returning k.id, k.kind, k.depth, k.status, k.blockers)
-    -- The rest of what task_settle does. Deepest first: an initiative may end with its last child.
+    -- The rest of task_settle. Deepest first, because an initiative may end with its last child.
     select array_agg(id) filter (where kind = 'task' and status = 'pending'),
         coalesce(array_agg(id order by depth desc, id) filter (where kind = 'initiative' and status = 'pending'
           or blockers @> '[{"kind": "budget"}]'), '{}')
@@ -104,7 +105,7 @@ begin
       where organization_id = p_organization_id and id = v_above.id and phase = 'verify';
     perform app.task_settle(p_organization_id, v_above.id);
   end if;
-  -- What waited for one of them was told that it never completes; that notice is over, unless another one is over too.
+  -- Closes the notification that a prerequisite will not complete, unless another prerequisite has ended too.
   update app.human_inbox_items i set status = 'cancelled', updated_at = clock_timestamp()
     from app.task_dependencies d
     where i.organization_id = p_organization_id and i.status = 'open' and i.purpose = 'prerequisite'

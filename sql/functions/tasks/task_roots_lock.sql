@@ -1,10 +1,11 @@
--- The first lock of every transition of a task: the roots of the given tasks and, where p_ending, the roots of
--- hierarchies that their end may reach. In the order of their ids; found unlocked, then looked up again, because an edge
--- that was added meanwhile (it needs one of these locks) may lead to one more: then the whole call is tried again.
+-- Locks the roots of the given tasks: the first lock of every transition of a task. With p_ending, also locks the roots of the
+-- hierarchies that the end of these tasks can reach. Locks in the order of ids.
+-- The roots are found without a lock and compared afterwards. An edge added in between may lead to another root: then it raises
+-- 40001, and the whole call is retried.
 create or replace function app.task_roots_lock(p_organization_id uuid, p_task_ids uuid[], p_ending boolean)
   returns void
   language plpgsql
-  -- The planner takes most edges for ones that leave their hierarchy, and would read the edges of all organizations.
+  -- The planner expects most edges to leave their hierarchy, and would read the edges of all organizations.
   set enable_seqscan = off
 as $$
 declare
@@ -12,7 +13,7 @@ declare
   v_roots uuid[];
   v_leaves boolean;
 begin
-  -- Most hierarchies have no edge that leaves them: one look at an index says so.
+  -- Most hierarchies have no edge that leaves them: one index lookup tells.
   select array_agg(t.root_task_id), bool_or(p_ending and exists (select 1 from app.task_dependencies d
       where d.organization_id = p_organization_id and d.depends_on_root_task_id = t.root_task_id
         and d.root_task_id <> d.depends_on_root_task_id))

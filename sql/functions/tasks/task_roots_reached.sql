@@ -1,5 +1,5 @@
--- The roots whose tasks may be moved when tasks under p_roots end: those of their dependents; and, where a dependent is an
--- initiative (which may end by that in turn), those of its hierarchy's dependents too. Plain tasks only become ready.
+-- The roots whose tasks may change when tasks under p_roots end: those of their dependents and, if a dependent is an
+-- initiative, which may end too, those of the dependents of its hierarchy. Plain tasks only become ready.
 create or replace function app.task_roots_reached(p_organization_id uuid, p_roots uuid[])
   returns uuid[]
   language sql stable

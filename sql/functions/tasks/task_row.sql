@@ -1,4 +1,4 @@
--- The task as transitions return it: its row with what its root alone knows.
+-- A task as transitions return it: its row, with the columns that only its root holds.
 create or replace function app.task_row(p_organization_id uuid, p_task_id uuid)
   returns jsonb
   language sql stable

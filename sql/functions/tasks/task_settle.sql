@@ -1,7 +1,7 @@
--- pending | blocked | waiting → pending | blocked, as the causes of the moment say: a task that can run has exactly one live
--- request, a blocked one has none. An initiative in phase execute without blockers is over (initiative_close). Any other
--- task is left alone, so whoever changes a cause settles the tasks that it may concern.
--- The caller holds the roots. Locks: (roots) → run requests → (commit) dispatch.
+-- Task pending | blocked | waiting → pending | blocked, depending on its current blockers (tasks_blockers). A pending task gets
+-- exactly one live run request, a blocked one none. An initiative in phase execute without blockers ends (initiative_close).
+-- Other tasks stay as they are, so whoever changes a fact settles all tasks that it may affect.
+-- The caller has locked the roots. Locks: (roots) → run requests → (commit) dispatch.
 create or replace function app.task_settle(p_organization_id uuid, p_task_id uuid)
   returns void
   language plpgsql

@@ -1,5 +1,5 @@
--- What is wrong with where a task is said to come from ({sourceChatId, sourceMessageId} of p_task), as issues; an empty array:
--- both are of this organization, and the message is of the chat. A removed chat is none.
+-- Issues with the source of a task ({sourceChatId, sourceMessageId} of p_task). An empty array: both belong to this
+-- organization, and the message to the chat. A removed chat is an issue.
 create or replace function app.task_source_issues(p_organization_id uuid, p_task jsonb)
   returns jsonb
   language sql stable

@@ -1,4 +1,4 @@
--- What a spec holds where its author said nothing (decisions 4).
+-- The defaults of a spec (docs/interface.md 2.9).
 create or replace function app.task_spec_defaults(p_kind text)
   returns jsonb
   language sql immutable

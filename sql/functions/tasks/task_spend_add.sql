@@ -1,5 +1,5 @@
--- Adds what a finished run used to its task and to those above it. Only for hierarchies that have a spend limit (see
--- task_spend_track). The caller holds the root, and calls it once a run.
+-- Adds the usage of a finished run to its task and the tasks above it. Only for hierarchies that have a spend limit
+-- (task_spend_track). The caller has locked the root and calls it once per run.
 create or replace function app.task_spend_add(p_organization_id uuid, p_run_id uuid)
   returns void
   language sql

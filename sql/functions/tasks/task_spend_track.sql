@@ -1,5 +1,5 @@
--- From now on what is spent in this hierarchy is counted, because one of its tasks has a spend limit: what its runs have
--- used so far is summed up, once. Never taken back. Called by the trigger on a spec with a limit; the caller holds the root.
+-- Starts counting what a hierarchy spends, because one of its tasks has got a spend limit, and sums up what its runs have used
+-- so far. Counting never stops again. Called by a trigger on the spec. The caller has locked the root.
 create or replace function app.task_spend_track(p_organization_id uuid, p_root_task_id uuid)
   returns void
   language plpgsql
@@ -26,7 +26,7 @@ begin
     set spent_cost_minor_units = spent.cost, spent_tokens = spent.tokens, cost_known_run_count = spent.known
     from spent
     where t.organization_id = p_organization_id and t.id = spent.id;
-  -- Runs that have not reported yet: active ones, and cancelled ones that still may.
+  -- Runs that have not reported: active ones, and cancelled ones that still may report.
   update app.runs u set spend_limited = true
     from app.tasks t
     where t.organization_id = p_organization_id and t.root_task_id = p_root_task_id

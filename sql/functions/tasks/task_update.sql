@@ -1,7 +1,7 @@
--- Changes an open task (a JSON merge patch). Spec, owner and scheduledAt of a running one: refused; of a claimed one: the
--- claim ends and the request is published again, because its worker was handed the old ones.
--- p_patch: {title, priority, spec, ownerAgentProfileId | ownerProfileKey, scheduledAt, dueAt}, validated in shape.
--- Locks: root → profile (shared, when it becomes the owner) → run request → (commit) dispatch.
+-- Changes an open task by a JSON merge patch. p_patch: {title, priority, spec, ownerAgentProfileId | ownerProfileKey,
+-- scheduledAt, dueAt}, validated in shape. Spec, owner and scheduledAt of a running task are refused; if the task is claimed,
+-- run request leased → published, because its worker was given the old values.
+-- Locks: root → profile (shared, of a new owner) → run request → (commit) dispatch.
 -- Codes: 400 validation_failed, 401 agent_unauthorized, 404 organization_not_found | task_not_found, 409 state_conflict.
 create or replace function app.task_update(
   p_organization_id uuid, p_task_ref text, p_expected_version integer, p_patch jsonb, p_actor jsonb)
@@ -63,7 +63,7 @@ begin
     perform app.task_verifier_require(p_organization_id, n.spec, n.owner_agent_profile_id, v_named);
   end if;
   if t.phase = 'verify' and n.spec - 'budget' <> t.spec - 'budget' then
-    -- The result that was to be judged is one of another spec.
+    -- The result to verify belongs to another spec.
     n.phase := 'execute';
     perform app.task_requests_cancel(p_organization_id, array[t.id]);
   end if;
@@ -75,7 +75,7 @@ begin
   if n.owner_agent_profile_id <> t.owner_agent_profile_id then
     perform app.task_requests_cancel(p_organization_id, array[t.id]);
   elsif (n.spec, n.scheduled_at) is distinct from (t.spec, t.scheduled_at) then
-    -- Locked before it is judged: a pull that is just handing it out is not committed yet.
+    -- Locked before its state is read: a pull that claims it may not have committed yet.
     perform 1 from app.run_requests
       where organization_id = p_organization_id and task_id = t.id and state in ('published', 'leased') for no key update;
     update app.run_requests
@@ -89,7 +89,7 @@ begin
   end if;
   perform app.task_settle(p_organization_id, t.id);
   if t.kind = 'initiative' and n.spec -> 'budget' <> t.spec -> 'budget' then
-    -- The budget is also that of all below: what waited for it goes on.
+    -- The budget also covers all tasks below: those that waited for it are settled.
     for v_below in
       with recursive down as (
         select c.id from app.tasks c where c.organization_id = p_organization_id and c.parent_id = t.id

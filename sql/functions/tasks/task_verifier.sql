@@ -1,5 +1,5 @@
--- Who judges results of a task that asks for an agent's verdict: the profile that its spec names, else the operator; never
--- the executor. p_enabled: only one that can run now. Null: nobody.
+-- The profile that verifies results of a task that requires a verdict: the one that its spec names, or else the operator, but
+-- never the executor. p_enabled: only an enabled one. Null if there is none.
 create or replace function app.task_verifier(
   p_organization_id uuid, p_spec jsonb, p_executor_profile_id uuid, p_enabled boolean)
   returns uuid

@@ -1,9 +1,10 @@
--- Why each of the tasks cannot run now, in the order [dependency, children, schedule, human, budget, profile]; an empty
--- array: it can. Computed from the facts alone (edges, children, clock, questions, counters, profiles), so that stored
--- blockers cannot drift from their causes. A closed task counts as open in phase execute, which is how task_retry brings
--- it back, and so do all of the given tasks where one is the parent of another.
--- The one implementation for one task (task_settle, task_causes) and for thousands (task_retry). It has no search path and
--- is stable, so Postgres inlines it into the statement that calls it.
+-- The blockers of each given task, in the order [dependency, children, schedule, human, budget, profile]; an empty array: it
+-- can run. They are computed from facts alone (edges, children, clock, questions, counters, profiles), so stored blockers
+-- cannot drift from their causes.
+-- A closed task is treated as open in phase execute, which is how task_retry reopens it, and so are all given tasks if one is
+-- the parent of another.
+-- This is the only implementation, for one task (task_settle, task_causes) and for thousands (task_retry). It has no search
+-- path and is stable, so Postgres inlines it into the calling statement.
 create or replace function app.tasks_blockers(p_organization_id uuid, p_task_ids uuid[])
   returns table (task_id uuid, blockers jsonb)
   language sql stable
@@ -15,7 +16,7 @@ as $$
         join app.tasks p on p.organization_id = d.organization_id and p.id = d.depends_on_task_id
         where d.organization_id = p_organization_id and d.task_id = t.id and d.required and p.status <> 'completed'
         order by d.created_at, d.id))
-    -- In phase plan or verify an initiative does not wait for its children: a replan leaves open ones as they are.
+    -- In phase plan or verify an initiative does not wait for its children: a replan leaves open children as they are.
     || case when t.kind = 'initiative' and t.phase not in ('plan', 'verify') and (
         not exists (select 1 from app.tasks c where c.organization_id = p_organization_id and c.parent_id = t.id)
         or exists (select 1 from app.tasks c where c.organization_id = p_organization_id and c.parent_id = t.id
@@ -29,7 +30,7 @@ as $$
         where i.organization_id = p_organization_id and i.task_id = t.id and i.status = 'open' and i.blocking
           and i.purpose <> 'budget'
         order by i.created_at, i.id))
-    -- The budgets above are looked up once for each parent (`offset 0`: not once for each child).
+    -- Looks up the budgets above once per parent; `offset 0` prevents one lookup per child.
     || case when t.replan ? 'asked' or (t.kind = 'task' or t.phase in ('plan', 'verify')) and (app.task_exceeds_budget(t)
         or t.parent_id is not null and t.parent_id in (
           select above.id

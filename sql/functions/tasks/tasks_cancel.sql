@@ -1,4 +1,5 @@
--- open → cancelled for the given tasks. p_origin: the task whose failure does it; null: a person.
+-- Tasks open → cancelled. p_origin: the task whose failure causes it; null: a person cancels. The caller has locked the roots.
+-- Locks: (roots) → run requests → runs → (commit) dispatch.
 create or replace function app.tasks_cancel(p_organization_id uuid, p_task_ids uuid[], p_origin uuid)
   returns void
   language plpgsql

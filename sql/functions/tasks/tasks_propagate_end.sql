@@ -1,5 +1,5 @@
--- What the end of tasks (completed, failed or cancelled) means to others: their dependents and their parents.
--- Dependents of a task that did not complete stay blocked, and a person is told once.
+-- Settles the dependents and parents of tasks that have ended (completed, failed or cancelled). Dependents of a task that did
+-- not complete stay blocked, and a person is notified once. The caller has locked the roots.
 create or replace function app.tasks_propagate_end(p_organization_id uuid, p_task_ids uuid[])
   returns void
   language plpgsql
@@ -7,7 +7,7 @@ as $$
 declare
   v_id uuid;
 begin
-  -- For most tasks none of it: one statement says so.
+  -- Most tasks have neither: one statement tells.
   if not exists (select 1 from app.human_inbox_items i
       where i.organization_id = p_organization_id and i.task_id = any (p_task_ids) and i.status = 'open')
      and not exists (select 1 from app.task_dependencies d
@@ -21,8 +21,8 @@ begin
     where i.organization_id = p_organization_id and i.task_id = any (p_task_ids) and i.status = 'open';
   perform app.prerequisite_notify(p_organization_id, p_task_ids);
   for v_id in
-    -- Only what task_settle would move: of a hierarchy that ends as a whole that is little. In the order in which they
-    -- were made (of one plan: tasks before initiatives), which is then that of their requests.
+    -- Only tasks that task_settle would change, which are few if a whole hierarchy ends. In the order in which they were
+    -- created (of one plan: tasks before initiatives), which becomes that of their requests.
     select w.id from app.tasks w
       where w.organization_id = p_organization_id and w.status in ('pending', 'blocked', 'waiting')
         and w.id in (

@@ -1,5 +1,5 @@
--- Settles what is open in phase verify: a profile came, or changed, that may verify it. Mostly there is none. What runs or is
--- ready is left alone by that, if it is still so under its root's lock: it may be becoming blocked just now.
+-- Settles the open tasks in phase verify after a change of a profile that may verify them; usually there are none. Running and
+-- ready tasks stay as they are; that is checked under the lock of their root, since one may just be getting blocked.
 -- Locks: (organization) → roots → … as task_settle.
 create or replace function app.tasks_settle_verification(p_organization_id uuid)
   returns void

@@ -1,4 +1,5 @@
--- Settles tasks whose time has come (waiting until, scheduled at). Called by the dispatch job; harmless at any other time.
+-- Settles tasks whose time has come (waitingUntil, scheduledAt). Called by the dispatch job; does nothing at any other time.
+-- Locks: roots → … as task_settle.
 create or replace function app.tasks_wake(p_organization_id uuid, p_task_ids uuid[])
   returns jsonb
   language plpgsql security definer
