@@ -10,9 +10,8 @@ declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   v_table text;
   v_removed integer;
-  v_id uuid;
 begin
-  select id into v_id from app.organizations where id = p_organization_id;
+  perform 1 from app.organizations where id = p_organization_id;
   if not found then
     return '{"done": true, "gone": true}';
   end if;
