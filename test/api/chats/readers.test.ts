@@ -86,7 +86,11 @@ t.test('a reader that reads nothing for too long is cut off; one that has nothin
   const answer = await ask(app, chat);
   const idle = await follow(app.url, chatPath(await createChat(app, org), '/events'));
   const stuck = await followChat(app, chat);
-  t.teardown(() => idle.stop());
+  t.teardown(() => {
+    idle.stop();
+    // Paused, it hears of the cut only when it reads on.
+    stuck.stop();
+  });
   await until('it begins', () => stuck.events.length === 1);
   const before = await cut();
   stuck.response.pause();
