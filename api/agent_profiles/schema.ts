@@ -43,7 +43,16 @@ export const agentProfileSchema = z
     createdAt: dateTime,
     updatedAt: dateTime,
   })
-  .meta({ id: 'AgentProfile' });
+  .meta({
+    id: 'AgentProfile',
+    example: {
+      id: ids.growthProfile,
+      name: 'Growth',
+      kind: 'department',
+      createdAt: times.onboarded,
+      updatedAt: times.onboarded,
+    },
+  });
 export type AgentProfile = z.output<typeof agentProfileSchema>;
 
 /** A row of `app.agent_profiles`, as `to_jsonb` writes it. */

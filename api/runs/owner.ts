@@ -12,6 +12,7 @@ import { runSchema } from './schema.ts';
 
 const id = uuid.meta({ description: 'The run.', examples: [ids.run] });
 const notFound = { status: 404, code: 'run_not_found', when: 'the run does not exist in this organization' } as const;
+const noUsage = { inputTokens: 0, outputTokens: 0, toolCalls: 0, costMinorUnits: 0, costKnown: false };
 const bytes = { stream: true, mediaType: 'application/octet-stream', ranges: true } as const;
 
 /** Runs, for people. */
@@ -28,6 +29,7 @@ export function runEndpoints(): readonly Endpoint[] {
       params: { organizationId },
       query: runListQuery,
       response: { data: z.array(runSchema), list: true },
+      example: { data: [{ status: 'running', logState: 'recording', output: null, usage: noUsage, finishedAt: null }] },
       handler: ({ db, params, query }) => listRuns(db, params.organizationId, query),
     }),
     endpoint({

@@ -3,6 +3,7 @@ import { call } from '../../engine/db/call.ts';
 import { organizationId, taskRef } from '../fields/ids.ts';
 import { actorOf } from '../http/actor.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
+import { times } from '../http/openapi/example_values.ts';
 import {
   cancelledTaskExample,
   dependencySchema,
@@ -93,8 +94,7 @@ export function agentTaskEndpoints(): readonly Endpoint[] {
       body: taskPatchSchema,
       response: { data: taskSchema },
       example: {
-        body: { expectedVersion: 3, priority: 10, spec: { objective: 'Summarize sales.csv by region and by month.' } },
-        data: { ...pendingTaskExample, priority: 10 },
+        body: { expectedVersion: 1, priority: 5, dueAt: times.due },
       },
       async handler({ db, params, body, caller }) {
         const { expectedVersion, ...patch } = body;

@@ -111,9 +111,12 @@ export function exampleOf(schema: JsonSchema, components: SchemaNames, name = ''
   return exampleAt(schema, { components, depth: 0, name });
 }
 
-/** The same for an answer: with `given`, an object is completed from it. */
+/** The same for an answer: with `given`, an object is completed from it, and so is each item of a list. */
 export function completedExample(schema: JsonSchema, components: SchemaNames, given: unknown): unknown {
-  const made = exampleOf(schema, components);
-  if (given === undefined) return made;
+  return given === undefined ? exampleOf(schema, components) : completed(exampleOf(schema, components), given);
+}
+
+function completed(made: unknown, given: unknown): unknown {
+  if (Array.isArray(made) && Array.isArray(given)) return given.map((item) => completed(made[0], item));
   return isObject(made) && isObject(given) ? { ...made, ...given } : given;
 }
