@@ -1,6 +1,7 @@
--- Publishes a template catalog (agent_catalog_publish), decided by an administrator, with an audit entry of the whole
--- platform. p_revision: the SHA-256 of its canonical JSON, computed by who checked it. One that is published already stays
--- what it is; that is written down as well. Returns {revision, published, audit_entry_id}. Codes: none.
+-- Publishes a template catalog (agent_catalog_publish) by decision of an administrator, with an audit entry of the whole
+-- platform. p_revision: the SHA-256 of its canonical JSON, computed by the caller. A catalog that is already published stays
+-- unchanged, which is recorded too.
+-- Returns {revision, published, audit_entry_id}. Codes: none.
 create or replace function app.admin_catalog_publish(
   p_revision text, p_catalog jsonb, p_admin text, p_request_id text default null)
   returns jsonb

@@ -1,5 +1,5 @@
--- dispatching → stopped, decided by an administrator: work_dispatch_set and its audit entry. A repeat changes nothing, and is
--- written down as well: it was decided once more.
+-- Work dispatch dispatching → stopped by decision of an administrator: work_dispatch_set with its audit entry. A repeat changes
+-- nothing, but is a decision of its own and gets an entry.
 -- Returns {organization, published_run_requests, audit_entry_id}. Codes: 404 organization_not_found.
 create or replace function app.admin_dispatch_stop(
   p_organization_id uuid, p_admin text, p_request_id text default null)

@@ -1,8 +1,8 @@
--- leased → published, started → as after its deadline (run_request_lease_end), although the deadline is not over: whoever
--- held the lease is fenced, and what it sends from now on changes nothing. The attempt counts as any that expired.
+-- Ends a lease before its deadline: run request leased → published, started → as after the deadline (run_request_lease_end).
+-- The holder is fenced: nothing that it sends changes anything. The attempt counts like any expired one.
 -- Locks: roots → run request → … as run_request_lease_end.
--- Returns {run_request_id, outcome: republished | expired | cancelled, state, run_id, chatId, audit_entry_id}; a repeat is 409.
--- Codes: 404 organization_not_found | not_found, 409 state_conflict (nobody holds a lease of it).
+-- Returns {run_request_id, outcome: republished | expired | cancelled, state, run_id, chatId, audit_entry_id}. A repeat is 409.
+-- Codes: 404 organization_not_found | not_found, 409 state_conflict (the request is not leased).
 create or replace function app.admin_lease_expire(
   p_organization_id uuid, p_run_request_id uuid, p_admin text, p_max_attempts integer, p_backoff_seconds integer,
   p_backoff_max_seconds integer, p_request_id text default null)

@@ -1,6 +1,6 @@
--- suspended → active or, while its onboarding is not completed, onboarding: organization_update and its audit entry. One that
--- is not suspended stays what it is; that is written down as well. Locks: organization → … as organization_update.
--- Returns {organization, audit_entry_id}. Codes: 404 organization_not_found.
+-- Organization suspended → active or, if its onboarding is not completed, → onboarding: organization_update with its audit
+-- entry. An organization that is not suspended stays unchanged, which is recorded too.
+-- Locks: organization → … as organization_update. Returns {organization, audit_entry_id}. Codes: 404 organization_not_found.
 create or replace function app.admin_organization_reactivate(
   p_organization_id uuid, p_admin text, p_request_id text default null)
   returns jsonb
@@ -12,7 +12,7 @@ declare
   v_response jsonb;
   o app.organizations;
 begin
-  -- The onboarding's completion holds it too: what is decided by here stays true.
+  -- The completion of the onboarding needs this lock too, so the status chosen here stays correct.
   select * into o from app.organizations where id = p_organization_id for no key update;
   if o.status = 'suspended' then
     v_patch := jsonb_build_object('status', case when exists (

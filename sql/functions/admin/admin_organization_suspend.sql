@@ -1,5 +1,5 @@
--- active | onboarding → suspended, decided by an administrator: organization_update and its audit entry. A repeat changes
--- nothing, and is written down as well. Returns {organization, audit_entry_id}. Codes: 404 organization_not_found.
+-- Organization active | onboarding → suspended by decision of an administrator: organization_update with its audit entry. A
+-- repeat changes nothing, but is recorded too. Returns {organization, audit_entry_id}. Codes: 404 organization_not_found.
 create or replace function app.admin_organization_suspend(
   p_organization_id uuid, p_admin text, p_request_id text default null)
   returns jsonb

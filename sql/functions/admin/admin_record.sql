@@ -1,5 +1,5 @@
--- The audit entry of an administrator's decision, in its transaction. Returns the transition's answer with the entry's id:
--- {…, audit_entry_id}. A decision that is refused by raising leaves no entry, for it changed nothing.
+-- Appends the audit entry of an administrator's decision, in its transaction. Returns the transition's response with the id of
+-- the entry: {…, audit_entry_id}. A decision that raises leaves no entry, because it changed nothing.
 create or replace function app.admin_record(
   p_organization_id uuid, p_admin text, p_action text, p_subject_kind text, p_subject_id text, p_arguments jsonb,
   p_response jsonb, p_result jsonb, p_request_id text)

@@ -1,8 +1,9 @@
--- queued → published: its backoff is dropped. While work dispatch is stopped it stays queued, due at once.
--- leased → published: the claim is revoked, and whoever held it is fenced; nothing is counted.
--- published: stays where it is in its lane. A started one is 409 (admin_lease_expire ends it), and so is one that is over
--- (admin_task_retry makes another).
--- Locks: run request → (commit) dispatch. Returns {run_request_id, state, outcome: published | due | unchanged, audit_entry_id}.
+-- Run request queued → published, without its backoff; while work dispatch is stopped it stays queued and becomes due. Run
+-- request leased → published: the claim is revoked and its holder fenced, and no attempt is counted. A published one keeps its
+-- place.
+-- A started request is 409 (see admin_lease_expire), and so is one that is over (see admin_task_retry).
+-- Locks: run request → (commit) dispatch. Returns {run_request_id, state, outcome: published | due | unchanged,
+-- audit_entry_id}.
 -- Codes: 404 organization_not_found | not_found, 409 state_conflict.
 create or replace function app.admin_run_request_requeue(
   p_organization_id uuid, p_run_request_id uuid, p_admin text, p_request_id text default null)
@@ -26,7 +27,7 @@ begin
   if r.state not in ('queued', 'published', 'leased') then
     perform app.fail(409, 'state_conflict', format('The run request is %s, and is not queued again', r.state));
   end if;
-  -- After the lock, which a stop of dispatch holds until its commit.
+  -- Read after the lock, which stopping work dispatch holds until its commit.
   select stopped into v_stopped from app.dispatch where organization_id = p_organization_id and kind = r.kind;
   if r.state = 'leased' then
     v_outcome := 'published';

@@ -1,5 +1,5 @@
--- As schedule_pause, decided by an administrator, with its audit entry. A repeat changes nothing, and is written down as
--- well. Returns {schedule, audit_entry_id}. Codes: 404 organization_not_found | not_found.
+-- Schedule active → paused by decision of an administrator: schedule_pause with its audit entry. A repeat changes nothing, but
+-- is recorded too. Returns {schedule, audit_entry_id}. Codes: 404 organization_not_found | not_found.
 create or replace function app.admin_schedule_pause(
   p_organization_id uuid, p_schedule_ref text, p_admin text, p_request_id text default null)
   returns jsonb

@@ -1,5 +1,5 @@
--- As schedule_resume, decided by an administrator, with its audit entry. p_next_run_at: the first fire after now, as there.
--- Returns {schedule, audit_entry_id}. Codes: 404 organization_not_found | not_found.
+-- Schedule paused → active by decision of an administrator: schedule_resume with its audit entry. p_next_run_at: the first fire
+-- after now. Returns {schedule, audit_entry_id}. Codes: 404 organization_not_found | not_found.
 create or replace function app.admin_schedule_resume(
   p_organization_id uuid, p_schedule_ref text, p_next_run_at timestamptz, p_admin text,
   p_request_id text default null)

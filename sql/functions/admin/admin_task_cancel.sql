@@ -1,5 +1,5 @@
--- As task_cancel by a person, decided by an administrator, with its audit entry. A repeat changes nothing, and is written
--- down as well. Returns {task, audit_entry_id}.
+-- Task open → cancelled by decision of an administrator: task_cancel, as by a person, with its audit entry. A repeat changes
+-- nothing, but is recorded too. Returns {task, audit_entry_id}.
 -- Codes: 404 organization_not_found | task_not_found, 409 state_conflict (completed, failed).
 create or replace function app.admin_task_cancel(
   p_organization_id uuid, p_task_ref text, p_admin text, p_request_id text default null)

@@ -1,5 +1,6 @@
--- As task_retry by a person, decided by an administrator, with its audit entry. Returns {task, audit_entry_id}.
--- Codes: 404 organization_not_found | task_not_found, 409 state_conflict (a repeat too: it is open again).
+-- Task failed, or cancelled by a failure → open by decision of an administrator: task_retry, as by a person, with its audit
+-- entry. Returns {task, audit_entry_id}.
+-- Codes: 404 organization_not_found | task_not_found, 409 state_conflict (also for a repeat: the task is open again).
 create or replace function app.admin_task_retry(
   p_organization_id uuid, p_task_ref text, p_admin text, p_request_id text default null)
   returns jsonb

@@ -1,5 +1,5 @@
--- Publishes a template catalog under its revision (the SHA-256 of its canonical JSON); it becomes the current one. One that
--- is already published stays what it is and where it is. Returns {revision, published}.
+-- Publishes a template catalog under its revision, the SHA-256 of its canonical JSON, and makes it the current one. A catalog
+-- that is already published keeps its place. Returns {revision, published}.
 create or replace function app.agent_catalog_publish(p_revision text, p_catalog jsonb)
   returns jsonb
   language plpgsql security definer

@@ -1,4 +1,5 @@
--- Publishes the built-in catalog when none is published. Two processes that start at once publish the same one once.
+-- Publishes the built-in catalog if none is published. Two processes that start at the same time publish the same one, once.
+-- Returns {revision, published}.
 create or replace function app.agent_catalog_publish_if_none(p_revision text, p_catalog jsonb)
   returns jsonb
   language plpgsql security definer

@@ -1,14 +1,15 @@
--- Writes a changed profile with all that follows. enabled → disabled: claims and capabilities end, its runs are cancelled, its open
--- tasks are blocked by {kind: profile}, its chat turns fail; disabled → enabled lifts the block. A changed status or tool policy raises the
--- organization's authorizationEpoch. The organization is locked by the caller.
--- Locks: (organization) → roots of the open tasks → run requests → runs → messages → (commit) dispatch.
+-- Writes a changed profile with all consequences. enabled → disabled: its claims and capabilities end, its runs are cancelled,
+-- its open tasks are blocked by {kind: profile}, its chat turns fail. disabled → enabled: its tasks are settled. A changed
+-- status or tool policy raises the organization's authorizationEpoch.
+-- The caller has locked the organization. Locks: (organization) → roots of the open tasks → run requests → runs → messages →
+-- (commit) dispatch.
 create or replace function app.agent_profile_apply(o app.agent_profiles, n app.agent_profiles)
   returns app.agent_profiles
   language plpgsql
 as $$
 declare
   v_tasks uuid[];
-  v_evaluation_digest uuid[];
+  v_verified uuid[];
   v_ended uuid[];
   v_id uuid;
 begin
@@ -19,11 +20,11 @@ begin
     select coalesce(array_agg(id), '{}') into v_tasks from app.tasks
       where organization_id = o.organization_id and owner_agent_profile_id = o.id
         and status in ('pending', 'blocked', 'running', 'waiting');
-    -- Whoever verifies them may change by this.
-    select coalesce(array_agg(id), '{}') into v_evaluation_digest from app.tasks
+    -- This change may give these tasks another verifier.
+    select coalesce(array_agg(id), '{}') into v_verified from app.tasks
       where organization_id = o.organization_id and phase = 'verify' and owner_agent_profile_id <> o.id;
-    perform app.task_roots_lock(o.organization_id, v_tasks || v_evaluation_digest, true);
-    -- Meanwhile some have ended or found another owner. None was added: that takes a lock on the profile.
+    perform app.task_roots_lock(o.organization_id, v_tasks || v_verified, true);
+    -- Some may have ended or changed owner since. None was added, since that requires a lock on the profile.
     select coalesce(array_agg(id), '{}') into v_tasks from app.tasks
       where organization_id = o.organization_id and owner_agent_profile_id = o.id and id = any (v_tasks)
         and status in ('pending', 'blocked', 'running', 'waiting');
@@ -41,14 +42,14 @@ begin
     if n.status = 'disabled' then
       perform app.chat_turns_end_unavailable(o.organization_id, o.id);
       select v_tasks || coalesce(array_agg(r.task_id), '{}') into v_ended from app.run_requests r
-        where r.organization_id = o.organization_id and r.agent_profile_id = o.id and r.task_id = any (v_evaluation_digest)
+        where r.organization_id = o.organization_id and r.agent_profile_id = o.id and r.task_id = any (v_verified)
           and r.mode = 'verify' and r.cancel_requested_at is null
           and r.state in ('queued', 'published', 'leased', 'started');
       perform app.task_requests_cancel(o.organization_id, v_ended);
       update app.tasks set status = 'pending', active_run_id = null
         where organization_id = o.organization_id and id = any (v_ended) and status = 'running';
     end if;
-    foreach v_id in array v_tasks || v_evaluation_digest loop
+    foreach v_id in array v_tasks || v_verified loop
       perform app.task_settle(o.organization_id, v_id);
     end loop;
   elsif n.kind <> o.kind or n.key <> o.key then

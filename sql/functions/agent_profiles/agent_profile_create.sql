@@ -1,6 +1,6 @@
--- (none) → enabled | disabled. p_fields: {key, name, kind, department, status, rootUri, instructionsUri, config}, validated in
--- shape; config merges over the defaults. Locks: organization.
--- Codes: 400 validation_failed (catalogSource), 404 organization_not_found, 409 state_conflict (key).
+-- Profile (none) → enabled | disabled. p_fields: {key, name, kind, department, status, rootUri, instructionsUri, config},
+-- validated in shape; config is merged over the defaults. Locks: organization.
+-- Codes: 400 validation_failed (catalogSource), 404 organization_not_found, 409 state_conflict (key in use).
 create or replace function app.agent_profile_create(p_organization_id uuid, p_fields jsonb)
   returns jsonb
   language plpgsql security definer

@@ -1,4 +1,4 @@
--- config of a profile where its author said nothing.
+-- The defaults of a profile's config.
 create or replace function app.agent_profile_defaults(p_organization_id uuid, p_key text)
   returns jsonb
   language sql immutable

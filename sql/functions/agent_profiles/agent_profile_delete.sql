@@ -1,6 +1,6 @@
--- Disables a profile and hides it; its tasks and runs keep naming it. Returns {agent_profile}.
--- Locks: organization → profile → …
--- Codes: 404 organization_not_found | agent_profile_not_found (a repeat too).
+-- Profile enabled → disabled, and hidden; its tasks and runs still refer to it. Returns {agent_profile}.
+-- Locks: organization → profile → … as agent_profile_apply.
+-- Codes: 404 organization_not_found | agent_profile_not_found (also for a repeat).
 create or replace function app.agent_profile_delete(p_organization_id uuid, p_agent_profile_id uuid)
   returns jsonb
   language plpgsql security definer

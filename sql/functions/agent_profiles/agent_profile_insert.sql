@@ -1,4 +1,4 @@
--- One profile with its lanes. p_fields as in agent_profile_create; the key is free.
+-- Inserts a profile with its lanes. p_fields as in agent_profile_create; the key is free.
 create or replace function app.agent_profile_insert(p_organization_id uuid, p_fields jsonb)
   returns app.agent_profiles
   language plpgsql

@@ -1,5 +1,5 @@
--- A catalogSource that a client sends must name a template of a published catalog: by it provisioning finds the profile
--- and tells a person's edits from what the template said. Codes: 400 validation_failed.
+-- Checks that a catalogSource sent by a client names a template of a published catalog: provisioning uses it to find the
+-- profile, and to tell a person's edits from the template's values. Codes: 400 validation_failed.
 create or replace function app.agent_profile_source_check(p_source jsonb)
   returns void
   language plpgsql stable

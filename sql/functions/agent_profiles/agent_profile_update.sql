@@ -1,7 +1,7 @@
--- A JSON merge patch of a profile; see agent_profile_apply for what follows. Returns {agent_profile}.
--- Locks: organization → profile → …
--- Codes: 400 validation_failed (department of another kind, catalogSource), 404 organization_not_found | agent_profile_not_found,
--- 409 state_conflict (key in use).
+-- Changes a profile by a JSON merge patch; see agent_profile_apply for the consequences. Returns {agent_profile}.
+-- Locks: organization → profile → … as agent_profile_apply.
+-- Codes: 400 validation_failed (department of another kind, catalogSource), 404 organization_not_found |
+-- agent_profile_not_found, 409 state_conflict (key in use).
 create or replace function app.agent_profile_update(p_organization_id uuid, p_agent_profile_id uuid, p_patch jsonb)
   returns jsonb
   language plpgsql security definer

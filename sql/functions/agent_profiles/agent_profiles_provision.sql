@@ -1,10 +1,10 @@
--- Makes the operator, chat and selected department profiles equal to one catalog revision (contract 4.3, decisions 3):
--- touches only profiles that carry a catalogSource, whatever their key is by now, keeps a name that was edited, never
--- widens tool policies that were narrowed, disables department profiles of the catalog that are not selected. Safe to repeat.
--- p_kinds: others are left as they are.
--- Locks: organization → profiles → … Returns {revision, agent_profiles[], disabled_profile_ids[]}.
--- Codes: 404 request_failed (organization, revision), 409 state_conflict (a key held by a hand-made profile),
--- 503 request_failed (no catalog published).
+-- Makes the operator, chat and selected department profiles equal to a catalog revision (docs/interface.md 4.3). Changes only
+-- profiles with a catalogSource, whatever their key is; keeps edited names; never widens a tool policy that was narrowed;
+-- disables department profiles of the catalog that are not selected. Safe to repeat.
+-- p_kinds: only these kinds are provisioned.
+-- Locks: organization → profiles → … as agent_profile_apply. Returns {revision, agent_profiles[], disabled_profile_ids[]}.
+-- Codes: 404 request_failed (organization, revision), 409 state_conflict (a profile made by hand has the key), 503
+-- request_failed (no catalog is published).
 create or replace function app.agent_profiles_provision(p_organization_id uuid, p_departments text[], p_revision text,
   p_kinds text[] default '{operator, chat, department}')
   returns jsonb
@@ -64,7 +64,7 @@ begin
       update app.organizations set authorization_epoch = authorization_epoch + 1, updated_at = clock_timestamp()
         where id = p_organization_id;
     else
-      -- What its old template said: only by it can an edit be told from an old default.
+      -- The old template: only it tells an edit from an old default.
       select t into v_before from app.agent_catalogs b, jsonb_array_elements(b.catalog -> 'profiles') t
         where b.revision = o.config #>> '{catalogSource,revision}' and t ->> 'key' = v_template ->> 'key';
       n := o;

@@ -1,8 +1,8 @@
--- Lets the login of an analyst read organizations, besides those that it reads already; p_all: every one, also those to come.
--- p_fresh: the login has just been made, and what an earlier one of its name was given does not hold. Nor does it where the
--- login was made anew elsewhere, as its number tells.
--- Called by operators alone (npm run analyst), in the transaction that makes the login. Locks: its row of analysts.
--- Codes: 404 organization_not_found (nothing is given).
+-- Lets an analyst's login read organizations, in addition to those that it can read already; p_all: all of them, including
+-- future ones. p_fresh: the login has just been created, so grants to an earlier login of the same name do not count. They do
+-- not count either if the login was recreated elsewhere, which its oid tells.
+-- Called by operators only (npm run analyst), in the transaction that creates the login. Locks: the analyst's row.
+-- Codes: 404 organization_not_found (nothing is granted).
 create or replace function app.analyst_grant(p_login text, p_organization_ids uuid[], p_all boolean, p_fresh boolean)
   returns jsonb
   language plpgsql security definer
@@ -13,7 +13,7 @@ declare
 begin
   delete from app.analyst_grants where login = p_login and (p_fresh or login_oid <> v_oid);
   delete from app.analysts where login = p_login and (p_fresh or login_oid <> v_oid);
-  -- A grant to the same login that runs at this moment is waited for.
+  -- Waits for a concurrent grant to the same login.
   insert into app.analysts (login, login_oid, all_organizations) values (p_login, v_oid, p_all)
     on conflict (login) do update set all_organizations = analysts.all_organizations or excluded.all_organizations;
   select i.id into v_unknown

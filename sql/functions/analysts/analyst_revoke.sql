@@ -1,6 +1,6 @@
--- Takes everything from the login of an analyst: its views are empty from then on, also in sessions that are open. A repeat
--- answers {revoked: false}. `current`: what was taken was that of the login that has the name now, and not of an earlier one.
--- Called by operators alone (npm run analyst), in the transaction that drops the login.
+-- Revokes everything from an analyst's login: its views are empty from then on, in open sessions too. A repeat returns
+-- {revoked: false}. `current`: the grants belonged to the login that has the name now, not to an earlier one.
+-- Called by operators only (npm run analyst), in the transaction that drops the login.
 create or replace function app.analyst_revoke(p_login text)
   returns jsonb
   language plpgsql security definer

@@ -1,6 +1,6 @@
--- Every login of an analyst with the organizations that it reads, by name:
--- [{login, all, createdAt, gone, organizations: [{id, slug}]}]. `gone`: there is no login of its name, or another one than this
--- was given to. Called by operators alone (npm run analyst).
+-- All analysts' logins with the organizations that they can read, by name: [{login, all, createdAt, gone, organizations: [{id,
+-- slug}]}]. `gone`: no login has this name, or another one than the grants were made to. Called by operators only (npm run
+-- analyst).
 create or replace function app.analysts_list()
   returns jsonb
   language sql stable security definer

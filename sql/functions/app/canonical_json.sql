@@ -1,5 +1,5 @@
--- The text that RFC 8785 gives a JSON value, for keys in ASCII and numbers that are integers: its digest is the same in
--- every language.
+-- The canonical text (RFC 8785) of a JSON value with ASCII keys and integer numbers, so that its digest is the same in every
+-- language.
 create or replace function app.canonical_json(p_value jsonb)
   returns text
   language plpgsql immutable

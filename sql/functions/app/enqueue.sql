@@ -1,6 +1,6 @@
--- Adds a job in the transaction of the caller. It stays with the migrating login, which owns the queue's schema;
--- it is for rare effects alone, because every add_job notifies (and notifiers commit one after the other).
--- The key is required: a job without one is taken for one that was replaced while it ran.
+-- Adds a job in the caller's transaction. The migrating login owns it, as it owns the queue's schema. Only for rare effects:
+-- every add_job notifies, and notifying transactions commit one after another.
+-- The key is required: the queue takes a job without one for a job that was replaced while it ran.
 create or replace function app.enqueue(
   p_task text, p_payload jsonb, p_job_key text default null, p_max_attempts integer default 25)
   returns void

@@ -1,4 +1,5 @@
--- Refuses a transition that has changed nothing: SQLSTATE RN + HTTP status, detail = machine code, hint = issues.
+-- Refuses a transition that has changed nothing. Raises SQLSTATE RN + HTTP status, with the code in DETAIL and the issues in
+-- HINT.
 create or replace function app.fail(p_status integer, p_code text, p_message text, p_issues jsonb default null)
   returns void
   language plpgsql

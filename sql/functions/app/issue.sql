@@ -1,4 +1,4 @@
--- One entry of `error.issues`, in the array that app.fail and problems take.
+-- One entry of `error.issues`, as the array that app.fail and app.problem take.
 create or replace function app.issue(p_path text, p_code text, p_message text)
   returns jsonb
   language sql immutable

@@ -1,4 +1,5 @@
--- Refuses a call of the run lifecycle: one code for all, the issue says which (contract 4.13, decisions 1).
+-- Refuses a call of the run lifecycle: 409 run_lease_expired, with the reason as the code of the issue (docs/interface.md
+-- 4.13).
 create or replace function app.lease_refuse(p_reason text)
   returns void
   language plpgsql

@@ -1,4 +1,4 @@
--- JSON merge patch (RFC 7396): null removes, objects merge, everything else replaces.
+-- JSON merge patch (RFC 7396): null removes, objects are merged, everything else is replaced.
 create or replace function app.merge_patch(p_target jsonb, p_patch jsonb)
   returns jsonb
   language plpgsql immutable

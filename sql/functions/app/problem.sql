@@ -1,4 +1,4 @@
--- The answer of a transition that changed state and refuses: raising would undo the change.
+-- The response of a transition that has changed state and refuses the call. Raising would undo the change.
 create or replace function app.problem(p_status integer, p_code text, p_message text, p_issues jsonb default null)
   returns jsonb
   language sql immutable

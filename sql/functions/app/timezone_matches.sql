@@ -1,5 +1,5 @@
--- Whether clocks of a time zone are p_seconds ahead of UTC at p_instants, one by one; false where this Postgres does not know
--- it. Reads nothing.
+-- Whether the clocks of a time zone are p_seconds ahead of UTC at p_instants, one by one. False if this Postgres does not know
+-- the zone. Reads nothing.
 create or replace function app.timezone_matches(p_timezone text, p_instants timestamptz[], p_seconds integer[])
   returns boolean
   language plpgsql stable

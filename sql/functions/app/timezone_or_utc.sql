@@ -1,12 +1,12 @@
--- The name of a time zone as it is, or UTC for what the API does not take (abbreviations, rules of POSIX) and where this
--- Postgres does not know it: one such organization must not make a view fail for all. Reads nothing. Not parallel safe: before
--- Postgres 17 an exception block cannot be entered there.
+-- The given time zone, or UTC if the API would not accept it (abbreviations, POSIX rules) or this Postgres does not know it:
+-- one such organization must not break a view for all. Reads nothing. Not parallel safe, because before Postgres 17 parallel
+-- workers cannot enter an exception block.
 create or replace function app.timezone_or_utc(p_timezone text)
   returns text
   language plpgsql stable
 as $$
 begin
-  -- As in engine/schedules/zone_name.ts.
+  -- The same as in engine/schedules/zone_name.ts.
   if p_timezone !~* '^(?:UTC|Etc/GMT(?:[+-]?1?\d)?|(?!(?:posix|right|SystemV)/)[A-Z_]+(?:/[A-Z_-]+)+)$' then
     return 'UTC';
   end if;

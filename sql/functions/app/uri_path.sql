@@ -1,4 +1,4 @@
--- A relative path as the path of a URI: each segment as encodeURIComponent writes it, so that SQL and TypeScript agree.
+-- A relative path as the path of a URI, each segment encoded as by encodeURIComponent, so that SQL and TypeScript agree.
 create or replace function app.uri_path(p_path text)
   returns text
   language sql immutable

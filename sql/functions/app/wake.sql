@@ -1,6 +1,6 @@
--- Notes that those who wait on a channel may find something after this commit: `call` (engine/db/call.ts) reads the note in
--- the statement that made it, and notifies after the commit. A line for each channel and payload, once. Past 16 kB nothing is
--- noted: who waits looks again within two seconds.
+-- Records that listeners of a channel may find something new after this commit: `call` (engine/db/call.ts) reads the record in
+-- the statement that made it, and notifies after the commit. One line per channel and payload. Beyond 16 KiB nothing more is
+-- recorded; listeners poll every two seconds anyway.
 create or replace function app.wake(p_channel text, p_payload text)
   returns void
   language plpgsql

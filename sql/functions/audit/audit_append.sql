@@ -1,9 +1,9 @@
--- (none) → an audit entry, in the transaction of the decision that it is about; final.
--- p_organization_id: all zero for a decision for the whole platform. p_response: what the transition answered; a problem makes
--- the entry refused. A transition that raises takes the entry back with everything else: what changed nothing was not decided.
--- p_result: what it led to, in short. Returns the id of the entry.
--- Locks: organization (for key share), so that the purge's last step and a late entry exclude each other.
--- Codes: 404 organization_not_found (it is purged).
+-- Audit entry (none) → final, in the transaction of the decision that it records.
+-- p_organization_id: all zeros for a decision about the whole platform. p_response: what the transition returned; if it is a
+-- problem, the entry is `refused`. If the transition raises, its entry is rolled back with it. p_result: the result in brief.
+-- Returns the id of the entry.
+-- Locks: organization (key share), so that the last step of a purge and a late entry exclude each other.
+-- Codes: 404 organization_not_found (purged).
 create or replace function app.audit_append(
   p_organization_id uuid, p_actor_kind text, p_actor text, p_action text, p_subject_kind text, p_subject_id text,
   p_arguments jsonb, p_response jsonb default null, p_request_id text default null, p_result jsonb default null)

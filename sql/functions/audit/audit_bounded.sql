@@ -1,5 +1,5 @@
--- An object of at most 16 KiB for the audit log, without secrets. Of a larger one its size alone is kept: callers cut what
--- they hand in (api/http/decision_arguments.ts), and looking through a megabyte would take longer than any decision.
+-- An object of at most 16 KiB for the audit log, without secrets. Of a larger one only its size is stored: callers shorten
+-- their arguments (api/http/decision_arguments.ts), and redacting megabytes would take longer than any decision.
 create or replace function app.audit_bounded(p_value jsonb)
   returns jsonb
   language plpgsql immutable
@@ -11,7 +11,7 @@ begin
   if v_bytes <= 16384 then
     v_kept := app.audit_value(p_value);
   end if;
-  -- What is left out may be shorter than the words that say so.
+  -- A redacted value can be shorter than the text that replaces it.
   if v_bytes > 16384 or octet_length(v_kept::text) > 16384 then
     return jsonb_build_object('bytes', v_bytes);
   end if;

@@ -1,4 +1,4 @@
--- A value as the audit log keeps it: without what is named like a secret.
+-- A value for the audit log, without anything that is named like a secret.
 create or replace function app.audit_value(p_value jsonb)
   returns jsonb
   language plpgsql immutable
@@ -9,7 +9,7 @@ begin
       select coalesce(jsonb_object_agg(e.key, case
           when e.key ~* '(secret|password|passwd|passphrase|credential|api_?key|private_?key|authorization|cookie|token$|token_?hash)'
             then '"[left out]"'::jsonb
-          -- A call for each text and number would be most of the work.
+          -- Calling itself for every text and number would take most of the time.
           when jsonb_typeof(e.value) in ('object', 'array') then app.audit_value(e.value)
           else e.value end), '{}')
         from jsonb_each(p_value) e);

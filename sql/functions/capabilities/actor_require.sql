@@ -1,7 +1,9 @@
--- Who may change this task? Called by every transition that owners and agents share, with the roots of the task locked.
--- p_actor: {kind: owner} | {kind: service} | {kind: capability, tokenHash}; p_task_id null: nothing of one task.
--- Returns {} or {runId, taskId, agentProfileId, profileKind}. Agents of a suspended organization: 409.
--- A capability is judged under the lock of its request: ending the lease and using its token exclude each other.
+-- Checks that the actor may make this change. Called by every transition that owners and agents share, with the task's roots
+-- locked.
+-- p_actor: {kind: owner} | {kind: service} | {kind: capability, tokenHash}. p_task_id null: the change is not about one task.
+-- Returns {} or {runId, taskId, agentProfileId, profileKind}.
+-- Locks: run request of a capability, so that using a capability and ending its lease exclude each other.
+-- Codes: 401 agent_unauthorized, 404 organization_not_found, 409 state_conflict (agents of a suspended organization).
 create or replace function app.actor_require(p_organization_id uuid, p_actor jsonb, p_task_id uuid default null)
   returns jsonb
   language plpgsql

@@ -1,4 +1,4 @@
--- The run behind an execution token's hash, or null when its lease is not current. p_lock: hold the request's row.
+-- The run to which the hash of an execution token belongs, or null if its lease has ended. p_lock: lock the request's row.
 create or replace function app.capability_actor(p_organization_id uuid, p_token_hash text, p_lock boolean)
   returns jsonb
   language plpgsql

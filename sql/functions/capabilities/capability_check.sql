@@ -1,5 +1,5 @@
--- Authenticates a request that carries an execution token (contract 5, agentExecutionCapability).
--- Codes: 401 agent_unauthorized. What it may change is judged again inside each transition.
+-- Authenticates a request that carries an execution token (docs/interface.md 5.3). Each transition checks again what the token
+-- may change. Codes: 401 agent_unauthorized.
 create or replace function app.capability_check(p_organization_id uuid, p_token_hash text)
   returns jsonb
   language plpgsql security definer

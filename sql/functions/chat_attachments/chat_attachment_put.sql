@@ -1,8 +1,8 @@
--- Records an uploaded attachment; p_storage_key null is the look before the upload, which answers what is there already.
--- The same id with the same bytes again: the first record, and `stored: false` (the caller throws its bytes away).
--- Locks: chat. Returns {attachment, stored, storageKey}; storageKey is where the record says that its bytes are.
--- Codes: 404 organization_not_found | chat_not_found,
--- 409 attachment_not_allowed (archived or onboarding chat, other bytes under this id, 1000 attachments).
+-- Records an uploaded attachment. p_storage_key null: only checks, before the upload, and returns what is already recorded. The
+-- same id with the same bytes again returns the first record with `stored: false`, and the caller deletes its bytes.
+-- Locks: chat. Returns {attachment, stored, storageKey}; storageKey: where the bytes of the record are.
+-- Codes: 404 organization_not_found | chat_not_found, 409 attachment_not_allowed (archived or onboarding chat, other bytes
+-- under this id, 1,000 attachments).
 create or replace function app.chat_attachment_put(
   p_organization_id uuid, p_chat_id uuid, p_attachment_id uuid, p_file_name text, p_media_type text,
   p_size_bytes bigint, p_sha256 text, p_storage_key text, p_actor jsonb)

@@ -1,4 +1,4 @@
--- (none) → open. p_body: {title, settings?}, validated in shape. Returns {chat}.
+-- Chat (none) → open. p_body: {title, settings?}, validated in shape. Returns {chat}.
 -- Codes: 400 validation_failed (a pinned task), 404 organization_not_found.
 create or replace function app.chat_create(p_organization_id uuid, p_body jsonb, p_actor jsonb)
   returns jsonb

@@ -1,6 +1,8 @@
--- open → archived; an answer that nobody has started is cancelled with it (contract 3.3). Archived: the chat as it is.
--- Locks: run request → chat → message. Returns {chat, messageId}: the message that was cancelled, or null.
--- Codes: 404 organization_not_found | chat_not_found, 409 onboarding_chat_immutable | chat_response_active (started).
+-- Chat open → archived; a turn that no worker has started is cancelled (docs/interface.md 3.3). An archived chat stays
+-- unchanged.
+-- Locks: run request → chat → message. Returns {chat, messageId}, with the id of the cancelled reply or null.
+-- Codes: 404 organization_not_found | chat_not_found, 409 onboarding_chat_immutable | chat_response_active (the turn has
+-- started).
 create or replace function app.chat_delete(p_organization_id uuid, p_chat_id uuid, p_actor jsonb)
   returns jsonb
   language plpgsql security definer
@@ -12,7 +14,7 @@ declare
   v_message_id uuid;
 begin
   perform app.actor_require(p_organization_id, p_actor);
-  -- Requests are locked before chats: found without a lock, compared below with what the locked chat says.
+  -- Requests are locked before chats, so the request is found without a lock and compared below with the locked chat.
   v_message_id := app.chat_pending_reply(p_organization_id, p_chat_id);
   if v_message_id is not null then
     select * into r from app.run_requests

@@ -1,8 +1,9 @@
--- What is new for those who follow chats of one organization, each chat with the revision of the assistant message that they
--- have (null: none): [{chatId, closed, head, headOrder, earlier, earlierOrder}]. head: the latest assistant message as a row,
--- null when they have it; earlier: the last revision of the message that they have, when a later one has begun. The orders
--- are the times of creation in microseconds. A chat that is gone (removed, or its organization deleted) is closed. Chats of
--- which nothing is new are left out. One statement, planned once a connection: planning it took longer than running it.
+-- What is new in chats of one organization for clients that follow them, each with the revision of the assistant message that
+-- the client has (null: none): [{chatId, closed, head, headOrder, earlier, earlierOrder}].
+-- head: the latest assistant message as a row, null if the client has it. earlier: the last revision of the client's message if
+-- a later message exists. The orders are creation times in microseconds. A chat that is gone (removed, or its organization
+-- deleted) is closed. Chats without news are left out.
+-- One statement, planned once per connection: planning it took longer than running it.
 create or replace function app.chat_heads(
   p_organization_id uuid, p_chat_ids uuid[], p_message_ids uuid[], p_revisions integer[])
   returns jsonb

@@ -1,4 +1,4 @@
--- The chat, locked. One whose removal has begun is not there any more. Codes: 404 chat_not_found.
+-- Locks and returns the chat. A chat whose removal has begun does not exist any more. Codes: 404 chat_not_found.
 create or replace function app.chat_lock(p_organization_id uuid, p_chat_id uuid)
   returns app.chats
   language plpgsql

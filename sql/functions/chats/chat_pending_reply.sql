@@ -1,4 +1,4 @@
--- The id of the answer that is under way in a chat, or null. With the chat locked no new one can appear.
+-- The id of the reply in progress in a chat, or null. No new one can appear while the chat is locked.
 create or replace function app.chat_pending_reply(p_organization_id uuid, p_chat_id uuid)
   returns uuid
   language plpgsql

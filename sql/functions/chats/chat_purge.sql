@@ -1,8 +1,8 @@
--- Removes up to p_limit rows of a chat that was archived 30 days ago, each call a transaction of its own: the chat is gone
--- for everybody with the first one. Called by the clean-up until it answers {done: true}; a crash between two calls loses
--- nothing. The chat's own row stays until p_forget, when its objects are gone: it is what the clean-up finds.
--- Runs that were given an attachment stay, and list it as a file that is not there.
--- {done: true, gone: true}: there is nothing to remove (any more), or it is not due.
+-- Removes up to p_limit rows of a chat that was archived 30 days ago, in a transaction per call. The first call hides the chat.
+-- The cleanup job calls it until it returns {done: true}; a crash between two calls loses nothing. The chat's own row stays
+-- until p_forget, after its objects are deleted, because the job finds the chat by it.
+-- Runs that had an attachment as input stay, and list it as missing. {done: true, gone: true}: the chat is already removed, or
+-- not due.
 -- Locks: chat → attachments.
 create or replace function app.chat_purge(p_organization_id uuid, p_chat_id uuid, p_limit integer, p_forget boolean)
   returns jsonb
@@ -19,7 +19,7 @@ begin
     return '{"done": true, "gone": true}';
   end if;
   if c.removed_at is null then
-    -- A turn that holds a slot is counted: its lease ends first.
+    -- A cancelled turn may still hold capacity: its lease has to end first.
     if c.status <> 'archived' or c.archived_at > clock_timestamp() - interval '30 days' or exists (
         select 1 from app.messages m
           join app.run_requests r on r.organization_id = m.organization_id and r.message_id = m.id
@@ -39,7 +39,7 @@ begin
       return jsonb_build_object('done', false, 'gone', false);
     end if;
   end loop;
-  -- After the attachments: a start that found one held its row until the input that names its bytes could be seen.
+  -- After the attachments: a start that found one has kept its row locked until its input was committed.
   update app.run_inputs set sha256 = null, storage_key = null, chat_id = null where ctid = any (array(
     select ctid from app.run_inputs where organization_id = p_organization_id and chat_id = c.id limit p_limit));
   get diagnostics v_removed = row_count;

@@ -1,5 +1,5 @@
--- The settings after a merge patch of them; what it removes has its default again. Codes: 400 validation_failed, an issue
--- for each pinned task that the organization does not have.
+-- The settings after a merge patch; a removed setting gets its default. Codes: 400 validation_failed, with an issue for each
+-- pinned task that does not exist.
 create or replace function app.chat_settings(p_organization_id uuid, p_settings jsonb, p_patch jsonb)
   returns jsonb
   language plpgsql

@@ -1,7 +1,7 @@
--- A merge patch of title, status and settings; open ⇄ archived (contract 3.3). A patch that changes nothing is fine.
--- The onboarding chat is never changed. Locks: chat. Returns {chat}.
--- Codes: 400 validation_failed (a pinned task), 404 organization_not_found | chat_not_found,
--- 409 onboarding_chat_immutable | chat_response_active (archived while an answer is under way).
+-- Changes title, status and settings by a merge patch; chat open ⇄ archived (docs/interface.md 3.3). A patch that changes
+-- nothing succeeds. The onboarding chat cannot be changed. Locks: chat. Returns {chat}.
+-- Codes: 400 validation_failed (a pinned task), 404 organization_not_found | chat_not_found, 409 onboarding_chat_immutable |
+-- chat_response_active (archived while a reply is in progress).
 create or replace function app.chat_update(p_organization_id uuid, p_chat_id uuid, p_patch jsonb, p_actor jsonb)
   returns jsonb
   language plpgsql security definer

@@ -1,12 +1,12 @@
--- One page of the chats of an organization whose title or visible text holds p_search, latest message first: case does not
--- count, and no character is special. (p_last_message_at_us, p_id) is the key that the page begins after (at, when
--- p_inclusive), in microseconds since 1970; p_backward reads the page before it instead, nearest row first. At most p_limit
--- rows: the caller asks for one more than it shows. Under row security `like` and `@>` would not use the index, so that the
--- organization is named in every statement.
--- What is common is found soonest by walking the chats in their order, what is rare by an index. The walk comes first. When it
--- has read enough without filling the page, the index of pairs says which chats may hold the text, without a message being
--- read, and the walk goes on among those alone. Where the pairs of a word are everywhere and the word is not, the index of
--- trigrams says where it is (scripts/bench/README.md, Search).
+-- One page of the organization's chats whose title or visible text contains p_search, latest message first. Ignores case; no
+-- character is special. (p_last_message_at_us, p_id) is the key after which the page begins (at which, with p_inclusive), in
+-- microseconds since 1970; p_backward reads the page before it, nearest row first. Returns at most p_limit rows; the caller
+-- asks for one more than it shows. Under row security `like` and `@>` would not use an index, so every statement names the
+-- organization.
+-- A frequent text is found fastest by walking the chats in order, a rare one by an index. The walk comes first. If it has read
+-- enough messages without filling the page, the index of character pairs tells which chats may contain the text, without
+-- reading messages, and the walk continues among those. If the pairs are frequent and the text is not, the trigram index finds
+-- it (scripts/bench/README.md, Search).
 create or replace function app.chats_search(
   p_organization_id uuid, p_search text, p_status text, p_last_message_at_us bigint, p_id uuid, p_inclusive boolean,
   p_backward boolean, p_limit integer)
@@ -14,17 +14,17 @@ create or replace function app.chats_search(
   language plpgsql stable security definer
 as $$
 declare
-  -- Messages that the walk reads before it asks the index, of one chat and of all.
+  -- Messages that the walk reads before it uses the index: of one chat, and in total.
   v_of_chat constant integer := 500;
   v_of_all constant integer := 3000;
-  -- More hits than these are not sorted out one by one.
+  -- With more hits than this, they are not checked one by one.
   v_rare constant integer := 3000;
-  -- Chats by which is told whether the pairs are worth something.
+  -- Chats sampled to tell whether the pairs are selective.
   v_sample constant integer := 20;
   v_text constant text := app.search_fold(p_search);
-  -- A pair says more than its characters.
+  -- A pair is more selective than its characters.
   v_grams constant text[] := array(select g from unnest(app.search_grams(v_text)) g where length(g) = least(length(v_text), 2));
-  -- Trigrams are made of three letters or digits in a row; whether others than these are letters, is the locale's to say.
+  -- Trigrams consist of three letters or digits in a row; the locale decides which other characters are letters.
   v_trigrams constant boolean := v_text ~ '[a-z0-9]{3}';
   v_like constant text := '%' || regexp_replace(v_text, '[^a-z0-9]+', '%', 'g') || '%';
   v_at timestamptz := timestamptz 'epoch' + p_last_message_at_us / 1000000 * interval '1 second'
@@ -39,7 +39,7 @@ declare
     case when p_backward then '>=' else '<=' end);
   v_order text := case when p_backward then ' order by c.last_message_at, c.id'
     else ' order by c.last_message_at desc, c.id desc' end;
-  -- With an offset it stays a look at one chat, whatever the planner expects.
+  -- `offset 0` makes the planner check one chat at a time.
   v_holds text := 'exists (select from app.messages k where k.organization_id = $1 and k.chat_id = c.id
     and strpos(k.search_text, $6) > 0 offset 0)';
   v_titled text := case when v_trigrams then 'c.search_title like $9 and ' else '' end

@@ -1,5 +1,5 @@
--- The chats of an organization with a message in whose text all of p_grams are (app.search_grams), and how many such messages
--- there are. None of their texts is read. Sorting so many chats would take longer than finding them.
+-- The organization's chats with a message whose text contains all of p_grams (app.search_grams), and the number of such
+-- messages. Reads none of their texts. Unsorted: sorting so many chats would take longer than finding them.
 create or replace function app.chats_with_grams(
   p_organization_id uuid, p_grams text[], out chat_ids uuid[], out message_count bigint)
   language sql stable

@@ -1,5 +1,5 @@
--- Organizations with a published context whose last full audit is older than p_hours, after p_after, by id: for the job
--- that lets them be assessed. Across tenants. Codes: none.
+-- Organizations with a published context whose last full audit is older than p_hours, by id, after p_after: for the job that
+-- schedules assessments. Reads all tenants. Codes: none.
 create or replace function app.context_health_due(p_hours integer, p_after uuid, p_limit integer)
   returns setof uuid
   language sql stable security definer

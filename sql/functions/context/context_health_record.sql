@@ -1,7 +1,7 @@
--- Records a health report whose file is stored: the next revision of the organization's reports.
--- p_report: {assessment, context, storageKey, sizeBytes, sha256, unreadable?}. Returns {report}, the row.
--- unreadable, of a full audit: {scope: [path]}. It is noted where the revision that was read is still the published one.
--- Locks: an advisory one of the organization's reports → publications by scope. Codes: 404 organization_not_found.
+-- Records a health report whose file is stored, as the next revision of the organization's reports. p_report: {assessment,
+-- context, storageKey, sizeBytes, sha256, unreadable?}. unreadable, of a full audit: {scope: [path]}; it is noted at the
+-- publication if the audited revision is still the published one. Returns {report}, the row.
+-- Locks: the reports of the organization (advisory) → publications by scope. Codes: 404 organization_not_found.
 create or replace function app.context_health_record(p_organization_id uuid, p_report jsonb)
   returns jsonb
   language plpgsql security definer

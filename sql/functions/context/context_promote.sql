@@ -1,14 +1,13 @@
--- Makes the next revision of a scope and publishes it. Contract 4.12, decisions 10.
--- p_documents: [{kind, path, storageKey, sizeBytes, sha256, sourceIds?} | {path, removed: true}]; documents of the base
--- that are not named stay. The files are stored before. Null is the look before that: may it be, and from this base?
--- p_base_revision 0 or null: nothing is published yet.
--- p_task_ref: on behalf of this task; runs of a department promote by their own task, into their own department's scope.
--- Agents may not promote before the onboarding is complete; the completion itself calls this as the owner.
+-- Creates the next revision of a scope and publishes it (docs/interface.md 4.12.2). Documents of the base that are not named
+-- stay.
+-- p_documents: [{kind, path, storageKey, sizeBytes, sha256, sourceIds?} | {path, removed: true}], with their files already
+-- stored; null: only checks whether the caller may promote from this base. p_base_revision 0 or null: nothing is published yet.
+-- p_task_ref: the task on whose behalf; a run of a department promotes for its own task, into the scope of its department.
+-- Agents cannot promote before the onboarding is completed; its completion calls this as the owner.
 -- Returns {revision: {…context_revisions, documents: [{kind, path, size_bytes, sha256, source_ids}]}}.
 -- Locks: root → run request → publication → sources (shared).
 -- Codes: 400 validation_failed (too_many_documents, too_large, below_a_document, unknown_document, unknown_source,
--- cannot_ground),
--- 401 agent_unauthorized, 404 organization_not_found | task_not_found, 409 state_conflict (stale).
+-- cannot_ground), 401 agent_unauthorized, 404 organization_not_found | task_not_found, 409 state_conflict (stale).
 create or replace function app.context_promote(
   p_organization_id uuid, p_scope text, p_base_revision integer, p_documents jsonb, p_actor jsonb,
   p_task_ref text default null)

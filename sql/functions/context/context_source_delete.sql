@@ -1,5 +1,5 @@
--- Forgets a source that no document cites; called by the transitions of onboarding. Returns its storage key, for the
--- caller to delete the bytes after the commit, or null where there is no such source.
+-- Deletes a source that no document cites; called by the onboarding's transitions. Returns its storage key, whose bytes the
+-- caller deletes after the commit, or null if there is no such source.
 -- Locks: source. Codes: 409 state_conflict (a document cites it).
 create or replace function app.context_source_delete(p_organization_id uuid, p_source_id uuid)
   returns text

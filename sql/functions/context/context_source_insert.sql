@@ -1,7 +1,7 @@
--- Records retained bytes as a source; called by the transitions of onboarding, research, chats and tasks, under their locks.
+-- Records retained bytes as a source; called by transitions of onboarding, research, chats and tasks, under their locks.
 -- p_source: {id?, origin, status?, kind, fileName, mediaType, sizeBytes, sha256, storageKey, department?, provenanceUrls?,
--- title?, dedupeKey?}. The same id, or the same dedupeKey, with the same bytes again: the first row. Whoever stored bytes
--- compares storage_key, and throws away what no row names. `stored` (the default) is read and judged by a job.
+-- title?, dedupeKey?}. The same id or dedupeKey with the same bytes again returns the first row; the caller compares
+-- storage_key, and deletes bytes that no row names. A job reads and checks a source with status `stored` (the default).
 -- Codes: 409 state_conflict (another source has the id or the key).
 create or replace function app.context_source_insert(p_organization_id uuid, p_source jsonb)
   returns app.context_sources

@@ -1,5 +1,5 @@
--- Source stored | ingested | failed → ingested | failed, as its bytes were found. Only ingested ones ground evidence.
--- {source: null}: it is gone. Locks: source. Codes: none.
+-- Source stored | ingested | failed → ingested | failed, depending on its bytes. Only an ingested source can ground evidence.
+-- Returns {source}, null if it is gone. Locks: source. Codes: none.
 create or replace function app.context_source_mark(
   p_organization_id uuid, p_source_id uuid, p_status text, p_error jsonb)
   returns jsonb

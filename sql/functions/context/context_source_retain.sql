@@ -1,7 +1,7 @@
--- Keeps a copy of a chat's attachment or of a run's artifact as a source. Decisions 10 [+]: chats go 30 days after they were
--- archived, and evidence stays. p_source as of context_source_insert; p_source null is the look before the copy.
--- The same one again: the first source, and `stored: false` (the caller throws its copy away).
--- Locks: run request. Returns {source, stored}.
+-- Records a copy of a chat attachment or of a run's artifact as a source: chats are purged 30 days after they were archived,
+-- and evidence stays (docs/interface.md 2.8). p_source as in context_source_insert; null: only checks, before the copy. A
+-- repeat returns the first source with `stored: false`, and the caller deletes its copy.
+-- Locks: run request of a capability. Returns {source, stored}.
 -- Codes: 401 agent_unauthorized, 404 organization_not_found, 409 state_conflict.
 create or replace function app.context_source_retain(p_organization_id uuid, p_source jsonb, p_actor jsonb)
   returns jsonb

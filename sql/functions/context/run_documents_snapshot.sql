@@ -1,6 +1,7 @@
 -- Gives a run the documents that are published at its start, as context/{scope}/{path}: the organization's scope and, for a
--- profile of a department, that department's; for the others all scopes. Later promotions are for later runs.
--- An input of the task with the same path goes first. One that the last audit could not read is listed without bytes.
+-- department's profile, that of its department; for other profiles all scopes. Later promotions apply to later runs.
+-- An input of the task with the same path takes precedence. A document that the last audit could not read is listed without
+-- bytes.
 create or replace function app.run_documents_snapshot(p_organization_id uuid, p_run_id uuid, p_department text)
   returns void
   language sql

@@ -1,5 +1,5 @@
--- What time has made due, over all organizations, at most p_limit of each kind: one row an organization and kind, for the
--- dispatch job to move with the function that the kind names. Reads only.
+-- What has become due, in all organizations, at most p_limit of each kind: one row per organization and kind, for the dispatch
+-- job to process with the function for that kind. Reads only.
 create or replace function app.dispatch_due(p_limit integer, p_chat_start_seconds integer default 300)
   returns table (kind text, organization_id uuid, ids uuid[])
   language sql stable security definer
@@ -15,7 +15,7 @@ as $$
             order by q.due_at limit p_limit) r
     group by r.organization_id
   union all
-  -- Parked although dispatch is on: made by a transaction that had read "stopped" before the resume committed.
+  -- Parked although dispatch is on: created by a transaction that read "stopped" before the resume committed.
   select 'publish', p.organization_id, array_agg(r.id order by r.due_at)
     from (
       with recursive parked as (
@@ -49,7 +49,7 @@ as $$
     ) t
     group by t.organization_id
   union all
-  -- Started by nobody for too long, whether one holds a claim or not.
+  -- Not started for too long, claimed or not.
   select 'chat_overdue', r.organization_id, array_agg(r.id order by r.created_at)
     from (select q.organization_id, q.id, q.created_at from app.run_requests q
             where q.kind = 'chat' and q.state in ('published', 'leased')

@@ -1,5 +1,5 @@
--- How many run requests of each kind wait to be pulled, and are held by workers, over all organizations; for metrics.
--- From the exact counters: {task: {ready, held}, chat: {ready, held}}.
+-- How many run requests of each kind are ready and held, in all organizations, from the exact counters: {task: {ready, held},
+-- chat: {ready, held}}. For metrics.
 create or replace function app.dispatch_totals()
   returns jsonb
   language sql stable security definer

@@ -1,6 +1,6 @@
--- open → acknowledged, for notifications (contract 3.7). Nothing waits for it. Locks: inbox item.
--- Codes: 400 validation_failed (another kind), 404 organization_not_found | human_inbox_item_not_found,
--- 409 human_inbox_item_not_open.
+-- Notification open → acknowledged (docs/interface.md 3.7). Nothing waits for it. Locks: inbox item.
+-- Codes: 400 validation_failed (another kind), 404 organization_not_found | human_inbox_item_not_found, 409
+-- human_inbox_item_not_open.
 create or replace function app.human_inbox_acknowledge(p_organization_id uuid, p_inbox_item_id uuid)
   returns jsonb
   language plpgsql security definer

@@ -1,5 +1,5 @@
--- (none) → open: a question or a notification of an agent about an open task (contract 4.12, decisions 7). A blocking
--- question blocks the task: a running one when its run is over, any other at once.
+-- Inbox item (none) → open: a question or notification of an agent about an open task (docs/interface.md 2.11). A blocking
+-- question blocks the task: a running one when its run ends, any other immediately.
 -- p_item: {kind, title, body, options, allowFreeText, blocking}, validated in shape.
 -- Locks: root → run request of a capability → … as task_settle.
 -- Codes: 401 agent_unauthorized, 404 organization_not_found | task_not_found, 409 state_conflict.

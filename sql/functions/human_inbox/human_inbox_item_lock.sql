@@ -1,5 +1,4 @@
--- The item, locked, of an organization that is there.
--- Codes: 404 organization_not_found | human_inbox_item_not_found.
+-- Locks and returns the item, if its organization exists. Codes: 404 organization_not_found | human_inbox_item_not_found.
 create or replace function app.human_inbox_item_lock(p_organization_id uuid, p_inbox_item_id uuid)
   returns app.human_inbox_items
   language plpgsql

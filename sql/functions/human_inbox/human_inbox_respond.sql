@@ -1,10 +1,10 @@
--- open → responded, for questions (contract 3.7, decisions 7), with the one continuation that the answer asks for:
--- repair: try_again (the task goes on), accept (it is completed by a person), cancel; budget: raise (by one allowance),
--- cancel; a question of an agent: the task goes on, if it waited for it. What is answered stays with the task
--- (tasks.answers), for its next run. Two people at once: the second finds it responded.
--- Locks: roots → inbox item → … as what follows.
--- Codes: 400 validation_failed (another kind, not an option), 404 organization_not_found | human_inbox_item_not_found,
--- 409 human_inbox_item_not_open.
+-- Question open → responded (docs/interface.md 3.7), with the continuation that the answer chooses. Repair: try_again (the task
+-- is settled), accept (a person completes it), cancel. Budget: raise (by one allowance), cancel. A question of an agent: the
+-- task is settled if it waited for the answer. The answer stays in tasks.answers for the next run. Of two concurrent responses
+-- the second finds the question responded.
+-- Locks: roots → inbox item → … as the continuation.
+-- Codes: 400 validation_failed (another kind, not an option), 404 organization_not_found | human_inbox_item_not_found, 409
+-- human_inbox_item_not_open.
 create or replace function app.human_inbox_respond(
   p_organization_id uuid, p_inbox_item_id uuid, p_response text, p_note text)
   returns jsonb
@@ -14,7 +14,7 @@ declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   i app.human_inbox_items;
 begin
-  -- The task of an item never changes.
+  -- An item never changes its task, so the roots can be locked first.
   perform app.task_roots_lock(p_organization_id, array(
     select task_id from app.human_inbox_items
       where organization_id = p_organization_id and id = p_inbox_item_id and task_id is not null), true);

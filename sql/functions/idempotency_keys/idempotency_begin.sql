@@ -1,5 +1,5 @@
--- Takes an Idempotency-Key at the start of the transaction that does the work. A second call with the key waits here for
--- the first one's commit, and then gets its answer; when the first was rolled back, it goes ahead itself.
+-- Claims an Idempotency-Key at the start of the transaction that does the work. A second call with the key waits here until the
+-- first commits, and gets its response; if the first was rolled back, it proceeds itself.
 -- Returns {fresh: true} | {replay: {statusCode, body}}. Codes: 409 idempotency_key_reused.
 create or replace function app.idempotency_begin(
   p_organization_id uuid, p_caller text, p_method text, p_path text, p_key text, p_body_hash text)
@@ -10,7 +10,7 @@ declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   k app.idempotency_keys;
 begin
-  -- One that has had its day is as good as none, also before the clean-up.
+  -- An expired key does not count, even before the cleanup.
   delete from app.idempotency_keys
     where organization_id = p_organization_id and caller = p_caller and method = p_method and path = p_path and key = p_key
       and created_at < now() - interval '24 hours';

@@ -1,4 +1,4 @@
--- Removes up to p_limit keys older than 24 hours, over all organizations. Returns {removed}.
+-- Deletes up to p_limit keys older than 24 hours, in all organizations. Returns {removed}.
 create or replace function app.idempotency_keys_clean(p_limit integer)
   returns jsonb
   language plpgsql security definer

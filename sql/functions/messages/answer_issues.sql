@@ -1,5 +1,5 @@
--- What is wrong with one answer to one pending part (decisions 6), as issues; an empty array: it fits.
--- p_answer: {value | deferred: true | approved}. Skipping is never approval, and a value is never one either.
+-- What is wrong with one answer to one pending part (docs/interface.md 2.6.2), as issues; an empty array if nothing is.
+-- p_answer: {value | deferred: true | approved}. A deferral is never an approval, and neither is a value.
 create or replace function app.answer_issues(p_path text, p_part jsonb, p_answer jsonb, p_onboarding boolean)
   returns jsonb
   language plpgsql immutable
@@ -8,7 +8,7 @@ declare
   v_value jsonb := p_answer -> 'value';
   v_values jsonb := case jsonb_typeof(p_answer -> 'value') when 'array' then p_answer -> 'value'
     else jsonb_build_array(p_answer -> 'value') end;
-  -- A legacy question has no options: any text answers it.
+  -- A legacy question has no options: any text is an answer.
   v_legacy boolean := coalesce(jsonb_array_length(p_part -> 'options'), 0) = 0;
   v_deferred boolean := coalesce((p_answer ->> 'deferred')::boolean, false);
 begin

@@ -1,5 +1,5 @@
--- The answers of a user message against what waits for one in m, the last message of the chat: exactly one each, in the
--- order of the parts. parts: as the user message keeps them. issues: one for everything that does not fit.
+-- Checks the answers of a user message against the pending parts of m, the last message of the chat: exactly one for each, in
+-- the order of the parts. Returns parts, as the user message stores them, and issues, one for everything that is wrong.
 create or replace function app.message_answers(
   p_organization_id uuid, p_chat_id uuid, p_onboarding boolean, m app.messages, p_answers jsonb,
   out parts jsonb, out issues jsonb)

@@ -1,7 +1,7 @@
--- pending → cancelling (contract 3.4). Not started yet: the claim dies, and cancelled follows at once as the revision after
--- the one that is answered. Started: the lease stays until the runtime yields or it ends.
--- Locks: run request → run → message. Returns {message}: the revision with status cancelling.
--- Codes: 404 organization_not_found | message_not_found, 409 message_not_cancellable (any other state, a repeat too).
+-- Reply pending → cancelling (docs/interface.md 3.4). If its turn has not started, the claim ends, and → cancelled follows in
+-- the revision after the returned one. If it has started, the lease stays until the worker reports or the lease ends.
+-- Locks: run request → run → message. Returns {message}, in its revision with status cancelling.
+-- Codes: 404 organization_not_found | message_not_found, 409 message_not_cancellable (any other status, also for a repeat).
 create or replace function app.message_cancel(
   p_organization_id uuid, p_chat_id uuid, p_message_id uuid, p_actor jsonb)
   returns jsonb

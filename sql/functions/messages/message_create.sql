@@ -1,10 +1,10 @@
--- A user message (complete) and its pending answer, with the run request that lets a runtime answer it: all or nothing
--- (contract 4.4). p_body: {author, parts: [{kind: text, text}], answers, attachmentIds}, validated in shape.
--- The request is published at once, also while work dispatch is stopped; a suspended organization's is not handed out.
--- Locks: profile (shared: it cannot be disabled without finding this request) → chat → (commit) dispatch.
+-- Creates a user message (complete), its pending reply and the run request of the turn (docs/interface.md 4.4). p_body:
+-- {author, parts: [{kind: text, text}], answers, attachmentIds}, validated in shape.
+-- The request is published even while work dispatch is stopped; that of a suspended organization is not handed out.
+-- Locks: profile (shared, so that disabling it finds this request) → chat → (commit) dispatch.
 -- Returns {userMessage, assistantMessage}.
--- Codes: 400 validation_failed (answers, attachments, nothing said), 404 organization_not_found | chat_not_found,
--- 409 onboarding_chat_immutable (onboarding is over) | state_conflict (archived, no chat profile) | chat_turn_active.
+-- Codes: 400 validation_failed (answers, attachments, an empty message), 404 organization_not_found | chat_not_found, 409
+-- onboarding_chat_immutable (the onboarding is over) | state_conflict (archived, no chat profile) | chat_turn_active.
 create or replace function app.message_create(p_organization_id uuid, p_chat_id uuid, p_body jsonb, p_actor jsonb)
   returns jsonb
   language plpgsql security definer
@@ -22,7 +22,7 @@ declare
   v_at timestamptz;
 begin
   for v_try in 1 .. 2 loop
-    -- Twice: the one that the lock waited for may be disabled by now, and another be there.
+    -- Twice: the profile may have been disabled, and another one enabled, while this waited for the lock.
     select * into p from app.agent_profiles
       where organization_id = p_organization_id and kind = 'chat' and status = 'enabled' and deleted_at is null
       order by created_at, id limit 1 for share;
@@ -30,7 +30,7 @@ begin
   end loop;
   perform app.actor_require(p_organization_id, p_actor);
   c := app.chat_lock(p_organization_id, p_chat_id);
-  -- The completion holds the chat's lock: whoever waited for it finds it completed.
+  -- The completion of the onboarding locks the chat: whoever waited for that lock sees it completed.
   if c.is_onboarding and (
       exists (select 1 from app.organizations where id = p_organization_id and onboarded_at is not null)
       or exists (select 1 from app.onboardings where organization_id = p_organization_id and status = 'completed')) then

@@ -1,5 +1,5 @@
--- pending → p_status; cancelling → cancelled, whatever else it would have become. A final message is left as it is.
--- p_parts null: what was last written stays. Its request is locked by the caller. Returns the message, or null.
+-- Message pending → p_status; cancelling → cancelled, whatever p_status is. A final message stays unchanged. p_parts null: the
+-- parts written last stay. The caller has locked the request. Returns the message, or null.
 create or replace function app.message_end(
   p_organization_id uuid, p_message_id uuid, p_status text, p_error jsonb, p_parts jsonb default null)
   returns app.messages

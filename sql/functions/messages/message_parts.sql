@@ -1,5 +1,5 @@
--- Parts as they are kept: each has an id. One that was given none keeps that of the part of its kind in its place, so that
--- ids are the same from revision to revision. Codes: 400 validation_failed (an id twice; more than 1 MiB).
+-- Parts as they are stored: each has an id. A part without one gets the id of the earlier part of the same kind at its place,
+-- so that ids are stable across revisions. Codes: 400 validation_failed (a duplicate id; more than 1 MiB).
 create or replace function app.message_parts(p_path text, p_old jsonb, p_new jsonb)
   returns jsonb
   language plpgsql

@@ -1,4 +1,4 @@
--- A message as transitions return it: its row without what only search and repeats need.
+-- A message as transitions return it: its row without the columns that only search and repeats need.
 create or replace function app.message_row(m app.messages)
   returns jsonb
   language sql stable

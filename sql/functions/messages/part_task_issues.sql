@@ -1,4 +1,4 @@
--- The parts of kind task that name no task of the organization, as issues.
+-- Issues with parts of kind task that name no task of the organization.
 create or replace function app.part_task_issues(p_organization_id uuid, p_path text, p_parts jsonb)
   returns jsonb
   language sql stable

@@ -1,5 +1,5 @@
--- What search looks through: the text parts, folded, and of them the first 30,000 characters. They are indexed while the chat
--- is locked, and the work grows with what differs in them (scripts/bench/README.md, Search).
+-- The searchable text of parts: the first 30,000 characters of the text parts, folded. It is indexed while the chat is locked,
+-- and the time grows with the number of different words (scripts/bench/README.md, Search).
 create or replace function app.parts_text(p_parts jsonb)
   returns text
   language sql immutable

@@ -1,5 +1,5 @@
--- What a chat's next message has to answer: the questions, and the notes and approvals that wait for a decision, of its
--- last message, when that is a complete answer. Every later user message has answered them all, so nothing older waits.
+-- What the next message of a chat has to answer: the pending questions, notes and approvals of its last message, if that is a
+-- complete reply. Every user message answers all pending parts, so nothing older can be pending.
 create or replace function app.questions_pending(m app.messages)
   returns jsonb
   language sql immutable

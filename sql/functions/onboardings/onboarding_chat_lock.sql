@@ -1,6 +1,6 @@
--- The onboarding, locked, for the chat profile that is answering in its chat: nobody else researches on demand
--- (contract 4.12, 5.4). Locks: onboarding → run request.
--- Codes: 401 agent_unauthorized, 404 request_failed, 409 request_failed (not_permitted: it is completed).
+-- Locks and returns the onboarding, for a turn of its chat: only the chat profile researches on demand (docs/interface.md
+-- 4.12.3). Locks: onboarding → run request.
+-- Codes: 401 agent_unauthorized, 404 request_failed, 409 request_failed (not_permitted: completed).
 create or replace function app.onboarding_chat_lock(p_organization_id uuid, p_actor jsonb)
   returns app.onboardings
   language plpgsql

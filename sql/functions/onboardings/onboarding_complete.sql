@@ -1,10 +1,11 @@
--- review → completed, all at once: the profiles of the catalog are provisioned, the first context revision is published, the
--- organization is active and dispatches work, and the onboarding chat is immutable.
--- p_review_sha256: of the review that was shown. p_documents: [{scope, documents}] as
--- context_promote takes them, made of the review's summary; null: the look before they are stored, which changes nothing.
+-- Onboarding review → completed, atomically: provisions the profiles of the catalog, publishes the first context revisions,
+-- activates the organization, resumes its dispatch, and makes the onboarding chat immutable.
+-- p_review_sha256: the digest of the review that was shown. p_documents: [{scope, documents}] as context_promote takes them,
+-- made from the review's summary; null: only checks, before they are stored.
 -- Locks: organization → onboarding → profiles → roots → … → chat → publications → sources.
 -- Returns {onboarding}. Codes: 404 request_failed, 409 request_failed (not_permitted, suspended, stale, has_warnings,
--- answer_active, being_read), 409 state_conflict (a key held by a hand-made profile), 503 request_failed (no catalog).
+-- answer_active, being_read), 409 state_conflict (a profile made by hand has a key of the catalog), 503 request_failed (no
+-- catalog).
 create or replace function app.onboarding_complete(
   p_organization_id uuid, p_review_sha256 text, p_allow_warnings boolean, p_documents jsonb)
   returns jsonb
@@ -19,7 +20,7 @@ begin
   perform 1 from app.organizations where id = p_organization_id for no key update;
   o := app.onboarding_lock(p_organization_id, null, '{review}');
   perform app.onboarding_require_running(p_organization_id);
-  -- As things are, not as it was stored: a source may have been found broken since.
+  -- Computed now, not read: a source may have turned out to be broken since.
   o.review := app.onboarding_review(o);
   if o.review ->> 'sha256' is distinct from p_review_sha256 then
     perform app.fail(409, 'request_failed', 'This is not the digest of the review: read it, and confirm its sha256',

@@ -1,4 +1,4 @@
--- What a setup says about the configuration of its organization: time zone, and which departments are enabled.
+-- The configuration of the organization that follows from a setup: time zone and enabled departments.
 create or replace function app.onboarding_config(p_setup jsonb)
   returns jsonb
   language sql immutable

@@ -1,7 +1,7 @@
--- (none) → collecting, with the organization itself in status onboarding (contract 4.1). Work dispatch of tasks is stopped
--- until the completion resumes it; chat turns are exempt from that.
--- p_fields: {name, timezone, departments[], website, defaultCurrency, slug} or, in place of slug, slugBase: what the name
--- leaves for a slug ('' where nothing is left), which gets a number behind it when it is taken.
+-- Onboarding (none) → collecting, with a new organization in status onboarding (docs/interface.md 4.1). Work dispatch of its
+-- tasks is stopped until the onboarding is completed; chat turns are exempt.
+-- p_fields: {name, timezone, departments[], website, defaultCurrency, slug} or, instead of slug, slugBase: a slug made from the
+-- name ('' if nothing of it is usable), to which a number is appended if it is taken.
 -- p_subject: as in organization_create. Returns {onboarding}. Codes: 409 request_failed (slug in use).
 create or replace function app.onboarding_create(
   p_organization_id uuid default app.uuid_v7(), p_fields jsonb default '{}', p_subject text default null)
@@ -26,7 +26,7 @@ begin
           v_organization || jsonb_build_object('slug', app.organization_slug_free(v_base)), p_subject);
         exit;
       exception when sqlstate 'RN409' then
-        -- Another one took it between the look and the insert.
+        -- Another organization took the slug between the check and the insert.
         if v_try = 20 then
           raise;
         end if;

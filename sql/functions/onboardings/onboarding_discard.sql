@@ -1,6 +1,6 @@
--- collecting | researching | research_failed | review → discarded: the organization is deleted with all that it has.
--- Locks: organization → onboarding → … (organization_delete). Returns {onboarding}.
--- Codes: 404 request_failed (a repeat too), 409 request_failed (not_permitted: it is completed).
+-- Onboarding collecting | researching | research_failed | review → discarded: deletes the organization with everything in it.
+-- Locks: organization → onboarding → … as organization_delete. Returns {onboarding}.
+-- Codes: 404 request_failed (also for a repeat), 409 request_failed (not_permitted: completed).
 create or replace function app.onboarding_discard(p_organization_id uuid)
   returns jsonb
   language plpgsql security definer

@@ -1,4 +1,4 @@
--- What is to become of an integration: collecting | research_failed | review stay, review with a new review. The same again
+-- Decides what happens to an integration. collecting | research_failed | review stay; review gets a new review. A repeat
 -- changes nothing. Locks: onboarding. Returns {onboarding}.
 -- Codes: 404 request_failed, 409 request_failed (stale, not_permitted, more than 100 integrations).
 create or replace function app.onboarding_disposition_put(

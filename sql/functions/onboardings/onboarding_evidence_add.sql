@@ -1,8 +1,8 @@
--- Keeps what the research of the onboarding read, as a source of origin research: of the attempt that p_generation names, or
--- (p_actor) of the chat profile that was asked in the onboarding chat, which works until the completion and, in review,
--- makes a new review. p_source as in context_source_insert; its dedupeKey keeps a retry from doubling it.
--- Locks: onboarding → run request of the capability. Returns {source}, the row, null when the attempt is over; the bytes
--- of a source with another storage_key are the caller's to throw away.
+-- Records what the onboarding's research has read, as a source of origin research: for the attempt that p_generation names, or
+-- (p_actor) for the chat profile in a turn of the onboarding chat. The latter works until the completion and, in review, makes
+-- a new review. p_source as in context_source_insert; its dedupeKey prevents duplicates after a retry.
+-- Locks: onboarding → run request of the capability. Returns {source}, the row, or null if the attempt is over. If the row has
+-- another storage_key, the caller deletes its bytes.
 -- Codes: 401 agent_unauthorized, 404 request_failed, 409 request_failed (not_permitted), 409 state_conflict (in_use).
 create or replace function app.onboarding_evidence_add(
   p_organization_id uuid, p_generation integer, p_source jsonb, p_actor jsonb default null)

@@ -1,5 +1,5 @@
--- Forgets what the research read, save for what a claim from the chat cites: it is about another website now.
--- Called with the onboarding locked. Returns the storage keys, whose bytes the caller deletes after the commit.
+-- Deletes what the research has read, except what claims from the chat cite, because the setup names another website now. The
+-- caller has locked the onboarding. Returns the storage keys, whose bytes the caller deletes after the commit.
 create or replace function app.onboarding_evidence_drop(p_organization_id uuid)
   returns jsonb
   language plpgsql

@@ -1,8 +1,8 @@
--- What the chat profile found out for the onboarding chat; works until the completion and, in review, makes a new review.
--- p_findings: [{claim, evidence: [source id]}], p_warnings: [{code, message}]; both empty: a look whether it is allowed.
+-- Adds what the chat profile found out for the onboarding chat. Works until the completion and, in review, makes a new review.
+-- p_findings: [{claim, evidence: [source id]}], p_warnings: [{code, message}]; both empty: only checks whether it is allowed.
 -- Locks: onboarding → run request of the capability. Returns {onboarding}.
--- Codes: 400 request_failed (unknown_source), 401 agent_unauthorized, 404 request_failed,
--- 409 request_failed (not_permitted, more than 500 claims).
+-- Codes: 400 request_failed (unknown_source), 401 agent_unauthorized, 404 request_failed, 409 request_failed (not_permitted,
+-- more than 500 claims).
 create or replace function app.onboarding_findings_add(
   p_organization_id uuid, p_findings jsonb, p_warnings jsonb, p_actor jsonb)
   returns jsonb

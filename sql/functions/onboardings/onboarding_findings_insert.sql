@@ -1,5 +1,5 @@
--- Adds claims, each with at least one source that the organization has. p_findings: [{claim, evidence: [source id]}].
--- A claim that is there already, from wherever, is not added again. Called with the onboarding locked.
+-- Adds claims, each with at least one source of the organization. p_findings: [{claim, evidence: [source id]}]. A claim that
+-- exists already is not added again. The caller has locked the onboarding.
 -- Codes: 400 request_failed (unknown_source), 409 request_failed (more than 500 claims).
 create or replace function app.onboarding_findings_insert(p_organization_id uuid, p_findings jsonb, p_origin text)
   returns void

@@ -1,5 +1,6 @@
--- The onboarding, locked, when it is in one of the states p_allowed; p_generation null: any. Called by its transitions.
--- Codes: 404 request_failed (none, discarded, the organization is deleted), 409 request_failed (stale, not_permitted).
+-- Locks and returns the onboarding if its status is one of p_allowed; p_generation null: any generation. Called by its
+-- transitions.
+-- Codes: 404 request_failed (none, discarded, or the organization is deleted), 409 request_failed (stale, not_permitted).
 create or replace function app.onboarding_lock(p_organization_id uuid, p_generation integer, p_allowed text[])
   returns app.onboardings
   language plpgsql

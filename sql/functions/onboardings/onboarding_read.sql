@@ -1,4 +1,4 @@
--- The state of an onboarding, with the review as things are: a source may have been found broken since the last change.
+-- The onboarding, with the review as of now: a source may have turned out to be broken since the last change.
 -- Returns {onboarding}. Codes: 404 request_failed (none, or the organization is deleted).
 create or replace function app.onboarding_read(p_organization_id uuid)
   returns jsonb

@@ -1,4 +1,4 @@
--- A suspended organization is not onboarded: nothing would be handed out, and the completion would lift the suspension.
+-- Refuses to onboard a suspended organization: nothing would be handed out, and the completion would lift the suspension.
 -- Codes: 409 request_failed (suspended).
 create or replace function app.onboarding_require_running(p_organization_id uuid)
   returns void

@@ -1,5 +1,5 @@
--- The job of an attempt begins, or goes on after its process died: queued | running → running.
--- Locks: onboarding. Returns {onboarding}, null when the attempt is over or another one has begun. Codes: none.
+-- Research queued | running → running: the job of an attempt begins, or continues after its process died.
+-- Locks: onboarding. Returns {onboarding}, null if the attempt is over or a newer one has begun. Codes: none.
 create or replace function app.onboarding_research_begin(p_organization_id uuid, p_generation integer)
   returns jsonb
   language plpgsql security definer
@@ -12,7 +12,7 @@ begin
   if o.organization_id is null then
     return '{"onboarding": null}';
   end if;
-  -- Nothing that a caller of the API could have judged by: the generation stays, and so does what the job carries.
+  -- No caller of the API depends on this, so the generation stays, and the one that the job carries remains valid.
   update app.onboardings
     set research_status = 'running', research_started_at = coalesce(research_started_at, clock_timestamp()),
       updated_at = greatest(clock_timestamp(), updated_at)

@@ -1,8 +1,8 @@
--- The end of an attempt: researching → review | research_failed. p_outcome: {status: completed, findings: [{claim, evidence:
--- [source id]}], warnings: [{code, message}]} or {status: failed, error: {code, message, retryable}}. The findings take the
--- place of those of the attempt before; what does not fit beside those of the chat is left out, with a warning.
--- Locks: onboarding.
--- Returns {onboarding}, null when the attempt is over or another one has begun: nothing is written then.
+-- Onboarding researching → review | research_failed, at the end of an attempt. p_outcome: {status: completed, findings:
+-- [{claim, evidence: [source id]}], warnings: [{code, message}]} or {status: failed, error: {code, message, retryable}}. The
+-- findings replace those of the previous attempt; findings that exceed the limit together with those of the chat are left out,
+-- with a warning.
+-- Locks: onboarding. Returns {onboarding}, null if the attempt is over or a newer one has begun; then nothing is written.
 -- Codes: 400 request_failed (unknown_source).
 create or replace function app.onboarding_research_finish(p_organization_id uuid, p_generation integer, p_outcome jsonb)
   returns jsonb

@@ -1,5 +1,5 @@
--- The onboarding, locked, when the attempt that began with this generation is the current one and not over; else null: what
--- carries the generation is out of date, and writes nothing. Codes: none.
+-- Locks and returns the onboarding if the attempt that began with this generation is still in progress. Otherwise null: whoever
+-- carries that generation is outdated and writes nothing. Codes: none.
 create or replace function app.onboarding_research_lock(p_organization_id uuid, p_generation integer)
   returns app.onboardings
   language plpgsql

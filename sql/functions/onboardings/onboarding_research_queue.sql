@@ -1,4 +1,4 @@
--- The next attempt at the research, for the job that this adds. Called with the onboarding locked, by start and retry.
+-- Starts the next attempt at the research, and adds its job. Called by start and retry, with the onboarding locked.
 create or replace function app.onboarding_research_queue(o app.onboardings)
   returns app.onboardings
   language plpgsql

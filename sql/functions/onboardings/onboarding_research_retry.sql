@@ -1,6 +1,6 @@
--- research_failed → researching: the research is queued once more. Evidence of the attempt before stays, and is found again.
--- Locks: onboarding. Returns {onboarding}.
--- Codes: 404 request_failed, 409 request_failed (stale, not_permitted, suspended).
+-- Onboarding research_failed → researching: queues the research again. The evidence of the previous attempt stays, and is
+-- reused.
+-- Locks: onboarding. Returns {onboarding}. Codes: 404 request_failed, 409 request_failed (stale, not_permitted, suspended).
 create or replace function app.onboarding_research_retry(p_organization_id uuid, p_expected_generation integer)
   returns jsonb
   language plpgsql security definer

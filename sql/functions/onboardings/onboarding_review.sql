@@ -1,6 +1,5 @@
--- The review of an onboarding as things are: {sha256, summary, warnings}. The digest is of the canonical JSON (RFC 8785) of
--- {summary, warnings}, and the completion publishes what the summary holds and nothing else: who confirms the digest has
--- confirmed all of it.
+-- The review of an onboarding as of now: {sha256, summary, warnings}. The digest is that of the canonical JSON (RFC 8785) of
+-- {summary, warnings}. The completion publishes exactly what the summary contains: confirming the digest confirms all of it.
 create or replace function app.onboarding_review(o app.onboardings)
   returns jsonb
   language plpgsql
@@ -12,7 +11,7 @@ begin
   v_summary := jsonb_build_object(
     'setup', o.setup,
     'integrations', o.integrations,
-    -- usable, not the status: that a source has been read meanwhile changes nothing for who reviews.
+    -- usable instead of the status: for a reviewer it makes no difference that a source has been read since.
     'sources', (select coalesce(jsonb_agg(jsonb_build_object('id', s.id, 'kind', s.kind, 'fileName', s.file_name,
         'mediaType', s.media_type, 'sizeBytes', s.size_bytes, 'sha256', s.sha256, 'department', s.department,
         'usable', s.status <> 'failed') order by s.created_at, s.id), '[]')

@@ -1,6 +1,6 @@
--- A change of the setup: collecting | research_failed stay, review stays with a new review, or → collecting when the website
--- is another one. Name, time zone and departments are the organization's at once. A change to what it is changes nothing.
--- p_patch: {name, website, timezone, defaultCurrency, departments, summary}, each of them optional.
+-- Changes the setup. collecting | research_failed stay; review stays with a new review, or → collecting if the website changes.
+-- Name, time zone and departments apply to the organization immediately. A change to the same values changes nothing.
+-- p_patch: {name, website, timezone, defaultCurrency, departments, summary}, each optional.
 -- Locks: organization → onboarding → sources. Returns {onboarding, removedKeys}.
 -- Codes: 404 request_failed, 409 request_failed (stale, not_permitted).
 create or replace function app.onboarding_setup_update(

@@ -1,4 +1,4 @@
--- Forgets a source that was put, and the claims that cite it: collecting | research_failed stay, review → collecting.
+-- Deletes an uploaded source and the claims that cite it. collecting | research_failed stay; review → collecting.
 -- Locks: onboarding → source. Returns {onboarding, removedKeys}.
 -- Codes: 404 request_failed (the onboarding, or the source), 409 request_failed (not_permitted).
 create or replace function app.onboarding_source_delete(p_organization_id uuid, p_source_id uuid)

@@ -1,8 +1,8 @@
--- Records an uploaded source: collecting | research_failed stay, review → collecting. Its bytes were checked while they were
--- received, so it grounds evidence at once. p_source: {id, kind, fileName, mediaType, department}, after the upload with
--- sizeBytes, sha256 and storageKey too; without them it is the look before the upload.
--- The same id with the same bytes and names again changes nothing; with others it is refused: evidence is immutable.
--- Locks: onboarding. Returns {onboarding, stored}; `stored: false`: the caller throws its bytes away.
+-- Records an uploaded source. collecting | research_failed stay; review → collecting. Its bytes were checked during the upload,
+-- so it can ground evidence immediately. p_source: {id, kind, fileName, mediaType, department} and, after the upload,
+-- sizeBytes, sha256 and storageKey; without these it only checks, before the upload.
+-- The same id with the same bytes and names changes nothing; with others it is refused, because evidence is immutable.
+-- Locks: onboarding. Returns {onboarding, stored}; with `stored: false` the caller deletes its bytes.
 -- Codes: 404 request_failed, 409 request_failed (not_permitted, in_use, more than 100 sources).
 create or replace function app.onboarding_source_put(p_organization_id uuid, p_source jsonb)
   returns jsonb

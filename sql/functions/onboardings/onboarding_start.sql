@@ -1,7 +1,7 @@
--- collecting | research_failed → researching: the catalog's chat profile is enabled, the onboarding chat is opened where
--- there is none, and the research is queued. Locks: organization → onboarding → profiles. Returns {onboarding}.
--- Codes: 404 request_failed, 409 request_failed (not_permitted, suspended), 409 state_conflict (the key of the chat profile is
--- held by one that was made by hand), 503 request_failed (no catalog published).
+-- Onboarding collecting | research_failed → researching: enables the catalog's chat profile, opens the onboarding chat if there
+-- is none, and queues the research. Locks: organization → onboarding → profiles. Returns {onboarding}.
+-- Codes: 404 request_failed, 409 request_failed (not_permitted, suspended), 409 state_conflict (a profile made by hand has the
+-- key of the chat profile), 503 request_failed (no catalog is published).
 create or replace function app.onboarding_start(p_organization_id uuid)
   returns jsonb
   language plpgsql security definer

@@ -1,4 +1,4 @@
--- The onboarding as its reader sees it: the row, with `sources` (those that were put) and `findings` as rows.
+-- The onboarding as the API shows it: the row, with `sources` (the uploaded ones) and `findings` as rows.
 create or replace function app.onboarding_state(o app.onboardings)
   returns jsonb
   language plpgsql

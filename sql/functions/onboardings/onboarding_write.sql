@@ -1,5 +1,4 @@
--- Writes a changed onboarding, which its transition has locked: the generation rises, and in review the review is computed
--- anew from what is there now. Before that there is none.
+-- Writes a changed onboarding, which the caller has locked: raises the generation and, in status review, computes the review.
 create or replace function app.onboarding_write(n app.onboardings)
   returns app.onboardings
   language plpgsql

@@ -1,4 +1,5 @@
--- Removes a member, unless it is the last owner. Codes: 404 organization_not_found | not_found, 409 state_conflict.
+-- Removes a member, except the last owner. Locks: organization. Codes: 404 organization_not_found | not_found, 409
+-- state_conflict.
 create or replace function app.organization_member_delete(p_organization_id uuid, p_subject text)
   returns jsonb
   language plpgsql security definer

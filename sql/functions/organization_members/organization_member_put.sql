@@ -1,4 +1,5 @@
--- Adds a member or changes its role; the last owner stays one. Codes: 404 organization_not_found, 409 state_conflict.
+-- Adds a member or changes its role; the last owner keeps it. Locks: organization. Codes: 404 organization_not_found, 409
+-- state_conflict.
 create or replace function app.organization_member_put(p_organization_id uuid, p_subject text, p_role text)
   returns jsonb
   language plpgsql security definer
@@ -7,7 +8,7 @@ declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   m app.organization_members;
 begin
-  -- One change of members at a time: two owners that demote each other must not both succeed.
+  -- Changes of members exclude each other: two owners that demote each other must not both succeed.
   perform 1 from app.organizations where id = p_organization_id and deleted_at is null for no key update;
   if not found then
     perform app.fail(404, 'organization_not_found', 'Organization not found');

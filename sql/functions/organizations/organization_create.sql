@@ -1,7 +1,8 @@
--- (none) → onboarding | active | suspended. The id is the client's. p_fields: {slug, name, status, onboardedAt, rootUri,
--- authorizationEpoch, config, constraints}, validated in shape; config and constraints merge over the defaults.
--- p_subject: the JWT subject that becomes its owner, or null for a platform operator.
--- Codes: 403 forbidden (a subject makes a suspended one), 409 state_conflict (id in use), 409 request_failed (slug in use).
+-- Organization (none) → onboarding | active | suspended, with an id chosen by the client. p_fields: {slug, name, status,
+-- onboardedAt, rootUri, authorizationEpoch, config, constraints}, validated in shape; config and constraints are merged over
+-- the defaults.
+-- p_subject: the JWT subject that becomes its owner; null for a platform operator.
+-- Codes: 403 forbidden (a subject creates a suspended one), 409 state_conflict (id in use), 409 request_failed (slug in use).
 create or replace function app.organization_create(p_organization_id uuid, p_fields jsonb, p_subject text)
   returns jsonb
   language plpgsql security definer

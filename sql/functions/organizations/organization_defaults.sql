@@ -1,4 +1,4 @@
--- config and constraints of an organization where its author said nothing (decisions 2).
+-- The defaults of an organization's config and constraints (docs/interface.md 2.2).
 create or replace function app.organization_defaults(p_organization_id uuid)
   returns jsonb
   language sql immutable

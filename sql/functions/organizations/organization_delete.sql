@@ -1,5 +1,5 @@
--- Hides the organization at once and ends its claims, leases and capabilities; a job removes rows and objects.
--- Locks: organization → run requests → runs → dispatch. Codes: 404 organization_not_found (a repeat too).
+-- Hides the organization immediately, and ends its claims, leases and capabilities. A job removes rows and objects.
+-- Locks: organization → run requests → runs → dispatch. Codes: 404 organization_not_found (also for a repeat).
 create or replace function app.organization_delete(p_organization_id uuid)
   returns jsonb
   language plpgsql security definer

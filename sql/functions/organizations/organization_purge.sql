@@ -1,7 +1,7 @@
--- Removes up to p_limit rows of a deleted organization, children first, each call a transaction of its own. Called by the
--- deletion job until it answers {done: true}; a crash between two calls loses nothing. Its own row stays until p_forget:
--- while it is there nobody can take the id again, so what lies under the id is surely the deleted one's.
--- {done: true, gone: true}: there is no such row (any more). Codes: 409 state_conflict (it is not deleted; untouched).
+-- Removes up to p_limit rows of a deleted organization, children first, in a transaction per call. The deletion job calls it
+-- until it returns {done: true}; a crash between two calls loses nothing. The organization's own row stays until p_forget:
+-- while it exists nobody can take the id, so everything stored under the id belongs to the deleted organization.
+-- {done: true, gone: true}: the row is already gone. Codes: 409 state_conflict (not deleted; nothing changes).
 create or replace function app.organization_purge(p_organization_id uuid, p_limit integer, p_forget boolean)
   returns jsonb
   language plpgsql security definer
@@ -29,7 +29,7 @@ begin
       return jsonb_build_object('done', false, 'table', v_table, 'removed', v_removed);
     end if;
   end loop;
-  -- Deepest first: a task goes after those below it.
+  -- Deepest first: a task is removed after those below it.
   delete from app.tasks where organization_id = p_organization_id and id = any (array(
     select id from app.tasks where organization_id = p_organization_id order by depth desc limit p_limit));
   get diagnostics v_removed = row_count;
@@ -39,7 +39,7 @@ begin
   delete from app.agent_profiles where organization_id = p_organization_id;
   delete from app.organization_members where organization_id = p_organization_id;
   if p_forget then
-    -- A decision that was under way at the deletion writes its entry before this lock, or not at all.
+    -- A decision in progress at the deletion writes its entry before this lock, or not at all.
     perform 1 from app.organizations where id = p_organization_id for update;
     delete from app.audit_entries where organization_id = p_organization_id;
     delete from app.organizations where id = p_organization_id;

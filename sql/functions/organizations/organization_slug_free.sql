@@ -1,5 +1,5 @@
--- A slug that is not in use: p_base, else with the lowest number behind it, else with random digits. Across tenants, and
--- only a look: who takes it may find it taken, and asks again. Codes: none.
+-- A slug that is not in use: p_base, or p_base with the lowest free number, or with random digits. Reads all tenants, and
+-- reserves nothing: if the slug is taken in between, the caller asks again. Codes: none.
 create or replace function app.organization_slug_free(p_base text)
   returns text
   language plpgsql security definer

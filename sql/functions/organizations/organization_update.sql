@@ -1,10 +1,11 @@
--- A JSON merge patch of an organization. Changed constraints raise authorizationEpoch, and it only rises.
--- active | onboarding → suspended: nothing is handed out any more, claims end; back: open again. An organization whose
--- onboarding is not completed becomes active by that alone, and no other one becomes onboarding.
--- Until then changed name, time zone and departments are the setup's too: in review that makes a new review.
+-- Changes an organization by a JSON merge patch. Changed constraints raise authorizationEpoch, which never falls.
+-- active | onboarding → suspended: claims end, and nothing is handed out. suspended → active | onboarding: dispatch is open
+-- again. While an onboarding is not completed, only its completion makes the organization active; without such an onboarding it
+-- cannot become onboarding. Until then, changes of name, time zone and departments also change the setup, which in review makes
+-- a new review.
 -- Locks: organization → onboarding → run requests → dispatch.
--- Codes: 403 forbidden (a member sets or lifts suspended), 404 organization_not_found, 409 request_failed (slug in use),
--- 409 state_conflict (epoch lowered, not_onboarded, no_onboarding).
+-- Codes: 403 forbidden (a member sets or lifts suspended), 404 organization_not_found, 409 request_failed (slug in use), 409
+-- state_conflict (epoch lowered, not_onboarded, no_onboarding).
 create or replace function app.organization_update(p_organization_id uuid, p_patch jsonb, p_platform boolean)
   returns jsonb
   language plpgsql security definer
@@ -29,7 +30,7 @@ begin
   if p_patch ? 'rootUri' then
     n.root_uri := coalesce(p_patch ->> 'rootUri', format('org://%s', p_organization_id));
   end if;
-  -- What the patch removes, whole objects too, has its default again.
+  -- A value or object that the patch removes gets its default.
   n.config := app.merge_patch(v_defaults -> 'config', nullif(app.merge_patch(o.config, p_patch -> 'config'), 'null'));
   n.constraints := app.merge_patch(v_defaults -> 'constraints',
     nullif(app.merge_patch(o.constraints, p_patch -> 'constraints'), 'null'));

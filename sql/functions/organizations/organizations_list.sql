@@ -1,15 +1,15 @@
--- One page of organizations, newest first, across tenants: all of them (p_subject null: a platform operator), or those of
--- one member. (p_created_at_us, p_id) is the key that the page begins after (at, when p_inclusive), in microseconds since
--- 1970; p_backward reads the page before it instead, nearest row first. At most p_limit rows: the caller asks for one
--- more than it shows.
+-- One page of organizations, newest first, across tenants: all of them (p_subject null: a platform operator), or those of one
+-- member. (p_created_at_us, p_id) is the key after which the page begins (at which, with p_inclusive), in microseconds since
+-- 1970; p_backward reads the page before it, nearest row first. Returns at most p_limit rows; the caller asks for one more than
+-- it shows.
 create or replace function app.organizations_list(p_subject text, p_status text, p_created_at_us bigint, p_id uuid,
   p_inclusive boolean, p_backward boolean, p_limit integer)
   returns setof app.organizations
   language plpgsql stable security definer
 as $$
 begin
-  -- Put together from constant parts, so that each combination has a plan of its own: a member's few organizations come
-  -- from the index of members, an operator's page from the index of the order.
+  -- Built from constant parts, so that each combination has its own plan: a member's few organizations come from the index of
+  -- members, an operator's page from the index of the order.
   return query execute
     'select o.* from app.organizations o where o.deleted_at is null'
       || case when p_subject is null then '' else

@@ -1,6 +1,6 @@
--- dispatching ⇄ stopped (contract 3.1). Stopped: what is queued is parked, and nothing more is published; what is published
--- or running goes on. Resumed: what is due is published at once, the rest waits for its time. A repeat changes nothing.
--- Agents may stop, and only owners and the service token lift it. Chat turns are exempt.
+-- Work dispatch dispatching ⇄ stopped (docs/interface.md 3.1). Stopped: queued requests are parked, and nothing more is
+-- published; published and running work continues. Resumed: due requests are published, the others when they become due. A
+-- repeat changes nothing. Agents can stop; only owners and the service token can resume. Chat turns are exempt.
 -- Locks: organization → run request of a capability → run requests → dispatch. Returns {organization, published_run_requests}.
 -- Codes: 401 agent_unauthorized, 404 organization_not_found, 409 state_conflict.
 create or replace function app.work_dispatch_set(p_organization_id uuid, p_stopped boolean, p_actor jsonb)
@@ -12,7 +12,7 @@ declare
   o app.organizations;
   v_published integer := 0;
 begin
-  -- Before the capability's request, as everywhere: a change of the agent's profile holds the organization and wants that.
+  -- Locked before the capability's request, as everywhere: changing the agent's profile locks them in this order.
   select * into o from app.organizations where id = p_organization_id and deleted_at is null for no key update;
   if not found then
     perform app.fail(404, 'organization_not_found', 'Organization not found');
