@@ -1,9 +1,8 @@
-import { globSync, readFileSync } from 'node:fs';
+import { globSync } from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
 import { declaredAccess } from '../engine/db/schema/access.ts';
-import { RAISED_IN_SQL } from '../scripts/docs/raised.ts';
-import { FUNCTIONS, rulesOf, SQL_FOLDER, withoutComments } from './support/catalog_rules.ts';
+import { FUNCTIONS, rulesOf, SQL_FOLDER } from './support/catalog_rules.ts';
 import { openSql } from './support/transitions.ts';
 
 const sql = await openSql(t);
@@ -179,28 +178,4 @@ t.test('parameters are named p_…, save for rows', async (test) => {
        and n.name !~ '^p_'`,
   );
   test.same(broken, []);
-});
-
-t.test('a function file holds the one function that it is named after, and no rights', async (test) => {
-  test.ok(functionFiles.length > 50);
-  for (const file of [...functionFiles, ...triggerFiles]) {
-    const created = [...withoutComments(file).matchAll(/create or replace function app\.(\w+)/g)].map(
-      (match) => match[1],
-    );
-    test.same(created, [path.basename(file, '.sql')], file);
-    test.notMatch(withoutComments(file), /^(alter|grant|revoke) |set search_path/m, `${file}: that is declared`);
-  }
-});
-
-t.test('every transition says at its head which codes it raises', async (test) => {
-  const called = new Set(Object.values(access.execute).flatMap((folders) => Object.values(folders).flat()));
-  for (const file of functionFiles) {
-    const text = readFileSync(path.join(SQL_FOLDER, file), 'utf8');
-    if (!called.has(path.basename(file, '.sql'))) continue;
-    const head = text.slice(0, text.indexOf('create or replace function'));
-    test.match(head, /^--/, `${file} begins with what it does`);
-    for (const [, status, code = ''] of withoutComments(file).matchAll(RAISED_IN_SQL)) {
-      test.ok(head.includes(code), `${file}: ${status} ${code}`);
-    }
-  }
 });

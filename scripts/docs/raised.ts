@@ -4,11 +4,10 @@ import { adminEndpoints } from '../../api/admin/endpoints.ts';
 import { apiEndpoints } from '../../api/app.ts';
 import { declaredErrors } from '../../api/http/declared_errors.ts';
 import { systemEndpoints } from '../../api/system/public.ts';
+import { RAISED_IN_SQL } from './raised_in_sql.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
 
-/** app.fail(409, 'state_conflict', …) and app.problem(…). */
-export const RAISED_IN_SQL = /app\.(?:fail|problem)\(\s*(\d{3}),\s*'(\w+)'/g;
 /** app.issue(…, 'stale', …), app.lease_refuse('differs'). */
 const ISSUES =
   /app\.(?:issue\((?:case[^;]*?end|'[\w.]+'|format\([^;]*?\)|[pv]_path(?: \|\| '[\w.]+')?),|lease_refuse\()\s*'(\w+)'/g;

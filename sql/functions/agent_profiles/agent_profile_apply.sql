@@ -31,7 +31,8 @@ begin
   end if;
   update app.agent_profiles
     set key = n.key, name = n.name, kind = n.kind, department = n.department, status = n.status, root_uri = n.root_uri,
-      instructions_uri = n.instructions_uri, config = n.config, tool_policy_narrowed = n.tool_policy_narrowed, deleted_at = n.deleted_at, updated_at = clock_timestamp()
+      instructions_uri = n.instructions_uri, config = n.config, tool_policy_narrowed = n.tool_policy_narrowed,
+      deleted_at = n.deleted_at, updated_at = clock_timestamp()
     where organization_id = o.organization_id and id = o.id
     returning * into n;
   if n.status <> o.status or n.config -> 'toolPolicyKeys' <> o.config -> 'toolPolicyKeys' then

@@ -1,7 +1,8 @@
 -- Refuses a spec that requires a verdict which no profile can give. p_named: the spec names its verifier in this call; a
 -- verifier named earlier that is gone is replaced by the operator (task_verifier).
 -- Codes: 400 validation_failed with unknown_profile | no_verifier.
-create or replace function app.task_verifier_require(p_organization_id uuid, p_spec jsonb, p_executor_profile_id uuid, p_named boolean default true)
+create or replace function app.task_verifier_require(
+  p_organization_id uuid, p_spec jsonb, p_executor_profile_id uuid, p_named boolean default true)
   returns void
   language plpgsql stable
 as $$
