@@ -70,3 +70,27 @@ t.test('each state has the same values in the database and in the code', async (
   test.same(Object.keys(domains).sort(), [...Object.keys(inCode), ...OF_SQL].sort(), 'every domain is listed here');
   for (const [domain, values] of Object.entries(inCode)) test.same(values, domains[domain], domain);
 });
+
+t.test(
+  'a migration adds a value as sql/README.md says: it is used at once, and by sessions that wrote before',
+  async (test) => {
+    const session = await sql.owner.connect();
+    test.teardown(() => session.release());
+    const insert = (status: string) => ({
+      name: 'insert_probe',
+      text: 'insert into app.probes (status) values ($1) returning status',
+      values: [status],
+    });
+    await session.query(`create domain app.probe_status as text constraint probe_status_check check (value in ('a', 'b'));
+    create table app.probes (status app.probe_status not null)`);
+    await session.query(insert('a'));
+    await test.rejects(session.query(insert('c')), { code: '23514', constraint: 'probe_status_check' });
+    await sql.owner.query(`begin;
+    alter domain app.probe_status drop constraint probe_status_check;
+    alter domain app.probe_status add constraint probe_status_check check (value in ('a', 'b', 'c'));
+    update app.probes set status = 'c';
+    commit`);
+    test.match((await session.query(insert('c'))).rows, [{ status: 'c' }]);
+    await test.rejects(session.query(insert('d')), { code: '23514', constraint: 'probe_status_check' });
+  },
+);
