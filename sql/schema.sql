@@ -1934,7 +1934,11 @@ app.organizations_deleted() returns uuid[]
 app.organizations_list(p_subject text, p_status text, p_created_at_us bigint, p_id uuid, p_inclusive boolean, p_backward
     boolean, p_limit integer) returns SETOF app.organizations
   -- plpgsql, stable, security definer, owner runner_global, executed by runner_api
-app.outcome_evidence(p_organization_id uuid, p_evidence jsonb, OUT evidence jsonb, OUT missing jsonb) returns record
+app.outcome_evidence(p_organization_id uuid, p_evidence jsonb, OUT evidence jsonb, OUT issues jsonb) returns record
+  -- sql, stable, owner runner_scoped
+app.output_claim_issue(p_claim jsonb, p_stored jsonb, p_at text) returns jsonb
+  -- plpgsql, immutable, owner runner_scoped
+app.output_evidence(o app.run_outputs) returns jsonb
   -- sql, stable, owner runner_scoped
 app.part_task_issues(p_organization_id uuid, p_path text, p_parts jsonb) returns jsonb
   -- sql, stable, owner runner_scoped

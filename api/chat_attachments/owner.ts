@@ -101,7 +101,7 @@ export function chatAttachmentEndpoints(): readonly Endpoint[] {
         stream: true,
         mediaType: 'application/octet-stream',
         ranges: true,
-        description: 'The bytes as they were stored. `Content-Type` is their media type.',
+        description: 'The bytes as they were stored. `X-Media-Type` is their media type.',
       },
       errors: [{ status: 404, code: 'attachment_not_found', when: 'the chat has no attachment with this id' }],
       async handler({ db, services, params: place, req, res, signal }) {

@@ -31,7 +31,7 @@ const entrySchema = z.object({
 export const contextSummarySchema = z
   .object({
     scope: contextScope,
-    revision: z.int().nullable().describe('The published revision. Null if nothing is published in this scope.'),
+    revision: z.int().describe('The published revision. 0 if nothing is published in this scope.'),
     documents: z.array(
       z.object({
         kind: z.enum(DOCUMENT_KINDS),
@@ -68,20 +68,20 @@ export const contextSummarySchema = z
 
 const AT_ONCE = 8;
 
-const publishedRow = z.object({ documents: z.array(z.unknown()), revision: z.int().nullable() });
+const publishedRow = z.object({ documents: z.array(z.unknown()), revision: z.int() });
 
 /** Published documents of all scopes, or of one. @throws Problem 404 `organization_not_found` */
 async function published(
   db: Queries,
   organizationId: string,
   scope: ContextScope | null,
-): Promise<{ revision: number | null; documents: PublishedDocument[] }> {
+): Promise<{ revision: number; documents: PublishedDocument[] }> {
   const row = await db.maybeOne(
     scoped(
       organizationId,
       publishedRow,
       sql.fragment`
-        select max(p.revision) as revision, coalesce(jsonb_agg(
+        select coalesce(max(p.revision), 0) as revision, coalesce(jsonb_agg(
             to_jsonb(d) || jsonb_build_object('published_at', p.published_at)
             order by array_position(array['organization', 'engineering', 'growth', 'support'], p.scope), d.path)
           filter (where d.path is not null), '[]') as documents

@@ -19,7 +19,7 @@ const bytes = {
   stream: true,
   mediaType: 'application/octet-stream',
   ranges: true,
-  description: 'The bytes as they were stored. `Content-Type` is their media type.',
+  description: 'The bytes as they were stored. `X-Media-Type` is their media type.',
 } as const;
 const broken = {
   status: 409,

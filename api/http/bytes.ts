@@ -31,12 +31,6 @@ export type StoredBytes = Readonly<{
 /** A second reading of so much is not felt; of more, the comparison happens on the way out. */
 const CHECKED_FIRST_BYTES = 4_194_304;
 
-function contentType(mediaType: string): string {
-  // Text is checked to be UTF-8 when it is stored; without the parameter clients fall back to Latin-1. Pages of websites
-  // are kept as they were sent, and say which charset that is.
-  return mediaType.startsWith('text/') && !mediaType.includes(';') ? `${mediaType}; charset=utf-8` : mediaType;
-}
-
 function missing(): Problem {
   return new Problem(404, 'not_found', 'The bytes of this file are no longer stored.');
 }
@@ -106,8 +100,9 @@ export async function sendBytes(req: Request, res: Response, bytes: StoredBytes)
   const source = req.method === 'HEAD' ? null : await openBytes(bytes, start, end);
   res.status(range === 'whole' ? 200 : 206).set(validators);
   if (range !== 'whole') res.setHeader('Content-Range', `bytes ${start}-${end}/${bytes.size}`);
-  // Not res.set: Express would add a charset of its own.
-  res.setHeader('Content-Type', contentType(bytes.mediaType));
+  // What strangers wrote is never of a type that a browser renders; which type it is stands beside it.
+  res.setHeader('Content-Type', 'application/octet-stream');
+  res.setHeader('X-Media-Type', bytes.mediaType);
   res.setHeader('Content-Length', end - start + 1);
   res.setHeader('Accept-Ranges', 'bytes');
   res.setHeader('X-Content-Type-Options', 'nosniff');

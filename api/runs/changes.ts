@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { filePath, requireLayout } from '../fields/file_path.ts';
 import { uuid } from '../fields/ids.ts';
 import { instant } from '../fields/instant.ts';
-import { logicalUri } from '../fields/logical_uri.ts';
+import { workspaceUri } from '../fields/workspace_uri.ts';
 import { TEXT_MAX, writtenParts } from '../messages/parts.ts';
 import { LOG_STATES } from './schema.ts';
 
@@ -36,21 +36,28 @@ const receiptSchema = z.strictObject({
   exitCode: z.int().min(-2_147_483_648).max(2_147_483_647),
 });
 
-const artifactSchema = z.strictObject({
-  kind: z.literal('file').optional(),
-  path: filePath,
-  name: text(200).optional(),
+/** What the sender may say of a stored file: the same fields that evidence goes out with. */
+export const fileClaims = {
+  uri: text(4000).optional().describe('If given, the one that evidence has; otherwise 400.'),
   mediaType: z
     .string()
     .max(200)
     .optional()
-    .describe('What the worker believes; the backend determines it from the bytes.'),
+    .describe('What the sender believes; the backend determines it from the bytes.'),
   size: z.int().min(0).optional().describe('If given, equal to the size of the stored file; otherwise 400.'),
   sha256: z
     .string()
     .regex(/^[0-9a-f]{64}$/)
     .optional()
     .describe('If given, equal to the digest of the stored file; otherwise 400.'),
+};
+
+const artifactSchema = z.strictObject({
+  kind: z.literal('file').optional(),
+  runId: uuid.optional().describe('If given, the run itself; otherwise 400.'),
+  path: filePath,
+  name: text(200).optional(),
+  ...fileClaims,
 });
 
 export const resultSchema = z
@@ -100,7 +107,7 @@ export const runningBody = z
     ...leaseFields,
     harness: text(200).optional(),
     model: text(200).optional(),
-    workspaceUri: logicalUri.optional(),
+    workspaceUri: workspaceUri.optional(),
   })
   .meta({ id: 'RunRunning' });
 
@@ -120,7 +127,7 @@ export const completeBody = z
     ]),
     ...reportFields,
     receipts: z.array(receiptSchema).max(1000).optional(),
-    workspaceUri: logicalUri.optional(),
+    workspaceUri: workspaceUri.optional(),
   })
   .meta({ id: 'RunComplete' });
 

@@ -63,7 +63,7 @@ export function runEndpoints(): readonly Endpoint[] {
           description: 'Position in `output.result.artifacts`, from 0.',
         }),
       },
-      response: { ...bytes, description: 'The bytes as they were stored. `Content-Type` is their media type.' },
+      response: { ...bytes, description: 'The bytes as they were stored. `X-Media-Type` is their media type.' },
       errors: [notFound, { status: 404, code: 'not_found', when: 'the run has no artifact at this position' }],
       async handler({ db, services, params, req, res, signal }) {
         const { organizationId: organization, id: run, artifactIndex } = params;

@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { call } from '../../engine/db/call.ts';
 import { mapping } from '../../engine/mapping.ts';
 import { uuid } from '../fields/ids.ts';
-import { requireOwnUris } from '../fields/logical_uri.ts';
 import { timestamp } from '../fields/timestamp.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { bodyHash, completeBody, failBody, heartbeatBody, runId, runningBody, startBody } from './changes.ts';
@@ -97,7 +96,6 @@ export function runLifecycleEndpoints(): readonly Endpoint[] {
       body: runningBody,
       response: { data: statusSchema },
       handler({ db, params, body }) {
-        requireOwnUris(body.organizationId, { workspaceUri: body.workspaceUri });
         const args = {
           organizationId: body.organizationId,
           runId: params.runId,
@@ -177,7 +175,6 @@ export function runLifecycleEndpoints(): readonly Endpoint[] {
       response: { data: statusSchema },
       example: { body: completeExample, data: { status: 'succeeded' } },
       async handler({ db, services, params, body, signal }) {
-        requireOwnUris(body.organizationId, { workspaceUri: body.workspaceUri });
         return completeRun({ db, services, signal }, params.runId, body, bodyHash(body));
       },
     }),

@@ -4,7 +4,7 @@ import { filePath } from '../fields/file_path.ts';
 import { taskRef, uuid } from '../fields/ids.ts';
 import { timestamp } from '../fields/timestamp.ts';
 import { ids } from '../http/openapi/example_values.ts';
-import { resultSchema } from '../runs/changes.ts';
+import { fileClaims, resultSchema } from '../runs/changes.ts';
 import { MAX_VERSION, priority, profileKey, title } from '../tasks/changes.ts';
 import { TASK_KINDS } from '../tasks/schema.ts';
 import { newTaskSpecSchema, taskSpecPatchSchema } from '../tasks/spec.ts';
@@ -47,7 +47,7 @@ const operationSchema = z.discriminatedUnion('op', [
 ]);
 
 const evidenceSchema = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('file'), runId: uuid, path: filePath }),
+  z.strictObject({ kind: z.literal('file'), runId: uuid, path: filePath, ...fileClaims }),
   z.strictObject({ kind: z.literal('note'), text: z.string().min(1).max(2000) }),
 ]);
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { FILE_PATH_RULE, isFilePath } from '../file_paths.ts';
+import { mapping } from '../mapping.ts';
 import { JSON_POINTER } from './json_pointer.ts';
 
 export const OPERATORS = ['eq', 'ne', 'gt', 'gte', 'lt', 'lte', 'exists', 'contains'] as const;
@@ -91,6 +92,8 @@ export const acceptanceCriterionSchema = z
     const result = outputFileCriterionSchema.safeParse(context.value);
     for (const issue of result.error?.issues ?? []) context.issues.push({ ...issue, input: context.value } as never);
   })
+  // Its checks are a list wherever it is read, also where it was sent without any.
+  .pipe(mapping((given) => (given.kind === 'output_file' ? { ...given, checks: given['checks'] ?? [] } : given)))
   .meta({
     id: 'AcceptanceCriterion',
     description:

@@ -129,7 +129,7 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
   ],
   differs_from_stored: [
     OF_SHAPE,
-    'An artifact claims another size or digest',
+    'An artifact or evidence claims another size, digest, run or URI',
     'Leave the claim out, or store the file again.',
   ],
   doubled: [OF_SHAPE, 'A question is answered twice, or an option named twice', FIX],

@@ -7,8 +7,18 @@ import type { World } from './worlds.ts';
 /** What a name of this kind holds is a path, the name of a file, or a logical URI. */
 const PATHLIKE = /(?:path|paths|file|filename|uri)$/i;
 export const isUri = (org: string) => /uri$/i.test(org);
-/** These name no place: a file may be called anything but slashes, an artifact is looked for among the names of outputs. */
-export const isName = (org: string) => org === 'fileName' || org === 'outcome.result.artifacts.path';
+const NAMES = new Set([
+  'fileName',
+  'outcome.result.artifacts.path',
+  'outcome.result.artifacts.uri',
+  'outcome.evidence.uri',
+  'workspaceUri',
+]);
+/**
+ * These name no place: a file may be called anything but slashes, an artifact is looked for among the names of outputs, a URI
+ * is compared with the stored one, and where a worker works is for people to read.
+ */
+export const isName = (org: string) => NAMES.has(org);
 
 /** Where a body has such names, lists left out: `documents.path`. */
 function placesIn(schema: JsonSchema, components: Components, at: readonly string[] = []): string[] {
@@ -47,7 +57,11 @@ const outcome = ({ runId }: World, staged: object) => ({
   idempotencyKey: 'k',
   outcome: staged,
 });
-const completed = (path: string) => ({ kind: 'completed', summary: 's', artifacts: [{ path }] });
+const completed = (path: string, claims: object = {}) => ({
+  kind: 'completed',
+  summary: 's',
+  artifacts: [{ path, ...claims }],
+});
 const lease = ({ organizationId, runLease }: World) => ({ organizationId, leaseToken: runLease });
 const profile = { key: 'fresh', name: 'Fresh', kind: 'operator' };
 const facts = ({ sourceId }: World) => ({ entries: [{ key: 'k', evidence: [sourceId] }] });
@@ -83,12 +97,25 @@ export const bodies: Readonly<Record<string, Readonly<Record<string, Body>>>> = 
         summary: 's',
         evidence: [{ kind: 'file', runId: world['doneRunId'], path: value }],
       }),
+    'outcome.evidence.uri': (value, world) =>
+      outcome(world, {
+        kind: 'verification',
+        verdict: 'passed',
+        summary: 's',
+        evidence: [{ kind: 'file', runId: world['doneRunId'], path: 'a.txt', uri: value }],
+      }),
     'outcome.result.artifacts.path': (value, world) => outcome(world, { kind: 'execution', result: completed(value) }),
+    'outcome.result.artifacts.uri': (value, world) =>
+      outcome(world, { kind: 'execution', result: completed('a.txt', { uri: value }) }),
   },
   completeRun: {
     'output.result.artifacts.path': (value, world) => ({
       ...lease(world),
       output: { kind: 'task_result', result: completed(value) },
+    }),
+    'output.result.artifacts.uri': (value, world) => ({
+      ...lease(world),
+      output: { kind: 'task_result', result: completed('a.txt', { uri: value }) },
     }),
     workspaceUri: (value, world) => ({
       ...lease(world),
@@ -179,5 +206,10 @@ export function writtenAt(org: string, value: string, world: World, { operationI
 }
 
 /** A value that the place takes. */
-export const goodAt = (org: string) =>
-  ({ file: 'swagger-ui.css', 'documents.outputPath': 'document.json' })[org] ?? 'a.txt';
+export const goodAt = (org: string, world: World) =>
+  ({
+    file: 'swagger-ui.css',
+    'documents.outputPath': 'document.json',
+    'outcome.evidence.uri': `runs/${world['doneRunId']}/outputs/a.txt`,
+    'output.result.artifacts.uri': `runs/${world['runId']}/outputs/a.txt`,
+  })[org] ?? 'a.txt';

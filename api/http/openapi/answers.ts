@@ -51,6 +51,7 @@ const byteHeaders = {
     '"845e91831319e89c4d656bdb80c278ac09a7230d61e5dfd2e1b1fbb436ac8917"',
   ),
   'Accept-Ranges': header('Byte ranges are served.', 'bytes'),
+  'X-Media-Type': header('The media type of the file.', 'application/json'),
   'Content-Disposition': header('The file name.', 'attachment; filename="report.json"'),
 };
 const bytes = {
@@ -60,7 +61,7 @@ const bytes = {
 /** What downloads of stored bytes answer. */
 export const byteResponses: Readonly<Record<string, JsonSchema>> = {
   FileBytes: {
-    description: 'The bytes of the file. `Content-Type` is its media type.',
+    description: 'The bytes of the file. `X-Media-Type` is its media type.',
     headers: byteHeaders,
     content: bytes,
   },

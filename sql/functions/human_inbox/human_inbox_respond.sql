@@ -19,13 +19,13 @@ begin
     select task_id from app.human_inbox_items
       where organization_id = p_organization_id and id = p_inbox_item_id and task_id is not null), true);
   i := app.human_inbox_item_lock(p_organization_id, p_inbox_item_id);
+  if i.status <> 'open' then
+    perform app.fail(409, 'human_inbox_item_not_open', format('The item is %s', i.status));
+  end if;
   if i.kind <> 'question' then
     perform app.fail(400, 'validation_failed', 'Only questions are responded to',
       app.issue('inboxItemId', 'not_a_question', case i.kind when 'notification' then 'is a notification: acknowledge it'
         else 'is decided at its action' end));
-  end if;
-  if i.status <> 'open' then
-    perform app.fail(409, 'human_inbox_item_not_open', format('The item is %s', i.status));
   end if;
   if (i.purpose in ('repair', 'budget') or not i.allow_free_text) and not i.options ? p_response then
     perform app.fail(400, 'validation_failed', 'The response is none of the options',

@@ -9,22 +9,17 @@ as $$
 declare
   v_issues jsonb;
 begin
-  select coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
-        'kind', 'file', 'runId', p_run_id, 'path', o.path,
-        'name', a.item ->> 'name',
-        'uri', format('org://%s/runs/%s/outputs/%s', p_organization_id, p_run_id, app.uri_path(o.path)),
-        'size', o.size, 'sha256', o.sha256, 'mediaType', o.media_type)) order by a.place), '[]'),
+  select coalesce(jsonb_agg(e.stored || jsonb_strip_nulls(jsonb_build_object('name', a.item ->> 'name')) order by a.place), '[]'),
     coalesce(jsonb_agg(jsonb_build_object('path', o.path, 'size', o.size, 'sha256', o.sha256,
         'mediaType', o.media_type, 'storageKey', o.storage_key) order by a.place), '[]'),
-    jsonb_agg(jsonb_build_object('path', format('output.result.artifacts.%s.path', a.place - 1),
-        'code', case when o.path is null then 'not_stored' else 'differs_from_stored' end,
-        'message', case when o.path is null then 'no output with this path was stored for the run'
-                        else format('%s bytes with SHA-256 %s are stored', o.size, o.sha256) end) order by a.place)
-      filter (where o.path is null or o.size <> (a.item ->> 'size')::bigint or o.sha256 <> a.item ->> 'sha256')
+    jsonb_agg(i.issue order by a.place) filter (where i.issue is not null)
     into artifacts, outputs, v_issues
     from jsonb_array_elements(p_artifacts) with ordinality a(item, place)
     left join app.run_outputs o on o.organization_id = p_organization_id and o.run_id = p_run_id
-      and o.path = a.item ->> 'path';
+      and o.path = a.item ->> 'path'
+    cross join lateral (select app.output_evidence(o) as stored offset 0) e
+    cross join lateral (select app.output_claim_issue(a.item, e.stored,
+      format('output.result.artifacts.%s', a.place - 1)) as issue offset 0) i;
   if v_issues is not null then
     perform app.fail(400, 'validation_failed', 'An artifact is not what was stored', v_issues);
   end if;

@@ -20,7 +20,6 @@ declare
   v_actor jsonb;
   v_operations jsonb := '[]';
   v_evidence jsonb;
-  v_missing jsonb;
   v_issues jsonb;
   t app.tasks;
   r app.run_requests;
@@ -94,10 +93,10 @@ begin
         'The plan cannot be applied', v_issues -> 'issues');
     end if;
   elsif v_kind = 'verification' then
-    select e.evidence, e.missing into v_evidence, v_missing
+    select e.evidence, e.issues into v_evidence, v_issues
       from app.outcome_evidence(p_organization_id, v_outcome -> 'evidence') e;
-    if v_missing <> '[]' then
-      perform app.fail(400, 'validation_failed', 'A piece of evidence is not there', v_missing);
+    if v_issues is not null then
+      perform app.fail(400, 'validation_failed', 'A piece of evidence is not what was stored', v_issues);
     end if;
     v_outcome := v_outcome || jsonb_build_object('evidence', v_evidence);
   end if;

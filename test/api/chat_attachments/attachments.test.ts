@@ -59,7 +59,8 @@ t.test('an attachment is recorded as the backend found it, and comes back byte b
   const response = await content(chat, id);
   t.equal(response.status, 200);
   t.equal(await response.text(), bytes);
-  t.equal(response.headers.get('content-type'), 'text/plain; charset=utf-8');
+  t.equal(response.headers.get('content-type'), 'application/octet-stream');
+  t.equal(response.headers.get('x-media-type'), 'text/plain');
   t.equal(response.headers.get('content-length'), String(attachment.sizeBytes));
   t.equal(response.headers.get('etag'), `"${attachment.sha256}"`);
   t.equal(response.headers.get('x-content-type-options'), 'nosniff');

@@ -70,7 +70,7 @@ const agentOf = (run: HeldRun) => app.owner.as(run.executionToken);
 
 t.test('a promotion publishes a revision, which the summary shows', async (test) => {
   const org = await createTestOrganization(sql);
-  test.same(await summary(org), { scope: 'organization', revision: null, documents: [] });
+  test.same(await summary(org), { scope: 'organization', revision: 0, documents: [] });
   const entry = {
     key: 'founded',
     title: 'Founded in',
@@ -101,7 +101,7 @@ t.test('a promotion publishes a revision, which the summary shows', async (test)
   ]);
   expectSuccess(await promote(org, { baseRevision: 2, documents: [], removePaths: ['facts.json'] }), 201);
   test.match(await summary(org), { revision: 3, documents: [{ path: 'deep/notes.json' }] });
-  test.same(await summary(org, 'growth'), { scope: 'growth', revision: null, documents: [] });
+  test.same(await summary(org, 'growth'), { scope: 'growth', revision: 0, documents: [] });
 });
 
 t.test('a document is laid out beside those of the base that stay', async (test) => {
@@ -184,7 +184,7 @@ t.test('what is refused leaves neither a revision nor a file', async (test) => {
     const reply = await promote(org, fields);
     test.match([reply.status, reply.code], [400, 'validation_failed'], plain(JSON.stringify(fields)).slice(0, 100));
   }
-  test.same(await summary(org), { scope: 'organization', revision: null, documents: [] });
+  test.same(await summary(org), { scope: 'organization', revision: 0, documents: [] });
   test.same(await stored(org), []);
   test.equal(refusalOf(await promote({ ...org, organizationId: randomUUID() })), '404 not_found');
 });

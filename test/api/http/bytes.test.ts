@@ -62,7 +62,8 @@ t.test('a whole file comes with all that a client needs to know', async (t) => {
   t.equal(status, 200);
   t.equal(body.toString(), '0123456789');
   t.match(headers, {
-    'content-type': 'text/csv; charset=utf-8',
+    'content-type': 'application/octet-stream',
+    'x-media-type': 'text/csv',
     'content-length': '10',
     etag,
     'accept-ranges': 'bytes',
@@ -158,9 +159,13 @@ t.test('any file name makes one safe header', async (t) => {
   }
 });
 
-t.test('a media type that is not text gets no charset', async (t) => {
-  const { ask } = await serve(t, ten, { mediaType: 'application/json' });
-  t.equal((await ask()).headers['content-type'], 'application/json');
+t.test('no file is of a type that a browser renders: what it is stands beside, as it is recorded', async (t) => {
+  for (const mediaType of ['application/json', 'image/svg+xml', 'text/html; charset=iso-8859-1']) {
+    const { ask } = await serve(t, ten, { mediaType });
+    for (const answer of [await ask(), await ask({}, 'HEAD'), await ask({ range: 'bytes=0-1' })]) {
+      t.match(answer.headers, { 'content-type': /^application\/octet-stream$/, 'x-media-type': mediaType });
+    }
+  }
 });
 
 t.test('a file that vanished or was cut is an error before the headers', async (t) => {

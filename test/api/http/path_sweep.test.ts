@@ -59,7 +59,7 @@ for (const operation of operations) {
     t.same(await around(app, inside), before, 'nothing is written outside');
     for (const org of orgs) {
       const fresh = await makeWorld(app, operation);
-      const value = writtenAt(org, goodAt(org), fresh, operation);
+      const value = writtenAt(org, goodAt(org, fresh), fresh, operation);
       const { status } = await sendPath(app, operation, fresh, { org, value });
       t.ok(status < 400 || status === 409, `${org}: a good one is not refused for what it is (${status})`);
     }

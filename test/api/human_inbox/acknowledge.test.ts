@@ -41,6 +41,7 @@ t.test('notices are acknowledged, questions answered, and not the other way roun
   t.equal(refusalOf(await acknowledge(org, question.id)), '400 validation_failed not_a_notification');
   t.match(expectSuccess(await acknowledge(org, notice.item.id)), { status: 'acknowledged', response: null });
   t.equal(refusalOf(await acknowledge(org, notice.item.id)), '409 human_inbox_item_not_open');
+  t.equal(refusalOf(await respond(org, notice.item.id, { response: 'x' })), '409 human_inbox_item_not_open');
   t.match(await readTask(app, org, notice.taskId), { status: 'blocked' });
   expectSuccess(await app.owner.post(ownerPath(org, `/tasks/${task.id}/cancel`)));
   t.equal(refusalOf(await respond(org, question.id, { response: 'x' })), '409 human_inbox_item_not_open');

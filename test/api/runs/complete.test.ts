@@ -134,12 +134,18 @@ t.test('an artifact that was never stored is refused, and the lease stays', asyn
   const missing = await complete({ path: 'report.json' }, { path: 'other.json' });
   t.equal(refusalOf(missing), '400 validation_failed not_stored');
   t.equal(missing.body.error.issues?.[0]?.path, 'output.result.artifacts.1.path');
-  const differs: Fields[] = [{ size: 13 }, { sha256: '0'.repeat(64) }];
+  const own = `org://${org.organizationId}/runs/${run.runId}/outputs/report.json`;
+  const differs: Fields[] = [
+    { size: 13 },
+    { sha256: '0'.repeat(64) },
+    { runId: org.organizationId },
+    { uri: 'file:///etc' },
+    { uri: own.replace('report', 'other') },
+  ];
   for (const fields of differs) {
     t.equal(refusalOf(await complete({ path: 'report.json', ...fields })), '400 validation_failed differs_from_stored');
   }
   t.match(refusalOf(await complete({ path: '../report.json' })), /^400 validation_failed/);
-  t.match(refusalOf(await complete({ path: 'report.json', uri: 'file:///etc' })), /^400 validation_failed/);
   t.equal(await fingerprint(app), before, 'nothing has ended');
   t.same(expectSuccess(await worker.heartbeat()), { status: 'starting' });
   const { sizeBytes: size, sha256 } = stored;
@@ -256,9 +262,13 @@ const wrongBodies: Readonly<Record<string, Fields>> = {
     receipts: [{ kind: 'command', id: '1', commandHash: 'A'.repeat(64), status: 'x', exitCode: 0 }],
   },
   'another log state': { logState: 'recording' },
-  'a place on the machine': { workspaceUri: 'file:///etc' },
-  'a foreign place': { workspaceUri: 'org://00000000-0000-4000-8000-000000000000/x' },
-  'a place above': { workspaceUri: `org://${org.organizationId}/a/../../b` },
+  'a relative place': { workspaceUri: 'runs/1' },
+  'a place without a scheme': { workspaceUri: '//host/runs/1' },
+  'a place with a space': { workspaceUri: 'file:///a b' },
+  'a place with a user': { workspaceUri: 'ssh://root@host/runs/1' },
+  'a place with a password': { workspaceUri: 'https://u:p@host/runs/1' },
+  'a place with a key': { workspaceUri: `https://host/runs/1?api_key=${'0'.repeat(32)}` },
+  'a place of 2,001 characters': { workspaceUri: `file:///${'a'.repeat(1993)}` },
   'an unknown field': { status: 'succeeded' },
 };
 

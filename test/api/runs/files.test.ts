@@ -53,7 +53,8 @@ t.test('a whole artifact comes with all that a client needs to know', async (t) 
   t.equal(answer.status, 200);
   t.equal(answer.body.toString(), text);
   t.match(answer.headers, {
-    'content-type': 'text/plain; charset=utf-8',
+    'content-type': 'application/octet-stream',
+    'x-media-type': 'text/plain',
     'content-length': '10',
     etag: etagOf(text),
     'accept-ranges': 'bytes',

@@ -68,16 +68,19 @@ t.test('a finished run shows its result, its usage and what was decided', async 
   const run = await runTask(app, org, { spec });
   const worker = workerOf(app, run);
   const stored = expectSuccess(await worker.put('r.txt', 'hello'), 201);
-  const result = { kind: 'completed', summary: 'All done', artifacts: [{ path: 'r.txt', name: 'Report' }] };
   const usage = { inputTokens: 12, outputTokens: 3, toolCalls: 2, costMinorUnits: 7 };
   const receipts = [{ kind: 'command', id: '1', commandHash: 'a'.repeat(64), status: 'completed', exitCode: 0 }];
-  const workspaceUri = `org://${org.organizationId}/workspaces/1`;
+  const workspaceUri = 'file:///var/lib/worker/runs/1?of=host-1#a';
   const more = { usage, receipts, harness: 'h', workspaceUri, logState: 'complete' };
-  t.same(expectSuccess(await worker.complete(result, more)), { status: 'succeeded' });
-  const { data } = await get(run.runId);
   const uri = `org://${org.organizationId}/runs/${run.runId}/outputs/r.txt`;
   const { sha256 } = stored;
+  // What a worker read as evidence it may send as an artifact.
   const file = { kind: 'file', runId: run.runId, path: 'r.txt', uri, size: 5, sha256, mediaType: 'text/plain' };
+  const result = { kind: 'completed', summary: 'All done', artifacts: [{ ...file, name: 'Report' }] };
+  t.same(expectSuccess(await worker.complete(result, more)), { status: 'succeeded' });
+  const { data } = await get(run.runId);
+  const { rows } = await sql.owner.query('select workspace_uri from app.runs where id = $1', [run.runId]);
+  t.same(rows, [{ workspace_uri: workspaceUri }]);
   t.match(data, { status: 'succeeded', logState: 'complete', error: null, usage: { ...usage, costKnown: true } });
   t.ok(data.finishedAt);
   t.same(data.output, {

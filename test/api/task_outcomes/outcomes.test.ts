@@ -192,7 +192,14 @@ t.test('a verify run reads, hands in its verdict, and does nothing else', async 
   t.equal(await (await workerOf(app, judge).input('outputs/report.md')).text(), '# Report');
   const brief = JSON.parse(await (await workerOf(app, judge).input('task.json')).text());
   t.match(brief, { mode: 'verify', verification: { runId: made.runId } });
-  const evidence = [{ kind: 'file', runId: made.runId, path: 'report.md' }];
+  const uri = `org://${operator.organizationId}/runs/${made.runId}/outputs/report.md`;
+  const claims = { uri, size: 8, mediaType: 'text/markdown' };
+  const evidence = [{ kind: 'file', runId: made.runId, path: 'report.md', ...claims }];
+  for (const claim of [{ size: 9 }, { sha256: '0'.repeat(64) }, { uri: `${uri}.md` }]) {
+    const claimed = evidence.map((file) => ({ ...file, ...claim }));
+    const differing = await stage(judge, { ...verdict('passed'), evidence: claimed });
+    t.equal(refusalOf(differing), '400 validation_failed differs_from_stored');
+  }
   expectSuccess(await stage(judge, { ...verdict('passed'), evidence }), 201);
   t.same(expectSuccess(await workerOf(app, judge).complete()), { status: 'succeeded' });
   t.match(await readTask(app, growth, made.taskId), {

@@ -148,7 +148,7 @@ scenario('an artifact that was never stored, or not like that, is named, and the
   const refused = await refusal(completeRun(sql.api, run, { result }));
   test.match(refused, { status: 400, code: 'validation_failed', reason: 'not_stored', raised: true });
   test.match(await taskRow(sql, org, run.taskId), { status: 'running' });
-  for (const claimed of [{ size: 4 }, { sha256: '0'.repeat(64) }]) {
+  for (const claimed of [{ size: 4 }, { sha256: '0'.repeat(64) }, { runId: org.organizationId }, { uri: 'org://x' }]) {
     const artifacts = [{ path: 'there.txt', ...claimed }];
     const other = await refusal(completeRun(sql.api, run, { result: { kind: 'completed', summary: '', artifacts } }));
     test.match(other, { status: 400, code: 'validation_failed', reason: 'differs_from_stored' });
