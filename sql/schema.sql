@@ -1947,7 +1947,7 @@ app.parts_text(p_parts jsonb) returns text
 app.plan_apply(p_organization_id uuid, t app.tasks, p_run_id uuid, p_operations jsonb) returns jsonb
   -- plpgsql, owner runner_scoped
 app.plan_issues(p_organization_id uuid, t app.tasks, p_operations jsonb) returns jsonb
-  -- plpgsql, stable, owner runner_scoped
+  -- plpgsql, stable, set work_mem=1MB, owner runner_scoped
 app.plan_resolve(p_organization_id uuid, p_operations jsonb) returns jsonb
   -- sql, stable, owner runner_scoped
 app.prerequisite_notify(p_organization_id uuid, p_prerequisite_ids uuid[], p_task_id uuid DEFAULT NULL::uuid) returns
