@@ -649,9 +649,13 @@ CREATE TABLE app.idempotency_keys (
   body_hash text NOT NULL,                                        -- Digest of the body: another body with the same key is refused.
   status_code integer,                                            -- Status of the first answer; null while it is under way.
   answer jsonb,                                                   -- The first answer; never shown.
+  claim_id uuid,                                                  -- The work under way that does more than change the database; null for others.
+  claimed_until timestamptz,                                      -- When another call may take the key over.
   created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was made.
   CONSTRAINT idempotency_keys_pkey PRIMARY KEY (organization_id, caller, method, path, key),
   CONSTRAINT idempotency_keys_answer_check CHECK (((status_code IS NULL) = (answer IS NULL))),
+  CONSTRAINT idempotency_keys_claim_check CHECK ((((claim_id IS NULL) = (claimed_until IS NULL)) AND ((claim_id IS NULL)
+    OR (status_code IS NULL)))),
   CONSTRAINT idempotency_keys_key_check CHECK (((length(key) >= 1) AND (length(key) <= 200)))
 );
 -- Not sampled (SET STATISTICS 0): answer
@@ -1819,14 +1823,17 @@ app.human_inbox_items_mark_run() returns trigger
   -- plpgsql, owner runner_owner
 app.human_inbox_respond(p_organization_id uuid, p_inbox_item_id uuid, p_response text, p_note text) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
-app.idempotency_begin(p_organization_id uuid, p_caller text, p_method text, p_path text, p_key text, p_body_hash text)
-    returns jsonb
+app.idempotency_begin(p_organization_id uuid, p_caller text, p_method text, p_path text, p_key text, p_body_hash text,
+    p_claim_seconds integer DEFAULT NULL::integer) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
 app.idempotency_finish(p_organization_id uuid, p_caller text, p_method text, p_path text, p_key text, p_status integer,
-    p_body jsonb) returns jsonb
+    p_body jsonb, p_claim_id uuid DEFAULT NULL::uuid) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
 app.idempotency_keys_clean(p_limit integer) returns jsonb
   -- plpgsql, security definer, owner runner_global, executed by runner_jobs
+app.idempotency_release(p_organization_id uuid, p_caller text, p_method text, p_path text, p_key text, p_claim_id uuid)
+    returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
 app.initiative_close(p_organization_id uuid, p_task_id uuid) returns void
   -- plpgsql, owner runner_scoped
 app.initiative_replan(p_organization_id uuid, p_task_id uuid, p_reason jsonb) returns void

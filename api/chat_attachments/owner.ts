@@ -32,6 +32,7 @@ export function chatAttachmentEndpoints(): readonly Endpoint[] {
       audience: 'owner',
       tag: 'Chats',
       operationId: 'putChatAttachment',
+      costly: true,
       summary: 'Upload an attachment',
       description:
         'The extension determines the media type: .md, .markdown, .txt, .csv, .json, .yaml, .yml, .toml, .pdf, .png, .jpg, .jpeg, .webp or .gif. The bytes have to match it: UTF-8 text, or the signature of the type; otherwise the call is 400. The backend determines size and digest. Repeating the upload with the same bytes returns the same record; with other bytes it is 409. A message refers to the attachment in `attachmentIds`.',

@@ -51,6 +51,7 @@ export function chatEndpoints(): readonly Endpoint[] {
       audience: 'owner',
       tag: 'Chats',
       operationId: 'listChats',
+      costly: ({ search }) => search !== undefined,
       summary: 'List or search chats',
       description: 'The chat with the latest message comes first.',
       params: { organizationId },

@@ -39,11 +39,13 @@ export function agentContextEndpoints(): readonly Endpoint[] {
           ],
         },
       },
-      async handler({ db, services, params, body, caller }) {
+      external: true,
+      costly: true,
+      async handler({ db, services, params, body, caller, commit }) {
         const { documents, ...where } = body;
         const promotion = { ...where, organizationId: params.organizationId, caller };
         await checkPromotion(db, promotion);
-        return promote(db, services.storage, promotion, documents);
+        return promote({ db, storage: services.storage, commit }, promotion, documents);
       },
     }),
     endpoint({
@@ -64,13 +66,15 @@ export function agentContextEndpoints(): readonly Endpoint[] {
           documents: [{ kind: 'facts', path: 'market.json', outputPath: 'context/market.json' }],
         },
       },
-      async handler({ db, services, params, body, caller }) {
+      external: true,
+      costly: true,
+      async handler({ db, services, params, body, caller, commit }) {
         const { documents: wanted, ...where } = body;
         const promotion = { ...where, ...params, caller };
         await checkPromotion(db, promotion);
         const ownRunId = caller.kind === 'capability' ? caller.actor.runId : null;
         const documents = await readTaskDocuments(db, services.storage, { ...params, ownRunId }, wanted);
-        return promote(db, services.storage, promotion, documents);
+        return promote({ db, storage: services.storage, commit }, promotion, documents);
       },
     }),
   ];

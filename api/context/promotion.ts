@@ -21,6 +21,7 @@ import { filePath } from '../fields/file_path.ts';
 import { uuid } from '../fields/ids.ts';
 import { actorOf } from '../http/actor.ts';
 import type { Caller } from '../http/caller.ts';
+import type { Context } from '../http/endpoint.ts';
 import { invalid, toProblem, validationFailed } from '../http/errors.ts';
 import { type ContextRevision, contextScope, documentPath, promotionAnswer } from './documents.ts';
 
@@ -177,8 +178,7 @@ async function storeOne(
  * @throws Problem as `app.context_promote`, 400 for paths that cannot be laid out beside those of the base
  */
 export async function promote(
-  db: Queries,
-  storage: Storage,
+  { db, storage, commit }: Pick<Context, 'db' | 'commit'> & { storage: Storage },
   promotion: Promotion,
   documents: readonly NewDocument[],
 ): Promise<ContextRevision> {
@@ -189,7 +189,9 @@ export async function promote(
       stored.push(await storeOne(storage, promotion.organizationId, document, index));
     }
     const removed = promotion.removePaths.map((path) => ({ path, removed: true }));
-    return (await callPromote(db, promotion, [...stored, ...removed], promotionAnswer)).revision;
+    return await commit(
+      async (on) => (await callPromote(on, promotion, [...stored, ...removed], promotionAnswer)).revision,
+    );
   } catch (error) {
     if (toProblem(error).problem.status < 500) {
       await Promise.all(stored.map(({ storageKey }) => storage.delete(storageKey)));

@@ -123,20 +123,22 @@ export function retainSourceEndpoint(audience: 'owner' | 'agent', where: `/${str
         when: 'the stored bytes are damaged, or the organization has 10,000 sources',
       },
     ],
-    async handler({ db, services, params, body, caller, signal }) {
+    external: true,
+    costly: true,
+    async handler({ db, services, params, body, caller, signal, commit }) {
       const { storage } = services;
       const organization = params.organizationId;
-      const retain = (source: Json | null) => {
+      const retain = (on: Queries, source: Json | null) => {
         const args = { organizationId: organization, source, actor: actorOf(caller) };
-        return call(db, 'context_source_retain', args, answer);
+        return call(on, 'context_source_retain', args, answer);
       };
-      await retain(null);
+      await retain(db, null);
       const { file, origin, provenance, dedupeKey } = await find(db, storage, organization, body);
       if (file.size > ATTACHMENT_MAX_BYTES) throw tooLarge();
       const storageKey = contextKey(organization, 'sources');
       await copy(storage, file, storageKey, signal);
       try {
-        const { source, stored } = await retain({
+        const asked = {
           origin,
           kind: file.mediaType === 'text/markdown' ? 'markdown' : 'file',
           fileName: sourceName(file.fileName),
@@ -148,10 +150,16 @@ export function retainSourceEndpoint(audience: 'owner' | 'agent', where: `/${str
           title: body.title,
           provenanceUrls: [provenance],
           dedupeKey,
+        };
+        let copied = true;
+        const retained = await commit(async (on) => {
+          const { source, stored } = await retain(on, asked);
+          if (source === null) throw new Error('a retained source was not recorded');
+          copied = stored;
+          return source.source;
         });
-        if (!stored) await storage.delete(storageKey);
-        if (source === null) throw new Error('a retained source was not recorded');
-        return source.source;
+        if (!copied) await storage.delete(storageKey);
+        return retained;
       } catch (error) {
         if (toProblem(error).problem.status < 500) await storage.delete(storageKey);
         throw error;

@@ -90,6 +90,16 @@ const reused: DeclaredError = {
   code: 'idempotency_key_reused',
   when: 'the `Idempotency-Key` was used with another body',
 };
+const tooMany: DeclaredError = {
+  status: 429,
+  code: 'too_many_requests',
+  when: 'the organization has many costly calls in work; retry after the seconds in `Retry-After`',
+};
+const inUse: DeclaredError = {
+  status: 409,
+  code: 'idempotency_key_in_use',
+  when: 'a call with the same `Idempotency-Key` is still in work after ten seconds; send it again later',
+};
 
 /** Codes of 4.12 are fixed by their status, whatever a transition says. */
 function asAudienceSees(endpoint: Endpoint, error: DeclaredError): DeclaredError {
@@ -105,7 +115,8 @@ export function declaredErrors(endpoint: Endpoint): readonly DeclaredError[] {
     ...ofAudience(endpoint),
     ...ofBody(endpoint),
     ...ofAnswer(endpoint),
-    ...(takesIdempotencyKey(endpoint) ? [reused] : []),
+    ...(endpoint.costly ? [tooMany] : []),
+    ...(takesIdempotencyKey(endpoint) ? [reused, inUse] : []),
   ].map((error) => ({ ...error, code: endpoint.codes?.[error.status] ?? error.code }));
   // What the endpoint itself says about a code is nearer to the point.
   const others = implied.filter((error) => !own.some((one) => one.status === error.status && one.code === error.code));

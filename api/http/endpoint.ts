@@ -55,6 +55,11 @@ export type Context<
   /** The pool, or the transaction of the call when it carries an `Idempotency-Key`. */
   db: Queries;
   services: Services;
+  /**
+   * Of an `external` endpoint: its last change, whose result is its answer. Under an `Idempotency-Key` the change and the
+   * answer that is kept commit together.
+   */
+  commit: <T>(change: (db: Queries) => Promise<T>) => Promise<T>;
   log: Logger;
   req: Request;
   res: Response;
@@ -104,6 +109,13 @@ export type Definition<
   codes?: Readonly<Partial<Record<number, string>>>;
   /** False: may be called by viewers too, and is not a write. Default: every method but GET writes. */
   writes?: boolean;
+  /**
+   * The handler reads or writes files or websites: no connection may wait for it, so that it never runs in a transaction, and
+   * ends with `commit`.
+   */
+  external?: boolean;
+  /** Takes long or much: an organization may have few of these in work at a time, further ones are 429. */
+  costly?: boolean | ((query: Parsed<Q>) => boolean);
   /** `none`: subjects of JWTs need not be members of `{organizationId}` (it is only being made). */
   membership?: 'none';
   example?: Readonly<{ body?: unknown; data?: unknown }>;
@@ -116,8 +128,9 @@ export type Definition<
 export type Endpoint = Readonly<
   Omit<
     Definition<Audience, Shape, Shape, Shape, z.ZodType | StreamBody | undefined, JsonAnswer | StreamAnswer>,
-    'handler' | 'params' | 'query' | 'headers'
+    'handler' | 'params' | 'query' | 'headers' | 'costly'
   > & {
+    costly?: boolean | ((query: Context['query']) => boolean);
     params: z.ZodObject;
     query: z.ZodObject;
     headers: z.ZodObject;

@@ -88,7 +88,7 @@ export const agentCodes: Readonly<Partial<Record<number, string>>> = {
 function forAgents(problem: Problem): Problem {
   // What a capability may not do is 401; agents get no 403 (docs/interface.md 5.4).
   const status = problem.status === 403 ? 401 : problem.status;
-  const code = problem.code === 'idempotency_key_reused' ? problem.code : (agentCodes[status] ?? problem.code);
+  const code = problem.code.startsWith('idempotency_key_') ? problem.code : (agentCodes[status] ?? problem.code);
   return new Problem(status, code, problem.message, problem.issues, problem.headers);
 }
 

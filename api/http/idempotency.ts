@@ -1,11 +1,14 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import canonicalize from 'canonicalize';
 import type { Request } from 'express';
 import { z } from 'zod';
-import { call, type Queries } from '../../engine/db/call.ts';
+import { call, ignored, type Queries } from '../../engine/db/call.ts';
+import type { Database } from '../../engine/db/database.ts';
+import { Problem } from '../../engine/db/problem.ts';
 import { sha256Hex } from './auth/bearer.ts';
 import type { Caller } from './caller.ts';
 import type { AnswerBody } from './envelope.ts';
-import { invalid } from './errors.ts';
+import { invalid, retryTransient } from './errors.ts';
 import { paginationSchema } from './pagination.ts';
 
 const NO_ORGANIZATION = '00000000-0000-0000-0000-000000000000';
@@ -14,10 +17,16 @@ const keyFormat = /^[\x21-\x7e][\x20-\x7e]{0,199}$/;
 export type KeptAnswer = Readonly<{ statusCode: number; body: AnswerBody }>;
 
 const keptBody = z.object({ message: z.string(), data: z.unknown(), pagination: paginationSchema.optional() });
-const begun = z.union([
+const begunSchema = z.union([
   z.object({ replay: z.object({ statusCode: z.int(), body: keptBody }) }),
   z.object({ fresh: z.literal(true) }),
+  z.object({ claimId: z.string() }),
+  z.object({ inUse: z.literal(true) }),
 ]);
+/** How long a second call waits for the first. */
+const IN_USE_WAIT_MS = 10_000;
+/** Longer than any work takes that has a claim. */
+const CLAIM_SECONDS = 300;
 
 /** The `Idempotency-Key` of a request. @throws Problem 400 */
 export function idempotencyKey(req: Request): string | undefined {
@@ -37,27 +46,120 @@ function callerName(caller: Caller): string {
 /** The same resource, however its id is spelled. */
 const UUIDS = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/gi;
 
-/**
- * The first 2xx answer of a key is kept for 24 hours and given again. Runs inside the caller's transaction: the key, the
- * change and the kept answer commit together, and a refusal leaves nothing. Two at once wait for each other on the key.
- */
-export async function idempotently(
-  queries: Queries,
-  request: Readonly<{ req: Request; caller: Caller; key: string; organizationId: string | undefined; body: unknown }>,
-  work: () => Promise<KeptAnswer>,
-): Promise<KeptAnswer & { replayed: boolean }> {
+export type KeyedRequest = Readonly<{
+  req: Request;
+  caller: Caller;
+  key: string;
+  organizationId: string | undefined;
+  body: unknown;
+}>;
+
+/** What a key stands for: one call by one caller. */
+function slotOf(request: KeyedRequest) {
   const [path, query] = request.req.originalUrl.split('?');
-  const slot = {
-    organizationId: request.organizationId ?? NO_ORGANIZATION,
-    caller: callerName(request.caller),
-    method: request.req.method,
-    path: (path ?? '').replace(UUIDS, (id) => id.toLowerCase()),
-    key: request.key,
+  return {
+    slot: {
+      organizationId: request.organizationId ?? NO_ORGANIZATION,
+      caller: callerName(request.caller),
+      method: request.req.method,
+      path: (path ?? '').replace(UUIDS, (id) => id.toLowerCase()),
+      key: request.key,
+    },
+    bodyHash: sha256Hex(canonicalize([query ?? '', request.body ?? null]) ?? ''),
   };
-  const hash = sha256Hex(canonicalize([query ?? '', request.body ?? null]) ?? '');
-  const state = await call(queries, 'idempotency_begin', { ...slot, bodyHash: hash }, begun);
-  if ('replay' in state) return { ...state.replay, replayed: true };
-  const answer = await work();
-  await call(queries, 'idempotency_finish', { ...slot, status: answer.statusCode, body: answer.body }, z.unknown());
-  return { ...answer, replayed: false };
+}
+
+const IN_USE = Symbol('in use');
+type Replayable = KeptAnswer & Readonly<{ replayed: boolean }>;
+
+/**
+ * Attempts until the key is free or has its answer. Who waits holds no connection.
+ * @throws Problem 409 `idempotency_key_in_use` after ten seconds
+ */
+async function whenFree(attempt: () => Promise<Replayable | typeof IN_USE>, signal: AbortSignal): Promise<Replayable> {
+  const end = performance.now() + IN_USE_WAIT_MS;
+  for (let waitMs = 25; ; waitMs = Math.min(waitMs * 2, 500)) {
+    const answer = await attempt();
+    if (answer !== IN_USE) return answer;
+    if (performance.now() + waitMs > end) throw inUse();
+    await delay(waitMs * (0.5 + Math.random()), undefined, { signal });
+  }
+}
+
+function inUse(): Problem {
+  const message = 'Another call with this Idempotency-Key is in work. Send it again later.';
+  return new Problem(409, 'idempotency_key_in_use', message, undefined, { 'Retry-After': '5' });
+}
+
+/**
+ * Work that only changes the database, in one transaction with its key: the first 2xx answer is kept for 24 hours and
+ * given again. Key, change and kept answer commit together, and a refusal leaves nothing.
+ */
+export function idempotently(
+  database: Database,
+  request: KeyedRequest,
+  signal: AbortSignal,
+  work: (db: Queries) => Promise<KeptAnswer>,
+): Promise<Replayable> {
+  const { slot, bodyHash } = slotOf(request);
+  const attempt = () =>
+    database.transaction(async (db) => {
+      const begun = await call(db, 'idempotency_begin', { ...slot, bodyHash }, begunSchema);
+      if ('inUse' in begun) return IN_USE;
+      if ('replay' in begun) return { ...begun.replay, replayed: true };
+      const answer = await work(db);
+      await call(db, 'idempotency_finish', { ...slot, status: answer.statusCode, body: answer.body }, ignored);
+      return { ...answer, replayed: false };
+    });
+  return whenFree(() => retryTransient(attempt), signal);
+}
+
+/** Ends work under a claim: the last change and the answer that is kept of it commit together. */
+export type Commit = <T>(change: (db: Queries) => Promise<T>, answerOf: (data: T) => KeptAnswer) => Promise<T>;
+
+/**
+ * Work that also reads or writes files or websites, which no connection may wait for: the key is claimed in a transaction of
+ * its own, and the answer is kept with the last change. A claim whose process died is taken over after `CLAIM_SECONDS`; what
+ * its holder wants to commit after that is refused.
+ */
+export function idempotentlyOutside(
+  database: Database,
+  request: KeyedRequest,
+  signal: AbortSignal,
+  work: (commit: Commit) => Promise<KeptAnswer>,
+): Promise<Replayable> {
+  const { slot, bodyHash } = slotOf(request);
+
+  async function claimed(claimId: string): Promise<Replayable> {
+    const finish = (db: Queries, { statusCode: status, body }: KeptAnswer) =>
+      call(db, 'idempotency_finish', { ...slot, claimId, status, body }, ignored);
+    let kept: KeptAnswer | undefined;
+    const commit: Commit = async (change, answerOf) => {
+      const [data, answer] = await database.transaction(async (db) => {
+        const changed = await change(db);
+        const made = answerOf(changed);
+        await finish(db, made);
+        return [changed, made] as const;
+      });
+      kept = answer;
+      return data;
+    };
+    try {
+      const answer = await work(commit);
+      if (!kept) await retryTransient(() => finish(database, answer));
+      return { ...(kept ?? answer), replayed: false };
+    } catch (error) {
+      // Where this is lost too, the claim runs out by itself.
+      if (!kept) await call(database, 'idempotency_release', { ...slot, claimId }, ignored).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  const begin = () =>
+    call(database, 'idempotency_begin', { ...slot, bodyHash, claimSeconds: CLAIM_SECONDS }, begunSchema);
+  return whenFree(async () => {
+    const begun = await retryTransient(begin);
+    if ('replay' in begun) return { ...begun.replay, replayed: true };
+    return 'claimId' in begun ? claimed(begun.claimId) : IN_USE;
+  }, signal);
 }

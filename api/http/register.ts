@@ -8,10 +8,11 @@ import { type InternalAuthentication, internalAuthentication } from './auth/inte
 import { checkMembership, ownerAuthentication } from './auth/owner.ts';
 import { checkStreamType, readJson } from './body.ts';
 import type { Caller } from './caller.ts';
+import { type ConcurrencyLimit, createConcurrencyLimit } from './concurrency_limit.ts';
 import { takesIdempotencyKey } from './declared_errors.ts';
 import { type Context, type Endpoint, isStream, type JsonAnswer } from './endpoint.ts';
 import { retryTransient, validationFailed } from './errors.ts';
-import { idempotencyKey, idempotently, type KeptAnswer } from './idempotency.ts';
+import { type Commit, idempotencyKey, idempotently, idempotentlyOutside, type KeptAnswer } from './idempotency.ts';
 import type { Pagination } from './pagination.ts';
 import { parseQuery } from './query.ts';
 import { type Admitted, RequestContext } from './request_context.ts';
@@ -117,8 +118,9 @@ const over = (): void => {};
 async function answer(endpoint: Endpoint, responder: Responder, admitted: Admitted, base: RequestContext) {
   const { req, res, services } = base;
   const { key, caller, organizationId, body } = admitted;
-  const handle = async (db: Context['db']): Promise<KeptAnswer> =>
-    keptAnswer(endpoint, await endpoint.handler(base.within(db)));
+  const answerOf = (data: unknown) => keptAnswer(endpoint, data);
+  const handle = async (db: Context['db'], commit?: Commit): Promise<KeptAnswer> =>
+    answerOf(await endpoint.handler(base.within(db, commit && ((change) => commit(change, answerOf)))));
 
   if (isStream(endpoint.response)) {
     await endpoint.handler(base);
@@ -129,9 +131,14 @@ async function answer(endpoint: Endpoint, responder: Responder, admitted: Admitt
   }
   if (key !== undefined) {
     const request = { req, caller, key, organizationId, body };
-    const kept = await retryTransient(() =>
-      services.db.transaction((db) => idempotently(db, request, () => handle(db))),
-    );
+    const outside = (commit: Commit) =>
+      retryTransient(
+        () => handle(services.db, commit),
+        () => base.signal,
+      );
+    const kept = await (endpoint.external
+      ? idempotentlyOutside(services.db, request, base.signal, outside)
+      : idempotently(services.db, request, base.signal, handle));
     if (kept.replayed) res.setHeader('Idempotency-Replayed', 'true');
     responder.success(req, res, kept.statusCode, kept.body);
     return;
@@ -142,13 +149,26 @@ async function answer(endpoint: Endpoint, responder: Responder, admitted: Admitt
   responder.success(req, res, statusCode, sent);
 }
 
-function createHandler(endpoint: Endpoint, services: Services, authentication: Authentication, responder: Responder) {
+type Shared = Readonly<{
+  services: Services;
+  authentication: Authentication;
+  responder: Responder;
+  costlyCalls: ConcurrencyLimit;
+}>;
+
+function isCostly({ costly }: Endpoint, query: Context['query']): boolean {
+  return typeof costly === 'function' ? costly(query) : costly === true;
+}
+
+function createHandler(endpoint: Endpoint, { services, authentication, responder, costlyCalls }: Shared) {
   return async function handle(req: Request, res: Response): Promise<void> {
     const state = requestState(req);
     state.endpoint = endpoint;
     const admitted = await admit(endpoint, services, authentication, req, res);
     const context = new RequestContext({ endpoint, services, state, admitted, req, res });
-    await answer(endpoint, responder, admitted, context);
+    const { organizationId, query } = admitted;
+    const work = () => answer(endpoint, responder, admitted, context);
+    await (organizationId !== undefined && isCostly(endpoint, query) ? costlyCalls.run(organizationId, work) : work());
   };
 }
 
@@ -165,8 +185,9 @@ export function registerEndpoints(
     owner: ownerAuthentication(config),
     admin: adminAuthentication(config),
   };
+  const shared = { services, authentication, responder, costlyCalls: createConcurrencyLimit() };
   for (const endpoint of endpoints) {
-    app[endpoint.method](expressPath(endpoint.path), createHandler(endpoint, services, authentication, responder));
+    app[endpoint.method](expressPath(endpoint.path), createHandler(endpoint, shared));
   }
   app.use(notFound(endpoints));
 }

@@ -19,6 +19,22 @@ type Call = Readonly<{
   res: Response;
 }>;
 
+const outside = (name: string) => ({
+  get(): never {
+    throw new Error(`${name} is used in a transaction: the endpoint has to be declared external`);
+  },
+});
+const alone = new WeakMap<Services, Services>();
+
+/** The services of a handler that runs in a transaction: without those that its connection would wait for. */
+function databaseAlone(services: Services): Services {
+  const made: Services =
+    alone.get(services) ??
+    Object.create(services, { storage: outside('storage'), evaluateAcceptance: outside('evaluateAcceptance') });
+  alone.set(services, made);
+  return made;
+}
+
 /**
  * What a handler is given. `log` and `signal` are in the prototype and the functions are fields: V8 makes a function that is
  * assigned to a property (`this.openBody = …`), or is an accessor of a literal, for the old generation. Each would keep what its
@@ -36,8 +52,9 @@ export class RequestContext implements Context {
   readonly req: Request;
   readonly res: Response;
   readonly #call: Call;
+  readonly #commit: Context['commit'] | undefined;
 
-  constructor(call: Call, db: Context['db'] = call.services.db) {
+  constructor(call: Call, db: Context['db'] = call.services.db, commit?: Context['commit']) {
     const { endpoint, services, state, admitted, req, res } = call;
     this.params = admitted.params;
     this.query = admitted.query;
@@ -46,10 +63,11 @@ export class RequestContext implements Context {
     this.caller = admitted.caller;
     this.decision = decisionOf(endpoint.decision, { ...admitted, requestId: state.requestId });
     this.db = db;
-    this.services = services;
+    this.services = db === services.db ? services : databaseAlone(services);
     this.req = req;
     this.res = res;
     this.#call = call;
+    this.#commit = commit;
   }
 
   readonly openBody = (): StreamedBody => {
@@ -57,6 +75,9 @@ export class RequestContext implements Context {
     if (!isStream<StreamBody>(endpoint.body)) throw new Error(`${endpoint.operationId} has no stream body`);
     return openStreamedBody(req, res, state, endpoint.body);
   };
+
+  readonly commit = <T>(change: (db: Context['db']) => Promise<T>): Promise<T> =>
+    this.#commit ? this.#commit(change) : change(this.db);
 
   get log(): Logger {
     return this.#call.state.log;
@@ -66,8 +87,8 @@ export class RequestContext implements Context {
     return this.#call.state.signal;
   }
 
-  /** The same call by another connection, in its transaction. */
-  within(db: Context['db']): RequestContext {
-    return db === this.db ? this : new RequestContext(this.#call, db);
+  /** The same call by another connection, in its transaction, or with another way to commit its last change. */
+  within(db: Context['db'], commit?: Context['commit']): RequestContext {
+    return db === this.db && !commit ? this : new RequestContext(this.#call, db, commit);
   }
 }

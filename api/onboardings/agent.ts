@@ -51,6 +51,8 @@ export function agentOnboardingEndpoints(): readonly Endpoint[] {
           reviewSha256: digests.review,
         },
       },
+      external: true,
+      costly: true,
       async handler({ db, services, params, body, caller, signal }) {
         if (running >= AT_ONCE) {
           const wait = { 'Retry-After': '5' };

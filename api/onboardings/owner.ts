@@ -229,10 +229,11 @@ export function onboardingEndpoints(): readonly Endpoint[] {
         data: { ...reviewed, status: 'completed', generation: 5 },
       },
       decision: { action: 'onboarding.complete', subject: 'onboarding' },
-      async handler({ db, services, params: { organizationId }, body, signal, decision }) {
-        const complete = (documents: Json | null, confirmed?: typeof decision) =>
+      external: true,
+      async handler({ db, services, params: { organizationId }, body, signal, decision, commit }) {
+        const complete = (on: typeof db, documents: Json | null, confirmed?: typeof decision) =>
           call(
-            db,
+            on,
             'onboarding_complete',
             {
               organizationId,
@@ -243,10 +244,9 @@ export function onboardingEndpoints(): readonly Endpoint[] {
             onboardingAnswer,
             confirmed,
           );
-        const seen = (await complete(null)).onboarding;
+        const seen = (await complete(db, null)).onboarding;
         const documents = await storeReviewed(db, services.storage, seen, signal);
-        const { onboarding } = await complete(documents, decision);
-        return onboarding;
+        return commit(async (on) => (await complete(on, documents, decision)).onboarding);
       },
     }),
   ];

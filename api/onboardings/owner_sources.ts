@@ -41,6 +41,7 @@ export function onboardingSourceEndpoints(): readonly Endpoint[] {
       method: 'put',
       path,
       operationId: 'putOnboardingSource',
+      costly: true,
       summary: 'Upload a source to an onboarding',
       description:
         'The kind `file` takes .md, .markdown, .txt, .csv, .json, .yaml, .yml, .toml, .pdf, .png, .jpg, .jpeg, .webp and .gif; `markdown` takes any UTF-8 text. The backend determines size and digest. A source is immutable: repeating the upload with the same bytes changes nothing, with other bytes it is 409. An onboarding has at most 100 sources. In `review` an upload returns the onboarding to `collecting`.',

@@ -27,6 +27,7 @@ export function taskInputEndpoint(audience: 'owner' | 'agent', path: `/${string}
     audience,
     tag: audience === 'owner' ? 'Tasks' : 'Agent tools',
     operationId: audience === 'owner' ? 'putTaskInput' : 'putTaskInputAsAgent',
+    costly: true,
     summary: 'Upload an input of a task',
     description:
       'Stores the file that `spec.inputs` names as `{kind: upload, path}`. A run gets the files that exist when it starts, so upload before the task can run: create it with a `scheduledAt` or a prerequisite. The backend determines size, digest and media type from the bytes. Uploading to the same path again replaces the file for later runs.',

@@ -82,6 +82,7 @@ export function taskEndpoints(): readonly Endpoint[] {
       audience: 'owner',
       tag: 'Tasks',
       operationId: 'getTaskGraph',
+      costly: true,
       summary: 'Get the hierarchy and dependencies around a task',
       description:
         'All tasks of the hierarchy that the task belongs to, the dependencies among them, and the tasks of other hierarchies that these dependencies lead to: a consistent snapshot. Inline inputs come without their `text`; get the task itself for that.',

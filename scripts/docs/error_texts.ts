@@ -51,6 +51,7 @@ export const codeTexts: Readonly<Record<string, Text>> = {
   ],
   '409 chat_turn_active': ['A message while a reply is in progress', 'Wait for the reply, or cancel it.'],
   '409 human_inbox_item_not_open': ['Somebody has handled it, or its task ended', READ_AGAIN],
+  '409 idempotency_key_in_use': ['The first call with this key has not ended', 'Send it again after some seconds.'],
   '409 idempotency_key_reused': [
     'The key came with another body before',
     'Use a new key for each call that is not a repeat.',
@@ -78,6 +79,10 @@ export const codeTexts: Readonly<Record<string, Text>> = {
     'Send `application/json`, or what the operation names, without `Content-Encoding`.',
   ],
   '416 range_not_satisfiable': ['The byte range begins behind the end', '`Content-Range` has the size.'],
+  '429 too_many_requests': [
+    'Too many costly calls of the organization at a time',
+    'Send it again after `Retry-After`.',
+  ],
   '500 internal_error': [
     'Something unforeseen on our side',
     'Report the request id; the log has the details under it. A call that is safe to repeat may be repeated.',

@@ -10,10 +10,14 @@ create table app.idempotency_keys (
   body_hash text not null,
   status_code integer,
   answer jsonb,
+  claim_id uuid,
+  claimed_until timestamptz,
   created_at timestamptz not null default now(),
   constraint idempotency_keys_pkey primary key (organization_id, caller, method, path, key),
   constraint idempotency_keys_key_check check (length(key) between 1 and 200),
-  constraint idempotency_keys_answer_check check ((status_code is null) = (answer is null))
+  constraint idempotency_keys_answer_check check ((status_code is null) = (answer is null)),
+  constraint idempotency_keys_claim_check check (
+    (claim_id is null) = (claimed_until is null) and (claim_id is null or status_code is null))
 );
 create index idempotency_keys_created_at_idx on app.idempotency_keys (created_at);
 
@@ -38,6 +42,8 @@ comment on column app.idempotency_keys.key is 'Chosen by the caller.';
 comment on column app.idempotency_keys.body_hash is 'Digest of the body: another body with the same key is refused.';
 comment on column app.idempotency_keys.status_code is 'Status of the first answer; null while it is under way.';
 comment on column app.idempotency_keys.answer is 'The first answer; never shown.';
+comment on column app.idempotency_keys.claim_id is 'The work under way that does more than change the database; null for others.';
+comment on column app.idempotency_keys.claimed_until is 'When another call may take the key over.';
 comment on column app.idempotency_keys.created_at is 'When it was made.';
 
 reset role;

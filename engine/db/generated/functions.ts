@@ -178,6 +178,7 @@ export const functions = {
   },
   idempotency_begin: {
     required: { organizationId: 'uuid', caller: 'text', method: 'text', path: 'text', key: 'text', bodyHash: 'text' },
+    optional: { claimSeconds: 'int4' },
   },
   idempotency_finish: {
     required: {
@@ -189,9 +190,13 @@ export const functions = {
       status: 'int4',
       body: 'jsonb',
     },
+    optional: { claimId: 'uuid' },
   },
   idempotency_keys_clean: {
     required: { limit: 'int4' },
+  },
+  idempotency_release: {
+    required: { organizationId: 'uuid', caller: 'text', method: 'text', path: 'text', key: 'text', claimId: 'uuid' },
   },
   message_cancel: {
     required: { organizationId: 'uuid', chatId: 'uuid', messageId: 'uuid', actor: 'jsonb' },

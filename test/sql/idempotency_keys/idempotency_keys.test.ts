@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
+import { z } from 'zod';
 import { createOrganization, createTestOrganization, taskCreate } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
 import { type Answer, type Connection, openSession, openSql, refusal, transition } from '../../support/transitions.ts';
@@ -23,9 +24,18 @@ function begin(connection: Connection, slot: Slot, bodyHash = 'h') {
   return transition(connection, 'idempotency_begin', { ...slotArguments(slot), bodyHash });
 }
 
-function finish(connection: Connection, slot: Slot, body: Answer = { made: 1 }) {
-  return transition(connection, 'idempotency_finish', { ...slotArguments(slot), status: 201, body });
+function finish(connection: Connection, slot: Slot, body: Answer = { made: 1 }, claimId?: string) {
+  return transition(connection, 'idempotency_finish', { ...slotArguments(slot), status: 201, body, claimId });
 }
+
+const claimAnswer = z.object({ claimId: z.string() });
+
+async function claim(slot: Slot, bodyHash = 'h'): Promise<string> {
+  const args = { ...slotArguments(slot), bodyHash, claimSeconds: 300 };
+  return claimAnswer.parse(await transition(sql.api, 'idempotency_begin', args)).claimId;
+}
+
+const IN_USE = { inUse: true };
 
 scenario('the first answer of a key is given again to the same call', async (test) => {
   const slot = { organizationId: await createOrganization(sql) };
@@ -53,29 +63,30 @@ scenario('a key belongs to its organization, caller, method and path', async (te
   }
 });
 
-scenario('a second call waits for the first, and gets its answer without doing the work', async (test) => {
-  const org = await createTestOrganization(sql);
-  const [one, two] = [await openSession(test, sql), await openSession(test, sql)];
-  await one.begin();
-  test.same(await begin(one, org), { fresh: true });
-  const late = begin(two, org);
-  await two.waits();
-  await taskCreate(one, org, { title: 'the work' });
-  await finish(one, org, { title: 'the work' });
-  await one.commit();
-  test.same(await late, { replay: { statusCode: 201, body: { title: 'the work' } } });
-});
+scenario(
+  'a second call hears that the key is in use, and later gets the answer without doing the work',
+  async (test) => {
+    const org = await createTestOrganization(sql);
+    const [one, two] = [await openSession(test, sql), await openSession(test, sql)];
+    await one.begin();
+    test.same(await begin(one, org), { fresh: true });
+    test.same(await begin(two, org), IN_USE);
+    await taskCreate(one, org, { title: 'the work' });
+    await finish(one, org, { title: 'the work' });
+    await one.commit();
+    test.same(await begin(two, org), { replay: { statusCode: 201, body: { title: 'the work' } } });
+  },
+);
 
-scenario('a second call with another body waits for the first too, and is refused', async (test) => {
+scenario('a second call with another body is refused once the first has ended', async (test) => {
   const slot = { organizationId: await createOrganization(sql) };
   const [one, two] = [await openSession(test, sql), await openSession(test, sql)];
   await one.begin();
   await begin(one, slot);
-  const late = refusal(begin(two, slot, 'other body'));
-  await two.waits();
+  test.same(await begin(two, slot, 'other body'), IN_USE);
   await finish(one, slot);
   await one.commit();
-  test.match(await late, { status: 409, code: 'idempotency_key_reused' });
+  test.match(await refusal(begin(two, slot, 'other body')), { status: 409, code: 'idempotency_key_reused' });
 });
 
 scenario('when the first call is rolled back, the second does the work', async (test) => {
@@ -85,13 +96,51 @@ scenario('when the first call is rolled back, the second does the work', async (
   await begin(one, org);
   await taskCreate(one, org);
   await two.begin();
-  const late = begin(two, org, 'other body');
-  await two.waits();
+  test.same(await begin(two, org, 'other body'), IN_USE);
   await one.rollback();
-  test.same(await late, { fresh: true });
+  test.same(await begin(two, org, 'other body'), { fresh: true });
   await finish(two, org);
   await two.commit();
   test.same(await begin(sql.api, org, 'other body'), { replay: { statusCode: 201, body: { made: 1 } } });
+});
+
+scenario('a claim is of one call until it has its answer, runs out or is given back', async (test) => {
+  const slot = { organizationId: await createOrganization(sql) };
+  const first = await claim(slot);
+  const args = { ...slotArguments(slot), bodyHash: 'h', claimSeconds: 300 };
+  test.same(await transition(sql.api, 'idempotency_begin', args), IN_USE);
+  test.match(await refusal(claim(slot, 'other body')), { code: 'idempotency_key_reused' });
+  await sql.owner.query(
+    'update app.idempotency_keys set claimed_until = clock_timestamp() where organization_id = $1',
+    [slot.organizationId],
+  );
+  const second = await claim(slot);
+  test.not(second, first);
+  test.match(await refusal(finish(sql.api, slot, { made: 1 }, first)), {
+    status: 409,
+    code: 'idempotency_key_in_use',
+    raised: true,
+  });
+  const release = (claimId: string, of: Slot = slot) =>
+    transition(sql.api, 'idempotency_release', { ...slotArguments(of), claimId });
+  test.same(await release(first), { released: false }, 'not the claim of another');
+  test.same(await release(second, { ...slot, organizationId: await createOrganization(sql) }), { released: false });
+  test.same(await finish(sql.api, slot, { made: 2 }, second), { stored: true });
+  test.match(await refusal(finish(sql.api, slot, { made: 3 }, second)), { code: 'idempotency_key_in_use' });
+  test.same(await release(second), { released: false }, 'what has an answer stays');
+  test.same(await begin(sql.api, slot), { replay: { statusCode: 201, body: { made: 2 } } });
+
+  const failed = { ...slot, key: 'failed' };
+  test.same(await release(await claim(failed), failed), { released: true });
+  await claim(failed, 'better body');
+});
+
+scenario('of two claims at once one gets the key', async (test) => {
+  const slot = { organizationId: await createOrganization(sql) };
+  const args = { ...slotArguments(slot), bodyHash: 'h', claimSeconds: 300 };
+  const answers = await Promise.all(Array.from({ length: 20 }, () => transition(sql.api, 'idempotency_begin', args)));
+  test.equal(answers.filter((answer) => 'claimId' in answer).length, 1);
+  test.equal(answers.filter((answer) => 'inUse' in answer).length, 19);
 });
 
 scenario('a key is kept for 24 hours, whether it was cleaned up or not', async (test) => {

@@ -1,0 +1,156 @@
+import { randomUUID } from 'node:crypto';
+import t from 'tap';
+import { z } from 'zod';
+import { apiEndpoints } from '../../../api/app.ts';
+import { uuid } from '../../../api/fields/ids.ts';
+import { endpoint } from '../../../api/http/endpoint.ts';
+import { contextPrefix } from '../../../engine/storage/index.ts';
+import { expectSuccess, type Fields, ownerPath, refusalOf, sqlOf } from '../../support/api_fixtures.ts';
+import { startTestApp } from '../../support/app.ts';
+import { createChat, createChatOrganization } from '../../support/chat_fixtures.ts';
+import { createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
+import { until } from '../../support/wait.ts';
+
+const reading = endpoint({
+  method: 'post',
+  path: '/organizations/{organizationId}/read',
+  audience: 'owner',
+  tag: 'System',
+  operationId: 'readInTransaction',
+  summary: 'Reads a file, and does not say so',
+  params: { organizationId: uuid },
+  response: { data: z.object({ found: z.boolean() }) },
+  handler: async ({ services }) => ({ found: (await services.storage.stat('none')) !== undefined }),
+});
+
+const app = await startTestApp(t, { endpoints: [...apiEndpoints(), reading] });
+const sql = sqlOf(app);
+const { storage } = app.services;
+
+/** Reads of files stand still until `open`. */
+let open = (): void => {};
+let standing = 0;
+function standStill(): void {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  open = () => {
+    resolve();
+    Object.assign(app.services, { storage });
+  };
+  const get: typeof storage.get = async (key, options) => {
+    standing += 1;
+    await promise;
+    standing -= 1;
+    return storage.get(key, options);
+  };
+  Object.assign(app.services, { storage: { ...storage, get } });
+}
+t.afterEach(() => open());
+
+async function attach(org: TestOrganization): Promise<Fields> {
+  const chat = await createChat(sql, org);
+  const attachmentId = randomUUID();
+  const path = ownerPath(org, `/chats/${chat.id}/attachments/${attachmentId}?fileName=plan.md&mediaType=text/markdown`);
+  expectSuccess(await app.owner.put(path, 'the plan'), 201);
+  return { kind: 'chat_attachment', chatId: chat.id, attachmentId };
+}
+
+const retain = (org: TestOrganization, body: Fields, key: string) =>
+  app.owner.post<{ id: string }>(ownerPath(org, '/context/sources'), body, { headers: { 'idempotency-key': key } });
+
+async function sources(org: TestOrganization): Promise<number> {
+  const { rows } = await sql.owner.query('select from app.context_sources where organization_id = $1', [
+    org.organizationId,
+  ]);
+  return rows.length;
+}
+
+const copies = async (org: TestOrganization) => (await storage.list(contextPrefix(org.organizationId))).objects.length;
+
+t.test('calls with keys that copy files hold no connection, and few of an organization are in work', async (t) => {
+  const [org, other] = [await createChatOrganization(sql), await createTestOrganization(sql)];
+  const body = await attach(org);
+  standStill();
+  let answered = 0;
+  const calls = Array.from({ length: 200 }, async (_, index) => {
+    const reply = await retain(org, body, `k${index}`);
+    answered += 1;
+    return reply;
+  });
+  await until('those that may be are in work, the others are refused', () => standing === 8 && answered === 192);
+  await until('none holds a connection', () => app.services.db.load().running === 0);
+  const began = performance.now();
+  expectSuccess(await app.owner.get(ownerPath(other, '/tasks')));
+  t.ok(performance.now() - began < 1_000, 'another organization is answered at once');
+  open();
+  const replies = await Promise.all(calls);
+  const refused = replies.filter((reply) => reply.status !== 201);
+  t.equal(refused.length, 192);
+  t.ok(refused.every((reply) => refusalOf(reply).startsWith('429 too_many_requests')));
+  t.ok(refused.every((reply) => reply.headers.get('retry-after') === '1'));
+  t.equal(await sources(org), 1, 'the same source for all');
+  t.equal(await copies(org), 1);
+});
+
+t.test('a second call waits for the first without a connection, and gets its answer', async (t) => {
+  const org = await createChatOrganization(sql);
+  const body = await attach(org);
+  standStill();
+  const first = retain(org, body, 'once');
+  await until('it is in work', () => standing === 1);
+  const second = retain(org, body, 'once');
+  const tooLate = retain(org, body, 'once');
+  t.equal(refusalOf(await tooLate), '409 idempotency_key_in_use', 'ten seconds are too long');
+  t.equal(refusalOf(await second), '409 idempotency_key_in_use');
+  t.equal(app.services.db.load().running, 0);
+  const third = retain(org, body, 'once');
+  open();
+  const answered = expectSuccess(await first, 201);
+  const replayed = await third;
+  t.equal(replayed.headers.get('idempotency-replayed'), 'true');
+  t.same(expectSuccess(replayed, 201), answered);
+  t.equal(await copies(org), 1);
+});
+
+t.test('a claim that ran out is taken over, and what its holder wants to commit is refused', async (t) => {
+  const org = await createChatOrganization(sql);
+  const body = await attach(org);
+  standStill();
+  const lost = retain(org, body, 'frozen');
+  await until('it is in work', () => standing === 1);
+  const letGo = open;
+  await sql.owner.query(
+    'update app.idempotency_keys set claimed_until = clock_timestamp() where organization_id = $1',
+    [org.organizationId],
+  );
+  Object.assign(app.services, { storage });
+  expectSuccess(await retain(org, body, 'frozen'), 201);
+  letGo();
+  t.equal(refusalOf(await lost), '409 idempotency_key_in_use');
+  t.equal(await sources(org), 1);
+  t.equal(await copies(org), 1, 'the copy of the one that lost is gone');
+});
+
+t.test('a refusal gives the key back', async (t) => {
+  const org = await createChatOrganization(sql);
+  const body = await attach(org);
+  const none = await retain(org, { ...body, attachmentId: randomUUID() }, 'again');
+  t.equal(none.status, 404);
+  expectSuccess(await retain(org, body, 'again'), 201);
+});
+
+t.test('an answer is not given again to whom the organization is closed by then', async (t) => {
+  const org = await createChatOrganization(sql);
+  const body = await attach(org);
+  expectSuccess(await retain(org, body, 'closed'), 201);
+  expectSuccess(await app.owner.delete(`/organizations/${org.organizationId}`));
+  t.equal((await retain(org, body, 'closed')).status, 404);
+});
+
+t.test('a handler in a transaction has no files to wait for', async (t) => {
+  const org = await createTestOrganization(sql);
+  const path = ownerPath(org, '/read');
+  expectSuccess(await app.owner.post(path));
+  const keyed = await app.owner.post(path, undefined, { headers: { 'idempotency-key': 'k' } });
+  t.equal(keyed.status, 500);
+  t.ok(app.logged.some((entry) => /storage is used in a transaction/.test(JSON.stringify(entry))));
+});
