@@ -502,7 +502,7 @@ CREATE TABLE app.dispatch (
   capacity integer NOT NULL,                                      -- How many requests may be held at once.
   held integer NOT NULL DEFAULT 0,                                -- How many are leased or started.
   open_lanes integer NOT NULL DEFAULT 0,                          -- Profiles with something to take.
-  stopped boolean NOT NULL DEFAULT false,                         -- Work dispatch is stopped: nothing new is published.
+  stopped boolean NOT NULL DEFAULT false,                         -- Work dispatch is stopped by the owner or held by an onboarding: nothing new is published.
   suspended boolean NOT NULL DEFAULT false,                       -- Nothing is handed out.
   turn timestamptz NOT NULL DEFAULT clock_timestamp(),            -- When it was last served: who waited longest comes first.
   open boolean NOT NULL GENERATED ALWAYS AS (((NOT suspended) AND (open_lanes > 0) AND (held < capacity))) STORED,  -- Whether a pull may take something.
@@ -849,7 +849,7 @@ CREATE TABLE app.organizations (
   constraints jsonb NOT NULL,                                     -- Allowed integrations, blocked domains, and the risks that need an approval.
   authorization_epoch integer NOT NULL DEFAULT 1,                 -- Rises whenever what agents may do changes; their reads are fenced by it.
   onboarded_at timestamptz,                                       -- When its onboarding was completed.
-  work_dispatch_stopped_at timestamptz,                           -- Since when nothing new is published; null while work is dispatched.
+  work_dispatch_stopped_at timestamptz,                           -- Since when its owner has stopped work dispatch; null otherwise.
   deleted_at timestamptz,                                         -- When it was deleted: hidden from then on, its rows are removed in the background.
   created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was made.
   updated_at timestamptz NOT NULL DEFAULT now(),                  -- When it was last changed.
@@ -1804,6 +1804,8 @@ app.current_organization() returns uuid
 app.dispatch_due(p_limit integer, p_chat_start_seconds integer DEFAULT 300) returns TABLE(kind text, organization_id
     uuid, ids uuid[])
   -- sql, stable, security definer, owner runner_global, executed by runner_jobs
+app.dispatch_hold(p_organization_id uuid) returns integer
+  -- plpgsql, owner runner_scoped
 app.dispatch_totals() returns jsonb
   -- sql, stable, security definer, owner runner_global, executed by runner_api
 app.dispatch_wake() returns trigger

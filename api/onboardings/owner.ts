@@ -45,7 +45,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       summary: 'Start onboarding an organization',
       description: [
         'Creates the organization together with its onboarding. There are two bodies: `name`, `slug`, `timezone` and `departments`, all required; or `name` with optional `website`, `timezone` and `defaultCurrency`. With the second one the slug is derived from the name, with a number appended if it is in use, and every department is enabled.',
-        'Until the onboarding is completed, the organization has the status `onboarding` and its work dispatch is stopped: tasks wait, while chats are answered. `PATCH /organizations/{organizationId}/work-dispatch` resumes dispatch earlier; tasks then run without the profiles and the context that completing creates. With `OWNER_AUTH=jwt` the caller becomes the owner.',
+        'Until the onboarding is completed, the organization has the status `onboarding`, which holds its work dispatch: tasks wait, while chats are answered. With `OWNER_AUTH=jwt` the caller becomes the owner.',
       ].join('\n\n'),
       body: newOnboardingSchema,
       response: { status: 201, data: onboardingSchema },

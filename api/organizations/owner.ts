@@ -141,7 +141,7 @@ export function organizationEndpoints(): readonly Endpoint[] {
       operationId: 'setWorkDispatch',
       summary: 'Stop or resume work dispatch',
       description:
-        'Stopping keeps schedules, tasks and run requests but publishes no more work; what is published or running continues. Resuming publishes the run requests that are due. Repeating a call changes nothing.',
+        'Stopping keeps schedules, tasks and run requests but publishes no more work; what is published or running continues. Resuming publishes the run requests that are due; while the organization has the status `onboarding`, dispatch stays held and nothing is published. Repeating a call changes nothing.',
       params: { organizationId },
       body: workDispatchBody,
       response: { data: workDispatchSchema },

@@ -50,7 +50,11 @@ export const organizationSchema = z
       .enum(ORGANIZATION_STATUSES)
       .describe('`suspended`: reads work, but workers get nothing and agents cannot change anything.'),
     onboardedAt: dateTime.nullable().describe('When the onboarding was completed.'),
-    workDispatchStoppedAt: dateTime.nullable().describe('Set while work dispatch is stopped.'),
+    workDispatchStoppedAt: dateTime
+      .nullable()
+      .describe(
+        'Set while the owner has stopped work dispatch. While `status` is `onboarding` it is held in any case.',
+      ),
     rootUri: z.string().describe('Logical root of the memory of the organization.'),
     authorizationEpoch: z
       .int()

@@ -30,7 +30,7 @@ export const agentStatusSchema = z
       workDispatchStoppedAt: z.iso.datetime().nullable(),
     }),
     dispatch: z.object({
-      stopped: z.boolean(),
+      stopped: z.boolean().describe('Stopped by the owner, or held by an onboarding.'),
       capacity: z.int().describe('`config.limits.maxConcurrentRuns` of the organization.'),
       held: z.int().describe('Claims and runs of tasks now.'),
       lanes: z.array(laneSchema).describe('By profile and kind of work.'),

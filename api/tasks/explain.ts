@@ -51,6 +51,7 @@ const KINDS = {
   profile: 'person',
   waiting: 'time',
   backoff: 'time',
+  onboarding: 'person',
   stopped: 'person',
   suspended: 'platform_operator',
   organization_capacity: 'worker',
@@ -69,7 +70,7 @@ const causeSchema = z
     kind: z
       .enum(KIND_NAMES)
       .describe(
-        'A blocker of the task (`dependency`, `children`, `schedule`, `human`, `budget`, `profile`); or the state of its run request: `backoff` after a failure, dispatch `stopped`, organization `suspended`, no free `organization_capacity` or `profile_capacity`, ready for a `worker`, `claimed`, `running`, or due to be processed by the backend (`dispatch`). `waiting`: a run asked for that. `failed`, `cancelled`: the task is no longer open.',
+        'A blocker of the task (`dependency`, `children`, `schedule`, `human`, `budget`, `profile`); or the state of its run request: `backoff` after a failure, held until the `onboarding` of the organization is completed, dispatch `stopped`, organization `suspended`, no free `organization_capacity` or `profile_capacity`, ready for a `worker`, `claimed`, `running`, or due to be processed by the backend (`dispatch`). `waiting`: a run asked for that. `failed`, `cancelled`: the task is no longer open.',
       ),
     actor: z
       .enum(ACTORS)
@@ -190,6 +191,8 @@ function predicate(cause: CauseRow, names: ReadonlyMap<string, string>): string 
       return `waits until ${cause.until}, as its run has asked for${cause.reason ? `: ${cause.reason}` : ''}`;
     case 'backoff':
       return `is tried again at ${cause.until}, as attempt ${cause.attempt}`;
+    case 'onboarding':
+      return 'is held back: the organization is not onboarded yet';
     case 'stopped':
       return `is held back: work dispatch is stopped since ${cause.since}`;
     case 'suspended':
@@ -261,4 +264,4 @@ export async function explainTask(db: Queries, organizationId: string, ref: stri
 }
 
 export const EXPLAIN_DESCRIPTION =
-  'Reads what dispatch reads: the blockers of the task, its run request and the free capacity. If the task waits for other tasks, these are followed to the root causes: an open question, a used-up budget, a disabled profile, stopped dispatch, a failure, a time, or no worker.';
+  'Reads what dispatch reads: the blockers of the task, its run request and the free capacity. If the task waits for other tasks, these are followed to the root causes: an open question, a used-up budget, a disabled profile, an onboarding, stopped dispatch, a failure, a time, or no worker.';

@@ -129,7 +129,7 @@ comment on column app.organizations.authorization_epoch is
   'Rises whenever what agents may do changes; their reads are fenced by it.';
 comment on column app.organizations.onboarded_at is 'When its onboarding was completed.';
 comment on column app.organizations.work_dispatch_stopped_at is
-  'Since when nothing new is published; null while work is dispatched.';
+  'Since when its owner has stopped work dispatch; null otherwise.';
 comment on column app.organizations.deleted_at is
   'When it was deleted: hidden from then on, its rows are removed in the background.';
 comment on column app.organizations.created_at is 'When it was made.';

@@ -49,7 +49,7 @@ comment on column app.dispatch.kind is 'Tasks and answers in chats have capaciti
 comment on column app.dispatch.capacity is 'How many requests may be held at once.';
 comment on column app.dispatch.held is 'How many are leased or started.';
 comment on column app.dispatch.open_lanes is 'Profiles with something to take.';
-comment on column app.dispatch.stopped is 'Work dispatch is stopped: nothing new is published.';
+comment on column app.dispatch.stopped is 'Work dispatch is stopped by the owner or held by an onboarding: nothing new is published.';
 comment on column app.dispatch.suspended is 'Nothing is handed out.';
 comment on column app.dispatch.turn is 'When it was last served: who waited longest comes first.';
 comment on column app.dispatch.open is 'Whether a pull may take something.';

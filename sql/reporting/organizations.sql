@@ -24,6 +24,6 @@ comment on column reporting.organizations.timezone is
 comment on column reporting.organizations.max_concurrent_runs is 'How many task runs it may have at once.';
 comment on column reporting.organizations.onboarded_at is 'When its onboarding was completed.';
 comment on column reporting.organizations.work_dispatch_stopped_at is
-  'Since when work dispatch is stopped; null while it is not.';
+  'Since when its owner has stopped work dispatch; null otherwise.';
 comment on column reporting.organizations.created_at is 'When it was made.';
 comment on column reporting.organizations.updated_at is 'When it was changed last.';

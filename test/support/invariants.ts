@@ -28,7 +28,8 @@ const invariants: Readonly<Record<string, string>> = {
     select d.organization_id from app.dispatch d
     join app.organizations o on o.id = d.organization_id and o.deleted_at is null
     where d.suspended <> (o.status = 'suspended')
-       or d.kind = 'task' and (d.stopped <> (o.work_dispatch_stopped_at is not null)
+       or d.kind = 'task' and (d.stopped <> (o.work_dispatch_stopped_at is not null or o.status = 'onboarding' or exists (
+                                 select 1 from app.onboardings b where b.organization_id = o.id and b.status <> 'completed'))
                                or d.capacity <> (o.config #>> '{limits,maxConcurrentRuns}')::int)`,
   'a ready task has one live request that is not started, a running one a started one, others none': `
     select t.organization_id, t.id, t.status, n.live, n.waiting, n.started

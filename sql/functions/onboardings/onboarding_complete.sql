@@ -1,5 +1,5 @@
 -- Onboarding review → completed, atomically: provisions the profiles of the catalog, publishes the first context revisions,
--- activates the organization, resumes its dispatch, and makes the onboarding chat immutable.
+-- activates the organization, lets its tasks be dispatched unless its owner stopped that, and makes the onboarding chat immutable.
 -- p_review_sha256: the digest of the review that was shown. p_documents: [{scope, documents}] as context_promote takes them,
 -- made from the review's summary; null: only checks, before they are stored.
 -- Locks: organization → onboarding → profiles → roots → … → chat → publications → sources.
@@ -63,9 +63,9 @@ begin
     set status = 'active', onboarded_at = clock_timestamp(), name = o.setup ->> 'name',
       config = config || app.onboarding_config(o.setup), updated_at = clock_timestamp()
     where id = p_organization_id;
-  perform app.work_dispatch_set(p_organization_id, false, '{"kind": "owner"}');
   o.status := 'completed';
   o := app.onboarding_write(o);
+  perform app.dispatch_hold(p_organization_id);
   return jsonb_build_object('onboarding', app.onboarding_state(o));
 end
 $$;

@@ -1,5 +1,5 @@
 -- Onboarding (none) → collecting, with a new organization in status onboarding (docs/interface.md 4.1). Work dispatch of its
--- tasks is stopped until the onboarding is completed; chat turns are exempt.
+-- tasks is held until the onboarding is completed; chat turns are exempt.
 -- p_fields: {name, timezone, departments[], website, defaultCurrency, slug} or, instead of slug, slugBase: a slug made from the
 -- name ('' if nothing of it is usable), to which a number is appended if it is taken.
 -- p_subject: as in organization_create. Returns {onboarding}. Codes: 409 request_failed (slug in use).
@@ -33,7 +33,6 @@ begin
       end;
     end loop;
   end if;
-  perform app.work_dispatch_set(p_organization_id, true, '{"kind": "owner"}');
   insert into app.onboardings (organization_id, setup, created_at, updated_at)
     values (p_organization_id,
       '{"website": null, "defaultCurrency": null, "summary": null}' || (p_fields - 'slug' - 'slugBase'),

@@ -34,9 +34,9 @@ begin
     perform app.fail(409, 'state_conflict', 'An organization with this id exists',
       app.issue('organizationId', 'in_use', 'is taken'));
   end;
-  insert into app.dispatch (organization_id, kind, capacity, suspended)
-    values (o.id, 'task', (o.config #>> '{limits,maxConcurrentRuns}')::integer, o.status = 'suspended'),
-           (o.id, 'chat', 20, o.status = 'suspended');
+  insert into app.dispatch (organization_id, kind, capacity, stopped, suspended)
+    values (o.id, 'task', (o.config #>> '{limits,maxConcurrentRuns}')::integer, o.status = 'onboarding', o.status = 'suspended'),
+           (o.id, 'chat', 20, false, o.status = 'suspended');
   insert into app.task_identifiers (organization_id, scope) values (o.id, 'T'), (o.id, 'I');
   if p_subject is not null then
     insert into app.organization_members (organization_id, subject, role) values (o.id, p_subject, 'owner');

@@ -31,8 +31,10 @@ begin
      or p_next_run_at <= p_fire_at then
     return '{"outcome": "unchanged"}';
   end if;
-  select status, work_dispatch_stopped_at is not null into v_status, v_stopped
-    from app.organizations where id = p_organization_id and deleted_at is null;
+  select o.status, d.stopped into v_status, v_stopped
+    from app.organizations o
+    join app.dispatch d on d.organization_id = o.id and d.kind = 'task'
+    where o.id = p_organization_id and o.deleted_at is null;
   if not found then
     return '{"outcome": "unchanged"}';
   end if;

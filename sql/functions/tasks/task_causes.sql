@@ -3,7 +3,7 @@
 -- `worker`; a completed one has none.
 -- [{kind, …}]: dependency {taskId}, children {open}, schedule {until}, human {inboxItemId, title}, budget {budgets,
 -- inboxItemId}, profile {agentProfileId, key, status, reason: verifier}, waiting {until, reason}, backoff {until, attempt},
--- stopped {since}, suspended, organization_capacity {held, capacity}, profile_capacity {agentProfileId, key, held, capacity},
+-- onboarding, stopped {since}, suspended, organization_capacity {held, capacity}, profile_capacity {agentProfileId, key, held, capacity},
 -- worker {since}, claimed {until}, dispatch, running {runId, since}, failed {originTaskId, error}, cancelled {originTaskId}.
 create or replace function app.task_causes(p_organization_id uuid, t app.tasks)
   returns jsonb
@@ -14,6 +14,8 @@ declare
   v_causes jsonb := '[]';
   r app.run_requests;
   d app.dispatch;
+  v_status text;
+  v_since timestamptz;
   l app.dispatch_lanes;
   v_key text;
 begin
@@ -76,9 +78,12 @@ begin
   select * into l from app.dispatch_lanes
     where organization_id = p_organization_id and kind = r.kind and agent_profile_id = r.agent_profile_id;
   select key into v_key from app.agent_profiles where organization_id = p_organization_id and id = r.agent_profile_id;
-  if r.state = 'queued' and d.stopped then
-    v_causes := v_causes || jsonb_build_object('kind', 'stopped', 'since', (select o.work_dispatch_stopped_at
-      from app.organizations o where o.id = p_organization_id));
+  select status, work_dispatch_stopped_at into v_status, v_since from app.organizations where id = p_organization_id;
+  if r.state = 'queued' and d.stopped and v_status = 'onboarding' then
+    v_causes := v_causes || '[{"kind": "onboarding"}]';
+  end if;
+  if r.state = 'queued' and v_since is not null then
+    v_causes := v_causes || jsonb_build_object('kind', 'stopped', 'since', v_since);
   end if;
   if r.state = 'queued' and r.due_at > clock_timestamp() then
     v_causes := v_causes || jsonb_build_object('kind', 'backoff', 'until', r.due_at, 'attempt', r.attempt + 1);

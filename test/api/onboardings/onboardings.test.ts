@@ -49,7 +49,7 @@ t.test('both bodies make an organization that is being onboarded', async (t) => 
   const made = await organization(first);
   t.match(made, { slug, name: 'Lamps', status: 'onboarding', onboardedAt: null });
   t.match(made.config, { timezone: 'Europe/Berlin', departments: { growth: { enabled: false } } });
-  t.ok(made.workDispatchStoppedAt);
+  t.equal(made.workDispatchStoppedAt, null, 'that is its owner’s');
 
   const name = `Müller & Söhne's ${randomUUID().slice(0, 8)}`;
   const body = { name, website: 'HTTPS://Example.com', timezone: 'UTC', defaultCurrency: 'EUR' };

@@ -9,10 +9,12 @@ import {
   claimNext,
   completeRun,
   createInitiative,
+  createProfile,
   createSecondProfile,
   createTask,
   createTestOrganization,
   failRun,
+  insertOrganization,
   retryTask,
   runNew,
   runNext,
@@ -78,6 +80,23 @@ t.test('capacity, backoff, a stop and a suspension hold a ready task back', asyn
   ]);
   await createTask(sql, second);
   t.match((await explain(org, 'T-4')).causes, [{ kind: 'stopped', since: /Z$/ }]);
+});
+
+t.test('an onboarding holds a ready task back, and a stop of the owner is said beside it', async (t) => {
+  const made = randomUUID();
+  await insertOrganization(sql.api, made, { slug: `s-${made}`, name: 'New', status: 'onboarding' });
+  const profile = await createProfile(sql, made);
+  const org = { organizationId: made, profileId: profile.id, profileKey: profile.key };
+  await createTask(sql, org);
+  t.match(await explain(org, 'T-1'), {
+    causes: [{ kind: 'onboarding', actor: 'person' }],
+    summary: 'T-1 is held back: the organization is not onboarded yet.',
+  });
+  await setWorkDispatch(sql.api, org, true);
+  t.same(await roots(org, 'T-1'), [
+    ['T-1', 'onboarding', 'person'],
+    ['T-1', 'stopped', 'person'],
+  ]);
 });
 
 t.test('each blocker says what a person needs', async (t) => {

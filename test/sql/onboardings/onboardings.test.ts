@@ -2,7 +2,15 @@ import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import { chatRow } from '../../support/chat_fixtures.ts';
 import { document } from '../../support/context_fixtures.ts';
-import { createTask, updateOrganization } from '../../support/fixtures.ts';
+import {
+  createProfile,
+  createTask,
+  dispatchAll,
+  insertOrganization,
+  lastRequest,
+  setWorkDispatch,
+  updateOrganization,
+} from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
 import {
   complete,
@@ -108,7 +116,7 @@ scenario('an onboarding begins with its organization, whose tasks wait', async (
   });
   const organization = await organizationOf(sql, onboarding);
   test.match(organization, { status: 'onboarding', onboarded_at: null, name: 'Acme' });
-  test.ok(organization.work_dispatch_stopped_at);
+  test.equal(organization.work_dispatch_stopped_at, null, 'that is its owner’s');
   test.match(organization.config.departments, { growth: { enabled: true }, support: { enabled: false } });
   const provisioned = await transition(sql.api, 'agent_profiles_provision', {
     organizationId: onboarding.organization_id,
@@ -126,10 +134,47 @@ scenario('an onboarding begins with its organization, whose tasks wait', async (
       ])
     ).rows;
   test.same(await states(), [{ state: 'queued' }]);
+  const resumed = await setWorkDispatch(sql.api, org, false);
+  test.match(resumed, { organization: { work_dispatch_stopped_at: null }, published_run_requests: 0 });
+  await dispatchAll(sql);
+  test.same(await states(), [{ state: 'queued' }], 'its owner cannot lift it');
+  await updateOrganization(sql.api, org, { status: 'suspended' });
+  await updateOrganization(sql.api, org, { status: 'onboarding' });
+  test.same(await states(), [{ state: 'queued' }], 'a suspension neither');
   const started = await step(sql.api, org, 'start');
   const review = await finish(sql, org, started.generation);
   if (review) await complete(sql.api, org, review, { allowWarnings: true });
   test.same(await states(), [{ state: 'published' }], 'until the completion');
+});
+
+scenario('a stop of the owner outlasts the completion', async (test) => {
+  const review = await onboardingIn(sql, 'review');
+  const org = placeOf(review);
+  const stopped = await setWorkDispatch(sql.api, org, true);
+  test.match(stopped, { organization: { work_dispatch_stopped_at: String }, published_run_requests: 0 });
+  await complete(sql.api, org, review, { allowWarnings: true });
+  const { status, work_dispatch_stopped_at: since } = await organizationOf(sql, review);
+  test.equal(status, 'active');
+  test.ok(since);
+  const { rows } = await sql.owner.query(
+    'select kind, stopped from app.dispatch where organization_id = $1 order by kind',
+    [org.organizationId],
+  );
+  test.same(rows, [
+    { kind: 'chat', stopped: false },
+    { kind: 'task', stopped: true },
+  ]);
+});
+
+scenario('an organization that is onboarded elsewhere dispatches once it is active', async (test) => {
+  const made = randomUUID();
+  await insertOrganization(sql.api, made, { slug: `s-${made}`, name: 'Elsewhere', status: 'onboarding' });
+  const { id, key } = await createProfile(sql, made);
+  const org = { organizationId: made, profileId: id, profileKey: key };
+  const task = await createTask(sql, org);
+  test.match(await lastRequest(sql, org, task.id), { state: 'queued', parked: true });
+  await updateOrganization(sql.api, org, { status: 'active' });
+  test.match(await lastRequest(sql, org, task.id), { state: 'published', parked: false });
 });
 
 scenario(
