@@ -16,7 +16,7 @@ const requestBody = z
       ),
     operationName: z.string().max(200).nullish(),
     variables: z.record(z.string(), z.unknown()).nullish(),
-    extensions: z.record(z.string(), z.unknown()).nullish().describe('Ignored.'),
+    extensions: z.record(z.string(), z.unknown()).nullish().describe('Accepted, and ignored.'),
   })
   .meta({ id: 'GraphqlRequest' });
 

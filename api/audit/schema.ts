@@ -33,7 +33,9 @@ export const auditEntrySchema = z
       .describe('What the decision was about. The id is null if it was not created.'),
     arguments: z
       .record(z.string(), z.json())
-      .describe('The arguments of the call. Long texts are cut, and values with names like secrets are left out.'),
+      .describe(
+        'The arguments of the call. Long texts are cut, and values whose names look like secrets are left out.',
+      ),
     outcome: z.enum(OUTCOMES).describe('`refused`: the call was refused, but changed something.'),
     code: z.string().nullable().describe('The error code of the refusal.'),
     result: z.record(z.string(), z.json()).describe('A short summary of the effects that are not visible elsewhere.'),

@@ -16,7 +16,7 @@ export const ATTACHMENT_MAX_BYTES = 52_428_800;
 
 export const chatAttachmentSchema = z
   .object({
-    version: z.literal(1).describe('Of this format.'),
+    version: z.literal(1).describe('Version of this format.'),
     id: uuid.describe('Chosen by the client, unique in the chat.'),
     organizationId: uuid,
     chatId: uuid,

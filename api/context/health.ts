@@ -21,7 +21,9 @@ const freshness = z.object({ at: dateTime.nullable(), fresh: z.boolean() });
 export const contextHealthSchema = z
   .object({
     initialized: z.boolean().describe('False until there is a report.'),
-    version: z.literal(HEALTH_VERSION).describe('Of this format. Older reports are converted when they are read.'),
+    version: z
+      .literal(HEALTH_VERSION)
+      .describe('Version of this format. Older reports are converted when they are read.'),
     revision: z.int().nullable().describe('The health revision; null if there is no report.'),
     generatedAt: dateTime.nullable(),
     findings: z.object({ general: z.array(findingSchema), integrations: z.array(findingSchema) }),

@@ -38,7 +38,7 @@ export function contextEndpoints(): readonly Endpoint[] {
       operationId: 'getContextSummary',
       summary: 'Read the published context of a scope',
       description:
-        'The documents of the published revision with their entries. Every file is verified against its digest. A document that cannot be read has an `issue` and no entries; the others are returned all the same.',
+        'The documents of the published revision with their entries. Every file is verified against its digest. A document that cannot be read has an `issue` and no entries; the others are still returned.',
       params: { organizationId },
       query: { scope: contextScope.default('organization') },
       response: { data: contextSummarySchema },

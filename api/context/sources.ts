@@ -105,7 +105,7 @@ export const contextSourcesSchema = z
     items: z.array(contextSourceSchema),
     issues: z
       .array(z.object({ sourceId: uuid, code: z.string(), message: z.string() }))
-      .describe('Problems of sources in this page. These sources are in the list all the same.'),
+      .describe('Problems of sources in this page. These sources are still in the list.'),
   })
   .meta({ id: 'ContextSources', example: { issues: [] } });
 

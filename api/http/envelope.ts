@@ -6,7 +6,7 @@ import { type Pagination, paginationSchema } from './pagination.ts';
 export const metaSchema = z
   .object({
     timestamp: z.iso.datetime().describe('When the response was made.'),
-    requestId: z.string().optional().describe('Names the request in the logs of the service.'),
+    requestId: z.string().optional().describe('Identifies the request in the logs of the service.'),
     traceId: z.string().optional().describe('From the `traceparent` header of the request.'),
   })
   .meta({ id: 'Meta' });
@@ -14,12 +14,12 @@ export const metaSchema = z
 /** The success envelope without its `data`. */
 export const successEnvelopeSchema = z
   .object({ success: z.literal(true), statusCode: z.int(), message: z.string(), meta: metaSchema })
-  .meta({ id: 'SuccessEnvelope', description: 'Every success, with its payload in `data`.' });
+  .meta({ id: 'SuccessEnvelope', description: 'The envelope of every success response, with its payload in `data`.' });
 
 /** The same of a paginated list. */
 export const pageEnvelopeSchema = z
   .object({ ...successEnvelopeSchema.shape, pagination: paginationSchema })
-  .meta({ id: 'PageEnvelope', description: 'A page of a list, with its items in `data`.' });
+  .meta({ id: 'PageEnvelope', description: 'The envelope of a page of a list, with its items in `data`.' });
 
 export const errorEnvelopeSchema = z
   .object({
@@ -35,7 +35,7 @@ export const errorEnvelopeSchema = z
     }),
     meta: metaSchema,
   })
-  .meta({ id: 'ErrorEnvelope', description: 'Every error.' });
+  .meta({ id: 'ErrorEnvelope', description: 'The envelope of every error response.' });
 
 type Ids = Readonly<{ requestId: string; traceId: string | undefined }>;
 

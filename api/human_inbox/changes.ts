@@ -50,6 +50,6 @@ export const responseSchema = z
       .describe(
         'With purpose `repair`: `try_again`, `accept` or `cancel`. With `budget`: `raise` or `cancel`. For questions of agents any text, or one of the options if `allowFreeText` is false.',
       ),
-    note: z.string().trim().min(1).max(20_000).optional().describe('A remark for the next run.'),
+    note: z.string().trim().min(1).max(20_000).optional().describe('A note for the next run.'),
   })
   .meta({ id: 'HumanInboxResponse' });

@@ -13,7 +13,7 @@ export const MESSAGE_STATUSES = ['pending', 'complete', 'cancelling', 'cancelled
 /** Who wrote it. */
 export const authorSchema = z
   .object({
-    kind: z.string().describe('`human`, `agent`, or what the client says.'),
+    kind: z.string().describe('`human`, `agent`, or a kind that the client chooses.'),
     displayName: z.string().optional(),
   })
   .meta({ id: 'MessageAuthor', description: 'Who wrote the message.' });

@@ -19,7 +19,7 @@ export function agentOrganizationEndpoints(): readonly Endpoint[] {
       tag: 'Agent tools',
       operationId: 'getAgentStatus',
       summary: 'Get the state of the organization and the caller',
-      description: 'How dispatch stands, and what the token of the caller stands for.',
+      description: 'The state of work dispatch, and whom the token of the caller identifies.',
       params: { organizationId },
       response: { data: agentStatusSchema },
       handler: ({ db, params, caller }) => getAgentStatus(db, params.organizationId, caller),

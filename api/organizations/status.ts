@@ -44,7 +44,7 @@ export const agentStatusSchema = z
         taskId: uuid.nullable(),
         mode: z.string().nullable(),
       })
-      .describe('What the token of the caller stands for. With the service token everything else is null.'),
+      .describe('Whom the token identifies. With the service token all other fields are null.'),
   })
   .meta({
     id: 'AgentStatus',

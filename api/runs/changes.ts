@@ -26,7 +26,7 @@ const usageSchema = z
     costMinorUnits: amount.optional().describe('In minor units of the currency that all workers report in.'),
     costKnown: z.boolean().optional().describe('Default: true if `costMinorUnits` is given.'),
   })
-  .meta({ id: 'ReportedUsage', description: 'What the run used in all.' });
+  .meta({ id: 'ReportedUsage', description: 'Total usage of the run.' });
 
 const receiptSchema = z.strictObject({
   kind: z.literal('command'),

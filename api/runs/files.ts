@@ -30,13 +30,13 @@ const manifestExample = {
 
 /** Run context manifest: what was prepared before the run started. */
 export const contextManifestSchema = z
-  .object({ version: z.int().describe('Of this format.'), files: z.array(manifestFileSchema) })
+  .object({ version: z.int().describe('Version of this format.'), files: z.array(manifestFileSchema) })
   .meta({ id: 'RunContextManifest', example: { version: 1, files: [manifestExample] } });
 
 /** The same for the worker that hydrates the files, with their digests. */
 export const inputManifestSchema = z
   .object({
-    version: z.int().describe('Of this format.'),
+    version: z.int().describe('Version of this format.'),
     files: z.array(
       manifestFileSchema.extend({ sha256: z.string().nullable().describe('Hex. Null if the file is not available.') }),
     ),

@@ -25,7 +25,7 @@ export function runEndpoints(): readonly Endpoint[] {
       tag: 'Runs',
       operationId: 'listRuns',
       summary: 'List runs',
-      description: 'Newest first. The list has the runs of tasks; those that answer in chats are not in it.',
+      description: 'Newest first. Only runs of tasks are listed, not those that answer in chats.',
       params: { organizationId },
       query: runListQuery,
       response: { data: z.array(runSchema), list: true },

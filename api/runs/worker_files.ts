@@ -45,7 +45,7 @@ export function runFileEndpoints(): readonly Endpoint[] {
       operationId: 'putRunOutput',
       summary: 'Store an output file of a run',
       description:
-        'The backend determines size, digest and media type from the bytes. Until the run is completed, uploading to the same path again replaces the file. 400 for a path that cannot be laid out beside the stored ones: it differs from one by case or Unicode normalization alone, or one is a folder for the other.',
+        'The backend determines size, digest and media type from the bytes. Until the run is completed, uploading to the same path again replaces the file. 400 for a path that conflicts with a stored one: they differ only in case or Unicode normalization, or one is a folder of the other.',
       params: { runId, path: filePath.describe('Where the file lies in the outputs of the run.') },
       headers,
       body: { stream: true, mediaTypes: ['application/octet-stream'], maxBytes: UPLOAD_MAX_BYTES },

@@ -103,7 +103,7 @@ export function systemEndpoints(described: readonly Endpoint[]): readonly Endpoi
       operationId: 'getDocsFile',
       summary: 'Get a file of the API documentation',
       description: 'Scripts and styles of the page.',
-      params: { file: z.enum(docsFiles).describe('Its name.') },
+      params: { file: z.enum(docsFiles).describe('The name of the file.') },
       response: { stream: true, mediaType: 'application/octet-stream', description: 'The file.' },
       async handler({ params: { file }, req, res }) {
         sendEncoded(req, res, await docsAsset(file), docsTypes[file]);

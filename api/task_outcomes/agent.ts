@@ -18,7 +18,7 @@ export function agentOutcomeEndpoints(): readonly Endpoint[] {
       description: [
         'Stages the outcome for the active run of the task. It is applied when the run completes. A run with mode `plan` submits a `plan`, one with mode `verify` a `verification`; a run with mode `execute` submits none, since its worker completes it. Plan and execute runs may submit `waiting` or `needs_input` instead. A run has one outcome: repeating the call with the same `idempotencyKey` and body returns it, anything else is 409.',
         'A run can submit its own outcome only (else 401); the service token can submit that of any run. 409 if the run is not the active one, its mode does not have this kind of outcome, or `taskVersion` or `graphRevision` is not current.',
-        'A plan is checked now: unknown keys, tasks and profiles are 400, with an issue each; circles, exceeded limits (`maxPlanOperations`, `maxTaskDepth`, `maxInitiativeDescendants`) and tasks that are no longer open or not below the initiative are 409. It is checked again when it is applied; a plan that no longer fits fails the run with `plan_rejected`, which is retryable.',
+        'A plan is checked now: unknown keys, tasks and profiles are 400, with an issue each; cycles, exceeded limits (`maxPlanOperations`, `maxTaskDepth`, `maxInitiativeDescendants`) and tasks that are no longer open or not below the initiative are 409. It is checked again when it is applied; a plan that no longer fits fails the run with `plan_rejected`, which is retryable.',
       ].join('\n\n'),
       params: { organizationId, taskRef },
       body: newOutcomeSchema,

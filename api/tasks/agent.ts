@@ -129,7 +129,7 @@ export function agentTaskEndpoints(): readonly Endpoint[] {
       tag: 'Agent tools',
       operationId: 'createTaskDependencyAsAgent',
       summary: 'Make a task wait for another',
-      description: `Repeating the call returns the dependency that exists. 409 if the dependency closes a circle or points at an ancestor, or if the task is running or no longer open. ${MAY}`,
+      description: `Repeating the call returns the dependency that exists. 409 if the dependency closes a cycle or points at an ancestor, or if the task is running or no longer open. ${MAY}`,
       params: { organizationId, taskRef },
       body: newDependencySchema,
       response: { status: 201, data: dependencySchema },

@@ -24,7 +24,9 @@ export const newTaskSchema = z
     ownerAgentProfileId: uuid.optional().describe('The profile that works on the task.'),
     ownerProfileKey: profileKey
       .optional()
-      .describe('The same by its key. A run that gives neither means its own profile; anyone else gives one of them.'),
+      .describe(
+        'The same profile by its key. A run that gives neither means its own profile; anyone else gives one of them.',
+      ),
     priority: priority.optional().describe('Higher priorities run first. Default 0.'),
     spec: newTaskSpecSchema.optional(),
     dependsOn: z

@@ -52,7 +52,7 @@ export function taskEndpoints(): readonly Endpoint[] {
         {
           status: 409,
           code: 'state_conflict',
-          when: 'the parent takes no tasks, a limit is reached, or the dependencies close a circle',
+          when: 'the parent takes no tasks, a limit is reached, or the dependencies form a cycle',
         },
       ],
       example: { body: newTaskExample, data: newTaskAnswerExample },

@@ -25,8 +25,8 @@ export const fileEvidenceSchema = z.object({
   runId: uuid,
   path: z.string(),
   uri: z.string(),
-  size: z.int().describe('Bytes.'),
-  sha256: z.string().describe('Hex.'),
+  size: z.int().describe('Size in bytes.'),
+  sha256: z.string().describe('SHA-256 in hex.'),
   mediaType: z.string(),
 });
 
@@ -34,7 +34,7 @@ const noteEvidenceSchema = z.object({ kind: z.literal('note'), text: z.string() 
 /** What a check or a verdict rests on. */
 export const evidenceSchema = z
   .discriminatedUnion('kind', [fileEvidenceSchema, noteEvidenceSchema])
-  .meta({ id: 'Evidence', description: 'A stored file, or a remark.' });
+  .meta({ id: 'Evidence', description: 'A stored file, or a note.' });
 
 export const checkSchema = z
   .object({
@@ -59,7 +59,7 @@ const reportExample = {
 };
 
 const completionSchema = z.object({
-  version: z.int().describe('Of this format.'),
+  version: z.int().describe('Version of this format.'),
   taskVersion: z.int().describe('`version` of the task that was completed.'),
   taskGraphRevision: z.int(),
   completionRevision: z.int().describe('Rises with each evaluation of the task.'),
@@ -199,7 +199,7 @@ export const taskSchema = z
     status: z
       .enum(TASK_STATUSES)
       .describe(
-        '`pending`: ready for a worker. `blocked`: see `state.blockers`. `running`: a run works on it. `waiting`: until `state.waiting.until`. These are open; the others are final, but for a retry.',
+        '`pending`: ready for a worker. `blocked`: see `state.blockers`. `running`: a run works on it. `waiting`: until `state.waiting.until`. These are open; the others are final, except for a retry.',
       ),
     phase: z
       .enum(TASK_PHASES)
@@ -215,7 +215,7 @@ export const taskSchema = z
     spec: taskSpecSchema,
     state: stateSchema,
     result: taskResultSchema.nullable().describe('Null until a run has finished with a result.'),
-    dedupeKey: z.string().describe('No two open tasks of the organization have the same.'),
+    dedupeKey: z.string().describe('Unique among the open tasks of the organization.'),
     scheduledAt: z.iso.datetime().nullable().describe('The task is blocked until then.'),
     dueAt: z.iso.datetime().nullable(),
     startedAt: z.iso.datetime().nullable().describe('When the first run started.'),

@@ -211,6 +211,19 @@ t.test('a schema that stands in several places is a component', async (t) => {
   }
 });
 
+t.test('no schema contains itself, which generators of types cannot follow', async (t) => {
+  const schemas = document.components['schemas'] ?? {};
+  const within = (schema: unknown, outer: readonly string[]): void => {
+    for (const [at, node] of nodes(schema)) {
+      if (at.at(-1) !== '$ref') continue;
+      const name = String(node).replace('#/components/schemas/', '');
+      if (outer.includes(name)) t.fail(`${[...outer, name].join(' → ')}`);
+      else within(schemas[name], [...outer, name]);
+    }
+  };
+  for (const [name, schema] of Object.entries(schemas)) within(schema, [name]);
+});
+
 t.test('texts can be read by somebody who has this document alone', async (t) => {
   const texts = all.flatMap(([at, node]) => {
     const isText = ['summary', 'description'].includes(at.at(-1) ?? '') && typeof node === 'string';
