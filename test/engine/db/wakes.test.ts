@@ -5,7 +5,7 @@ import { call, ignored, type Queries } from '../../../engine/db/call.ts';
 import { CHAT_CHANNEL, chatPayload, markWakes, PULL_CHANNEL, pullPayload } from '../../../engine/db/channels.ts';
 import { openDatabase } from '../../../engine/db/database.ts';
 import { openPool } from '../../../engine/db/pool.ts';
-import { createChat, createChatOrganization, startedTurn } from '../../support/chat_fixtures.ts';
+import { createChat, createChatOrganization, send, startedTurn } from '../../support/chat_fixtures.ts';
 import {
   claimNext,
   createTask,
@@ -186,6 +186,12 @@ t.test('each revision of an assistant message, and the end of a chat, wake those
     actor: OWNER,
   };
   t.same(await wakesOf(() => call(db, 'message_cancel', cancel, ignored)), [of]);
+
+  const two = [await createChat(sql, org), await createChat(sql, org)];
+  for (const { id } of two) await send(sql.api, org, id);
+  const disabled = { organizationId, agentProfileId: org.profileId, patch: { status: 'disabled' } };
+  const heard = await wakesOf(() => call(db, 'agent_profile_update', disabled, ignored));
+  for (const { id } of two) t.ok(heard.includes(follows(org, id)), 'its profile is disabled');
 });
 
 t.test('in a transaction: after its commit, each once; nothing when it is rolled back', async (t) => {
