@@ -154,6 +154,11 @@ export const settings = {
     default: '30',
     help: 'how long a pulled request waits for its start',
   },
+  CANCEL_GRACE_SECONDS: {
+    schema: integer(0, 3_600),
+    default: '300',
+    help: 'how long after a cancel heartbeats still renew the lease of a run, so that it can stop and report',
+  },
   CHAT_START_SECONDS: {
     schema: integer(1, 86_400),
     default: '300',
@@ -232,6 +237,7 @@ export type Config = Readonly<{
   agentCatalog: 'builtin' | 'none';
   leaseSeconds: number;
   leaseClaimSeconds: number;
+  cancelGraceSeconds: number;
   chatStartSeconds: number;
   runRequestMaxAttempts: number;
   retryBackoffSeconds: number;
@@ -360,6 +366,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     agentCatalog: values.AGENT_CATALOG,
     leaseSeconds: values.LEASE_SECONDS,
     leaseClaimSeconds: values.LEASE_CLAIM_SECONDS,
+    cancelGraceSeconds: values.CANCEL_GRACE_SECONDS,
     chatStartSeconds: values.CHAT_START_SECONDS,
     runRequestMaxAttempts: values.RUN_REQUEST_MAX_ATTEMPTS,
     retryBackoffSeconds: values.RETRY_BACKOFF_SECONDS,

@@ -2019,7 +2019,8 @@ app.run_finish(r app.run_requests, p_status text, p_call text, p_body_hash text,
 app.run_finish_precheck(r app.run_requests, p_run_id uuid, p_lease_token text, p_call text, p_body_hash text, p_report
     jsonb) returns jsonb
   -- plpgsql, owner runner_scoped
-app.run_heartbeat(p_organization_id uuid, p_run_id uuid, p_lease_token text, p_lease_seconds integer) returns jsonb
+app.run_heartbeat(p_organization_id uuid, p_run_id uuid, p_lease_token text, p_lease_seconds integer,
+    p_cancel_grace_seconds integer DEFAULT 300) returns jsonb
   -- plpgsql, security definer, set enable_seqscan=off, set plan_cache_mode=force_generic_plan, owner runner_scoped, executed by runner_api
 app.run_inputs_snapshot(p_organization_id uuid, p_run_id uuid, t app.tasks) returns void
   -- sql, owner runner_scoped

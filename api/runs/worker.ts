@@ -91,7 +91,7 @@ export function runLifecycleEndpoints(): readonly Endpoint[] {
       operationId: 'markRunRunning',
       summary: 'Report that a run is running',
       description:
-        'With the harness, model and workspace that the worker uses, as far as it knows them. Safe to repeat.',
+        'With the harness, model and workspace that the worker uses, as far as it knows them. Of a cancelled run they are kept too, and the status is `cancelling`. Safe to repeat.',
       params: { runId },
       body: runningBody,
       response: { data: statusSchema },
@@ -115,7 +115,7 @@ export function runLifecycleEndpoints(): readonly Endpoint[] {
       operationId: 'heartbeat',
       summary: 'Renew the lease of a run',
       description:
-        'Extends the lease by `LEASE_SECONDS` from now. Send one every `heartbeatIntervalMs`. The status `cancelling` tells the worker to stop: the lease is no longer renewed, and the run ends when the worker completes or fails it, or when the lease ends.',
+        'Extends the lease by `LEASE_SECONDS` from now. Send one every `heartbeatIntervalMs`. The status `cancelling` tells the worker to stop: heartbeats renew the lease for `CANCEL_GRACE_SECONDS` after the cancel, and the run request ends when the worker completes or fails the run, or when the lease ends. Usage that is reported until then is kept.',
       params: { runId },
       body: heartbeatBody,
       response: { data: statusSchema },
@@ -128,6 +128,7 @@ export function runLifecycleEndpoints(): readonly Endpoint[] {
             runId: params.runId,
             leaseToken: body.leaseToken,
             leaseSeconds: services.config.leaseSeconds,
+            cancelGraceSeconds: services.config.cancelGraceSeconds,
           },
           statusSchema,
         ),

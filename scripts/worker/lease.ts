@@ -37,10 +37,12 @@ export function holdLease(options: {
   const released = new AbortController();
   let deadline = performance.now() + leaseMs;
   let ended: LeaseEnd | null = null;
+  let lost = false;
   let failures = 0;
 
   function end(reason: LeaseEnd): void {
     ended ??= reason;
+    lost ||= reason === 'lost';
     stopped.abort();
   }
 
@@ -51,8 +53,9 @@ export function holdLease(options: {
     try {
       const status = await api.heartbeat(lease, { signal: released.signal, timeoutMs });
       failures = 0;
+      // Of a cancelled run too, for as long as the server gives it to stop and report.
+      deadline = sentAt + leaseMs;
       if (status === 'cancelling' || status === 'cancelled') end('cancelled');
-      else deadline = sentAt + leaseMs;
     } catch (error) {
       failures += 1;
       if (error instanceof ApiError && error.status === 409) end('lost');
@@ -60,7 +63,7 @@ export function holdLease(options: {
   }
 
   async function heartbeatLoop(): Promise<void> {
-    while (!released.signal.aborted && ended !== 'lost') {
+    while (!released.signal.aborted && !lost) {
       const wait = failures === 0 ? options.heartbeatIntervalMs : backoffMs(failures);
       const left = deadline - performance.now();
       await sleep(Math.max(0, Math.min(wait, left)), undefined, { signal: released.signal }).catch(() => {});
@@ -69,8 +72,6 @@ export function holdLease(options: {
         end('lost');
         return;
       }
-      // The lease of a cancelled run is not renewed any more.
-      if (ended === 'cancelled') return;
       await heartbeat();
     }
   }

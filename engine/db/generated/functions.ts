@@ -321,6 +321,7 @@ export const functions = {
   },
   run_heartbeat: {
     required: { organizationId: 'uuid', runId: 'uuid', leaseToken: 'text', leaseSeconds: 'int4' },
+    optional: { cancelGraceSeconds: 'int4' },
   },
   run_lease_check: {
     required: { organizationId: 'uuid', runId: 'uuid', leaseToken: 'text' },

@@ -1,10 +1,12 @@
 import t from 'tap';
-import { expectSuccess, refusalOf, runTask, sqlOf, workerOf } from '../../support/api_fixtures.ts';
+import { expectSuccess, ownerPath, refusalOf, runTask, sqlOf, workerOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import { createTestOrganization } from '../../support/fixtures.ts';
 import { brokenInvariants } from '../../support/invariants.ts';
 
-const app = await startTestApp(t, { config: { leaseSeconds: 300, leaseClaimSeconds: 3600, retryBackoffSeconds: 1 } });
+const app = await startTestApp(t, {
+  config: { leaseSeconds: 300, leaseClaimSeconds: 3600, retryBackoffSeconds: 1, cancelGraceSeconds: 90 },
+});
 const sql = sqlOf(app);
 const org = await createTestOrganization(sql, {
   key: 'growth',
@@ -30,6 +32,27 @@ t.test('a heartbeat renews the lease by what the backend says', async (t) => {
   const more = await workerOf(app, run).post('heartbeat', { leaseSeconds: 9999 });
   t.match(refusalOf(more), '400 validation_failed', 'the worker cannot choose');
   expectSuccess(await workerOf(app, run).complete());
+});
+
+t.test('after a cancel it is renewed for the grace that is set, and usage that is reported then is kept', async (t) => {
+  const run = await runTask(app, org);
+  expectSuccess(await app.owner.post(ownerPath(org, `/tasks/${run.taskId}/cancel`)));
+  await app.database.owner.query(
+    `update app.run_requests set lease_expires_at = clock_timestamp() + interval '5 seconds' where id = $1`,
+    [run.runRequestId],
+  );
+  t.same(expectSuccess(await workerOf(app, run).heartbeat()), { status: 'cancelling' });
+  const { rows } = await app.database.owner.query<{ left: number }>(
+    `select extract(epoch from lease_expires_at - clock_timestamp())::int as left from app.run_requests where id = $1`,
+    [run.runRequestId],
+  );
+  const left = rows[0]?.left ?? 0;
+  t.ok(left > 60 && left <= 90, `${left} seconds`);
+  const usage = { inputTokens: 12, outputTokens: 3, toolCalls: 2, costMinorUnits: 7 };
+  const result = { kind: 'completed', summary: 'Too late' };
+  t.same(expectSuccess(await workerOf(app, run).complete(result, { usage })), { status: 'cancelled' });
+  const shown = expectSuccess(await app.owner.get(ownerPath(org, `/runs/${run.runId}`)));
+  t.match(shown, { status: 'cancelled', output: null, usage });
 });
 
 t.test('everything is consistent after all of it', async (t) => {

@@ -205,6 +205,15 @@ t.test('a cancelled run is stopped and reported', async (t) => {
   t.equal(of('complete').length + of('output').length, 0);
 });
 
+t.test('a cancelled run keeps its lease while its command takes its time to stop', async (t) => {
+  const script: Script = { heartbeatIntervalMs: 50, heartbeat: (nth) => (nth >= 2 ? 'cancelling' : 'running') };
+  const slow = `trap 'sleep 1; exit 1' TERM; sleep 300 & wait`;
+  const { work, bodies, of } = await setUp(t, script, slow);
+  t.equal(await work(), false);
+  t.ok(of('heartbeat').length > 4, `${of('heartbeat').length} heartbeats`);
+  t.match(bodies('fail'), [{ error: { code: 'cancelled', retryable: false } }]);
+});
+
 t.test('a lost lease stops the command, and nothing is reported any more', async (t) => {
   const script: Script = {
     heartbeatIntervalMs: 50,
