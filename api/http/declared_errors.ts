@@ -3,18 +3,20 @@ import { isStream, type StreamAnswer } from './endpoint.ts';
 import { agentCodes } from './errors.ts';
 import type { StreamBody } from './stream_body.ts';
 
+const unauthorized: DeclaredError = {
+  status: 401,
+  code: 'agent_unauthorized',
+  when: 'the token is missing, unknown or expired, or does not permit this call',
+};
+
 const agentErrors: readonly DeclaredError[] = [
-  {
-    status: 401,
-    code: 'agent_unauthorized',
-    when: 'the token is missing, unknown or expired, or does not permit this call',
-  },
+  unauthorized,
   { status: 404, code: 'not_found', when: 'something that the path or body names does not exist in this organization' },
   { status: 409, code: 'state_conflict', when: 'the current state does not permit the call' },
 ];
 
 const workerErrors: readonly DeclaredError[] = [
-  { status: 401, code: 'agent_unauthorized', when: 'the service token is missing or unknown' },
+  unauthorized,
   {
     status: 409,
     code: 'run_lease_expired',
@@ -93,12 +95,12 @@ const reused: DeclaredError = {
 const tooMany: DeclaredError = {
   status: 429,
   code: 'too_many_requests',
-  when: 'the organization has many costly calls in work; retry after the seconds in `Retry-After`',
+  when: 'the organization has too many costly calls in progress; retry after the seconds in `Retry-After`',
 };
 const inUse: DeclaredError = {
   status: 409,
   code: 'idempotency_key_in_use',
-  when: 'a call with the same `Idempotency-Key` is still in work after ten seconds; send it again later',
+  when: 'a call with the same `Idempotency-Key` is still in progress after ten seconds; send it again later',
 };
 
 /** Codes of 4.12 are fixed by their status, whatever a transition says. */

@@ -4,6 +4,7 @@ import { organizationId } from '../fields/ids.ts';
 import { requireTimeZone } from '../fields/time_zone.ts';
 import { actorOf } from '../http/actor.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
+import { times } from '../http/openapi/example_values.ts';
 import {
   newOrganizationSchema,
   organizationPatchSchema,
@@ -146,8 +147,11 @@ export function organizationEndpoints(): readonly Endpoint[] {
       body: workDispatchBody,
       response: { data: workDispatchSchema },
       example: {
-        body: { stopped: false },
-        data: { organization: organizationExample, publishedRunRequests: 3 },
+        body: { stopped: true },
+        data: {
+          organization: { ...organizationExample, workDispatchStoppedAt: times.finished },
+          publishedRunRequests: 0,
+        },
       },
       decision: {
         action: ({ stopped }) => (stopped ? 'dispatch.stop' : 'dispatch.resume'),

@@ -80,7 +80,7 @@ function headersOf(status: number): JsonSchema {
 }
 
 /** Said of many endpoints: what is particular to one comes first. */
-const general = ['organization_not_found', 'idempotency_key_reused'];
+const general = ['organization_not_found', 'idempotency_key_reused', 'idempotency_key_in_use'];
 
 function bySpecificity(a: DeclaredError, b: DeclaredError): number {
   return general.indexOf(a.code) - general.indexOf(b.code) || (a.code < b.code ? -1 : 1);
@@ -91,6 +91,11 @@ function componentNames(errors: readonly DeclaredError[]): (error: DeclaredError
   const statuses = new Map<string, Set<number>>();
   for (const { status, code } of errors) statuses.set(code, (statuses.get(code) ?? new Set()).add(status));
   return ({ status, code }) => `${pascalCase(code)}${statuses.get(code)?.size === 1 ? '' : status}`;
+}
+
+/** Names of codes that stand together in many responses, in a word. */
+function responseName(names: readonly string[]): string {
+  return names.join('Or').replace('IdempotencyKeyReusedOrIdempotencyKeyInUse', 'IdempotencyKey');
 }
 
 export type ErrorResponses = Readonly<{
@@ -109,7 +114,7 @@ export function errorResponses(endpoints: readonly Endpoint[]): ErrorResponses {
   const examples: Record<string, JsonSchema> = {};
 
   function shared(status: number, codes: readonly DeclaredError[]): { name: string; description: string } {
-    const name = codes.map(nameOf).join('Or');
+    const name = responseName(codes.map(nameOf));
     const common = codes.map((error) => ({ ...error, when: texts.get(keyOf(error)) ?? error.when }));
     const description = describe(common);
     for (const error of common) {
