@@ -60,7 +60,7 @@ const httpUrl = z
   .refine((text) => /^https?:\/\//i.test(text) && URL.canParse(text), 'must be an http or https URL')
   .refine((text) => !URL.canParse(text) || new URL(text).username === '', 'must not carry a user name');
 
-/** One row a setting: `--help`, `.env.example` and the README's table follow from it. */
+/** One row a setting: `--help`, `.env.example` and docs/configuration.md follow from it. */
 export const settings = {
   PORT: { schema: integer(0, 65_535), default: '3000', help: 'TCP port of the API; 0 takes a free one' },
   HOST: { schema: z.string().min(1), default: '127.0.0.1', help: 'address the API listens on' },

@@ -15,7 +15,7 @@ const USAGE = `npm run psql [-- options] [-- arguments of psql]: psql on the dat
   --help
 
   npm run psql -- --role superuser
-  npm run psql -- --organization ID -- -c 'select identifier, status, title from tasks'
+  npm run psql -- --organization ID -- -c 'select identifier_scope, identifier_number, status, title from tasks'
 
 It uses DATABASE_URL where that is set, else the embedded database of DATA_DIR. The search path is app, reporting.
 `;

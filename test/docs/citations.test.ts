@@ -131,6 +131,19 @@ t.test('links of the documents lead somewhere', (test) => {
   test.end();
 });
 
+t.test('files that the README and CONTRIBUTING name exist', (test) => {
+  const folder = /^(?:api|docs|engine|examples|jobs|scripts|sql|test)\/[\w./-]+$/;
+  const named = ['README.md', 'CONTRIBUTING.md'].flatMap((page) =>
+    [...(texts.get(page) ?? '').matchAll(/`([^`\s]+)`/g)].flatMap(([, name = '']) => (folder.test(name) ? [name] : [])),
+  );
+  test.ok(named.length > 30);
+  test.same(
+    named.filter((name) => !existsSync(path.join(ROOT, name))),
+    [],
+  );
+  test.end();
+});
+
 t.test('nothing cites a paper that is not in the repository', (test) => {
   test.same(collect(absent), []);
   test.end();
