@@ -150,6 +150,9 @@ scenario('who may promote', async (test) => {
 scenario('agents promote nothing before the onboarding is complete', async (test) => {
   const org = await createTestOrganization(sql);
   await sql.owner.query(`update app.organizations set status = 'onboarding' where id = $1`, [org.organizationId]);
+  await sql.owner.query(`update app.dispatch set stopped = true where organization_id = $1 and kind = 'task'`, [
+    org.organizationId,
+  ]);
   test.match(await refusal(promote(sql.api, org, { actor: SERVICE })), { status: 409, code: 'state_conflict' });
   test.match(await promote(sql.api, org), { revision: 1 }, 'the completion does');
 });
