@@ -139,7 +139,10 @@ export function complete(
 /** An onboarding with a finding for an organization that was made without one. */
 export async function insertOnboarding(sql: Sql, org: OnboardingOrganization): Promise<void> {
   const { organizationId } = org;
-  await sql.owner.query(`insert into app.onboardings (organization_id, setup) values ($1, '{}')`, [organizationId]);
+  await sql.owner.query(
+    `insert into app.onboardings (organization_id, setup, status, review) values ($1, '{}', 'completed', '{}')`,
+    [organizationId],
+  );
   await sql.owner.query(
     `insert into app.research_findings (organization_id, origin, claim, source_ids) values ($1, 'job', 'c', '["x"]')`,
     [organizationId],
