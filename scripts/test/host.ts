@@ -9,12 +9,12 @@ import { z } from 'zod';
 
 const SCHEME = 'tap-of:';
 const ROOTS = Symbol.for('business-runner test roots');
-/** How long what a file opened (connections, servers, timers) may take to close after its last test. */
-const CLOSED_WITHIN_MS = 10_000;
 /** Work that ends by itself within moments, or what Node keeps for the next read of a file. */
 const PASSING = new Set(['Immediate', 'FSReqCallback', 'FSReqPromise', 'FileHandleCloseReq', 'FileHandleReadWrap']);
 
-const commandSchema = z.object({ run: z.string().optional(), timeoutS: z.number().optional() });
+const orderSchema = z.object({ file: z.string(), timeoutS: z.number(), closeWithinMs: z.number() });
+/** Without a file to run: the end. */
+const commandSchema = z.object({ run: orderSchema.optional() });
 
 const roots = new Map<string, Test>();
 Object.assign(globalThis, { [ROOTS]: roots });
@@ -41,8 +41,8 @@ function active(): Map<string, number> {
 }
 
 /** What is active now and was not before, once that had the time to close. */
-async function leftOpen(before: ReadonlyMap<string, number>): Promise<string[]> {
-  for (const end = Date.now() + CLOSED_WITHIN_MS; ; ) {
+async function leftOpen(before: ReadonlyMap<string, number>, withinMs: number): Promise<string[]> {
+  for (const end = Date.now() + withinMs; ; ) {
     const more = [...active()].filter(([kind, count]) => count > (before.get(kind) ?? 0));
     if (more.length === 0) return [];
     // The timer that this waits by is active as well.
@@ -56,14 +56,14 @@ function settingsOf(): string {
 }
 
 /** Runs one file; what it left behind, in words. */
-async function run(file: string, timeoutS: number): Promise<string[]> {
+async function run({ file, timeoutS, closeWithinMs }: z.output<typeof orderSchema>): Promise<string[]> {
   const [before, settings] = [active(), settingsOf()];
   await t.test(file, { timeout: timeoutS * 1000 }, async (root) => {
     const { href } = pathToFileURL(path.resolve(file));
     roots.set(href, root);
     await import(href);
   });
-  const left = (await leftOpen(before)).map((one) => `left open: ${one}`);
+  const left = (await leftOpen(before, closeWithinMs)).map((one) => `left open: ${one}`);
   if (settingsOf() !== settings) left.push('changed the environment or the working folder');
   if (process.exitCode) left.push(`set the exit status ${process.exitCode}`);
   process.exitCode = undefined;
@@ -73,11 +73,11 @@ async function run(file: string, timeoutS: number): Promise<string[]> {
 // Registers tap's hooks on this process, before the first file counts what is active.
 t.pipe(process.stdout);
 process.on('message', (message) => {
-  const { run: file, timeoutS = 0 } = commandSchema.parse(message);
-  if (file === undefined) process.disconnect();
+  const { run: order } = commandSchema.parse(message);
+  if (order === undefined) process.disconnect();
   else {
-    process.send?.({ begins: file });
-    void run(file, timeoutS).then((left) => process.send?.({ left }));
+    process.send?.({ begins: order.file });
+    void run(order).then((left) => process.send?.({ left }));
   }
 });
 // tap lets go of the channel, which is what this process waits for.

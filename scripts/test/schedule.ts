@@ -12,6 +12,8 @@ export type Schedule = Readonly<{
   alone: (file: string) => boolean;
   cwd: string;
   env: NodeJS.ProcessEnv;
+  /** How long what a file opened may take to close after its last test. */
+  closeWithinMs?: number;
   /** Is told of each file as it ends. */
   onResult: (result: FileResult) => void;
 }>;
@@ -23,7 +25,7 @@ function badEnd(files: readonly string[], how: string): FileResult {
 }
 
 /** Takes files from the queue until it is empty, a process after the other. */
-async function work(waiting: string[], { alone, cwd, env, onResult }: Schedule): Promise<void> {
+async function work(waiting: string[], { alone, cwd, env, closeWithinMs, onResult }: Schedule): Promise<void> {
   let current: TestProcess | undefined;
   let ran: string[] = [];
   async function endProcess(): Promise<void> {
@@ -33,7 +35,7 @@ async function work(waiting: string[], { alone, cwd, env, onResult }: Schedule):
   }
   for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
     if (alone(file)) await endProcess();
-    current ??= startTestProcess(cwd, env);
+    current ??= startTestProcess(cwd, env, closeWithinMs);
     const result = await current.run(file);
     if (result) {
       onResult(result);

@@ -9,6 +9,8 @@ const HOST = path.resolve(import.meta.dirname, 'host.ts');
 const FILE_TIMEOUT_S = 600;
 /** Then tap ends the test that is running; a file that blocks its process is ended from here. */
 const KILL_AFTER_MS = (FILE_TIMEOUT_S + 20) * 1000;
+/** How long what a file opened (connections, servers, timers) may take to close after its last test. */
+const CLOSE_WITHIN_MS = 10_000;
 /** How long a process may take to end once no more files come. */
 const END_WITHIN_MS = 30_000;
 /** How much of a crash is shown. */
@@ -64,7 +66,7 @@ function crashOf(tap: TapResult & { ok: boolean }, left: readonly string[] | und
 }
 
 /** A process that runs test files one after another, each with a root test of its own. */
-export function startTestProcess(cwd: string, env: NodeJS.ProcessEnv): TestProcess {
+export function startTestProcess(cwd: string, env: NodeJS.ProcessEnv, closeWithinMs = CLOSE_WITHIN_MS): TestProcess {
   const child = spawn(process.execPath, [HOST], {
     cwd,
     // Each file has its own limit, and the process none.
@@ -124,7 +126,7 @@ export function startTestProcess(cwd: string, env: NodeJS.ProcessEnv): TestProce
       const startedAt = Date.now();
       [stdout, stderr] = ['', ''];
       const [begins, report] = [message(beginSchema), message(reportSchema)];
-      if (child.connected) child.send({ run: file, timeoutS: FILE_TIMEOUT_S });
+      if (child.connected) child.send({ run: { file, timeoutS: FILE_TIMEOUT_S, closeWithinMs } });
       if (!(await begins)) {
         usable = false;
         return undefined;
