@@ -81,6 +81,23 @@ scenario('a fire is one, however often and by however many it is called', async 
   test.equal((await scheduledTasks(sql, org, id)).length, 2);
 });
 
+scenario(
+  'a call that comes late, when the next fire is due, does not make the task of the last one again',
+  async (test) => {
+    const org = await createTestOrganization(sql);
+    const { id } = await daily(org, { overlap: 'allow' });
+    test.match(await fire(sql, org, id), { outcome: 'fired' });
+    const late = { fireAt: '2030-03-01T09:00:00.000Z', now: '2030-03-02T09:00:01.000Z' };
+    test.match(await fire(sql, org, id, late), { outcome: 'unchanged' });
+    test.equal((await scheduledTasks(sql, org, id)).length, 1);
+    test.equal(
+      iso((await scheduleRow(sql, org, id)).next_run_at),
+      '2030-03-02T09:00:00.000Z',
+      'which is still to come',
+    );
+  },
+);
+
 scenario('nothing fires early, while it is paused, or for another organization', async (test) => {
   const [org, other] = [await createTestOrganization(sql), await createTestOrganization(sql)];
   const { id } = await daily(org);
