@@ -99,7 +99,7 @@ async function runOnce({ full, chosen }: Options): Promise<boolean> {
     const again = files.filter((file) => ALSO_ON_OLD.test(file));
     results.push(...(await runOn({ files: again, full, label: ' (Postgres 15)', bin: OLD_POSTGRES })));
   }
-  if (results.length > 1) print(`\n${slowest(results)}\n\n${folders(results)}`);
+  if (results.length > 1) print(`\n${slowest(results)}\n\n${folders(results, full)}`);
   const { passed, failed } = totals(results, failedChecks);
   print(`\n${passed} passed, ${failed} failed`);
   return failed === 0 && passed > 0;

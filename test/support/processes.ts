@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
+import { identify, type ProcessIdentity } from '../../engine/process/identity.ts';
 
 /** The numbers of the processes whose parent this is. */
 export async function childrenOf(pid: number): Promise<number[]> {
@@ -12,4 +13,9 @@ export async function childrenOf(pid: number): Promise<number[]> {
 export async function treeOf(pid: number): Promise<number[]> {
   const below = await Promise.all((await childrenOf(pid)).map(treeOf));
   return [pid, ...below.flat()];
+}
+
+/** Who they are, also when their numbers are used again. */
+export function identities(pids: readonly number[]): ProcessIdentity[] {
+  return pids.map(identify).filter((identity) => identity !== undefined);
 }

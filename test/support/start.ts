@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import path from 'node:path';
+import { commandLine } from '../../engine/process/identity.ts';
 import { treeOf } from './processes.ts';
 import { until } from './wait.ts';
 
@@ -53,4 +54,12 @@ export function start(settings: Readonly<Record<string, string>>, options: reado
     },
     tree: () => treeOf(child.pid ?? 0),
   };
+}
+
+/** The process with this in its command line. */
+export async function processOf(started: Started, part: string): Promise<number> {
+  for (const pid of await started.tree()) {
+    if (commandLine(pid).join(' ').includes(part)) return pid;
+  }
+  throw new Error(`${part} does not run`);
 }

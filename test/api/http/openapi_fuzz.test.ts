@@ -5,6 +5,7 @@ import { publishBuiltinCatalog } from '../../../engine/catalog/index.ts';
 import { expectSuccess, runTask, sqlOf, workerOf } from '../../support/api_fixtures.ts';
 import { ADMIN_TOKEN, SERVICE_TOKEN, startTestApp } from '../../support/app.ts';
 import { createTestOrganization } from '../../support/fixtures.ts';
+import { rounds } from '../../support/full.ts';
 import { type Operation, readOpenApi } from '../../support/openapi.ts';
 import { requestArbitrary } from '../../support/request_arbitrary.ts';
 import { hintsOf } from '../../support/request_hints.ts';
@@ -14,11 +15,11 @@ import { makeWorld, ofOnboarding } from '../../support/worlds.ts';
 
 // The same requests in every run.
 // To dig: npx node test/api/http/openapi_fuzz.test.ts 500 7 (rounds of each operation, seed).
-const [rounds, seed] = process.argv.slice(2).map(Number);
-const ROUNDS = rounds ?? 25;
+const [asked, seed] = process.argv.slice(2).map(Number);
+const ROUNDS = asked ?? 25;
 const SEED = seed ?? 20_261_128;
 /** Fresh organizations for an operation that ends what it acts on. */
-const WORLDS = 6;
+const WORLDS = rounds({ short: 2, full: 6 });
 
 const app = await startTestApp(t, { config: { logLevel: 'error', retryBackoffSeconds: 1 } });
 const sql = sqlOf(app);

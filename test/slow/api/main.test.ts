@@ -1,0 +1,117 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import t, { type Test } from 'tap';
+import { SERVICE_TOKEN } from '../../support/app.ts';
+import { createTestDatabase } from '../../support/database.ts';
+import { createClient } from '../../support/http.ts';
+import { startProxy } from '../../support/proxy.ts';
+import { until } from '../../support/wait.ts';
+
+const main = path.resolve(import.meta.dirname, '../../../api/main.ts');
+const database = await createTestDatabase(t);
+
+type Api = { child: ChildProcess; url: string; output: () => string; exit: Promise<number | null> };
+
+/** The API as a process of its own, as the supervisor starts it. */
+async function start(t: Test, environment: Record<string, string>): Promise<Api> {
+  const folder = await mkdtemp(path.join(tmpdir(), 'runner-main-'));
+  t.teardown(() => rm(folder, { recursive: true, force: true }));
+  const child = spawn(process.execPath, [main], {
+    env: {
+      PATH: process.env['PATH'],
+      PORT: '0',
+      DATA_DIR: folder,
+      AGENT_SERVICE_TOKENS: SERVICE_TOKEN,
+      ...environment,
+    },
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  });
+  let text = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding('utf8').on('data', (chunk) => {
+      text += chunk;
+    });
+  }
+  const exit = once(child, 'exit').then(([code]) => code as number | null);
+  t.teardown(() => {
+    child.kill('SIGKILL');
+  });
+  const ready = once(child, 'message').then(([message]) => message as { type: string; url: string });
+  const first = await Promise.race([ready, exit]);
+  const url = typeof first === 'object' && first !== null ? first.url : '';
+  if (url) t.match(first, { type: 'ready', url: /^http:\/\/127\.0\.0\.1:\d+$/ });
+  return { child, url, output: () => text, exit };
+}
+
+t.test('it says ready over IPC, serves, and ends on SIGTERM after what is under way', async (t) => {
+  const api = await start(t, { DATABASE_URL: database.url });
+  const client = createClient(api.url);
+  await until('ready', async () => (await client.get('/readyz')).status === 200);
+  t.match(await (await client.fetch('/metrics')).text(), /process_cpu_user_seconds_total/);
+  const idle = await client.fetch('/healthz');
+  await idle.bytes();
+
+  const locker = await database.owner.connect();
+  await locker.query('begin; lock table app.schema_migrations');
+  const underWay = client.get('/readyz');
+  await until('it waits for the lock', async () => {
+    const { rows } = await database.owner.query(
+      `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    );
+    return rows.length > 0;
+  });
+  api.child.kill('SIGTERM');
+  await until('it stops accepting', () =>
+    client.get('/healthz').then(
+      () => false,
+      () => true,
+    ),
+  );
+  await locker.query('rollback');
+  locker.release();
+  t.match(await underWay, { status: 200 });
+  const answered = Date.now();
+  t.equal(await api.exit, 0);
+  t.ok(Date.now() - answered < 4_000, 'the kept-alive connection does not hold it up');
+  t.match(api.output(), /"msg":"the API listens"/);
+});
+
+t.test('it ends when the process that started it is gone', async (t) => {
+  const api = await start(t, { DATABASE_URL: database.url });
+  api.child.disconnect();
+  t.equal(await api.exit, 0);
+});
+
+t.test('it starts while Postgres is down, and recovers', async (t) => {
+  const proxy = await startProxy(t, database.url);
+  proxy.cut();
+  const api = await start(t, { DATABASE_URL: proxy.url });
+  const client = createClient(api.url);
+  t.match(await client.get('/healthz'), { status: 200 });
+  t.match(await client.get('/readyz'), { status: 503 });
+  proxy.restore();
+  await until('ready', async () => (await client.get('/readyz')).status === 200);
+  proxy.freeze();
+  api.child.kill('SIGTERM');
+  const began = Date.now();
+  t.equal(await api.exit, 0);
+  t.ok(Date.now() - began < 9_000, 'it ends although Postgres does not answer');
+});
+
+t.test('a wrong setting, and a port in use, end it with one line', async (t) => {
+  const [wrong, missing, first] = await Promise.all([
+    start(t, { DATABASE_URL: database.url, LOG_LEVEL: 'loud' }),
+    start(t, {}),
+    start(t, { DATABASE_URL: database.url }),
+  ]);
+  t.equal(await wrong.exit, 78);
+  t.match(wrong.output(), /^LOG_LEVEL: must be [^\n]*\n$/);
+  t.equal(await missing.exit, 78);
+  t.match(missing.output(), /^DATABASE_URL: [^\n]*\n$/);
+  const second = await start(t, { DATABASE_URL: database.url, PORT: new URL(first.url).port });
+  t.equal(await second.exit, 1);
+  t.match(second.output(), /EADDRINUSE/);
+});

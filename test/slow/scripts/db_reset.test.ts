@@ -1,0 +1,75 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import t, { type Test } from 'tap';
+import { acquireLock } from '../../../engine/process/lock.ts';
+import { openFolder } from '../../support/folders.ts';
+
+t.setTimeout(180_000);
+const root = path.resolve(import.meta.dirname, '../../..');
+
+async function reset(dataDir: string, argv: readonly string[] = ['--yes'], env: NodeJS.ProcessEnv = {}) {
+  const child = spawn(process.execPath, ['scripts/db_reset.ts', ...argv], {
+    cwd: root,
+    env: { PATH: process.env['PATH'], DATA_DIR: dataDir, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const [out, err, [status]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')]);
+  return { status, out, err };
+}
+
+/** A data folder with a database, files and a token, below a folder of its own. */
+async function dataFolder(test: Test): Promise<string> {
+  const dataDir = path.join(await openFolder(test), '.data');
+  await mkdir(path.join(dataDir, 'postgres', 'base'), { recursive: true });
+  await writeFile(path.join(dataDir, 'postgres', 'PG_VERSION'), '18\n');
+  await mkdir(path.join(dataDir, 'files'));
+  await writeFile(path.join(dataDir, 'files', 'object'), 'bytes');
+  await writeFile(path.join(dataDir, 'agent-service-token'), 'token\n');
+  return dataDir;
+}
+
+t.test('database and files go, the token stays', async (test) => {
+  const dataDir = await dataFolder(test);
+  test.match(await reset(dataDir), {
+    status: 0,
+    out: `removed ${dataDir}/postgres\nremoved ${dataDir}/files\n`,
+    err: '',
+  });
+  test.same(await readdir(dataDir), ['agent-service-token']);
+  test.match(await reset(dataDir), { status: 1, err: /nothing to remove\n$/ });
+});
+
+t.test('nothing goes without a yes, while a start runs, or where DATABASE_URL is set', async (test) => {
+  const dataDir = await dataFolder(test);
+  test.match(await reset(dataDir, []), { status: 1, err: 'there is no terminal to ask: add --yes\n' });
+  const release = acquireLock(path.join(dataDir, 'start.lock'));
+  test.match(await reset(dataDir), {
+    status: 1,
+    err: new RegExp(`already runs on ${dataDir}, as process ${process.pid}`),
+  });
+  release();
+  const external = await reset(dataDir, ['--yes'], { DATABASE_URL: 'postgres://127.0.0.1/x' });
+  test.match(external, { status: 1, err: /^DATABASE_URL is set/ });
+  test.match(await reset(dataDir, ['--no']), { status: 64 });
+  test.match(await reset(path.join(dataDir, 'none')), { status: 1, err: /nothing to remove\n$/ });
+  test.same((await readdir(dataDir)).sort(), ['agent-service-token', 'files', 'postgres']);
+});
+
+t.test('nothing outside of the data folder goes', async (test) => {
+  const dataDir = await dataFolder(test);
+  const outside = path.join(path.dirname(dataDir), 'outside');
+  await mkdir(outside);
+  await writeFile(path.join(outside, 'kept'), 'kept');
+  await writeFile(path.join(dataDir, 'postgres.location'), `${outside}\n`);
+  await symlink(outside, path.join(dataDir, 'files', 'link'));
+  const elsewhere = await reset(dataDir, ['--yes'], { STORAGE_URL: `file://${outside}` });
+  test.match(elsewhere, {
+    status: 1,
+    out: /is outside of .*: remove that folder yourself\nnote: files of STORAGE_URL stay/,
+  });
+  test.match(await reset(dataDir), { status: 0, out: new RegExp(`removed ${dataDir}/files\n$`) });
+  test.equal(await readFile(path.join(outside, 'kept'), 'utf8'), 'kept');
+});

@@ -1,0 +1,50 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import t from 'tap';
+import { z } from 'zod';
+import { builtinCatalog, catalogRevision } from '../../../engine/catalog/index.ts';
+import { openJobs } from '../../jobs/support.ts';
+import { SERVICE_TOKEN, startTestApp } from '../../support/app.ts';
+import { openFolder } from '../../support/folders.ts';
+
+t.setTimeout(240_000);
+const root = path.resolve(import.meta.dirname, '../../..');
+
+t.test('the seed leaves tasks in every state, answered chats and a schedule', async (test) => {
+  const app = await startTestApp(test);
+  await openJobs(test, app.database.url, { STORAGE_URL: app.config.storageUrl });
+  const catalog = builtinCatalog();
+  await app.database.owner.query('select app.agent_catalog_publish($1, $2)', [catalogRevision(catalog), catalog]);
+  const tokenFile = path.join(await openFolder(test), 'token');
+  await writeFile(tokenFile, SERVICE_TOKEN);
+  const child = spawn(process.execPath, ['scripts/seed/main.ts', '--url', app.url, '--token-file', tokenFile], {
+    cwd: root,
+    env: { PATH: process.env['PATH'] },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const [out, err, [status]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')]);
+  test.equal(status, 0, err);
+  const { rows } = await app.database.owner.query(
+    'select status::text, count(*)::integer as count from app.tasks group by 1 order by 1',
+  );
+  test.same(rows, [
+    { status: 'blocked', count: 2 },
+    { status: 'completed', count: 4 },
+    { status: 'failed', count: 1 },
+    { status: 'pending', count: 1 },
+  ]);
+  const links = [...out.matchAll(/http:\/\/\S+/g)].map(([link]) => link);
+  test.equal(links.length, 3);
+  const list = z.object({ data: z.array(z.unknown()) });
+  const lists = await Promise.all(links.map(async (link) => list.parse(await (await fetch(link)).json()).data));
+  test.same(
+    lists.map(({ length }) => length),
+    [8, 2, 1],
+    'tasks, chats, questions to people',
+  );
+  const { rows: schedules } = await app.database.owner.query('select key from app.schedules');
+  test.same(schedules, [{ key: 'weekly-numbers' }]);
+});
