@@ -1,5 +1,5 @@
 import type { ClientBase } from 'pg';
-import { beside, commented, flat, grouped, heading, wrapped } from './text.ts';
+import { beside, commented, flat, heading, wrapped } from './text.ts';
 
 type Table = Readonly<{
   name: string;
@@ -90,7 +90,7 @@ const GRANTS = `
 const VERBS = ['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE', 'REFERENCES', 'TRIGGER', 'MAINTAIN'];
 
 function grantLines(table: string, grants: readonly Grant[]): string[] {
-  const whole = grouped(
+  const whole = Map.groupBy(
     grants.filter((grant) => grant.columns === null),
     (grant) => grant.role,
   );
@@ -100,7 +100,7 @@ function grantLines(table: string, grants: readonly Grant[]): string[] {
   });
   for (const { role, verb, columns } of grants)
     if (columns) rights.push({ role, what: `${verb} (${columns.join(', ')})` });
-  return [...grouped(rights, (right) => right.what)]
+  return [...Map.groupBy(rights, (right) => right.what)]
     .map(([what, rows]) => ({
       what,
       roles: rows
@@ -130,9 +130,9 @@ function ruleLines(name: string, bodies: readonly Line[]): string[] {
 /** Every table on a page of its own. */
 export async function describeTables(client: ClientBase): Promise<string[]> {
   const ask = async <Row>(text: string) => (await client.query(text)).rows as Row[];
-  const columns = grouped(await ask<Column>(COLUMNS), (row) => row.table);
-  const grants = grouped(await ask<Grant>(GRANTS), (row) => row.table);
-  const lines = async (text: string) => grouped(await ask<Line>(text), (row) => row.table);
+  const columns = Map.groupBy(await ask<Column>(COLUMNS), (row) => row.table);
+  const grants = Map.groupBy(await ask<Grant>(GRANTS), (row) => row.table);
+  const lines = async (text: string) => Map.groupBy(await ask<Line>(text), (row) => row.table);
   const constraints = await lines(CONSTRAINTS);
   const bodies = await lines(RULES);
   const indexes = await lines(INDEXES);

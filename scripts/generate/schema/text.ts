@@ -36,10 +36,3 @@ export function commented(text: string): string {
 export function heading(text: string): string {
   return `-- ${text} ${'─'.repeat(Math.max(3, WIDTH - 4 - text.length))}`;
 }
-
-/** Rows by their key, in the order of the first of each. */
-export function grouped<Row>(rows: readonly Row[], keyOf: (row: Row) => string): ReadonlyMap<string, readonly Row[]> {
-  const groups = new Map<string, Row[]>();
-  for (const row of rows) groups.set(keyOf(row), [...(groups.get(keyOf(row)) ?? []), row]);
-  return groups;
-}
