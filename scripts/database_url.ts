@@ -10,9 +10,14 @@ export class NoDatabaseError extends Error {
   override name = 'NoDatabaseError';
 }
 
+/** The file that says where the embedded database lies, if not in the data folder. */
+export function clusterPointer(dataDir: string): string {
+  return path.join(dataDir, 'postgres.location');
+}
+
 /** The folder of the embedded database, which may lie outside of the data folder where root starts it. */
 export function embeddedCluster(dataDir: string): string {
-  const pointer = path.join(dataDir, 'postgres.location');
+  const pointer = clusterPointer(dataDir);
   return existsSync(pointer) ? readFileSync(pointer, 'utf8').trim() : path.join(dataDir, 'postgres');
 }
 

@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 import { type Config, ConfigError, defaultStorageUrl, readConfig } from '../engine/config.ts';
 import { PostgresError } from '../engine/postgres/error.ts';
 import { stopOrphan } from '../engine/postgres/orphan.ts';
-import { embeddedCluster } from './database_url.ts';
+import { clusterPointer, embeddedCluster } from './database_url.ts';
 import { loadEnvironmentFile } from './environment_file.ts';
 import { lockDataFolder, RunningError } from './start/data_folder.ts';
 import { printError, printLine, printText } from './terminal.ts';
@@ -14,7 +14,7 @@ import { printError, printLine, printText } from './terminal.ts';
 const USAGE = `npm run db:reset [-- --yes]: removes the embedded database and the stored files of DATA_DIR, after a question
 
 The next npm start or npm run dev makes an empty database. Tokens, passwords and logs stay. It refuses while a start runs,
-and where DATABASE_URL is set; nothing outside of DATA_DIR is ever removed.
+where DATABASE_URL is set, and where the database lies outside of DATA_DIR: nothing there is ever removed.
 
   --yes   does not ask
   --help
@@ -28,18 +28,22 @@ class ResetError extends Error {
   override name = 'ResetError';
 }
 
-/** What would be removed, and what has to stay although it belongs to the data. */
+/**
+ * What is to be removed.
+ * @throws ResetError where the database lies outside of DATA_DIR: without it, files alone would go
+ */
 function targetsOf({ dataDir, storageUrl }: Config) {
   const cluster = embeddedCluster(dataDir);
-  const isInside = path.dirname(cluster) === dataDir;
+  if (path.dirname(cluster) !== dataDir) {
+    throw new ResetError(
+      `the database is in ${cluster}, outside of ${dataDir}, and nothing was removed: remove that folder and ${clusterPointer(dataDir)} yourself, then run this again for the files`,
+    );
+  }
   const isOwnStorage = storageUrl === defaultStorageUrl(dataDir);
-  const remove = [...(isInside ? [cluster] : []), ...(isOwnStorage ? [path.join(dataDir, 'files')] : [])];
-  const stay = [
-    ...(isInside ? [] : [`the database in ${cluster} is outside of ${dataDir}: remove that folder yourself`]),
-    ...(isOwnStorage ? [] : ['files of STORAGE_URL stay where they are']),
-  ];
+  const targets = [cluster, ...(isOwnStorage ? [path.join(dataDir, 'files')] : [])];
   // A link is removed as such; what it leads to stays.
-  return { cluster, remove: remove.filter((target) => lstatSync(target, { throwIfNoEntry: false })), stay };
+  const remove = targets.filter((target) => lstatSync(target, { throwIfNoEntry: false }));
+  return { cluster, remove, isOwnStorage };
 }
 
 async function confirm(question: string): Promise<boolean> {
@@ -61,8 +65,8 @@ async function reset(config: Config, yes: boolean): Promise<void> {
   if (!existsSync(dataDir)) throw new ResetError(`there is no ${dataDir}: nothing to remove`);
   const release = await lockDataFolder(dataDir);
   try {
-    const { cluster, remove, stay } = targetsOf(config);
-    for (const line of stay) printLine(`note: ${line}`);
+    const { cluster, remove, isOwnStorage } = targetsOf(config);
+    if (!isOwnStorage) printLine('note: files of STORAGE_URL stay where they are');
     if (remove.length === 0) throw new ResetError(`${dataDir} holds no database and no files: nothing to remove`);
     if (!yes && !(await confirm(`Remove ${remove.join(' and ')} with everything in them?`))) {
       throw new ResetError('nothing was removed');

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
@@ -58,18 +58,35 @@ t.test('nothing goes without a yes, while a start runs, or where DATABASE_URL is
   test.same((await readdir(dataDir)).sort(), ['agent-service-token', 'files', 'postgres']);
 });
 
+t.test('a database outside of the data folder is named, and nothing goes', async (test) => {
+  const dataDir = await dataFolder(test);
+  const outside = path.join(path.dirname(dataDir), 'outside', 'postgres');
+  await mkdir(outside, { recursive: true });
+  const pointer = path.join(dataDir, 'postgres.location');
+  await writeFile(pointer, `${outside}\n`);
+  const before = (await readdir(dataDir, { recursive: true })).sort();
+  const refused = await reset(dataDir);
+  test.match(refused, { status: 1, out: '', err: `the database is in ${outside}, outside of ${dataDir}, ` });
+  test.match(refused.err, `remove that folder and ${pointer} yourself`);
+  test.same((await readdir(dataDir, { recursive: true })).sort(), before);
+  await rm(path.dirname(outside), { recursive: true });
+  test.match(await reset(dataDir), { status: 1, err: /^the database is in / }, 'its disk may be away');
+  await rm(pointer);
+  test.match(await reset(dataDir), { status: 0 });
+  test.same(await readdir(dataDir), ['agent-service-token']);
+});
+
 t.test('nothing outside of the data folder goes', async (test) => {
   const dataDir = await dataFolder(test);
   const outside = path.join(path.dirname(dataDir), 'outside');
   await mkdir(outside);
   await writeFile(path.join(outside, 'kept'), 'kept');
-  await writeFile(path.join(dataDir, 'postgres.location'), `${outside}\n`);
   await symlink(outside, path.join(dataDir, 'files', 'link'));
   const elsewhere = await reset(dataDir, ['--yes'], { STORAGE_URL: `file://${outside}` });
   test.match(elsewhere, {
-    status: 1,
-    out: /is outside of .*: remove that folder yourself\nnote: files of STORAGE_URL stay/,
+    status: 0,
+    out: `note: files of STORAGE_URL stay where they are\nremoved ${dataDir}/postgres\n`,
   });
-  test.match(await reset(dataDir), { status: 0, out: new RegExp(`removed ${dataDir}/files\n$`) });
+  test.match(await reset(dataDir), { status: 0, out: `removed ${dataDir}/files\n` });
   test.equal(await readFile(path.join(outside, 'kept'), 'utf8'), 'kept');
 });
