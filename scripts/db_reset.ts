@@ -1,7 +1,6 @@
 import { existsSync, lstatSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import path from 'node:path';
-import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
 import { type Config, ConfigError, defaultStorageUrl, readConfig } from '../engine/config.ts';
 import { PostgresError } from '../engine/postgres/error.ts';
@@ -9,7 +8,7 @@ import { stopOrphan } from '../engine/postgres/orphan.ts';
 import { clusterPointer, embeddedCluster } from './database_url.ts';
 import { loadEnvironmentFile } from './environment_file.ts';
 import { lockDataFolder, RunningError } from './start/data_folder.ts';
-import { printError, printLine, printText } from './terminal.ts';
+import { askYes, printError, printLine, printText } from './terminal.ts';
 
 const USAGE = `npm run db:reset [-- --yes]: removes the embedded database and the stored files of DATA_DIR, after a question
 
@@ -48,13 +47,7 @@ function targetsOf({ dataDir, storageUrl }: Config) {
 
 async function confirm(question: string): Promise<boolean> {
   if (!process.stdin.isTTY) throw new ResetError('there is no terminal to ask: add --yes');
-  printText(`${question} Type yes: `);
-  const terminal = createInterface({ input: process.stdin });
-  try {
-    return (await terminal.question('')).trim() === 'yes';
-  } finally {
-    terminal.close();
-  }
+  return askYes(question, process.stdin);
 }
 
 async function reset(config: Config, yes: boolean): Promise<void> {

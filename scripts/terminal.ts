@@ -1,4 +1,5 @@
-import type { Writable } from 'node:stream';
+import { createInterface } from 'node:readline';
+import type { Readable, Writable } from 'node:stream';
 
 /**
  * What moves the cursor, colours, rings, ends the line or turns the direction of writing: C0 and C1 controls, line and paragraph
@@ -56,4 +57,14 @@ export function printError(line: string): void {
 /** Several lines on standard error, such as a stack. */
 export function printErrorText(text: string): void {
   send(process.stderr, plainText(text));
+}
+
+/** Asks a question that only a line `yes` affirms. The end of input, such as Ctrl-D, is a no. */
+export async function askYes(question: string, input: Readable): Promise<boolean> {
+  printText(`${question} Type yes: `);
+  // Unlike the promise of `question`, the lines end with the input.
+  for await (const line of createInterface({ input })) return line.trim() === 'yes';
+  // Nobody ended the line of the question.
+  printLine();
+  return false;
 }

@@ -2,9 +2,10 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import t from 'tap';
-import { plain, plainText } from '../../scripts/terminal.ts';
+import { askYes, plain, plainText } from '../../scripts/terminal.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
 const HOSTILE = 'a\u001b[2J\u009b31m\u0007\r\nb\tc\u202ed\u2066\u200f\u2028e\u007f';
@@ -28,6 +29,17 @@ async function printed(expression: string): Promise<{ out: string; err: string }
   const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')]);
   return { out, err };
 }
+
+t.test('a question is answered by yes alone, and the end of input is a no', async (test) => {
+  const ask = async (text: string) => {
+    const input = new PassThrough();
+    input.end(text);
+    return askYes('', input);
+  };
+  test.equal(await ask('yes\n'), true);
+  test.equal(await ask('yes'), true);
+  for (const text of ['', 'no\n', '\n', 'yes please\n', '\nyes\n']) test.equal(await ask(text), false, text);
+});
 
 t.test('whatever is printed is escaped', async (test) => {
   test.same(await printed('terminal.printLine(text); terminal.printError(text)'), {

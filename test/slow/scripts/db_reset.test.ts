@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -56,6 +56,31 @@ t.test('nothing goes without a yes, while a start runs, or where DATABASE_URL is
   test.match(await reset(dataDir, ['--no']), { status: 64 });
   test.match(await reset(path.join(dataDir, 'none')), { status: 1, err: /nothing to remove\n$/ });
   test.same((await readdir(dataDir)).sort(), ['agent-service-token', 'files', 'postgres']);
+});
+
+const hasScript = spawnSync('script', ['--version']).stdout?.includes('util-linux') ?? false;
+
+t.test('the end of input is a no', { skip: hasScript ? false : 'script is not installed' }, async (test) => {
+  const dataDir = await dataFolder(test);
+  const answer = async (keys: string) => {
+    const child = spawn('script', ['-qec', `${process.execPath} scripts/db_reset.ts`, '/dev/null'], {
+      cwd: root,
+      env: { PATH: process.env['PATH'], DATA_DIR: dataDir },
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    let out = '';
+    child.stdout.on('data', (chunk) => {
+      out += chunk;
+      if (out.includes('Type yes: ') && child.stdin.writable) child.stdin.end(keys);
+    });
+    const [status] = await once(child, 'close');
+    return { status, out };
+  };
+  const CTRL_D = '\u0004';
+  test.match(await answer(CTRL_D), { status: 1, out: 'Type yes: \r\nnothing was removed\r\n' });
+  test.same((await readdir(dataDir)).sort(), ['agent-service-token', 'files', 'postgres'], 'the lock is released');
+  test.match(await answer('no\n'), { status: 1, out: 'nothing was removed\r\n' });
+  test.match(await answer('yes\n'), { status: 0, out: `removed ${dataDir}/files\r\n` });
 });
 
 t.test('a database outside of the data folder is named, and nothing goes', async (test) => {
