@@ -4,7 +4,7 @@ import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { digests, ids } from '../http/openapi/example_values.ts';
 import { researchBody, researchForChat, researchSchema } from './research.ts';
 
-/** Calls that read the web at once in one process: each may take half a minute, and a connection when it has a key. */
+/** Calls that read the web at once in one process: each may take half a minute. */
 const AT_ONCE = 4;
 
 /** Research on demand. */
@@ -19,7 +19,7 @@ export function agentOnboardingEndpoints(): readonly Endpoint[] {
       operationId: 'researchOnboarding',
       summary: 'Research pages for an onboarding',
       description: [
-        'For the enabled chat profile while it answers in the onboarding chat, until the onboarding is completed; anything else, the service token included, is 401.',
+        'For the enabled chat profile during a turn in the onboarding chat, until the onboarding is completed; anything else, the service token included, is 401.',
         'Reads up to five public pages, respecting robots.txt and blocked domains, and retains them as immutable evidence; a page that was read before stays the same source. If a model is configured (`RESEARCH_LLM_URL`), it derives findings from these pages or, with a `question`, from all evidence; without a model, the findings are what the pages say about themselves. Claims without evidence are left out. In `review` the review is computed again.',
         'A call takes up to 30 seconds. Pages or models that fail are reported in the response. 503 while too many other calls are running.',
       ].join('\n\n'),

@@ -45,7 +45,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       summary: 'Start onboarding an organization',
       description: [
         'Creates the organization together with its onboarding. There are two bodies: `name`, `slug`, `timezone` and `departments`, all required; or `name` with optional `website`, `timezone` and `defaultCurrency`. With the second one the slug is derived from the name, with a number appended if it is in use, and every department is enabled.',
-        'Until the onboarding is completed, the organization has the status `onboarding`, which holds its work dispatch: tasks wait, while chats are answered. With `OWNER_AUTH=jwt` the caller becomes the owner.',
+        'Until the onboarding is completed, the organization has the status `onboarding`, which holds its work dispatch: tasks wait, while chat turns are run. With `OWNER_AUTH=jwt` the caller becomes the owner.',
       ].join('\n\n'),
       body: newOnboardingSchema,
       response: { status: 201, data: onboardingSchema },
@@ -211,7 +211,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       operationId: 'completeOnboarding',
       summary: 'Complete an onboarding',
       description:
-        'Confirms the review by its digest. In one transaction the agent profiles are provisioned, the first context revisions are published (facts from setup, integrations and findings; notes from each source, in the scope of its department), the organization becomes `active`, its work dispatch is resumed, and the onboarding chat is closed for messages. Before that, the stored bytes of all sources are verified: a damaged source fails, and the review is computed again.',
+        'Confirms the review by its digest. In one transaction the agent profiles are provisioned, the first context revisions are published (facts from setup, integrations and findings; notes from each source, in the scope of its department), the organization becomes `active`, which lets its tasks be dispatched, and the onboarding chat is closed for messages. Before that, the stored bytes of all sources are verified: a damaged source fails, and the review is computed again.',
       params: { organizationId },
       body: completionBody,
       response: { data: onboardingSchema },

@@ -25,7 +25,7 @@ import type { AgentCaller } from '../http/caller.ts';
 const MAX_PAGES = 5;
 const MAX_EVIDENCE = 200;
 const MAX_SHOWN = 20_000;
-/** Together below the 40 s after which a connection of the API is thought to be dead: one may wait for this call. */
+/** Together the 30 s that the description of the endpoint promises. */
 const PAGES_MS = 10_000;
 const MODEL_MS = 20_000;
 
@@ -167,7 +167,7 @@ async function askModel(call: Call, pages: readonly KeptPage[]): Promise<Answere
   } catch (error) {
     signal.throwIfAborted();
     if (!late.aborted && !(error instanceof ModelError)) throw error;
-    const message = error instanceof ModelError ? error.message : 'The model did not answer in time.';
+    const message = error instanceof ModelError ? error.message : 'The model did not respond in time.';
     return { claims: [], warnings: [{ code: 'summary_failed', message }] };
   } finally {
     await client.close();
@@ -228,7 +228,7 @@ export async function researchForChat(call: Call): Promise<OnboardingResearch> {
     throw new Problem(409, 'state_conflict', `An onboarding keeps at most ${MAX_EVIDENCE} pages as evidence.`);
   }
   if (call.body.urls.length === 0 && !call.config.researchModel) {
-    const message = `No model is set up that could answer a question (the onboarding is ${status}): name urls to read.`;
+    const message = `Without a model there are no findings for a question (the onboarding is ${status}): name urls to read.`;
     throw new Problem(409, 'state_conflict', message);
   }
   const { pages, failures } = await readPages(call, blocked ?? []);
