@@ -20,14 +20,14 @@ const requestBody = z
   })
   .meta({ id: 'GraphqlRequest' });
 
-const graphqlAnswer = z
+const graphqlResponse = z
   .looseObject({
     data: z.record(z.string(), z.unknown()).nullish(),
     errors: z
       .array(z.looseObject({ message: z.string(), extensions: z.looseObject({ code: z.string() }).optional() }))
       .optional(),
   })
-  .meta({ id: 'GraphqlAnswer', example: {} });
+  .meta({ id: 'GraphqlResponse', example: {} });
 
 /** The administration's GraphQL, described by its name alone: the schema describes itself. */
 export function adminEndpoints(): readonly Endpoint[] {
@@ -50,8 +50,8 @@ export function adminEndpoints(): readonly Endpoint[] {
       response: {
         stream: true,
         mediaType: 'application/json',
-        description: 'The GraphQL answer.',
-        schema: graphqlAnswer,
+        description: 'The GraphQL response.',
+        schema: graphqlResponse,
       },
       example: {
         body: { query: '{ organizations(first: 10) { nodes { slug status } } }' },
@@ -60,7 +60,7 @@ export function adminEndpoints(): readonly Endpoint[] {
       async handler({ services, caller, headers, body, req, res, log, signal }) {
         const { requestId } = requestState(req);
         const organizationId = headers['x-organization-id']?.toLowerCase() ?? null;
-        const { status, body: answer } = await services.admin.run(
+        const { status, body: response } = await services.admin.run(
           { query: body.query, operationName: body.operationName ?? undefined, variables: body.variables ?? {} },
           { admin: caller.name, organizationId, requestId },
           (error, code) => {
@@ -69,7 +69,7 @@ export function adminEndpoints(): readonly Endpoint[] {
           },
           signal,
         );
-        res.status(status).set('Cache-Control', 'no-store').type('json').end(JSON.stringify(answer));
+        res.status(status).set('Cache-Control', 'no-store').type('json').end(JSON.stringify(response));
       },
     }),
   ];

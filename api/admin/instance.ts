@@ -5,7 +5,7 @@ import { DatabaseUnavailableError } from '../../engine/db/errors.ts';
 import { openPool, roleUrl } from '../../engine/db/pool.ts';
 import { createThrottle, logThrottled } from '../../engine/log.ts';
 import type { AdminContext, Report } from './context.ts';
-import type { GraphqlAnswer, GraphqlRequest, Runner } from './run.ts';
+import type { GraphqlRequest, GraphqlResponse, Runner } from './run.ts';
 import { ANSWER_TIMEOUT_MS, REQUEST_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from './timeouts.ts';
 import { adminTransitions } from './transitions.ts';
 
@@ -16,7 +16,7 @@ export type Admin = Readonly<{
    * one that failed is tried again by the next. `report` is called for what nobody foresaw; once `gone` is
    * aborted, nothing more is begun.
    */
-  run(request: GraphqlRequest, caller: AdminContext, report: Report, gone?: AbortSignal): Promise<GraphqlAnswer>;
+  run(request: GraphqlRequest, caller: AdminContext, report: Report, gone?: AbortSignal): Promise<GraphqlResponse>;
   close(): Promise<void>;
 }>;
 

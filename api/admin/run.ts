@@ -18,7 +18,7 @@ export type GraphqlRequest = Readonly<{
 }>;
 
 /** 400 for what was not executed at all; 200 with `data`, and `errors` where parts of it failed. */
-export type GraphqlAnswer = Readonly<{
+export type GraphqlResponse = Readonly<{
   status: number;
   body: Readonly<{ data?: unknown; errors?: readonly ShownError[] }>;
 }>;
@@ -28,7 +28,7 @@ export type Runner = Readonly<{
    * Once `gone` is aborted, nothing more is begun.
    * @throws Problem 503 when it takes longer than a request may, DatabaseUnavailableError when too many wait
    */
-  run(request: GraphqlRequest, caller: AdminContext, report: Report, gone?: AbortSignal): Promise<GraphqlAnswer>;
+  run(request: GraphqlRequest, caller: AdminContext, report: Report, gone?: AbortSignal): Promise<GraphqlResponse>;
   close(): Promise<void>;
 }>;
 
@@ -162,9 +162,9 @@ export async function createRunner(options: RunnerOptions): Promise<Runner> {
     caller: AdminContext,
     report: Report,
     gone?: AbortSignal,
-  ): Promise<GraphqlAnswer> {
+  ): Promise<GraphqlResponse> {
     const shown = (error: unknown) => shownError(asGraphQLError(error), caller.requestId, report);
-    const refused = (error: unknown): GraphqlAnswer => ({ status: 400, body: { errors: [error].flat().map(shown) } });
+    const refused = (error: unknown): GraphqlResponse => ({ status: 400, body: { errors: [error].flat().map(shown) } });
     let document: DocumentNode;
     try {
       document = admitted(request, caller);

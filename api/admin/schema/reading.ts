@@ -9,7 +9,7 @@ type Reader = WithPgClient<NodePostgresPgClient>;
 export const MAX_BYTES = 16 * 1024 * 1024;
 
 export const tooLarge = () =>
-  invalid('query', 'answers with more than 16 MiB: ask for shorter pages, or leave documents out', 'too_large');
+  invalid('query', 'has a response of more than 16 MiB: ask for shorter pages, or leave documents out', 'too_large');
 
 type Budget = { left: number };
 
