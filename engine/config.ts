@@ -162,7 +162,7 @@ export const settings = {
   CHAT_START_SECONDS: {
     schema: integer(1, 86_400),
     default: '300',
-    help: 'how long a chat message waits for a runtime before its answer fails',
+    help: 'how long a chat message waits for a runtime before its reply fails',
   },
   RUN_REQUEST_MAX_ATTEMPTS: {
     schema: integer(1, 100),
@@ -210,7 +210,7 @@ export const settings = {
   VALIDATE_RESPONSES: {
     schema: z.enum(['0', '1'], 'must be 0 or 1').transform((text) => text === '1'),
     default: '0',
-    help: '1 checks every answer against its OpenAPI schema (tests)',
+    help: '1 checks every response against its OpenAPI schema (tests)',
   },
 } as const;
 

@@ -85,7 +85,7 @@ export function agentProfileEndpoints(): readonly Endpoint[] {
       operationId: 'updateAgentProfile',
       summary: 'Change an agent profile',
       description:
-        'A JSON merge patch (RFC 7396). Disabling a profile ends its claims and execution tokens, cancels its runs, fails its pending chat answers with `runtime_unavailable` and blocks its open tasks with `{kind: profile}`; enabling it unblocks them. A changed status or tool policy raises the `authorizationEpoch` of the organization.',
+        'A JSON merge patch (RFC 7396). Disabling a profile ends its claims and execution tokens, cancels its runs, fails its pending replies in chats with `runtime_unavailable` and blocks its open tasks with `{kind: profile}`; enabling it unblocks them. A changed status or tool policy raises the `authorizationEpoch` of the organization.',
       params,
       body: agentProfilePatchSchema,
       response: { data: agentProfileSchema },

@@ -34,7 +34,7 @@ export const agentProfileSchema = z
     name: z.string(),
     kind: z
       .enum(PROFILE_KINDS)
-      .describe('`operator`: works for the whole organization. `chat`: answers in chats. `department`: works for one.'),
+      .describe('`operator`: works for the whole organization. `chat`: replies in chats. `department`: works for one.'),
     department: z.enum(DEPARTMENTS).nullable().describe('Null unless the kind is `department`.'),
     status: z.enum(PROFILE_STATUSES).describe('`disabled`: the profile gets no work, and its open tasks are blocked.'),
     rootUri: z.string(),

@@ -27,8 +27,8 @@ const conversationFields = { messageId: z.string(), userMessageId: z.string(), e
 const conversationSchema = z
   .object({
     chat: chatSchema,
-    messageId: uuid.describe('The answer that the turn writes.'),
-    userMessageId: uuid.describe('The message to answer: the last of `messages`.'),
+    messageId: uuid.describe('The reply that the turn writes.'),
+    userMessageId: uuid.describe('The message to reply to: the last of `messages`.'),
     messages: z.array(messageSchema).describe('Oldest first.'),
     earlier: z.boolean().describe('True if there are messages before these.'),
   })
@@ -58,7 +58,7 @@ export function chatTurnEndpoints(): readonly Endpoint[] {
       audience: 'worker',
       tag: 'Workers',
       operationId: 'writeRunMessage',
-      summary: 'Write a revision of a chat answer',
+      summary: 'Write a revision of a chat reply',
       description:
         'Either all parts, or text to append. Each write is a revision, which the event streams of the chat send. Repeating a write returns the same revision; if `baseRevision` is not the current one, the call is 409 with `differs`. After a cancel nothing is written.',
       params: { runId },
@@ -92,7 +92,7 @@ export function chatTurnEndpoints(): readonly Endpoint[] {
       tag: 'Workers',
       operationId: 'getRunConversation',
       summary: 'Read the conversation of a chat turn',
-      description: 'The latest messages up to the one to answer: at most `limit`, and at most 1 MiB of parts.',
+      description: 'The latest messages up to the one to reply to: at most `limit`, and at most 1 MiB of parts.',
       params: { runId },
       query: {
         limit: queryInteger({ minimum: 1, maximum: 200, default: 100, description: 'Most messages to return.' }),

@@ -18,7 +18,7 @@ const changeErrors = [
   {
     status: 409,
     code: 'chat_response_active',
-    when: 'an answer is being written, and the call would archive the chat',
+    when: 'a reply is being written, and the call would archive the chat',
   },
   { status: 409, code: 'onboarding_chat_immutable', when: 'it is the onboarding chat' },
 ] as const;
@@ -67,7 +67,7 @@ export function chatEndpoints(): readonly Endpoint[] {
       tag: 'Chats',
       operationId: 'createChat',
       summary: 'Create a chat',
-      description: 'Messages in it are answered by the enabled profile of kind `chat`.',
+      description: 'The enabled profile of kind `chat` replies to its messages.',
       params: { organizationId },
       body: newChatSchema,
       response: { status: 201, data: chatSchema },
@@ -124,7 +124,7 @@ export function chatEndpoints(): readonly Endpoint[] {
       operationId: 'deleteChat',
       summary: 'Delete a chat',
       description:
-        'Archives the chat and cancels a pending answer that no runtime has started. If a runtime has started it, the call is 409: cancel the answer first. Messages and files are removed after 30 days; until then the chat can be restored. Deleting an archived chat has no effect.',
+        'Archives the chat and cancels a pending reply that no runtime has started. If a runtime has started it, the call is 409: cancel the reply first. Messages and files are removed after 30 days; until then the chat can be restored. Deleting an archived chat has no effect.',
       params,
       response: { data: chatSchema },
       errors: changeErrors,
@@ -141,7 +141,7 @@ export function chatEndpoints(): readonly Endpoint[] {
       audience: 'owner',
       tag: 'Chats',
       operationId: 'streamChatEvents',
-      summary: 'Stream the answers of a chat',
+      summary: 'Stream the replies of a chat',
       description: eventsDescription,
       params: { organizationId, chatId: id },
       headers: {

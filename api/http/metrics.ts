@@ -59,7 +59,7 @@ export function createMetrics(options: { defaults: boolean }): Metrics {
     registry,
     httpDuration: new Histogram({
       name: 'http_request_duration_seconds',
-      help: 'Time from the request line to the end of the answer, by route template.',
+      help: 'Time from the request line to the end of the response, by route template.',
       labelNames: ['method', 'route', 'status'],
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
       registers,

@@ -46,7 +46,7 @@ export const newMessageSchema = z
   })
   .meta({ id: 'NewMessage' });
 
-/** The user message as it is kept, and its answer, which is pending. */
+/** The user message as it is stored, and its reply, which is pending. */
 export const postedSchema = z
   .object({ userMessage: messageSchema, assistantMessage: messageSchema })
   .meta({ id: 'PostedMessage' });

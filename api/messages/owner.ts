@@ -44,13 +44,13 @@ export function messageEndpoints(): readonly Endpoint[] {
       operationId: 'createMessage',
       summary: 'Send a message to a chat',
       description:
-        'Stores the message together with its answer, which is `pending`. Follow the answer with the event stream of the chat. If the last assistant message asks something (a question, or a context note or approval with status `pending`), `answers` has exactly one entry for each such part, in their order: a value or a deferral for a question, `approved` for a context note or an approval. Send an `Idempotency-Key`, so that you can repeat a call whose response was lost.',
+        'Stores the message together with its reply, which is `pending`. Follow the reply with the event stream of the chat. If the last assistant message asks something (a question, or a context note or approval with status `pending`), `answers` has exactly one entry for each such part, in their order: a value or a deferral for a question, `approved` for a context note or an approval. Send an `Idempotency-Key`, so that you can repeat a call whose response was lost.',
       params: chatParams,
       body: newMessageSchema,
       response: { status: 202, data: postedSchema },
       errors: [
         chatNotFound,
-        { status: 409, code: 'chat_turn_active', when: 'the last message has not been answered yet' },
+        { status: 409, code: 'chat_turn_active', when: 'the reply to the last message is not final yet' },
         {
           status: 409,
           code: 'state_conflict',
@@ -105,9 +105,9 @@ export function messageEndpoints(): readonly Endpoint[] {
       audience: 'owner',
       tag: 'Chats',
       operationId: 'cancelMessage',
-      summary: 'Cancel a pending answer',
+      summary: 'Cancel a pending reply',
       description:
-        'Returns the revision with status `cancelling`. An answer that no runtime has started is `cancelled` right after that; one that was started is `cancelled` when its runtime stops or its lease ends. A repeated cancel is 409, unless it carries the same `Idempotency-Key`.',
+        'Returns the revision with status `cancelling`. A reply that no runtime has started is `cancelled` right after that; one that was started is `cancelled` when its runtime stops or its lease ends. A repeated cancel is 409, unless it carries the same `Idempotency-Key`.',
       params: { ...chatParams, messageId },
       response: { data: messageSchema },
       errors: [notFound, { status: 409, code: 'message_not_cancellable', when: 'the message is not pending' }],

@@ -20,19 +20,19 @@ export const authorSchema = z
 
 const errorSchema = z
   .object({ code: z.string(), message: z.string(), retryable: z.boolean() })
-  .meta({ id: 'MessageError', description: 'Why the answer failed.' });
+  .meta({ id: 'MessageError', description: 'Why the reply failed.' });
 
 export const messageSchema = z
   .object({
     id: uuid,
     organizationId: uuid,
     chatId: uuid,
-    replyToMessageId: uuid.nullable().describe('The user message that an assistant message answers.'),
+    replyToMessageId: uuid.nullable().describe('The user message that an assistant message replies to.'),
     role: z.enum(MESSAGE_ROLES),
     status: z
       .enum(MESSAGE_STATUSES)
       .describe(
-        'User messages are `complete`. An answer is `pending` while its revisions arrive, and `cancelling` after a cancel until it is `cancelled`.',
+        'User messages are `complete`. A reply is `pending` while its revisions arrive, and `cancelling` after a cancel until it is `cancelled`.',
       ),
     revision: z.int().describe('Rises with each change of an assistant message.'),
     author: authorSchema.nullable(),

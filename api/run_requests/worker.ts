@@ -43,7 +43,7 @@ const answeredFields = {
 const turnSchema = z
   .object({
     chatId: uuid,
-    messageId: uuid.describe('The pending answer to write.'),
+    messageId: uuid.describe('The pending reply to write.'),
     title: z.string(),
     summary: z.string().nullable().describe('As the last turn left it.'),
     harnessSessionId: z.string().nullable().describe('The session of the runtime to continue.'),

@@ -120,7 +120,7 @@ export const completeBody = z
       z.strictObject({ kind: z.literal('task_result'), result: resultSchema }),
       z.strictObject({
         kind: z.literal('chat_message'),
-        parts: writtenParts.optional().describe('The whole answer. Default: what was written last.'),
+        parts: writtenParts.optional().describe('The whole reply. Default: what was written last.'),
         summary: text(20_000).optional().describe('Summary of the chat so far.'),
         harnessSessionId: text(500).optional().describe('The session of the runtime that the next turn continues.'),
       }),
@@ -139,7 +139,7 @@ export const messageBody = z
       .min(1)
       .max(2_147_483_647)
       .describe('The revision that this one follows; 409 if it is not the current one.'),
-    parts: writtenParts.optional().describe('The whole answer, replacing what was written before.'),
+    parts: writtenParts.optional().describe('The whole reply, replacing what was written before.'),
     append: text(TEXT_MAX).optional().describe('Instead of `parts`: text to append to the last text part.'),
   })
   .refine((body) => (body.parts === undefined) !== (body.append === undefined), {

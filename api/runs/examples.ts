@@ -21,7 +21,7 @@ export const completeExample = {
 
 export const failExample = {
   ...lease,
-  error: { code: 'model_unavailable', message: 'The model did not answer within 60 seconds.', retryable: true },
+  error: { code: 'model_unavailable', message: 'The model did not respond within 60 seconds.', retryable: true },
   usage,
   logState: 'complete',
 };

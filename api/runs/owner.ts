@@ -25,7 +25,7 @@ export function runEndpoints(): readonly Endpoint[] {
       tag: 'Runs',
       operationId: 'listRuns',
       summary: 'List runs',
-      description: 'Newest first. Only runs of tasks are listed, not those that answer in chats.',
+      description: 'Newest first. Only runs of tasks are listed, not those of chat turns.',
       params: { organizationId },
       query: runListQuery,
       response: { data: z.array(runSchema), list: true },

@@ -187,7 +187,7 @@ export function runLifecycleEndpoints(): readonly Endpoint[] {
       operationId: 'failRun',
       summary: 'Fail a run',
       description:
-        'If the error is retryable and attempts are left, the task is tried again after a backoff; otherwise it has failed. A chat turn is not run again: its answer has failed. Safe to repeat.',
+        'If the error is retryable and attempts are left, the task is tried again after a backoff; otherwise it has failed. A chat turn is not run again: its reply has failed. Safe to repeat.',
       params: { runId },
       body: failBody,
       response: { data: statusSchema },

@@ -34,7 +34,7 @@ export function systemEndpoints(described: readonly Endpoint[]): readonly Endpoi
       operationId: 'getReadiness',
       summary: 'Check that the process can serve requests',
       description:
-        'Ready means: the database is reachable and migrated, notifications arrive, and the file storage has answered at least once. If the storage fails later, `storage` says so, and the process stays ready.',
+        'Ready means: the database is reachable and migrated, notifications arrive, and the file storage was reached at least once. If the storage fails later, `storage` says so, and the process stays ready.',
       response: {
         data: z.object({
           status: z.literal('ready'),

@@ -331,7 +331,7 @@ export const recordTexts: Readonly<Record<string, ReasonText>> = {
   source_failed: ['review warning', 'A source cannot be used', 'Delete it or upload it again.'],
   summary_failed: [
     'review warning',
-    'The model failed, or its answer could not be used',
+    'The model failed, or its output could not be used',
     'Nothing, or retry after mending the model.',
   ],
   timed_out: ['research `error`', 'The research took longer than `RESEARCH_SECONDS`', 'Retry it.'],
@@ -341,7 +341,7 @@ export const recordTexts: Readonly<Record<string, ReasonText>> = {
     'See the message.',
   ],
   website_refused: ['review warning', 'The address is not public', 'Name a public address.'],
-  website_unreachable: ['review warning', 'The website does not answer', 'Check the address.'],
+  website_unreachable: ['review warning', 'The website does not respond', 'Check the address.'],
   website_without_text: ['review warning', 'The pages hold no text without running scripts', 'Upload sources instead.'],
   document_empty: ['health finding', 'A document has no entries', 'Add some, or remove it.'],
   document_unreadable: ['health finding', 'A document cannot be read', 'Promote it again.'],

@@ -60,7 +60,7 @@ Made from the codes that functions and modules raise, and from \`scripts/docs/er
 a text, or a text without a code, fails the test.
 
 Every refusal is an envelope with \`error.code\` and, where there is more to say, \`error.issues\` (\`path\`, \`message\`, \`code\`). Which
-codes an audience gets is in [interface.md](interface.md#71-codes-follow-the-audience) 7.1; which an operation can answer is in the OpenAPI document.
+codes an audience gets is in [interface.md](interface.md#71-codes-follow-the-audience) 7.1; which an operation can return is in the OpenAPI document.
 
 Retry what is 408, 429, 500 or 503, and nothing else without a change. 429 and 503 carry \`Retry-After\`. Under an \`Idempotency-Key\` a \`POST\`
 is safe to repeat; so is every call of a worker, with the same body.

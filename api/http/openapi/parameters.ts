@@ -48,7 +48,7 @@ const byteParameters = [
   {
     name: 'Range',
     in: 'header',
-    description: 'One byte range, such as `bytes=0-1023`. Several ranges are answered with the whole file.',
+    description: 'One byte range, such as `bytes=0-1023`. For several ranges the response is the whole file.',
     schema: { type: 'string' },
   },
   {
