@@ -1,6 +1,6 @@
-// A command for the reference worker: answers a chat about the sales that are attached to it, word by word.
-//   npm run worker -- --kind chat --exec 'node "$WORKER_DIR/examples/chat_answer.mjs"'
-// What goes to the standard output is the answer; whoever reads the chat sees it while it is written.
+// A command for the reference worker: replies in a chat about the sales that are attached to it, word by word.
+//   npm run worker -- --kind chat --exec 'node "$WORKER_DIR/examples/chat_reply.mjs"'
+// What goes to the standard output is the reply; whoever reads the chat sees it while it is written.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -37,7 +37,7 @@ function ranking(rows, by) {
   return [...groups].map(([name, group]) => [name, sum(group)]).sort(([, a], [, b]) => (a > b ? -1 : 1));
 }
 
-function answer(rows, fileName) {
+function reply(rows, fileName) {
   const sales = rows.filter((row) => row.kind === 'sale');
   const returns = rows.filter((row) => row.kind === 'return');
   const [[best, most], [second, next]] = ranking(sales, 'region');
@@ -57,7 +57,7 @@ function attachment() {
 
 const file = attachment();
 const text = file
-  ? answer(readSales(file.path), file.fileName)
+  ? reply(readSales(file.path), file.fileName)
   : 'Attach the sales as a CSV file with the columns region, product, quantity, unit_price and kind, and ask again.';
 for (const word of text.match(/\S+\s*/g)) {
   process.stdout.write(word);

@@ -8,11 +8,11 @@ import { DemoError } from './watch.ts';
 import type { Print } from './worker.ts';
 
 /** The demo's worker runs this for each chat. */
-export const CHAT_COMMAND = exampleCommand('chat_answer.mjs');
+export const CHAT_COMMAND = exampleCommand('chat_reply.mjs');
 const FINAL_STATUSES = ['complete', 'failed', 'cancelled'];
 const QUESTION = 'Which region sold most in the third quarter, and how much came back?';
 
-/** Opens a chat with the shipped sales file attached, and sends a question. Returns the ids of the chat and of the answer. */
+/** Opens a chat with the shipped sales file attached, and sends a question. Returns the ids of the chat and of the reply. */
 export async function sendQuestion(api: OwnerApi, organizationId: string, title: string, question: string) {
   const chat = await api.createChat(organizationId, title);
   const file = { id: randomUUID(), name: 'sales.csv', type: 'text/csv' };
@@ -26,8 +26,8 @@ export async function sendQuestion(api: OwnerApi, organizationId: string, title:
 }
 
 /**
- * Asks a question in a new chat, and writes the answer while it streams. Returns the path of the chat's messages.
- * @throws DemoError when the answer is not complete by `deadline` (`performance.now()`)
+ * Asks a question in a new chat, and writes the reply while it streams. Returns the path of the chat's messages.
+ * @throws DemoError when the reply is not complete by `deadline` (`performance.now()`)
  */
 export async function demoChat(
   api: OwnerApi,
@@ -48,17 +48,17 @@ export async function demoChat(
       written = text;
       if (message.status === 'complete') {
         write('\n\n');
-        print(`the answer is complete, after ${message.revision} revisions`);
+        print(`the reply is complete, after ${message.revision} revisions`);
         return `/organizations/${organizationId}/chats/${chatId}/messages`;
       }
       if (FINAL_STATUSES.includes(message.status)) {
         write('\n');
-        throw new DemoError(`the answer is ${message.status}: ${message.error?.message ?? 'ended by somebody else'}.`);
+        throw new DemoError(`the reply is ${message.status}: ${message.error?.message ?? 'ended by somebody else'}.`);
       }
     }
   } catch (error) {
     if (!timeout.aborted) throw error;
-    throw new DemoError('the answer is not complete. Is another worker answering chats, or the API overloaded?');
+    throw new DemoError('the reply is not complete. Is another worker replying in chats, or the API overloaded?');
   }
-  throw new DemoError('the chat was closed before its answer was complete.');
+  throw new DemoError('the chat was closed before its reply was complete.');
 }

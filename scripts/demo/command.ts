@@ -7,7 +7,7 @@ import { DemoError } from './watch.ts';
 /** @throws DemoError, with what to do, when no API is ready at `url` */
 export async function requireReady(api: OwnerApi, url: string, command: string): Promise<void> {
   await api.ready().catch((error: unknown) => {
-    const why = error instanceof OwnerApiError ? 'is not ready yet' : 'does not answer';
+    const why = error instanceof OwnerApiError ? 'is not ready yet' : 'does not respond';
     throw new DemoError(`Business Runner at ${url} ${why}. Run npm start in another terminal, then ${command} again.`);
   });
 }

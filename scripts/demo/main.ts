@@ -20,7 +20,7 @@ const TIMEOUT_MS = 60_000;
 const USAGE = `npm run demo [-- options]
 
 Shows finished work within a minute, on a Business Runner that npm start runs in another terminal: a demo organization,
-two tasks with a sales file, an initiative that an agent plans and that asks you a question, a chat whose answer streams,
+two tasks with a sales file, an initiative that an agent plans and that asks you a question, a chat whose reply streams,
 and the workers for all of them; then a second organization, onboarded from a website and two files. Run it as often as you
 like.
 
@@ -84,10 +84,10 @@ async function initiative(api: OwnerApi, target: Target, deadline: number): Prom
   }
 }
 
-/** Asks a question in a chat, and runs a worker that answers it. */
+/** Asks a question in a chat, and runs a worker that replies to it. */
 async function chat(api: OwnerApi, target: Target, deadline: number): Promise<void> {
   printLine();
-  // Its output would mix with the answer.
+  // Its output would mix with the reply.
   const worker = startWorker(target, () => {}, '--kind', 'chat', '--exec', CHAT_COMMAND);
   try {
     const asking = demoChat(api, target.organizationId, { print: printTimed, write: printText, deadline });

@@ -4,7 +4,7 @@ import { chatEvents } from '../chat_events.ts';
 const TIMEOUT_MS = 30_000;
 const BYTES = 'application/octet-stream';
 
-/** An answer that is not 2xx; the message is for the person who runs the demo. */
+/** A response that is not 2xx; the message is for the person who runs the demo. */
 export class OwnerApiError extends Error {
   override name = 'OwnerApiError';
   readonly status: number;
@@ -79,8 +79,11 @@ export function ownerApi(options: Readonly<{ url: string; token?: string | undef
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
     if (response.ok) return response;
-    const answer = z.looseObject({ message: z.string() }).safeParse(await response.json().catch(() => null));
-    throw new OwnerApiError(response.status, `${method} ${path}: ${answer.data?.message ?? `HTTP ${response.status}`}`);
+    const refusal = z.looseObject({ message: z.string() }).safeParse(await response.json().catch(() => null));
+    throw new OwnerApiError(
+      response.status,
+      `${method} ${path}: ${refusal.data?.message ?? `HTTP ${response.status}`}`,
+    );
   }
 
   async function requestJson<S extends z.ZodType>(
@@ -97,7 +100,7 @@ export function ownerApi(options: Readonly<{ url: string; token?: string | undef
   const organization = (id: string) => `/organizations/${id}`;
   const onboarding = (id: string, rest = '') => `${organization(id)}/onboarding${rest}`;
   return {
-    /** Throws what fetch throws when nothing answers there. */
+    /** Throws what fetch throws when nothing listens there. */
     ready: () => request('GET', '/readyz'),
     getOrganization: (id: string) => requestJson(organizationSchema, 'GET', organization(id)),
     createOrganization: (id: string, body: object) => requestJson(organizationSchema, 'POST', organization(id), body),

@@ -21,7 +21,7 @@ const AGENT_COMMAND = nodeCommand(path.resolve(import.meta.dirname, 'agent.mjs')
 const USAGE = `npm run seed [-- options]
 
 Makes one more organization with plausible data on a Business Runner that npm start or npm run dev runs in another terminal:
-tasks that are completed, failed, scheduled, pending or wait for a person, their runs, logs and files, chats with answers,
+tasks that are completed, failed, scheduled, pending or wait for a person, their runs, logs and files, chats with replies,
 and a schedule. It takes half a minute; each call makes an organization of its own.
 
   --url URL           the API (http://127.0.0.1:3000)
@@ -80,10 +80,10 @@ async function seedChat(api: OwnerApi, id: string, title: string, question: stri
   for (;;) {
     const message = (await api.listMessages(id, chatId)).find((one) => one.id === messageId);
     if (message?.status === 'complete') {
-      printTimed(`chat  ${title}: answered`);
+      printTimed(`chat  ${title}: replied`);
       return;
     }
-    if (performance.now() > deadline) throw new DemoError(`the answer in “${title}” is ${message?.status}.`);
+    if (performance.now() > deadline) throw new DemoError(`the reply in “${title}” is ${message?.status}.`);
     await sleep(POLL_INTERVAL_MS);
   }
 }

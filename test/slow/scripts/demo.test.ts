@@ -92,7 +92,7 @@ t.test('the demo says what to do where nothing answers, or a token is wrong', as
   const { argv } = await setUp(t);
   const away = await demo('--url', 'http://127.0.0.1:9');
   t.equal(away.status, 1);
-  t.match(away.err, /^demo: Business Runner at http:\/\/127\.0\.0\.1:9 does not answer\. Run npm start .*\n$/);
+  t.match(away.err, /^demo: Business Runner at http:\/\/127\.0\.0\.1:9 does not respond\. Run npm start .*\n$/);
   await writeFile(argv[3] ?? '', 'a-token-of-somebody-else-0123456789');
   const wrong = await demo(...argv);
   t.equal(wrong.status, 1);
