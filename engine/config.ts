@@ -305,7 +305,7 @@ function awsSettings(values: Parsed): S3Settings {
   };
 }
 
-/** Where files lie, with what it takes to reach them. The settings of AWS count, and are judged, for S3 alone. */
+/** Where files lie, with what it takes to reach them. The settings of AWS are read and checked for S3 alone. */
 function storage(values: Parsed, dataDir: string): Pick<Config, 'storageUrl' | 'aws'> {
   const storageUrl = values.STORAGE_URL ?? defaultStorageUrl(dataDir);
   if (!storageUrl.startsWith('s3:')) return { storageUrl, aws: {} };

@@ -9,7 +9,7 @@ export const crontab: readonly (CronItem & { readonly task: JobName })[] = [
   {
     task: 'dispatch',
     match: '* * * * *',
-    // One key: the run that waits is replaced, the one that runs is told by it to leave off.
+    // One key: the run that waits is replaced, and the one that runs sees by it that it has to stop.
     options: { jobKey: DISPATCH.key, priority: DISPATCH.priority },
   },
   { task: 'idempotency_keys__clean', match: '7 * * * *', options: { jobKey: 'idempotency_keys__clean' } },

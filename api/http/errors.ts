@@ -124,7 +124,7 @@ export async function retryTransient<T>(work: () => Promise<T>, given?: () => Ab
     try {
       return await work();
     } catch (error) {
-      // A lock time-out has waited long already: once more, then the caller is told.
+      // A lock time-out has waited long already: once more, then the caller gets the error.
       const last = findPostgresError(error)?.code === '55P03' ? 2 : RETRIES;
       if (!isTransient(error) || attempt >= last || given?.().aborted) throw error;
       await new Promise((resolve) => setTimeout(resolve, RETRY_BASE_MS * 2 ** attempt * (0.5 + Math.random())));

@@ -54,7 +54,7 @@ export function sourceType({ kind, fileName, mediaType }: SourceQuery): string {
   return named;
 }
 
-/** The name by which the bytes are judged: markdown is text, whatever it is called. */
+/** The name that the type of the bytes is determined by: markdown is text, whatever it is called. */
 export function judgedName({ kind, fileName }: SourceQuery): string {
   return kind === 'markdown' ? `${fileName}.md` : fileName;
 }

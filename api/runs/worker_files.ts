@@ -69,7 +69,7 @@ export function runFileEndpoints(): readonly Endpoint[] {
             },
             recorded,
           );
-        // Nobody's bytes are taken without a lease; it is judged again when they are recorded.
+        // Nobody's bytes are taken without a lease; it is checked again when they are recorded.
         await record(null);
         const key = runOutputKey(organizationId, params.runId);
         const upload = { key, path: params.path, source: openBody(), signal };

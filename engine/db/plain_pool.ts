@@ -25,7 +25,7 @@ function endSilent(client: pg.PoolClient): void {
 
 /**
  * A pool of pg's own, for libraries that bring their statements: one whose lost or silent connections are no end of the process.
- * `lost` is told of each that ends by itself, with its client where it was in use.
+ * `lost` is called for each that ends by itself, with its client where it was in use.
  */
 export function openPlainPool(
   options: Readonly<{

@@ -6,7 +6,7 @@ export type AddressFailure = Readonly<{ url: string; code: string; message: stri
 const PAGE_BYTES = 2 * 1024 * 1024;
 
 /**
- * Reads single pages of any website, side by side, robots.txt respected. What cannot be read is told, and stops no other.
+ * Reads single pages of any website, side by side, robots.txt respected. Pages that cannot be read are reported, and stop no others.
  * @throws the signal's reason
  */
 export async function readAddresses(

@@ -33,7 +33,7 @@ export { checkVerified, type RecordedBytes, readVerified, StorageBrokenError, ve
 /** The driver with its SDK, which is large, is loaded where it is used alone. */
 function openS3Lazily(location: S3Location): Storage {
   const driver = import('./s3_driver.ts').then(({ openS3Storage }) => openS3Storage(location));
-  // Whoever calls is told.
+  // Each call reports the failure.
   driver.catch(() => {});
   return {
     put: async (...args) => (await driver).put(...args),

@@ -61,7 +61,7 @@ export function startS3Upload(
     }
     const full = filling ?? Buffer.alloc(0);
     sending = sendPart(uploadId, parts.length + 1, full.subarray(0, filled));
-    // Whoever waits for it next is told; until then a failure is nobody's.
+    // The next wait for it throws; until then a rejection must not count as unhandled.
     sending.catch(() => {});
     [filling, spare, filled] = [spare, full, 0];
   }

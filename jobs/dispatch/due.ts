@@ -21,7 +21,7 @@ type Unit = Readonly<{ organizationId: string; ids: readonly string[] }>;
 type DueKind = Readonly<{
   /** The most ids that go together. */
   batch: number;
-  /** @returns `later`: it stays due, and is tried again by and by */
+  /** @returns `later`: it stays due, and is tried again later */
   process(services: Pick<JobServices, 'dispatchDb' | 'config'>, unit: Unit): Promise<'done' | 'later'>;
 }>;
 

@@ -18,7 +18,7 @@ import { domainBlocker, READ_LIMITS, readWebsite } from '../../engine/website/in
 import type { Payload } from '../catalog.ts';
 import type { JobContext, JobHandler } from '../runner/handler.ts';
 
-/** Tries of one job, crashes included, before the attempt fails and a person is told: about half a minute. */
+/** Tries of one job, crashes included, before the attempt fails and the inbox says so: about half a minute. */
 const TRIES = 4;
 /** A job that kills its process each time never says that it failed. */
 const DEADLY_TRIES = 8;

@@ -2,7 +2,7 @@ import { type LogFunctionFactory, Logger as QueueLogger, type WorkerEvents } fro
 import type { Logger } from 'pino';
 import { createThrottle } from '../../engine/log.ts';
 
-/** The queue's own words in our log: its successes are noise, and failed jobs are told by `logJobs`. */
+/** The queue's own words in our log: its successes are noise, and `logJobs` reports failed jobs. */
 export function queueLogger(log: Logger): QueueLogger {
   const throttle = createThrottle();
   const factory: LogFunctionFactory = () => (level, message, meta) => {

@@ -86,7 +86,7 @@ alter table app.onboardings alter generation set statistics 0, alter setup set s
   alter integrations set statistics 0, alter research_attempts set statistics 0,
   alter research_error set statistics 0, alter research_warnings set statistics 0, alter review set statistics 0;
 
-comment on table app.onboardings is 'How organizations come to be: evidence, research, review, completion.';
+comment on table app.onboardings is 'How an organization is created: evidence, research, review, completion.';
 comment on column app.onboardings.organization_id is 'The organization it belongs to.';
 comment on column app.onboardings.status is 'Where it stands.';
 comment on column app.onboardings.generation is 'Rises with every change; calls say which one they have seen.';

@@ -49,7 +49,7 @@ async function closeAdvisoryLocks(client: Client): Promise<void> {
 /**
  * Closes what this database leaves open to every login, so to analysts: temporary tables (and with them functions of one's
  * own), objects in the schema public, large objects, advisory locks. Asked at every migration, because a dump does not carry the
- * privileges of a database. What the login may not close is told.
+ * privileges of a database. Returns what the login may not close.
  */
 export async function closeDatabase(client: Client, log: (line: string) => void): Promise<void> {
   await closeAdvisoryLocks(client);

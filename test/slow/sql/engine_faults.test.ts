@@ -71,7 +71,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     often: ['create', 'cancel'],
     found: /nothing open is below what is closed/,
   },
-  'nobody is told of a prerequisite that will not complete': {
+  'no inbox item names a prerequisite that will not complete': {
     in: 'tasks_propagate_end',
     replace: 'perform app.prerequisite_notify(p_organization_id, p_task_ids)',
     by: 'null',

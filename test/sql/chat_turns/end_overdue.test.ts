@@ -43,7 +43,7 @@ scenario('a turn that nobody starts in time fails, with its claim', async (test)
   });
   test.match(await refusal(startTurn(sql.api, claim)), lost);
   const turn = await startedTurn(sql, org);
-  test.same(await overdue(turn, 0), { outcome: 'unchanged' }, 'a started one is not judged by it');
+  test.same(await overdue(turn, 0), { outcome: 'unchanged' }, 'a started one is never overdue');
 });
 
 scenario('a start and the deadline at once: the first decides', async (test) => {
@@ -55,14 +55,14 @@ scenario('a start and the deadline at once: the first decides', async (test) => 
   const rival = await openSession(test, sql, 'runner_jobs');
   await session.begin();
   const turn = await startTurn(session, claim);
-  const judged = transition(rival, 'chat_turn_end_overdue', {
+  const late = transition(rival, 'chat_turn_end_overdue', {
     organizationId: org.organizationId,
     runRequestId: claim.runRequestId,
     startSeconds: 0,
   });
   await rival.waits();
   await session.commit();
-  test.same(await judged, { outcome: 'unchanged' });
+  test.same(await late, { outcome: 'unchanged' });
   test.match(await completeTurn(sql.api, turn), { status: 'succeeded' });
 });
 

@@ -79,7 +79,7 @@ scenario('a run that reports within the grace, long after its lease of then, kee
   }
 });
 
-scenario('a run that is marked as running after its cancel says on what, and is told to stop', async (test) => {
+scenario('marking a cancelled run as running records its harness and answers cancelling', async (test) => {
   const org = await createTestOrganization(sql);
   const run = await runNew(sql, org);
   await cancelTask(sql.api, org, run.taskId);
