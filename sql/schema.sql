@@ -742,7 +742,7 @@ GRANT SELECT (organization_id, id, chat_id, reply_to_message_id, role, status, r
 GRANT SELECT, INSERT, UPDATE, DELETE ON app.messages TO runner_scoped;
 
 -- onboardings ─────────────────────────────────────────────────────────────────────────────────────────────────────────
--- How organizations come to be: evidence, research, review, completion.
+-- How an organization is created: evidence, research, review, completion.
 CREATE TABLE app.onboardings (
   organization_id uuid NOT NULL,                                  -- The organization it belongs to.
   status app.onboarding_status NOT NULL DEFAULT 'collecting',     -- Where it stands.
@@ -1826,7 +1826,7 @@ app.human_inbox_items_mark_run() returns trigger
 app.human_inbox_respond(p_organization_id uuid, p_inbox_item_id uuid, p_response text, p_note text) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
 app.idempotency_begin(p_organization_id uuid, p_caller text, p_method text, p_path text, p_key text, p_body_hash text,
-    p_claim_seconds integer DEFAULT NULL::integer) returns jsonb
+    p_claim_id uuid DEFAULT NULL::uuid, p_claim_seconds integer DEFAULT NULL::integer) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
 app.idempotency_finish(p_organization_id uuid, p_caller text, p_method text, p_path text, p_key text, p_status integer,
     p_body jsonb, p_claim_id uuid DEFAULT NULL::uuid) returns jsonb

@@ -1,7 +1,6 @@
 import { Problem } from '../../engine/db/problem.ts';
 
-/** Costly calls of one organization that a process works on at a time: far fewer than it has connections. */
-const AT_ONCE = 8;
+const MAX_AT_ONCE = 8;
 
 /** A limit for each organization of its own, so that none takes the connections of all. */
 export type ConcurrencyLimit = Readonly<{
@@ -9,15 +8,19 @@ export type ConcurrencyLimit = Readonly<{
   run<T>(organizationId: string, work: () => Promise<T>): Promise<T>;
 }>;
 
-export function createConcurrencyLimit(atOnce = AT_ONCE): ConcurrencyLimit {
+/** @param connections of the process: half of them are left to others */
+export function createConcurrencyLimit(connections: number): ConcurrencyLimit {
+  const atOnce = Math.max(1, Math.min(MAX_AT_ONCE, Math.floor(connections / 2)));
   const running = new Map<string, number>();
   return {
     async run(organizationId, work) {
       const id = organizationId.toLowerCase();
       const others = running.get(id) ?? 0;
       if (others >= atOnce) {
-        const message = `${atOnce} such calls of this organization are in work. Send it again later.`;
-        throw new Problem(429, 'too_many_requests', message, undefined, { 'Retry-After': '1' });
+        const code = 'too_many_requests';
+        const message = `${atOnce} such calls of this organization are in progress. Send it again later.`;
+        const issue = { path: '', message: 'may have no more calls like this in progress', code };
+        throw new Problem(429, code, message, [issue], { 'Retry-After': '1' });
       }
       running.set(id, others + 1);
       try {

@@ -52,7 +52,7 @@ export type Context<
   caller: CallerOf<A>;
   /** The entry that this call leaves in the audit log: for `call`, with the transition that carries the decision out. */
   decision: Decision | undefined;
-  /** The pool, or the transaction of the call when it carries an `Idempotency-Key`. */
+  /** The pool; of a call with an `Idempotency-Key`, save for `external` endpoints, its transaction. */
   db: Queries;
   services: Services;
   /**

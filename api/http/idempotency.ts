@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import canonicalize from 'canonicalize';
 import type { Request } from 'express';
@@ -20,12 +21,11 @@ const keptBody = z.object({ message: z.string(), data: z.unknown(), pagination: 
 const begunSchema = z.union([
   z.object({ replay: z.object({ statusCode: z.int(), body: keptBody }) }),
   z.object({ fresh: z.literal(true) }),
-  z.object({ claimId: z.string() }),
   z.object({ inUse: z.literal(true) }),
 ]);
 /** How long a second call waits for the first. */
 const IN_USE_WAIT_MS = 10_000;
-/** Longer than any work takes that has a claim. */
+/** How long a claim keeps others off. Work that takes longer may be taken over, and then commits nothing. */
 const CLAIM_SECONDS = 300;
 
 /** The `Idempotency-Key` of a request. @throws Problem 400 */
@@ -87,8 +87,10 @@ async function whenFree(attempt: () => Promise<Replayable | typeof IN_USE>, sign
 }
 
 function inUse(): Problem {
-  const message = 'Another call with this Idempotency-Key is in work. Send it again later.';
-  return new Problem(409, 'idempotency_key_in_use', message, undefined, { 'Retry-After': '5' });
+  const code = 'idempotency_key_in_use';
+  const message = 'Another call with this Idempotency-Key is in progress. Send it again later.';
+  const issue = { path: 'Idempotency-Key', message: 'is of a call in progress', code };
+  return new Problem(409, code, message, [issue], { 'Retry-After': '5' });
 }
 
 /**
@@ -130,7 +132,11 @@ export function idempotentlyOutside(
 ): Promise<Replayable> {
   const { slot, bodyHash } = slotOf(request);
 
-  async function claimed(claimId: string): Promise<Replayable> {
+  const claimId = randomUUID();
+  // Where this is lost too, the claim runs out by itself.
+  const release = () => call(database, 'idempotency_release', { ...slot, claimId }, ignored).catch(() => undefined);
+
+  async function claimed(): Promise<Replayable> {
     const finish = (db: Queries, { statusCode: status, body }: KeptAnswer) =>
       call(db, 'idempotency_finish', { ...slot, claimId, status, body }, ignored);
     let kept: KeptAnswer | undefined;
@@ -149,17 +155,25 @@ export function idempotentlyOutside(
       if (!kept) await retryTransient(() => finish(database, answer));
       return { ...(kept ?? answer), replayed: false };
     } catch (error) {
-      // Where this is lost too, the claim runs out by itself.
-      if (!kept) await call(database, 'idempotency_release', { ...slot, claimId }, ignored).catch(() => undefined);
+      if (!kept) await release();
       throw error;
     }
   }
 
-  const begin = () =>
-    call(database, 'idempotency_begin', { ...slot, bodyHash, claimSeconds: CLAIM_SECONDS }, begunSchema);
+  async function begin() {
+    const args = { ...slot, bodyHash, claimId, claimSeconds: CLAIM_SECONDS };
+    try {
+      return await retryTransient(() => call(database, 'idempotency_begin', args, begunSchema));
+    } catch (error) {
+      // It may have been claimed although its response was lost.
+      await release();
+      throw error;
+    }
+  }
+
   return whenFree(async () => {
-    const begun = await retryTransient(begin);
+    const begun = await begin();
     if ('replay' in begun) return { ...begun.replay, replayed: true };
-    return 'claimId' in begun ? claimed(begun.claimId) : IN_USE;
+    return 'fresh' in begun ? claimed() : IN_USE;
   }, signal);
 }

@@ -122,6 +122,19 @@ async function answer(endpoint: Endpoint, responder: Responder, admitted: Admitt
   const handle = async (db: Context['db'], commit?: Commit): Promise<KeptAnswer> =>
     answerOf(await endpoint.handler(base.within(db, commit && ((change) => commit(change, answerOf)))));
 
+  /** An external handler would read and copy everything again: once it commits, the commit alone is repeated. */
+  const external = (commit: Commit): Promise<KeptAnswer> => {
+    let committing = false;
+    const last: Commit = (change, ofChange) => {
+      committing = true;
+      return retryTransient(() => commit(change, ofChange));
+    };
+    return retryTransient(
+      () => handle(services.db, last),
+      () => (committing ? AbortSignal.abort() : base.signal),
+    );
+  };
+
   if (isStream(endpoint.response)) {
     await endpoint.handler(base);
     if (!res.headersSent) throw new Error(`${endpoint.operationId} answered nothing`);
@@ -131,21 +144,20 @@ async function answer(endpoint: Endpoint, responder: Responder, admitted: Admitt
   }
   if (key !== undefined) {
     const request = { req, caller, key, organizationId, body };
-    const outside = (commit: Commit) =>
-      retryTransient(
-        () => handle(services.db, commit),
-        () => base.signal,
-      );
     const kept = await (endpoint.external
-      ? idempotentlyOutside(services.db, request, base.signal, outside)
+      ? idempotentlyOutside(services.db, request, base.signal, external)
       : idempotently(services.db, request, base.signal, handle));
     if (kept.replayed) res.setHeader('Idempotency-Replayed', 'true');
     responder.success(req, res, kept.statusCode, kept.body);
     return;
   }
-  // A streamed body is read once: there is nothing to repeat with.
-  const run = () => handle(services.db);
-  const { statusCode, body: sent } = await (isStream(endpoint.body) ? run() : retryTransient(run, () => base.signal));
+  const once = () => handle(services.db);
+  const run = (): Promise<KeptAnswer> => {
+    if (endpoint.external) return external((change) => change(services.db));
+    // A streamed body is read once: there is nothing to repeat with.
+    return isStream(endpoint.body) ? once() : retryTransient(once, () => base.signal);
+  };
+  const { statusCode, body: sent } = await run();
   responder.success(req, res, statusCode, sent);
 }
 
@@ -185,7 +197,7 @@ export function registerEndpoints(
     owner: ownerAuthentication(config),
     admin: adminAuthentication(config),
   };
-  const shared = { services, authentication, responder, costlyCalls: createConcurrencyLimit() };
+  const shared = { services, authentication, responder, costlyCalls: createConcurrencyLimit(config.databasePoolSize) };
   for (const endpoint of endpoints) {
     app[endpoint.method](expressPath(endpoint.path), createHandler(endpoint, shared));
   }

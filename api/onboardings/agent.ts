@@ -53,7 +53,7 @@ export function agentOnboardingEndpoints(): readonly Endpoint[] {
       },
       external: true,
       costly: true,
-      async handler({ db, services, params, body, caller, signal }) {
+      async handler({ db, services, params, body, caller, signal, commit }) {
         if (running >= AT_ONCE) {
           const wait = { 'Retry-After': '5' };
           throw new Problem(503, 'service_unavailable', 'Too much is being researched. Try again.', undefined, wait);
@@ -63,6 +63,7 @@ export function agentOnboardingEndpoints(): readonly Endpoint[] {
           const { storage, config } = services;
           return await researchForChat({
             db,
+            commit,
             storage,
             config,
             organizationId: params.organizationId,

@@ -9,6 +9,7 @@ export const common = {
     409: 'request_failed',
     413: 'request_failed',
     415: 'request_failed',
+    429: 'request_failed',
     503: 'request_failed',
   },
 } as const;

@@ -230,6 +230,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       },
       decision: { action: 'onboarding.complete', subject: 'onboarding' },
       external: true,
+      costly: true,
       async handler({ db, services, params: { organizationId }, body, signal, decision, commit }) {
         const complete = (on: typeof db, documents: Json | null, confirmed?: typeof decision) =>
           call(

