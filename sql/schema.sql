@@ -54,6 +54,8 @@ CREATE INDEX agent_profiles_created_at_idx ON app.agent_profiles USING btree (or
   DESC);
 CREATE UNIQUE INDEX agent_profiles_key_idx ON app.agent_profiles USING btree (organization_id, key) WHERE (deleted_at IS
   NULL);
+CREATE TRIGGER agent_profiles_wake AFTER UPDATE OF key ON app.agent_profiles FOR EACH ROW WHEN ((new.key <> old.key))
+  EXECUTE FUNCTION app.agent_profiles_wake();
 ALTER TABLE app.agent_profiles ENABLE ROW LEVEL SECURITY;
 ALTER TABLE app.agent_profiles FORCE ROW LEVEL SECURITY;
 CREATE POLICY admin_read ON app.agent_profiles FOR SELECT TO runner_admin USING (((((SELECT app.current_organization())
@@ -276,7 +278,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON app.chats TO runner_scoped;
 -- The documents of a revision.
 CREATE TABLE app.context_documents (
   organization_id uuid NOT NULL,                                  -- The organization it belongs to.
-  scope text NOT NULL,                                            -- Of the revision.
+  scope app.context_scope NOT NULL,                               -- Of the revision.
   revision integer NOT NULL,                                      -- The revision.
   path text NOT NULL,                                             -- Where agents find it.
   kind app.context_document_kind NOT NULL,                        -- What it holds.
@@ -363,7 +365,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON app.context_health_reports TO runner_sco
 -- Which revision of a scope is current.
 CREATE TABLE app.context_publications (
   organization_id uuid NOT NULL,                                  -- The organization it belongs to.
-  scope text NOT NULL,                                            -- The whole organization, or a department.
+  scope app.context_scope NOT NULL,                               -- The whole organization, or a department.
   revision integer,                                               -- The current one.
   unreadable jsonb NOT NULL DEFAULT '[]',                         -- Documents that the last audit could not read.
   published_at timestamptz NOT NULL DEFAULT now(),                -- Since when.
@@ -504,14 +506,14 @@ CREATE TABLE app.dispatch (
   open_lanes integer NOT NULL DEFAULT 0,                          -- Profiles with something to take.
   stopped boolean NOT NULL DEFAULT false,                         -- Work dispatch is stopped by the owner or held by an onboarding: nothing new is published.
   suspended boolean NOT NULL DEFAULT false,                       -- Nothing is handed out.
-  turn timestamptz NOT NULL DEFAULT clock_timestamp(),            -- When it was last served: who waited longest comes first.
+  served_at timestamptz NOT NULL DEFAULT clock_timestamp(),       -- When it was last served: who waited longest comes first.
   open boolean NOT NULL GENERATED ALWAYS AS (((NOT suspended) AND (open_lanes > 0) AND (held < capacity))) STORED,  -- Whether a pull may take something.
   CONSTRAINT dispatch_pkey PRIMARY KEY (organization_id, kind),
   CONSTRAINT dispatch_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES app.organizations(id) ON DELETE
     CASCADE,
   CONSTRAINT dispatch_counters_check CHECK (((capacity >= 0) AND (held >= 0) AND (open_lanes >= 0)))
 ) WITH (fillfactor=50);
-CREATE INDEX dispatch_turn_idx ON app.dispatch USING btree (turn, organization_id, kind) WHERE open;
+CREATE INDEX dispatch_served_at_idx ON app.dispatch USING btree (served_at, organization_id, kind) WHERE open;
 CREATE TRIGGER dispatch_wake AFTER UPDATE OF capacity, suspended ON app.dispatch FOR EACH ROW WHEN ((new.open AND
   ((new.capacity > old.capacity) OR old.suspended))) EXECUTE FUNCTION app.dispatch_wake();
 ALTER TABLE app.dispatch ENABLE ROW LEVEL SECURITY;
@@ -525,7 +527,7 @@ CREATE POLICY scoped_all ON app.dispatch TO runner_scoped USING ((organization_i
   app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
 CREATE POLICY tenant_read ON app.dispatch FOR SELECT TO runner_api, runner_jobs USING ((organization_id = (SELECT
   app.current_organization())));
-GRANT SELECT (organization_id, kind, capacity, held, open_lanes, stopped, suspended, turn, open) ON app.dispatch TO
+GRANT SELECT (organization_id, kind, capacity, held, open_lanes, stopped, suspended, served_at, open) ON app.dispatch TO
   runner_admin;
 GRANT SELECT ON app.dispatch TO runner_api, runner_jobs;
 GRANT SELECT, UPDATE ON app.dispatch TO runner_global;
@@ -639,26 +641,26 @@ GRANT SELECT (organization_id, id, task_id, run_id, chat_id, schedule_id, kind, 
 GRANT SELECT, INSERT, UPDATE, DELETE ON app.human_inbox_items TO runner_scoped;
 
 -- idempotency_keys ────────────────────────────────────────────────────────────────────────────────────────────────────
--- First answers of calls that carried an Idempotency-Key, kept for a day.
+-- First responses of calls that carried an Idempotency-Key, kept for a day.
 CREATE TABLE app.idempotency_keys (
   organization_id uuid NOT NULL,                                  -- The organization that was called about.
-  caller text NOT NULL,                                           -- Who called, as a digest.
+  caller text NOT NULL,                                           -- operator, owner:<subject>, or a digest of the capability.
   method text NOT NULL,                                           -- Method of the call.
   path text NOT NULL,                                             -- Path of the call.
   key text NOT NULL,                                              -- Chosen by the caller.
   body_hash text NOT NULL,                                        -- Digest of the body: another body with the same key is refused.
-  status_code integer,                                            -- Status of the first answer; null while it is under way.
-  answer jsonb,                                                   -- The first answer; never shown.
-  claim_id uuid,                                                  -- The work under way that does more than change the database; null for others.
+  status_code integer,                                            -- Status of the first response; null while the call is in progress.
+  response jsonb,                                                 -- The first response; never shown.
+  claim_id uuid,                                                  -- The call in progress that does more than change the database; null for others.
   claimed_until timestamptz,                                      -- When another call may take the key over.
   created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was made.
   CONSTRAINT idempotency_keys_pkey PRIMARY KEY (organization_id, caller, method, path, key),
-  CONSTRAINT idempotency_keys_answer_check CHECK (((status_code IS NULL) = (answer IS NULL))),
   CONSTRAINT idempotency_keys_claim_check CHECK ((((claim_id IS NULL) = (claimed_until IS NULL)) AND ((claim_id IS NULL)
     OR (status_code IS NULL)))),
-  CONSTRAINT idempotency_keys_key_check CHECK (((length(key) >= 1) AND (length(key) <= 200)))
+  CONSTRAINT idempotency_keys_key_check CHECK (((length(key) >= 1) AND (length(key) <= 200))),
+  CONSTRAINT idempotency_keys_response_check CHECK (((status_code IS NULL) = (response IS NULL)))
 );
--- Not sampled (SET STATISTICS 0): answer
+-- Not sampled (SET STATISTICS 0): response
 CREATE INDEX idempotency_keys_created_at_idx ON app.idempotency_keys USING btree (created_at);
 ALTER TABLE app.idempotency_keys ENABLE ROW LEVEL SECURITY;
 ALTER TABLE app.idempotency_keys FORCE ROW LEVEL SECURITY;
@@ -1058,7 +1060,7 @@ CREATE TABLE app.run_requests (
   message_id uuid,                                                -- The message of an answer.
   agent_profile_id uuid NOT NULL,                                 -- Who runs it.
   run_id uuid,                                                    -- The last run of it.
-  staged_run_id uuid,                                             -- A run that left something which its end has to look at.
+  staged_run_id uuid,                                             -- A run with a staged outcome or question, which its end applies.
   kind app.run_kind NOT NULL,                                     -- A task, or an answer in a chat.
   mode app.run_mode NOT NULL,                                     -- What the run does.
   state app.run_request_state NOT NULL,                           -- queued: not due, or dispatch is stopped. published: a worker may take it. leased: handed to one. started: a run holds the lease. finished and cancelled: over.
@@ -1491,7 +1493,7 @@ CREATE TABLE app.tasks (
   contract jsonb,                                                 -- Failures of its acceptance criteria in this phase.
   answers jsonb NOT NULL DEFAULT '[]',                            -- What people answered about it, for its next run.
   replan jsonb,                                                   -- Why an initiative is planned again.
-  verification jsonb,                                             -- What a verifier judges.
+  verification jsonb,                                             -- What a verifier verifies.
   error jsonb,                                                    -- Why it failed.
   result jsonb,                                                   -- What it led to.
   spend_limited boolean NOT NULL DEFAULT false,                   -- Of a root: something in its hierarchy has a spend limit, so what runs cost is counted.
@@ -1567,10 +1569,10 @@ CREATE INDEX tasks_updated_at_idx ON app.tasks USING btree (organization_id, upd
 CREATE INDEX tasks_verify_idx ON app.tasks USING btree (organization_id, id) WHERE (phase = 'verify');
 CREATE INDEX tasks_waiting_until_idx ON app.tasks USING btree (waiting_until) WHERE (status = 'waiting');
 CREATE TRIGGER tasks_raise_version BEFORE UPDATE ON app.tasks FOR EACH ROW EXECUTE FUNCTION app.tasks_raise_version();
-CREATE TRIGGER tasks_watch_spend_insert AFTER INSERT ON app.tasks FOR EACH ROW WHEN (((new.spec -> 'budget') ?|
-  ARRAY['maxCostMinorUnits', 'maxTokens'])) EXECUTE FUNCTION app.tasks_watch_spend();
-CREATE TRIGGER tasks_watch_spend_update AFTER UPDATE OF spec ON app.tasks FOR EACH ROW WHEN (((new.spec -> 'budget') ?|
-  ARRAY['maxCostMinorUnits', 'maxTokens'])) EXECUTE FUNCTION app.tasks_watch_spend();
+CREATE TRIGGER tasks_track_spend_insert AFTER INSERT ON app.tasks FOR EACH ROW WHEN (((new.spec -> 'budget') ?|
+  ARRAY['maxCostMinorUnits', 'maxTokens'])) EXECUTE FUNCTION app.tasks_track_spend();
+CREATE TRIGGER tasks_track_spend_update AFTER UPDATE OF spec ON app.tasks FOR EACH ROW WHEN (((new.spec -> 'budget') ?|
+  ARRAY['maxCostMinorUnits', 'maxTokens'])) EXECUTE FUNCTION app.tasks_track_spend();
 ALTER TABLE app.tasks ENABLE ROW LEVEL SECURITY;
 ALTER TABLE app.tasks FORCE ROW LEVEL SECURITY;
 CREATE POLICY admin_read ON app.tasks FOR SELECT TO runner_admin USING (((((SELECT app.current_organization()) IS NULL)
@@ -1710,6 +1712,8 @@ app.agent_profile_update(p_organization_id uuid, p_agent_profile_id uuid, p_patc
 app.agent_profiles_provision(p_organization_id uuid, p_departments text[], p_revision text, p_kinds text[] DEFAULT
     '{operator,chat,department}'::text[]) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.agent_profiles_wake() returns trigger
+  -- plpgsql, owner runner_owner
 app.analyst_grant(p_login text, p_organization_ids uuid[], p_all boolean, p_fresh boolean) returns jsonb
   -- plpgsql, security definer, owner runner_global
 app.analyst_revoke(p_login text) returns jsonb
@@ -1804,7 +1808,7 @@ app.current_organization() returns uuid
 app.dispatch_due(p_limit integer, p_chat_start_seconds integer DEFAULT 300) returns TABLE(kind text, organization_id
     uuid, ids uuid[])
   -- sql, stable, security definer, owner runner_global, executed by runner_jobs
-app.dispatch_hold(p_organization_id uuid) returns integer
+app.dispatch_settle(p_organization_id uuid) returns integer
   -- plpgsql, owner runner_scoped
 app.dispatch_totals() returns jsonb
   -- sql, stable, security definer, owner runner_global, executed by runner_api
@@ -2187,10 +2191,10 @@ app.tasks_raise_version() returns trigger
   -- plpgsql, owner runner_owner
 app.tasks_settle_verification(p_organization_id uuid) returns void
   -- plpgsql, owner runner_scoped
+app.tasks_track_spend() returns trigger
+  -- plpgsql, owner runner_owner
 app.tasks_wake(p_organization_id uuid, p_task_ids uuid[]) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
-app.tasks_watch_spend() returns trigger
-  -- plpgsql, owner runner_owner
 app.timezone_matches(p_timezone text, p_instants timestamptz[], p_seconds integer[]) returns boolean
   -- plpgsql, stable, owner runner_scoped, executed by runner_api
 app.timezone_or_utc(p_timezone text) returns text

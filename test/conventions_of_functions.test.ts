@@ -64,6 +64,7 @@ t.test('functions belong to the roles that limit them', async (test) => {
     rows.filter((row) => row.owner === 'runner_owner').map((row) => row.name),
     [
       'agent_catalogs_keep',
+      'agent_profiles_wake',
       'audit_entries_keep',
       'chats_wake',
       'context_rows_keep',
@@ -85,7 +86,7 @@ t.test('functions belong to the roles that limit them', async (test) => {
       'search_grams',
       'tasks_check',
       'tasks_raise_version',
-      'tasks_watch_spend',
+      'tasks_track_spend',
       'uuid_v7',
     ],
     'the owner of the tables owns no function that runs with its rights',

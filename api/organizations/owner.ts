@@ -65,7 +65,7 @@ export function organizationEndpoints(): readonly Endpoint[] {
       operationId: 'createOrganization',
       summary: 'Create an organization',
       description:
-        'The client chooses the id. `slug` and `name` are required; everything else has a default, and the default status is `active`. An organization that is created here with the status `onboarding` has no onboarding state (`POST /organization-onboardings` creates that): its tasks run, and setting the status makes it active. With `OWNER_AUTH=jwt` the caller becomes the owner.',
+        'The client chooses the id. `slug` and `name` are required; everything else has a default, and the default status is `active`. An organization that is created here with the status `onboarding` has no onboarding state (`POST /organization-onboardings` creates that): its tasks wait until its status is set to `active`. With `OWNER_AUTH=jwt` the caller becomes the owner.',
       params: { organizationId },
       body: newOrganizationSchema,
       response: { status: 201, data: organizationSchema },

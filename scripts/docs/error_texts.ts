@@ -79,6 +79,10 @@ export const codeTexts: Readonly<Record<string, Text>> = {
     'Send `application/json`, or what the operation names, without `Content-Encoding`.',
   ],
   '416 range_not_satisfiable': ['The byte range begins behind the end', '`Content-Range` has the size.'],
+  '429 request_failed': [
+    'Onboarding: too many costly calls of the organization at a time',
+    'Send it again after `Retry-After`.',
+  ],
   '429 too_many_requests': [
     'Too many costly calls of the organization at a time',
     'Send it again after `Retry-After`.',

@@ -4,7 +4,7 @@ import { backoffMs } from './retry.ts';
 
 export type LeaseEnd = 'lost' | 'cancelled' | 'stopped';
 
-/** A lease that heartbeats renew until it is released or lost, or the run is cancelled. */
+/** A lease that heartbeats renew until it is released or lost, of a cancelled run until the grace ends. */
 export type HeldLease = Readonly<{
   lease: Lease;
   /** Aborted as soon as the run must stop. */

@@ -67,6 +67,9 @@ create index agent_profiles_created_at_idx on app.agent_profiles (organization_i
 -- Beside the unique one: a key may have been that of several profiles that are deleted.
 create index agent_profiles_all_key_idx on app.agent_profiles (organization_id, key);
 
+create trigger agent_profiles_wake after update of key on app.agent_profiles
+  for each row when (new.key <> old.key) execute function app.agent_profiles_wake();
+
 alter table app.agent_profiles enable row level security;
 alter table app.agent_profiles force row level security;
 create policy owner_all on app.agent_profiles to runner_owner using (true) with check (true);

@@ -14,14 +14,14 @@ create table app.dispatch (
   -- Nothing at all is handed out (suspended or deleted organization).
   suspended boolean not null default false,
   -- When this organization was last served; the longest unserved comes first.
-  turn timestamptz not null default clock_timestamp(),
+  served_at timestamptz not null default clock_timestamp(),
   open boolean not null generated always as (not suspended and open_lanes > 0 and held < capacity) stored,
   constraint dispatch_pkey primary key (organization_id, kind),
   constraint dispatch_organization_id_fkey foreign key (organization_id)
     references app.organizations (id) on delete cascade,
   constraint dispatch_counters_check check (capacity >= 0 and held >= 0 and open_lanes >= 0)
 ) with (fillfactor = 50);
-create index dispatch_turn_idx on app.dispatch (turn, organization_id, kind) where open;
+create index dispatch_served_at_idx on app.dispatch (served_at, organization_id, kind) where open;
 create trigger dispatch_wake after update of capacity, suspended on app.dispatch
   for each row when (new.open and (new.capacity > old.capacity or old.suspended)) execute function app.dispatch_wake();
 
@@ -40,7 +40,7 @@ create policy admin_read on app.dispatch for select to runner_admin
 grant select, insert, update, delete on app.dispatch to runner_scoped;
 grant select, update on app.dispatch to runner_global;
 grant select on app.dispatch to runner_api, runner_jobs;
-grant select (organization_id, kind, capacity, held, open_lanes, stopped, suspended, turn, open)
+grant select (organization_id, kind, capacity, held, open_lanes, stopped, suspended, served_at, open)
   on app.dispatch to runner_admin;
 
 comment on table app.dispatch is 'Counters of what is held of an organization, by which pulls go.';
@@ -51,7 +51,7 @@ comment on column app.dispatch.held is 'How many are leased or started.';
 comment on column app.dispatch.open_lanes is 'Profiles with something to take.';
 comment on column app.dispatch.stopped is 'Work dispatch is stopped by the owner or held by an onboarding: nothing new is published.';
 comment on column app.dispatch.suspended is 'Nothing is handed out.';
-comment on column app.dispatch.turn is 'When it was last served: who waited longest comes first.';
+comment on column app.dispatch.served_at is 'When it was last served: who waited longest comes first.';
 comment on column app.dispatch.open is 'Whether a pull may take something.';
 
 create table app.dispatch_lanes (

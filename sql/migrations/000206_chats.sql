@@ -206,7 +206,7 @@ grant execute on function app.messages_check(app.messages) to runner_scoped, run
 alter table app.messages add constraint messages_row_check check (app.messages_check(messages));
 
 create index messages_created_at_idx on app.messages (organization_id, chat_id, created_at, id);
--- An answer under way; two at once would answer past each other.
+-- One pending reply a chat: two at once would not see each other.
 create unique index messages_active_idx on app.messages (organization_id, chat_id)
   where role = 'assistant' and status in ('pending', 'cancelling');
 create unique index messages_reply_to_message_id_idx on app.messages (organization_id, reply_to_message_id)

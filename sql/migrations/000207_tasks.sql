@@ -39,9 +39,9 @@ create table app.tasks (
   -- What people answered, for the next run.
   answers jsonb not null default '[]',
   -- Why an initiative is planned again: {reason, taskId, error}; with `asked` until one of its replans is taken for it,
-  -- with `missed` when it came too late for the plan run that is under way.
+  -- with `missed` when it came too late for the plan run in progress.
   replan jsonb,
-  -- What a verifier judges: {runId, executorProfileId, result}. Stays after a verdict, for a person who accepts the result.
+  -- What a verifier verifies: {runId, executorProfileId, result}. Stays after a verdict, for a person who accepts the result.
   verification jsonb,
   error jsonb,
   result jsonb,
@@ -145,13 +145,13 @@ create index tasks_all_created_at_idx on app.tasks (created_at, id);
 create trigger tasks_raise_version before update on app.tasks
   for each row execute function app.tasks_raise_version();
 
-create trigger tasks_watch_spend_insert after insert on app.tasks
+create trigger tasks_track_spend_insert after insert on app.tasks
   for each row when (new.spec -> 'budget' ?| array['maxCostMinorUnits', 'maxTokens'])
-  execute function app.tasks_watch_spend();
+  execute function app.tasks_track_spend();
 
-create trigger tasks_watch_spend_update after update of spec on app.tasks
+create trigger tasks_track_spend_update after update of spec on app.tasks
   for each row when (new.spec -> 'budget' ?| array['maxCostMinorUnits', 'maxTokens'])
-  execute function app.tasks_watch_spend();
+  execute function app.tasks_track_spend();
 
 alter table app.tasks enable row level security;
 alter table app.tasks force row level security;
@@ -224,7 +224,7 @@ comment on column app.tasks.waiting_reason is 'What it waits for, as its run sai
 comment on column app.tasks.contract is 'Failures of its acceptance criteria in this phase.';
 comment on column app.tasks.answers is 'What people answered about it, for its next run.';
 comment on column app.tasks.replan is 'Why an initiative is planned again.';
-comment on column app.tasks.verification is 'What a verifier judges.';
+comment on column app.tasks.verification is 'What a verifier verifies.';
 comment on column app.tasks.error is 'Why it failed.';
 comment on column app.tasks.result is 'What it led to.';
 comment on column app.tasks.spend_limited is

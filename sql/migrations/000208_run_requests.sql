@@ -176,7 +176,7 @@ comment on column app.run_requests.chat_id is 'The chat of an answer.';
 comment on column app.run_requests.message_id is 'The message of an answer.';
 comment on column app.run_requests.agent_profile_id is 'Who runs it.';
 comment on column app.run_requests.run_id is 'The last run of it.';
-comment on column app.run_requests.staged_run_id is 'A run that left something which its end has to look at.';
+comment on column app.run_requests.staged_run_id is 'A run with a staged outcome or question, which its end applies.';
 comment on column app.run_requests.kind is 'A task, or an answer in a chat.';
 comment on column app.run_requests.mode is 'What the run does.';
 comment on column app.run_requests.state is

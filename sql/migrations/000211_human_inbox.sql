@@ -15,7 +15,7 @@ create table app.human_inbox_items (
   run_id uuid,
   action_id uuid,
   chat_id uuid,
-  -- The schedule that a notification is about. No foreign key: what was told stays told.
+  -- The schedule that a notification is about. No foreign key: the notification outlives it.
   schedule_id uuid,
   kind app.human_inbox_item_kind not null,
   status app.human_inbox_item_status not null default 'open',

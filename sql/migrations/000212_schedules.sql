@@ -19,7 +19,7 @@ create table app.schedules (
   next_run_at timestamptz,
   last_run_at timestamptz,
   last_task_id uuid,
-  -- Since when its fires make no task for a reason that a person was told of; told once until it fires again.
+  -- Since when its fires make no task for a reason that the inbox shows, once until it fires again.
   failing_since timestamptz,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),

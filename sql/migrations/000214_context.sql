@@ -156,7 +156,7 @@ create domain app.context_document_kind as text constraint context_document_kind
 
 create table app.context_documents (
   organization_id uuid not null,
-  scope text not null,
+  scope app.context_scope not null,
   revision integer not null,
   path text not null,
   kind app.context_document_kind not null,
@@ -219,7 +219,7 @@ comment on column app.context_documents.source_ids is 'Sources that its entries 
 -- The published revision of a scope: a pointer, moved under its row's lock.
 create table app.context_publications (
   organization_id uuid not null,
-  scope text not null,
+  scope app.context_scope not null,
   -- Null only inside the transaction of the first promotion.
   revision integer,
   -- Paths of the published revision.

@@ -1,4 +1,4 @@
--- First answers of POSTs that carried an Idempotency-Key. No foreign key: an organization's own creation has one too.
+-- First responses of POSTs that carried an Idempotency-Key. No foreign key: an organization's own creation has one too.
 set local role runner_owner;
 
 create table app.idempotency_keys (
@@ -9,13 +9,13 @@ create table app.idempotency_keys (
   key text not null,
   body_hash text not null,
   status_code integer,
-  answer jsonb,
+  response jsonb,
   claim_id uuid,
   claimed_until timestamptz,
   created_at timestamptz not null default now(),
   constraint idempotency_keys_pkey primary key (organization_id, caller, method, path, key),
   constraint idempotency_keys_key_check check (length(key) between 1 and 200),
-  constraint idempotency_keys_answer_check check ((status_code is null) = (answer is null)),
+  constraint idempotency_keys_response_check check ((status_code is null) = (response is null)),
   constraint idempotency_keys_claim_check check (
     (claim_id is null) = (claimed_until is null) and (claim_id is null or status_code is null))
 );
@@ -31,18 +31,18 @@ create policy global_all on app.idempotency_keys to runner_global using (true) w
 grant select, insert, update, delete on app.idempotency_keys to runner_scoped;
 grant select, update, delete on app.idempotency_keys to runner_global;
 -- Not sampled: no plan is made by it, and EXPLAIN tells estimates of all tenants.
-alter table app.idempotency_keys alter answer set statistics 0;
+alter table app.idempotency_keys alter response set statistics 0;
 
-comment on table app.idempotency_keys is 'First answers of calls that carried an Idempotency-Key, kept for a day.';
+comment on table app.idempotency_keys is 'First responses of calls that carried an Idempotency-Key, kept for a day.';
 comment on column app.idempotency_keys.organization_id is 'The organization that was called about.';
-comment on column app.idempotency_keys.caller is 'Who called, as a digest.';
+comment on column app.idempotency_keys.caller is 'operator, owner:<subject>, or a digest of the capability.';
 comment on column app.idempotency_keys.method is 'Method of the call.';
 comment on column app.idempotency_keys.path is 'Path of the call.';
 comment on column app.idempotency_keys.key is 'Chosen by the caller.';
 comment on column app.idempotency_keys.body_hash is 'Digest of the body: another body with the same key is refused.';
-comment on column app.idempotency_keys.status_code is 'Status of the first answer; null while it is under way.';
-comment on column app.idempotency_keys.answer is 'The first answer; never shown.';
-comment on column app.idempotency_keys.claim_id is 'The work under way that does more than change the database; null for others.';
+comment on column app.idempotency_keys.status_code is 'Status of the first response; null while the call is in progress.';
+comment on column app.idempotency_keys.response is 'The first response; never shown.';
+comment on column app.idempotency_keys.claim_id is 'The call in progress that does more than change the database; null for others.';
 comment on column app.idempotency_keys.claimed_until is 'When another call may take the key over.';
 comment on column app.idempotency_keys.created_at is 'When it was made.';
 

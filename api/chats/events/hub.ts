@@ -79,7 +79,7 @@ export const EVENT_STREAM = {
 export function createChatStreams(options: ChatStreamsOptions): ChatStreams {
   const { db, metrics, log, accessMs = ACCESS_MS } = options;
   const subscriptions = new Map<string, Subscription>();
-  /** Rooms to look at, by organization. */
+  /** Subscriptions to read, by organization. */
   const dirty = new Map<string, Set<Subscription>>();
   /** At most one read an organization, so that what is read later is never older. */
   const reading = new Map<string, Promise<boolean>>();
@@ -256,7 +256,7 @@ export function createChatStreams(options: ChatStreamsOptions): ChatStreams {
     void pollAll(Math.max(POLL_INTERVAL_MS, atLeastMs));
   }
 
-  /** What one stream read at its opening, for the others of its room: theirs may have been older, or be newer. */
+  /** What one stream read at its opening, for the others of its subscription: theirs may have been older, or be newer. */
   function compare(subscription: Subscription, at: Position): void {
     const differs =
       subscription.known !== undefined && (isAfter(at, subscription.known) || isAfter(subscription.known, at));

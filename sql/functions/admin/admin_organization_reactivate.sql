@@ -1,5 +1,6 @@
 -- Organization suspended → active or, if its onboarding is not completed, → onboarding: organization_update with its audit
--- entry. An organization that is not suspended stays unchanged, which is recorded too.
+-- entry. One that is onboarded elsewhere, without an onboarding, becomes active. One that is not suspended stays unchanged,
+-- which is recorded too.
 -- Locks: organization → … as organization_update. Returns {organization, audit_entry_id}. Codes: 404 organization_not_found.
 create or replace function app.admin_organization_reactivate(
   p_organization_id uuid, p_admin text, p_request_id text default null)

@@ -1,6 +1,6 @@
 -- Question open → responded (docs/interface.md 3.7), with the continuation that the answer chooses. Repair: try_again (the task
 -- is settled), accept (a person completes it), cancel. Budget: raise (by one allowance), cancel. A question of an agent: the
--- task is settled if it waited for the answer. The answer stays in tasks.answers for the next run. Of two concurrent responses
+-- task is settled if it waited for the answer. What answers try_again or an agent's question stays in tasks.answers for the next run. Of two concurrent responses
 -- the second finds the question responded.
 -- Locks: roots → inbox item → … as the continuation.
 -- Codes: 400 validation_failed (another kind, not an option), 404 organization_not_found | human_inbox_item_not_found, 409

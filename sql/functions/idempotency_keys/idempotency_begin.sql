@@ -45,7 +45,7 @@ begin
     if exists (select from app.organizations where id = p_organization_id and deleted_at is not null) then
       perform app.fail(404, 'organization_not_found', 'Organization not found');
     end if;
-    return jsonb_build_object('replay', jsonb_build_object('statusCode', k.status_code, 'body', k.answer));
+    return jsonb_build_object('replay', jsonb_build_object('statusCode', k.status_code, 'body', k.response));
   end if;
   if k.claimed_until > clock_timestamp() and k.claim_id is distinct from p_claim_id then
     return '{"inUse": true}';

@@ -1,4 +1,4 @@
--- Stores the answer of the work, in the transaction of its change. p_claim_id: the claim that the work was done under.
+-- Stores the response of the work, in the transaction of its change. p_claim_id: the claim that the work was done under.
 -- Returns {stored}. Codes: 409 idempotency_key_in_use (the claim ran out, and another call took it over: the change of this
 -- transaction must not commit).
 create or replace function app.idempotency_finish(
@@ -10,7 +10,7 @@ as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
 begin
-  update app.idempotency_keys set status_code = p_status, answer = p_body, claim_id = null, claimed_until = null
+  update app.idempotency_keys set status_code = p_status, response = p_body, claim_id = null, claimed_until = null
     where organization_id = p_organization_id and caller = p_caller and method = p_method and path = p_path and key = p_key
       and claim_id is not distinct from p_claim_id and status_code is null;
   if not found then

@@ -42,9 +42,9 @@ begin
   select status into v_reply_status from app.messages
     where organization_id = p_organization_id and id = app.chat_pending_reply(p_organization_id, o.chat_id);
   if v_reply_status = 'cancelling' then
-    perform app.fail(409, 'request_failed', 'The reply in the onboarding chat is being cancelled: try again in a moment,'
-      || ' when its worker has let go of it, or at the latest when its lease has run out',
-      app.issue('chatId', 'answer_active', 'has a reply that is being cancelled, at most for one lease'));
+    perform app.fail(409, 'request_failed', 'The reply in the onboarding chat is being cancelled: try again when its'
+      || ' worker has reported, or its lease has ended',
+      app.issue('chatId', 'answer_active', 'has a reply that is being cancelled, until its worker reports or its lease ends'));
   elsif v_reply_status is not null then
     perform app.fail(409, 'request_failed', 'A reply is in progress in the onboarding chat: wait for it, or cancel it',
       app.issue('chatId', 'answer_active', 'has a reply in progress'));
@@ -65,7 +65,7 @@ begin
     where id = p_organization_id;
   o.status := 'completed';
   o := app.onboarding_write(o);
-  perform app.dispatch_hold(p_organization_id);
+  perform app.dispatch_settle(p_organization_id);
   return jsonb_build_object('onboarding', app.onboarding_state(o));
 end
 $$;

@@ -93,7 +93,7 @@ begin
       set state = 'published', lease_secret_hash = null, lease_expires_at = null
       where organization_id = p_organization_id and state = 'leased';
   end if;
-  perform app.dispatch_hold(p_organization_id);
+  perform app.dispatch_settle(p_organization_id);
   update app.dispatch
     set suspended = n.status = 'suspended',
       capacity = case kind when 'task' then (n.config #>> '{limits,maxConcurrentRuns}')::integer else capacity end

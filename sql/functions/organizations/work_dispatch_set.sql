@@ -1,4 +1,4 @@
--- Work dispatch dispatching ⇄ stopped by decision of the owner (docs/interface.md 3.1), as dispatch_hold says; published and
+-- Work dispatch dispatching ⇄ stopped by decision of the owner (docs/interface.md 3.1), as dispatch_settle says; published and
 -- running work continues. A repeat changes nothing. Agents can stop; only owners and the service token can resume. While an
 -- organization is being onboarded it is held whatever its owner decides, and resuming publishes nothing.
 -- Locks: organization → run request of a capability → run requests → dispatch. Returns {organization, published_run_requests}.
@@ -25,7 +25,7 @@ begin
     update app.organizations
       set work_dispatch_stopped_at = case when p_stopped then clock_timestamp() end, updated_at = clock_timestamp()
       where id = o.id returning * into o;
-    v_published := app.dispatch_hold(o.id);
+    v_published := app.dispatch_settle(o.id);
   end if;
   return jsonb_build_object('organization', to_jsonb(o), 'published_run_requests', v_published);
 end

@@ -47,7 +47,7 @@ begin
             select 1 from app.dispatch_lanes l
               join app.agent_profiles p on p.organization_id = l.organization_id and p.id = l.agent_profile_id
               where l.organization_id = d.organization_id and l.kind = d.kind and l.open and p.key = any (p_profile_keys)))
-        order by d.turn, d.organization_id, d.kind
+        order by d.served_at, d.organization_id, d.kind
         limit v_limit
         for no key update skip locked
     ) o;
@@ -119,7 +119,7 @@ begin
     end loop;
     -- An organization whose requests were all locked by others goes to the end too: otherwise it would block the rest.
     update app.dispatch d
-      set turn = clock_timestamp(), held = d.held + cardinality(v_ids), open_lanes = d.open_lanes - v_closed
+      set served_at = clock_timestamp(), held = d.held + cardinality(v_ids), open_lanes = d.open_lanes - v_closed
       where d.organization_id = v_turn.organization_id and d.kind = v_turn.kind;
   end loop;
   return jsonb_build_object('items', v_items);

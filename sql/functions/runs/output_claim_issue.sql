@@ -1,5 +1,5 @@
--- What somebody says of an output (p_claim, any of runId, uri, size and sha256 beside its path) against what is stored
--- (p_stored, as output_evidence returns it): null, or the issue of the first field that differs. p_at: the path of the claim.
+-- Compares what a caller claims of an output (p_claim, any of runId, uri, size and sha256 beside its path) with what is stored
+-- (p_stored, as output_evidence returns it). Returns null, or the issue of the first field that differs. p_at: the path of the claim.
 create or replace function app.output_claim_issue(p_claim jsonb, p_stored jsonb, p_at text)
   returns jsonb
   language plpgsql immutable

@@ -1,4 +1,4 @@
--- A stored output as evidence and artifacts go out with it; null where nothing is stored.
+-- A stored output in the form in which evidence and artifacts return it; null where nothing is stored.
 create or replace function app.output_evidence(o app.run_outputs)
   returns jsonb
   language sql stable

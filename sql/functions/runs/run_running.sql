@@ -1,5 +1,5 @@
 -- Run starting → running, with harness, model and workspace. A repeat with the same content changes nothing. A run that was
--- cancelled meanwhile stays so, gets the three, and the status cancelling is returned.
+-- cancelled meanwhile stays cancelled and records all three; the status cancelling is returned.
 -- Locks: run request → run. Codes: 409 run_lease_expired with lease_lost | differs.
 create or replace function app.run_running(
   p_organization_id uuid, p_run_id uuid, p_lease_token text, p_harness text, p_model text, p_workspace_uri text)
@@ -19,8 +19,8 @@ begin
   end if;
   -- Runs change only under the lock of their request, so this condition on the state cannot be stale.
   update app.runs
-    set status = case status when 'starting' then 'running' else status end, harness = p_harness, model = p_model, workspace_uri = p_workspace_uri,
-      updated_at = clock_timestamp()
+    set status = case status when 'starting' then 'running' else status end,
+      harness = p_harness, model = p_model, workspace_uri = p_workspace_uri, updated_at = clock_timestamp()
     where organization_id = p_organization_id and id = p_run_id
       and (status = 'starting' or status = 'cancelled' and coalesce(harness, model, workspace_uri) is null);
   if not found then

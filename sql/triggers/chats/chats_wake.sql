@@ -1,4 +1,4 @@
--- Archived, a chat is closed for those who follow it.
+-- A chat was archived, which ends its streams, or opened again.
 create or replace function app.chats_wake()
   returns trigger
   language plpgsql

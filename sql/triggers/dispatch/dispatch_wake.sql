@@ -1,4 +1,4 @@
--- A limit that is raised, of an organization or of a lane, or a suspension that is lifted, opens it for waiting pulls.
+-- An organization or a lane opens for waiting pulls: its limit was raised, or its suspension lifted.
 create or replace function app.dispatch_wake()
   returns trigger
   language plpgsql

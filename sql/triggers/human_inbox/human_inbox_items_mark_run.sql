@@ -1,4 +1,4 @@
--- A blocking question about a task that runs: its end looks for it.
+-- A blocking question about a running task: the end of the run reads it.
 create or replace function app.human_inbox_items_mark_run()
   returns trigger
   language plpgsql

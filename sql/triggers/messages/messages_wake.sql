@@ -1,4 +1,4 @@
--- Each revision of an agent's message is for those who follow its chat.
+-- Streams of the chat show each revision of a reply.
 create or replace function app.messages_wake()
   returns trigger
   language plpgsql

@@ -1,4 +1,5 @@
--- A request that is published, or that frees a slot, may be what a waiting pull needs, whatever function moves it.
+-- A waiting pull may take what is published, and what was published when a slot becomes free. A trigger, so that no function
+-- that moves a request can forget it.
 create or replace function app.run_requests_wake()
   returns trigger
   language plpgsql

@@ -145,6 +145,11 @@ t.test('an organization or a profile that opens wakes pulls; one that closes doe
   const change = (fields: Record<string, string | object>) => () =>
     call(db, 'agent_profile_update', { ...profile, patch: fields }, ignored);
   t.same(await wakesOf(change({ config: { maxConcurrentRuns: 2 } })), [pulls(org)]);
+  t.same(
+    await wakesOf(change({ key: `${org.profileKey}-2` })),
+    [pulls(org, 'chat'), pulls(org)],
+    'a pull may wait for its new key',
+  );
   t.same(await wakesOf(change({ status: 'disabled' })), []);
   t.same(await wakesOf(change({ status: 'enabled' })), [pulls(org)]);
 

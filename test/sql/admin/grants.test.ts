@@ -63,7 +63,7 @@ const SECRETS = [
   'run_outputs.storage_key',
   'chat_attachments.storage_key',
   'messages.search_text',
-  'idempotency_keys.answer',
+  'idempotency_keys.response',
   'chats.harness_session_id',
 ];
 

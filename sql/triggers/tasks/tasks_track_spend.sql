@@ -1,5 +1,5 @@
 -- The first spend limit in a hierarchy: from now on what its runs cost is counted.
-create or replace function app.tasks_watch_spend()
+create or replace function app.tasks_track_spend()
   returns trigger
   language plpgsql
 as $$

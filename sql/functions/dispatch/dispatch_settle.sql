@@ -3,7 +3,7 @@
 -- are parked, and nothing more is published. Dispatching: due requests are published, the others when they become due. Chat
 -- turns are exempt. Returns how many were published. The caller holds the organization.
 -- Locks: run requests → dispatch.
-create or replace function app.dispatch_hold(p_organization_id uuid)
+create or replace function app.dispatch_settle(p_organization_id uuid)
   returns integer
   language plpgsql
 as $$
