@@ -23,7 +23,7 @@ const GRANTED: Readonly<Record<string, string>> = {
   context_revisions: 'organization_id scope revision base_revision created_by created_at',
   context_sources:
     'organization_id id origin status kind file_name media_type size_bytes sha256 department provenance_urls title error created_at',
-  dispatch: 'organization_id kind capacity held open_lanes stopped suspended turn open',
+  dispatch: 'organization_id kind capacity held open_lanes stopped suspended served_at open',
   dispatch_lanes: 'organization_id agent_profile_id kind capacity ready held open',
   human_inbox_items:
     'organization_id id kind status purpose blocking title body options task_id run_id action_id chat_id response responded_at created_at updated_at note allow_free_text schedule_id',

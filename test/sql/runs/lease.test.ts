@@ -59,7 +59,7 @@ async function everything(organizationId: string): Promise<unknown> {
   const found: Record<string, unknown> = {};
   for (const table of tables) {
     const { rows } = await sql.owner.query(
-      `select to_jsonb(r) - 'turn' as row from app.${table} r where organization_id = $1 order by to_jsonb(r)::text`,
+      `select to_jsonb(r) - 'served_at' as row from app.${table} r where organization_id = $1 order by to_jsonb(r)::text`,
       [organizationId],
     );
     found[table] = rows;
