@@ -16,7 +16,7 @@ const USAGE = `npm run analyst -- COMMAND: logins that read the views of schema 
     --password-file FILE        writes the password to FILE, which must not exist, instead of printing it
   list                          says which logins there are, and what they read
   remove NAME                   takes everything from the login, ends its sessions and drops it
-  dictionary                    prints what the views and their columns mean (npm run -s analyst -- dictionary > README.md)
+  dictionary                    prints what the views and their columns mean (sql/reporting/README.md)
 
 The database is that of DATABASE_URL, with the login that migrates it; without it the one that npm start runs on DATA_DIR.
 `;

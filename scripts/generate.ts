@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import pg from 'pg';
 import { startTestPostgres } from '../test/support/postgres.ts';
+import { dictionary } from './analyst/dictionary.ts';
 import { functionsFile } from './generate/functions.ts';
 import { describeSchema } from './generate/schema/describe.ts';
 import { printLine, printText } from './terminal.ts';
@@ -17,6 +18,7 @@ Run it after a change of SQL, and commit what it writes. A test fails when it wa
 const files: Readonly<Record<string, (db: pg.Client) => Promise<string>>> = {
   'engine/db/generated/functions.ts': functionsFile,
   'sql/schema.sql': describeSchema,
+  'sql/reporting/README.md': dictionary,
 };
 
 async function main(): Promise<void> {

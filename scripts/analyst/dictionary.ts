@@ -4,8 +4,8 @@ type Column = Readonly<{ view: string; about: string | null; column: string; typ
 
 const HEAD = `# Data dictionary
 
-The views of schema \`reporting\`, for analysts. Made from the comments in these files, by
-\`npm run -s analyst -- dictionary > sql/reporting/README.md\`; a test compares them.
+The views of schema \`reporting\`, for analysts. Made from the comments in these files by
+\`npm run generate\`; a test compares them.
 
 Every view begins with \`organization_id\`: filter by it where a login reads several organizations, so that indexes are used.
 Points in time are \`timestamptz\`. Costs are whole minor units of the currency, and null where they were not reported. Seconds

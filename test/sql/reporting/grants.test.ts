@@ -119,7 +119,7 @@ t.test('every view and every column says what it is', async (test) => {
 t.test('the data dictionary is that of the views', async (test) => {
   const written = await readFile(path.resolve(import.meta.dirname, '../../../sql/reporting/README.md'), 'utf8');
   const made = await connected(sql.url, dictionary);
-  test.equal(written, made, 'made by npm run -s analyst -- dictionary > sql/reporting/README.md');
+  test.equal(written, made, 'made by npm run generate');
 });
 
 /** Columns that Postgres samples besides ids and times: states and kinds, of a closed list, and numbers that count up. */
