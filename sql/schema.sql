@@ -29,7 +29,7 @@ CREATE TABLE app.agent_profiles (
   id uuid NOT NULL DEFAULT app.uuid_v7(),                         -- Id of the profile.
   key text NOT NULL,                                              -- Stable name; unique in the organization.
   name text NOT NULL,                                             -- For people.
-  kind app.agent_profile_kind NOT NULL,                           -- operator: anything. chat: answers people. department: its own tasks.
+  kind app.agent_profile_kind NOT NULL,                           -- operator: anything. chat: replies in chats. department: its own tasks.
   department app.department,                                      -- Of department profiles.
   status app.agent_profile_status NOT NULL DEFAULT 'enabled',     -- disabled: it is given no work.
   root_uri text NOT NULL,                                         -- Root of its files, a logical address.
@@ -131,7 +131,7 @@ CREATE TABLE app.audit_entries (
   outcome app.audit_outcome NOT NULL,                             -- done, or refused by a transition that changed state all the same.
   code text,                                                      -- The error code of a refusal.
   result jsonb NOT NULL DEFAULT '{}',                             -- What the decision led to, in short.
-  request_id text,                                                -- The id of the request, as in its answer and in the logs.
+  request_id text,                                                -- The id of the request, as in its response and in the logs.
   CONSTRAINT audit_entries_pkey PRIMARY KEY (organization_id, id),
   CONSTRAINT audit_entries_action_check CHECK (((action ~ '^[a-z]+(_[a-z]+)*\.[a-z]+(_[a-z]+)*$') AND (length(action) <=
     100))),
@@ -228,7 +228,7 @@ CREATE TABLE app.chats (
   title text NOT NULL,                                            -- For people.
   search_title text NOT NULL GENERATED ALWAYS AS (app.search_fold(title)) STORED,  -- The title, folded for search.
   summary text,                                                   -- What it is about, as the agent sums it up.
-  harness_session_id text,                                        -- The session of the runtime that answers; never shown.
+  harness_session_id text,                                        -- The session of the runtime that replies; never shown.
   settings jsonb NOT NULL DEFAULT '{"pinnedTaskIds": []}',        -- Pinned tasks.
   last_message_at timestamptz NOT NULL DEFAULT now(),             -- When its last message came; at first its creation.
   archived_at timestamptz,                                        -- When it was archived.
@@ -500,7 +500,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON app.context_sources TO runner_scoped;
 -- Counters of what is held of an organization, by which pulls go.
 CREATE TABLE app.dispatch (
   organization_id uuid NOT NULL,                                  -- The organization it belongs to.
-  kind app.run_kind NOT NULL,                                     -- Tasks and answers in chats have capacities of their own.
+  kind app.run_kind NOT NULL,                                     -- Tasks and chat turns have capacities of their own.
   capacity integer NOT NULL,                                      -- How many requests may be held at once.
   held integer NOT NULL DEFAULT 0,                                -- How many are leased or started.
   open_lanes integer NOT NULL DEFAULT 0,                          -- Profiles with something to take.
@@ -538,7 +538,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON app.dispatch TO runner_scoped;
 CREATE TABLE app.dispatch_lanes (
   organization_id uuid NOT NULL,                                  -- The organization it belongs to.
   agent_profile_id uuid NOT NULL,                                 -- The profile.
-  kind app.run_kind NOT NULL,                                     -- Tasks or answers in chats.
+  kind app.run_kind NOT NULL,                                     -- Tasks or chat turns.
   capacity integer NOT NULL,                                      -- How many requests of it may be held at once.
   ready integer NOT NULL DEFAULT 0,                               -- How many are published.
   held integer NOT NULL DEFAULT 0,                                -- How many are leased or started.
@@ -677,13 +677,13 @@ CREATE TABLE app.messages (
   organization_id uuid NOT NULL,                                  -- The organization it belongs to.
   id uuid NOT NULL DEFAULT app.uuid_v7(),                         -- Id of the message.
   chat_id uuid NOT NULL,                                          -- Its chat.
-  reply_to_message_id uuid,                                       -- The message that an answer answers.
+  reply_to_message_id uuid,                                       -- The message that a reply is to.
   role app.message_role NOT NULL,                                 -- user: a person. assistant: an agent.
-  status app.message_status NOT NULL,                             -- An answer is written while it is pending; complete, cancelled and failed are final.
+  status app.message_status NOT NULL,                             -- A reply is written while it is pending; complete, cancelled and failed are final.
   revision integer NOT NULL DEFAULT 1,                            -- Rises with every change.
   author jsonb,                                                   -- Who wrote it.
   parts jsonb NOT NULL,                                           -- Texts, questions, answers, notes, attachments.
-  error jsonb,                                                    -- Why the answer failed.
+  error jsonb,                                                    -- Why the reply failed.
   write_hash text,                                                -- Digest of the write that made this revision.
   search_text text,                                               -- The visible text, folded for search, from the moment when it is final; null before.
   completed_at timestamptz,                                       -- When it became final.
@@ -1051,13 +1051,13 @@ GRANT SELECT ON app.run_outputs TO runner_api;
 GRANT SELECT, INSERT, UPDATE, DELETE ON app.run_outputs TO runner_scoped;
 
 -- run_requests ────────────────────────────────────────────────────────────────────────────────────────────────────────
--- What waits for a worker: one for each phase of a task, and one for each answer in a chat.
+-- What waits for a worker: one for each phase of a task, and one for each reply in a chat.
 CREATE TABLE app.run_requests (
   organization_id uuid NOT NULL,                                  -- The organization it belongs to.
   id uuid NOT NULL DEFAULT app.uuid_v7(),                         -- Id of the request.
   task_id uuid,                                                   -- The task.
-  chat_id uuid,                                                   -- The chat of an answer.
-  message_id uuid,                                                -- The message of an answer.
+  chat_id uuid,                                                   -- The chat of a turn.
+  message_id uuid,                                                -- The reply that a turn writes.
   agent_profile_id uuid NOT NULL,                                 -- Who runs it.
   run_id uuid,                                                    -- The last run of it.
   staged_run_id uuid,                                             -- A run with a staged outcome or question, which its end applies.
@@ -1162,10 +1162,10 @@ CREATE TABLE app.runs (
   id uuid NOT NULL,                                               -- Chosen by the worker.
   run_request_id uuid NOT NULL,                                   -- What it is an attempt at.
   task_id uuid,                                                   -- The task.
-  chat_id uuid,                                                   -- The chat of an answer.
-  message_id uuid,                                                -- The message of an answer.
+  chat_id uuid,                                                   -- The chat of a turn.
+  message_id uuid,                                                -- The reply that a turn writes.
   agent_profile_id uuid NOT NULL,                                 -- Who runs.
-  kind app.run_kind NOT NULL,                                     -- Of a task, or of an answer in a chat.
+  kind app.run_kind NOT NULL,                                     -- Of a task, or a chat turn.
   mode app.run_mode NOT NULL,                                     -- What it does.
   status app.run_status NOT NULL,                                 -- starting and running are active, the others are over.
   attempt integer NOT NULL,                                       -- Which start of its request.
@@ -1177,7 +1177,7 @@ CREATE TABLE app.runs (
   workspace_uri text,                                             -- Where the worker worked, as it says.
   log_state app.run_log_state NOT NULL DEFAULT 'not_recorded',    -- Whether its logs are complete.
   log_count integer NOT NULL DEFAULT 0,                           -- Entries of its log.
-  output jsonb,                                                   -- What it answered.
+  output jsonb,                                                   -- What it returned.
   error jsonb,                                                    -- Why it failed.
   receipts jsonb,                                                 -- Commands that the worker ran, as digests.
   spend_limited boolean NOT NULL DEFAULT false,                   -- Whether something in the hierarchy of its task has a spend limit.
@@ -1187,7 +1187,7 @@ CREATE TABLE app.runs (
   cost_minor_units bigint NOT NULL DEFAULT 0,                     -- What it cost, in minor units.
   cost_known boolean NOT NULL DEFAULT false,                      -- Whether the worker said what it cost.
   finish_call app.run_finish_call,                                -- The call that ended it.
-  finish_hash text,                                               -- Digest of that call: a repeat gets the same answer.
+  finish_hash text,                                               -- Digest of that call: a repeat gets the same response.
   started_at timestamptz NOT NULL DEFAULT now(),                  -- When it started.
   finished_at timestamptz,                                        -- When it was over.
   created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was made.
@@ -1428,7 +1428,7 @@ CREATE TABLE app.task_outcomes (
   run_id uuid NOT NULL,                                           -- The run; it hands in one.
   task_id uuid NOT NULL,                                          -- Its task.
   kind app.task_outcome_kind NOT NULL,                            -- What was handed in.
-  idempotency_key text NOT NULL,                                  -- Chosen by the agent: sent again it gets the same answer.
+  idempotency_key text NOT NULL,                                  -- Chosen by the agent: sent again it gets the same response.
   body_hash text NOT NULL,                                        -- Digest of what was sent.
   task_version integer NOT NULL,                                  -- The version of the task that the run saw.
   graph_revision integer NOT NULL,                                -- The structure that the run saw.

@@ -89,6 +89,6 @@ comment on column app.audit_entries.arguments is
 comment on column app.audit_entries.outcome is 'done, or refused by a transition that changed state all the same.';
 comment on column app.audit_entries.code is 'The error code of a refusal.';
 comment on column app.audit_entries.result is 'What the decision led to, in short.';
-comment on column app.audit_entries.request_id is 'The id of the request, as in its answer and in the logs.';
+comment on column app.audit_entries.request_id is 'The id of the request, as in its response and in the logs.';
 
 reset role;

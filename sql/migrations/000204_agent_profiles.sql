@@ -105,7 +105,7 @@ comment on column app.agent_profiles.organization_id is 'The organization it bel
 comment on column app.agent_profiles.id is 'Id of the profile.';
 comment on column app.agent_profiles.key is 'Stable name; unique in the organization.';
 comment on column app.agent_profiles.name is 'For people.';
-comment on column app.agent_profiles.kind is 'operator: anything. chat: answers people. department: its own tasks.';
+comment on column app.agent_profiles.kind is 'operator: anything. chat: replies in chats. department: its own tasks.';
 comment on column app.agent_profiles.department is 'Of department profiles.';
 comment on column app.agent_profiles.status is 'disabled: it is given no work.';
 comment on column app.agent_profiles.root_uri is 'Root of its files, a logical address.';

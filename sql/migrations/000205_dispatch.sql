@@ -45,7 +45,7 @@ grant select (organization_id, kind, capacity, held, open_lanes, stopped, suspen
 
 comment on table app.dispatch is 'Counters of what is held of an organization, by which pulls go.';
 comment on column app.dispatch.organization_id is 'The organization it belongs to.';
-comment on column app.dispatch.kind is 'Tasks and answers in chats have capacities of their own.';
+comment on column app.dispatch.kind is 'Tasks and chat turns have capacities of their own.';
 comment on column app.dispatch.capacity is 'How many requests may be held at once.';
 comment on column app.dispatch.held is 'How many are leased or started.';
 comment on column app.dispatch.open_lanes is 'Profiles with something to take.';
@@ -92,7 +92,7 @@ grant select (organization_id, agent_profile_id, kind, capacity, ready, held, op
 comment on table app.dispatch_lanes is 'The same counters for each profile.';
 comment on column app.dispatch_lanes.organization_id is 'The organization it belongs to.';
 comment on column app.dispatch_lanes.agent_profile_id is 'The profile.';
-comment on column app.dispatch_lanes.kind is 'Tasks or answers in chats.';
+comment on column app.dispatch_lanes.kind is 'Tasks or chat turns.';
 comment on column app.dispatch_lanes.capacity is 'How many requests of it may be held at once.';
 comment on column app.dispatch_lanes.ready is 'How many are published.';
 comment on column app.dispatch_lanes.held is 'How many are leased or started.';

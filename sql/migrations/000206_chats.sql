@@ -141,7 +141,7 @@ comment on column app.chats.is_onboarding is 'The chat of the onboarding, which 
 comment on column app.chats.title is 'For people.';
 comment on column app.chats.search_title is 'The title, folded for search.';
 comment on column app.chats.summary is 'What it is about, as the agent sums it up.';
-comment on column app.chats.harness_session_id is 'The session of the runtime that answers; never shown.';
+comment on column app.chats.harness_session_id is 'The session of the runtime that replies; never shown.';
 comment on column app.chats.settings is 'Pinned tasks.';
 comment on column app.chats.last_message_at is 'When its last message came; at first its creation.';
 comment on column app.chats.archived_at is 'When it was archived.';
@@ -253,14 +253,14 @@ comment on table app.messages is 'What people and agents say in chats.';
 comment on column app.messages.organization_id is 'The organization it belongs to.';
 comment on column app.messages.id is 'Id of the message.';
 comment on column app.messages.chat_id is 'Its chat.';
-comment on column app.messages.reply_to_message_id is 'The message that an answer answers.';
+comment on column app.messages.reply_to_message_id is 'The message that a reply is to.';
 comment on column app.messages.role is 'user: a person. assistant: an agent.';
 comment on column app.messages.status is
-  'An answer is written while it is pending; complete, cancelled and failed are final.';
+  'A reply is written while it is pending; complete, cancelled and failed are final.';
 comment on column app.messages.revision is 'Rises with every change.';
 comment on column app.messages.author is 'Who wrote it.';
 comment on column app.messages.parts is 'Texts, questions, answers, notes, attachments.';
-comment on column app.messages.error is 'Why the answer failed.';
+comment on column app.messages.error is 'Why the reply failed.';
 comment on column app.messages.write_hash is 'Digest of the write that made this revision.';
 comment on column app.messages.search_text is
   'The visible text, folded for search, from the moment when it is final; null before.';

@@ -118,7 +118,7 @@ revoke all on function app.tasks_check(app.tasks) from public;
 grant execute on function app.tasks_check(app.tasks) to runner_scoped, runner_global;
 alter table app.tasks add constraint tasks_row_check check (app.tasks_check(tasks));
 
--- An open task with the same key is answered instead of making a second one.
+-- An open task with the same key is returned instead of making a second one.
 create unique index tasks_open_dedupe_key_idx on app.tasks (organization_id, dedupe_key)
   where status in ('pending', 'blocked', 'running', 'waiting');
 create index tasks_created_at_idx on app.tasks (organization_id, created_at, id);

@@ -1,4 +1,4 @@
--- Run requests: what waits for a worker, by task or by answer of a chat.
+-- Run requests: what waits for a worker, by task or by reply of a chat.
 set local role runner_owner;
 
 create domain app.run_mode as text constraint run_mode_check check (value in ('plan', 'execute', 'verify'));
@@ -125,7 +125,7 @@ create constraint trigger run_requests_count_update after update of state on app
   deferrable initially deferred for each row
   when (app.run_requests_counts(old.state, new.state)) execute function app.run_requests_count();
 
--- Not deferred: what they note goes out with the answer of the statement.
+-- Not deferred: what they note goes out with the result of the statement.
 create trigger run_requests_wake_insert after insert on app.run_requests
   for each row execute function app.run_requests_wake();
 create trigger run_requests_wake_update after update of state on app.run_requests
@@ -168,12 +168,12 @@ grant select (organization_id, id, task_id, chat_id, message_id, agent_profile_i
 alter table app.run_requests alter priority set statistics 0, alter lease_secret_hash set statistics 0;
 
 comment on table app.run_requests is
-  'What waits for a worker: one for each phase of a task, and one for each answer in a chat.';
+  'What waits for a worker: one for each phase of a task, and one for each reply in a chat.';
 comment on column app.run_requests.organization_id is 'The organization it belongs to.';
 comment on column app.run_requests.id is 'Id of the request.';
 comment on column app.run_requests.task_id is 'The task.';
-comment on column app.run_requests.chat_id is 'The chat of an answer.';
-comment on column app.run_requests.message_id is 'The message of an answer.';
+comment on column app.run_requests.chat_id is 'The chat of a turn.';
+comment on column app.run_requests.message_id is 'The reply that a turn writes.';
 comment on column app.run_requests.agent_profile_id is 'Who runs it.';
 comment on column app.run_requests.run_id is 'The last run of it.';
 comment on column app.run_requests.staged_run_id is 'A run with a staged outcome or question, which its end applies.';

@@ -37,7 +37,7 @@ create table app.runs (
   tool_calls bigint not null default 0,
   cost_minor_units bigint not null default 0,
   cost_known boolean not null default false,
-  -- The call that ended it, and the hash of its body: sent again it gets the same answer, changed it is refused.
+  -- The call that ended it, and the hash of its body: sent again it gets the same response, changed it is refused.
   finish_call app.run_finish_call,
   finish_hash text,
   started_at timestamptz not null default now(),
@@ -127,10 +127,10 @@ comment on column app.runs.organization_id is 'The organization it belongs to.';
 comment on column app.runs.id is 'Chosen by the worker.';
 comment on column app.runs.run_request_id is 'What it is an attempt at.';
 comment on column app.runs.task_id is 'The task.';
-comment on column app.runs.chat_id is 'The chat of an answer.';
-comment on column app.runs.message_id is 'The message of an answer.';
+comment on column app.runs.chat_id is 'The chat of a turn.';
+comment on column app.runs.message_id is 'The reply that a turn writes.';
 comment on column app.runs.agent_profile_id is 'Who runs.';
-comment on column app.runs.kind is 'Of a task, or of an answer in a chat.';
+comment on column app.runs.kind is 'Of a task, or a chat turn.';
 comment on column app.runs.mode is 'What it does.';
 comment on column app.runs.status is 'starting and running are active, the others are over.';
 comment on column app.runs.attempt is 'Which start of its request.';
@@ -142,7 +142,7 @@ comment on column app.runs.model is 'The model that was used.';
 comment on column app.runs.workspace_uri is 'Where the worker worked, as it says.';
 comment on column app.runs.log_state is 'Whether its logs are complete.';
 comment on column app.runs.log_count is 'Entries of its log.';
-comment on column app.runs.output is 'What it answered.';
+comment on column app.runs.output is 'What it returned.';
 comment on column app.runs.error is 'Why it failed.';
 comment on column app.runs.receipts is 'Commands that the worker ran, as digests.';
 comment on column app.runs.spend_limited is 'Whether something in the hierarchy of its task has a spend limit.';
@@ -152,7 +152,7 @@ comment on column app.runs.tool_calls is 'Calls of tools.';
 comment on column app.runs.cost_minor_units is 'What it cost, in minor units.';
 comment on column app.runs.cost_known is 'Whether the worker said what it cost.';
 comment on column app.runs.finish_call is 'The call that ended it.';
-comment on column app.runs.finish_hash is 'Digest of that call: a repeat gets the same answer.';
+comment on column app.runs.finish_hash is 'Digest of that call: a repeat gets the same response.';
 comment on column app.runs.started_at is 'When it started.';
 comment on column app.runs.finished_at is 'When it was over.';
 comment on column app.runs.created_at is 'When it was made.';

@@ -55,7 +55,7 @@ comment on column app.task_outcomes.organization_id is 'The organization it belo
 comment on column app.task_outcomes.run_id is 'The run; it hands in one.';
 comment on column app.task_outcomes.task_id is 'Its task.';
 comment on column app.task_outcomes.kind is 'What was handed in.';
-comment on column app.task_outcomes.idempotency_key is 'Chosen by the agent: sent again it gets the same answer.';
+comment on column app.task_outcomes.idempotency_key is 'Chosen by the agent: sent again it gets the same response.';
 comment on column app.task_outcomes.body_hash is 'Digest of what was sent.';
 comment on column app.task_outcomes.task_version is 'The version of the task that the run saw.';
 comment on column app.task_outcomes.graph_revision is 'The structure that the run saw.';

@@ -26,4 +26,4 @@ comment on column reporting.audit.subject_kind is 'What kind of thing it was dec
 comment on column reporting.audit.subject_id is 'Which one; null where it was never made.';
 comment on column reporting.audit.outcome is 'done or refused.';
 comment on column reporting.audit.code is 'The error code of a refusal.';
-comment on column reporting.audit.request_id is 'The id of the request, as in its answer and in the logs.';
+comment on column reporting.audit.request_id is 'The id of the request, as in its response and in the logs.';

@@ -7,9 +7,9 @@ select
   (select count(*) from app.messages m
     where m.organization_id = c.organization_id and m.chat_id = c.id) as messages,
   (select count(*) from app.messages m
-    where m.organization_id = c.organization_id and m.chat_id = c.id and m.role = 'assistant') as answers,
+    where m.organization_id = c.organization_id and m.chat_id = c.id and m.role = 'assistant') as replies,
   (select count(*) from app.messages m
-    where m.organization_id = c.organization_id and m.chat_id = c.id and m.status = 'failed') as failed_answers,
+    where m.organization_id = c.organization_id and m.chat_id = c.id and m.status = 'failed') as failed_replies,
   (select count(*) from app.chat_attachments a
     where a.organization_id = c.organization_id and a.chat_id = c.id) as attachments,
   (select coalesce(sum(a.size_bytes), 0)::bigint from app.chat_attachments a
@@ -27,8 +27,8 @@ comment on column reporting.chats.chat_id is 'The chat.';
 comment on column reporting.chats.status is 'open or archived.';
 comment on column reporting.chats.is_onboarding is 'Whether it is the chat of the onboarding.';
 comment on column reporting.chats.messages is 'How many messages it has.';
-comment on column reporting.chats.answers is 'How many of them are answers.';
-comment on column reporting.chats.failed_answers is 'How many of them failed.';
+comment on column reporting.chats.replies is 'How many of them are replies.';
+comment on column reporting.chats.failed_replies is 'How many of them failed.';
 comment on column reporting.chats.attachments is 'How many files it has.';
 comment on column reporting.chats.attachment_bytes is 'The size of its files.';
 comment on column reporting.chats.last_message_at is 'When its last message was written; its making, where there is none.';

@@ -54,7 +54,7 @@ from (
   ) e
   group by e.organization_id, e.day, e.agent_profile_id, e.evaluator, e.criterion
 ) s
--- Looked up once a row of the answer (offset 0): see throughput_by_day.
+-- Looked up once a row of the result (offset 0): see throughput_by_day.
 cross join lateral (
   select p.key, p.name from app.agent_profiles p
   where p.organization_id = s.organization_id and p.id = s.agent_profile_id offset 0

@@ -40,7 +40,7 @@ from (
   ) e
   group by e.organization_id, e.day, e.kind, e.agent_profile_id
 ) s
--- Looked up once a row of the answer (offset 0): see throughput_by_day.
+-- Looked up once a row of the result (offset 0): see throughput_by_day.
 cross join lateral (
   select p.key, p.name from app.agent_profiles p
   where p.organization_id = s.organization_id and p.id = s.agent_profile_id offset 0
@@ -53,7 +53,7 @@ comment on column reporting.queue_waits.organization_id is 'The organization.';
 comment on column reporting.queue_waits.day is 'The date in the organization''s time zone on which they were started.';
 comment on column reporting.queue_waits.timezone is
   'The zone whose days these are; UTC where the database does not know the organization''s.';
-comment on column reporting.queue_waits.kind is 'task, or chat: the answer to a message.';
+comment on column reporting.queue_waits.kind is 'task, or chat: the reply to a message.';
 comment on column reporting.queue_waits.agent_profile_id is 'The profile that they are for.';
 comment on column reporting.queue_waits.agent_profile_key is 'Its key.';
 comment on column reporting.queue_waits.agent_profile_name is 'Its name.';

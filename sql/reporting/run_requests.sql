@@ -29,10 +29,10 @@ left join app.runs r on r.organization_id = q.organization_id and r.run_request_
 comment on view reporting.run_requests is 'Requests for runs: what waits for a worker, and how long it waited.';
 comment on column reporting.run_requests.organization_id is 'The organization.';
 comment on column reporting.run_requests.run_request_id is 'The request.';
-comment on column reporting.run_requests.kind is 'task, or chat: the answer to a message.';
+comment on column reporting.run_requests.kind is 'task, or chat: the reply to a message.';
 comment on column reporting.run_requests.task_id is 'The task that is to be worked on.';
-comment on column reporting.run_requests.chat_id is 'The chat that is to be answered in.';
-comment on column reporting.run_requests.message_id is 'The answer that is to be written.';
+comment on column reporting.run_requests.chat_id is 'The chat that is to be replied in.';
+comment on column reporting.run_requests.message_id is 'The reply that is to be written.';
 comment on column reporting.run_requests.agent_profile_id is 'The profile that it is for.';
 comment on column reporting.run_requests.mode is 'plan, execute or verify.';
 comment on column reporting.run_requests.state is 'queued, published, leased, started, finished or cancelled.';

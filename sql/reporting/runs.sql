@@ -37,13 +37,13 @@ from app.runs r
 left join app.run_requests q on q.organization_id = r.organization_id and q.id = r.run_request_id;
 
 comment on view reporting.runs is
-  'Runs of tasks and of chat answers: how long they waited and took, how they ended, what they used.';
+  'Runs of tasks and of chat turns: how long they waited and took, how they ended, what they used.';
 comment on column reporting.runs.organization_id is 'The organization.';
 comment on column reporting.runs.run_id is 'The run.';
-comment on column reporting.runs.kind is 'task, or chat: the answer to a message.';
+comment on column reporting.runs.kind is 'task, or chat: the reply to a message.';
 comment on column reporting.runs.task_id is 'The task that it works on.';
-comment on column reporting.runs.chat_id is 'The chat that it answers in.';
-comment on column reporting.runs.message_id is 'The answer that it writes.';
+comment on column reporting.runs.chat_id is 'The chat that it replies in.';
+comment on column reporting.runs.message_id is 'The reply that it writes.';
 comment on column reporting.runs.run_request_id is 'The request that it was started for.';
 comment on column reporting.runs.agent_profile_id is 'The profile that it runs as.';
 comment on column reporting.runs.attempt is 'Which start of its request it is.';

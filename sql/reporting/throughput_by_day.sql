@@ -57,7 +57,7 @@ from (
   ) e
   group by e.organization_id, e.day, e.agent_profile_id
 ) s
--- Looked up once a row of the answer (offset 0). As a join the planner, who expects one profile where an organization has
+-- Looked up once a row of the result (offset 0). As a join the planner, who expects one profile where an organization has
 -- several, reads all runs again for each of them.
 cross join lateral (
   select p.key, p.name from app.agent_profiles p
@@ -66,7 +66,7 @@ cross join lateral (
 cross join lateral (select z.timezone from zones z where z.organization_id = s.organization_id offset 0) z;
 
 comment on view reporting.throughput_by_day is
-  'Summary: what got done, a row for each day and profile on which task runs ended or tasks were completed. Chat answers are left out: see messages.';
+  'Summary: what got done, a row for each day and profile on which task runs ended or tasks were completed. Chat turns are left out: see messages.';
 comment on column reporting.throughput_by_day.organization_id is 'The organization.';
 comment on column reporting.throughput_by_day.day is
   'The date in the organization''s time zone on which the runs ended and the tasks were completed.';

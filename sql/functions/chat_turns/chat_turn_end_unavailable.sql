@@ -19,6 +19,6 @@ begin
       where organization_id = r.organization_id and id = r.id;
   end if;
   perform app.message_end(r.organization_id, r.message_id, 'failed', jsonb_build_object(
-    'code', 'runtime_unavailable', 'message', 'No runtime could answer', 'retryable', true));
+    'code', 'runtime_unavailable', 'message', 'No runtime could reply', 'retryable', true));
 end
 $$;

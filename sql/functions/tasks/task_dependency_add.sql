@@ -1,7 +1,7 @@
 -- Adds one edge; the caller has locked the roots of both tasks. Refuses a deadlock: a path from the prerequisite back to the
 -- task, over edges and from an initiative to its children (so an ancestor is refused as well). Returns the edge, new or
 -- existing.
--- Locks: (roots) → the edges of the organization (advisory). The roots are not enough: a circle can cross hierarchies while no
+-- Locks: (roots) → the edges of the organization (advisory). The roots are not enough: a cycle can cross hierarchies while no
 -- two of its new edges share one (a→b and c→d are added at once, b→c and d→a exist).
 create or replace function app.task_dependency_add(
   p_organization_id uuid, p_task_id uuid, p_depends_on_task_id uuid, p_required boolean)
@@ -34,7 +34,7 @@ begin
     )
     select 1 from reached where id = p_task_id
   ) then
-    perform app.fail(409, 'state_conflict', 'The dependency would close a circle, or points at an ancestor',
+    perform app.fail(409, 'state_conflict', 'The dependency would close a cycle, or points at an ancestor',
       app.issue('dependsOn', 'circle', 'the prerequisite waits for this task itself'));
   end if;
   insert into app.task_dependencies

@@ -76,8 +76,8 @@ t.test('chats and messages, without what is said', async (test) => {
       status: 'open',
       is_onboarding: true,
       messages: 4,
-      answers: 2,
-      failed_answers: 1,
+      replies: 2,
+      failed_replies: 1,
       attachments: 2,
       attachment_bytes: 42,
       last_message_at: at(3),
@@ -90,8 +90,8 @@ t.test('chats and messages, without what is said', async (test) => {
       status: 'archived',
       is_onboarding: false,
       messages: 0,
-      answers: 0,
-      failed_answers: 0,
+      replies: 0,
+      failed_replies: 0,
       attachments: 0,
       attachment_bytes: 0,
       last_message_at: at(1),
@@ -100,7 +100,7 @@ t.test('chats and messages, without what is said', async (test) => {
       updated_at: at(2),
     },
   ]);
-  const none = { chat_id: chat, reply_to_message_id: null, revision: 1, error_code: null, answer_seconds: null };
+  const none = { chat_id: chat, reply_to_message_id: null, revision: 1, error_code: null, reply_seconds: null };
   test.same(await rows(org, 'messages', 'created_at'), [
     { ...none, message_id: first, role: 'user', status: 'complete', ...final(0) },
     {
@@ -111,7 +111,7 @@ t.test('chats and messages, without what is said', async (test) => {
       reply_to_message_id: first,
       revision: 4,
       error_code: 'model_failed',
-      answer_seconds: 120,
+      reply_seconds: 120,
       created_at: at(1),
       updated_at: at(3),
       completed_at: at(3),

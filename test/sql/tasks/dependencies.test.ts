@@ -189,7 +189,7 @@ scenario('a circle over four hierarchies is refused though its edges share no hi
   test.match(await late, circle);
 });
 
-scenario('edges made at once at random never close a circle', async (test) => {
+scenario('edges made at once at random never close a cycle', async (test) => {
   const org = await createTestOrganization(sql);
   const ids = await createRoots(org, 8);
   const pairs = ids.flatMap((from) => ids.filter((to) => to !== from).map((to) => [from, to] as const));
