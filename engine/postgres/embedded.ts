@@ -44,6 +44,8 @@ export const throwAway = {
   fsync: 'off',
   synchronous_commit: 'off',
   full_page_writes: 'off',
+  wal_level: 'minimal',
+  max_wal_senders: '0',
   shared_buffers: '128MB',
   max_connections: '300',
 } as const;

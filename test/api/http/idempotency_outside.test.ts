@@ -10,6 +10,7 @@ import { expectSuccess, type Fields, ownerPath, refusalOf, sqlOf } from '../../s
 import { startTestApp } from '../../support/app.ts';
 import { createChat, createChatOrganization } from '../../support/chat_fixtures.ts';
 import { createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
+import { FULL } from '../../support/full.ts';
 import { until } from '../../support/wait.ts';
 
 const reading = endpoint({
@@ -121,9 +122,10 @@ t.test('a second call waits for the first without a connection, and gets its ans
   const first = retain(org, body, 'once');
   await until('it is in work', () => standing === 1);
   const second = retain(org, body, 'once');
-  const tooLate = retain(org, body, 'once');
-  t.equal(refusalOf(await tooLate), '409 idempotency_key_in_use idempotency_key_in_use', 'ten seconds are too long');
-  t.equal(refusalOf(await second), '409 idempotency_key_in_use idempotency_key_in_use');
+  if (FULL) {
+    const inUse = '409 idempotency_key_in_use idempotency_key_in_use';
+    t.equal(refusalOf(await second), inUse, 'ten seconds are too long');
+  }
   t.equal(app.services.db.load().running, 0);
   const third = retain(org, body, 'once');
   open();
@@ -131,6 +133,7 @@ t.test('a second call waits for the first without a connection, and gets its ans
   const replayed = await third;
   t.equal(replayed.headers.get('idempotency-replayed'), 'true');
   t.same(expectSuccess(replayed, 201), answered);
+  if (!FULL) t.same(expectSuccess(await second, 201), answered);
   t.equal(await copies(org), 1);
 });
 
