@@ -27,20 +27,20 @@ export async function sendQuestion(api: OwnerApi, organizationId: string, title:
 
 /**
  * Asks a question in a new chat, and writes the reply while it streams. Returns the path of the chat's messages.
- * @throws DemoError when the reply is not complete by `deadline` (`performance.now()`)
+ * @throws DemoError when the reply is not complete by `deadline` (`performance.now()`); the reason of `signal`
  */
 export async function demoChat(
   api: OwnerApi,
   organizationId: string,
-  options: Readonly<{ print: Print; write: (text: string) => void; deadline: number }>,
+  options: Readonly<{ print: Print; write: (text: string) => void; deadline: number; signal: AbortSignal }>,
 ): Promise<string> {
-  const { print, write, deadline } = options;
+  const { print, write, deadline, signal } = options;
   const { chatId, messageId } = await sendQuestion(api, organizationId, 'Sales of the third quarter', QUESTION);
   print(`asked in a chat, with sales.csv: ${QUESTION}`);
   const timeout = AbortSignal.timeout(Math.max(1, Math.ceil(deadline - performance.now())));
   let written = '';
   try {
-    for await (const { message } of api.chatEvents(organizationId, chatId, timeout)) {
+    for await (const { message } of api.chatEvents(organizationId, chatId, AbortSignal.any([timeout, signal]))) {
       if (message?.id !== messageId) continue;
       const text = streamedText(message);
       if (written === '' && text !== '') write('\n      ');

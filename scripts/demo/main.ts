@@ -89,10 +89,13 @@ async function chat(api: OwnerApi, target: Target, deadline: number): Promise<vo
   printLine();
   // Its output would mix with the reply.
   const worker = startWorker(target, () => {}, '--kind', 'chat', '--exec', CHAT_COMMAND);
+  const over = new AbortController();
   try {
-    const asking = demoChat(api, target.organizationId, { print: printTimed, write: printText, deadline });
+    const options = { print: printTimed, write: printText, deadline, signal: over.signal };
+    const asking = demoChat(api, target.organizationId, options);
     printLine(`  the chat     ${target.url}${await Promise.race([asking, worker.failed])}`);
   } finally {
+    over.abort();
     await worker.end();
   }
 }

@@ -40,8 +40,12 @@ function readArguments() {
   }
 }
 
-/** @throws DemoError when it has not reached the status by `deadline` (`performance.now()`) */
-async function waitForTask(api: OwnerApi, id: string, task: DemoTask, status: string, deadline: number): Promise<void> {
+/** When waiting ends: at `deadline` (`performance.now()`), and where `signal` is aborted because something else failed. */
+type Limits = Readonly<{ deadline: number; signal: AbortSignal }>;
+
+/** @throws DemoError when it has not reached the status by the deadline */
+async function waitForTask(api: OwnerApi, id: string, task: DemoTask, status: string, limits: Limits): Promise<void> {
+  const { deadline, signal } = limits;
   for (;;) {
     const now = await api.getTask(id, task.id);
     if (now.status === status) {
@@ -49,13 +53,14 @@ async function waitForTask(api: OwnerApi, id: string, task: DemoTask, status: st
       return;
     }
     if (performance.now() > deadline) throw new DemoError(`${now.identifier} is ${now.status} instead of ${status}.`);
-    await sleep(POLL_INTERVAL_MS);
+    await sleep(POLL_INTERVAL_MS, undefined, { signal });
   }
 }
 
 async function seedWork(api: OwnerApi, target: Target): Promise<void> {
   const { organizationId } = target;
-  const deadline = performance.now() + TIMEOUT_MS;
+  const over = new AbortController();
+  const limits = { deadline: performance.now() + TIMEOUT_MS, signal: over.signal };
   const expected = [];
   for (const { body, status } of seedTasks(Date.now())) {
     expected.push({ task: await api.createTask(organizationId, body), status });
@@ -67,15 +72,17 @@ async function seedWork(api: OwnerApi, target: Target): Promise<void> {
     startWorker(target, quiet, '--kind', 'chat', '--exec', CHAT_COMMAND),
   ];
   try {
-    const tasks = expected.map(({ task, status }) => waitForTask(api, organizationId, task, status, deadline));
-    const chats = SEED_CHATS.map(({ title, question }) => seedChat(api, organizationId, title, question, deadline));
+    const tasks = expected.map(({ task, status }) => waitForTask(api, organizationId, task, status, limits));
+    const chats = SEED_CHATS.map(({ title, question }) => seedChat(api, organizationId, title, question, limits));
     await Promise.race([Promise.all([...tasks, ...chats]), ...workers.map((worker) => worker.failed)]);
   } finally {
+    over.abort();
     await Promise.all(workers.map((worker) => worker.end()));
   }
 }
 
-async function seedChat(api: OwnerApi, id: string, title: string, question: string, deadline: number): Promise<void> {
+async function seedChat(api: OwnerApi, id: string, title: string, question: string, limits: Limits): Promise<void> {
+  const { deadline, signal } = limits;
   const { chatId, messageId } = await sendQuestion(api, id, title, question);
   for (;;) {
     const message = (await api.listMessages(id, chatId)).find((one) => one.id === messageId);
@@ -84,7 +91,7 @@ async function seedChat(api: OwnerApi, id: string, title: string, question: stri
       return;
     }
     if (performance.now() > deadline) throw new DemoError(`the reply in “${title}” is ${message?.status}.`);
-    await sleep(POLL_INTERVAL_MS);
+    await sleep(POLL_INTERVAL_MS, undefined, { signal });
   }
 }
 

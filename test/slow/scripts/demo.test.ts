@@ -6,6 +6,9 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import { builtinCatalog, catalogRevision } from '../../../engine/catalog/index.ts';
+import { demoChat } from '../../../scripts/demo/chat.ts';
+import { demoOrganization } from '../../../scripts/demo/organization.ts';
+import { ownerApi } from '../../../scripts/demo/owner_api.ts';
 import { GROSS_TOTAL, NET_TOTAL } from '../../../scripts/demo/tasks.ts';
 import { PRIVATE } from '../../jobs/onboardings/support.ts';
 import { openJobs } from '../../jobs/support.ts';
@@ -86,6 +89,20 @@ t.test('the demo does real work twice over, and one result is refused and mended
     { status: 'failed', count: 2 },
     { status: 'succeeded', count: 14 },
   ]);
+});
+
+t.test('the demo asks no longer when its worker has failed', async (t) => {
+  const { app } = await setUp(t);
+  const api = ownerApi({ url: app.url });
+  const organizationId = await demoOrganization(api, () => {});
+  const failed = new AbortController();
+  const asking = demoChat(api, organizationId, {
+    print: () => failed.abort(),
+    write: () => {},
+    deadline: performance.now() + 60_000,
+    signal: failed.signal,
+  });
+  await t.rejects(asking, { name: 'AbortError' });
 });
 
 t.test('the demo says what to do where nothing answers, or a token is wrong', async (t) => {
