@@ -86,7 +86,11 @@ await supervise({
         };
       },
     });
-    const stopWatching = await watchChanges(ROOT, (files) => apply(files, processes));
+    const stopWatching = await watchChanges(
+      ROOT,
+      (files) => apply(files, processes),
+      (error) => printLine(`Changes of some files are not seen: ${error.message}`),
+    );
     printText(processes.screen);
     printLine('Watching api, engine, jobs and sql for changes.');
     await aborted(signal);

@@ -10,9 +10,15 @@ const SETTLED_MS = 150;
 /** Runs now, and again after each change; one run at a time, and what changes during one is seen by the next. */
 export async function watch(root: string, run: () => Promise<boolean>, print: (text: string) => void): Promise<void> {
   let changed = Promise.withResolvers<string>();
+  let failed = false;
   for (const folder of WATCHED) {
-    watchFolder(path.join(root, folder), { recursive: true }, (_, name) => {
+    const watcher = watchFolder(path.join(root, folder), { recursive: true }, (_, name) => {
       if (name && SOURCE.test(name)) changed.resolve(path.join(folder, name));
+    });
+    // Such as ENOSPC, for each file beyond the system's limit.
+    watcher.on('error', (error) => {
+      if (!failed) print(`\nChanges of some files are not seen: ${error.message}`);
+      failed = true;
     });
   }
   for (;;) {
