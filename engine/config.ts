@@ -398,7 +398,7 @@ export function settingsHelp(): string {
   return ['Settings (environment):', ...rows, ''].join('\n');
 }
 
-/** The text of `.env.example`; a test keeps the file equal to it. */
+/** The text of `.env.example`: `npm run docs -- write` writes it, a test compares them. */
 export function envExample(): string {
   const rows = Object.entries(settings).map(
     ([name, setting]) => `# ${setting.help}\n#${name}=${setting.default ?? ''}`,
