@@ -9,7 +9,7 @@ import { errorResponses } from './errors.ts';
 import { exampleOf } from './example.ts';
 import { type JsonSchema, publishedSchema, type SchemaNames, toJsonSchema } from './json_schema.ts';
 import { endpointParameters, shareParameters } from './parameters.ts';
-import { securityOf, securitySchemes } from './security.ts';
+import { commonSecurity, securityOf, securitySchemes } from './security.ts';
 
 export const API_VERSION = '0.1.0';
 
@@ -47,7 +47,7 @@ function operationsOf(endpoint: Endpoint, answers: JsonSchema, errors: JsonSchem
   const shared = {
     tags: [endpoint.tag],
     ...(endpoint.description ? { description: endpoint.description } : {}),
-    security: securityOf[endpoint.audience],
+    ...(endpoint.audience === 'owner' ? {} : { security: securityOf[endpoint.audience] }),
     ...(parameters.length > 0 ? { parameters } : {}),
   };
   const { operationId, summary } = endpoint;
@@ -99,6 +99,7 @@ export function openApi(endpoints: readonly Endpoint[]): JsonSchema {
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: '/' }],
+    security: commonSecurity,
     tags: Object.entries(tags)
       .filter(([name]) => used.has(name as Endpoint['tag']))
       .map(([name, description]) => ({ name, description })),

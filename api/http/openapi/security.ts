@@ -30,9 +30,13 @@ export const securitySchemes = {
   },
 } as const;
 
-/** What a caller of each audience authenticates with: one of the alternatives. */
-export const securityOf: Record<Audience, readonly Record<string, readonly never[]>[]> = {
-  owner: [{ ownerToken: [] }, {}],
+type Security = readonly Record<string, readonly never[]>[];
+
+/** What owners authenticate with, and so most operations ask for: stated once, at the root of the document. */
+export const commonSecurity: Security = [{ ownerToken: [] }, {}];
+
+/** What a caller of each other audience authenticates with: one of the alternatives. */
+export const securityOf: Record<Exclude<Audience, 'owner'>, Security> = {
   agent: [{ agentServiceToken: [] }, { agentExecutionCapability: [] }],
   worker: [{ agentServiceToken: [] }],
   admin: [{ adminToken: [] }, { adminSession: [] }],

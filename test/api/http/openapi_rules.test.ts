@@ -15,12 +15,14 @@ type Operation = {
   summary: string;
   description?: string;
   tags: string[];
-  security: Json[];
+  /** Undefined: that of the document. */
+  security?: Json[];
   parameters?: Json[];
   requestBody?: { content: Record<string, Media> };
   responses: Record<string, Json>;
 };
 type Document = {
+  security: Json[];
   tags: { name: string; description: string }[];
   paths: Record<string, Record<string, Operation>>;
   components: Record<string, Record<string, Json>>;
@@ -74,15 +76,16 @@ t.test('every component is used, and every reference leads to one', async (t) =>
   for (const [kind, named] of Object.entries(document.components)) {
     for (const name of Object.keys(named)) {
       const uses =
-        kind === 'securitySchemes' ? operations.some(({ operation }) => isSecuredBy(operation, name)) : false;
+        kind === 'securitySchemes' &&
+        operations.some(({ operation }) => securityOf(operation).some((one) => name in one));
       t.ok(uses || used.has(`#/components/${kind}/${name}`), `${kind} ${name} is used`);
       t.match(name, /^[A-Za-z0-9]+$/);
     }
   }
 });
 
-function isSecuredBy({ security }: Operation, name: string): boolean {
-  return security.some((alternative) => name in alternative);
+function securityOf({ security }: Operation): Json[] {
+  return security ?? document.security;
 }
 
 t.test('each path parameter is declared once, and nothing else is', async (t) => {
@@ -114,10 +117,10 @@ t.test(
 
 t.test('every operation says what it does, who may call it and what can go wrong', async (t) => {
   for (const { path, operation } of operations) {
-    const { operationId, summary, description = '', security } = operation;
+    const { operationId, summary, description = '' } = operation;
     t.match(summary, /^[A-Z].{3,70}[^.]$/, `${operationId}: summary`);
     t.match(description, /^[A-Z`].*[.:]/, `${operationId}: description`);
-    if (!path.startsWith('/internal/') && !path.startsWith('/organizations') && security.length === 0) {
+    if (!path.startsWith('/internal/') && !path.startsWith('/organizations') && securityOf(operation).length === 0) {
       t.equal(operation.tags[0], 'System', `${operationId} needs no token`);
     }
     const statuses = Object.keys(operation.responses).map(Number);
