@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { logicalUri, requireOwnUris } from '../fields/logical_uri.ts';
 import { removable } from '../fields/merge_patch.ts';
 import { SLUG, unique, WORDS } from '../organizations/changes.ts';
-import { DEPARTMENTS } from '../organizations/schema.ts';
-import { RUN_MODES } from '../runs/schema.ts';
+import { DEPARTMENTS, department } from '../organizations/schema.ts';
+import { runMode } from '../runs/schema.ts';
 import { PROFILE_KINDS, PROFILE_STATUSES } from './schema.ts';
 
 const keys = unique(
@@ -12,7 +12,7 @@ const keys = unique(
     .max(100)
     .regex(/^[a-z0-9]+(?:[._:/-][a-z0-9]+)*$/i, 'must be letters and digits, joined by one of . _ : / -'),
   200,
-);
+).meta({ id: 'ProfileKeys', description: 'Each key once.' });
 
 /** 64 hex digits; which catalogs there are, the database knows. */
 export const revision = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hex digits');
@@ -21,7 +21,7 @@ const text = (max: number) => z.string().trim().min(1).max(max);
 
 const runtime = { model: text(200), reasoningEffort: text(40) };
 const config = {
-  defaultRunMode: z.enum(RUN_MODES),
+  defaultRunMode: runMode,
   maxConcurrentRuns: z.int().min(1).max(1_000),
   toolPolicyKeys: keys,
   memoryRootUri: logicalUri,
@@ -37,7 +37,7 @@ const fields = {
   key: z.string().max(63).regex(SLUG, WORDS),
   name: text(200),
   kind: z.enum(PROFILE_KINDS),
-  department: z.enum(DEPARTMENTS).nullable().optional(),
+  department: department.nullable().optional(),
   status: z.enum(PROFILE_STATUSES),
 };
 const uris = { rootUri: logicalUri, instructionsUri: logicalUri };
@@ -75,9 +75,7 @@ export const agentProfilePatchSchema = z
 /** Body of the provisioning. */
 export const provisionSchema = z
   .strictObject({
-    departments: unique(z.enum(DEPARTMENTS), DEPARTMENTS.length).describe(
-      'The departments that get an enabled profile.',
-    ),
+    departments: unique(department, DEPARTMENTS.length).describe('The departments that get an enabled profile.'),
     revision: revision.optional().describe('A published catalog. Default: the current one.'),
   })
   .meta({ id: 'Provision' });

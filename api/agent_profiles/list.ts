@@ -4,7 +4,7 @@ import type { Queries } from '../../engine/db/call.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { requireOrganization, scoped } from '../../engine/db/scope.ts';
 import { keyset, type Pagination, pageQuery } from '../http/pagination.ts';
-import { DEPARTMENTS } from '../organizations/schema.ts';
+import { department } from '../organizations/schema.ts';
 import {
   type AgentProfile,
   agentProfileAnswer,
@@ -18,7 +18,7 @@ export const agentProfileListQuery = {
   ...pageQuery(),
   kind: z.enum(PROFILE_KINDS).optional().describe('Profiles of this kind.'),
   status: z.enum(PROFILE_STATUSES).optional().describe('Profiles with this status.'),
-  department: z.enum(DEPARTMENTS).optional().describe('Profiles of this department.'),
+  department: department.optional().describe('Profiles of this department.'),
 };
 const querySchema = z.object(agentProfileListQuery);
 

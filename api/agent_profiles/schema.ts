@@ -4,15 +4,15 @@ import { uuid } from '../fields/ids.ts';
 import { dateTime, timestamp } from '../fields/timestamp.ts';
 import { digests, ids, times } from '../http/openapi/example_values.ts';
 import { keyColumns } from '../http/pagination.ts';
-import { DEPARTMENTS } from '../organizations/schema.ts';
-import { RUN_MODES } from '../runs/schema.ts';
+import { department } from '../organizations/schema.ts';
+import { runMode } from '../runs/schema.ts';
 
 export const PROFILE_KINDS = ['operator', 'chat', 'department'] as const;
 export const PROFILE_STATUSES = ['enabled', 'disabled'] as const;
 
 const configSchema = z
   .object({
-    defaultRunMode: z.enum(RUN_MODES),
+    defaultRunMode: runMode,
     maxConcurrentRuns: z.int().describe('Most claims and runs of the profile at once.'),
     toolPolicyKeys: z.array(z.string()).describe('The tools that runs of the profile may use.'),
     memoryRootUri: z.string(),
@@ -35,7 +35,7 @@ export const agentProfileSchema = z
     kind: z
       .enum(PROFILE_KINDS)
       .describe('`operator`: works for the whole organization. `chat`: replies in chats. `department`: works for one.'),
-    department: z.enum(DEPARTMENTS).nullable().describe('Null unless the kind is `department`.'),
+    department: department.nullable().describe('Null unless the kind is `department`.'),
     status: z.enum(PROFILE_STATUSES).describe('`disabled`: the profile gets no work, and its open tasks are blocked.'),
     rootUri: z.string(),
     instructionsUri: z.string(),
@@ -63,7 +63,7 @@ export const agentProfileRow = z
     key: z.string(),
     name: z.string(),
     kind: z.enum(PROFILE_KINDS),
-    department: z.enum(DEPARTMENTS).nullable(),
+    department: department.nullable(),
     status: z.enum(PROFILE_STATUSES),
     root_uri: z.string(),
     instructions_uri: z.string(),

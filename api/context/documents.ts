@@ -6,7 +6,10 @@ import { storedUuid } from '../fields/ids.ts';
 import { dateTime, timestamp } from '../fields/timestamp.ts';
 import { digests, ids } from '../http/openapi/example_values.ts';
 
-export const contextScope = z.enum(CONTEXT_SCOPES).describe('The whole organization, or a department.');
+export const contextScope = z
+  .enum(CONTEXT_SCOPES)
+  .meta({ id: 'ContextScope', description: 'The whole organization, or a department.' });
+export const documentKind = z.enum(DOCUMENT_KINDS).meta({ id: 'DocumentKind' });
 
 // Runs get it below context/{scope}/, and their paths have at most 1000 bytes.
 const MAX_PATH_BYTES = 900;
@@ -26,7 +29,7 @@ export function documentUri(organizationId: string, scope: string, path: string)
 }
 
 const documentSchema = z.object({
-  kind: z.enum(DOCUMENT_KINDS),
+  kind: documentKind,
   path: z.string(),
   sizeBytes: z.int(),
   sha256: z.string(),
@@ -84,7 +87,7 @@ export const promotionAnswer = z.object({
       documents: z.array(
         z
           .object({
-            kind: z.enum(DOCUMENT_KINDS),
+            kind: documentKind,
             path: z.string(),
             size_bytes: z.int(),
             sha256: z.string(),
@@ -122,7 +125,7 @@ export const publishedDocumentRow = z
     revision: z.int(),
     published_at: timestamp,
     path: z.string(),
-    kind: z.enum(DOCUMENT_KINDS),
+    kind: documentKind,
     storage_key: z.string(),
     size_bytes: z.int(),
     sha256: z.string(),

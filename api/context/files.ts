@@ -1,12 +1,6 @@
 import { sql } from 'slonik';
 import { z } from 'zod';
-import {
-  type ContextScope,
-  DOCUMENT_KINDS,
-  DOCUMENT_MEDIA_TYPE,
-  type Entry,
-  readDocument,
-} from '../../engine/context/index.ts';
+import { type ContextScope, DOCUMENT_MEDIA_TYPE, type Entry, readDocument } from '../../engine/context/index.ts';
 import type { Queries } from '../../engine/db/call.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { organizationNotFound, requireOrganization, scoped } from '../../engine/db/scope.ts';
@@ -15,7 +9,7 @@ import { dateTime } from '../fields/timestamp.ts';
 import { storedProblems } from '../files/stored_problems.ts';
 import type { StoredBytes } from '../http/bytes.ts';
 import { digests, ids, times } from '../http/openapi/example_values.ts';
-import { contextScope, documentUri, type PublishedDocument, publishedDocumentRow } from './documents.ts';
+import { contextScope, documentKind, documentUri, type PublishedDocument, publishedDocumentRow } from './documents.ts';
 
 const entrySchema = z.object({
   key: z.string(),
@@ -34,7 +28,7 @@ export const contextSummarySchema = z
     revision: z.int().describe('The published revision. 0 if nothing is published in this scope.'),
     documents: z.array(
       z.object({
-        kind: z.enum(DOCUMENT_KINDS),
+        kind: documentKind,
         path: z.string(),
         entries: z.array(entrySchema),
         issue: z.string().optional().describe('Why the document cannot be read. Its `entries` are empty then.'),
@@ -127,7 +121,7 @@ export const contextFilesSchema = z
       z.object({
         scope: contextScope,
         path: z.string().describe('For downloading the file; together with `scope` if several scopes have the path.'),
-        kind: z.enum(DOCUMENT_KINDS),
+        kind: documentKind,
         revision: z.int(),
         mediaType: z.string(),
         sizeBytes: z.int(),

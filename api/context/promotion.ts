@@ -1,7 +1,6 @@
 import { sql } from 'slonik';
 import { z } from 'zod';
 import {
-  DOCUMENT_KINDS,
   DOCUMENT_MAX_BYTES,
   DocumentError,
   type DocumentKind,
@@ -23,7 +22,7 @@ import { actorOf } from '../http/actor.ts';
 import type { Caller } from '../http/caller.ts';
 import type { Context } from '../http/endpoint.ts';
 import { invalid, toProblem, validationFailed } from '../http/errors.ts';
-import { type ContextRevision, contextScope, documentPath, promotionAnswer } from './documents.ts';
+import { type ContextRevision, contextScope, documentKind, documentPath, promotionAnswer } from './documents.ts';
 
 const common = {
   scope: contextScope,
@@ -55,14 +54,12 @@ function checkPaths({ documents, removePaths }: Named, context: z.RefinementCtx)
   }
 }
 
-const kind = z.enum(DOCUMENT_KINDS);
-
 /** `POST /context/promotions`. */
 export const promotionBody = z
   .strictObject({
     ...common,
     documents: z
-      .array(z.strictObject({ kind, path: documentPath, entries: entriesSchema }))
+      .array(z.strictObject({ kind: documentKind, path: documentPath, entries: entriesSchema }))
       .max(REVISION_MAX_DOCUMENTS),
   })
   .superRefine(checkPaths);
@@ -74,7 +71,7 @@ export const taskPromotionBody = z
     documents: z
       .array(
         z.strictObject({
-          kind,
+          kind: documentKind,
           path: documentPath,
           outputPath: filePath
             .optional()

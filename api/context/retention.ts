@@ -18,12 +18,12 @@ import { actorOf } from '../http/actor.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { invalid, toProblem } from '../http/errors.ts';
 import { ids } from '../http/openapi/example_values.ts';
+import { department } from '../organizations/schema.ts';
 import { getArtifactBytes } from '../runs/files.ts';
-import { contextSourceRow, contextSourceSchema, DEPARTMENTS } from './sources.ts';
+import { contextSourceRow, contextSourceSchema } from './sources.ts';
 
 const common = {
-  department: z
-    .enum(DEPARTMENTS)
+  department: department
     .optional()
     .describe('The department that the evidence is for. Default: the whole organization.'),
   title: z.string().min(1).max(500).optional(),

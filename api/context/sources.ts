@@ -12,11 +12,11 @@ import { storedProblems } from '../files/stored_problems.ts';
 import type { StoredBytes } from '../http/bytes.ts';
 import { ids } from '../http/openapi/example_values.ts';
 import { keyColumns, keyset, type Pagination, pageQuery } from '../http/pagination.ts';
+import { department } from '../organizations/schema.ts';
 
 export const SOURCE_ORIGINS = ['onboarding', 'chat', 'task', 'research'] as const;
 export const SOURCE_KINDS = ['file', 'markdown', 'page'] as const;
 export const SOURCE_STATUSES = ['stored', 'ingested', 'failed'] as const;
-export const DEPARTMENTS = ['growth', 'engineering', 'support'] as const;
 
 const errorSchema = z.object({ code: z.string(), message: z.string() });
 
@@ -34,7 +34,7 @@ export const contextSourceSchema = z
     mediaType: z.string(),
     sizeBytes: z.int(),
     sha256: z.string(),
-    department: z.enum(DEPARTMENTS).nullable().describe('Null: evidence for the whole organization.'),
+    department: department.nullable().describe('Null: evidence for the whole organization.'),
     provenanceUrls: z.array(z.string()).describe('The addresses that the source comes from.'),
     error: errorSchema.nullable(),
     uri: z.string().describe('How entries of documents cite the source.'),
@@ -70,7 +70,7 @@ export const contextSourceRow = z
     size_bytes: z.int(),
     sha256: z.string(),
     storage_key: z.string(),
-    department: z.enum(DEPARTMENTS).nullable(),
+    department: department.nullable(),
     provenance_urls: z.array(z.string()),
     error: z.looseObject({ code: z.string().optional(), message: z.string().optional() }).nullable(),
     created_at: timestamp,
@@ -114,7 +114,7 @@ export const contextSourceListQuery = {
   ...pageQuery(),
   origin: z.enum(SOURCE_ORIGINS).optional().describe('Sources of this origin.'),
   status: z.enum(SOURCE_STATUSES).optional().describe('Sources with this status.'),
-  department: z.enum(DEPARTMENTS).optional().describe('Sources for this department.'),
+  department: department.optional().describe('Sources for this department.'),
 };
 const querySchema = z.object(contextSourceListQuery);
 

@@ -14,7 +14,9 @@ const reference = {
 };
 const values = z.union([z.string(), z.array(z.string())]);
 const NOTE_STATUSES = ['pending', 'approved', 'rejected', 'informational'] as const;
-const noteStatus = z.enum(NOTE_STATUSES).describe('`pending`: the next message of the user decides.');
+const noteStatus = z
+  .enum(NOTE_STATUSES)
+  .meta({ id: 'NoteStatus', description: '`pending`: the next message of the user decides.' });
 
 /** Parts as they are kept and shown. */
 export const partSchema = z
@@ -58,9 +60,10 @@ export const TEXT_MAX = 100_000;
 const WRITTEN_TEXT_MAX = 1_048_576;
 const PARTS_MAX = 200;
 const text = (maximum: number) => z.string().min(1).max(maximum);
-const partId = text(100).describe(
-  'Identifies the part across revisions. Default: the id of the part at the same position.',
-);
+const partId = text(100).meta({
+  id: 'PartId',
+  description: 'Identifies the part across revisions. Default: the id of the part at the same position.',
+});
 const written = { id: partId.optional() };
 
 /** Parts that a runtime writes. */

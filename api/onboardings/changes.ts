@@ -4,10 +4,10 @@ import { DISPOSITIONS } from '../../engine/onboarding/index.ts';
 import { revision } from '../agent_profiles/changes.ts';
 import { timeZone } from '../fields/time_zone.ts';
 import { SLUG, unique, WORDS } from '../organizations/changes.ts';
-import { DEPARTMENTS } from '../organizations/schema.ts';
+import { DEPARTMENTS, department } from '../organizations/schema.ts';
 
 const name = z.string().trim().min(1).max(200);
-const departments = unique(z.enum(DEPARTMENTS), DEPARTMENTS.length);
+const departments = unique(department, DEPARTMENTS.length);
 const currency = z.string().regex(/^[A-Z]{3}$/, 'must be three upper-case letters such as EUR');
 
 const website = z

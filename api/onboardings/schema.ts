@@ -4,7 +4,7 @@ import { dispositionSchema, reviewSummarySchema, setupSchema } from '../../engin
 import { uuid } from '../fields/ids.ts';
 import { dateTime, nullableTimestamp, timestamp } from '../fields/timestamp.ts';
 import { ids, times } from '../http/openapi/example_values.ts';
-import { DEPARTMENTS } from '../organizations/schema.ts';
+import { department } from '../organizations/schema.ts';
 
 export const ONBOARDING_STATUSES = [
   'collecting',
@@ -29,7 +29,7 @@ const sourceSchema = z.object({
   mediaType: z.string().describe('Determined from the file name and the bytes.'),
   sizeBytes: z.int(),
   sha256: z.string().describe('Of the bytes, in hex.'),
-  department: z.enum(DEPARTMENTS).nullable().describe('Null: evidence for the whole organization.'),
+  department: department.nullable().describe('Null: evidence for the whole organization.'),
   createdAt: dateTime,
 });
 
@@ -85,7 +85,7 @@ const sourceRow = z
     media_type: z.string(),
     size_bytes: z.int(),
     sha256: z.string(),
-    department: z.enum(DEPARTMENTS).nullable(),
+    department: department.nullable(),
     created_at: timestamp,
   })
   .pipe(

@@ -4,15 +4,14 @@ import { Problem } from '../../engine/db/problem.ts';
 import { ATTACHMENT_MAX_BYTES, canonicalType, MEDIA_TYPE_OF } from '../chat_attachments/schema.ts';
 import { fileName } from '../fields/file_path.ts';
 import { invalid } from '../http/errors.ts';
-import { DEPARTMENTS } from '../organizations/schema.ts';
+import { department } from '../organizations/schema.ts';
 
 /** 50 MB, as for attachments. */
 export const SOURCE_MAX_BYTES = ATTACHMENT_MAX_BYTES;
 
 /** The query of an upload. */
 export const sourceQuery = {
-  department: z
-    .enum(DEPARTMENTS)
+  department: department
     .optional()
     .describe('The department that the evidence is for. Default: the whole organization.'),
   kind: z

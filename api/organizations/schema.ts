@@ -7,9 +7,10 @@ import { keyColumns } from '../http/pagination.ts';
 
 export const ORGANIZATION_STATUSES = ['onboarding', 'active', 'suspended'] as const;
 export const DEPARTMENTS = ['growth', 'engineering', 'support'] as const;
+export const department = z.enum(DEPARTMENTS).meta({ id: 'Department' });
 export const RISKS = ['external', 'high'] as const;
 
-const department = z.object({ enabled: z.boolean() });
+const enabled = z.object({ enabled: z.boolean() });
 const limit = {
   maxConcurrentRuns: 'Most claims and runs of tasks at once.',
   maxDailyActions: 'Most actions with external effects a day.',
@@ -21,7 +22,7 @@ const limit = {
 const configSchema = z
   .object({
     timezone: z.string().describe('`UTC`, or an IANA name such as Europe/Berlin.'),
-    departments: z.object({ growth: department, engineering: department, support: department }),
+    departments: z.object({ growth: enabled, engineering: enabled, support: enabled }),
     limits: z.object({
       maxConcurrentRuns: z.int().describe(limit.maxConcurrentRuns),
       maxDailyActions: z.int().describe(limit.maxDailyActions),

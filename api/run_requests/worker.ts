@@ -4,7 +4,7 @@ import { agentProfileRow, agentProfileSchema } from '../agent_profiles/schema.ts
 import { uuid } from '../fields/ids.ts';
 import { timestamp } from '../fields/timestamp.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
-import { RUN_KINDS, RUN_MODES } from '../runs/schema.ts';
+import { RUN_KINDS, runMode } from '../runs/schema.ts';
 import { taskRow, taskSchema } from '../tasks/schema.ts';
 
 const pullBody = z
@@ -27,7 +27,7 @@ const itemFields = {
   organizationId: z.string(),
   runRequestId: z.string(),
   leaseToken: z.string().describe('`<fence>.<secret>`. The start and every later call about the run carry it.'),
-  mode: z.enum(RUN_MODES),
+  mode: runMode,
   attempt: z.int().describe('Number of the attempt that starts.'),
   priority: z.int(),
 };

@@ -11,7 +11,11 @@ import { LOG_STATES } from './schema.ts';
 /** What every body of a lease call carries. A token of any shape: one that does not fit is a lost lease, not a malformed request. */
 export const leaseFields = {
   organizationId: uuid,
-  leaseToken: z.string().min(1).max(300).describe('The fencing token of the claim, as returned by the pull.'),
+  leaseToken: z
+    .string()
+    .min(1)
+    .max(300)
+    .meta({ id: 'LeaseToken', description: 'The fencing token of the claim, as returned by the pull.' }),
 };
 
 export const runId = uuid.describe('The run.');

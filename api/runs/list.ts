@@ -6,7 +6,7 @@ import { Problem } from '../../engine/db/problem.ts';
 import { requireOrganization, scoped } from '../../engine/db/scope.ts';
 import { uuid } from '../fields/ids.ts';
 import { columnBytes, keyset, type Pagination, pageQuery } from '../http/pagination.ts';
-import { RUN_MODES, RUN_STATUSES, type Run, runPageRow, runRow, runSelect } from './schema.ts';
+import { RUN_STATUSES, type Run, runMode, runPageRow, runRow, runSelect } from './schema.ts';
 
 /** Query of the run list (docs/interface.md 4.7). */
 export const runListQuery = {
@@ -14,7 +14,7 @@ export const runListQuery = {
   taskId: uuid.optional().describe('Runs of this task.'),
   agentProfileId: uuid.optional().describe('Runs by this profile.'),
   status: z.enum(RUN_STATUSES).optional().describe('Runs with this status.'),
-  mode: z.enum(RUN_MODES).optional().describe('Runs with this mode.'),
+  mode: runMode.optional().describe('Runs with this mode.'),
 };
 const querySchema = z.object(runListQuery);
 

@@ -9,6 +9,7 @@ import { taskResultSchema } from '../tasks/schema.ts';
 
 export const RUN_KINDS = ['task', 'chat'] as const;
 export const RUN_MODES = ['plan', 'execute', 'verify'] as const;
+export const runMode = z.enum(RUN_MODES).meta({ id: 'RunMode' });
 export const RUN_STATUSES = ['starting', 'running', 'succeeded', 'failed', 'cancelled', 'expired'] as const;
 export const INPUT_ROLES = ['instructions', 'input'] as const;
 export const LOG_STATES = ['not_recorded', 'recording', 'complete', 'truncated'] as const;
@@ -48,7 +49,7 @@ export const runSchema = z
     taskId: uuid,
     agentProfile: profileSchema,
     attempt: z.int().describe('Number of the attempt, counted by run request from 1.'),
-    mode: z.enum(RUN_MODES).describe('The phase of the task that the run works on.'),
+    mode: runMode.describe('The phase of the task that the run works on.'),
     status: z
       .enum(RUN_STATUSES)
       .describe('`starting` and `running` are active; the others are final. `expired`: the worker lost its lease.'),
@@ -86,7 +87,7 @@ const runColumns = z.object({
   task_id: z.string(),
   agent_profile: profileSchema,
   attempt: z.int(),
-  mode: z.enum(RUN_MODES),
+  mode: runMode,
   status: z.enum(RUN_STATUSES),
   log_state: z.enum(LOG_STATES),
   model: z.string(),

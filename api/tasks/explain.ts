@@ -3,7 +3,7 @@ import { call, type Queries } from '../../engine/db/call.ts';
 import { uuid } from '../fields/ids.ts';
 import { timestamp } from '../fields/timestamp.ts';
 import { ids } from '../http/openapi/example_values.ts';
-import { TASK_KINDS, TASK_PHASES, TASK_STATUSES } from './schema.ts';
+import { TASK_KINDS, taskError, taskPhase, taskStatus } from './schema.ts';
 
 const ACTORS = ['person', 'platform_operator', 'worker', 'time', 'backend', 'task', 'nobody'] as const;
 type Actor = (typeof ACTORS)[number];
@@ -40,7 +40,7 @@ const causeFields = {
     )
     .optional()
     .describe('The budgets that are used up, of this task or of tasks above it.'),
-  error: z.looseObject({ code: z.string(), message: z.string() }).optional(),
+  error: taskError.optional(),
 };
 const KINDS = {
   dependency: 'task',
@@ -100,8 +100,8 @@ const nodeFields = {
   identifier: z.string(),
   title: z.string(),
   kind: z.enum(TASK_KINDS),
-  status: z.enum(TASK_STATUSES),
-  phase: z.enum(TASK_PHASES),
+  status: taskStatus,
+  phase: taskPhase,
   distance: z.int().describe('Steps from the task that was asked for, which has 0.'),
   viaTaskId: uuid.nullable().describe('The task that waits for this one, on the shortest path.'),
 };
@@ -116,8 +116,8 @@ export const taskExplanationSchema = z
   .object({
     taskId: uuid,
     identifier: z.string(),
-    status: z.enum(TASK_STATUSES),
-    phase: z.enum(TASK_PHASES),
+    status: taskStatus,
+    phase: taskPhase,
     summary: z.string().describe('One sentence for a person.'),
     causes: z.array(causeSchema).describe('Causes of the task itself. Empty if it is completed.'),
     rootCauses: z

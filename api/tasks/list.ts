@@ -6,7 +6,7 @@ import { Problem } from '../../engine/db/problem.ts';
 import { requireOrganization, scoped } from '../../engine/db/scope.ts';
 import { isUuid, uuid } from '../fields/ids.ts';
 import { columnBytes, keyset, type Pagination, pageQuery, type Sort } from '../http/pagination.ts';
-import { TASK_KINDS, TASK_PHASES, TASK_STATUSES, type Task, taskPageRow, taskRow, taskSelect } from './schema.ts';
+import { TASK_KINDS, type Task, taskPageRow, taskPhase, taskRow, taskSelect, taskStatus } from './schema.ts';
 
 const sorts = {
   createdAt: { key: sql.fragment`t.created_at`, type: 'timestamptz' },
@@ -27,9 +27,9 @@ export const taskListQuery = {
     .enum(['asc', 'desc'])
     .default('desc')
     .describe('Sorted by `dueAt`, tasks without a due date count as latest.'),
-  status: z.enum(TASK_STATUSES).optional().describe('Tasks with this status.'),
+  status: taskStatus.optional().describe('Tasks with this status.'),
   kind: z.enum(TASK_KINDS).optional().describe('Tasks, or initiatives.'),
-  phase: z.enum(TASK_PHASES).optional().describe('Tasks in this phase.'),
+  phase: taskPhase.optional().describe('Tasks in this phase.'),
   ownerAgentProfileId: uuid.optional().describe('Tasks of this profile.'),
   parentId: uuid.optional().describe('Tasks directly below this initiative.'),
   rootTaskId: uuid.optional().describe('The task with this id and all tasks below it, if it is a root.'),

@@ -10,6 +10,8 @@ import { taskSpecSchema } from './spec.ts';
 export const TASK_KINDS = ['task', 'initiative'] as const;
 export const TASK_STATUSES = ['pending', 'blocked', 'running', 'waiting', 'completed', 'failed', 'cancelled'] as const;
 export const TASK_PHASES = ['plan', 'execute', 'verify', 'closed'] as const;
+export const taskStatus = z.enum(TASK_STATUSES).meta({ id: 'TaskStatus' });
+export const taskPhase = z.enum(TASK_PHASES).meta({ id: 'TaskPhase' });
 
 const blockerSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('dependency'), taskId: uuid }).describe('A prerequisite that is not completed.'),
@@ -117,17 +119,20 @@ export const taskResultSchema = z
     },
   });
 
+/** Why a task failed. */
+export const taskError = z.looseObject({ code: z.string(), message: z.string() }).meta({ id: 'TaskError' });
+
 const childSchema = z.object({
   id: uuid,
   identifier: z.string(),
   kind: z.enum(TASK_KINDS),
   title: z.string(),
-  status: z.enum(TASK_STATUSES),
-  phase: z.enum(TASK_PHASES),
+  status: taskStatus,
+  phase: taskPhase,
   ownerAgentProfileId: uuid,
   summary: z.string().optional(),
   artifacts: z.array(z.looseObject({ runId: uuid, path: z.string() })).optional(),
-  error: z.looseObject({ code: z.string(), message: z.string() }).optional(),
+  error: taskError.optional(),
 });
 
 const stateSchema = z
@@ -147,7 +152,7 @@ const stateSchema = z
       .looseObject({
         reason: z.enum(['child_failed', 'none_completed', 'verdict_failed']),
         taskId: uuid.optional().describe('The task whose failure is the reason.'),
-        error: z.looseObject({ code: z.string(), message: z.string() }).optional(),
+        error: taskError.optional(),
       })
       .optional()
       .describe('Why the initiative is planned again.'),
@@ -176,7 +181,7 @@ const stateSchema = z
     failureOriginId: uuid
       .optional()
       .describe('The task whose failure made this one fail or be cancelled. A retry acts on that task.'),
-    error: z.looseObject({ code: z.string(), message: z.string() }).optional().describe('Why the task failed.'),
+    error: taskError.optional().describe('Why the task failed.'),
   })
   .meta({ id: 'TaskState', example: { blockers: [], activeRunIds: [] } });
 
@@ -196,14 +201,12 @@ export const taskSchema = z
     kind: z
       .enum(TASK_KINDS)
       .describe('`task` is executed. `initiative` is planned, and has tasks below it that do the work.'),
-    status: z
-      .enum(TASK_STATUSES)
-      .describe(
-        '`pending`: ready for a worker. `blocked`: see `state.blockers`. `running`: a run works on it. `waiting`: until `state.waiting.until`. These are open; the others are final, except for a retry.',
-      ),
-    phase: z
-      .enum(TASK_PHASES)
-      .describe('What the next run does: plan an initiative, execute, or verify a result. `closed`: nothing.'),
+    status: taskStatus.describe(
+      '`pending`: ready for a worker. `blocked`: see `state.blockers`. `running`: a run works on it. `waiting`: until `state.waiting.until`. These are open; the others are final, except for a retry.',
+    ),
+    phase: taskPhase.describe(
+      'What the next run does: plan an initiative, execute, or verify a result. `closed`: nothing.',
+    ),
     title: z.string(),
     priority: z.int().describe('Higher priorities run first.'),
     version: z.int().describe('Rises with every change of the task.'),
@@ -255,8 +258,8 @@ export const taskColumns = z.object({
   source_chat_id: z.string().nullable(),
   source_message_id: z.string().nullable(),
   kind: z.enum(TASK_KINDS),
-  status: z.enum(TASK_STATUSES),
-  phase: z.enum(TASK_PHASES),
+  status: taskStatus,
+  phase: taskPhase,
   title: z.string(),
   priority: z.int(),
   version: z.int(),

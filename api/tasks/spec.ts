@@ -103,11 +103,11 @@ const specFields = {
     .array(acceptanceCriterionSchema)
     .max(50)
     .superRefine((criteria, context) => requireLayout(outputPaths(criteria), context)),
-  verification: z
-    .enum(['backend', 'agent'])
-    .describe(
+  verification: z.enum(['backend', 'agent']).meta({
+    id: 'TaskVerification',
+    description:
       'Who verifies the result. `backend`, the default: the acceptance criteria alone. `agent`: once these pass, a run with mode `verify` by another profile than the one that executed the task.',
-    ),
+  }),
   verifierProfileKey: z
     .string()
     .max(63)

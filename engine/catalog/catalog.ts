@@ -15,7 +15,8 @@ const profileKey = z
 const keys = z
   .array(key)
   .max(200)
-  .refine((list) => new Set(list).size === list.length, 'names a key twice');
+  .refine((list) => new Set(list).size === list.length, 'names a key twice')
+  .meta({ id: 'TemplateKeys', description: 'Each key once.' });
 
 const config = z
   .strictObject({
