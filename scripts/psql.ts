@@ -53,8 +53,10 @@ function readArguments(argv: readonly string[]) {
 /** The URL without its password, for the command line, which others see; with the role and the tenant. */
 function connectionOf(url: string, role: string, organization: string) {
   const parsed = new URL(url);
-  const password = decodeURIComponent(parsed.password);
+  // Of two, libpq and the driver of Node take the one in the query.
+  const password = parsed.searchParams.getAll('password').at(-1) || decodeURIComponent(parsed.password);
   parsed.password = '';
+  parsed.searchParams.delete('password');
   const settings = [
     ...(role === 'superuser' ? [] : [`-c role=runner_${role}`]),
     `-c app.organization_id=${organization}`,

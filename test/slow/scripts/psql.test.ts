@@ -38,6 +38,20 @@ t.test('psql with the role of the API sees one tenant, and a superuser everythin
   test.same(superuser, { status: 0, out: '2\n', err: '' });
 });
 
+t.test('a password is never on the command line of psql', { skip }, async (test) => {
+  const inQuery = new URL(sql.url);
+  inQuery.searchParams.set('password', decodeURIComponent(inQuery.password));
+  inQuery.password = 'wrong';
+  for (const url of [sql.url, inQuery.href]) {
+    const { status, out, err } = await psql(['--', '-Atc', 'select 1', '-c', '\\! ps -ww -o args= -p $PPID'], {
+      DATABASE_URL: url,
+    });
+    test.equal(status, 0, err);
+    test.match(out, /^1\n.*psql --dbname postgres:/);
+    test.notMatch(out, /password|:\w+@/);
+  }
+});
+
 t.test('where no psql is installed, it says how to install it and how to connect without it', async (test) => {
   const missing = await psql([], { PATH: '' });
   test.equal(missing.status, 127);
