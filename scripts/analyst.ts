@@ -6,6 +6,7 @@ import { findPostgresError, raisedProblem } from '../engine/db/errors.ts';
 import { dictionary } from './analyst/dictionary.ts';
 import { AnalystError, addAnalyst, listAnalysts, removeAnalyst } from './analyst/logins.ts';
 import { NoDatabaseError, operatorClient, operatorDatabaseUrl } from './database_url.ts';
+import { loadEnvironmentFile } from './environment_file.ts';
 import { printError, printErrorText, printText } from './terminal.ts';
 
 const USAGE = `npm run analyst -- COMMAND: logins that read the views of schema reporting, and nothing else
@@ -19,6 +20,7 @@ const USAGE = `npm run analyst -- COMMAND: logins that read the views of schema 
   dictionary                    prints what the views and their columns mean (sql/reporting/README.md)
 
 The database is that of DATABASE_URL, with the login that migrates it; without it the one that npm start runs on DATA_DIR.
+With --no-env-file the settings in .env are not read.
 `;
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
@@ -110,6 +112,7 @@ function commandOf(
 
 async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
+    args: loadEnvironmentFile(process.argv.slice(2)),
     options: {
       organization: { type: 'string', multiple: true },
       all: { type: 'boolean' },

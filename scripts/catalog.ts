@@ -6,6 +6,7 @@ import { type Catalog, catalogRevision, catalogSchema } from '../engine/catalog/
 import { ConfigError, readConfig } from '../engine/config.ts';
 import { functionText } from '../engine/db/function_text.ts';
 import { NoDatabaseError, operatorClient, operatorDatabaseUrl } from './database_url.ts';
+import { loadEnvironmentFile } from './environment_file.ts';
 import { printErrorText, printText } from './terminal.ts';
 
 const USAGE = `npm run catalog -- COMMAND: the template catalog that agent profiles are provisioned from
@@ -15,6 +16,7 @@ const USAGE = `npm run catalog -- COMMAND: the template catalog that agent profi
   show --json    prints the current catalog as JSON (npm run -s catalog -- show --json > catalog.json)
 
 The database is that of DATABASE_URL, with the login that migrates it; without it the one that npm start runs on DATA_DIR.
+With --no-env-file the settings in .env are not read.
 `;
 
 /** What a person can mend, in one line. */
@@ -63,7 +65,11 @@ async function show(client: pg.Client, asJson: boolean): Promise<string> {
 
 async function main(): Promise<void> {
   const options = { json: { type: 'boolean' }, help: { type: 'boolean' } } as const;
-  const { values, positionals } = parseArgs({ options, allowPositionals: true });
+  const { values, positionals } = parseArgs({
+    args: loadEnvironmentFile(process.argv.slice(2)),
+    options,
+    allowPositionals: true,
+  });
   const [command, file] = positionals;
   const known = (command === 'publish' && file !== undefined) || (command === 'show' && file === undefined);
   if (values.help || !known || positionals.length > 2) {

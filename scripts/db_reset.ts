@@ -6,7 +6,7 @@ import { type Config, ConfigError, defaultStorageUrl, readConfig } from '../engi
 import { PostgresError } from '../engine/postgres/error.ts';
 import { stopOrphan } from '../engine/postgres/orphan.ts';
 import { clusterPointer, embeddedCluster } from './database_url.ts';
-import { loadEnvironmentFile } from './environment_file.ts';
+import { ENVIRONMENT_FILE_HELP, loadEnvironmentFile } from './environment_file.ts';
 import { lockDataFolder, RunningError } from './start/data_folder.ts';
 import { askYes, printError, printLine, printText } from './terminal.ts';
 
@@ -15,7 +15,8 @@ const USAGE = `npm run db:reset [-- --yes]: removes the embedded database and th
 The next npm start or npm run dev makes an empty database. Tokens, passwords and logs stay. It refuses while a start runs,
 where DATABASE_URL is set, and where the database lies outside of DATA_DIR: nothing there is ever removed.
 
-  --yes   does not ask
+  --yes          does not ask
+  ${ENVIRONMENT_FILE_HELP}
   --help
 `;
 
@@ -80,7 +81,8 @@ async function reset(config: Config, yes: boolean): Promise<void> {
 
 function readArguments() {
   try {
-    return parseArgs({ options: { yes: { type: 'boolean' }, help: { type: 'boolean' } } }).values;
+    const args = loadEnvironmentFile(process.argv.slice(2));
+    return parseArgs({ args, options: { yes: { type: 'boolean' }, help: { type: 'boolean' } } }).values;
   } catch (error) {
     printError(`${(error as Error).message}; see npm run db:reset -- --help`);
     process.exit(EX_USAGE);
@@ -90,10 +92,7 @@ function readArguments() {
 try {
   const { yes = false, help = false } = readArguments();
   if (help) printText(USAGE);
-  else {
-    loadEnvironmentFile();
-    await reset(readConfig(), yes);
-  }
+  else await reset(readConfig(), yes);
 } catch (error) {
   if (![ConfigError, PostgresError, ResetError, RunningError].some((kind) => error instanceof kind)) throw error;
   printError((error as Error).message);

@@ -41,7 +41,7 @@ function readableLogs() {
 
 /** By a process of its own, which reads the changed code. */
 async function migrate(url: string): Promise<boolean> {
-  const child = spawn(process.execPath, [path.join(ROOT, 'scripts', 'migrate.ts')], {
+  const child = spawn(process.execPath, [path.join(ROOT, 'scripts', 'migrate.ts'), '--no-env-file'], {
     env: environmentWith({ DATABASE_URL: url, LISTEN_DATABASE_URL: undefined }),
     stdio: ['ignore', 'pipe', 'pipe'],
   });

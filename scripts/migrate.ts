@@ -1,13 +1,15 @@
 import { ConfigError, readConfig, settingsHelp } from '../engine/config.ts';
 import { MigrateError, migrate } from '../engine/db/migrate.ts';
+import { loadEnvironmentFile } from './environment_file.ts';
 import { printErrorText, printLine, printText } from './terminal.ts';
 
 const USAGE = `npm run migrate: brings the database of DATABASE_URL to the state of this version.
 The login must be a superuser, or own the database and have CREATEROLE. npm start migrates by itself.
+With --no-env-file the settings in .env are not read.
 `;
 
 async function main(): Promise<void> {
-  if (process.argv.includes('--help')) {
+  if (loadEnvironmentFile(process.argv.slice(2)).includes('--help')) {
     printText(`${USAGE}\n${settingsHelp()}`);
     return;
   }

@@ -12,6 +12,7 @@ const USAGE = `npm run psql [-- options] [-- arguments of psql]: psql on the dat
                      api, jobs  the rights of that process; api reads the tenant of --organization
                      superuser  may do everything, row security does not apply
   --organization ID  the tenant that row security shows (sets app.organization_id)
+  --no-env-file      does not read the settings in .env
   --help
 
   npm run psql -- --role superuser
@@ -80,12 +81,11 @@ and the password of ${username || 'the login'}${embedded}; then: set role runner
 }
 
 async function main(): Promise<void> {
-  const { role, organization, help, psql } = readArguments(process.argv.slice(2));
+  const { role, organization, help, psql } = readArguments(loadEnvironmentFile(process.argv.slice(2)));
   if (help) {
     printText(USAGE);
     return;
   }
-  loadEnvironmentFile();
   const { url, password } = connectionOf(operatorDatabaseUrl(readConfig()), role, organization);
   // Ctrl-C is for psql: it cancels the query there.
   process.on('SIGINT', () => {});

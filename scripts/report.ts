@@ -1,6 +1,7 @@
 import { styleText } from 'node:util';
 import { ConfigError, readConfig } from '../engine/config.ts';
 import { NoDatabaseError, operatorDatabaseUrl } from './database_url.ts';
+import { loadEnvironmentFile } from './environment_file.ts';
 import { report } from './report/command.ts';
 import { UsageError } from './report/options.ts';
 import { ReportError } from './report/session.ts';
@@ -11,7 +12,7 @@ const COLUMNS = 100;
 
 try {
   const { stdout } = process;
-  await report(process.argv.slice(2), () => operatorDatabaseUrl(readConfig()), {
+  await report(loadEnvironmentFile(process.argv.slice(2)), () => operatorDatabaseUrl(readConfig()), {
     stream: stdout,
     columns: stdout.columns ?? COLUMNS,
     // It leaves text alone where the stream is no terminal or NO_COLOR is set.

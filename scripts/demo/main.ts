@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import { loadEnvironmentFile } from '../environment_file.ts';
 import { printLine, printText, printTimed } from '../terminal.ts';
 import { OptionsError, ownerToken } from '../worker/options.ts';
 import { CHAT_COMMAND, demoChat } from './chat.ts';
@@ -26,6 +27,7 @@ like.
 
   --url URL           the API (http://127.0.0.1:3000)
   --token-file FILE   file with the service token (.data/agent-service-token, made by npm start)
+  --no-env-file       does not read the settings in .env
   --help
 
 Set BUSINESS_RUNNER_OWNER_TOKEN to an owner's bearer token where the API requires one (OWNER_AUTH).
@@ -34,7 +36,7 @@ Set BUSINESS_RUNNER_OWNER_TOKEN to an owner's bearer token where the API require
 function readArguments() {
   try {
     const options = { url: { type: 'string' }, 'token-file': { type: 'string' }, help: { type: 'boolean' } } as const;
-    return parseArgs({ options }).values;
+    return parseArgs({ args: loadEnvironmentFile(process.argv.slice(2)), options }).values;
   } catch (error) {
     throw new OptionsError(error instanceof Error ? error.message : String(error));
   }

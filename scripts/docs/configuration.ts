@@ -63,6 +63,12 @@ function row(name: Name): string {
   return `| \`${name}\` | ${value === undefined ? '' : `\`${value}\``} | ${help} |`;
 }
 
+/** The commands that follow settings. */
+const commands = [
+  ...['start', 'run dev', 'run migrate', 'run psql', 'run report', 'run analyst', 'run catalog', 'run db:reset'],
+  ...['run worker', 'run demo', 'run seed'],
+].map((name) => `\`npm ${name}\``);
+
 /** The text of docs/configuration.md. @throws Error for a setting that stands in no group, or in two */
 export function configurationPage(): string {
   const grouped = groups.flatMap(([, names]) => names);
@@ -78,9 +84,14 @@ export function configurationPage(): string {
 
 Made from \`engine/config.ts\` by \`npm run docs -- write\`; a test compares them.
 
-Settings come from the environment. \`npm start\` also reads a file \`.env\` (copy \`.env.example\`); the environment wins. An empty
-value counts as none. A wrong value ends the start with one line that names the setting, and exit code 78. \`npm start -- --help\`
-prints this list.
+Settings come from the environment. These also read a file \`.env\` (copy \`.env.example\`), unless \`--no-env-file\` is given; the
+environment wins:
+${commands.slice(0, 6).join(', ')},
+${commands.slice(6).join(', ')}.
+\`node api/main.ts\` and \`node jobs/main.ts\` read the environment alone.
+
+An empty value counts as none. A wrong value ends the start with one line that names the setting, and exit code 78.
+\`npm start -- --help\` prints this list.
 
 ${sections.join('\n')}`;
 }

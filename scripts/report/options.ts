@@ -23,6 +23,7 @@ export const USAGE = `npm run report -- REPORT: what the organizations got done,
 
 Days are those of the organization's own time zone. The database is that of DATABASE_URL, with the login of an operator or of an
 analyst (npm run analyst); without it the one that npm start runs on DATA_DIR. It is only read, as runner_analyst.
+With --no-env-file the settings in .env are not read.
 For a file: npm run -s report -- throughput --format csv > throughput.csv
 `;
 

@@ -10,6 +10,7 @@ import { type DemoTask, type OwnerApi, ownerApi } from '../demo/owner_api.ts';
 import { DEMO_COMMAND, nodeCommand } from '../demo/tasks.ts';
 import { DemoError } from '../demo/watch.ts';
 import { serviceToken, startWorker, type Target } from '../demo/worker.ts';
+import { loadEnvironmentFile } from '../environment_file.ts';
 import { printText, printTimed } from '../terminal.ts';
 import { OptionsError, ownerToken } from '../worker/options.ts';
 import { DEPARTMENTS, ORGANIZATION, SEED_CHATS, SEED_SCHEDULE, seedTasks } from './content.ts';
@@ -26,6 +27,7 @@ and a schedule. It takes half a minute; each call makes an organization of its o
 
   --url URL           the API (http://127.0.0.1:3000)
   --token-file FILE   file with the service token (.data/agent-service-token, made by npm start)
+  --no-env-file       does not read the settings in .env
   --help
 
 Set BUSINESS_RUNNER_OWNER_TOKEN to an owner's bearer token where the API requires one (OWNER_AUTH).
@@ -34,7 +36,7 @@ Set BUSINESS_RUNNER_OWNER_TOKEN to an owner's bearer token where the API require
 function readArguments() {
   try {
     const options = { url: { type: 'string' }, 'token-file': { type: 'string' }, help: { type: 'boolean' } } as const;
-    return parseArgs({ options }).values;
+    return parseArgs({ args: loadEnvironmentFile(process.argv.slice(2)), options }).values;
   } catch (error) {
     throw new OptionsError(error instanceof Error ? error.message : String(error));
   }

@@ -43,18 +43,17 @@ export type Command = Readonly<{
 }>;
 
 async function execute({ name, usage, run }: Command): Promise<void> {
-  const given = process.argv.slice(2);
+  const given = loadEnvironmentFile(process.argv.slice(2));
   if (given.includes('--help')) {
     printText(usage + settingsHelp());
     return;
   }
-  const unknown = given.find((argument) => argument !== '--no-env-file');
+  const [unknown] = given;
   if (unknown !== undefined) {
     printError(`${name}: unknown option ${unknown}; see ${name} -- --help`);
     process.exitCode = EX_USAGE;
     return;
   }
-  if (!given.includes('--no-env-file')) loadEnvironmentFile();
   const signal = stopSignal();
   signal.addEventListener('abort', () => printLine('Stopping …'), { once: true });
   try {

@@ -1,3 +1,4 @@
+import { readEnvironmentFile } from '../environment_file.ts';
 import { printError, printText, printTimed } from '../terminal.ts';
 import { ApiError, workerApi } from './api.ts';
 import { OptionsError, readOptions, USAGE } from './options.ts';
@@ -6,7 +7,8 @@ import { pullLoop } from './pull_loop.ts';
 const EX_USAGE = 64;
 
 async function main(): Promise<number> {
-  const options = readOptions(process.argv.slice(2));
+  const { argv, settings } = readEnvironmentFile(process.argv.slice(2));
+  const options = readOptions(argv, process.env, settings);
   if (!options) {
     printText(USAGE);
     return 0;

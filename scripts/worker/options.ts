@@ -61,6 +61,7 @@ and a note about each file that it does not get. Without --exec no tasks are pul
   --silence SECONDS   longest wait for the next piece of an answer of the model (120)
   --scratch DIR       parent folder of the runs' folders (a folder in the system's temporary one)
   --keep              keep the folders of finished runs
+  --no-env-file       does not read the settings in .env
   --once              take one request, then exit: with 0 if it completed, else with 1
   --help
 
@@ -253,13 +254,16 @@ function requestKinds(values: ReturnType<typeof parse>, command: string): Reques
 }
 
 /**
- * Reads the command line and the environment; no other file of the worker reads the environment. Null: --help.
+ * Reads the command line and the environment; no other file of the worker reads the environment. Null: --help. `settings` are
+ * those of `.env`: the environment wins, and commands do not get them.
  * @throws OptionsError
  */
 export function readOptions(
   argv: readonly string[],
   environment: NodeJS.ProcessEnv = process.env,
+  settings: NodeJS.ProcessEnv = {},
 ): WorkerOptions | null {
+  const given = { ...settings, ...environment };
   const values = parse(argv);
   if (values.help) return null;
   const command = values.exec?.trim() ? values.exec : '';
@@ -269,13 +273,13 @@ export function readOptions(
   const directory = directoryOf(environment);
   return {
     command: resolveProgram(command, directory),
-    llm: llmOptions(values, environment),
+    llm: llmOptions(values, given),
     kinds: requestKinds(values, command),
     chats: wholeNumber('chats', values.chats, 4, 50),
     url: httpUrl('url', values.url ?? 'http://127.0.0.1:3000'),
     token: serviceToken(
       { ...(values.token === undefined ? {} : { token: values.token }), ...(file === undefined ? {} : { file }) },
-      environment,
+      given,
     ),
     concurrency: values.once ? 1 : wholeNumber('concurrency', values.concurrency, 1, 50),
     workerId: values['worker-id'] ?? `${hostname().slice(0, 80)}-${randomBytes(3).toString('hex')}`,

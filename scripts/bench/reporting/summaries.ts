@@ -86,7 +86,7 @@ export function measureReports(url: string, organizationId: string): Promise<rea
     const timings: Timing[] = [];
     for (const name of REPORTS) {
       const started = performance.now();
-      const child = spawn(process.execPath, [reportScript, name, '--since', '52w'], {
+      const child = spawn(process.execPath, [reportScript, '--no-env-file', name, '--since', '52w'], {
         env: { PATH: process.env['PATH'], DATABASE_URL: analystUrl },
         stdio: ['ignore', 'pipe', 'inherit'],
       });

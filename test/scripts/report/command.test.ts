@@ -29,7 +29,7 @@ type Said = Readonly<{ status: number | null; out: string; err: string }>;
 
 /** The command as a process, with these settings alone. */
 async function run(settings: NodeJS.ProcessEnv, ...argv: string[]): Promise<Said> {
-  const child = spawn(process.execPath, ['scripts/report.ts', ...argv], {
+  const child = spawn(process.execPath, ['scripts/report.ts', '--no-env-file', ...argv], {
     cwd: root,
     env: { PATH: process.env['PATH'], ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -260,7 +260,7 @@ t.test('more rows than a page of the cursor come in full, and a reader that goes
   const rows = jsonLines(await printed(sql.url, ...argv));
   test.equal(new Set(rows.map((row) => row['day'])).size, 2500);
 
-  const child = spawn(process.execPath, ['scripts/report.ts', ...argv], {
+  const child = spawn(process.execPath, ['scripts/report.ts', '--no-env-file', ...argv], {
     cwd: root,
     env: { PATH: process.env['PATH'], DATABASE_URL: sql.url },
     stdio: ['ignore', 'pipe', 'pipe'],

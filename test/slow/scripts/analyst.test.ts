@@ -18,7 +18,7 @@ const { organizationId } = await createTestOrganization(sql);
 const other = await createTestOrganization(sql);
 
 async function run(argv: readonly string[], env: NodeJS.ProcessEnv = { DATABASE_URL: sql.url }) {
-  const child = spawn(process.execPath, ['scripts/analyst.ts', ...argv], {
+  const child = spawn(process.execPath, ['scripts/analyst.ts', '--no-env-file', ...argv], {
     cwd: root,
     env: { PATH: process.env['PATH'], ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

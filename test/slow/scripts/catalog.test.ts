@@ -17,7 +17,7 @@ t.test('a catalog is published and shown by the command', async (t) => {
   const folder = await mkdtemp(path.join(tmpdir(), 'catalog-test-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   const run = async (argv: string[], env: NodeJS.ProcessEnv = { DATABASE_URL: database.url }) => {
-    const child = spawn(process.execPath, ['scripts/catalog.ts', ...argv], {
+    const child = spawn(process.execPath, ['scripts/catalog.ts', '--no-env-file', ...argv], {
       cwd: root,
       env: { PATH: process.env['PATH'], ...env },
       stdio: ['ignore', 'pipe', 'pipe'],

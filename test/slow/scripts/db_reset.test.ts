@@ -11,7 +11,7 @@ t.setTimeout(180_000);
 const root = path.resolve(import.meta.dirname, '../../..');
 
 async function reset(dataDir: string, argv: readonly string[] = ['--yes'], env: NodeJS.ProcessEnv = {}) {
-  const child = spawn(process.execPath, ['scripts/db_reset.ts', ...argv], {
+  const child = spawn(process.execPath, ['scripts/db_reset.ts', '--no-env-file', ...argv], {
     cwd: root,
     env: { PATH: process.env['PATH'], DATA_DIR: dataDir, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -63,7 +63,7 @@ const hasScript = spawnSync('script', ['--version']).stdout?.includes('util-linu
 t.test('the end of input is a no', { skip: hasScript ? false : 'script is not installed' }, async (test) => {
   const dataDir = await dataFolder(test);
   const answer = async (keys: string) => {
-    const child = spawn('script', ['-qec', `${process.execPath} scripts/db_reset.ts`, '/dev/null'], {
+    const child = spawn('script', ['-qec', `${process.execPath} scripts/db_reset.ts --no-env-file`, '/dev/null'], {
       cwd: root,
       env: { PATH: process.env['PATH'], DATA_DIR: dataDir },
       stdio: ['pipe', 'pipe', 'inherit'],

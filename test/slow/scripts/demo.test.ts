@@ -20,7 +20,7 @@ t.setTimeout(180_000);
 const root = path.resolve(import.meta.dirname, '../../..');
 
 async function demo(...argv: string[]): Promise<{ status: number; out: string; err: string }> {
-  const child = spawn(process.execPath, ['scripts/demo/main.ts', ...argv], {
+  const child = spawn(process.execPath, ['scripts/demo/main.ts', '--no-env-file', ...argv], {
     cwd: root,
     env: { PATH: process.env['PATH'] },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -14,7 +14,7 @@ const first = await createTestOrganization(sql);
 await createTestOrganization(sql);
 
 async function psql(argv: readonly string[], env: NodeJS.ProcessEnv = {}) {
-  const child = spawn(process.execPath, ['scripts/psql.ts', ...argv], {
+  const child = spawn(process.execPath, ['scripts/psql.ts', '--no-env-file', ...argv], {
     cwd: root,
     env: { PATH: process.env['PATH'], DATABASE_URL: sql.url, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

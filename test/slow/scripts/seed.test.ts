@@ -14,7 +14,7 @@ t.setTimeout(240_000);
 const root = path.resolve(import.meta.dirname, '../../..');
 
 async function seed(...argv: string[]) {
-  const child = spawn(process.execPath, ['scripts/seed/main.ts', ...argv], {
+  const child = spawn(process.execPath, ['scripts/seed/main.ts', '--no-env-file', ...argv], {
     cwd: root,
     env: { PATH: process.env['PATH'] },
     stdio: ['ignore', 'pipe', 'pipe'],

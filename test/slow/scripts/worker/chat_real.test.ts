@@ -43,7 +43,7 @@ async function setUp(t: Test, app: TestApp) {
   const lines: string[] = [];
   const worker = (...argv: string[]): ChildProcess => {
     const given = ['--url', app.url, '--organization', org.organizationId, '--scratch', scratch, '--once'];
-    const child = spawn(process.execPath, ['scripts/worker/main.ts', ...given, ...argv], {
+    const child = spawn(process.execPath, ['scripts/worker/main.ts', '--no-env-file', ...given, ...argv], {
       cwd: root,
       env: { PATH: process.env['PATH'], BUSINESS_RUNNER_SERVICE_TOKEN: SERVICE_TOKEN },
       stdio: ['ignore', 'pipe', 'inherit'],

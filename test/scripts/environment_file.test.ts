@@ -1,0 +1,51 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import t from 'tap';
+import packageJson from '../../package.json' with { type: 'json' };
+import { configurationPage } from '../../scripts/docs/configuration.ts';
+import { loadEnvironmentFile, readEnvironmentFile } from '../../scripts/environment_file.ts';
+
+const root = path.resolve(import.meta.dirname, '../..');
+
+/** Commands that work on the repository or on a world of their own, and follow no setting. */
+const WITHOUT = ['bench', 'chaos', 'docs', 'generate', 'lint:sql', 'test'];
+
+t.test('every command that follows settings reads .env, unless --no-env-file is given, and says so', async (test) => {
+  const page = configurationPage();
+  for (const [name, line] of Object.entries(packageJson.scripts)) {
+    const script = /^exec node (scripts\/\S+)/.exec(line)?.[1];
+    if (script === undefined || WITHOUT.includes(name)) continue;
+    const code = await readFile(path.join(root, script), 'utf8');
+    // Options of `npm start` and `npm run dev` are read by what they have in common.
+    test.match(code, /\bsupervise\(|EnvironmentFile\(process\.argv\.slice\(2\)\)/, script);
+    const options = ['worker', 'report'].includes(name) ? `scripts/${name}/options.ts` : script;
+    test.match(await readFile(path.join(root, options), 'utf8'), /--no-env-file|ENVIRONMENT_FILE_HELP/, options);
+    test.match(page, `\`npm ${name === 'start' ? '' : 'run '}${name}\``);
+  }
+});
+
+t.test('the environment wins over .env, which --no-env-file leaves unread', async (test) => {
+  const before = { ...process.env };
+  const folder = test.testdir({});
+  const file = path.join(folder, '.env');
+  await writeFile(file, 'BR_TEST_GIVEN=file\nBR_TEST_EMPTY=file\nBR_TEST_NEW="of the file"\n');
+  process.env['BR_TEST_GIVEN'] = 'environment';
+  process.env['BR_TEST_EMPTY'] = '';
+  test.teardown(() => {
+    for (const name of ['GIVEN', 'EMPTY', 'NEW']) delete process.env[`BR_TEST_${name}`];
+  });
+
+  test.same(loadEnvironmentFile(['a', '--no-env-file', '--', '--no-env-file'], file), ['a', '--', '--no-env-file']);
+  test.same({ ...process.env }, { ...before, BR_TEST_GIVEN: 'environment', BR_TEST_EMPTY: '' });
+  test.same(readEnvironmentFile(['--no-env-file'], file), { argv: [], settings: {} });
+  test.same(readEnvironmentFile([], `${file}.missing`), { argv: [], settings: {} });
+
+  // Behind -- it is an option of another program.
+  test.same(loadEnvironmentFile(['--', '--no-env-file'], file), ['--', '--no-env-file']);
+  test.match(process.env, { BR_TEST_GIVEN: 'environment', BR_TEST_EMPTY: '', BR_TEST_NEW: 'of the file' });
+  test.same(readEnvironmentFile([], file).settings, {
+    BR_TEST_GIVEN: 'file',
+    BR_TEST_EMPTY: 'file',
+    BR_TEST_NEW: 'of the file',
+  });
+});
