@@ -60,5 +60,5 @@ export function folders(results: readonly FileResult[], full: boolean): string {
     const of = budget === undefined ? '' : ` of ${budget}${sum > budget ? ': over its budget' : ''}`;
     return `${sum.toFixed(0).padStart(7)} s  ${folder}${of}`;
   });
-  return ['Seconds of the files together, two running at a time:', ...lines].join('\n');
+  return ['Seconds of the files together, several running at a time:', ...lines].join('\n');
 }

@@ -1,9 +1,10 @@
+import { availableParallelism } from 'node:os';
 import { type FileResult, startTestProcess, type TestProcess } from './test_process.ts';
 
-/** As many files at once as the machine has cores for: each keeps one and its Postgres sessions another busy. */
-const AT_ONCE = 2;
+/** A file waits for a quarter of its time (timers, processes, locks): one more than there are cores keeps these busy. */
+const AT_ONCE = Math.min(availableParallelism(), 5) + 1;
 /** What they import is loaded once for all of them; what they leave in memory goes with the process. */
-const FILES_A_PROCESS = 12;
+const FILES_A_PROCESS = 40;
 
 export type Schedule = Readonly<{
   /** In the order in which they begin. */

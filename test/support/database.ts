@@ -38,20 +38,28 @@ async function templateUrl(): Promise<string> {
   return ownServer;
 }
 
-async function create(t: TearDown, template: string | undefined): Promise<EmptyDatabase> {
+/** A database that lives until it is dropped, or with its server. */
+export async function makeDatabase(
+  template: string | undefined,
+): Promise<Readonly<{ url: string; name: string; drop: () => Promise<void> }>> {
   const source = await templateUrl();
   // Nobody may be connected to a template that is being cloned: statements go through the database postgres.
   const server = databaseUrl(source, 'postgres');
   // Files are copied in half the time that it takes by way of the log.
   const name = `test_${process.pid}_${randomBytes(6).toString('hex')}`;
   await execute(server, `create database ${name} template ${template ?? 'template0'} strategy file_copy`);
-  const url = databaseUrl(source, name);
+  const drop = () => execute(server, `drop database if exists ${name} with (force)`);
+  return { url: databaseUrl(source, name), name, drop };
+}
+
+async function create(t: TearDown, template: string | undefined): Promise<EmptyDatabase> {
+  const { url, name, drop } = await makeDatabase(template);
   const owner = new pg.Pool({ connectionString: url, max: 4 });
   // A connection that the server ends at the drop is no failure of the test.
   owner.on('error', () => {});
   t.teardown(async () => {
     await owner.end();
-    await execute(server, `drop database if exists ${name} with (force)`);
+    await drop();
   });
   return { url, name, owner };
 }

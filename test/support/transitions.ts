@@ -6,17 +6,10 @@ import { functionQuery } from '../../engine/db/function_text.ts';
 import { type PoolOptions, roleUrl } from '../../engine/db/pool.ts';
 import { type Issue, problemSchema } from '../../engine/db/problem.ts';
 import type { Arguments, Exactly, ScalarFunctionName } from '../../engine/db/signatures.ts';
-import { createTestDatabase, type TearDown } from './database.ts';
+import type { TearDown } from './database.ts';
+import type { Sql } from './sql.ts';
 
-/** A database of its own, and connections with the rights of each role: transitions are tested without any process. */
-export type Sql = Readonly<{
-  url: string;
-  /** As superuser, above row security: to prepare and to inspect. */
-  owner: pg.Pool;
-  api: pg.Pool;
-  jobs: pg.Pool;
-  admin: pg.Pool;
-}>;
+export { openSql, type Sql } from './sql.ts';
 
 export type Connection = Readonly<{
   query: (text: string, values: unknown[]) => Promise<{ rows: Record<string, unknown>[] }>;
@@ -44,26 +37,6 @@ export class Refusal extends Error {
     this.reason = this.issues[0]?.code;
     this.raised = raised;
   }
-}
-
-function rolePool(t: TearDown, url: string, role: PoolOptions['role'], max: number): pg.Pool {
-  const pool = new pg.Pool({ connectionString: roleUrl(url, { role }), max });
-  // A connection that the server ends at the drop is no failure of the test.
-  pool.on('error', () => {});
-  t.teardown(() => pool.end());
-  return pool;
-}
-
-/** A migrated database for one test file. */
-export async function openSql(t: TearDown): Promise<Sql> {
-  const { url, owner } = await createTestDatabase(t);
-  return {
-    url,
-    owner,
-    api: rolePool(t, url, 'runner_api', 24),
-    jobs: rolePool(t, url, 'runner_jobs', 4),
-    admin: rolePool(t, url, 'runner_admin', 4),
-  };
 }
 
 type Statement = Connection['query'];

@@ -16,10 +16,10 @@ import { makeWorld, ofOnboarding, type World } from '../../support/worlds.ts';
 // The same requests in every run.
 // To dig: npx node test/api/http/openapi_fuzz.test.ts 500 7 (rounds of each operation, seed).
 const [asked, seed] = process.argv.slice(2).map(Number);
-const ROUNDS = asked ?? 25;
+const ROUNDS = asked ?? rounds({ short: 12, full: 25 });
 const SEED = seed ?? 20_261_128;
 /** Fresh organizations for an operation that ends what it acts on. */
-const WORLDS = rounds({ short: 2, full: 6 });
+const WORLDS = rounds({ short: 1, full: 6 });
 
 const app = await startTestApp(t, { config: { logLevel: 'error', retryBackoffSeconds: 1 } });
 const sql = sqlOf(app);

@@ -128,24 +128,3 @@ t.test('an upload that the server leaves half-way fails, and is swept later', as
   t.equal(await unfinished(), 1, 'nobody could give it up');
   t.equal(await storage.removeAbandoned(0), 1);
 });
-
-t.test('uploads and downloads hold a few parts in memory, whatever the size', async (t) => {
-  const { storage } = fresh();
-  await storage.put('a/warm', mebibytes(12));
-  await buffer(await storage.get('a/warm'));
-  const before = process.memoryUsage().rss;
-  let highest = before;
-  const look = () => {
-    highest = Math.max(highest, process.memoryUsage().rss);
-  };
-  await storage.put('a/b', mebibytes(128), { observe: look });
-  let size = 0;
-  for await (const chunk of await storage.get('a/b')) {
-    size += chunk.length;
-    look();
-  }
-  t.equal(size, 128 * MiB);
-  const grown = Math.round((highest - before) / MiB);
-  t.comment(`${grown} MiB more for 128 MiB`);
-  t.ok(grown < 80, `${grown} MiB more for 128 MiB up and down`);
-});
