@@ -9,7 +9,7 @@ const codes: Readonly<Record<string, number>> = {
 };
 
 /** What is not HTTP gets an envelope as well, where the socket still takes it. */
-function answerMalformed(error: Error & { code?: string }, socket: Socket): void {
+function respondMalformed(error: Error & { code?: string }, socket: Socket): void {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy();
     return;
@@ -50,7 +50,7 @@ export function createHttpServer(app: (req: IncomingMessage, res: ServerResponse
   // `100 Continue` is sent when the body is wanted: after authentication, and not for one that is too large.
   server.on('checkContinue', app);
   server.on('checkExpectation', app);
-  server.on('clientError', answerMalformed);
+  server.on('clientError', respondMalformed);
   return server;
 }
 
@@ -68,10 +68,10 @@ export async function listen(server: Server, host: string, port: number): Promis
 
 const LOOK_FOR_IDLE_MS = 50;
 
-/** Stops accepting, lets answers under way finish for `graceMs`, then cuts what is left. */
+/** Stops accepting, lets responses under way finish for `graceMs`, then cuts what is left. */
 export async function closeServer(server: Server, graceMs: number): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  // Connections that are kept alive after an answer that was still under way would otherwise stay to the end.
+  // Connections that are kept alive after a response that was still under way would otherwise stay to the end.
   const idle = setInterval(() => server.closeIdleConnections(), LOOK_FOR_IDLE_MS);
   const late = setTimeout(() => server.closeAllConnections(), graceMs);
   await closed;

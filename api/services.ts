@@ -30,7 +30,7 @@ export type Services = Readonly<{
 // Waiting statements a connection: beyond it a stalled Postgres would only fill the memory with requests.
 const WAITING_PER_CONNECTION = 64;
 // Above the statement time-out, which Postgres itself keeps.
-const ANSWER_TIMEOUT_MS = 40_000;
+const RESPONSE_TIMEOUT_MS = 40_000;
 
 /**
  * Opens what the API needs. Nothing here waits for Postgres, which may come up later.
@@ -50,7 +50,7 @@ export function openServices(config: Config, log: Logger, options: { processMetr
       openPool(databaseUrl, { ...role, size: config.databasePoolSize, prepare: databaseUrl === listenDatabaseUrl }),
     size: config.databasePoolSize,
     maxWaiting: WAITING_PER_CONNECTION * config.databasePoolSize,
-    answerTimeoutMs: ANSWER_TIMEOUT_MS,
+    responseTimeoutMs: RESPONSE_TIMEOUT_MS,
     onWakes,
   });
   watchDatabase(metrics, db);

@@ -384,7 +384,7 @@ export function environmentWith(values: { readonly [K in keyof Settings]?: strin
   return { ...process.env, ...values };
 }
 
-/** PostGraphile asks for this before it is loaded, and complains where nobody answers. */
+/** PostGraphile asks for this before it is loaded, and complains where nobody responds. */
 export function loadGraphileForProduction(): void {
   process.env['GRAPHILE_ENV'] ??= 'production';
 }

@@ -42,8 +42,8 @@ async function publish(client: pg.Client, file: string): Promise<string> {
   // With its entry in the audit log, as by an administrator: the login is all that is known of who types.
   const admin = `session_user || ' (command line)'`;
   const publishing = functionText('admin_catalog_publish', { revision: '$1', catalog: '$2', admin });
-  const { rows } = await client.query(`select ${publishing} as answer`, [revision, catalog]);
-  const { published } = z.object({ published: z.boolean() }).parse(rows[0]?.answer);
+  const { rows } = await client.query(`select ${publishing} as result`, [revision, catalog]);
+  const { published } = z.object({ published: z.boolean() }).parse(rows[0]?.result);
   const profiles = `${catalog.profiles.length} profiles`;
   return published ? `published ${revision} (${profiles}); it is current now` : `${revision} is published already`;
 }

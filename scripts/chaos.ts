@@ -15,7 +15,7 @@ const USAGE = `npm run chaos [-- options]: the fault test, long form.
 
 Tasks run through six workers while workers, API and job processes are killed, paused and cut off at random, and Postgres
 is restarted. In the end every task must be completed, exactly once, and nothing may be left over. Then the same with
-chats: every answer must become final, be written once and be seen to its end, and no chat may be stuck.
+chats: every reply must become final, be written once and be seen to its end, and no chat may be stuck.
 
   --tasks N     tasks a round (300; 0: none)
   --messages N  messages in chats a round (120; 0: none)

@@ -5,7 +5,7 @@ import type { Config } from '../engine/config.ts';
 import { DATABASE_NAME } from './start/database.ts';
 import { keptSuperuserPassword } from './start/secrets.ts';
 
-/** No database to work on: DATABASE_URL is not set and no start runs, or the database does not answer. */
+/** No database to work on: DATABASE_URL is not set and no start runs, or the database does not respond. */
 export class NoDatabaseError extends Error {
   override name = 'NoDatabaseError';
 }
@@ -44,7 +44,7 @@ export function operatorDatabaseUrl({ dataDir, listenDatabaseUrl }: Config): str
 
 /**
  * A connection for a command.
- * @throws NoDatabaseError when the database does not answer
+ * @throws NoDatabaseError when the database does not respond
  */
 export async function operatorClient(url: string, options: pg.ClientConfig = {}): Promise<pg.Client> {
   const client = new pg.Client({ ...options, connectionString: url });
@@ -53,7 +53,7 @@ export async function operatorClient(url: string, options: pg.ClientConfig = {})
   await client.connect().catch((error: Error) => {
     // With several addresses, each error has its own reason and their sum has none.
     const { message } = error instanceof AggregateError ? (error.errors[0] as Error) : error;
-    throw new NoDatabaseError(`the database does not answer: ${message}`);
+    throw new NoDatabaseError(`the database does not respond: ${message}`);
   });
   return client;
 }

@@ -1061,7 +1061,7 @@ CREATE TABLE app.run_requests (
   agent_profile_id uuid NOT NULL,                                 -- Who runs it.
   run_id uuid,                                                    -- The last run of it.
   staged_run_id uuid,                                             -- A run with a staged outcome or question, which its end applies.
-  kind app.run_kind NOT NULL,                                     -- A task, or an answer in a chat.
+  kind app.run_kind NOT NULL,                                     -- A task, or a reply in a chat.
   mode app.run_mode NOT NULL,                                     -- What the run does.
   state app.run_request_state NOT NULL,                           -- queued: not due, or dispatch is stopped. published: a worker may take it. leased: handed to one. started: a run holds the lease. finished and cancelled: over.
   parked boolean NOT NULL DEFAULT false,                          -- Queued because work dispatch is stopped.

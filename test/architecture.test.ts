@@ -47,7 +47,7 @@ for (const [part, parts] of Object.entries(allowed)) {
   });
 }
 
-/** A circle of imports as the files along it, the first one repeated at the end; undefined where there is none. */
+/** A cycle of imports as the files along it, the first one repeated at the end; undefined where there is none. */
 function findCircle(graph: ReadonlyMap<string, readonly string[]>): string[] | undefined {
   const done = new Set<string>();
   const path: string[] = [];
@@ -56,28 +56,28 @@ function findCircle(graph: ReadonlyMap<string, readonly string[]>): string[] | u
     if (done.has(file)) return undefined;
     path.push(file);
     for (const imported of graph.get(file) ?? []) {
-      const circle = visit(imported);
-      if (circle) return circle;
+      const cycle = visit(imported);
+      if (cycle) return cycle;
     }
     path.pop();
     done.add(file);
     return undefined;
   }
   for (const file of graph.keys()) {
-    const circle = visit(file);
-    if (circle) return circle;
+    const cycle = visit(file);
+    if (cycle) return cycle;
   }
   return undefined;
 }
 
-t.test('the search finds a circle wherever it begins, and none where imports only meet', async (t) => {
+t.test('the search finds a cycle wherever it begins, and none where imports only meet', async (t) => {
   const graph = (edges: Readonly<Record<string, string[]>>) => new Map(Object.entries(edges));
   t.same(findCircle(graph({ a: ['b', 'c'], b: ['c'], c: ['d'], d: ['b'] })), ['b', 'c', 'd', 'b']);
   t.same(findCircle(graph({ a: ['a'] })), ['a', 'a']);
   t.equal(findCircle(graph({ a: ['b', 'c'], b: ['d'], c: ['d'], d: [] })), undefined);
 });
 
-t.test('no files import each other in a circle, not even types', async (t) => {
+t.test('no files import each other in a cycle, not even types', async (t) => {
   const graph = new Map<string, readonly string[]>();
   for (const part of ['engine', 'api', 'jobs', 'scripts', 'test']) {
     for (const file of await sources(part)) {

@@ -7,5 +7,5 @@ export type AdminContext = Readonly<{
   requestId: string;
 }>;
 
-/** Called for an error that nobody foresaw, with the status of the answer. */
+/** Called for an error that nobody foresaw, with the status of the response. */
 export type Report = (error: unknown, status: number) => void;

@@ -6,13 +6,13 @@ import { openPool, roleUrl } from '../../engine/db/pool.ts';
 import { createThrottle, logThrottled } from '../../engine/log.ts';
 import type { AdminContext, Report } from './context.ts';
 import type { GraphqlRequest, GraphqlResponse, Runner } from './run.ts';
-import { ANSWER_TIMEOUT_MS, REQUEST_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from './timeouts.ts';
+import { REQUEST_TIMEOUT_MS, RESPONSE_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from './timeouts.ts';
 import { adminTransitions } from './transitions.ts';
 
 /** The administration's part of the process: nothing is opened before somebody asks. */
 export type Admin = Readonly<{
   /**
-   * Answers one GraphQL request. The first one builds the schema, those that come meanwhile wait for the same build, and
+   * Serves one GraphQL request. The first one builds the schema, those that come meanwhile wait for the same build, and
    * one that failed is tried again by the next. `report` is called for what nobody foresaw; once `gone` is
    * aborted, nothing more is begun.
    */
@@ -33,18 +33,18 @@ type AdminOptions = Readonly<{
   onWakes: (wakes: string) => void;
   log: Logger;
   requestTimeoutMs?: number;
-  answerTimeoutMs?: number;
+  responseTimeoutMs?: number;
 }>;
 
 export function openAdmin(options: AdminOptions): Admin {
   const { config, url, onWakes, log } = options;
-  const { requestTimeoutMs = REQUEST_TIMEOUT_MS, answerTimeoutMs = ANSWER_TIMEOUT_MS } = options;
+  const { requestTimeoutMs = REQUEST_TIMEOUT_MS, responseTimeoutMs = RESPONSE_TIMEOUT_MS } = options;
   const throttle = createThrottle();
   const db = openDatabase({
     open: () => openPool(url, { ...ROLE, size: WRITERS, statementTimeoutMs: STATEMENT_TIMEOUT_MS }),
     size: WRITERS,
     maxWaiting: MAX_WAITING,
-    answerTimeoutMs,
+    responseTimeoutMs,
     onWakes,
   });
   const transitions = adminTransitions({ db, config });
@@ -57,7 +57,7 @@ export function openAdmin(options: AdminOptions): Admin {
     // Loaded here, since it takes a second and most processes never need it.
     const { createRunner } = await import('./run.ts');
     const onError = (error: Error) => logThrottled(log, throttle, 'a connection of the administration is lost', error);
-    return createRunner({ url: readUrl, transitions, requestTimeoutMs, answerTimeoutMs, onError });
+    return createRunner({ url: readUrl, transitions, requestTimeoutMs, responseTimeoutMs, onError });
   }
 
   function runner(): Promise<Runner> {

@@ -41,9 +41,9 @@ export const MAX_COST = 10_000;
 export const MAX_PAGE = 100;
 export const DEFAULT_PAGE = 50;
 
-/** Values that an answer may have at most: each field counts for each row that it is of, by whatever name. */
+/** Values that a response may have at most: each field counts for each row that it is of, by whatever name. */
 export const MAX_VALUES = 500_000;
-/** Fields that ask for the schema: what they answer is computed at once, while nobody else is served. */
+/** Fields that ask for the schema: what they return is computed at once, while nobody else is served. */
 const MAX_INTROSPECTIONS = 2;
 
 /** What counts more than one row: each asks the database once more, or for a whole index. */
@@ -136,14 +136,14 @@ function fieldOf(
 }
 
 /**
- * `size`: how many selections there are once each fragment stands where it is spread. `values`: how many fields the answer
+ * `size`: how many selections there are once each fragment stands where it is spread. `values`: how many fields the response
  * has. `introspections`: how many fields ask for the schema.
  */
 type Judged = Readonly<{ cost: number; depth: number; size: number; values: number; introspections: number }>;
 
 const NOTHING: Judged = { cost: 0, depth: 0, size: 0, values: 0, introspections: 0 };
 
-/** Depth, cost and values of a selection, in one walk that follows fragments: they have no circles, validation saw to that. */
+/** Depth, cost and values of a selection, in one walk that follows fragments: they have no cycles, validation saw to that. */
 function createJudge(
   schema: GraphQLSchema,
   fragments: ReadonlyMap<string, FragmentDefinitionNode>,

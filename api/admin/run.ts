@@ -101,10 +101,10 @@ function until(signal: AbortSignal, transitions: AdminTransitions): AdminTransit
 type RunnerOptions = Readonly<{
   url: string;
   transitions: AdminTransitions;
-  /** From its arrival to its answer. */
+  /** From its arrival to its response. */
   requestTimeoutMs: number;
   /** Of a statement. */
-  answerTimeoutMs: number;
+  responseTimeoutMs: number;
   onError: (error: Error) => void;
 }>;
 
@@ -142,13 +142,13 @@ export async function createRunner(options: RunnerOptions): Promise<Runner> {
     return limited(schema, document, operation, { variables, organizationId: caller.organizationId }, pages);
   }
 
-  /** Keeps its place while it works, even if nobody waits for the answer any more. */
+  /** Keeps its place while it works, even if nobody waits for the response any more. */
   async function executed(request: GraphqlRequest, document: DocumentNode, caller: AdminContext, signal: AbortSignal) {
     try {
       return await queue.run(async () => {
         signal.throwIfAborted();
         const result = await execute({ ...request, document }, caller, until(signal, transitions), signal);
-        if (Symbol.asyncIterator in result) throw new Error('the schema has nothing that is answered in parts');
+        if (Symbol.asyncIterator in result) throw new Error('the schema has nothing that is sent in parts');
         return result;
       });
     } catch (error) {

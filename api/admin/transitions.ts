@@ -23,9 +23,9 @@ type Arguments = Readonly<Record<string, unknown>>;
 type Caller = AdminContext;
 type Decide = (args: Arguments, caller: Caller) => Promise<Decided>;
 
-const answerSchema = z.looseObject({ audit_entry_id: z.string() });
+const resultSchema = z.looseObject({ audit_entry_id: z.string() });
 const idSchema = z.looseObject({ id: z.string() });
-type Answer = z.output<typeof answerSchema>;
+type TransitionResult = z.output<typeof resultSchema>;
 
 export type AdminTransitions = Readonly<Record<keyof ReturnType<typeof decisions>, Decide>>;
 
@@ -46,24 +46,24 @@ function who({ admin, requestId }: Caller) {
 type Own = Readonly<{ organizationId: string } & ReturnType<typeof who>>;
 
 function decisions({ db, config }: Services) {
-  /** A transition that answers the row it changed, as `field`. */
-  function ofRow(field: string, transition: (own: Own, args: Arguments) => Promise<Answer>): Decide {
+  /** A transition that returns the row it changed, as `field`. */
+  function ofRow(field: string, transition: (own: Own, args: Arguments) => Promise<TransitionResult>): Decide {
     return async (args, caller) => {
       const organizationId = organizationOf(args, caller);
-      const answer = await retryTransient(() => transition({ organizationId, ...who(caller) }, args));
-      const { id } = idSchema.parse(answer[field]);
-      return { organizationId, subjectId: id, auditEntryId: answer.audit_entry_id, outcome: answer };
+      const result = await retryTransient(() => transition({ organizationId, ...who(caller) }, args));
+      const { id } = idSchema.parse(result[field]);
+      return { organizationId, subjectId: id, auditEntryId: result.audit_entry_id, outcome: result };
     };
   }
 
   /** A transition of a run request, which is named by its id. */
-  function ofRequest(transition: (own: Own & { runRequestId: string }) => Promise<Answer>): Decide {
+  function ofRequest(transition: (own: Own & { runRequestId: string }) => Promise<TransitionResult>): Decide {
     return async (args, caller) => {
       const organizationId = organizationOf(args, caller);
       const subjectId = String(args['runRequestId']);
       const own = { organizationId, runRequestId: subjectId, ...who(caller) };
-      const answer = await retryTransient(() => transition(own));
-      return { organizationId, subjectId, auditEntryId: answer.audit_entry_id, outcome: answer };
+      const result = await retryTransient(() => transition(own));
+      return { organizationId, subjectId, auditEntryId: result.audit_entry_id, outcome: result };
     };
   }
 
@@ -71,32 +71,32 @@ function decisions({ db, config }: Services) {
   const scheduleRef = (args: Arguments) => String(args['scheduleRef']);
 
   return {
-    stopDispatch: ofRow('organization', (own) => call(db, 'admin_dispatch_stop', own, answerSchema)),
-    resumeDispatch: ofRow('organization', (own) => call(db, 'admin_dispatch_resume', own, answerSchema)),
-    suspendOrganization: ofRow('organization', (own) => call(db, 'admin_organization_suspend', own, answerSchema)),
+    stopDispatch: ofRow('organization', (own) => call(db, 'admin_dispatch_stop', own, resultSchema)),
+    resumeDispatch: ofRow('organization', (own) => call(db, 'admin_dispatch_resume', own, resultSchema)),
+    suspendOrganization: ofRow('organization', (own) => call(db, 'admin_organization_suspend', own, resultSchema)),
     reactivateOrganization: ofRow('organization', (own) =>
-      call(db, 'admin_organization_reactivate', own, answerSchema),
+      call(db, 'admin_organization_reactivate', own, resultSchema),
     ),
     cancelTask: ofRow('task', (own, args) =>
-      call(db, 'admin_task_cancel', { ...own, taskRef: taskRef(args) }, answerSchema),
+      call(db, 'admin_task_cancel', { ...own, taskRef: taskRef(args) }, resultSchema),
     ),
     retryTask: ofRow('task', (own, args) =>
-      call(db, 'admin_task_retry', { ...own, taskRef: taskRef(args) }, answerSchema),
+      call(db, 'admin_task_retry', { ...own, taskRef: taskRef(args) }, resultSchema),
     ),
     pauseSchedule: ofRow('schedule', (own, args) =>
-      call(db, 'admin_schedule_pause', { ...own, scheduleRef: scheduleRef(args) }, answerSchema),
+      call(db, 'admin_schedule_pause', { ...own, scheduleRef: scheduleRef(args) }, resultSchema),
     ),
 
     async resumeSchedule(args: Arguments, caller: Caller) {
       const ref = scheduleRef(args);
       const nextRunAt = await resumedFire(db, organizationOf(args, caller), ref);
       const resume = ofRow('schedule', (own) =>
-        call(db, 'admin_schedule_resume', { ...own, scheduleRef: ref, nextRunAt }, answerSchema),
+        call(db, 'admin_schedule_resume', { ...own, scheduleRef: ref, nextRunAt }, resultSchema),
       );
       return resume(args, caller);
     },
 
-    requeueRunRequest: ofRequest((own) => call(db, 'admin_run_request_requeue', own, answerSchema)),
+    requeueRunRequest: ofRequest((own) => call(db, 'admin_run_request_requeue', own, resultSchema)),
     expireLease: ofRequest((own) =>
       call(
         db,
@@ -107,7 +107,7 @@ function decisions({ db, config }: Services) {
           backoffSeconds: config.retryBackoffSeconds,
           backoffMaxSeconds: config.retryBackoffMaxSeconds,
         },
-        answerSchema,
+        resultSchema,
       ),
     ),
 
@@ -119,8 +119,8 @@ function decisions({ db, config }: Services) {
       const { catalog } = checkParts({ catalog: [catalogSchema, args['catalog']] });
       const revision = catalogRevision(catalog);
       const own = { revision, catalog, ...who(caller) };
-      const answer = await retryTransient(() => call(db, 'admin_catalog_publish', own, answerSchema));
-      return { organizationId: null, subjectId: revision, auditEntryId: answer.audit_entry_id, outcome: answer };
+      const result = await retryTransient(() => call(db, 'admin_catalog_publish', own, resultSchema));
+      return { organizationId: null, subjectId: revision, auditEntryId: result.audit_entry_id, outcome: result };
     },
   } as const;
 }

@@ -7,8 +7,8 @@ import { keyset, type Pagination, pageQuery } from '../http/pagination.ts';
 import { department } from '../organizations/schema.ts';
 import {
   type AgentProfile,
-  agentProfileAnswer,
   agentProfilePageRow,
+  agentProfileResult,
   PROFILE_KINDS,
   PROFILE_STATUSES,
 } from './schema.ts';
@@ -64,7 +64,7 @@ export async function getAgentProfile(db: Queries, organizationId: string, id: s
   const found = await db.maybeOne(
     scoped(
       organizationId,
-      agentProfileAnswer,
+      agentProfileResult,
       sql.fragment`
         select to_jsonb(p) as agent_profile
         from app.agent_profiles p

@@ -7,11 +7,11 @@ import { ids } from '../http/openapi/example_values.ts';
 import { agentProfilePatchSchema, newAgentProfileSchema, provisionSchema, requireProfileUris } from './changes.ts';
 import { agentProfileListQuery, getAgentProfile, listAgentProfiles } from './list.ts';
 import {
-  agentProfileAnswer,
   agentProfileExample,
+  agentProfileResult,
   agentProfileSchema,
-  provisionedAnswer,
   provisionedSchema,
+  provisionResult,
 } from './schema.ts';
 
 const params = { organizationId, id: uuid.meta({ description: 'The agent profile.', examples: [ids.growthProfile] }) };
@@ -60,7 +60,7 @@ export function agentProfileEndpoints(): readonly Endpoint[] {
       async handler({ db, params: { organizationId }, body, decision }) {
         requireProfileUris(organizationId, body);
         const args = { organizationId, fields: body };
-        return (await call(db, 'agent_profile_create', args, agentProfileAnswer, decision)).agent_profile;
+        return (await call(db, 'agent_profile_create', args, agentProfileResult, decision)).agent_profile;
       },
     }),
     endpoint({
@@ -95,8 +95,8 @@ export function agentProfileEndpoints(): readonly Endpoint[] {
       async handler({ db, params: { organizationId, id }, body, decision }) {
         requireProfileUris(organizationId, body);
         const args = { organizationId, agentProfileId: id, patch: body };
-        const answer = await call(db, 'agent_profile_update', args, agentProfileAnswer, decision);
-        return answer.agent_profile;
+        const result = await call(db, 'agent_profile_update', args, agentProfileResult, decision);
+        return result.agent_profile;
       },
     }),
     endpoint({
@@ -115,8 +115,8 @@ export function agentProfileEndpoints(): readonly Endpoint[] {
       decision: { action: 'agent_profile.delete', subject: 'agent_profile', id: ['agent_profile', 'id'] },
       async handler({ db, params, decision }) {
         const args = { organizationId: params.organizationId, agentProfileId: params.id };
-        const answer = await call(db, 'agent_profile_delete', args, agentProfileAnswer, decision);
-        return answer.agent_profile;
+        const result = await call(db, 'agent_profile_delete', args, agentProfileResult, decision);
+        return result.agent_profile;
       },
     }),
     endpoint({
@@ -168,7 +168,7 @@ export function agentProfileEndpoints(): readonly Endpoint[] {
           departments: body.departments,
           revision: body.revision,
         };
-        return call(db, 'agent_profiles_provision', args, provisionedAnswer, decision);
+        return call(db, 'agent_profiles_provision', args, provisionResult, decision);
       },
     }),
   ];

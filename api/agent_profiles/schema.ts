@@ -91,11 +91,11 @@ export const agentProfileRow = z
   );
 
 /** What a transition returns, and a read of one. */
-export const agentProfileAnswer = z.object({ agent_profile: agentProfileRow });
+export const agentProfileResult = z.object({ agent_profile: agentProfileRow });
 
 export const agentProfilePageRow = z.object({ agent_profile: agentProfileRow, ...keyColumns });
 
-/** The answer of `app.agent_profiles_provision`. */
+/** What `app.agent_profiles_provision` returns. */
 export const provisionedSchema = z
   .object({
     revision: z.string().describe('The catalog revision that the profiles are pinned to.'),
@@ -105,7 +105,7 @@ export const provisionedSchema = z
       .describe('Provisioned department profiles that are not selected, and therefore disabled.'),
   })
   .meta({ id: 'Provisioned' });
-export const provisionedAnswer = z
+export const provisionResult = z
   .object({
     revision: z.string(),
     agent_profiles: z.array(agentProfileRow),

@@ -8,9 +8,9 @@ import { sendBytes } from '../http/bytes.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import {
   ATTACHMENT_MAX_BYTES,
-  attachmentAnswer,
   attachmentNotFound,
   attachmentQuery,
+  attachmentResult,
   chatAttachmentSchema,
   checkFoundType,
   expectedType,
@@ -70,7 +70,7 @@ export function chatAttachmentEndpoints(): readonly Endpoint[] {
               storageKey: file?.key,
               actor: actorOf(caller),
             },
-            attachmentAnswer,
+            attachmentResult,
           );
         // Nobody's bytes are taken for a chat that takes none.
         await put(null);

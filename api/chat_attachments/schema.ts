@@ -62,8 +62,8 @@ const attachmentRow = z
     ),
   );
 
-/** What `app.chat_attachment_put` answers. */
-export const attachmentAnswer = z.object({
+/** What `app.chat_attachment_put` returns. */
+export const attachmentResult = z.object({
   attachment: attachmentRow.nullable(),
   stored: z.boolean(),
   storageKey: z.string().nullable(),

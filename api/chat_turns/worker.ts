@@ -36,12 +36,12 @@ const conversationSchema = z
     id: 'RunConversation',
     example: { chat: chatExample, messages: [userMessageExample], earlier: false },
   });
-const conversationAnswer = z.object({ ...conversationFields, chat: chatRow, messages: z.array(messageRow) });
+const conversationResult = z.object({ ...conversationFields, chat: chatRow, messages: z.array(messageRow) });
 
 const CONVERSATION_MAX_BYTES = 1024 * 1024;
 
 /** These routes have no 404: an attachment that is not there is a mistake in the request. */
-const attachmentAnswer = z.object({ attachment: attachmentBytesRow });
+const attachmentResult = z.object({ attachment: attachmentBytesRow });
 
 function noSuchAttachment(error: unknown): never {
   if (toProblem(error).problem.status === 404)
@@ -110,7 +110,7 @@ export function chatTurnEndpoints(): readonly Endpoint[] {
             limit: query.limit,
             maxBytes: CONVERSATION_MAX_BYTES,
           },
-          conversationAnswer,
+          conversationResult,
         ),
     }),
     endpoint({
@@ -137,7 +137,7 @@ export function chatTurnEndpoints(): readonly Endpoint[] {
           leaseToken: lease['x-lease-token'],
           attachmentId: params.attachmentId,
         };
-        await call(db, 'run_attachment', args, attachmentAnswer)
+        await call(db, 'run_attachment', args, attachmentResult)
           .then(({ attachment }) => sendBytes(req, res, { ...attachment, storage: services.storage, signal }))
           .catch(noSuchAttachment);
       },

@@ -8,7 +8,7 @@ import { assistantMessageExample } from '../messages/schema.ts';
 import { chatPatchSchema, newChatSchema } from './changes.ts';
 import { EVENT_STREAM } from './events/hub.ts';
 import { chatListQuery, listChats } from './list.ts';
-import { chatAnswer, chatExample, chatSchema, getChat } from './schema.ts';
+import { chatExample, chatResult, chatSchema, getChat } from './schema.ts';
 
 const id = uuid.meta({ description: 'The chat.', examples: [ids.chat] });
 const params = { organizationId, id };
@@ -74,7 +74,7 @@ export function chatEndpoints(): readonly Endpoint[] {
       example: { body: { title: chatExample.title }, data: chatExample },
       async handler({ db, params, body, caller }) {
         const args = { organizationId: params.organizationId, body, actor: actorOf(caller) };
-        return (await call(db, 'chat_create', args, chatAnswer)).chat;
+        return (await call(db, 'chat_create', args, chatResult)).chat;
       },
     }),
     endpoint({
@@ -112,7 +112,7 @@ export function chatEndpoints(): readonly Endpoint[] {
           patch: body,
           actor: actorOf(caller),
         };
-        const { chat } = await call(db, 'chat_update', args, chatAnswer);
+        const { chat } = await call(db, 'chat_update', args, chatResult);
         return chat;
       },
     }),
@@ -131,7 +131,7 @@ export function chatEndpoints(): readonly Endpoint[] {
       example: { data: { ...chatExample, status: 'archived', archivedAt: archived } },
       async handler({ db, params, caller }) {
         const args = { organizationId: params.organizationId, chatId: params.id, actor: actorOf(caller) };
-        const { chat } = await call(db, 'chat_delete', args, chatAnswer);
+        const { chat } = await call(db, 'chat_delete', args, chatResult);
         return chat;
       },
     }),

@@ -68,7 +68,7 @@ export const chatRow = z
     ),
   );
 
-export const chatAnswer = z.object({ chat: chatRow });
+export const chatResult = z.object({ chat: chatRow });
 export const chatPageRow = z.object({ chat: chatRow, ...keyColumns });
 
 export function chatNotFound(): Problem {
@@ -80,7 +80,7 @@ export async function getChat(db: Queries, organizationId: string, id: string): 
   const found = await db.maybeOne(
     scoped(
       organizationId,
-      chatAnswer,
+      chatResult,
       sql.fragment`
         select to_jsonb(c) as chat
         from app.chats c

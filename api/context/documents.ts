@@ -75,8 +75,8 @@ export const contextRevisionSchema = z
   });
 export type ContextRevision = z.output<typeof contextRevisionSchema>;
 
-/** What `app.context_promote` answers. */
-export const promotionAnswer = z.object({
+/** What `app.context_promote` returns. */
+export const promotionResult = z.object({
   revision: z
     .object({
       scope: contextScope,

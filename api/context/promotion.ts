@@ -22,7 +22,7 @@ import { actorOf } from '../http/actor.ts';
 import type { Caller } from '../http/caller.ts';
 import type { Context } from '../http/endpoint.ts';
 import { invalid, toProblem, validationFailed } from '../http/errors.ts';
-import { type ContextRevision, contextScope, documentKind, documentPath, promotionAnswer } from './documents.ts';
+import { type ContextRevision, contextScope, documentKind, documentPath, promotionResult } from './documents.ts';
 
 const common = {
   scope: contextScope,
@@ -99,7 +99,7 @@ export type Promotion = Readonly<{
   taskRef?: string;
 }>;
 
-function callPromote<S extends z.ZodType>(db: Queries, promotion: Promotion, documents: Json | null, answer: S) {
+function callPromote<S extends z.ZodType>(db: Queries, promotion: Promotion, documents: Json | null, schema: S) {
   const args = {
     organizationId: promotion.organizationId,
     scope: promotion.scope,
@@ -108,7 +108,7 @@ function callPromote<S extends z.ZodType>(db: Queries, promotion: Promotion, doc
     actor: actorOf(promotion.caller),
     taskRef: promotion.taskRef,
   };
-  return call(db, 'context_promote', args, answer);
+  return call(db, 'context_promote', args, schema);
 }
 
 /** Before files are read or stored: may this be? @throws Problem 401, 404, 409 */
@@ -187,7 +187,7 @@ export async function promote(
     }
     const removed = promotion.removePaths.map((path) => ({ path, removed: true }));
     return await commit(
-      async (on) => (await callPromote(on, promotion, [...stored, ...removed], promotionAnswer)).revision,
+      async (on) => (await callPromote(on, promotion, [...stored, ...removed], promotionResult)).revision,
     );
   } catch (error) {
     if (toProblem(error).problem.status < 500) {

@@ -76,7 +76,7 @@ async function copy(storage: Storage, file: Found, key: string, signal: AbortSig
 }
 
 const tooLarge = () => invalid('', `names a file of more than ${ATTACHMENT_MAX_BYTES} bytes`, 'too_large');
-const answer = z.object({ source: contextSourceRow.nullable(), stored: z.boolean() });
+const retainResult = z.object({ source: contextSourceRow.nullable(), stored: z.boolean() });
 
 /** The name alone, as long as names of sources may be. */
 function sourceName(fileName: string): string {
@@ -130,7 +130,7 @@ export function retainSourceEndpoint(audience: 'owner' | 'agent', where: `/${str
       const organization = params.organizationId;
       const retain = (on: Queries, source: Json | null) => {
         const args = { organizationId: organization, source, actor: actorOf(caller) };
-        return call(on, 'context_source_retain', args, answer);
+        return call(on, 'context_source_retain', args, retainResult);
       };
       await retain(db, null);
       const { file, origin, provenance, dedupeKey } = await find(db, storage, organization, body);

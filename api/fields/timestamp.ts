@@ -8,7 +8,7 @@ const GOES_OUT = '2026-11-28T00:04:56.057Z';
 
 /**
  * A timestamptz as functions return it in a row (`2026-11-28T00:04:56.057648+00:00`) → how it goes out: ISO 8601 in
- * UTC with milliseconds, the rest cut off, so that an answer never lies after what happened.
+ * UTC with milliseconds, the rest cut off, so that a time in a response never lies after what happened.
  */
 export const timestamp = z.iso.datetime({ offset: true }).pipe(
   mapping((text) => {

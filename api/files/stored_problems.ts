@@ -5,7 +5,7 @@ const AT_ONCE = 16;
 export type StoredProblem = { code: 'bytes_missing' | 'bytes_changed'; message: string };
 
 /**
- * What is seen to be wrong with stored files without reading them: their place in the answer is that in the list.
+ * What is seen to be wrong with stored files without reading them: their place in the response is that in the list.
  * @throws StorageUnavailableError
  */
 export async function storedProblems(

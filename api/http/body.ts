@@ -133,7 +133,7 @@ export function checkStreamType(req: Request, body: StreamBody): void {
 
 /**
  * The request body as a stream of its own. Destroying it leaves the connection alone, so that a refusal in the middle
- * of an upload can still be answered; the rest is drained by `endUnread`.
+ * of an upload can still get a response; the rest is drained by `endUnread`.
  * @throws Problem 413 when the declared length is too large; the stream fails with it when the real one is
  */
 export function openStreamedBody(req: Request, res: Response, state: RequestState, body: StreamBody): StreamedBody {
@@ -186,7 +186,7 @@ const DRAIN_MS = 3_000;
 
 /**
  * True when the rest of the body is too long, or of unknown length, to be read for the sake of the next request on
- * this connection; the answer then says `Connection: close`.
+ * this connection; the response then says `Connection: close`.
  */
 export function leavesConnection(req: Request, state: RequestState): boolean {
   if (req.complete || !hasBody(req)) return false;
@@ -195,7 +195,7 @@ export function leavesConnection(req: Request, state: RequestState): boolean {
 
 /**
  * Waits until the client has sent the rest of its body, for a bounded time and size. Closing a socket that holds unread
- * data resets the connection, and the reset may destroy the answer before the client has read it.
+ * data resets the connection, and the reset may destroy the response before the client has read it.
  */
 export function drain(req: Request): Promise<void> {
   if (req.complete || req.destroyed) return Promise.resolve();

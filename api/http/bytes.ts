@@ -45,7 +45,7 @@ async function openBytes(bytes: StoredBytes, start: number, end: number) {
   }
 }
 
-/** What is recorded has to lie there whole: a short answer under a length that promises more would hang the client. */
+/** What is recorded has to lie there whole: a short response under a length that promises more would hang the client. */
 async function checkStored(bytes: StoredBytes): Promise<void> {
   const stats = await bytes.storage.stat(bytes.key);
   if (!stats) throw missing();
@@ -72,8 +72,8 @@ function downloadName(fileName: string): string {
 }
 
 /**
- * Answers a GET or HEAD with stored bytes: entity tag, single ranges, 304, download name (docs/interface.md 10.4). Returns
- * when the last byte is handed over or the client has gone. A whole file is compared with its digest on the way; one that
+ * Responds to a GET or HEAD with stored bytes: entity tag, single ranges, 304, download name (docs/interface.md 10.4).
+ * Returns when the last byte is handed over or the client has gone. A whole file is compared with its digest on the way; one that
  * was changed never ends well.
  * @throws Problem 404, 416 and, for evidence, 409 before anything is sent; after that an error ends the connection.
  */

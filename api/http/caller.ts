@@ -16,7 +16,7 @@ export type OwnerCaller = Readonly<{
 
 export type ServiceCaller = Readonly<{ kind: 'service' }>;
 
-/** What `app.capability_check` answers about a valid execution capability. */
+/** What `app.capability_check` returns about a valid execution capability. */
 export const actorSchema = z.object({
   organizationId: z.string(),
   agentProfileId: z.string(),

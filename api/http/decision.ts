@@ -42,7 +42,7 @@ export type DecisionDefinition<P, B> = Readonly<{
   action: AuditAction | ((body: B) => AuditAction);
   /** What kind of thing is decided about. */
   subject: string;
-  /** Where the transition's answer names it. Without one it is the organization. */
+  /** Where the transition's result names it. Without one it is the organization. */
   id?: readonly string[];
   /** Default: the path's parameters and the body. Undefined: this call decides nothing. */
   arguments?: (body: B, params: P) => Readonly<Record<string, unknown>> | undefined;

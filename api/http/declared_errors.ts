@@ -1,5 +1,5 @@
 import type { DeclaredError, Endpoint } from './endpoint.ts';
-import { isStream, type StreamAnswer } from './endpoint.ts';
+import { isStream, type StreamResponse } from './endpoint.ts';
 import { agentCodes } from './errors.ts';
 import type { StreamBody } from './stream_body.ts';
 
@@ -67,8 +67,8 @@ function ofBody(endpoint: Endpoint): readonly DeclaredError[] {
   ];
 }
 
-function ofAnswer(endpoint: Endpoint): readonly DeclaredError[] {
-  if (!isStream<StreamAnswer>(endpoint.response) || !endpoint.response.ranges) return [];
+function ofResponse(endpoint: Endpoint): readonly DeclaredError[] {
+  if (!isStream<StreamResponse>(endpoint.response) || !endpoint.response.ranges) return [];
   return [{ status: 416, code: 'range_not_satisfiable', when: 'the byte range lies outside the file' }];
 }
 
@@ -116,7 +116,7 @@ export function declaredErrors(endpoint: Endpoint): readonly DeclaredError[] {
     ...always,
     ...ofAudience(endpoint),
     ...ofBody(endpoint),
-    ...ofAnswer(endpoint),
+    ...ofResponse(endpoint),
     ...(endpoint.costly ? [tooMany] : []),
     ...(takesIdempotencyKey(endpoint) ? [reused, inUse] : []),
   ].map((error) => ({ ...error, code: endpoint.codes?.[error.status] ?? error.code }));

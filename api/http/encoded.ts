@@ -41,7 +41,7 @@ export async function encodeContent(content: string | Buffer): Promise<EncodedCo
 }
 
 /**
- * Answers a GET or HEAD in the best encoding that the client takes; 304 while it has the same bytes. Only for content
+ * Responds to a GET or HEAD in the best encoding that the client takes; 304 while it has the same bytes. Only for content
  * like this: event streams and stored files are never compressed, so that nothing holds them back.
  */
 export function sendEncoded(req: Request, res: Response, content: EncodedContent, mediaType: string): void {

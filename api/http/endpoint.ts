@@ -14,7 +14,7 @@ import type { Tag } from './tags.ts';
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
 export type Shape = Readonly<Record<string, z.ZodType>>;
 
-export type JsonAnswer<D extends z.ZodType = z.ZodType> = Readonly<{
+export type JsonResponse<D extends z.ZodType = z.ZodType> = Readonly<{
   status?: 200 | 201 | 202;
   data: D;
   /** Paginated: the handler returns `{data, pagination}`. */
@@ -23,12 +23,12 @@ export type JsonAnswer<D extends z.ZodType = z.ZodType> = Readonly<{
   description?: string;
 }>;
 
-/** An answer that the handler writes by itself: bytes or events. */
-export type StreamAnswer = Readonly<{
+/** A response that the handler writes by itself: bytes or events. */
+export type StreamResponse = Readonly<{
   stream: true;
   mediaType: string;
   description: string;
-  /** Also answers 206, 304 and 416 (api/http/bytes.ts). */
+  /** Also responds with 206, 304 and 416 (api/http/bytes.ts). */
   ranges?: boolean;
   /** What JSON in it looks like, for the document alone. */
   schema?: z.ZodType;
@@ -56,8 +56,8 @@ export type Context<
   db: Queries;
   services: Services;
   /**
-   * Of an `external` endpoint: its last change, whose result is its answer. Under an `Idempotency-Key` the change and the
-   * answer that is kept commit together.
+   * Of an `external` endpoint: its last change, whose result is its response. Under an `Idempotency-Key` the change and the
+   * stored response commit together.
    */
   commit: <T>(change: (db: Queries) => Promise<T>) => Promise<T>;
   log: Logger;
@@ -71,10 +71,10 @@ export type Context<
 
 type BodyOf<B> = B extends z.ZodType ? z.output<B> : undefined;
 
-export type Result<R> = R extends StreamAnswer
-  ? // biome-ignore lint/suspicious/noConfusingVoidType: the handler writes the answer itself and returns nothing
+export type Result<R> = R extends StreamResponse
+  ? // biome-ignore lint/suspicious/noConfusingVoidType: the handler writes the response itself and returns nothing
     void
-  : R extends JsonAnswer<infer D>
+  : R extends JsonResponse<infer D>
     ? R extends { list: true }
       ? Readonly<{ data: z.output<D>; pagination: Pagination }>
       : z.output<D>
@@ -86,7 +86,7 @@ export type Definition<
   Q extends Shape,
   H extends Shape,
   B extends z.ZodType | StreamBody | undefined,
-  R extends JsonAnswer | StreamAnswer,
+  R extends JsonResponse | StreamResponse,
 > = Readonly<{
   method: Method;
   /** OpenAPI style, `/organizations/{organizationId}/tasks/{taskRef}`; `{path*}` takes the rest, slashes included. */
@@ -127,7 +127,7 @@ export type Definition<
 /** What the router and the OpenAPI document need of a definition; its handler's types are kept inside. */
 export type Endpoint = Readonly<
   Omit<
-    Definition<Audience, Shape, Shape, Shape, z.ZodType | StreamBody | undefined, JsonAnswer | StreamAnswer>,
+    Definition<Audience, Shape, Shape, Shape, z.ZodType | StreamBody | undefined, JsonResponse | StreamResponse>,
     'handler' | 'params' | 'query' | 'headers' | 'costly'
   > & {
     costly?: boolean | ((query: Context['query']) => boolean);
@@ -139,7 +139,7 @@ export type Endpoint = Readonly<
   }
 >;
 
-export function isStream<T extends StreamBody | StreamAnswer>(part: unknown): part is T {
+export function isStream<T extends StreamBody | StreamResponse>(part: unknown): part is T {
   return typeof part === 'object' && part !== null && 'stream' in part;
 }
 
@@ -158,7 +158,7 @@ export function endpoint<
   P extends Shape = Record<never, never>,
   Q extends Shape = Record<never, never>,
   H extends Shape = Record<never, never>,
-  const R extends JsonAnswer | StreamAnswer = JsonAnswer | StreamAnswer,
+  const R extends JsonResponse | StreamResponse = JsonResponse | StreamResponse,
 >(definition: Definition<A, P, Q, H, B, R>): Endpoint {
   const params = definition.params ?? {};
   const named = pathParameters(definition.path);

@@ -47,14 +47,14 @@ function meta(ids: Ids) {
   };
 }
 
-/** What an answer holds apart from its `meta`; idempotent retries keep it. */
-export type AnswerBody = Readonly<{
+/** What a response holds apart from its `meta`; idempotent retries keep it. */
+export type ResponseBody = Readonly<{
   message: string;
   data: unknown;
   pagination?: Pagination | undefined;
 }>;
 
-export function successEnvelope(statusCode: number, body: AnswerBody, ids: Ids) {
+export function successEnvelope(statusCode: number, body: ResponseBody, ids: Ids) {
   return {
     success: true as const,
     statusCode,

@@ -8,14 +8,14 @@ import type { Database } from '../../engine/db/database.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { sha256Hex } from './auth/bearer.ts';
 import type { Caller } from './caller.ts';
-import type { AnswerBody } from './envelope.ts';
+import type { ResponseBody } from './envelope.ts';
 import { invalid, retryTransient } from './errors.ts';
 import { paginationSchema } from './pagination.ts';
 
 const NO_ORGANIZATION = '00000000-0000-0000-0000-000000000000';
 const keyFormat = /^[\x21-\x7e][\x20-\x7e]{0,199}$/;
 
-export type KeptAnswer = Readonly<{ statusCode: number; body: AnswerBody }>;
+export type StoredResponse = Readonly<{ statusCode: number; body: ResponseBody }>;
 
 const keptBody = z.object({ message: z.string(), data: z.unknown(), pagination: paginationSchema.optional() });
 const begunSchema = z.union([
@@ -70,17 +70,17 @@ function slotOf(request: KeyedRequest) {
 }
 
 const IN_USE = Symbol('in use');
-type Replayable = KeptAnswer & Readonly<{ replayed: boolean }>;
+type Replayable = StoredResponse & Readonly<{ replayed: boolean }>;
 
 /**
- * Attempts until the key is free or has its answer. Who waits holds no connection.
+ * Attempts until the key is free or has its response. Who waits holds no connection.
  * @throws Problem 409 `idempotency_key_in_use` after ten seconds
  */
 async function whenFree(attempt: () => Promise<Replayable | typeof IN_USE>, signal: AbortSignal): Promise<Replayable> {
   const end = performance.now() + IN_USE_WAIT_MS;
   for (let waitMs = 25; ; waitMs = Math.min(waitMs * 2, 500)) {
-    const answer = await attempt();
-    if (answer !== IN_USE) return answer;
+    const response = await attempt();
+    if (response !== IN_USE) return response;
     if (performance.now() + waitMs > end) throw inUse();
     await delay(waitMs * (0.5 + Math.random()), undefined, { signal });
   }
@@ -94,14 +94,14 @@ function inUse(): Problem {
 }
 
 /**
- * Work that only changes the database, in one transaction with its key: the first 2xx answer is kept for 24 hours and
- * given again. Key, change and kept answer commit together, and a refusal leaves nothing.
+ * Work that only changes the database, in one transaction with its key: the first 2xx response is kept for 24 hours and
+ * given again. Key, change and stored response commit together, and a refusal leaves nothing.
  */
 export function idempotently(
   database: Database,
   request: KeyedRequest,
   signal: AbortSignal,
-  work: (db: Queries) => Promise<KeptAnswer>,
+  work: (db: Queries) => Promise<StoredResponse>,
 ): Promise<Replayable> {
   const { slot, bodyHash } = slotOf(request);
   const attempt = () =>
@@ -109,26 +109,26 @@ export function idempotently(
       const begun = await call(db, 'idempotency_begin', { ...slot, bodyHash }, begunSchema);
       if ('inUse' in begun) return IN_USE;
       if ('replay' in begun) return { ...begun.replay, replayed: true };
-      const answer = await work(db);
-      await call(db, 'idempotency_finish', { ...slot, status: answer.statusCode, body: answer.body }, ignored);
-      return { ...answer, replayed: false };
+      const response = await work(db);
+      await call(db, 'idempotency_finish', { ...slot, status: response.statusCode, body: response.body }, ignored);
+      return { ...response, replayed: false };
     });
   return whenFree(() => retryTransient(attempt), signal);
 }
 
-/** Ends work under a claim: the last change and the answer that is kept of it commit together. */
-export type Commit = <T>(change: (db: Queries) => Promise<T>, answerOf: (data: T) => KeptAnswer) => Promise<T>;
+/** Ends work under a claim: the last change and the response that is stored of it commit together. */
+export type Commit = <T>(change: (db: Queries) => Promise<T>, responseOf: (data: T) => StoredResponse) => Promise<T>;
 
 /**
  * Work that also reads or writes files or websites, which no connection may wait for: the key is claimed in a transaction of
- * its own, and the answer is kept with the last change. A claim whose process died is taken over after `CLAIM_SECONDS`; what
- * its holder wants to commit after that is refused.
+ * its own, and the response is stored with the last change. A claim whose process died is taken over after
+ * `CLAIM_SECONDS`; what its holder wants to commit after that is refused.
  */
 export function idempotentlyOutside(
   database: Database,
   request: KeyedRequest,
   signal: AbortSignal,
-  work: (commit: Commit) => Promise<KeptAnswer>,
+  work: (commit: Commit) => Promise<StoredResponse>,
 ): Promise<Replayable> {
   const { slot, bodyHash } = slotOf(request);
 
@@ -137,23 +137,23 @@ export function idempotentlyOutside(
   const release = () => call(database, 'idempotency_release', { ...slot, claimId }, ignored).catch(() => undefined);
 
   async function claimed(): Promise<Replayable> {
-    const finish = (db: Queries, { statusCode: status, body }: KeptAnswer) =>
+    const finish = (db: Queries, { statusCode: status, body }: StoredResponse) =>
       call(db, 'idempotency_finish', { ...slot, claimId, status, body }, ignored);
-    let kept: KeptAnswer | undefined;
-    const commit: Commit = async (change, answerOf) => {
-      const [data, answer] = await database.transaction(async (db) => {
+    let kept: StoredResponse | undefined;
+    const commit: Commit = async (change, responseOf) => {
+      const [data, response] = await database.transaction(async (db) => {
         const changed = await change(db);
-        const made = answerOf(changed);
+        const made = responseOf(changed);
         await finish(db, made);
         return [changed, made] as const;
       });
-      kept = answer;
+      kept = response;
       return data;
     };
     try {
-      const answer = await work(commit);
-      if (!kept) await retryTransient(() => finish(database, answer));
-      return { ...(kept ?? answer), replayed: false };
+      const response = await work(commit);
+      if (!kept) await retryTransient(() => finish(database, response));
+      return { ...(kept ?? response), replayed: false };
     } catch (error) {
       if (!kept) await release();
       throw error;

@@ -76,7 +76,7 @@ export type Keyset = Readonly<{
   where: FragmentSqlToken;
   /** `order by … limit …`, one row more than the page. */
   orderAndLimit: FragmentSqlToken;
-  /** The whole select (with `columns` and `orderAndLimit`), cut where its rows become too large for one answer. */
+  /** The whole select (with `columns` and `orderAndLimit`), cut where its rows become too large for one response. */
   bounded: (select: FragmentSqlToken) => FragmentSqlToken;
   /** The same for a list behind a SQL function, which seeks and limits by itself; undefined on the first page. */
   position: Readonly<{ key: string; id: string; inclusive: boolean; backward: boolean }> | undefined;

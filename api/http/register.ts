@@ -10,9 +10,9 @@ import { checkStreamType, readJson } from './body.ts';
 import type { Caller } from './caller.ts';
 import { type ConcurrencyLimit, createConcurrencyLimit } from './concurrency_limit.ts';
 import { takesIdempotencyKey } from './declared_errors.ts';
-import { type Context, type Endpoint, isStream, type JsonAnswer } from './endpoint.ts';
+import { type Context, type Endpoint, isStream, type JsonResponse } from './endpoint.ts';
 import { retryTransient, validationFailed } from './errors.ts';
-import { type Commit, idempotencyKey, idempotently, idempotentlyOutside, type KeptAnswer } from './idempotency.ts';
+import { type Commit, idempotencyKey, idempotently, idempotentlyOutside, type StoredResponse } from './idempotency.ts';
 import type { Pagination } from './pagination.ts';
 import { parseQuery } from './query.ts';
 import { type Admitted, RequestContext } from './request_context.ts';
@@ -74,11 +74,11 @@ async function parsedBody(endpoint: Endpoint, req: Request, res: Response, state
   return checkParts({ body: [endpoint.body as z.ZodType, value ?? {}] }).body;
 }
 
-function keptAnswer(endpoint: Endpoint, result: unknown): KeptAnswer {
-  const answer = endpoint.response as JsonAnswer;
-  const statusCode = answer.status ?? 200;
-  const message = answer.message ?? STATUS_CODES[statusCode] ?? 'OK';
-  if (!answer.list) return { statusCode, body: { message, data: result } };
+function storedResponse(endpoint: Endpoint, result: unknown): StoredResponse {
+  const response = endpoint.response as JsonResponse;
+  const statusCode = response.status ?? 200;
+  const message = response.message ?? STATUS_CODES[statusCode] ?? 'OK';
+  if (!response.list) return { statusCode, body: { message, data: result } };
   const { data, pagination } = result as { data: unknown; pagination: Pagination };
   return { statusCode, body: { message, data, pagination } };
 }
@@ -114,16 +114,16 @@ async function admit(
 
 const over = (): void => {};
 
-/** Runs the handler and answers: streamed, under an idempotency key, or plainly. */
-async function answer(endpoint: Endpoint, responder: Responder, admitted: Admitted, base: RequestContext) {
+/** Runs the handler and responds: streamed, under an idempotency key, or plainly. */
+async function respond(endpoint: Endpoint, responder: Responder, admitted: Admitted, base: RequestContext) {
   const { req, res, services } = base;
   const { key, caller, organizationId, body } = admitted;
-  const answerOf = (data: unknown) => keptAnswer(endpoint, data);
-  const handle = async (db: Context['db'], commit?: Commit): Promise<KeptAnswer> =>
-    answerOf(await endpoint.handler(base.within(db, commit && ((change) => commit(change, answerOf)))));
+  const responseOf = (data: unknown) => storedResponse(endpoint, data);
+  const handle = async (db: Context['db'], commit?: Commit): Promise<StoredResponse> =>
+    responseOf(await endpoint.handler(base.within(db, commit && ((change) => commit(change, responseOf)))));
 
   /** An external handler would read and copy everything again: once it commits, the commit alone is repeated. */
-  const external = (commit: Commit): Promise<KeptAnswer> => {
+  const external = (commit: Commit): Promise<StoredResponse> => {
     let committing = false;
     const last: Commit = (change, ofChange) => {
       committing = true;
@@ -137,7 +137,7 @@ async function answer(endpoint: Endpoint, responder: Responder, admitted: Admitt
 
   if (isStream(endpoint.response)) {
     await endpoint.handler(base);
-    if (!res.headersSent) throw new Error(`${endpoint.operationId} answered nothing`);
+    if (!res.headersSent) throw new Error(`${endpoint.operationId} sent no response`);
     // A stream that stays open keeps its request, but not the way on through the routes.
     req.next = over;
     return;
@@ -152,7 +152,7 @@ async function answer(endpoint: Endpoint, responder: Responder, admitted: Admitt
     return;
   }
   const once = () => handle(services.db);
-  const run = (): Promise<KeptAnswer> => {
+  const run = (): Promise<StoredResponse> => {
     if (endpoint.external) return external((change) => change(services.db));
     // A streamed body is read once: there is nothing to repeat with.
     return isStream(endpoint.body) ? once() : retryTransient(once, () => base.signal);
@@ -179,12 +179,12 @@ function createHandler(endpoint: Endpoint, { services, authentication, responder
     const admitted = await admit(endpoint, services, authentication, req, res);
     const context = new RequestContext({ endpoint, services, state, admitted, req, res });
     const { organizationId, query } = admitted;
-    const work = () => answer(endpoint, responder, admitted, context);
+    const work = () => respond(endpoint, responder, admitted, context);
     await (organizationId !== undefined && isCostly(endpoint, query) ? costlyCalls.run(organizationId, work) : work());
   };
 }
 
-/** Routes for all endpoints, then the answers for paths and methods that are not there. */
+/** Routes for all endpoints, then the responses for paths and methods that are not there. */
 export function registerEndpoints(
   app: Express,
   endpoints: readonly Endpoint[],

@@ -37,7 +37,7 @@ export function logRequests(log: Logger, metrics: Metrics) {
       operation: endpoint?.operationId,
       status: res.statusCode,
       ms: Math.round(milliseconds),
-      // The client did not wait for the end of the answer.
+      // The client did not wait for the end of the response.
       aborted: res.writableFinished ? undefined : true,
     };
     log[chosen](line, 'request');

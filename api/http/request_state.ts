@@ -79,7 +79,7 @@ class TrackedRequest implements RequestState {
     return this.#abort.signal;
   }
 
-  /** The client went away before the answer was over. */
+  /** The client went away before the response was over. */
   leave(): void {
     this.#gone = true;
     this.#abort?.abort(new Error('the client went away'));

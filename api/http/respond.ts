@@ -1,13 +1,13 @@
 import type { Request, Response } from 'express';
 import { Problem } from '../../engine/db/problem.ts';
 import { drain, leavesConnection } from './body.ts';
-import { type AnswerBody, errorEnvelope, successEnvelope } from './envelope.ts';
+import { errorEnvelope, type ResponseBody, successEnvelope } from './envelope.ts';
 import { forAudience, toProblem } from './errors.ts';
 import { requestState } from './request_state.ts';
-import { checkAnswer } from './response_check.ts';
+import { checkResponse } from './response_check.ts';
 
 export type Responder = Readonly<{
-  success(req: Request, res: Response, status: number, body: AnswerBody): void;
+  success(req: Request, res: Response, status: number, body: ResponseBody): void;
   failure(req: Request, res: Response, error: unknown): void;
 }>;
 
@@ -32,12 +32,12 @@ function send(req: Request, res: Response, status: number, envelope: unknown): v
     res.end(payload);
     return;
   }
-  // The answer goes out now; the connection is closed when the client has stopped sending.
+  // The response goes out now; the connection is closed when the client has stopped sending.
   res.write(payload);
   void drain(req).then(() => res.end());
 }
 
-/** Writes envelopes. With `validate`, answers that their own description does not allow become a logged 500. */
+/** Writes envelopes. With `validate`, responses that their own description does not allow become a logged 500. */
 export function createResponder(options: {
   validate: boolean;
   /** Called for what nobody foresaw, and for an unreachable database. */
@@ -48,31 +48,31 @@ export function createResponder(options: {
     const { problem, unforeseen } = toProblem(error);
     if (unforeseen && !state.signal.aborted) options.report(error, req, problem.status);
     if (res.headersSent) {
-      // Too late for an envelope: a cut connection tells the client that the answer is not complete.
+      // Too late for an envelope: a cut connection tells the client that the response is not complete.
       res.destroy();
       return;
     }
     const endpoint = state.endpoint;
     let shown = endpoint ? forAudience(problem, endpoint.audience, endpoint.codes) : problem;
     let envelope = errorEnvelope(shown, state);
-    const wrong = options.validate && endpoint ? checkAnswer(endpoint, shown.status, envelope) : undefined;
+    const wrong = options.validate && endpoint ? checkResponse(endpoint, shown.status, envelope) : undefined;
     if (wrong) {
       options.report(new Error(`${endpoint?.operationId}: ${wrong}`, { cause: error }), req, 500);
       shown = new Problem(500, 'internal_error', wrong);
       envelope = errorEnvelope(shown, state);
     }
     for (const name of res.getHeaderNames()) {
-      // Left by a handler that meant to answer something else.
+      // Left by a handler that meant to send something else.
       if (/^(content-(?!security)|etag|last-modified)/.test(name)) res.removeHeader(name);
     }
     for (const [name, value] of Object.entries(shown.headers ?? {})) res.setHeader(name, value);
     send(req, res, shown.status, envelope);
   }
 
-  function success(req: Request, res: Response, status: number, body: AnswerBody): void {
+  function success(req: Request, res: Response, status: number, body: ResponseBody): void {
     const state = requestState(req);
     const envelope = successEnvelope(status, body, state);
-    const wrong = options.validate && state.endpoint ? checkAnswer(state.endpoint, status, envelope) : undefined;
+    const wrong = options.validate && state.endpoint ? checkResponse(state.endpoint, status, envelope) : undefined;
     if (wrong) failure(req, res, new Error(`${state.endpoint?.operationId}: ${wrong}`));
     else send(req, res, status, envelope);
   }

@@ -1,13 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { declaredErrors } from './declared_errors.ts';
-import { type Endpoint, isStream, type JsonAnswer } from './endpoint.ts';
+import { type Endpoint, isStream, type JsonResponse } from './endpoint.ts';
 import { errorEnvelopeSchema, pageEnvelopeSchema, successEnvelopeSchema } from './envelope.ts';
 
 /** The whole success envelope of an endpoint. */
-function successSchema(answer: JsonAnswer): z.ZodObject {
-  const envelope = answer.list ? pageEnvelopeSchema : successEnvelopeSchema;
-  return z.object({ ...envelope.shape, statusCode: z.literal(answer.status ?? 200), data: answer.data });
+function successSchema(response: JsonResponse): z.ZodObject {
+  const envelope = response.list ? pageEnvelopeSchema : successEnvelopeSchema;
+  return z.object({ ...envelope.shape, statusCode: z.literal(response.status ?? 200), data: response.data });
 }
 
 const schemas = new WeakMap<Endpoint, z.ZodObject>();
@@ -15,7 +15,7 @@ const errors = new WeakMap<Endpoint, ReadonlySet<string>>();
 
 function schemaOf(endpoint: Endpoint): z.ZodObject | undefined {
   if (isStream(endpoint.response)) return undefined;
-  const known = schemas.get(endpoint) ?? successSchema(endpoint.response as JsonAnswer);
+  const known = schemas.get(endpoint) ?? successSchema(endpoint.response as JsonResponse);
   schemas.set(endpoint, known);
   return known;
 }
@@ -32,11 +32,11 @@ function mismatch(schema: z.ZodType, value: unknown): string | undefined {
   if (!parsed.success) return z.prettifyError(parsed.error);
   // Objects drop what they do not know: a difference is a field that the description does not have.
   if (isDeepStrictEqual(JSON.parse(JSON.stringify(parsed.data)), sent)) return undefined;
-  return 'the answer has fields that its description does not have';
+  return 'the response has fields that its description does not have';
 }
 
-/** What an answer has that the endpoint's description does not allow; undefined when all is well. */
-export function checkAnswer(endpoint: Endpoint, status: number, envelope: unknown): string | undefined {
+/** What a response has that the endpoint's description does not allow; undefined when all is well. */
+export function checkResponse(endpoint: Endpoint, status: number, envelope: unknown): string | undefined {
   if (status >= 400) {
     const wrong = mismatch(errorEnvelopeSchema, envelope);
     if (wrong) return wrong;

@@ -3,7 +3,7 @@ import { organizationId, taskRef } from '../fields/ids.ts';
 import { actorOf } from '../http/actor.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { newInboxItemSchema } from './changes.ts';
-import { inboxItemAnswer, inboxItemExample, inboxItemSchema } from './schema.ts';
+import { inboxItemExample, inboxItemResult, inboxItemSchema } from './schema.ts';
 
 /** Questions and notifications of agents. */
 export function agentInboxEndpoints(): readonly Endpoint[] {
@@ -37,7 +37,7 @@ export function agentInboxEndpoints(): readonly Endpoint[] {
           item: body,
           actor: actorOf(caller),
         };
-        return (await call(db, 'human_inbox_item_create', args, inboxItemAnswer)).item;
+        return (await call(db, 'human_inbox_item_create', args, inboxItemResult)).item;
       },
     }),
   ];

@@ -5,8 +5,8 @@ import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { responseSchema } from './changes.ts';
 import {
   getInboxItem,
-  inboxItemAnswer,
   inboxItemExample,
+  inboxItemResult,
   inboxItemSchema,
   inboxListQuery,
   inboxSummarySchema,
@@ -122,7 +122,7 @@ export function humanInboxEndpoints(): readonly Endpoint[] {
           response: body.response,
           note: body.note,
         };
-        const { item } = await call(db, 'human_inbox_respond', args, inboxItemAnswer, decision);
+        const { item } = await call(db, 'human_inbox_respond', args, inboxItemResult, decision);
         return item;
       },
     }),
@@ -141,7 +141,7 @@ export function humanInboxEndpoints(): readonly Endpoint[] {
       decision: { action: 'inbox_item.acknowledge', subject: 'inbox_item', id: ['item', 'id'] },
       async handler({ db, params, decision }) {
         const args = { organizationId: params.organizationId, inboxItemId: params.inboxItemId };
-        return (await call(db, 'human_inbox_acknowledge', args, inboxItemAnswer, decision)).item;
+        return (await call(db, 'human_inbox_acknowledge', args, inboxItemResult, decision)).item;
       },
     }),
   ];

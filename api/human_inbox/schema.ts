@@ -100,7 +100,7 @@ const inboxItemRow = z
   );
 
 /** What a transition of an item returns. */
-export const inboxItemAnswer = z.object({ item: inboxItemRow });
+export const inboxItemResult = z.object({ item: inboxItemRow });
 const inboxItemPageRow = z.object({ item: inboxItemRow, ...keyColumns });
 
 /** Query of the list. */
@@ -149,7 +149,7 @@ export async function getInboxItem(db: Queries, organizationId: string, id: stri
   const found = await db.maybeOne(
     scoped(
       organizationId,
-      inboxItemAnswer,
+      inboxItemResult,
       sql.fragment`
         select to_jsonb(i) as item
         from app.human_inbox_items i

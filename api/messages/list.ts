@@ -10,8 +10,8 @@ import {
   MESSAGE_ROLES,
   MESSAGE_STATUSES,
   type Message,
-  messageAnswer,
   messagePageRow,
+  messageResult,
   messageSelect,
 } from './schema.ts';
 
@@ -65,7 +65,7 @@ export async function getMessage(db: Queries, organizationId: string, id: string
   const found = await db.maybeOne(
     scoped(
       organizationId,
-      messageAnswer,
+      messageResult,
       sql.fragment`
         select ${messageSelect}
         from app.messages m

@@ -6,7 +6,7 @@ import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { ids } from '../http/openapi/example_values.ts';
 import { approvalsIn, newMessageSchema, postedSchema } from './changes.ts';
 import { getMessage, listMessages, messageListQuery } from './list.ts';
-import { assistantMessageExample, messageAnswer, messageRow, messageSchema, userMessageExample } from './schema.ts';
+import { assistantMessageExample, messageResult, messageRow, messageSchema, userMessageExample } from './schema.ts';
 
 const chatParams = { organizationId, chatId: uuid.describe('The chat.') };
 const messageId = uuid.meta({ description: 'The message.', examples: [ids.assistantMessage] });
@@ -119,7 +119,7 @@ export function messageEndpoints(): readonly Endpoint[] {
           messageId: id,
           actor: actorOf(caller),
         };
-        const { message } = await call(db, 'message_cancel', args, messageAnswer);
+        const { message } = await call(db, 'message_cancel', args, messageResult);
         return message;
       },
     }),

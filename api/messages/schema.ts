@@ -84,7 +84,7 @@ export const messageRow = z
 
 /** The message of `m` for a select list, without the copy of its text that is searched. */
 export const messageSelect = sql.fragment`to_jsonb(m) - 'search_text' as message`;
-export const messageAnswer = z.object({ message: messageRow });
+export const messageResult = z.object({ message: messageRow });
 export const messagePageRow = z.object({ message: messageRow, ...keyColumns });
 
 const example = {

@@ -16,7 +16,7 @@ import {
 } from './changes.ts';
 import { common, missing, notPermitted } from './errors.ts';
 import { deleteStored, storeReviewed } from './files.ts';
-import { onboardingAnswer, onboardingExample, onboardingSchema, removalAnswer } from './schema.ts';
+import { onboardingExample, onboardingResult, onboardingSchema, removalResult } from './schema.ts';
 
 const noCatalog = {
   status: 503,
@@ -57,7 +57,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
         const made =
           'slug' in body ? body : { timezone: 'UTC', ...body, departments: DEPARTMENTS, slugBase: slugOf(body.name) };
         const args = { fields: made, subject: caller.subject };
-        return (await call(db, 'onboarding_create', args, onboardingAnswer, decision)).onboarding;
+        return (await call(db, 'onboarding_create', args, onboardingResult, decision)).onboarding;
       },
     }),
     endpoint({
@@ -73,7 +73,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       example: { data: onboardingExample },
       async handler({ db, params }) {
         const args = { organizationId: params.organizationId };
-        return (await call(db, 'onboarding_read', args, onboardingAnswer)).onboarding;
+        return (await call(db, 'onboarding_read', args, onboardingResult)).onboarding;
       },
     }),
     endpoint({
@@ -91,7 +91,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       decision: { action: 'onboarding.discard', subject: 'onboarding' },
       async handler({ db, params, decision }) {
         const args = { organizationId: params.organizationId };
-        return (await call(db, 'onboarding_discard', args, onboardingAnswer, decision)).onboarding;
+        return (await call(db, 'onboarding_discard', args, onboardingResult, decision)).onboarding;
       },
     }),
     endpoint({
@@ -122,7 +122,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
           expectedGeneration,
           patch,
         };
-        const { onboarding, removedKeys } = await call(db, 'onboarding_setup_update', args, removalAnswer, decision);
+        const { onboarding, removedKeys } = await call(db, 'onboarding_setup_update', args, removalResult, decision);
         await deleteStored(services.storage, removedKeys, log);
         return onboarding;
       },
@@ -156,7 +156,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
           disposition: body.disposition,
           departments: body.departments,
         };
-        return (await call(db, 'onboarding_disposition_put', args, onboardingAnswer, decision)).onboarding;
+        return (await call(db, 'onboarding_disposition_put', args, onboardingResult, decision)).onboarding;
       },
     }),
     endpoint({
@@ -179,7 +179,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       decision: { action: 'onboarding.start', subject: 'onboarding' },
       async handler({ db, params, decision }) {
         const args = { organizationId: params.organizationId };
-        const { onboarding } = await call(db, 'onboarding_start', args, onboardingAnswer, decision);
+        const { onboarding } = await call(db, 'onboarding_start', args, onboardingResult, decision);
         return onboarding;
       },
     }),
@@ -201,7 +201,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       decision: { action: 'onboarding.retry', subject: 'onboarding' },
       async handler({ db, params, body, decision }) {
         const args = { organizationId: params.organizationId, expectedGeneration: body.expectedGeneration };
-        return (await call(db, 'onboarding_research_retry', args, onboardingAnswer, decision)).onboarding;
+        return (await call(db, 'onboarding_research_retry', args, onboardingResult, decision)).onboarding;
       },
     }),
     endpoint({
@@ -220,7 +220,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
         {
           status: 409,
           code: 'request_failed',
-          when: '`issues[0].code` is `not_permitted` (not in this status), `stale` (the review has changed, for example because a source is damaged), `has_warnings` (send `allowWarnings`), `answer_active` (in the onboarding chat), `being_read` (sources are still being read), `suspended` (the organization) or `key_held` (a profile created by hand has the key of a template)',
+          when: '`issues[0].code` is `not_permitted` (not in this status), `stale` (the review has changed, for example because a source is damaged), `has_warnings` (send `allowWarnings`), `reply_active` (in the onboarding chat), `being_read` (sources are still being read), `suspended` (the organization) or `key_held` (a profile created by hand has the key of a template)',
         },
         noCatalog,
       ],
@@ -242,7 +242,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
               allowWarnings: body.allowWarnings,
               documents,
             },
-            onboardingAnswer,
+            onboardingResult,
             confirmed,
           );
         const seen = (await complete(db, null)).onboarding;

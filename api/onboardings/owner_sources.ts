@@ -7,7 +7,7 @@ import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { digests, ids } from '../http/openapi/example_values.ts';
 import { common, missing, notPermitted } from './errors.ts';
 import { deleteStored } from './files.ts';
-import { onboardingExample, onboardingSchema, removalAnswer, sourcePutAnswer } from './schema.ts';
+import { onboardingExample, onboardingSchema, removalResult, sourcePutResult } from './schema.ts';
 import { judgedName, SOURCE_MAX_BYTES, sourceQuery, sourceType } from './source.ts';
 
 const params = {
@@ -70,7 +70,7 @@ export function onboardingSourceEndpoints(): readonly Endpoint[] {
         const put = (file?: ReceivedFile) => {
           const stored = file && { sizeBytes: file.size, sha256: file.sha256, storageKey: file.key };
           const source = { ...described, department: query.department ?? null, ...stored };
-          return call(db, 'onboarding_source_put', { organizationId, source }, sourcePutAnswer);
+          return call(db, 'onboarding_source_put', { organizationId, source }, sourcePutResult);
         };
         // Nobody's bytes are taken for an onboarding that takes none.
         await put();
@@ -102,7 +102,7 @@ export function onboardingSourceEndpoints(): readonly Endpoint[] {
       example: { data: { ...onboardingExample, generation: 3 } },
       async handler({ db, services, log, params: { organizationId, sourceId } }) {
         const args = { organizationId, sourceId };
-        const { onboarding, removedKeys } = await call(db, 'onboarding_source_delete', args, removalAnswer);
+        const { onboarding, removedKeys } = await call(db, 'onboarding_source_delete', args, removalResult);
         await deleteStored(services.storage, removedKeys, log);
         return onboarding;
       },

@@ -95,7 +95,7 @@ const standingRow = z.object({
   evidence: z.int(),
 });
 
-const stateAnswer = z.object({
+const stateResult = z.object({
   onboarding: z.object({
     status: z.string(),
     generation: z.int(),
@@ -143,12 +143,12 @@ async function standing({ db, organizationId, caller }: Call) {
   return row;
 }
 
-type Answered = { claims: readonly Claim[]; warnings: { code: string; message: string }[] };
+type ModelReply = { claims: readonly Claim[]; warnings: { code: string; message: string }[] };
 
 /** New pages have no id yet: they are cited by their place, `#0`. */
 const placeOf = (index: number) => `#${index}`;
 
-async function askModel(call: Call, pages: readonly KeptPage[]): Promise<Answered> {
+async function askModel(call: Call, pages: readonly KeptPage[]): Promise<ModelReply> {
   const { config, body, organizationId, signal } = call;
   if (!config.researchModel) {
     return { claims: pages.flatMap(({ page }, index) => siteClaims(page, placeOf(index))), warnings: [] };
@@ -190,10 +190,10 @@ async function readPages(call: Call, blocked: readonly string[]) {
 /** All that was found is written at the end, in a few short statements. */
 async function record(
   call_: Call,
-  found: Readonly<{ pages: readonly KeptPage[]; failures: AddressFailure[]; answered: Answered }>,
+  found: Readonly<{ pages: readonly KeptPage[]; failures: AddressFailure[]; reply: ModelReply }>,
 ): Promise<OnboardingResearch> {
   const { commit, organizationId, caller } = call_;
-  const { pages, failures, answered } = found;
+  const { pages, failures, reply } = found;
   const actor = actorOf(caller);
   const ids = new Map<string, string>();
   const evidence: OnboardingResearch['evidence'] = [];
@@ -205,7 +205,7 @@ async function record(
     const shown = text.slice(0, MAX_SHOWN).toWellFormed();
     evidence.push({ sourceId, url, title, text: shown, truncated: shown.length < text.length });
   }
-  const findings = answered.claims.map(({ claim, sourceIds }) => {
+  const findings = reply.claims.map(({ claim, sourceIds }) => {
     return { claim, evidence: [...new Set(sourceIds.map((id) => ids.get(id) ?? id))] };
   });
   const args = {
@@ -215,10 +215,10 @@ async function record(
     actor,
   };
   return commit(async (db) => {
-    const { onboarding } = await call(db, 'onboarding_findings_add', args, stateAnswer);
+    const { onboarding } = await call(db, 'onboarding_findings_add', args, stateResult);
     const { status, generation, review } = onboarding;
     const reviewSha256 = status === 'review' ? (review?.sha256 ?? null) : null;
-    return { evidence, findings, failures, warnings: answered.warnings, status, generation, reviewSha256 };
+    return { evidence, findings, failures, warnings: reply.warnings, status, generation, reviewSha256 };
   });
 }
 
@@ -236,6 +236,6 @@ export async function researchForChat(call: Call): Promise<OnboardingResearch> {
     throw new Problem(409, 'state_conflict', message);
   }
   const { pages, failures } = await readPages(call, blocked ?? []);
-  const answered = await askModel(call, pages);
-  return record(call, { pages, failures, answered });
+  const reply = await askModel(call, pages);
+  return record(call, { pages, failures, reply });
 }

@@ -151,10 +151,10 @@ const onboardingRow = z
     ),
   );
 
-export const onboardingAnswer = z.object({ onboarding: onboardingRow });
+export const onboardingResult = z.object({ onboarding: onboardingRow });
 /** Of transitions after which stored bytes are nobody's any more. */
-export const removalAnswer = onboardingAnswer.extend({ removedKeys: z.array(z.string()) });
-export const sourcePutAnswer = onboardingAnswer.extend({ stored: z.boolean() });
+export const removalResult = onboardingResult.extend({ removedKeys: z.array(z.string()) });
+export const sourcePutResult = onboardingResult.extend({ stored: z.boolean() });
 
 export const onboardingExample = {
   organizationId: ids.organization,

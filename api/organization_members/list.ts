@@ -3,7 +3,7 @@ import type { Queries } from '../../engine/db/call.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { requireOrganization, scoped } from '../../engine/db/scope.ts';
 import { keyset, type Pagination } from '../http/pagination.ts';
-import { type Member, memberAnswer, memberPageRow } from './schema.ts';
+import { type Member, memberPageRow, memberResult } from './schema.ts';
 
 /**
  * One page of an organization's members, by subject.
@@ -43,7 +43,7 @@ export async function getMember(db: Queries, organizationId: string, subject: st
   const found = await db.maybeOne(
     scoped(
       organizationId,
-      memberAnswer,
+      memberResult,
       sql.fragment`
         select to_jsonb(m) as member
         from app.organization_members m

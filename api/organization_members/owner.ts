@@ -4,7 +4,7 @@ import { organizationId } from '../fields/ids.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { pageQuery } from '../http/pagination.ts';
 import { getMember, listMembers } from './list.ts';
-import { MEMBER_ROLES, memberAnswer, memberExample, memberSchema, subject } from './schema.ts';
+import { MEMBER_ROLES, memberExample, memberResult, memberSchema, subject } from './schema.ts';
 
 const params = { organizationId, sub: subject };
 const notFound = { status: 404, code: 'not_found', when: 'the organization has no member with this subject' } as const;
@@ -58,7 +58,7 @@ export function organizationMemberEndpoints(): readonly Endpoint[] {
       decision: { action: 'member.put', subject: 'member', id: ['member', 'subject'] },
       async handler({ db, params, body, decision }) {
         const args = { organizationId: params.organizationId, subject: params.sub, role: body.role };
-        return (await call(db, 'organization_member_put', args, memberAnswer, decision)).member;
+        return (await call(db, 'organization_member_put', args, memberResult, decision)).member;
       },
     }),
     endpoint({
@@ -76,7 +76,7 @@ export function organizationMemberEndpoints(): readonly Endpoint[] {
       decision: { action: 'member.delete', subject: 'member', id: ['member', 'subject'] },
       async handler({ db, params, decision }) {
         const args = { organizationId: params.organizationId, subject: params.sub };
-        return (await call(db, 'organization_member_delete', args, memberAnswer, decision)).member;
+        return (await call(db, 'organization_member_delete', args, memberResult, decision)).member;
       },
     }),
   ];

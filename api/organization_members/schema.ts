@@ -47,7 +47,7 @@ const memberRow = z
     ),
   );
 
-export const memberAnswer = z.object({ member: memberRow });
+export const memberResult = z.object({ member: memberRow });
 export const memberPageRow = z.object({ member: memberRow, ...keyColumns });
 
 export const memberExample = {

@@ -4,7 +4,7 @@ import { actorOf } from '../http/actor.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { times } from '../http/openapi/example_values.ts';
 import { workDispatchBody } from './changes.ts';
-import { organizationExample, workDispatchAnswer, workDispatchSchema } from './schema.ts';
+import { organizationExample, workDispatchResult, workDispatchSchema } from './schema.ts';
 import { agentStatusSchema, getAgentStatus } from './status.ts';
 
 const BASE = '/internal/agent/organizations/{organizationId}';
@@ -49,7 +49,7 @@ export function agentOrganizationEndpoints(): readonly Endpoint[] {
           stopped: body.stopped,
           actor: actorOf(caller),
         };
-        return call(db, 'work_dispatch_set', args, workDispatchAnswer);
+        return call(db, 'work_dispatch_set', args, workDispatchResult);
       },
     }),
   ];

@@ -5,7 +5,7 @@ import { functionCall } from '../../engine/db/function_call.ts';
 import { organizationNotFound, scoped } from '../../engine/db/scope.ts';
 import type { OwnerCaller } from '../http/caller.ts';
 import { keyset, type Pagination, pageQuery } from '../http/pagination.ts';
-import { ORGANIZATION_STATUSES, type Organization, organizationAnswer, organizationPageRow } from './schema.ts';
+import { ORGANIZATION_STATUSES, type Organization, organizationPageRow, organizationResult } from './schema.ts';
 
 /** Query of the organization list (docs/interface.md 4.2). */
 export const organizationListQuery = {
@@ -51,7 +51,7 @@ export async function getOrganization(db: Queries, organizationId: string): Prom
   const found = await db.maybeOne(
     scoped(
       organizationId,
-      organizationAnswer,
+      organizationResult,
       sql.fragment`
         select to_jsonb(o) as organization
         from app.organizations o

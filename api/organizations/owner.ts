@@ -13,10 +13,10 @@ import {
 } from './changes.ts';
 import { getOrganization, listOrganizations, organizationListQuery } from './list.ts';
 import {
-  organizationAnswer,
   organizationExample,
+  organizationResult,
   organizationSchema,
-  workDispatchAnswer,
+  workDispatchResult,
   workDispatchSchema,
 } from './schema.ts';
 
@@ -79,7 +79,7 @@ export function organizationEndpoints(): readonly Endpoint[] {
         requireOrganizationUris(organizationId, body);
         await requireTimeZone(db, 'config.timezone', body.config?.timezone);
         const args = { organizationId, fields: body, subject: caller.subject };
-        return (await call(db, 'organization_create', args, organizationAnswer, decision)).organization;
+        return (await call(db, 'organization_create', args, organizationResult, decision)).organization;
       },
     }),
     endpoint({
@@ -112,7 +112,7 @@ export function organizationEndpoints(): readonly Endpoint[] {
         requireOrganizationUris(organizationId, body);
         await requireTimeZone(db, 'config.timezone', body.config?.timezone);
         const args = { organizationId, patch: body, platform: caller.platform };
-        const { organization } = await call(db, 'organization_update', args, organizationAnswer, decision);
+        const { organization } = await call(db, 'organization_update', args, organizationResult, decision);
         return organization;
       },
     }),
@@ -131,7 +131,7 @@ export function organizationEndpoints(): readonly Endpoint[] {
       decision: { action: 'organization.delete', subject: 'organization' },
       async handler({ db, params, decision }) {
         const args = { organizationId: params.organizationId };
-        return (await call(db, 'organization_delete', args, organizationAnswer, decision)).organization;
+        return (await call(db, 'organization_delete', args, organizationResult, decision)).organization;
       },
     }),
     endpoint({
@@ -164,7 +164,7 @@ export function organizationEndpoints(): readonly Endpoint[] {
           stopped: body.stopped,
           actor: actorOf(caller),
         };
-        return call(db, 'work_dispatch_set', args, workDispatchAnswer, decision);
+        return call(db, 'work_dispatch_set', args, workDispatchResult, decision);
       },
     }),
   ];

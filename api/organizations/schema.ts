@@ -106,17 +106,17 @@ export const organizationRow = z
   );
 
 /** What a transition returns, and a read of one. */
-export const organizationAnswer = z.object({ organization: organizationRow });
+export const organizationResult = z.object({ organization: organizationRow });
 export const organizationPageRow = z.object({ organization: organizationRow, ...keyColumns });
 
-/** The answer of `app.work_dispatch_set`, as owners and agents see it. */
+/** What `app.work_dispatch_set` returns, as owners and agents see it. */
 export const workDispatchSchema = z
   .object({
     organization: organizationSchema,
     publishedRunRequests: z.int().describe('Number of due run requests that this call published.'),
   })
   .meta({ id: 'WorkDispatchState' });
-export const workDispatchAnswer = z
+export const workDispatchResult = z
   .object({ organization: organizationRow, published_run_requests: z.int() })
   .pipe(mapping((row) => ({ organization: row.organization, publishedRunRequests: row.published_run_requests })));
 

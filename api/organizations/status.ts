@@ -18,7 +18,7 @@ const laneSchema = z.object({
   ready: z.int().describe('Published run requests that wait for a worker.'),
 });
 
-/** Answer of `GET …/status`: how the organization stands, at a glance. */
+/** Response of `GET …/status`: how the organization stands, at a glance. */
 export const agentStatusSchema = z
   .object({
     organization: z.object({

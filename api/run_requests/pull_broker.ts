@@ -21,7 +21,7 @@ export type PullRequest = Readonly<{
   workerId: string;
   limit: number;
   waitMs: number;
-  /** Aborted when the client goes away, until its answer is written. */
+  /** Aborted when the client goes away, until its response is written. */
   signal: AbortSignal;
 }>;
 
@@ -33,7 +33,7 @@ const claimsSchema = z.object({ items: z.array(claimSchema) });
 export type PullBrokers = Readonly<{
   /** Run requests for a worker: at once, or when some come up within `waitMs`, else none. */
   pull(filters: PullFilters, request: PullRequest): Promise<readonly Claim[]>;
-  /** Answers every waiter with nothing, and all later ones too. Claims under way are still handed out. */
+  /** Gives every waiter nothing, and all later ones too. Claims under way are still handed out. */
   close(): Promise<void>;
   /** Something may be ready (a payload of `PULL_CHANNEL`): whoever waits here for such a thing looks at once. */
   wake(payload: string): void;
@@ -119,7 +119,7 @@ function createBroker(options: PullBrokerOptions, filters: PullFilters, onIdle: 
     if (waiters.delete(waiter)) options.metrics.pullWaiters.dec();
   }
 
-  /** Answers a waiter that has something, or nothing to wait for any more. */
+  /** Responds to a waiter that has something, or nothing to wait for any more. */
   function settle(waiter: Waiter): void {
     if (waiter.claiming || !waiters.has(waiter)) return;
     const over = waiter.signal.aborted || (waiter.expired && waiter.tried);
@@ -135,7 +135,7 @@ function createBroker(options: PullBrokerOptions, filters: PullFilters, onIdle: 
       return;
     }
     waiter.items.push(item);
-    // The client may go away until the last byte of its answer is written.
+    // The client may go away until the last byte of its response is written.
     waiter.signal.addEventListener('abort', () => release(options, [item]), { once: true });
   }
 

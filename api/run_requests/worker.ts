@@ -32,7 +32,7 @@ const itemFields = {
   priority: z.int(),
 };
 
-const answeredFields = {
+const responseFields = {
   ...itemFields,
   organizationId: uuid,
   runRequestId: uuid,
@@ -51,12 +51,12 @@ const turnSchema = z
   })
   .meta({ id: 'PulledChat' });
 
-const pullAnswer = z
+const pullResponse = z
   .object({
     items: z.array(
       z.discriminatedUnion('kind', [
-        z.object({ kind: z.literal('task'), ...answeredFields, task: taskSchema }),
-        z.object({ kind: z.literal('chat'), ...answeredFields, chat: turnSchema }),
+        z.object({ kind: z.literal('task'), ...responseFields, task: taskSchema }),
+        z.object({ kind: z.literal('chat'), ...responseFields, chat: turnSchema }),
       ]),
     ),
   })
@@ -100,7 +100,7 @@ export function pullEndpoint(): Endpoint {
     description:
       'Organizations take turns, and those at their capacity are skipped. Within an organization the order is priority, then age. Each item is claimed for the caller until `leaseExpiresAt`; if it is not started by then, it is handed out again. Chat turns have a capacity of their own. If the wait ends without work, the list is empty.',
     body: pullBody,
-    response: { data: pullAnswer },
+    response: { data: pullResponse },
     example: { body: { workerId: 'worker-1', limit: 1, waitMs: 20_000 } },
     async handler({ services, body, signal }) {
       const { workerId, limit, waitMs, ...filters } = body;

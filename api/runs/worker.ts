@@ -29,7 +29,7 @@ const startedFields = {
     .string()
     .describe('Bearer token for the agent, for the agent endpoints. It expires with the lease.'),
 };
-const answeredFields = {
+const responseFields = {
   ...startedFields,
   organizationId: uuid,
   agentProfileId: uuid,
@@ -40,10 +40,10 @@ const answeredFields = {
 };
 const turnFields = { kind: z.literal('chat_turn'), chatId: z.string(), messageId: z.string() };
 
-const startAnswer = z
+const startResponse = z
   .discriminatedUnion('kind', [
-    z.object({ kind: z.literal('run'), taskId: uuid, ...answeredFields }),
-    z.object({ ...turnFields, chatId: uuid, messageId: uuid, ...answeredFields }),
+    z.object({ kind: z.literal('run'), taskId: uuid, ...responseFields }),
+    z.object({ ...turnFields, chatId: uuid, messageId: uuid, ...responseFields }),
   ])
   .meta({ id: 'RunStarted' });
 
@@ -68,7 +68,7 @@ export function runLifecycleEndpoints(): readonly Endpoint[] {
         'Counts the attempt, takes a snapshot of the inputs and issues the execution token of the agent. For a chat turn the response has the kind `chat_turn` and names the message to write. If there is no free capacity, because limits were lowered after the pull, the call is 409 with `capacity`, no attempt is counted, and the run request is published again. Safe to repeat.',
       params: { runRequestId: uuid.describe('The run request, as returned by the pull.') },
       body: startBody,
-      response: { data: startAnswer },
+      response: { data: startResponse },
       async handler({ db, services, params, body }) {
         const { leaseSeconds } = services.config;
         const args = {

@@ -5,7 +5,7 @@ import { actorOf } from '../http/actor.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { newScheduleExample, newScheduleSchema, scheduleRef } from './changes.ts';
 import { listSchedules, scheduleListQuery } from './list.ts';
-import { firstFire, resumedFire, scheduleAnswer, scheduleExample, scheduleSchema } from './schema.ts';
+import { firstFire, resumedFire, scheduleExample, scheduleResult, scheduleSchema } from './schema.ts';
 
 const BASE = '/internal/agent/organizations/{organizationId}/schedules';
 const MAY =
@@ -61,7 +61,7 @@ export function agentScheduleEndpoints(): readonly Endpoint[] {
           nextRunAt,
           actor: actorOf(caller),
         };
-        return (await call(db, 'schedule_create', args, scheduleAnswer)).schedule;
+        return (await call(db, 'schedule_create', args, scheduleResult)).schedule;
       },
     }),
     endpoint({
@@ -77,7 +77,7 @@ export function agentScheduleEndpoints(): readonly Endpoint[] {
           scheduleRef: params.scheduleRef,
           actor: actorOf(caller),
         };
-        return (await call(db, 'schedule_pause', args, scheduleAnswer)).schedule;
+        return (await call(db, 'schedule_pause', args, scheduleResult)).schedule;
       },
     }),
     endpoint({
@@ -94,7 +94,7 @@ export function agentScheduleEndpoints(): readonly Endpoint[] {
           nextRunAt: await resumedFire(db, params.organizationId, params.scheduleRef),
           actor: actorOf(caller),
         };
-        return (await call(db, 'schedule_resume', args, scheduleAnswer)).schedule;
+        return (await call(db, 'schedule_resume', args, scheduleResult)).schedule;
       },
     }),
     endpoint({
@@ -110,7 +110,7 @@ export function agentScheduleEndpoints(): readonly Endpoint[] {
           scheduleRef: params.scheduleRef,
           actor: actorOf(caller),
         };
-        return (await call(db, 'schedule_delete', args, scheduleAnswer)).schedule;
+        return (await call(db, 'schedule_delete', args, scheduleResult)).schedule;
       },
     }),
   ];

@@ -75,7 +75,7 @@ const scheduleRow = z
   );
 
 /** What a transition of a schedule returns. */
-export const scheduleAnswer = z.object({ schedule: scheduleRow });
+export const scheduleResult = z.object({ schedule: scheduleRow });
 export const schedulePageRow = z.object({ schedule: scheduleRow, ...keyColumns });
 
 const clockRow = z.object({ now: timestamp, timezone: z.string() });

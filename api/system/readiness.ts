@@ -10,8 +10,8 @@ function notReady(message: string): Problem {
 }
 
 /**
- * Whether this process can do its work: the database answers, is migrated to what the code needs (`needed`; a newer one
- * is fine, since old processes run on while a release rolls out), notifications arrive, and the storage has answered
+ * Whether this process can do its work: the database responds, is migrated to what the code needs (`needed`; a newer one
+ * is fine, since old processes run on while a release rolls out), notifications arrive, and the storage has responded
  * once. So a wrong setting ends a release before it is live; a later outage of the storage is reported and takes no process
  * away, because it would take all of them, and what needs no files goes on: heartbeats above all.
  * The check throws Problem 503 that says what is missing.

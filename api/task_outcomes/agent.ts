@@ -3,7 +3,7 @@ import { organizationId, taskRef } from '../fields/ids.ts';
 import { actorOf } from '../http/actor.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { bodyHash } from '../runs/changes.ts';
-import { newOutcomeExample, newOutcomeSchema, outcomeAnswer, outcomeStagedSchema } from './schema.ts';
+import { newOutcomeExample, newOutcomeSchema, outcomeResult, outcomeStagedSchema } from './schema.ts';
 
 /** What an agent reports about its own run, before the worker completes it. */
 export function agentOutcomeEndpoints(): readonly Endpoint[] {
@@ -32,7 +32,7 @@ export function agentOutcomeEndpoints(): readonly Endpoint[] {
           bodyHash: bodyHash(body),
           actor: actorOf(caller),
         };
-        return (await call(db, 'task_outcome_stage', args, outcomeAnswer)).outcome;
+        return (await call(db, 'task_outcome_stage', args, outcomeResult)).outcome;
       },
     }),
   ];

@@ -126,7 +126,7 @@ const outcomeRow = z
   );
 
 /** What `app.task_outcome_stage` returns. */
-export const outcomeAnswer = z.object({ outcome: outcomeRow });
+export const outcomeResult = z.object({ outcome: outcomeRow });
 
 export const newOutcomeExample = {
   runId: ids.run,

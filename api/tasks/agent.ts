@@ -8,17 +8,17 @@ import {
   cancelledTaskExample,
   dependencySchema,
   newDependencySchema,
-  newTaskAnswerExample,
   newTaskExample,
+  newTaskResponseExample,
   newTaskSchema,
   pendingTaskExample,
   taskPatchSchema,
 } from './changes.ts';
-import { dependencyAnswer, dependencyListQuery, listDependencies } from './dependencies.ts';
+import { dependencyListQuery, dependencyResult, listDependencies } from './dependencies.ts';
 import { EXPLAIN_DESCRIPTION, explainTask, taskExplanationSchema } from './explain.ts';
 import { taskInputEndpoint } from './inputs.ts';
 import { getTask, listTasks, taskListQuery } from './list.ts';
-import { taskAnswer, taskSchema } from './schema.ts';
+import { taskCallResult, taskSchema } from './schema.ts';
 
 const BASE = '/internal/agent/organizations/{organizationId}/tasks';
 const MAY =
@@ -51,10 +51,10 @@ export function agentTaskEndpoints(): readonly Endpoint[] {
       params: { organizationId },
       body: newTaskSchema,
       response: { status: 201, data: taskSchema },
-      example: { body: newTaskExample, data: newTaskAnswerExample },
+      example: { body: newTaskExample, data: newTaskResponseExample },
       async handler({ db, params, body, caller }) {
         const args = { organizationId: params.organizationId, task: body, actor: actorOf(caller) };
-        const { task } = await call(db, 'task_create', args, taskAnswer);
+        const { task } = await call(db, 'task_create', args, taskCallResult);
         return task;
       },
     }),
@@ -105,7 +105,7 @@ export function agentTaskEndpoints(): readonly Endpoint[] {
           patch,
           actor: actorOf(caller),
         };
-        const { task } = await call(db, 'task_update', args, taskAnswer);
+        const { task } = await call(db, 'task_update', args, taskCallResult);
         return task;
       },
     }),
@@ -142,7 +142,7 @@ export function agentTaskEndpoints(): readonly Endpoint[] {
           required: body.required,
           actor: actorOf(caller),
         };
-        const { dependency } = await call(db, 'task_dependency_create', args, dependencyAnswer);
+        const { dependency } = await call(db, 'task_dependency_create', args, dependencyResult);
         return dependency;
       },
     }),
@@ -164,7 +164,7 @@ export function agentTaskEndpoints(): readonly Endpoint[] {
             taskRef: params.taskRef,
             actor: actorOf(caller),
           };
-          const { task } = await call(db, `task_${verb}`, args, taskAnswer);
+          const { task } = await call(db, `task_${verb}`, args, taskCallResult);
           return task;
         },
       }),

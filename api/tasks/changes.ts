@@ -92,8 +92,8 @@ export const newDependencySchema = z
   })
   .meta({ id: 'NewTaskDependency' });
 
-/** Parts of answers that differ from the usual example of a task. */
-export const newTaskAnswerExample = {
+/** Parts of responses that differ from the usual example of a task. */
+export const newTaskResponseExample = {
   status: 'blocked',
   phase: 'execute',
   version: 1,

@@ -23,7 +23,7 @@ function toDependency(row: z.output<typeof columns>): Dependency {
 /** A row of `app.task_dependencies` → the edge as it goes out. */
 export const dependencyRow = columns.pipe(mapping(toDependency));
 /** What a transition of an edge returns. */
-export const dependencyAnswer = z.object({ dependency: dependencyRow });
+export const dependencyResult = z.object({ dependency: dependencyRow });
 
 const pageRow = columns.extend(keyColumns);
 export const dependencyListQuery = pageQuery();

@@ -158,7 +158,7 @@ const causeRow = z.object({
   ...causeFields,
 });
 type CauseRow = z.output<typeof causeRow>;
-const answer = z.object({
+const explainResult = z.object({
   tasks: z.array(z.object({ ...nodeFields, causes: z.array(causeRow) })).min(1),
   truncated: z.boolean(),
 });
@@ -222,7 +222,7 @@ function isRoot(node: Node, cause: Cause): boolean {
   return cause.actor !== 'task' || (cause.kind === 'children' && !cause.open);
 }
 
-function toExplanation({ tasks, truncated }: z.output<typeof answer>): Explanation {
+function toExplanation({ tasks, truncated }: z.output<typeof explainResult>): Explanation {
   const names = new Map(tasks.map((task) => [task.id, task.identifier]));
   const nodes = tasks.map((task): Node => {
     const described = (cause: CauseRow): Cause => ({
@@ -260,7 +260,7 @@ function toExplanation({ tasks, truncated }: z.output<typeof answer>): Explanati
  */
 export async function explainTask(db: Queries, organizationId: string, ref: string): Promise<Explanation> {
   const args = { organizationId, taskRef: ref };
-  return toExplanation(await call(db, 'task_explain', args, answer));
+  return toExplanation(await call(db, 'task_explain', args, explainResult));
 }
 
 export const EXPLAIN_DESCRIPTION =

@@ -10,7 +10,7 @@ import { columnBytes } from '../http/pagination.ts';
 import { dependencySchema } from './changes.ts';
 import { taskColumns, taskSchema, taskSelectWithoutSpec, toTask } from './schema.ts';
 
-// A limit of the organization may allow a hierarchy that no answer should hold.
+// A limit of the organization may allow a hierarchy that no response should hold.
 const MAX_TASKS = 5_000;
 const MAX_RELATED = 1_000;
 const MAX_EDGES = 20_000;

@@ -5,8 +5,8 @@ import { actorOf } from '../http/actor.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import {
   cancelledTaskExample,
-  newTaskAnswerExample,
   newTaskExample,
+  newTaskResponseExample,
   newTaskSchema,
   pendingTaskExample,
 } from './changes.ts';
@@ -14,7 +14,7 @@ import { EXPLAIN_DESCRIPTION, explainTask, taskExplanationSchema } from './expla
 import { getTaskGraph, taskGraphSchema } from './graph.ts';
 import { taskInputEndpoint } from './inputs.ts';
 import { getTask, listTasks, taskListQuery } from './list.ts';
-import { taskAnswer, taskSchema } from './schema.ts';
+import { taskCallResult, taskSchema } from './schema.ts';
 
 const notFound = { status: 404, code: 'task_not_found', when: 'the task does not exist in this organization' } as const;
 
@@ -55,11 +55,11 @@ export function taskEndpoints(): readonly Endpoint[] {
           when: 'the parent takes no tasks, a limit is reached, or the dependencies form a cycle',
         },
       ],
-      example: { body: newTaskExample, data: newTaskAnswerExample },
+      example: { body: newTaskExample, data: newTaskResponseExample },
       decision: { action: 'task.create', subject: 'task', id: ['task', 'id'] },
       async handler({ db, params, body, caller, decision }) {
         const args = { organizationId: params.organizationId, task: body, actor: actorOf(caller) };
-        const { task } = await call(db, 'task_create', args, taskAnswer, decision);
+        const { task } = await call(db, 'task_create', args, taskCallResult, decision);
         return task;
       },
     }),
@@ -124,7 +124,7 @@ export function taskEndpoints(): readonly Endpoint[] {
           taskRef: params.taskRef,
           actor: actorOf(caller),
         };
-        const { task } = await call(db, 'task_cancel', args, taskAnswer, decision);
+        const { task } = await call(db, 'task_cancel', args, taskCallResult, decision);
         return task;
       },
     }),
@@ -155,7 +155,7 @@ export function taskEndpoints(): readonly Endpoint[] {
           taskRef: params.taskRef,
           actor: actorOf(caller),
         };
-        const { task } = await call(db, 'task_retry', args, taskAnswer, decision);
+        const { task } = await call(db, 'task_retry', args, taskCallResult, decision);
         return task;
       },
     }),

@@ -384,4 +384,4 @@ export const taskSelectWithoutSpec = sql.fragment`
 export const taskSelect = sql.fragment`${taskSelectWithoutSpec}, t.spec`;
 
 /** What a transition of a task returns. */
-export const taskAnswer = z.object({ task: taskRow });
+export const taskCallResult = z.object({ task: taskRow });

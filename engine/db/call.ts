@@ -12,12 +12,12 @@ export type Queries = Pick<CommonQueryMethods, 'one' | 'maybeOne' | 'any' | 'man
   }>;
 
 const refusal = z.object({ problem: problemSchema });
-/** Of a transition whose answer nobody reads. */
+/** Of a transition whose result nobody reads. */
 export const ignored = z.unknown();
-const answerRow = z.object({ result: z.unknown(), wakes: z.string().nullable() });
+const resultRow = z.object({ result: z.unknown(), wakes: z.string().nullable() });
 
 /**
- * Few answers are refusals, and a parse that fails is expensive: what it answers has accessors of its own, which V8 makes for
+ * Few results are refusals, and a parse that fails is expensive: what it returns has accessors of its own, which V8 makes for
  * the old generation, half a kilobyte each that only a full collection frees.
  */
 function refusalOf(result: unknown) {
@@ -26,8 +26,8 @@ function refusalOf(result: unknown) {
 }
 
 /**
- * One expression in one round trip, whose answer is parsed by `schema`: `call`, without its types.
- * @throws Problem when the answer is a refusal, `{problem}`; where a function refuses by `app.fail`, errors are mapped elsewhere
+ * One expression in one round trip, whose result is parsed by `schema`: `call`, without its types.
+ * @throws Problem when the result is a refusal, `{problem}`; where a function refuses by `app.fail`, errors are mapped elsewhere
  */
 export async function evaluate<S extends z.ZodType>(
   queries: Queries,
@@ -37,12 +37,12 @@ export async function evaluate<S extends z.ZodType>(
 ): Promise<z.output<S>> {
   const row = await queries.one(
     decision
-      ? sql.type(answerRow)`
-          with answer as materialized (select ${expression} as result)
-          select answer.result, current_setting('app.wakes', true) as wakes,
-            ${appendEntry(decision, sql.fragment`answer.result`)} as entry
-          from answer`
-      : sql.type(answerRow)`select ${expression} as result, current_setting('app.wakes', true) as wakes`,
+      ? sql.type(resultRow)`
+          with called as materialized (select ${expression} as result)
+          select called.result, current_setting('app.wakes', true) as wakes,
+            ${appendEntry(decision, sql.fragment`called.result`)} as entry
+          from called`
+      : sql.type(resultRow)`select ${expression} as result, current_setting('app.wakes', true) as wakes`,
   );
   // Also of one that refuses: it may have changed state all the same.
   if (row.wakes) queries.wake(row.wakes);
@@ -54,7 +54,7 @@ export async function evaluate<S extends z.ZodType>(
 /**
  * One transition in one round trip, `select app.<name>(…)`, whose jsonb result is parsed by `schema`. With a decision, its entry
  * in the audit log goes with it: in the same statement, so that there is never one without the other; where the transition
- * raises, nothing was decided. Whom it wakes comes with the answer, and is handed on after the commit.
+ * raises, nothing was decided. Whom it wakes comes with the result, and is handed on after the commit.
  * @throws Problem when the function refuses, by `app.fail` (mapped where errors are mapped) or by `{problem}`.
  */
 export function call<N extends ScalarFunctionName, A extends Arguments<N>, S extends z.ZodType>(

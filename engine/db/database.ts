@@ -16,7 +16,7 @@ export type Database = Queries &
 export type DatabaseLoad = Readonly<{ running: number; waiting: number }>;
 
 export type DatabaseOptions = Readonly<{
-  /** Opens a pool of `size` connections; called again when one could not be opened or does not answer. */
+  /** Opens a pool of `size` connections; called again when one could not be opened or does not respond. */
   open: () => Promise<DatabasePool>;
   size: number;
   /** Statements that may wait for a connection; further ones fail at once: a stalled Postgres must not fill the memory. */
@@ -24,10 +24,10 @@ export type DatabaseOptions = Readonly<{
   /** Longest wait for a connection; default 10 s. */
   waitTimeoutMs?: number;
   /**
-   * Longest wait for an answer. It lies above the statement time-out, which Postgres keeps by itself, so that it is
+   * Longest wait for a result. It lies above the statement time-out, which Postgres keeps by itself, so that it is
    * reached only by connections whose other end is gone without a word.
    */
-  answerTimeoutMs: number;
+  responseTimeoutMs: number;
   /** Takes what calls wake, after their commit; without it, who waits looks again by itself. */
   onWakes?: (wakes: string) => void;
 }>;
@@ -71,7 +71,7 @@ async function withReusableConnection<T>(
 }
 
 /**
- * A pool that is opened by its first statement and replaced when it does not answer: the process starts, and recovers,
+ * A pool that is opened by its first statement and replaced when it does not respond: the process starts, and recovers,
  * while Postgres is down. The line before the pool is our own, since slonik forgets those who wait for a connection
  * when the connections that were being made for others fail.
  */
@@ -106,13 +106,13 @@ export function openDatabase(options: DatabaseOptions): Database {
     await Promise.race([attempt.then((opened) => opened.end()).catch(() => undefined), late]);
   }
 
-  async function answered<T>(work: (connection: DatabasePoolConnection) => Promise<T>): Promise<T> {
+  async function timed<T>(work: (connection: DatabasePoolConnection) => Promise<T>): Promise<T> {
     const attempt = pool();
     const late = Promise.withResolvers<never>();
     const timer = setTimeout(() => {
       replace(attempt);
-      late.reject(new DatabaseUnavailableError(`no answer within ${options.answerTimeoutMs} ms`));
-    }, options.answerTimeoutMs);
+      late.reject(new DatabaseUnavailableError(`no response within ${options.responseTimeoutMs} ms`));
+    }, options.responseTimeoutMs);
     try {
       return await Promise.race([attempt.then((opened) => withReusableConnection(opened, work)), late.promise]);
     } finally {
@@ -122,7 +122,7 @@ export function openDatabase(options: DatabaseOptions): Database {
 
   async function run<T>(work: (connection: DatabasePoolConnection) => Promise<T>): Promise<T> {
     try {
-      return await statements.run(() => answered(work));
+      return await statements.run(() => timed(work));
     } catch (error) {
       if (error instanceof QueueRefusedError) throw new DatabaseUnavailableError(`no connection: ${error.message}`);
       throw error;

@@ -64,7 +64,7 @@ function translated(error: Error): Error {
 const extended = { queryMode: 'extended' };
 
 /** `select app.<function>(…)`, as `call` writes it: one plan serves all arguments, so that it is worth keeping. */
-const CALL = /^\s*(?:with answer as materialized \(\s*)?select app\.(\w+)\(/;
+const CALL = /^\s*(?:with called as materialized \(\s*)?select app\.(\w+)\(/;
 /** A connection keeps at most so many; the texts come from the code, so that there are far fewer. */
 const MAX_PREPARED = 500;
 

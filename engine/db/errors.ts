@@ -113,13 +113,13 @@ export function isUnavailable(error: unknown): boolean {
 
 // What ends a connection, or says that something is wrong with it or its server. 57014, the statement time-out, does not.
 const endingStates = /^(08|25|28|3D|53|57P|58|F0|XX)/;
-const answered = new Set(['NotFoundError', 'DataIntegrityError', 'SchemaValidationError']);
+const refusals = new Set(['NotFoundError', 'DataIntegrityError', 'SchemaValidationError']);
 
-/** The connection that the error came over goes on: Postgres refused a statement, or its answer is not what was asked for. */
+/** The connection that the error came over goes on: Postgres refused a statement, or its result is not what was asked for. */
 export function keepsConnection(error: unknown): boolean {
   const refused = findPostgresError(error);
   if (refused) return !endingStates.test(refused.code);
-  return error instanceof Problem || (error instanceof Error && answered.has(error.constructor.name));
+  return error instanceof Problem || (error instanceof Error && refusals.has(error.constructor.name));
 }
 
 /** Text that Postgres cannot hold: NUL and broken encodings. */

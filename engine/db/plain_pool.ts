@@ -12,13 +12,13 @@ const LATE = 'Query read timeout';
 function endSilent(client: pg.PoolClient): void {
   const query: (...args: unknown[]) => unknown = client.query.bind(client);
   const watched = (...args: unknown[]): unknown => {
-    const answer = query(...args);
-    if (answer instanceof Promise) {
-      answer.catch((error: Error) => {
+    const result = query(...args);
+    if (result instanceof Promise) {
+      result.catch((error: Error) => {
         if (error.message === LATE) client.connection.stream.destroy(error);
       });
     }
-    return answer;
+    return result;
   };
   Object.assign(client, { query: watched });
 }
@@ -32,8 +32,8 @@ export function openPlainPool(
     /** With role and time-outs (`roleUrl`). */
     url: string;
     size: number;
-    /** Longest wait for an answer: above the statement time-out, which Postgres keeps by itself. */
-    answerTimeoutMs: number;
+    /** Longest wait for a result: above the statement time-out, which Postgres keeps by itself. */
+    responseTimeoutMs: number;
     idleTimeoutMs?: number;
     lost: (error: Error, client?: pg.PoolClient) => void;
   }>,
@@ -42,7 +42,7 @@ export function openPlainPool(
     connectionString: options.url,
     max: options.size,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    query_timeout: options.answerTimeoutMs,
+    query_timeout: options.responseTimeoutMs,
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
     ...(options.idleTimeoutMs === undefined ? {} : { idleTimeoutMillis: options.idleTimeoutMs }),

@@ -7,7 +7,7 @@ export const issueSchema = z.object({
 });
 export type Issue = z.output<typeof issueSchema>;
 
-/** What a transition answers when it changed state and refuses (`{problem: …}`), and what `app.fail` raises. */
+/** What a transition returns when it changed state and refuses (`{problem: …}`), and what `app.fail` raises. */
 export const problemSchema = z.object({
   status: z.int(),
   code: z.string(),

@@ -2,7 +2,7 @@ import type pg from 'pg';
 
 /**
  * `client.query`, by its callback: the function with which the driver would make a promise of it is assigned to a property, and
- * such functions V8 makes for the old generation. Each would keep what waits for the answer, the whole request, alive until
+ * such functions V8 makes for the old generation. Each would keep what waits for the result, the whole request, alive until
  * the next full collection.
  * @throws what the driver throws
  */

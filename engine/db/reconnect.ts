@@ -4,7 +4,7 @@ import { queryClient } from './query_client.ts';
 const FIRST_DELAY_MS = 100;
 const LAST_DELAY_MS = 5_000;
 const PROBE_MS = 15_000;
-const PROBE_ANSWER_MS = 5_000;
+const PROBE_RESPONSE_MS = 5_000;
 
 export type Connection = Readonly<{
   /** The connection when there is one. */
@@ -29,9 +29,9 @@ export function send<R extends pg.QueryResultRow = pg.QueryResultRow>(
   values: readonly unknown[] = [],
 ): Promise<pg.QueryResult<R>> {
   const before = lines.get(client) ?? Promise.resolve();
-  const answer = before.catch(() => undefined).then(() => queryClient<R>(client, { text, values: [...values] }));
-  lines.set(client, answer);
-  return answer;
+  const result = before.catch(() => undefined).then(() => queryClient<R>(client, { text, values: [...values] }));
+  lines.set(client, result);
+  return result;
 }
 
 /**
@@ -48,7 +48,7 @@ export function keepConnected(options: ConnectionOptions): Connection {
   let closed = false;
 
   async function probeOnce(client: pg.Client): Promise<void> {
-    const late = setTimeout(() => lost(client, new Error('the connection does not answer')), PROBE_ANSWER_MS);
+    const late = setTimeout(() => lost(client, new Error('the connection does not respond')), PROBE_RESPONSE_MS);
     await send(client, 'select 1').catch((error: Error) => lost(client, error));
     clearTimeout(late);
   }
@@ -62,7 +62,7 @@ export function keepConnected(options: ConnectionOptions): Connection {
     again();
   }
 
-  /** A dead peer never answers the good-bye of `end`: the socket is cut. */
+  /** A dead peer never responds to the good-bye of `end`: the socket is cut. */
   function drop(client: pg.Client): void {
     client.connection?.stream.destroy();
   }
@@ -104,7 +104,7 @@ export function keepConnected(options: ConnectionOptions): Connection {
     async close() {
       closed = true;
       clearTimeout(retry);
-      // A server that does not answer would hold the attempt, and so the end of the process, for seconds.
+      // A server that does not respond would hold the attempt, and so the end of the process, for seconds.
       if (connecting) drop(connecting);
       await attempt;
       clearInterval(probe);

@@ -6,7 +6,7 @@ type Signatures = typeof functions;
 /** Every function that a login or an operator may call. */
 export type FunctionName = keyof Signatures;
 
-/** Those that answer one value. */
+/** Those that return one value. */
 export type ScalarFunctionName = {
   [N in FunctionName]: Signatures[N] extends { returnsSet: true } ? never : N;
 }[FunctionName];

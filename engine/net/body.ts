@@ -17,7 +17,7 @@ function decoderOf(encoding: string | undefined, host: string): Decoder | null {
   if (name === 'gzip' || name === 'x-gzip') return createGunzip();
   if (name === 'br') return createBrotliDecompress();
   // Layers of compression are how small bombs become large ones.
-  throw new NetError('bad_answer', `${host} sends its answer in an encoding that was not asked for.`);
+  throw new NetError('bad_response', `${host} sends its response in an encoding that was not asked for.`);
 }
 
 function counted(maxBytes: number, host: string): (chunk: Uint8Array) => void {
@@ -25,7 +25,7 @@ function counted(maxBytes: number, host: string): (chunk: Uint8Array) => void {
   return (chunk) => {
     bytes += chunk.length;
     if (bytes > maxBytes) {
-      throw new NetError('too_large', `The answer of ${host} is larger than ${maxBytes} bytes.`);
+      throw new NetError('too_large', `The response of ${host} is larger than ${maxBytes} bytes.`);
     }
   };
 }
@@ -36,7 +36,7 @@ async function* awaited(source: Readable, limits: BodyLimits, host: string): Asy
   const chunks = source[Symbol.asyncIterator]();
   for (;;) {
     const timer = setTimeout(
-      () => source.destroy(new NetError('timed_out', `${host} stopped in the middle of its answer.`)),
+      () => source.destroy(new NetError('timed_out', `${host} stopped in the middle of its response.`)),
       limits.idleMs,
     );
     const { done, value } = await chunks.next().finally(() => clearTimeout(timer));
@@ -47,7 +47,7 @@ async function* awaited(source: Readable, limits: BodyLimits, host: string): Asy
 }
 
 /**
- * The body of an answer, decompressed and bounded on both sides of the decompression: a bomb ends at the limit, however
+ * The body of a response, decompressed and bounded on both sides of the decompression: a bomb ends at the limit, however
  * small it was sent. Leaving the loop early closes the connection.
  * @throws NetError while it is read
  */

@@ -18,11 +18,11 @@ export function nameResolver(servers?: readonly string[]): Resolve {
   return async (name) => {
     const resolver = new Resolver(DNS);
     if (servers) resolver.setServers(servers);
-    const answers = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
-    const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+    const results = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
+    const addresses = results.flatMap((result) => (result.status === 'fulfilled' ? result.value : []));
     if (addresses.length > 0) return addresses;
-    for (const answer of answers) {
-      if (answer.status === 'rejected' && answer.reason?.code === 'ETIMEOUT') throw answer.reason;
+    for (const result of results) {
+      if (result.status === 'rejected' && result.reason?.code === 'ETIMEOUT') throw result.reason;
     }
     return (await lookup(name, { all: true })).map(({ address }) => address);
   };
@@ -32,7 +32,7 @@ export function nameResolver(servers?: readonly string[]): Resolve {
 const TRIES = 4;
 
 /**
- * The addresses behind a host, each of them checked: one that is not allowed refuses the name, for whoever answers with
+ * The addresses behind a host, each of them checked: one that is not allowed refuses the name, for whoever responds with
  * a public and a private address wants the private one to be used.
  * @throws NetError with `address_refused` or what the resolver throws
  */

@@ -12,7 +12,7 @@ export type NetReason =
   | 'too_large'
   | 'redirect_loop'
   | 'too_many_redirects'
-  | 'bad_answer';
+  | 'bad_response';
 
 /** A request to an address that a user chose has failed. The message is for people: what happened and what to do. */
 export class NetError extends Error {
@@ -58,7 +58,7 @@ export function netError(error: unknown, host: string): unknown {
   if (UNKNOWN_NAME.has(code)) {
     return new NetError('name_unknown', `There is no server named ${host}. Check the spelling of the address.`, cause);
   }
-  if (TIMED_OUT.has(code)) return new NetError('timed_out', `${host} did not answer in time.`, cause);
+  if (TIMED_OUT.has(code)) return new NetError('timed_out', `${host} did not respond in time.`, cause);
   if (TLS.test(code)) {
     return new NetError('tls_failed', `${host} has no valid certificate, so that nothing was sent to it.`, cause);
   }
@@ -67,7 +67,7 @@ export function netError(error: unknown, host: string): unknown {
   }
   if (UNREACHABLE.has(code)) return new NetError('unreachable', `${host} cannot be reached.`, cause);
   if (/^(HPE_|Z_|ERR_|UND_ERR_)/.test(code) || (error instanceof Error && error.name === 'HTTPParserError')) {
-    return new NetError('bad_answer', `${host} sends an answer that is broken.`, cause);
+    return new NetError('bad_response', `${host} sends a broken response.`, cause);
   }
   return error;
 }

@@ -5,8 +5,8 @@ export { parseUrl } from './url.ts';
 export {
   createWebClient,
   USER_AGENT,
-  type WebAnswer,
   type WebClient,
   type WebClientOptions,
   type WebRequest,
+  type WebResponse,
 } from './web_client.ts';

@@ -26,7 +26,7 @@ export type WebRequest = Readonly<{
   beforeHop?: (url: URL) => void | Promise<void>;
 }>;
 
-export type WebAnswer = Readonly<{
+export type WebResponse = Readonly<{
   /** After all redirects. */
   url: URL;
   status: number;
@@ -34,7 +34,7 @@ export type WebAnswer = Readonly<{
   headers: Readonly<Record<string, string>>;
   /** Decompressed, bounded, read once. Reading it throws NetError. */
   body: AsyncIterable<Uint8Array>;
-  /** For answers whose body is not read to its end: closes the connection. */
+  /** For responses whose body is not read to its end: closes the connection. */
   discard(): void;
 }>;
 
@@ -44,7 +44,7 @@ export type WebClient = Readonly<{
    * Nothing is sent but what is given here: no cookies, no credentials of ours.
    * @throws NetError, the signal's reason, or what `beforeHop` throws
    */
-  fetch(address: string | URL, options?: WebRequest): Promise<WebAnswer>;
+  fetch(address: string | URL, options?: WebRequest): Promise<WebResponse>;
   close(): Promise<void>;
 }>;
 
@@ -58,8 +58,8 @@ export type WebClientOptions = Readonly<{
   connectMs?: number;
 }>;
 
-function headersOf(answer: Dispatcher.ResponseData): Record<string, string> {
-  const entries = Object.entries(answer.headers).map(([name, value]) => {
+function headersOf(response: Dispatcher.ResponseData): Record<string, string> {
+  const entries = Object.entries(response.headers).map(([name, value]) => {
     return [name.toLowerCase(), (Array.isArray(value) ? value.at(-1) : value) ?? ''] as const;
   });
   return Object.fromEntries(entries);
@@ -96,7 +96,7 @@ export function createWebClient(options: WebClientOptions = {}): WebClient {
 
   async function ask(url: URL, given: WebRequest, signals: AbortSignal[]): Promise<Dispatcher.ResponseData> {
     const host = url.host;
-    const headers = deadline(given.idleMs ?? 10_000, () => new NetError('timed_out', `${host} does not answer.`));
+    const headers = deadline(given.idleMs ?? 10_000, () => new NetError('timed_out', `${host} does not respond.`));
     try {
       return await request(url, {
         dispatcher: agent,
@@ -117,19 +117,19 @@ export function createWebClient(options: WebClientOptions = {}): WebClient {
     let url = first;
     let sent = given;
     for (;;) {
-      if (seen.has(url.href)) throw new NetError('redirect_loop', `${first.host} leads in a circle.`);
+      if (seen.has(url.href)) throw new NetError('redirect_loop', `${first.host} redirects in a loop.`);
       if (seen.size > MAX_REDIRECTS) {
         throw new NetError('too_many_redirects', `${first.host} redirects more than ${MAX_REDIRECTS} times.`);
       }
       seen.add(url.href);
       await given.beforeHop?.(url);
-      const answer = await ask(url, sent, signals);
-      const location = headersOf(answer)['location'];
-      if (!REDIRECTS.has(answer.statusCode) || location === undefined || given.method === 'POST') {
-        return { url, answer };
+      const response = await ask(url, sent, signals);
+      const location = headersOf(response)['location'];
+      if (!REDIRECTS.has(response.statusCode) || location === undefined || given.method === 'POST') {
+        return { url, response };
       }
       // Its bytes are of no interest, and could be endless.
-      answer.body.on('error', () => {}).destroy();
+      response.body.on('error', () => {}).destroy();
       const next = parseUrl(addressOf(location), url);
       // What was meant for one server (a key, say) is not for another.
       if (next.origin !== url.origin) sent = { ...sent, headers: acceptOnly(sent.headers) };
@@ -148,17 +148,17 @@ export function createWebClient(options: WebClientOptions = {}): WebClient {
       const signals = given.signal ? [given.signal, total.signal] : [total.signal];
       try {
         given.signal?.throwIfAborted();
-        const { url, answer } = await follow(first, given, signals);
-        const headers = headersOf(answer);
-        answer.body.once('close', total.clear);
+        const { url, response } = await follow(first, given, signals);
+        const headers = headersOf(response);
+        response.body.once('close', total.clear);
         // Without a reader an abort would be an unhandled error; the reader gets it in its loop.
-        answer.body.on('error', () => {});
+        response.body.on('error', () => {});
         return {
           url,
-          status: answer.statusCode,
+          status: response.statusCode,
           headers,
-          body: boundedBody(answer.body, headers['content-encoding'], { maxBytes, idleMs }, url.hostname),
-          discard: () => void answer.body.destroy(),
+          body: boundedBody(response.body, headers['content-encoding'], { maxBytes, idleMs }, url.hostname),
+          discard: () => void response.body.destroy(),
         };
       } catch (error) {
         total.clear();

@@ -1,6 +1,6 @@
 import { createParser } from 'eventsource-parser';
 import { z } from 'zod';
-import { NetError, type WebAnswer, type WebClient } from '../net/index.ts';
+import { NetError, type WebClient, type WebResponse } from '../net/index.ts';
 import type { ModelSettings } from './model_settings.ts';
 
 export type ModelMessage = Readonly<{ role: 'system' | 'user'; content: string }>;
@@ -10,7 +10,7 @@ export class ModelError extends Error {
   override name = 'ModelError';
 }
 
-const MAX_ANSWER_CHARACTERS = 256 * 1024;
+const MAX_REPLY_CHARACTERS = 256 * 1024;
 /** Each word comes with a few hundred bytes around it. */
 const MAX_BYTES = 16 * 1024 * 1024;
 /** A large model thinks for a while before its first word. */
@@ -31,12 +31,12 @@ function parse<S extends z.ZodType>(text: string, schema: S): z.output<S> {
   try {
     return schema.parse(JSON.parse(text));
   } catch (error) {
-    throw new ModelError('The model answers in a form that is not that of chat completions.', { cause: error });
+    throw new ModelError('The model replies in a form that is not that of chat completions.', { cause: error });
   }
 }
 
 /** The words of a stream of chat completions, in order. */
-async function streamed(answer: WebAnswer): Promise<string> {
+async function streamed(response: WebResponse): Promise<string> {
   let text = '';
   let done = false;
   const parser = createParser({
@@ -49,24 +49,24 @@ async function streamed(answer: WebAnswer): Promise<string> {
       const part = parse(data, delta);
       if (part.error !== undefined) throw new ModelError('The model broke off with an error.');
       text += part.choices[0]?.delta?.content ?? '';
-      if (text.length > MAX_ANSWER_CHARACTERS) throw new ModelError('The answer of the model is too long.');
+      if (text.length > MAX_REPLY_CHARACTERS) throw new ModelError('The reply of the model is too long.');
     },
   });
   const decoder = new TextDecoder();
-  for await (const chunk of answer.body) {
+  for await (const chunk of response.body) {
     parser.feed(decoder.decode(chunk, { stream: true }));
     if (done) break;
   }
-  // Some servers close without a last word; half an answer shows itself when it is read.
+  // Some servers close without a last word; half a reply shows itself when it is read.
   return text;
 }
 
-async function inOnePiece(answer: WebAnswer): Promise<string> {
+async function inOnePiece(response: WebResponse): Promise<string> {
   let text = '';
   const decoder = new TextDecoder();
-  for await (const chunk of answer.body) {
+  for await (const chunk of response.body) {
     text += decoder.decode(chunk, { stream: true });
-    if (text.length > 2 * MAX_ANSWER_CHARACTERS) throw new ModelError('The answer of the model is too long.');
+    if (text.length > 2 * MAX_REPLY_CHARACTERS) throw new ModelError('The reply of the model is too long.');
   }
   return parse(text, whole).choices[0]?.message.content ?? '';
 }
@@ -84,7 +84,7 @@ export async function askModel(
 ): Promise<string> {
   const { signal, totalMs = MODEL_MS, idleMs = IDLE_MS } = options;
   try {
-    const answer = await client.fetch(address(settings.url), {
+    const response = await client.fetch(address(settings.url), {
       method: 'POST',
       headers: {
         'content-type': 'application/json',
@@ -97,19 +97,19 @@ export async function askModel(
       idleMs: Math.min(idleMs, totalMs),
       maxBytes: MAX_BYTES,
     });
-    if (answer.status !== 200) {
-      answer.discard();
-      throw new ModelError(`The model answers with status ${answer.status}.`);
+    if (response.status !== 200) {
+      response.discard();
+      throw new ModelError(`The model responds with status ${response.status}.`);
     }
-    return /event-stream/i.test(answer.headers['content-type'] ?? '')
-      ? await streamed(answer)
-      : await inOnePiece(answer);
+    return /event-stream/i.test(response.headers['content-type'] ?? '')
+      ? await streamed(response)
+      : await inOnePiece(response);
   } catch (error) {
     signal?.throwIfAborted();
     // Where it runs is the operator's business: that stays in the cause, for the log.
     if (error instanceof NetError) {
       const late = error.reason === 'timed_out';
-      throw new ModelError(late ? 'The model did not answer in time.' : 'The model cannot be reached.', {
+      throw new ModelError(late ? 'The model did not respond in time.' : 'The model cannot be reached.', {
         cause: error,
       });
     }

@@ -11,7 +11,7 @@ import { type KeptPage, mediaTypeOf, type PageBytes } from '../website/index.ts'
 /** In whose name evidence is added: the attempt of the job, or who was asked in the onboarding chat. */
 export type Researcher = Readonly<{ generation: number }> | Readonly<{ actor: Json }>;
 
-const answerSchema = z.object({ source: z.object({ id: z.string(), storage_key: z.string() }).nullable() });
+const evidenceResult = z.object({ source: z.object({ id: z.string(), storage_key: z.string() }).nullable() });
 
 const sha256 = (bytes: Uint8Array | string) => createHash('sha256').update(bytes).digest('hex');
 
@@ -62,7 +62,7 @@ export async function keepPage(
     source,
     actor: 'actor' in researcher ? researcher.actor : null,
   };
-  const { source: kept } = await call(db, 'onboarding_evidence_add', args, answerSchema);
+  const { source: kept } = await call(db, 'onboarding_evidence_add', args, evidenceResult);
   if (kept?.storage_key !== storageKey) await storage.delete(storageKey);
   return kept?.id ?? null;
 }

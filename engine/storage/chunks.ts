@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 
 function iterate(source: Readable | AsyncIterable<Uint8Array>): AsyncIterator<Uint8Array> {
-  // Leaving the loop must not destroy a request: its handler still has to answer 413.
+  // Leaving the loop must not destroy a request: its handler still has to send 413.
   if (source instanceof Readable) return source.iterator({ destroyOnReturn: false });
   return source[Symbol.asyncIterator]();
 }

@@ -1,7 +1,7 @@
 import { addAbortSignal, Readable } from 'node:stream';
 
 /**
- * The body of an answer, whose failures are what `translate` makes of them. Destroying it ends the connection, so that
+ * The body of a response, whose failures are what `translate` makes of them. Destroying it ends the connection, so that
  * nobody reads on for a client that has gone.
  */
 export function bodyStream(
@@ -24,7 +24,7 @@ export function bodyStream(
   body.on('end', () => stream.push(null));
   body.on('error', (error) => stream.destroy(error));
   body.on('close', () => {
-    if (!body.readableEnded) stream.destroy(new Error('the answer ended early'));
+    if (!body.readableEnded) stream.destroy(new Error('the response ended early'));
   });
   return signal ? addAbortSignal(signal, stream) : stream;
 }

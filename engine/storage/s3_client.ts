@@ -3,8 +3,8 @@ import { storeError } from './s3_errors.ts';
 import type { S3Credentials, S3Location } from './s3_location.ts';
 
 const CONNECT_MS = 5_000;
-/** For an answer, with repetitions; a part of 5 MiB takes a slow line a while. */
-const ANSWER_MS = 60_000;
+/** For a response, with repetitions; a part of 5 MiB takes a slow line a while. */
+const RESPONSE_MS = 60_000;
 /** A slow download keeps a connection: uploads must not wait for one to end. */
 const CONNECTIONS = 512;
 
@@ -42,14 +42,14 @@ function openClient({ region, endpoint, pathStyle, credentials }: S3Location): S
 
 /**
  * The object store of `location`; nothing is sent before the first call. A call ends with the signal's reason, or with
- * what `storeError` makes of its failure. The time limit is for the answer, not for the body that follows it.
+ * what `storeError` makes of its failure. The time limit is for the response, not for the body that follows it.
  */
 export function openS3(location: S3Location): AskS3 {
   const client = openClient(location);
-  return async (call, { signal, withinMs = ANSWER_MS } = {}) => {
+  return async (call, { signal, withinMs = RESPONSE_MS } = {}) => {
     signal?.throwIfAborted();
     const controller = new AbortController();
-    const late = setTimeout(() => controller.abort(new Error(`no answer within ${withinMs / 1000} s`)), withinMs);
+    const late = setTimeout(() => controller.abort(new Error(`no response within ${withinMs / 1000} s`)), withinMs);
     const abort = () => controller.abort(signal?.reason);
     signal?.addEventListener('abort', abort, { once: true });
     // At once, also while the client waits before it tries again.

@@ -15,7 +15,7 @@ import { eachChunk } from './chunks.ts';
 import { keySegments, prefixSegments } from './keys.ts';
 import { bodyStream } from './s3_body.ts';
 import { openS3 } from './s3_client.ts';
-import { answerOf, NO_BUCKET, storeError, storeUnavailable } from './s3_errors.ts';
+import { NO_BUCKET, responseOf, storeError, storeUnavailable } from './s3_errors.ts';
 import type { S3Location } from './s3_location.ts';
 import { startS3Upload } from './s3_upload.ts';
 import {
@@ -98,10 +98,10 @@ export function openS3Storage(location: S3Location): Storage {
     const command = new GetObjectCommand({ ...target(key), ...range });
     try {
       const { Body } = await ask((client, options) => client.send(command, options), { signal });
-      if (!(Body instanceof Readable)) throw new Error('an answer without a body');
+      if (!(Body instanceof Readable)) throw new Error('a response without a body');
       return bodyStream(Body, (error) => storeError(error, location), signal);
     } catch (error) {
-      const { status, code } = answerOf(error);
+      const { status, code } = responseOf(error);
       if (code === 'NoSuchKey') throw new StorageMissingError(key);
       if (status === 416) return Readable.from([]);
       throw error;
@@ -114,10 +114,10 @@ export function openS3Storage(location: S3Location): Storage {
       const { ContentLength = 0 } = await ask((client, options) => client.send(command, options));
       return { size: ContentLength };
     } catch (error) {
-      if (answerOf(error).status !== 404) throw error;
-      // An answer to HEAD has no body: it does not say whether the object or the whole bucket is missing.
+      if (responseOf(error).status !== 404) throw error;
+      // A response to HEAD has no body: it does not say whether the object or the whole bucket is missing.
       await ask((client, options) => client.send(new HeadBucketCommand({ Bucket }), options)).catch((cause) => {
-        throw answerOf(cause).status === 404 ? storeUnavailable(location, NO_BUCKET, cause) : cause;
+        throw responseOf(cause).status === 404 ? storeUnavailable(location, NO_BUCKET, cause) : cause;
       });
       return null;
     }
@@ -167,7 +167,7 @@ export function openS3Storage(location: S3Location): Storage {
       return true;
     } catch (error) {
       // Ended meanwhile, by itself or by another process that cleans.
-      if (answerOf(error).status === 404 && answerOf(error).code !== 'NoSuchBucket') return false;
+      if (responseOf(error).status === 404 && responseOf(error).code !== 'NoSuchBucket') return false;
       throw error;
     }
   }
@@ -185,7 +185,7 @@ export function openS3Storage(location: S3Location): Storage {
       });
       const found: Found = await ask((client, options) => client.send(command, options)).catch((error) => {
         // Stores without this listing have rules of their own for what is left.
-        if (answerOf(error.cause ?? error).status === 501) return { IsTruncated: false };
+        if (responseOf(error.cause ?? error).status === 501) return { IsTruncated: false };
         throw error;
       });
       for (const upload of found.Uploads ?? []) {

@@ -3,15 +3,15 @@ import { StorageUnavailableError } from './storage.ts';
 
 export const NO_BUCKET = 'there is no such bucket';
 
-/** Status and code of an answer of the object store; both undefined when there was none. */
-export function answerOf(error: unknown): { status: number | undefined; code: string | undefined } {
+/** Status and code of a response of the object store; both undefined when there was none. */
+export function responseOf(error: unknown): { status: number | undefined; code: string | undefined } {
   if (!(error instanceof Error)) return { status: undefined, code: undefined };
   const { $metadata } = error as { $metadata?: { httpStatusCode?: number } };
   const status = $metadata?.httpStatusCode;
   return { status, code: status === undefined ? undefined : error.name };
 }
 
-/** What to say of an error that no answer came with: refused, reset, no such host, too late. */
+/** What to say of an error that came without a response: refused, reset, no such host, too late. */
 function silence(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { code } = error as NodeJS.ErrnoException;
@@ -19,7 +19,7 @@ function silence(error: unknown): string {
 }
 
 function reasonOf(error: unknown, location: S3Location): string | undefined {
-  const { status, code } = answerOf(error);
+  const { status, code } = responseOf(error);
   if (error instanceof Error && error.name === 'CredentialsProviderError') {
     return 'there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY';
   }
@@ -28,11 +28,11 @@ function reasonOf(error: unknown, location: S3Location): string | undefined {
   if (status === 301 || code === 'PermanentRedirect' || code === 'AuthorizationHeaderMalformed') {
     return `the bucket lies in another region than ${location.region}: set AWS_REGION`;
   }
-  // Also expired and malformed tokens, which some answer with 400.
+  // Also expired and malformed tokens, for which some send 400.
   if (status === 401 || status === 403 || /^(Expired|Invalid)Token|^Token/.test(code ?? '')) {
     return `the credentials are refused (${status} ${code}): see AWS_ACCESS_KEY_ID and what its owner may do`;
   }
-  if (status >= 500 || status === 429) return `it answers ${status} ${code}`;
+  if (status >= 500 || status === 429) return `it responds with ${status} ${code}`;
   return undefined;
 }
 
@@ -44,7 +44,7 @@ export function storeUnavailable(location: S3Location, reason: string, cause: un
 
 /**
  * What a failed call of the object store means to us: StorageUnavailableError, or the error itself where it is our own
- * fault (a request that the store calls malformed) or an answer to a question (there is no such object).
+ * fault (a request that the store calls malformed) or an ordinary response (there is no such object).
  */
 export function storeError(error: unknown, location: S3Location): unknown {
   if (error instanceof StorageUnavailableError) return error;

@@ -11,7 +11,7 @@ import type { AskS3 } from './s3_client.ts';
 
 /** The smallest part that S3 takes. One fills while one is sent, so an upload holds at most two of them in memory. */
 const PART_BYTES = 5 * 1024 * 1024;
-/** What follows a failure must not hold its answer up for long. */
+/** What follows a failure must not hold the response up for long. */
 const AFTERWARDS_MS = 10_000;
 
 export type S3Upload = Readonly<{
@@ -78,7 +78,7 @@ export function startS3Upload(
     }
   }
 
-  /** The answer of the last request may be lost while the object is there. */
+  /** The response of the last request may be lost while the object is there. */
   async function landed(): Promise<boolean> {
     try {
       const command = new HeadObjectCommand(target);

@@ -27,7 +27,7 @@ export type GetOptions = Readonly<{
 export type Storage = Readonly<{
   /**
    * Streams `source` to `key`, replacing what was there in one step. The source is read at the pace of the storage and
-   * is not destroyed when the put fails, so that a handler can still answer the request that it came from.
+   * is not destroyed when the put fails, so that a handler can still respond to the request that it came from.
    * @throws StorageTooLargeError, the signal's reason, or the error of the source.
    */
   put(key: string, source: Readable | AsyncIterable<Uint8Array>, options?: PutOptions): Promise<StoredObject>;
@@ -54,9 +54,9 @@ export type Storage = Readonly<{
     prefix: string,
     options?: { after?: string; limit?: number },
   ): Promise<{ objects: ListedObject[]; next: string | null }>;
-  /** Removes what puts left that a crash cut off, when it is older than `olderThanMs`. Answers how many. */
+  /** Removes what puts left that a crash cut off, when it is older than `olderThanMs`. Returns how many. */
   removeAbandoned(olderThanMs: number): Promise<number>;
-  /** Whether objects can be reached now, answered within a few seconds. @throws StorageUnavailableError that says why not */
+  /** Whether objects can be reached now, decided within a few seconds. @throws StorageUnavailableError that says why not */
   check(): Promise<void>;
 }>;
 

@@ -24,7 +24,7 @@ export type Page = Readonly<{
 const HTML = new Set(['text/html', 'application/xhtml+xml']);
 const TEXT = new Set(['text/plain', 'text/markdown']);
 
-/** Whether an answer of this type is a page that can be read. */
+/** Whether a response of this type is a page that can be read. */
 export function isReadable(contentType: string): boolean {
   return HTML.has(essence(contentType)) || TEXT.has(essence(contentType));
 }

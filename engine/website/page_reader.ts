@@ -83,24 +83,24 @@ export function createPageReader(
           throw new PageError('robots', `The robots.txt of ${url.host} does not allow ${url.pathname} to be read.`);
         }
       }
-      const answer = await client.fetch(address, {
+      const response = await client.fetch(address, {
         ...limits,
         signal,
         beforeHop,
         headers: { accept: 'text/html,application/xhtml+xml,text/plain;q=0.8' },
       });
-      const contentType = answer.headers['content-type'] ?? '';
+      const contentType = response.headers['content-type'] ?? '';
       const refusal =
-        answer.status !== 200
-          ? new PageError('status', `${answer.url.href} answers with status ${answer.status}.`)
+        response.status !== 200
+          ? new PageError('status', `${response.url.href} responds with status ${response.status}.`)
           : isReadable(contentType)
             ? null
-            : new PageError('not_a_page', `${answer.url.href} is no page with text.`);
+            : new PageError('not_a_page', `${response.url.href} is no page with text.`);
       if (refusal) {
-        answer.discard();
+        response.discard();
         throw refusal;
       }
-      return { url: answer.url.href, contentType, bytes: await bytesOf(answer.body) };
+      return { url: response.url.href, contentType, bytes: await bytesOf(response.body) };
     },
     async delayMs(address) {
       const rules = robots.get(new URL(address).origin);

@@ -12,7 +12,7 @@ export const READ_LIMITS: ReadLimits = { pages: 20, bytes: 10 * 1024 * 1024, tot
 const PAGE_MS = 15_000;
 /** No page with something to read is larger. */
 const PAGE_BYTES = 2 * 1024 * 1024;
-/** Answers that are no pages, and pages that are there already, take requests too. */
+/** Responses that are no pages, and pages that are there already, take requests too. */
 const REQUESTS_PER_PAGE = 3;
 const OTHER_FILES =
   /\.(pdf|docx?|xlsx?|pptx?|odt|zip|gz|tgz|rar|7z|exe|dmg|iso|apk|jpe?g|png|gif|webp|avif|svg|ico|bmp|mp[34]|m4[av]|avi|mov|webm|ogg|wav|css|js|mjs|json|xml|rss|atom|woff2?|ttf|ics|csv)$/i;
@@ -63,7 +63,7 @@ function createMemory() {
       urls.add(url);
       return true;
     },
-    /** False when another address has answered the same, or says that it is the same page. */
+    /** False when another address has returned the same, or says that it is the same page. */
     isNew(requestedUrl: string, page: Page, bytes: Uint8Array): boolean {
       const digest = createHash('sha256').update(bytes).digest('hex');
       const names = new Set([page.url, page.canonicalUrl ?? page.url]);

@@ -40,7 +40,7 @@ function wildcardBytes(text: string): number {
 
 /**
  * What the robots.txt of an origin allows us (RFC 9309): all where there is none (any 4xx), nothing while its server
- * fails (5xx) or leads in circles.
+ * fails (5xx) or redirects in a loop.
  * @throws NetError when the server cannot be reached, or the signal's reason
  */
 export async function readRobots(
@@ -50,16 +50,16 @@ export async function readRobots(
 ): Promise<Robots> {
   const address = new URL('/robots.txt', origin);
   try {
-    const answer = await client.fetch(address, { totalMs: 10_000, maxBytes: 2 * MAX_BYTES, ...options });
-    if (answer.status >= 400 && answer.status < 500) {
-      answer.discard();
+    const response = await client.fetch(address, { totalMs: 10_000, maxBytes: 2 * MAX_BYTES, ...options });
+    if (response.status >= 400 && response.status < 500) {
+      response.discard();
       return everything;
     }
-    if (answer.status !== 200) {
-      answer.discard();
+    if (response.status !== 200) {
+      response.discard();
       return nothing;
     }
-    const text = await firstBytes(answer.body);
+    const text = await firstBytes(response.body);
     const rules = robotsParser(address.href, text);
     const wildcards = wildcardBytes(text);
     return {
@@ -68,7 +68,7 @@ export async function readRobots(
       delayMs: Math.min(MAX_DELAY_MS, Math.max(0, (rules.getCrawlDelay(USER_AGENT) ?? 0) * 1_000)) || 0,
     };
   } catch (error) {
-    const broken = error instanceof NetError && /^(redirect_loop|too_many_redirects|bad_answer)$/.test(error.reason);
+    const broken = error instanceof NetError && /^(redirect_loop|too_many_redirects|bad_response)$/.test(error.reason);
     if (broken) return nothing;
     throw error;
   }

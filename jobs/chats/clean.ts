@@ -11,21 +11,21 @@ const OBJECTS = 200;
 
 const chatSchema = z.object({ organization_id: z.uuid(), chat_id: z.uuid() });
 type Chat = z.output<typeof chatSchema>;
-const answer = z.object({ done: z.boolean(), gone: z.boolean() });
+const purgeResult = z.object({ done: z.boolean(), gone: z.boolean() });
 
 async function remove({ db, storage, signal }: JobContext, chat: Chat): Promise<'removed' | 'kept' | 'stopped'> {
   const { organization_id: organizationId, chat_id: chatId } = chat;
   const args = { organizationId, chatId, limit: ROWS };
   for (;;) {
     if (signal.aborted) return 'stopped';
-    const rows = await call(db, 'chat_purge', { ...args, forget: false }, answer);
+    const rows = await call(db, 'chat_purge', { ...args, forget: false }, purgeResult);
     // Opened again meanwhile, not due yet, or removed by another process: its objects are none of our business.
     if (rows.gone) return 'kept';
     if (!rows.done) continue;
     const objects = await storage.deletePrefix(chatPrefix(organizationId, chatId), { batch: OBJECTS });
     if (objects.done) break;
   }
-  await call(db, 'chat_purge', { ...args, forget: true }, answer);
+  await call(db, 'chat_purge', { ...args, forget: true }, purgeResult);
   return 'removed';
 }
 

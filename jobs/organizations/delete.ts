@@ -10,13 +10,13 @@ const OBJECTS = 200;
 /** Longer than an upload that was under way at the deletion takes to end. */
 const LATE_AFTER_MS = 3_600_000;
 
-const answer = z.object({ done: z.boolean(), gone: z.boolean().default(false) });
+const purgeResult = z.object({ done: z.boolean(), gone: z.boolean().default(false) });
 
 /** One batch of rows; with `forget` the organization's own row too. `gone`: there is nothing of ours under the id. */
-async function purge(db: Database, organizationId: string, forget: boolean): Promise<z.output<typeof answer>> {
+async function purge(db: Database, organizationId: string, forget: boolean): Promise<z.output<typeof purgeResult>> {
   try {
     const args = { organizationId, limit: ROWS, forget };
-    return await call(db, 'organization_purge', args, answer);
+    return await call(db, 'organization_purge', args, purgeResult);
   } catch (error) {
     const raised = findPostgresError(error);
     // The id was forgotten, and somebody has made an organization with it since.

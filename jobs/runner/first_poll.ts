@@ -1,7 +1,7 @@
 import type { WorkerEvents } from 'graphile-worker';
 
 /**
- * The first look for a job. With it the queue asks for the ids of its tasks and keeps the answer for as long as it runs, also
+ * The first look for a job. With it the queue asks for the ids of its tasks and keeps the result for as long as it runs, also
  * where it is an error (the connection was lost): then no worker ever gets a job, and nothing reports it. What fails later is asked
  * again by the queue itself.
  * @throws what kept the queue from looking

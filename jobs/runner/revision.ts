@@ -12,7 +12,7 @@ async function revision(pool: pg.Pool): Promise<number> {
 /**
  * Calls `stop` when the queue's tables were changed so that this version cannot use them any more. The queue itself believes
  * any notification that says so, and every login of the server, so an analyst's too, may send one: here the tables are asked,
- * and again after each time that the queue could not listen. Where they do not answer, a new start asks everything anew.
+ * and again after each time that the queue could not listen. Where they do not respond, a new start asks everything anew.
  */
 export async function watchRevision(
   options: Readonly<{ events: WorkerEvents; pool: pg.Pool; stop: () => void; log: Logger }>,

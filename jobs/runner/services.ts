@@ -13,9 +13,9 @@ import type { JobServices } from './handler.ts';
 
 const WAITING_PER_CONNECTION = 64;
 // Above the statement time-outs, which Postgres itself keeps: for a connection whose other end is gone without a word.
-const ANSWER_TIMEOUT_MS = 40_000;
+const RESPONSE_TIMEOUT_MS = 40_000;
 /** Due work must not wait long for one row that somebody holds: it comes up again in the next round. */
-const DISPATCH = { lockTimeoutMs: 1_000, statementTimeoutMs: 10_000, answerTimeoutMs: 12_000 } as const;
+const DISPATCH = { lockTimeoutMs: 1_000, statementTimeoutMs: 10_000, responseTimeoutMs: 12_000 } as const;
 
 export type OpenServices = JobServices &
   Readonly<{
@@ -40,13 +40,13 @@ export function openServices(config: Config, log: Logger): OpenServices {
   const notifier = openNotifier({ url: directUrl, log });
 
   function database(size: number, limits: Partial<typeof DISPATCH>) {
-    const { answerTimeoutMs = ANSWER_TIMEOUT_MS, ...timeouts } = limits;
+    const { responseTimeoutMs = RESPONSE_TIMEOUT_MS, ...timeouts } = limits;
     return openDatabase({
       open: () =>
         openPool(databaseUrl ?? '', { ...role, ...timeouts, size, prepare: databaseUrl === listenDatabaseUrl }),
       size,
       maxWaiting: WAITING_PER_CONNECTION * size,
-      answerTimeoutMs,
+      responseTimeoutMs,
       onWakes: (wakes) => markWakes(notifier, wakes),
     });
   }
@@ -58,7 +58,7 @@ export function openServices(config: Config, log: Logger): OpenServices {
   const queuePool = openPlainPool({
     url: directUrl,
     size: Math.max(2, Math.floor(databasePoolSize / 2)),
-    answerTimeoutMs: ANSWER_TIMEOUT_MS,
+    responseTimeoutMs: RESPONSE_TIMEOUT_MS,
     lost: (error) => logThrottled(log, throttle, 'a connection of the queue is lost', error),
   });
   return {

@@ -24,10 +24,10 @@ const SETTINGS: Readonly<Record<string, string>> = {
 const TEMP_FILE_LIMIT = '1GB';
 const END_LIMIT_MS = 10_000;
 
-const grantAnswer = z.object({ login: z.string(), all: z.boolean(), organizationIds: z.array(z.string()) });
-export type Granted = z.output<typeof grantAnswer>;
+const grantResult = z.object({ login: z.string(), all: z.boolean(), organizationIds: z.array(z.string()) });
+export type Granted = z.output<typeof grantResult>;
 
-const listAnswer = z.array(
+const listResult = z.array(
   z.object({
     login: z.string(),
     all: z.boolean(),
@@ -37,7 +37,7 @@ const listAnswer = z.array(
     organizations: z.array(z.object({ id: z.string(), slug: z.string() })),
   }),
 );
-export type Analyst = z.output<typeof listAnswer>[number];
+export type Analyst = z.output<typeof listResult>[number];
 
 const id = pg.escapeIdentifier;
 
@@ -68,9 +68,9 @@ async function asOperator(client: pg.Client, work: () => Promise<unknown>): Prom
   await client.query('set local role runner_global').catch((error: Error) => {
     throw new AnalystError(`this database or login is not one that npm run migrate was used with: ${error.message}`);
   });
-  const answer = await work();
+  const result = await work();
   await client.query('reset role');
-  return answer;
+  return result;
 }
 
 /** `missing`: no role has this name. `analyst`: made by this command, in this database or another one of the cluster. */
@@ -167,16 +167,16 @@ export async function addAnalyst(
     const notes = password === undefined ? [] : await create(client, name, password);
     await admit(client, name);
     const args = { login: name, ...reads, fresh: password !== undefined };
-    const answer = await asOperator(client, () => callWith(client, 'analyst_grant', args));
+    const result = await asOperator(client, () => callWith(client, 'analyst_grant', args));
     notes.push(...(await leftOpen(client, name)));
     if (password !== undefined) keep(password);
-    return { granted: grantAnswer.parse(answer), password, notes };
+    return { granted: grantResult.parse(result), password, notes };
   });
 }
 
 export function listAnalysts(client: pg.Client): Promise<readonly Analyst[]> {
   return transaction(client, async () =>
-    listAnswer.parse(await asOperator(client, () => callWith(client, 'analysts_list', {}))),
+    listResult.parse(await asOperator(client, () => callWith(client, 'analysts_list', {}))),
   );
 }
 
@@ -194,10 +194,10 @@ async function endSessions(client: pg.Client, name: string): Promise<number> {
   }
 }
 
-const revokeAnswer = z.object({ revoked: z.boolean(), current: z.boolean() });
+const revokeResult = z.object({ revoked: z.boolean(), current: z.boolean() });
 
 /** What an earlier login of the name had been given. */
-const isLeftover = ({ revoked, current }: z.output<typeof revokeAnswer>) => revoked && !current;
+const isLeftover = ({ revoked, current }: z.output<typeof revokeResult>) => revoked && !current;
 
 /**
  * Takes everything from an analyst, ends its sessions and drops the login. Sent again after it was cut off, it goes on.
@@ -213,10 +213,10 @@ export async function removeAnalyst(client: pg.Client, name: string): Promise<nu
   );
   const known = await transaction(client, async () => {
     const revoked = await asOperator(client, () => callWith(client, 'analyst_revoke', { login: name }));
-    const answer = revokeAnswer.parse(revoked);
+    const result = revokeResult.parse(revoked);
     // From here on nobody comes in, and who is in sees nothing.
-    if (state === 'analyst' && !isLeftover(answer)) await client.query(`alter role ${id(name)} connection limit 0`);
-    return answer;
+    if (state === 'analyst' && !isLeftover(result)) await client.query(`alter role ${id(name)} connection limit 0`);
+    return result;
   });
   if (isLeftover(known) || (known.revoked && state !== 'analyst')) return state === 'missing' ? 0 : undefined;
   if (state !== 'analyst') throw new AnalystError(`there is no analyst ${name}`);

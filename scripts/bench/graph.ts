@@ -13,7 +13,7 @@ export type GraphTime = Readonly<{ name: string; p50: number; max: number }>;
 
 /**
  * A root with initiatives below it and tasks below these, as rows that wait for each other; whatever needs nothing is then
- * settled. Every task needs up to a few of those before it, so that the graph has no circle. @returns the root and the
+ * settled. Every task needs up to a few of those before it, so that the graph has no cycle. @returns the root and the
  * task that fails for the retry.
  */
 export async function seedGraph(

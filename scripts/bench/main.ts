@@ -141,7 +141,9 @@ async function main(): Promise<void> {
           `${one.kibibytes.toFixed(1)} KiB each`,
           `${times(one)} at ${options.perSecond} revisions/s (${one.received} seen); ` +
             `${one.processor.toFixed(2)} ms of processor each` +
-            (Number.isNaN(one.written99) ? '' : `, writers are answered within ${one.written99.toFixed(0)} ms at p99`),
+            (Number.isNaN(one.written99)
+              ? ''
+              : `, writers get their response within ${one.written99.toFixed(0)} ms at p99`),
         );
       }
     }

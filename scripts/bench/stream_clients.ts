@@ -36,7 +36,7 @@ function follow(url: string): Promise<void> {
 
 type Ask = Readonly<{ follow?: readonly string[]; drop?: true; samples?: true }>;
 
-async function answer(ask: Ask): Promise<unknown> {
+async function respond(ask: Ask): Promise<unknown> {
   if (ask.follow) {
     const left = [...ask.follow];
     const lane = async () => {
@@ -52,7 +52,7 @@ async function answer(ask: Ask): Promise<unknown> {
 }
 
 process.on('message', (ask: Ask) => {
-  answer(ask).then(
+  respond(ask).then(
     (result) => process.send?.(result),
     (error: unknown) => process.send?.({ error: String(error) }),
   );

@@ -19,7 +19,7 @@ import type { Sample } from './stream_clients.ts';
 const TURNS = 20;
 const LEASE_SECONDS = 3_600;
 const PAGE_BYTES = 4096;
-const WORDS = 'Some more words of the answer. ';
+const WORDS = 'Some more words of the reply. ';
 
 type Turn = {
   organizationId: string;
@@ -33,9 +33,9 @@ const claims = z.object({
   items: z.array(z.object({ runRequestId: z.string(), leaseToken: z.string(), chat: z.object({ id: z.string() }) })),
 });
 
-const writtenAnswer = z.object({ messageId: z.string(), revision: z.int() });
+const writtenReply = z.object({ messageId: z.string(), revision: z.int() });
 
-/** An organization with as many chats as it may answer at once, each with an answer that is being written. */
+/** An organization with as many chats as it may reply in at once, each with a reply that is being written. */
 async function seedTurns(db: pg.Pool, count: number): Promise<Turn[]> {
   const id = randomUUID();
   const owner = { kind: 'owner' };
@@ -84,11 +84,11 @@ async function held(pid: number): Promise<number> {
 }
 
 async function ask<T>(child: ChildProcess, question: object): Promise<T> {
-  const answered = once(child, 'message');
+  const received = once(child, 'message');
   child.send(question);
-  const [answer] = (await answered) as [T & { error?: string }];
-  if (answer.error) throw new Error(answer.error);
-  return answer;
+  const [response] = (await received) as [T & { error?: string }];
+  if (response.error) throw new Error(response.error);
+  return response;
 }
 
 async function stop(child: ChildProcess): Promise<void> {
@@ -109,7 +109,7 @@ export type StreamRow = Readonly<{
   committed: Readonly<{ p50: number; p99: number }> | undefined;
   /** Milliseconds on a processor of the server's main thread for one revision: other work beside it changes that less. */
   processor: number;
-  /** The same percentile of the answers to who writes: what the database and HTTP take with no stream about it. */
+  /** The same percentile of the responses to writers: what the database and HTTP take with no stream about it. */
   written99: number;
 }>;
 
@@ -184,8 +184,8 @@ function writeOverHttp(post: Post): Write {
     const { organizationId, leaseToken, runId, revision } = turn;
     turn.revision += 1;
     const body = { organizationId, leaseToken, baseRevision: revision, append: WORDS };
-    const { status, body: answer } = await post(`/internal/runs/${runId}/message`, body);
-    if (status !== 200) throw new Error(`${status}: ${JSON.stringify(answer)}`);
+    const { status, body: response } = await post(`/internal/runs/${runId}/message`, body);
+    if (status !== 200) throw new Error(`${status}: ${JSON.stringify(response)}`);
   };
 }
 
@@ -196,7 +196,7 @@ function writeBySql(db: pg.Pool, notify: (payload: string) => void, committed: M
     turn.revision += 1;
     const words = { baseRevision: revision, parts: null, append: WORDS };
     const result = await callWith(db, 'run_message_write', { organizationId, runId, leaseToken, ...words });
-    const written = writtenAnswer.parse(result);
+    const written = writtenReply.parse(result);
     committed.set(`${written.messageId}:${written.revision}`, performance.timeOrigin + performance.now());
     notify(chatPayload(organizationId, chatId));
   };

@@ -15,7 +15,7 @@ export type Wake = Readonly<{ waiting: number; processes: number; published: num
 const WARM_UP = 40;
 
 /**
- * From the commit of a task to the answer of a pull that waits for it, in ms. Counted from the task's `createdAt`, which is
+ * From the commit of a task to the response of a pull that waits for it, in ms. Counted from the task's `createdAt`, which is
  * the start of its transaction: the commit's own time is in it. All waiters keep waiting, each for a time of its own
  * choice, as workers of any real fleet do: 200 that all come back in the same moment measure the machine's HTTP. A task is
  * made every `everyMs`.
@@ -37,9 +37,9 @@ export async function measureWake(
         waitMs: Math.round(2_000 + Math.random() * 8_000),
         organizationIds: [organizationId],
       };
-      const answer = await post('/internal/run-requests/pull', body);
+      const response = await post('/internal/run-requests/pull', body);
       const now = Date.now();
-      for (const item of pulled.parse(answer.body).data.items) samples.push(now - Date.parse(item.task.createdAt));
+      for (const item of pulled.parse(response.body).data.items) samples.push(now - Date.parse(item.task.createdAt));
     }
   });
   await sleep(1_000);

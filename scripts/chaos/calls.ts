@@ -11,13 +11,13 @@ export type Call = Readonly<{ signal: AbortSignal; timeoutMs: number }>;
 type Send<T> = (api: WorkerApi, call: Call) => Promise<T>;
 
 export type Calls = Readonly<{
-  /** Sent until it is answered, to another API after each failure. @throws ApiError what was refused */
+  /** Sent until it gets a response, to another API after each failure. @throws ApiError what was refused */
   call: <T>(send: Send<T>) => Promise<T>;
   /** Sent once. */
   once: <T>(send: Send<T>, signal?: AbortSignal) => Promise<T>;
-  /** Answered by two APIs at the same time, or by one twice; both answers. */
+  /** Sent to two APIs at the same time, or to one twice; both responses. */
   twice: <T>(send: Send<T>) => Promise<[T, T]>;
-  /** What the API answers to a bearer of an execution token. */
+  /** What the API returns to a bearer of an execution token. */
   statusOf: (organizationId: string, executionToken: string) => Promise<number>;
 }>;
 
@@ -37,7 +37,7 @@ export function createCalls(settings: WorkerSettings, random: Random, report: Re
         const what = { by: settings.workerId, status: error.status, code: error.code, message: error.message };
         report({
           kind: 'violation',
-          rule: 'the API answers with 503 where it cannot, and never with another 5xx',
+          rule: 'the API responds with 503 where it cannot, and never with another 5xx',
           what,
         });
       }

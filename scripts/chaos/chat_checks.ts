@@ -1,6 +1,6 @@
 import { atRest, type Rules } from './checks.ts';
 
-/** A message that was answered with its pending answer. */
+/** A message that got its pending reply. */
 export type SentMessage = Readonly<{ organizationId: string; chatId: string; messageId: string; question: string }>;
 
 /** What this side of a round of chats knows. */
@@ -8,8 +8,8 @@ export type ChatFacts = Readonly<{
   sent: readonly SentMessage[];
   /** What the readers saw last of each message. */
   seen: readonly Readonly<{ messageId: string; revision: number; status: string; text: string }>[];
-  /** What each answer has to be, by its message. */
-  answers: readonly Readonly<{ messageId: string; answer: string }>[];
+  /** What each reply has to be, by its message. */
+  replies: readonly Readonly<{ messageId: string; reply: string }>[];
 }>;
 
 const textOf = `(select coalesce(string_agg(p ->> 'text', ''), '') from jsonb_array_elements(m.parts) p)`;
@@ -18,7 +18,7 @@ const ends = `('run_lease_expired', 'runtime_unavailable', 'command_failed', 'wo
 /** When nobody writes any more and all messages had their time. */
 export const chatsAtRest: Rules<ChatFacts> = {
   ...atRest,
-  'every answer is final': {
+  'every reply is final': {
     query: `select organization_id, chat_id, id, status, revision from app.messages
       where completed_at is null or status in ('pending', 'cancelling')`,
   },
@@ -35,22 +35,22 @@ export const chatsAtRest: Rules<ChatFacts> = {
   'a turn is started at most once': {
     query: `select organization_id, id, message_id, attempt from app.run_requests where kind = 'chat' and attempt > 1`,
   },
-  'an answer is complete exactly when its run has succeeded': {
+  'a reply is complete exactly when its run has succeeded': {
     query: `select m.organization_id, m.id, m.status, u.status as run
       from app.messages m
       left join app.runs u on u.organization_id = m.organization_id and u.message_id = m.id
       where m.role = 'assistant' and (m.status = 'complete') <> coalesce(u.status = 'succeeded', false)`,
   },
-  'an answer that failed says why, and others have nothing to say': {
+  'a reply that failed says why, and others have nothing to say': {
     query: `select organization_id, id, status, error from app.messages
       where (status = 'failed') <> (error is not null) or status = 'failed' and error ->> 'code' not in ${ends}`,
   },
   'what was written stands there once, and whole where it is complete': {
-    known: ({ answers }) => answers,
-    query: `select m.id, m.status, m.revision, ${textOf} as text, k.answer
-      from jsonb_to_recordset($1) k("messageId" uuid, answer text)
+    known: ({ replies }) => replies,
+    query: `select m.id, m.status, m.revision, ${textOf} as text, k.reply
+      from jsonb_to_recordset($1) k("messageId" uuid, reply text)
       join app.messages m on m.id = k."messageId"
-      where not starts_with(k.answer, ${textOf}) or m.status = 'complete' and k.answer <> ${textOf}`,
+      where not starts_with(k.reply, ${textOf}) or m.status = 'complete' and k.reply <> ${textOf}`,
   },
   'the last that a reader saw of a message is its last revision': {
     known: ({ seen }) => seen,

@@ -21,7 +21,7 @@ export type ChatLoadOptions = Readonly<{
 
 /** A chat, somebody who writes in it, and some who read. */
 export type Conversation = Readonly<{
-  /** Asks, and returns the message of the answer. */
+  /** Asks, and returns the message of the reply. */
   ask: () => Promise<string>;
   cancel: (messageId: string) => Promise<void>;
   /** Sees everything: it is never left. */
@@ -77,9 +77,9 @@ export async function createChats(options: ChatLoadOptions): Promise<ChatLoad> {
       async cancel(messageId) {
         try {
           await owner.post(`${chat}/messages/${messageId}/cancel`, {});
-          recorder.count('an answer cancelled');
+          recorder.count('a reply cancelled');
         } catch (error) {
-          // It was final already, or the first try came through although its answer did not.
+          // It was final already, or the first try came through although its response did not.
           if (!(error instanceof RefusedError) || error.code !== 'message_not_cancellable') throw error;
           recorder.count('a cancel refused');
         }
@@ -95,7 +95,7 @@ export async function createChats(options: ChatLoadOptions): Promise<ChatLoad> {
 }
 
 /**
- * Asks `turns` times, each as soon as the answer before is final. With `cancels` some answers are cancelled, before or
+ * Asks `turns` times, each as soon as the reply before is final. With `cancels` some replies are cancelled, before or
  * while they come.
  */
 export async function converse(

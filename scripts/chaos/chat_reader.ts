@@ -24,9 +24,9 @@ function judge(before: LastSeen | undefined, seen: LastSeen, event: ChatEvent): 
   if (!before) return undefined;
   const same = before.revision === seen.revision && before.status === seen.status && before.text === seen.text;
   // Who comes back after the last of one message is shown that again, before the next message.
-  if (isFinal(before)) return same ? undefined : 'nothing follows upon the end of an answer';
+  if (isFinal(before)) return same ? undefined : 'nothing follows upon the end of a reply';
   if (before.revision >= seen.revision) return 'revisions rise, also over connections';
-  if (!seen.text.startsWith(before.text)) return 'the text of an answer only grows';
+  if (!seen.text.startsWith(before.text)) return 'the text of a reply only grows';
   return undefined;
 }
 

@@ -7,7 +7,7 @@ import { isFinal } from './chat_reader.ts';
 import { broken, checkNow, type Violations } from './checks.ts';
 import { type Deck, dealFaults } from './faults.ts';
 import { createOwner, RefusedError } from './owner.ts';
-import { chatAnswer } from './protocol.ts';
+import { chatReply } from './protocol.ts';
 import type { World } from './world.ts';
 
 const LOOK_MS = 250;
@@ -78,7 +78,7 @@ function watch(world: World, options: ChatRoundOptions, final: () => number) {
 }
 
 /**
- * The last act: in the middle of answers all runtimes are gone for good. Every answer becomes final without them, when its
+ * The last act: in the middle of replies all runtimes are gone for good. Every reply becomes final without them, when its
  * lease or its time to be started is over, and each chat takes a new message.
  */
 async function withoutRuntimes(world: World, { conversations }: ChatLoad): Promise<void> {
@@ -104,7 +104,7 @@ async function untilAtRest(world: World, signal: AbortSignal): Promise<void> {
   while ((await world.sql.query(held)).rows.length > 0) await sleep(LOOK_MS, undefined, { signal });
 }
 
-/** Chats and faults at the same time, then chats without anybody who answers, then the checks. */
+/** Chats and faults at the same time, then chats without anybody who replies, then the checks. */
 export async function runChatRound(world: World, options: ChatRoundOptions): Promise<ChatRoundReport> {
   const { random, recorder, urls } = world;
   const startedAt = performance.now();
@@ -126,7 +126,7 @@ export async function runChatRound(world: World, options: ChatRoundOptions): Pro
         const chance = random.fork(`converse-${index}-${count}`);
         return converse(one, { turns: count, cancels, random: chance, signal, onFinal });
       });
-    // On a machine that is busy hardly an answer lives through what follows.
+    // On a machine that is busy hardly a reply lives through what follows.
     const calm = talk(1, false);
     parts.push(...calm);
     await watching.during('before faults', Promise.all(calm), signal);
@@ -171,6 +171,6 @@ function factsOf(load: ChatLoad | undefined): ChatFacts {
   return {
     sent,
     seen: readers.flatMap((reader) => reader.lastSeen()),
-    answers: sent.map(({ messageId, question }) => ({ messageId, answer: chatAnswer(question) })),
+    replies: sent.map(({ messageId, question }) => ({ messageId, reply: chatReply(question) })),
   };
 }

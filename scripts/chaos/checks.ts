@@ -108,20 +108,20 @@ const afterwards: Rules<Facts> = {
     query: `with known as (
         select * from jsonb_to_recordset($1) k("organizationId" uuid, title text, kind text, id uuid))
       select coalesce(k."organizationId", t.organization_id) as organization_id, coalesce(k.title, t.title) as title,
-        k.id as answered, t.id as made
+        k.id as confirmed, t.id as made
       from known k
       full join app.tasks t on t.organization_id = k."organizationId" and t.title = k.title
         and t.kind = k.kind and t.id = k.id
       where k.id is null or t.id is null`,
   },
-  'an answered start is kept': {
+  'a confirmed start is kept': {
     known: (facts) => facts.starts,
     query: `select k.*, u.attempt as kept
       from jsonb_to_recordset($1) k("organizationId" uuid, "runId" uuid, attempt int)
       left join app.runs u on u.organization_id = k."organizationId" and u.id = k."runId"
       where u.attempt is distinct from k.attempt`,
   },
-  'an answered end is kept': {
+  'a confirmed end is kept': {
     known: (facts) => facts.ends,
     query: `select k.*, u.status as kept
       from jsonb_to_recordset($1) k("organizationId" uuid, "runId" uuid, status text)

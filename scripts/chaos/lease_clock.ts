@@ -4,8 +4,8 @@ import { ApiError } from '../worker/api.ts';
 const SLACK_MS = 50;
 
 /**
- * When a lease is over for certain, judged from the worker's side of the wire: an answer bounds the moment at which the
- * lease was renewed. A renewal that is under way, or whose answer was lost, leaves nothing certain.
+ * When a lease is over for certain, judged from the worker's side of the wire: a response bounds the moment at which the
+ * lease was renewed. A renewal that is under way, or whose response was lost, leaves nothing certain.
  */
 export type LeaseClock = Readonly<{
   /** Makes a call that renews. */
@@ -14,7 +14,7 @@ export type LeaseClock = Readonly<{
   overAt: () => number;
 }>;
 
-/** For a start that was answered just now. */
+/** For a start that was confirmed just now. */
 export function createLeaseClock(leaseMs: number): LeaseClock {
   let overAt = performance.now() + leaseMs + SLACK_MS;
   let underWay = 0;

@@ -127,7 +127,7 @@ async function fill(organization: Organization, tasks: number, options: LoadOpti
   }
 }
 
-/** Makes all organizations and tasks over HTTP, side by side; resolves when the last answer is there. */
+/** Makes all organizations and tasks over HTTP, side by side; resolves when the last response is there. */
 export async function createLoad(options: LoadOptions): Promise<void> {
   const counts = shares(options.tasks);
   await Promise.all(organizations.map((organization, index) => fill(organization, counts[index] ?? 0, options)));

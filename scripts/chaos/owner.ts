@@ -5,7 +5,7 @@ import type { Random } from './random.ts';
 
 const TIMEOUT_MS = 10_000;
 
-const answered = z.looseObject({
+const envelope = z.looseObject({
   message: z.string(),
   data: z.unknown().optional(),
   error: z.object({ code: z.string() }).optional(),
@@ -31,21 +31,21 @@ export type OwnerOptions = Readonly<{
 
 export type Owner = Readonly<{
   /**
-   * POST with an Idempotency-Key, whose answer may be lost or thrown away: sent again until it is there. Returns the id,
-   * which `idOf` finds in the answer where it is not simply there.
+   * POST with an Idempotency-Key, whose response may be lost or thrown away: sent again until it is there. Returns the id,
+   * which `idOf` finds in the response where it is not simply there.
    */
   create: (path: string, key: string, body: object, idOf?: (data: unknown) => string) => Promise<string>;
-  /** Sent until it is answered. */
+  /** Sent until it gets a response. */
   post: (path: string, body: object) => Promise<void>;
   /** The same. */
   patch: (path: string, body: object) => Promise<void>;
 }>;
 
-/** The owner of all organizations, who loses answers and does not trust them. */
+/** The owner of all organizations, who loses responses and does not trust them. */
 export function createOwner({ urls, random, recorder, signal }: OwnerOptions): Owner {
   type Request = Readonly<{ method: string; path: string; body: object; key?: string }>;
 
-  /** Undefined: there was no answer, or the API cannot answer now. */
+  /** Undefined: there was no response, or the API cannot serve now. */
   async function sendOnce({ method, path, body, key }: Request, patienceMs: number): Promise<unknown> {
     let status: number;
     let text: string;
@@ -63,10 +63,10 @@ export function createOwner({ urls, random, recorder, signal }: OwnerOptions): O
       return undefined;
     }
     if (status === 503) return undefined;
-    const answer = answered.parse(JSON.parse(text));
-    if (status >= 200 && status < 300) return answer.data;
-    const code = answer.error?.code ?? '';
-    throw new RefusedError(code, `${method} ${path}: ${status} ${code} ${answer.message}`);
+    const response = envelope.parse(JSON.parse(text));
+    if (status >= 200 && status < 300) return response.data;
+    const code = response.error?.code ?? '';
+    throw new RefusedError(code, `${method} ${path}: ${status} ${code} ${response.message}`);
   }
 
   async function send(request: Request): Promise<unknown> {
@@ -82,11 +82,11 @@ export function createOwner({ urls, random, recorder, signal }: OwnerOptions): O
       const request = { method: 'POST', path, body, key };
       if (random.chance(0.15)) {
         await sendOnce(request, random.between(1, 40));
-        recorder.count('an answer thrown away');
+        recorder.count('a response thrown away');
       }
       const times = random.chance(0.1) ? 2 : 1;
-      const answers = await Promise.all(Array.from({ length: times }, () => send(request)));
-      const ids = answers.map(idOf);
+      const responses = await Promise.all(Array.from({ length: times }, () => send(request)));
+      const ids = responses.map(idOf);
       if (times > 1) recorder.count('a creation sent twice');
       const [id = ''] = ids;
       if (new Set(ids).size > 1) recorder.violation('one key makes one of it', { path, key, ids });

@@ -31,10 +31,10 @@ export const outputContent = z.object({ title: z.string(), runId: z.string().opt
 
 const CHAT_WORDS = 12;
 
-/** The command that answers chats: the question, and some words that take longer than a fault. */
+/** The command that replies in chats: the question, and some words that take longer than a fault. */
 export const CHAT_COMMAND = `head -n 1 message.txt; i=1; while [ $i -le ${CHAT_WORDS} ]; do printf 'word %d, ' $i; sleep 0.1; i=$((i + 1)); done`;
 
-/** What it answers to a question. */
-export function chatAnswer(question: string): string {
+/** What it replies to a question. */
+export function chatReply(question: string): string {
   return `${question}\n${Array.from({ length: CHAT_WORDS }, (_, index) => `word ${index + 1}, `).join('')}`;
 }

@@ -8,7 +8,7 @@ import { createLeaseClock, type LeaseClock } from './lease_clock.ts';
 import { INPUT_PATH, OUTPUT_PATH, outputContent, type Report } from './protocol.ts';
 import type { Random } from './random.ts';
 
-/** A heartbeat that was not answered. */
+/** A heartbeat that got no response. */
 const AGAIN_MS = 100;
 
 export type RunTools = Readonly<{ workerId: string; scratch: string; calls: Calls; random: Random; report: Report }>;
@@ -33,11 +33,11 @@ function violated(run: Pick<Run, 'report' | 'workerId' | 'claim'>, rule: string,
   run.report({ kind: 'violation', rule, what: { ...place, ...what } });
 }
 
-/** The second answer has to be the first one: calls of the holder are safe to send again (docs/interface.md 4.13.1). */
+/** The second response has to be the first one: calls of the holder are safe to send again (docs/interface.md 4.13.1). */
 function same<T>(run: Run, verb: string, [first, second]: readonly [T, T]): T {
   run.report({ kind: 'did', what: `${verb} sent twice` });
-  const answers = [first, second].map((answer) => JSON.stringify(answer));
-  if (answers[0] !== answers[1]) violated(run, 'a call sent again has the same answer', { verb, answers });
+  const responses = [first, second].map((response) => JSON.stringify(response));
+  if (responses[0] !== responses[1]) violated(run, 'a call sent again has the same response', { verb, responses });
   return first;
 }
 
@@ -47,11 +47,11 @@ async function start(claim: Claim, tools: RunTools): Promise<Run> {
   const twice = random.chance(0.3);
   const send = async () => {
     if (!twice) return calls.call((api, call) => api.start(claim, runId, workerId, call));
-    const answers = await calls.twice((api, call) => api.start(claim, runId, workerId, call));
+    const responses = await calls.twice((api, call) => api.start(claim, runId, workerId, call));
     report({ kind: 'did', what: 'start sent twice' });
-    const [first, second] = answers;
+    const [first, second] = responses;
     if (first.executionToken !== second.executionToken || first.attempt !== second.attempt) {
-      violated({ claim, ...tools }, 'a call sent again has the same answer', { verb: 'start', answers });
+      violated({ claim, ...tools }, 'a call sent again has the same response', { verb: 'start', responses });
     }
     return first;
   };
@@ -166,7 +166,7 @@ async function finish(run: Run, artifact: Artifact): Promise<void> {
   const send: Parameters<typeof calls.call<string>>[0] = (api, call) =>
     fails ? api.fail(lease, { error }, call) : api.complete(lease, body, call);
 
-  // What counts is the first try: it may have come through although its answer did not.
+  // What counts is the first try: it may have come through although its response did not.
   const begunAt = performance.now();
   const overAt = clock.overAt();
   const verb = fails ? 'fail' : 'complete';
@@ -230,7 +230,7 @@ export async function performRun(claim: Claim, tools: RunTools): Promise<void> {
       violated({ claim, ...tools }, 'a well-formed call is not refused', what);
       return;
     }
-    report({ kind: 'did', what: 'a run given up without an answer' });
+    report({ kind: 'did', what: 'a run given up without a response' });
   } finally {
     await stopBeating();
   }

@@ -17,7 +17,7 @@ const report: Report = (line) => void writeSync(STDOUT, `${JSON.stringify(line)}
 
 type PullTools = Readonly<{ settings: WorkerSettings; calls: Calls; random: Random }>;
 
-/** Claims, or none: the answer was empty, was lost, or was not waited for. */
+/** Claims, or none: the response was empty, was lost, or was not waited for. */
 async function pull({ settings, calls, random }: PullTools, limit: number): Promise<Claim[]> {
   // What an API claims for a client that has gone, it gives back.
   const leaves = random.chance(0.1);
@@ -55,7 +55,7 @@ async function workForEver(settings: WorkerSettings): Promise<never> {
 
 const PASS_ON = `sleep 0.2; cp "$INPUT_DIR/${INPUT_PATH}" "$OUTPUT_DIR/${OUTPUT_PATH}"`;
 
-/** The reference worker as it is, with a command that passes its input on, or one that answers chats. */
+/** The reference worker as it is, with a command that passes its input on, or one that replies in chats. */
 async function workByReference(settings: WorkerSettings): Promise<void> {
   const [url = ''] = settings.urls;
   const concurrency = String(CONCURRENCY);

@@ -43,7 +43,7 @@ export type World = Readonly<{
   apis: readonly Supervised[];
   jobs: readonly Supervised[];
   workers: readonly Supervised[];
-  /** Resolves when every API answers that it is ready. */
+  /** Resolves when every API says that it is ready. */
   ready: () => Promise<void>;
   /** A line of the round's own log: what was done when. */
   log: (line: string) => void;

@@ -110,7 +110,6 @@ const OF_SHAPE = '`validation_failed`';
 /** The `code` of an issue, by which one code is told apart. */
 export const reasonTexts: Readonly<Record<string, ReasonText>> = {
   already_staged: ['`state_conflict`', 'A run hands in one outcome', 'Nothing: the first one counts.'],
-  answer_active: ['`request_failed`', 'A reply is in progress in the onboarding chat', 'Wait for it, or cancel it.'],
   approval_required: [OF_SHAPE, 'A note or an approval takes `approved` and nothing else', 'Send `approved`.'],
   before_with_after: [OF_SHAPE, 'A log page takes `before` or `after`, not both', 'Send one of them.'],
   being_read: ['`request_failed`', 'Sources are stored and not read yet', 'Try again in a moment.'],
@@ -122,9 +121,9 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
   ],
   cannot_ground: [OF_SHAPE, 'Evidence names a source that is not ingested', 'Wait until it is, or cite another.'],
   capacity: ['`run_lease_expired`', 'Limits were lowered after the pull; nothing was counted', 'Pull again.'],
-  circle: ['`state_conflict`', 'The edge would make something wait for itself', 'Leave the edge out.'],
   content_differs: [OF_SHAPE, 'The bytes are not of the type that the name stands for', 'Send the right name.'],
   custom: [OF_SHAPE, 'A rule of this field; the message says which', FIX],
+  cycle: ['`state_conflict`', 'The edge would make something wait for itself', 'Leave the edge out.'],
   department_of_kind: [OF_SHAPE, 'Department profiles have a department, others do not', FIX],
   differs: [
     '`run_lease_expired`, `state_conflict`',
@@ -239,6 +238,7 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
   ],
   out_of_order: [OF_SHAPE, 'Answers go in the order of the questions', FIX],
   output_of_kind: [OF_SHAPE, 'Turns end with a `chat_message`, tasks with a `task_result`', FIX],
+  reply_active: ['`request_failed`', 'A reply is in progress in the onboarding chat', 'Wait for it, or cancel it.'],
   stale: [
     '`state_conflict`, `request_failed`',
     '`expectedVersion`, `baseRevision`, `expectedGeneration` or `reviewSha256` is not the current one',

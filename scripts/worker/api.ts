@@ -4,7 +4,7 @@ import { type Conversation, chatTurnSchema, conversationSchema, writtenSchema } 
 
 const REQUEST_TIMEOUT_MS = 30_000;
 
-/** An answer that is not 2xx, with the machine code of the error envelope. */
+/** A response that is not 2xx, with the machine code of the error envelope. */
 export class ApiError extends Error {
   override name = 'ApiError';
   readonly status: number;
@@ -20,13 +20,13 @@ export class ApiError extends Error {
   }
 }
 
-/** fetch throws a TypeError when there is no answer, and another when an answer breaks off in the middle. */
+/** fetch throws a TypeError when there is no response, and another when a response breaks off in the middle. */
 function isNetworkError(error: unknown): boolean {
   if (error instanceof DOMException) return error.name === 'TimeoutError';
   return error instanceof TypeError && (error.message === 'fetch failed' || error.message === 'terminated');
 }
 
-/** Whether the answer was lost or never made: every call here may then be repeated as it is. */
+/** Whether the response was lost or never made: every call here may then be repeated as it is. */
 export function isRetryable(error: unknown): boolean {
   if (!(error instanceof ApiError)) return isNetworkError(error);
   return error.status >= 500 || error.status === 429 || error.status === 408;
@@ -66,7 +66,7 @@ const pullItemSchema = z.union([taskItemSchema, chatItemSchema]);
 
 /** A claimed run request of a task, and for how long it is ours by the server's clock. */
 export type Claim = z.output<typeof taskItemSchema> & { claimMs: number };
-/** A claimed run request of a chat: a message that waits for its answer. */
+/** A claimed run request of a chat: a message that waits for its reply. */
 export type ChatClaim = z.output<typeof chatItemSchema> & { claimMs: number };
 
 export function isChatClaim(claim: Claim | ChatClaim): claim is ChatClaim {
@@ -140,8 +140,8 @@ export function workerApi(options: Readonly<{ url: string; token: string }>) {
   async function requestJson<S extends z.ZodType>(path: string, init: RequestInit, schema: S, call: Call) {
     const response = await send(path, init, call);
     const { data, meta } = envelope.parse(await response.json());
-    const answer: z.output<S> = schema.parse(data);
-    return { answer, serverTime: Date.parse(meta.timestamp) };
+    const received: z.output<S> = schema.parse(data);
+    return { received, serverTime: Date.parse(meta.timestamp) };
   }
 
   function post<S extends z.ZodType>(path: string, body: unknown, schema: S, call: Call) {
@@ -160,15 +160,15 @@ export function workerApi(options: Readonly<{ url: string; token: string }>) {
     'x-lease-token': leaseToken,
   });
   const status = async (lease: Lease, verb: string, body: object, call: Call): Promise<string> =>
-    (await post(ofRun(lease, verb), fenced(lease, body), statusSchema, call)).answer.status;
+    (await post(ofRun(lease, verb), fenced(lease, body), statusSchema, call)).received.status;
 
   return {
     /** Waits up to `waitMs` for run requests. An item of unknown shape is left to expire. */
     async pull(body: { workerId: string; limit: number; waitMs: number; [filter: string]: unknown }, call: Call) {
       const schema = z.object({ items: z.array(z.unknown()) });
       const timeoutMs = body.waitMs + REQUEST_TIMEOUT_MS;
-      const { answer, serverTime } = await post('/internal/run-requests/pull', body, schema, { ...call, timeoutMs });
-      return answer.items.flatMap((item): (Claim | ChatClaim)[] => {
+      const { received, serverTime } = await post('/internal/run-requests/pull', body, schema, { ...call, timeoutMs });
+      return received.items.flatMap((item): (Claim | ChatClaim)[] => {
         const { data } = pullItemSchema.safeParse(item);
         return data ? [{ ...data, claimMs: Date.parse(data.leaseExpiresAt) - serverTime }] : [];
       });
@@ -176,8 +176,8 @@ export function workerApi(options: Readonly<{ url: string; token: string }>) {
     async start(claim: Claim | ChatClaim, runId: string, workerId: string, call: Call) {
       const body = { organizationId: claim.organizationId, leaseToken: claim.leaseToken, runId, workerId };
       const path = `/internal/run-requests/${claim.runRequestId}/start`;
-      const { answer, serverTime } = await post(path, body, startedSchema, call);
-      return { ...answer, leaseMs: Date.parse(answer.leaseExpiresAt) - serverTime };
+      const { received, serverTime } = await post(path, body, startedSchema, call);
+      return { ...received, leaseMs: Date.parse(received.leaseExpiresAt) - serverTime };
     },
     running: (lease: Lease, body: { harness: string; model: string; workspaceUri: string }, call: Call) =>
       status(lease, 'running', body, call),
@@ -189,7 +189,7 @@ export function workerApi(options: Readonly<{ url: string; token: string }>) {
     async taskAsAgent({ organizationId, taskId, token }: AgentCall, call: Call) {
       const path = `/internal/agent/organizations/${organizationId}/tasks/${taskId}`;
       const init = { headers: { authorization: `Bearer ${token}` } };
-      return (await requestJson(path, init, versionsSchema, call)).answer;
+      return (await requestJson(path, init, versionsSchema, call)).received;
     },
     /** Stages the outcome of the run. A repeat with the same key is the same outcome. */
     async stageOutcome({ organizationId, taskId, token }: AgentCall, body: object, call: Call): Promise<void> {
@@ -199,8 +199,8 @@ export function workerApi(options: Readonly<{ url: string; token: string }>) {
     },
     async inputs(lease: Lease, call: Call): Promise<Input[]> {
       const schema = z.looseObject({ files: z.array(inputSchema) });
-      const { answer } = await requestJson(ofRun(lease, 'inputs'), { headers: fenceHeaders(lease) }, schema, call);
-      return answer.files;
+      const { received } = await requestJson(ofRun(lease, 'inputs'), { headers: fenceHeaders(lease) }, schema, call);
+      return received.files;
     },
     async inputContent(lease: Lease, path: string, call: Call): Promise<ReadableStream<Uint8Array> | null> {
       const query = new URLSearchParams({ path });
@@ -209,12 +209,12 @@ export function workerApi(options: Readonly<{ url: string; token: string }>) {
     },
     async conversation(lease: Lease, call: Call): Promise<Conversation> {
       const init = { headers: fenceHeaders(lease) };
-      return (await requestJson(ofRun(lease, 'conversation'), init, conversationSchema, call)).answer;
+      return (await requestJson(ofRun(lease, 'conversation'), init, conversationSchema, call)).received;
     },
-    /** Appends text to the answer. A repeat with the same `baseRevision` is the same write. */
+    /** Appends text to the reply. A repeat with the same `baseRevision` is the same write. */
     async appendToMessage(lease: Lease, baseRevision: number, append: string, call: Call) {
       const body = fenced(lease, { baseRevision, append });
-      return (await post(ofRun(lease, 'message'), body, writtenSchema, call)).answer;
+      return (await post(ofRun(lease, 'message'), body, writtenSchema, call)).received;
     },
     async attachmentContent(lease: Lease, id: string, call: Call): Promise<ReadableStream<Uint8Array> | null> {
       const init = { headers: fenceHeaders(lease) };

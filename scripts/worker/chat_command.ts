@@ -57,7 +57,7 @@ async function fetchAttachments(turn: ChatTurn, conversation: Conversation, work
   return found;
 }
 
-/** Writes the conversation and the message to answer, as JSON and as text. */
+/** Writes the conversation and the message to reply to, as JSON and as text. */
 async function describeTurn(turn: ChatTurn, conversation: Conversation, workspace: Workspace): Promise<void> {
   const files = await fetchAttachments(turn, conversation, workspace);
   const messages = conversation.messages.map((message) => ({
@@ -135,8 +135,8 @@ async function usageOf(workspace: Workspace, report: TurnReport): Promise<{ usag
   }
 }
 
-/** Answers with what the command writes to its standard output, while it writes. */
-export async function answerByCommand(turn: ChatTurn, conversation: Conversation): Promise<TurnReport> {
+/** Replies with what the command writes to its standard output, while it writes. */
+export async function replyByCommand(turn: ChatTurn, conversation: Conversation): Promise<TurnReport> {
   const { options } = turn.worker;
   const workspace = workspaceAt(options.scratch, turn.held.lease.runId);
   try {

@@ -9,11 +9,11 @@ import type { LlmOptions } from './options.ts';
 import type { Usage } from './result_files.ts';
 import { errorText } from './retry.ts';
 
-/** The longest event; a piece of an answer has a few hundred characters. */
+/** The longest event; a piece of a reply has a few hundred characters. */
 const MAX_EVENT_LENGTH = 1024 * 1024;
 const MAX_REASON_LENGTH = 300;
 
-/** The model gave no answer; becomes the error of the message. */
+/** The model gave no reply; becomes the error of the message. */
 class ModelError extends Error {
   override name = 'ModelError';
   readonly code: string;
@@ -78,7 +78,7 @@ function idleTimeout(ms: number) {
 }
 
 function parseChunk(data: string, key: string | undefined) {
-  const invalid = () => new ModelError('model_invalid', 'The model sent what is no piece of an answer', true);
+  const invalid = () => new ModelError('model_invalid', 'The model sent what is no piece of a reply', true);
   let value: unknown;
   try {
     value = JSON.parse(data);
@@ -93,7 +93,7 @@ function parseChunk(data: string, key: string | undefined) {
 }
 
 /** Reads the stream to its end. Returns the usage, where the endpoint reports it. */
-async function readAnswer(turn: ChatTurn, body: ReadableStream<Uint8Array>, options: LlmOptions, onData: () => void) {
+async function readReply(turn: ChatTurn, body: ReadableStream<Uint8Array>, options: LlmOptions, onData: () => void) {
   const events = body
     .pipeThrough(new TextDecoderStream())
     .pipeThrough(new EventSourceParserStream({ maxBufferSize: MAX_EVENT_LENGTH, onError: 'terminate' }));
@@ -131,7 +131,7 @@ function failureOf(error: unknown, turn: ChatTurn, limits: AbortSignal): ModelEr
   return new ModelError(code, what, true);
 }
 
-async function requestAnswer(
+async function requestReply(
   turn: ChatTurn,
   conversation: Conversation,
   files: FileContents,
@@ -163,15 +163,15 @@ async function requestAnswer(
     await response.body?.cancel();
     throw new ModelError('model_invalid', "The model's endpoint sent no event stream", false);
   }
-  return readAnswer(turn, response.body, options, onData);
+  return readReply(turn, response.body, options, onData);
 }
 
 /**
- * Answers through an OpenAI-compatible endpoint of chat completions, streamed. When the turn has to stop, the request is
+ * Replies through an OpenAI-compatible endpoint of chat completions, streamed. When the turn has to stop, the request is
  * aborted: nobody pays for tokens that nobody reads.
  * @throws the reason of `turn.signal` when that aborted
  */
-export async function answerByModel(
+export async function replyByModel(
   turn: ChatTurn,
   conversation: Conversation,
   options: LlmOptions,
@@ -188,11 +188,11 @@ export async function answerByModel(
   const limits = AbortSignal.any([whole.signal, idle.signal]);
   const signal = AbortSignal.any([turn.signal, limits]);
   try {
-    const { finished, usage } = await requestAnswer(turn, conversation, files, options, signal, idle.refresh);
+    const { finished, usage } = await requestReply(turn, conversation, files, options, signal, idle.refresh);
     if (finished === undefined) throw new ModelError('model_broke_off', 'The model broke off in the middle', true);
     const used = usage ? { usage } : {};
     if (finished === 'content_filter') {
-      const why = 'The endpoint of the model holds back the answer';
+      const why = 'The endpoint of the model holds back the reply';
       return { kind: 'fail', code: 'model_filtered', message: why, retryable: false, ...used };
     }
     return { kind: 'complete', ...used };

@@ -1,5 +1,5 @@
 import { ApiError, isRetryable } from './api.ts';
-import { AnswerTooLongError } from './chat_writer.ts';
+import { ReplyTooLongError } from './chat_writer.ts';
 import type { ChatTurn } from './context.ts';
 import type { HeldLease } from './lease.ts';
 import { failureReport, HARNESS, NEVER, workspaceUriOf } from './report.ts';
@@ -14,14 +14,14 @@ export type TurnReport = Readonly<
   ) & { usage?: Usage }
 >;
 
-const REFUSED = { kind: 'fail', code: 'answer_refused', retryable: false } as const;
+const REFUSED = { kind: 'fail', code: 'reply_refused', retryable: false } as const;
 
 /** What is reported of a turn that failed. @throws ApiError 409 when its lease is lost: then nothing can be reported. */
 export function turnFailureReport(error: unknown, held: HeldLease): TurnReport {
   if (error instanceof ApiError && error.status === 409) throw error;
   if (held.ended() === 'lost') throw new ApiError(409, 'run_lease_expired', 'lease_lost', 'the lease is over');
-  if (held.ended() === null && error instanceof AnswerTooLongError)
-    return { kind: 'fail', code: 'answer_too_long', message: error.message, retryable: false };
+  if (held.ended() === null && error instanceof ReplyTooLongError)
+    return { kind: 'fail', code: 'reply_too_long', message: error.message, retryable: false };
   if (held.ended() === null && error instanceof ApiError && error.status === 400)
     return { ...REFUSED, message: error.message.slice(0, 500) };
   const report = failureReport(error, held);
@@ -29,7 +29,7 @@ export function turnFailureReport(error: unknown, held: HeldLease): TurnReport {
   return report;
 }
 
-/** Sends a report until it is answered; an answer that is refused as malformed becomes a failure. */
+/** Sends a report until it gets a response; a reply that is refused as malformed becomes a failure. */
 export async function sendTurnReport(turn: ChatTurn, report: TurnReport): Promise<string> {
   const { held, worker } = turn;
   const { kind, usage, ...fields } = report;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** What a pull says of a chat whose message waits for an answer. */
+/** What a pull says of a chat whose message waits for a reply. */
 export const chatTurnSchema = z.looseObject({
   chatId: z.string(),
   messageId: z.string(),
@@ -45,7 +45,7 @@ export const conversationSchema = z.looseObject({
   messages: z.array(messageSchema),
   earlier: z.boolean(),
 });
-/** The messages up to the one that is answered, oldest first; `earlier`: there are more before them. */
+/** The messages up to the one that is replied to, oldest first; `earlier`: there are more before them. */
 export type Conversation = z.output<typeof conversationSchema>;
 
 export const writtenSchema = z.looseObject({ revision: z.int(), status: z.string() });

@@ -66,17 +66,17 @@ export function messageText(conversation: Conversation, message: ConversationMes
   return texts.filter((text) => text !== '').join('\n\n');
 }
 
-/** The message that is to be answered, as text. */
+/** The message that gets the reply, as text. */
 export function askedText(conversation: Conversation): string {
   const asked = conversation.messages.find(({ id }) => id === conversation.userMessageId);
   return asked ? messageText(conversation, asked) : '';
 }
 
-/** Who answers, and what came before the messages that are there. */
+/** Who replies, and what came before the messages that are there. */
 function systemText(conversation: Conversation, profileName: string, instructions: string | undefined): string {
   const { title, summary } = conversation.chat;
   return [
-    instructions ?? `You are ${profileName}, and answer the people of an organization in a chat.`,
+    instructions ?? `You are ${profileName}, and reply to the people of an organization in a chat.`,
     `The chat is called ${JSON.stringify(title)}.`,
     ...(summary ? [`So far: ${summary}`] : []),
     ...(conversation.earlier ? ['Earlier messages of it are left out.'] : []),
@@ -104,7 +104,7 @@ function joined(one: string | ContentPart[], next: string | ContentPart[]): stri
 }
 
 /**
- * The conversation in the roles that models know. Answers that failed without a word are left out, and neighbours of one
+ * The conversation in the roles that models know. Replies that failed without a word are left out, and neighbours of one
  * role are joined: many models insist that user and assistant take turns.
  */
 export function modelMessages(

@@ -6,26 +6,26 @@ const WRITE_INTERVAL_MS = 100;
 /** One write, in UTF-16 units; well below the limit of the API. */
 const MAX_WRITE_LENGTH = 50_000;
 /** The API stores 1 MiB of JSON for a message, and refuses more. */
-const MAX_ANSWER_BYTES = 1_000_000;
-/** A turn starts once, and nobody else writes its answer: it begins at this revision. */
+const MAX_REPLY_BYTES = 1_000_000;
+/** A turn starts once, and nobody else writes its reply: it begins at this revision. */
 const FIRST_REVISION = 1;
 
-/** The answer is longer than a message can be. */
-export class AnswerTooLongError extends Error {
-  override name = 'AnswerTooLongError';
+/** The reply is longer than a message can be. */
+export class ReplyTooLongError extends Error {
+  override name = 'ReplyTooLongError';
   constructor() {
-    super('The answer is longer than a message can be');
+    super('The reply is longer than a message can be');
   }
 }
 
-export type AnswerWriter = Readonly<{
-  /** Appends text to the answer, sent at once or with what follows. After `end` it is dropped. */
+export type ReplyWriter = Readonly<{
+  /** Appends text to the reply, sent at once or with what follows. After `end` it is dropped. */
   append: (text: string) => void;
-  /** Aborted, with the reason, when the answer cannot go on. */
+  /** Aborted, with the reason, when the reply cannot go on. */
   signal: AbortSignal;
   /** Whether anything was written. */
   empty: () => boolean;
-  /** Resolves when all is sent. @throws what `send` threw, or AnswerTooLongError */
+  /** Resolves when all is sent. @throws what `send` threw, or ReplyTooLongError */
   end: () => Promise<void>;
 }>;
 
@@ -36,15 +36,15 @@ function wholeLength(text: string, length: number): number {
 }
 
 /**
- * Streams an answer as revisions: the first text at once, the rest in one write each `writeIntervalMs`, each based on the
- * revision that the previous write was answered with. `send` repeats a write until it is answered. After a cancel nothing
- * more is written, and `onCancelled` is called.
+ * Streams a reply as revisions: the first text at once, the rest in one write each `writeIntervalMs`, each based on the
+ * revision that the previous write returned. `send` repeats a write until it gets a response. After a cancel nothing more
+ * is written, and `onCancelled` is called.
  */
-export function answerWriter(options: {
+export function replyWriter(options: {
   send: (baseRevision: number, append: string) => Promise<Written>;
   onCancelled: () => void;
   writeIntervalMs?: number;
-}): AnswerWriter {
+}): ReplyWriter {
   const { send, onCancelled, writeIntervalMs = WRITE_INTERVAL_MS } = options;
   const broken = new AbortController();
   const ending = new AbortController();
@@ -91,8 +91,8 @@ export function answerWriter(options: {
       const clean = given.slice(0, whole).toWellFormed();
       if (clean === '' || broken.signal.aborted || ending.signal.aborted || cancelled) return;
       bytes += Buffer.byteLength(clean);
-      if (bytes > MAX_ANSWER_BYTES) {
-        broken.abort(new AnswerTooLongError());
+      if (bytes > MAX_REPLY_BYTES) {
+        broken.abort(new ReplyTooLongError());
         return;
       }
       waiting += clean;

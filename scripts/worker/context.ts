@@ -1,5 +1,5 @@
 import type { ChatClaim, Claim, WorkerApi } from './api.ts';
-import type { AnswerWriter } from './chat_writer.ts';
+import type { ReplyWriter } from './chat_writer.ts';
 import type { HeldLease } from './lease.ts';
 import type { WorkerOptions } from './options.ts';
 import type { LogShipper } from './progress.ts';
@@ -15,7 +15,7 @@ export type WorkerContext = Readonly<{
   stop: AbortSignal;
 }>;
 
-/** Sends a call again until it is answered or the lease is over; ends at once when the run has to stop. */
+/** Sends a call again until it gets a response or the lease is over; ends at once when the run has to stop. */
 export type SendUnderLease = <T>(call: (signal: AbortSignal) => Promise<T>) => Promise<T>;
 
 /** A run of a task under its lease. */
@@ -29,15 +29,15 @@ export type TaskRun = Readonly<{
   send: SendUnderLease;
 }>;
 
-/** A chat turn under its lease, and the writer of its answer. */
+/** A chat turn under its lease, and the writer of its reply. */
 export type ChatTurn = Readonly<{
   name: string;
   claim: ChatClaim;
   held: HeldLease;
-  writer: AnswerWriter;
+  writer: ReplyWriter;
   executionToken: string;
   worker: WorkerContext;
-  /** Aborted as soon as whatever makes the answer has to stop. */
+  /** Aborted as soon as whatever makes the reply has to stop. */
   signal: AbortSignal;
   send: SendUnderLease;
 }>;

@@ -15,7 +15,7 @@ export type HeldLease = Readonly<{
   deadline: () => number;
   /** Ends the run from our side. */
   stop: () => void;
-  /** Tells that another call than a heartbeat was answered with a cancelled run. */
+  /** Tells that another call than a heartbeat returned a cancelled run. */
   cancel: () => void;
   /** Stops the heartbeats; the lease itself ends with complete or fail. */
   release: () => Promise<void>;

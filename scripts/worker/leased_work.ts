@@ -34,7 +34,7 @@ export async function workUnderLease(
   let held: HeldLease | undefined;
   const onStop = () => held?.stop();
   try {
-    // A repeat with the same run id is the same start: a lost answer costs nothing.
+    // A repeat with the same run id is the same start: a lost response costs nothing.
     const started = await retry(() => api.start(claim, runId, options.workerId, { signal: worker.stop }), {
       isRetryable,
       deadline: () => claimedUntil,

@@ -29,18 +29,18 @@ and $INPUT_DIR/outputs the files to verify. COMMAND writes its decision, and the
   PLAN_FILE           {"operations": [{"op": "create_task", "key": "a", "title": "…", "ownerProfileKey": "…"}, …]}
   VERDICT_FILE        {"verdict": "passed" or "failed", "summary": "…", "evidence": [{"kind": "note", "text": "…"}, …]}
 
-COMMAND also answers chats, with BUSINESS_RUNNER_MODE=chat. Its standard output is the answer, streamed while it is written;
-exit status 0 completes the answer, any other fails it:
+COMMAND also replies in chats, with BUSINESS_RUNNER_MODE=chat. Its standard output is the reply, streamed while it is written;
+exit status 0 completes the reply, any other fails it:
 
-  conversation.json   the messages up to the one to answer; the path of an attachment is below INPUT_DIR
+  conversation.json   the messages up to the one to reply to; the path of an attachment is below INPUT_DIR
                       (null: not downloaded, because all attachments together are too large)
-  message.txt         the message to answer, as plain text
+  message.txt         the message to reply to, as plain text
   run.json            run id, chat, profile
   RESULT_FILE         optional JSON {"parts": […], "summary": "…", "harnessSessionId": "…"}: parts replace the output,
                       for questions and notes; or {"kind": "failed", "code": …, "message": …, "retryable": false}
   USAGE_FILE          as for tasks
 
-With --llm a model answers chats instead, through any endpoint that speaks OpenAI's streamed chat completions, with the key
+With --llm a model replies in chats instead, through any endpoint that speaks OpenAI's streamed chat completions, with the key
 in BUSINESS_RUNNER_LLM_KEY if it needs one. The model gets attached texts (the beginning of long ones), images with --images,
 and a note about each file that it does not get. Without --exec no tasks are pulled.
 
@@ -53,12 +53,12 @@ and a note about each file that it does not get. Without --exec no tasks are pul
   --worker-id ID      name shown with the runs (host name and a random part)
   --organization ID   pull only requests of this organization; repeatable
   --profile KEY       pull only requests of this agent profile; repeatable
-  --timeout SECONDS   longest time for one command or answer (3600)
+  --timeout SECONDS   longest time for one command or reply (3600)
   --llm URL           base URL of the chat completions, such as http://127.0.0.1:11434/v1
   --model NAME        the model of --llm; without --llm, the model that the runs report (none)
   --instructions FILE system prompt for the model of --llm
   --images            the model of --llm accepts images
-  --silence SECONDS   longest wait for the next piece of an answer of the model (120)
+  --silence SECONDS   longest wait for the next piece of a reply of the model (120)
   --scratch DIR       parent folder of the runs' folders (a folder in the system's temporary one)
   --keep              keep the folders of finished runs
   --no-env-file       does not read the settings in .env
@@ -78,9 +78,9 @@ export type LlmOptions = Readonly<{
   instructions: string | undefined;
   /** Whether the model accepts images. */
   images: boolean;
-  /** The longest silence before the answer and between its pieces. */
+  /** The longest silence before the reply and between its pieces. */
   silenceMs: number;
-  /** The longest time for an answer. */
+  /** The longest time for a reply. */
   timeoutMs: number;
 }>;
 
@@ -215,7 +215,7 @@ function llmOptions(values: ReturnType<typeof parse>, environment: NodeJS.Proces
     if (alone) throw new OptionsError(`--${alone} needs --llm`);
     return undefined;
   }
-  if (!model) throw new OptionsError('--model NAME is missing: which model of --llm answers?');
+  if (!model) throw new OptionsError('--model NAME is missing: which model of --llm replies?');
   const read = (file: string): string => {
     try {
       return readFileSync(file, 'utf8').trim();

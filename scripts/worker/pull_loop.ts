@@ -11,7 +11,7 @@ const PULL_WAIT_MS = 20_000;
 /** How many requests of which kinds run at a time. */
 type Slots = Readonly<{ kinds: readonly RequestKind[]; concurrency: number }>;
 
-/** Tasks may take hours: chats have slots of their own, so that no answer waits for a task. */
+/** Tasks may take hours: chats have slots of their own, so that no reply waits for a task. */
 function slotsOf({ kinds, once, concurrency, chats }: WorkerOptions): Slots[] {
   if (once) return [{ kinds, concurrency: 1 }];
   return kinds.map((kind) => ({ kinds: [kind], concurrency: kind === 'chat' ? chats : concurrency }));
@@ -44,7 +44,7 @@ export async function pullLoop(worker: WorkerContext & { drain: AbortSignal }): 
       } catch (error) {
         if (drain.aborted) return [];
         if (!isRetryable(error)) throw error;
-        if (!disconnected) print(`no answer from ${options.url}, retrying: ${errorText(error)}`);
+        if (!disconnected) print(`no response from ${options.url}, retrying: ${errorText(error)}`);
         disconnected = true;
         await sleep(backoffMs(failures), undefined, { signal: drain }).catch(() => {});
         failures += 1;

@@ -69,7 +69,7 @@ function receiptsOf(command: string, end: CommandEnd | undefined): object[] {
   return [{ kind: 'command', id: randomUUID(), commandHash, status, exitCode: end.exitCode ?? 128 }];
 }
 
-/** Sends a report until it is answered; a result that is refused as malformed becomes a failure. */
+/** Sends a report until it gets a response; a result that is refused as malformed becomes a failure. */
 export async function sendReport(run: TaskRun, report: Report, end: CommandEnd | undefined): Promise<string> {
   const { held, worker, logs } = run;
   const noUsage: Usage = { inputTokens: 0, outputTokens: 0, toolCalls: 0 };

@@ -177,7 +177,7 @@ comment on column app.run_requests.message_id is 'The reply that a turn writes.'
 comment on column app.run_requests.agent_profile_id is 'Who runs it.';
 comment on column app.run_requests.run_id is 'The last run of it.';
 comment on column app.run_requests.staged_run_id is 'A run with a staged outcome or question, which its end applies.';
-comment on column app.run_requests.kind is 'A task, or an answer in a chat.';
+comment on column app.run_requests.kind is 'A task, or a reply in a chat.';
 comment on column app.run_requests.mode is 'What the run does.';
 comment on column app.run_requests.state is
   'queued: not due, or dispatch is stopped. published: a worker may take it. leased: handed to one. started: a run holds the lease. finished and cancelled: over.';

@@ -29,7 +29,7 @@ async function projectFolder(test: Test): Promise<string> {
   return root;
 }
 
-/** Watches the folder. What it was called with; it answers where `wait` has ended. */
+/** Watches the folder. What it was called with; it returns where `wait` has ended. */
 async function watchInto(test: Test, root: string, wait: Promise<void> = Promise.resolve()) {
   const seen: string[] = [];
   const errors: Error[] = [];

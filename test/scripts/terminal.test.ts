@@ -19,7 +19,7 @@ t.test(
   },
 );
 
-/** Runs an expression over the functions that print, and answers what it wrote. */
+/** Runs an expression over the functions that print, and returns what it wrote. */
 async function printed(expression: string): Promise<{ out: string; err: string }> {
   const code = `import * as terminal from './scripts/terminal.ts'; const text = ${JSON.stringify(HOSTILE)}; ${expression}`;
   const child = spawn(process.execPath, ['--input-type=module', '--eval', code], {

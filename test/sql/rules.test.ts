@@ -18,7 +18,7 @@ const rowOf: Readonly<Record<string, string>> = {
   messages: `id = '${turn.sent.assistantMessage.id}'`,
 };
 
-/** For each rule, changes to a task that runs, its request, its run, a log entry and an answer that is under way, of which each breaks that rule first. */
+/** For each rule, changes to a task that runs, its request, its run, a log entry and a reply that is under way, of which each breaks that rule first. */
 const broken: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   tasks: {
     blocked_when_blockers: [`blockers = '[{}]'`, `status = 'blocked', active_run_id = null`],

@@ -6,7 +6,7 @@ export const GRAPHQL_PATH = '/internal/admin/graphql';
 export type Row = Readonly<Record<string, unknown>>;
 type Variables = Readonly<Record<string, unknown>>;
 
-/** A refusal of a GraphQL request: the status of its answer, and the errors in it. */
+/** A refusal of a GraphQL request: the status of its response, and the errors in it. */
 export type RefusedQuery = Readonly<{
   status: number;
   data: unknown;

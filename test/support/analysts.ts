@@ -94,7 +94,7 @@ export async function createOperator(t: TearDown, database: EmptyDatabase): Prom
   return { name, password: 'x', url: loginUrl(database.url, name, 'x') };
 }
 
-/** Begins each answer in both of psql's streams. */
+/** Begins each result in both of psql's streams. */
 const MARK = '----analyst----';
 
 /** One session for all: each begins with what a new session begins with. */
@@ -156,13 +156,13 @@ async function byDriver(url: string, statements: string): Promise<Said> {
  */
 export async function askEach(url: string, statements: readonly string[]): Promise<readonly Said[]> {
   if (PSQL !== undefined) return byPsql(PSQL, url, statements);
-  const answers: Said[] = [];
-  for (const one of statements) answers.push(await byDriver(url, one));
-  return answers;
+  const results: Said[] = [];
+  for (const one of statements) results.push(await byDriver(url, one));
+  return results;
 }
 
 export async function ask(url: string, statements: string): Promise<Said> {
-  const [answer] = await askEach(url, [statements]);
-  if (!answer) throw new Error('no answer');
-  return answer;
+  const [result] = await askEach(url, [statements]);
+  if (!result) throw new Error('no result');
+  return result;
 }

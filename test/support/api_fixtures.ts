@@ -175,7 +175,7 @@ export function workerOf(app: TestApp, run: Pick<HeldRun, 'organizationId' | 'ru
   };
 }
 
-export type RawAnswer = Readonly<{ status: number; headers: IncomingHttpHeaders; body: Buffer }>;
+export type RawResponse = Readonly<{ status: number; headers: IncomingHttpHeaders; body: Buffer }>;
 
 type RawRequest = Readonly<{
   method?: string;
@@ -186,7 +186,7 @@ type RawRequest = Readonly<{
 }>;
 
 /** A request exactly as written. */
-export async function rawRequest(url: string, given: RawRequest): Promise<RawAnswer> {
+export async function rawRequest(url: string, given: RawRequest): Promise<RawResponse> {
   const { hostname, port } = new URL(url);
   const { method = 'GET', path, headers = {}, body } = given;
   const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) };
@@ -196,9 +196,9 @@ export async function rawRequest(url: string, given: RawRequest): Promise<RawAns
   return { status: response.statusCode ?? 0, headers: response.headers, body: await buffer(response) };
 }
 
-/** `error.code` of a raw answer that has to be an envelope. */
-export function rawCode(answer: RawAnswer): string {
-  const parsed = JSON.parse(answer.body.toString('utf8')) as { success: boolean; error: { code: string } };
+/** `error.code` of a raw response that has to be an envelope. */
+export function rawCode(response: RawResponse): string {
+  const parsed = JSON.parse(response.body.toString('utf8')) as { success: boolean; error: { code: string } };
   if (parsed.success) throw new Error('expected a refusal');
   return parsed.error.code;
 }

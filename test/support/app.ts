@@ -55,7 +55,7 @@ async function testConfig(t: TearDown, databaseUrl: string, overrides: Partial<C
   return { ...config, ...overrides };
 }
 
-/** The real app on a port of its own over a database of its own; every answer is checked against its description. */
+/** The real app on a port of its own over a database of its own; every response is checked against its description. */
 export async function startTestApp(t: TearDown, options: TestAppOptions = {}): Promise<TestApp> {
   const database = options.database ?? (await createTestDatabase(t));
   const config = await testConfig(t, database.url, options.config ?? {});

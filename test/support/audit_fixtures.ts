@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { functionQuery } from '../../engine/db/function_text.ts';
 import type { ScalarFunctionName } from '../../engine/db/signatures.ts';
-import { type Answer, type Connection, fixtureTransition, type Given, type Sql } from './transitions.ts';
+import { type Connection, fixtureTransition, type Given, type JsonObject, type Sql } from './transitions.ts';
 
 export const PLATFORM = '00000000-0000-0000-0000-000000000000';
 export const ADMIN = 'night-shift';
@@ -42,12 +42,17 @@ export function adminDecides<D extends AdminDecision>(
   name: D,
   organizationId: string,
   ...[args]: GivenToAdmin<D>
-): Promise<Answer> {
+): Promise<JsonObject> {
   const who = { admin: ADMIN, requestId: 'request-1' };
   return fixtureTransition(connection, `admin_${name}`, { organizationId, ...args, ...who });
 }
 
-export type AppendFields = Readonly<{ action?: string; actorKind?: string; arguments?: Answer; response?: Answer }>;
+export type AppendFields = Readonly<{
+  action?: string;
+  actorKind?: string;
+  arguments?: JsonObject;
+  response?: JsonObject;
+}>;
 
 /** An entry as the API writes it, apart from any transition. */
 export async function appendEntry(

@@ -8,7 +8,7 @@ export const SQL_FOLDER = path.resolve(import.meta.dirname, '..', '..', 'sql');
 export const TABLES = `pg_class c where c.relnamespace = 'app'::regnamespace and c.relkind in ('r', 'p')`;
 export const FUNCTIONS = `pg_proc p where p.pronamespace = 'app'::regnamespace`;
 
-/** Answers the rows that break a rule; the query says what breaks it. */
+/** Returns the rows that break a rule; the query says what breaks it. */
 export function rulesOf(sql: Sql) {
   return async function breaking(query: string, values: unknown[] = []): Promise<unknown[]> {
     return (await sql.owner.query(query, values)).rows;

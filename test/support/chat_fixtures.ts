@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { createTestOrganization, OWNER, sha256, type TestOrganization } from './fixtures.ts';
-import { type Answer, type Connection, type Sql, transition } from './transitions.ts';
+import { type Connection, type JsonObject, type Sql, transition } from './transitions.ts';
 
 const chatSchema = z.looseObject({
   id: z.string(),
@@ -14,7 +14,7 @@ const chatSchema = z.looseObject({
   last_message_at: z.string(),
 });
 export type Chat = z.output<typeof chatSchema>;
-const chatAnswer = z.looseObject({ chat: chatSchema });
+const chatResult = z.looseObject({ chat: chatSchema });
 
 const partSchema = z.looseObject({ id: z.string(), kind: z.string() });
 const messageSchema = z.looseObject({
@@ -41,13 +41,13 @@ export function createChatOrganization(
   return createTestOrganization(sql, { kind: 'chat', ...fields });
 }
 
-export async function createChat(sql: Sql, org: TestOrganization, body: Answer = {}): Promise<Chat> {
-  const answer = await transition(sql.api, 'chat_create', {
+export async function createChat(sql: Sql, org: TestOrganization, body: JsonObject = {}): Promise<Chat> {
+  const result = await transition(sql.api, 'chat_create', {
     organizationId: org.organizationId,
     body: { title: 'A chat', ...body },
     actor: OWNER,
   });
-  return chatAnswer.parse(answer).chat;
+  return chatResult.parse(result).chat;
 }
 
 /** The onboarding chat of an organization, which no transition of chats makes. */
@@ -64,44 +64,44 @@ export async function updateChat(
   connection: Connection,
   org: TestOrganization,
   chatId: string,
-  patch: Answer,
+  patch: JsonObject,
 ): Promise<Chat> {
-  const answer = await transition(connection, 'chat_update', {
+  const result = await transition(connection, 'chat_update', {
     organizationId: org.organizationId,
     chatId,
     patch,
     actor: OWNER,
   });
-  return chatAnswer.parse(answer).chat;
+  return chatResult.parse(result).chat;
 }
 
 export async function deleteChat(connection: Connection, org: TestOrganization, chatId: string): Promise<Chat> {
-  const answer = await transition(connection, 'chat_delete', {
+  const result = await transition(connection, 'chat_delete', {
     organizationId: org.organizationId,
     chatId,
     actor: OWNER,
   });
-  return chatAnswer.parse(answer).chat;
+  return chatResult.parse(result).chat;
 }
 
 export function text(words: string) {
   return { kind: 'text', text: words } as const;
 }
 
-/** A user message with its pending answer. */
+/** A user message with its pending reply. */
 export async function send(
   connection: Connection,
   org: TestOrganization,
   chatId: string,
-  body: Answer = { parts: [text('Hello')] },
+  body: JsonObject = { parts: [text('Hello')] },
 ): Promise<Sent> {
-  const answer = await transition(connection, 'message_create', {
+  const result = await transition(connection, 'message_create', {
     organizationId: org.organizationId,
     chatId,
     body: { author: { kind: 'human', displayName: 'Ada' }, ...body },
     actor: OWNER,
   });
-  return sentSchema.parse(answer);
+  return sentSchema.parse(result);
 }
 
 export async function cancelMessage(
@@ -109,13 +109,13 @@ export async function cancelMessage(
   org: TestOrganization,
   message: Pick<Message, 'id' | 'chat_id'>,
 ): Promise<Message> {
-  const answer = await transition(connection, 'message_cancel', {
+  const result = await transition(connection, 'message_cancel', {
     organizationId: org.organizationId,
     chatId: message.chat_id,
     messageId: message.id,
     actor: OWNER,
   });
-  return z.object({ message: messageSchema }).parse(answer).message;
+  return z.object({ message: messageSchema }).parse(result).message;
 }
 
 export type AttachmentFields = Readonly<{ id?: string; fileName?: string; bytes?: string; storageKey?: string | null }>;
@@ -125,7 +125,7 @@ export function putAttachment(
   org: TestOrganization,
   chatId: string,
   fields: AttachmentFields = {},
-): Promise<Answer> {
+): Promise<JsonObject> {
   const bytes = fields.bytes ?? 'bytes';
   return transition(connection, 'chat_attachment_put', {
     organizationId: org.organizationId,
@@ -165,14 +165,14 @@ export type ChatClaim = z.output<typeof claimSchema>;
 
 /** Up to `limit` chat turns of the organization. */
 export async function pullTurns(connection: Connection, org: TestOrganization, limit = 1): Promise<ChatClaim[]> {
-  const answer = await transition(connection, 'run_requests_pull', {
+  const result = await transition(connection, 'run_requests_pull', {
     workerIds: Array.from({ length: limit }, () => 'runtime'),
     organizationIds: [org.organizationId],
     profileKeys: null,
     kinds: ['chat'],
     claimSeconds: 30,
   });
-  return z.object({ items: z.array(claimSchema) }).parse(answer).items;
+  return z.object({ items: z.array(claimSchema) }).parse(result).items;
 }
 
 /** The next chat turn of the organization, which has to have one. */
@@ -187,7 +187,7 @@ export async function startTurn(
   claim: Pick<ChatClaim, 'organizationId' | 'runRequestId' | 'leaseToken'>,
   runId: string = randomUUID(),
 ): Promise<Turn> {
-  const answer = await transition(connection, 'run_start', {
+  const result = await transition(connection, 'run_start', {
     organizationId: claim.organizationId,
     runRequestId: claim.runRequestId,
     runId,
@@ -195,7 +195,7 @@ export async function startTurn(
     workerId: 'runtime',
     leaseSeconds: 60,
   });
-  return { ...turnSchema.parse(answer), leaseToken: claim.leaseToken };
+  return { ...turnSchema.parse(result), leaseToken: claim.leaseToken };
 }
 
 /** A message in a new chat, claimed and started. */
@@ -216,8 +216,8 @@ export function write(
   connection: Connection,
   turn: Held,
   baseRevision: number,
-  content: { parts: readonly Answer[] } | { append: string },
-): Promise<Answer> {
+  content: { parts: readonly JsonObject[] } | { append: string },
+): Promise<JsonObject> {
   return transition(connection, 'run_message_write', {
     ...held(turn),
     baseRevision,
@@ -229,9 +229,9 @@ export function write(
 export function completeTurn(
   connection: Connection,
   turn: Held,
-  output: Answer = { parts: [text('Done')] },
+  output: JsonObject = { parts: [text('Done')] },
   bodyHash = 'a',
-): Promise<Answer> {
+): Promise<JsonObject> {
   return transition(connection, 'run_complete', {
     ...held(turn),
     bodyHash,
@@ -242,13 +242,13 @@ export function completeTurn(
   });
 }
 
-/** A message in the chat and a complete answer with these parts. */
+/** A message in the chat and a complete reply with these parts. */
 export async function exchange(
   sql: Sql,
   org: TestOrganization,
   chatId: string,
-  parts: readonly Answer[],
-  body?: Answer,
+  parts: readonly JsonObject[],
+  body?: JsonObject,
 ): Promise<Message> {
   const { assistantMessage } = await send(sql.api, org, chatId, body);
   await completeTurn(sql.api, await startTurn(sql.api, await claimTurn(sql, org)), { parts });
@@ -271,7 +271,7 @@ export async function chatRow(sql: Sql, org: TestOrganization, id: string): Prom
   return rows[0] && chatSchema.parse(rows[0].chat);
 }
 
-/** The one request that answers a message. */
+/** The one request that replies to a message. */
 export async function turnRequest(sql: Sql, org: TestOrganization, messageId: string) {
   const { rows } = await sql.owner.query(
     'select * from app.run_requests where organization_id = $1 and message_id = $2',

@@ -5,7 +5,7 @@ import { type Entry, entrySchema, storeDocument } from '../../engine/context/ind
 import { contextKey, type Storage } from '../../engine/storage/index.ts';
 import { insertSource, promote, type Source } from './context_fixtures.ts';
 import type { TestOrganization } from './fixtures.ts';
-import type { Answer, Sql } from './transitions.ts';
+import type { JsonObject, Sql } from './transitions.ts';
 
 export function entry(key: string, fields: Partial<Entry> = {}): Entry {
   return entrySchema.parse({ key, ...fields });
@@ -36,7 +36,7 @@ export async function storeSource(
   storage: Storage,
   org: TestOrganization,
   content: string | Uint8Array,
-  fields: Answer = {},
+  fields: JsonObject = {},
 ): Promise<Source> {
   const storageKey = contextKey(org.organizationId, 'sources');
   const { size, sha256 } = await storage.put(storageKey, Readable.from([Buffer.from(content)]));

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { OWNER, sha256, type TestOrganization } from './fixtures.ts';
-import { type Answer, type Connection, type Sql, transition } from './transitions.ts';
+import { type Connection, type JsonObject, type Sql, transition } from './transitions.ts';
 
 const documentSchema = z.looseObject({
   path: z.string(),
@@ -18,10 +18,10 @@ const revisionSchema = z.looseObject({
   documents: z.array(documentSchema),
 });
 export type Revision = z.output<typeof revisionSchema>;
-const revisionAnswer = z.object({ revision: revisionSchema });
+const revisionResult = z.object({ revision: revisionSchema });
 
 /** A document as it is handed to `context_promote`; nothing is stored for it. */
-export function document(path: string, fields: Answer = {}) {
+export function document(path: string, fields: JsonObject = {}) {
   return {
     kind: 'facts',
     path,
@@ -35,8 +35,8 @@ export function document(path: string, fields: Answer = {}) {
 type Promotion = Readonly<{
   scope?: string;
   base?: number | null;
-  documents?: readonly Answer[];
-  actor?: Answer;
+  documents?: readonly JsonObject[];
+  actor?: JsonObject;
   taskRef?: string;
 }>;
 
@@ -46,7 +46,7 @@ export async function promote(
   fields: Promotion = {},
 ): Promise<Revision> {
   const { scope = 'organization', base = 0, documents = [document('facts.json')], actor = OWNER, taskRef } = fields;
-  const answer = await transition(connection, 'context_promote', {
+  const result = await transition(connection, 'context_promote', {
     organizationId: org.organizationId,
     scope,
     baseRevision: base,
@@ -54,7 +54,7 @@ export async function promote(
     actor,
     ...(taskRef === undefined ? {} : { taskRef }),
   });
-  return revisionAnswer.parse(answer).revision;
+  return revisionResult.parse(result).revision;
 }
 
 const sourceSchema = z.looseObject({
@@ -66,7 +66,7 @@ const sourceSchema = z.looseObject({
 export type Source = z.output<typeof sourceSchema>;
 
 /** A source of the onboarding, which its transitions record; ingested unless the fields say otherwise. */
-export async function insertSource(sql: Sql, org: TestOrganization, fields: Answer = {}): Promise<Source> {
+export async function insertSource(sql: Sql, org: TestOrganization, fields: JsonObject = {}): Promise<Source> {
   const source = {
     origin: 'onboarding',
     status: 'ingested',
@@ -90,23 +90,23 @@ export async function markSource(
   org: TestOrganization,
   id: string,
   status: string,
-  error?: Answer,
+  error?: JsonObject,
 ) {
-  const answer = await transition(connection, 'context_source_mark', {
+  const result = await transition(connection, 'context_source_mark', {
     organizationId: org.organizationId,
     sourceId: id,
     status,
     error: error ?? null,
   });
-  return z.object({ source: sourceSchema.nullable() }).parse(answer).source;
+  return z.object({ source: sourceSchema.nullable() }).parse(result).source;
 }
 
 export async function recordHealth(
   connection: Connection,
   org: TestOrganization,
-  fields: Answer = {},
-): Promise<Answer> {
-  const answer = await transition(connection, 'context_health_record', {
+  fields: JsonObject = {},
+): Promise<JsonObject> {
+  const result = await transition(connection, 'context_health_record', {
     organizationId: org.organizationId,
     report: {
       assessment: 'full_audit',
@@ -117,5 +117,5 @@ export async function recordHealth(
       ...fields,
     },
   });
-  return z.object({ report: z.looseObject({ revision: z.number() }) }).parse(answer).report;
+  return z.object({ report: z.looseObject({ revision: z.number() }) }).parse(result).report;
 }

@@ -75,7 +75,7 @@ export function openAs(url: string, options: PoolOptions): Database {
     open: () => openPool(url, { ...options, prepare: true }),
     size: options.size,
     maxWaiting: 1_000,
-    answerTimeoutMs: 120_000,
+    responseTimeoutMs: 120_000,
     waitTimeoutMs: 60_000,
   });
 }

@@ -56,7 +56,7 @@ function withQuery(path: string, query: SendOptions['query']): string {
   return `${path}?${new URLSearchParams(given.map(([name, value]): [string, string] => [name, String(value)]))}`;
 }
 
-/** A client of the API that checks the envelope of every answer. `T` is the caller's word for what `data` holds. */
+/** A client of the API that checks the envelope of every response. `T` is the caller's word for what `data` holds. */
 export function createClient(baseUrl: string, defaults: Readonly<Record<string, string>> = {}) {
   async function send<T>(method: string, path: string, body: unknown, options: SendOptions = {}): Promise<Reply<T>> {
     const raw = body instanceof Uint8Array || typeof body === 'string';

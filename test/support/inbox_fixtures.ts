@@ -10,20 +10,20 @@ import {
   runNext,
   type TestOrganization,
 } from './fixtures.ts';
-import { type Answer, type Connection, type Sql, transition } from './transitions.ts';
+import { type Connection, type JsonObject, type Sql, transition } from './transitions.ts';
 
 const itemSchema = z.looseObject({ id: z.string(), kind: z.string(), status: z.string() });
 export type Item = z.output<typeof itemSchema>;
-const answerSchema = z.object({ item: itemSchema });
+const resultSchema = z.object({ item: itemSchema });
 
 export async function createItem(
   connection: Connection,
   org: TestOrganization,
   ref: string,
-  fields: Answer = {},
-  actor: Answer = OWNER,
+  fields: JsonObject = {},
+  actor: JsonObject = OWNER,
 ): Promise<Item> {
-  return answerSchema.parse(
+  return resultSchema.parse(
     await transition(connection, 'human_inbox_item_create', {
       organizationId: org.organizationId,
       taskRef: ref,
@@ -40,7 +40,7 @@ export async function respond(
   response: string,
   note: string | null = null,
 ): Promise<Item> {
-  return answerSchema.parse(
+  return resultSchema.parse(
     await transition(connection, 'human_inbox_respond', {
       organizationId: org.organizationId,
       inboxItemId: id,
@@ -55,7 +55,7 @@ export async function acknowledge(
   org: Pick<TestOrganization, 'organizationId'>,
   id: string,
 ): Promise<Item> {
-  return answerSchema.parse(
+  return resultSchema.parse(
     await transition(connection, 'human_inbox_acknowledge', {
       organizationId: org.organizationId,
       inboxItemId: id,
@@ -90,7 +90,7 @@ export async function failContract(sql: Sql, run: Parameters<typeof completeRun>
 export async function createRepair(
   sql: Sql,
   org: TestOrganization,
-  fields: Answer = {},
+  fields: JsonObject = {},
 ): Promise<{ taskId: string; runId: string; item: Item }> {
   const first = await runNew(sql, org, { spec: criteria, ...fields });
   await failContract(sql, first);
@@ -107,7 +107,7 @@ export async function createAsking(sql: Sql, org: TestOrganization, options: rea
 }
 
 /** A task that has used its only run, by a question that was answered: with the question about its budget. */
-export async function createBudgetQuestion(sql: Sql, org: TestOrganization, fields: Answer = {}) {
+export async function createBudgetQuestion(sql: Sql, org: TestOrganization, fields: JsonObject = {}) {
   const run = await runNew(sql, org, { spec: { budget: { maxAgentRuns: 1 } }, ...fields });
   await completeRun(sql.api, run, { result: { kind: 'waiting', until: '2020-01-01T00:00:00Z', reason: '' } });
   return { taskId: run.taskId, item: await onlyItem(sql, org, run.taskId) };

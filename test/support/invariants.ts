@@ -187,14 +187,14 @@ const invariants: Readonly<Record<string, string>> = {
       and c.parent_id = t.id and c.phase <> 'closed') n
     where t.kind = 'initiative' and t.phase = 'execute'
       and (t.status <> 'blocked' or t.blockers @> '[{"kind": "children"}]' <> (n.open > 0))`,
-  'a chat has at most one answer under way, and it is the last message': `
+  'a chat has at most one reply under way, and it is the last message': `
     select m.organization_id, m.chat_id, m.id, m.status
     from app.messages m
     join app.organizations o on o.id = m.organization_id and o.deleted_at is null
     where m.status in ('pending', 'cancelling') and exists (
       select 1 from app.messages n where n.organization_id = m.organization_id and n.chat_id = m.chat_id
         and n.id <> m.id and (n.status in ('pending', 'cancelling') or n.created_at >= m.created_at))`,
-  'an answer under way has a live request, a cancelled one that is being ended a held one, a final one neither': `
+  'a reply under way has a live request, a cancelled one that is being ended a held one, a final one neither': `
     select m.organization_id, m.id, m.status, r.state, r.cancel_requested_at
     from app.messages m
     join app.organizations o on o.id = m.organization_id and o.deleted_at is null
@@ -205,7 +205,7 @@ const invariants: Readonly<Record<string, string>> = {
          when 'pending' then r.state in ('published', 'leased', 'started') and r.cancel_requested_at is null
          when 'cancelling' then r.state = 'started' and r.cancel_requested_at is not null
          else r.state in ('finished', 'cancelled') or r.state = 'started' and r.cancel_requested_at is not null end`,
-  'an active run of a chat turn is the one that its started request names, and its answer is pending': `
+  'an active run of a chat turn is the one that its started request names, and its reply is pending': `
     select u.organization_id, u.id, u.status, r.state, m.status
     from app.runs u
     join app.organizations o on o.id = u.organization_id and o.deleted_at is null
@@ -214,11 +214,11 @@ const invariants: Readonly<Record<string, string>> = {
     where u.kind = 'chat' and ((u.status in ('starting', 'running'))
       <> (r.state = 'started' and r.run_id = u.id and r.cancel_requested_at is null and m.status = 'pending')
       or r.message_id <> u.message_id or r.chat_id <> m.chat_id or u.chat_id <> m.chat_id)`,
-  'every answer follows the message that it answers': `
+  'every reply follows the message that it replies to': `
     select m.organization_id, m.id from app.messages m
     join app.messages u on u.organization_id = m.organization_id and u.id = m.reply_to_message_id
     where u.role <> 'user' or u.chat_id <> m.chat_id or u.created_at >= m.created_at`,
-  'what is archived has no answer under way': `
+  'what is archived has no reply under way': `
     select c.organization_id, c.id from app.chats c
     join app.organizations o on o.id = c.organization_id and o.deleted_at is null
     join app.messages m on m.organization_id = c.organization_id and m.chat_id = c.id and m.status in ('pending', 'cancelling')

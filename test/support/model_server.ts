@@ -23,10 +23,10 @@ export function streamWords(res: ServerResponse, text: string): void {
   res.end('data: [DONE]\n\n');
 }
 
-/** A stand-in for an OpenAI-compatible model: a real server on loopback that streams what `answer` says. */
+/** A stand-in for an OpenAI-compatible model: a real server on loopback that streams what `reply` says. */
 export async function openModel(
   t: TearDown,
-  answer: (request: ModelRequest, res: ServerResponse, req: IncomingMessage) => unknown,
+  reply: (request: ModelRequest, res: ServerResponse, req: IncomingMessage) => unknown,
 ): Promise<ModelServer> {
   const requests: ModelRequest[] = [];
   const server = createServer(async (req, res) => {
@@ -34,7 +34,7 @@ export async function openModel(
     for await (const chunk of req) text += chunk;
     const request = { path: req.url ?? '', authorization: req.headers.authorization, body: JSON.parse(text) };
     requests.push(request);
-    const words = await answer(request, res, req);
+    const words = await reply(request, res, req);
     if (typeof words === 'string') streamWords(res, words);
   });
   server.listen(0, '127.0.0.1');

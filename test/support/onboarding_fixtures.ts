@@ -5,7 +5,14 @@ import { builtinCatalog, catalogRevision } from '../../engine/catalog/index.ts';
 import type { Arguments, ScalarFunctionName } from '../../engine/db/signatures.ts';
 import { document } from './context_fixtures.ts';
 import { sha256, type TestOrganization } from './fixtures.ts';
-import { type Answer, type Connection, fixtureTransition, type Given, type Sql, transition } from './transitions.ts';
+import {
+  type Connection,
+  fixtureTransition,
+  type Given,
+  type JsonObject,
+  type Sql,
+  transition,
+} from './transitions.ts';
 
 const stateSchema = z.looseObject({
   organization_id: z.string(),
@@ -28,7 +35,7 @@ const stateSchema = z.looseObject({
     .nullable(),
 });
 export type Onboarding = z.output<typeof stateSchema>;
-const answerSchema = z.looseObject({ onboarding: stateSchema });
+const resultSchema = z.looseObject({ onboarding: stateSchema });
 const maybeSchema = z.looseObject({ onboarding: stateSchema.nullable() });
 
 type OnboardingOrganization = Pick<TestOrganization, 'organizationId'>;
@@ -52,15 +59,15 @@ export async function step<S extends Step>(
   ...[args]: GivenToStep<S>
 ): Promise<Onboarding> {
   const given = { organizationId: org.organizationId, ...args };
-  return answerSchema.parse(await fixtureTransition(connection, `onboarding_${name}`, given)).onboarding;
+  return resultSchema.parse(await fixtureTransition(connection, `onboarding_${name}`, given)).onboarding;
 }
 
-export async function createOnboarding(sql: Sql, fields: Answer = {}): Promise<Onboarding> {
-  const answer = await transition(sql.api, 'onboarding_create', {
+export async function createOnboarding(sql: Sql, fields: JsonObject = {}): Promise<Onboarding> {
+  const result = await transition(sql.api, 'onboarding_create', {
     fields: { name: 'Acme', slugBase: 'acme', timezone: 'UTC', departments: ['growth'], website: null, ...fields },
     subject: null,
   });
-  return answerSchema.parse(answer).onboarding;
+  return resultSchema.parse(result).onboarding;
 }
 
 export const placeOf = (onboarding: Onboarding): OnboardingOrganization => ({
@@ -72,7 +79,7 @@ export const read = (sql: Sql, org: OnboardingOrganization) => step(sql.api, org
 export function putSource(
   connection: Connection,
   org: OnboardingOrganization,
-  fields: Answer = {},
+  fields: JsonObject = {},
 ): Promise<Onboarding> {
   const source = {
     id: randomUUID(),
@@ -93,21 +100,21 @@ export async function finish(
   sql: Sql,
   org: OnboardingOrganization,
   generation: number,
-  outcome: Answer = { status: 'completed' },
+  outcome: JsonObject = { status: 'completed' },
   connection: Connection = sql.jobs,
 ): Promise<Onboarding | null> {
-  const answer = await transition(connection, 'onboarding_research_finish', {
+  const result = await transition(connection, 'onboarding_research_finish', {
     organizationId: org.organizationId,
     generation,
     outcome,
   });
-  return maybeSchema.parse(answer).onboarding;
+  return maybeSchema.parse(result).onboarding;
 }
 
 export const FAILURE = { status: 'failed', error: { code: 'broken', message: 'It broke', retryable: true } } as const;
 
 /** A new onboarding that the transitions brought into the state. */
-export async function onboardingIn(sql: Sql, status: string, fields: Answer = {}): Promise<Onboarding> {
+export async function onboardingIn(sql: Sql, status: string, fields: JsonObject = {}): Promise<Onboarding> {
   let onboarding = await createOnboarding(sql, fields);
   const org = placeOf(onboarding);
   if (status === 'collecting') return onboarding;

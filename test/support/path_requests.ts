@@ -1,4 +1,4 @@
-import { type RawAnswer, rawRequest } from './api_fixtures.ts';
+import { type RawResponse, rawRequest } from './api_fixtures.ts';
 import { SERVICE_TOKEN, type TestApp } from './app.ts';
 import type { Operation } from './openapi.ts';
 import type { Components, JsonSchema } from './schema_arbitrary.ts';
@@ -177,7 +177,7 @@ export const encodings: readonly ((value: string) => string)[] = [
 type Tried = Readonly<{ org: string; value: string; encode?: (value: string) => string }>;
 
 /** A request with what the world has, and the value at the place that is tried. */
-export async function sendPath(app: TestApp, operation: Operation, world: World, tried?: Tried): Promise<RawAnswer> {
+export async function sendPath(app: TestApp, operation: Operation, world: World, tried?: Tried): Promise<RawResponse> {
   const { method, operationId, parameters, body } = operation;
   const given = (name: string) =>
     name === tried?.org

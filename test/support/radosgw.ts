@@ -107,8 +107,8 @@ export async function startRadosgw(t: TearDown): Promise<Radosgw> {
   await call('radosgw-admin', '-c', config, 'user', 'create', ...user);
   serve('radosgw', '-n', 'client.admin', `--rgw-frontends=beast endpoint=127.0.0.1:${port}`);
   const endpoint = `http://127.0.0.1:${port}`;
-  const answers = () => fetch(endpoint).then((response) => response.body?.cancel().then(() => true) ?? true);
-  await until('radosgw', () => answers().catch(() => false), START_WITHIN_MS).catch((error) => {
+  const responds = () => fetch(endpoint).then((response) => response.body?.cancel().then(() => true) ?? true);
+  await until('radosgw', () => responds().catch(() => false), START_WITHIN_MS).catch((error) => {
     throw new Error(output, { cause: error });
   });
   return { endpoint, settings: { credentials: { accessKeyId, secretAccessKey } } };

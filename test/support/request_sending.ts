@@ -7,7 +7,7 @@ import type { GeneratedRequest } from './request_arbitrary.ts';
 import { filled } from './request_hints.ts';
 import type { World } from './worlds.ts';
 
-export type Answer = Readonly<{ status: number; type: string; body: Buffer }>;
+export type SentResponse = Readonly<{ status: number; type: string; body: Buffer }>;
 
 const asText = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
 /** Header values hold Latin-1 without controls; the client itself would refuse others. */
@@ -38,7 +38,7 @@ export function createSender(t: TearDown, url: string) {
   const { hostname, port } = new URL(url);
   const agent = new Agent({ keepAlive: true });
   t.teardown(async () => agent.destroy());
-  return async function send(operation: Operation, given: GeneratedRequest, world: World): Promise<Answer> {
+  return async function send(operation: Operation, given: GeneratedRequest, world: World): Promise<SentResponse> {
     const body =
       given.body &&
       (given.body.kind === 'raw'
@@ -57,9 +57,9 @@ export function createSender(t: TearDown, url: string) {
       path: pathOf(operation, given, world),
       headers,
     });
-    const answered = once(outgoing, 'response');
+    const received = once(outgoing, 'response');
     outgoing.end(body);
-    const [response] = await answered;
+    const [response] = await received;
     if (response.headers['content-type'] === 'text/event-stream' && operation.method === 'GET') {
       // It has no end.
       response.destroy();

@@ -13,7 +13,7 @@ String.prototype.localeCompare = function (other: string) {
 
 const escaped = (text: string) => text.replace(/[<>&]/g, (character) => `&#${character.charCodeAt(0)};`);
 
-/** The answer to ListMultipartUploads, which fauxqs does not know: ordered by key, by the pages that are asked for. */
+/** The response to ListMultipartUploads, which fauxqs does not know: ordered by key, by the pages that are asked for. */
 function listUploads(store: Store, bucket: string, query: URLSearchParams): string {
   const { prefix = '', ['key-marker']: after = '', ['max-uploads']: size = '1000' } = Object.fromEntries(query);
   const all = [...store.multipartUploads.values()]

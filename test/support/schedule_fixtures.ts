@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { nextFire } from '../../engine/schedules/index.ts';
 import { OWNER, type TestOrganization } from './fixtures.ts';
-import { type Answer, type Connection, type Sql, transition } from './transitions.ts';
+import { type Connection, type JsonObject, type Sql, transition } from './transitions.ts';
 
 const scheduleSchema = z.looseObject({
   id: z.string(),
@@ -15,14 +15,14 @@ const scheduleSchema = z.looseObject({
   last_task_id: z.string().nullable(),
 });
 export type ScheduleRow = z.output<typeof scheduleSchema>;
-const answerSchema = z.object({ schedule: scheduleSchema });
+const resultSchema = z.object({ schedule: scheduleSchema });
 
 export type ScheduleFields = Readonly<{
   key?: string;
   cron?: string;
   timezone?: string;
   overlap?: 'skip' | 'allow';
-  taskTemplate?: Answer;
+  taskTemplate?: JsonObject;
   /** Its first fire; default: an hour from now. */
   nextRunAt?: string;
 }>;
@@ -31,8 +31,8 @@ export function scheduleCreate(
   connection: Connection,
   org: TestOrganization,
   fields: ScheduleFields = {},
-  actor: Answer = OWNER,
-): Promise<Answer> {
+  actor: JsonObject = OWNER,
+): Promise<JsonObject> {
   const { nextRunAt = new Date(Date.now() + 3_600_000).toISOString(), ...schedule } = fields;
   return transition(connection, 'schedule_create', {
     organizationId: org.organizationId,
@@ -53,7 +53,7 @@ export async function createSchedule(
   org: TestOrganization,
   fields: ScheduleFields = {},
 ): Promise<ScheduleRow> {
-  return answerSchema.parse(await scheduleCreate(sql.api, org, fields)).schedule;
+  return resultSchema.parse(await scheduleCreate(sql.api, org, fields)).schedule;
 }
 
 export async function changeSchedule(
@@ -61,15 +61,15 @@ export async function changeSchedule(
   org: TestOrganization,
   verb: 'pause' | 'resume' | 'delete',
   ref: string,
-  fields: Readonly<{ nextRunAt?: string; actor?: Answer }> = {},
+  fields: Readonly<{ nextRunAt?: string; actor?: JsonObject }> = {},
 ): Promise<ScheduleRow> {
   const { nextRunAt = new Date(Date.now() + 3_600_000).toISOString(), actor = OWNER } = fields;
   const args = { organizationId: org.organizationId, scheduleRef: ref, actor };
-  const answer =
+  const result =
     verb === 'resume'
       ? await transition(connection, 'schedule_resume', { ...args, nextRunAt })
       : await transition(connection, verb === 'pause' ? 'schedule_pause' : 'schedule_delete', args);
-  return answerSchema.parse(answer).schedule;
+  return resultSchema.parse(result).schedule;
 }
 
 export async function scheduleRow(sql: Sql, org: TestOrganization, id: string): Promise<ScheduleRow> {
@@ -86,7 +86,7 @@ export async function fire(
   org: TestOrganization,
   id: string,
   fields: Readonly<{ now?: string; fireAt?: string; connection?: Connection }> = {},
-): Promise<Answer> {
+): Promise<JsonObject> {
   const { cron, timezone, next_run_at: due } = await scheduleRow(sql, org, id);
   const { now = due ?? '', fireAt = due, connection = sql.jobs } = fields;
   return transition(connection, 'schedule_fire', {
@@ -99,7 +99,7 @@ export async function fire(
 }
 
 /** The tasks that a schedule has made, oldest first. */
-export async function scheduledTasks(sql: Sql, org: TestOrganization, id: string): Promise<Answer[]> {
+export async function scheduledTasks(sql: Sql, org: TestOrganization, id: string): Promise<JsonObject[]> {
   const { rows } = await sql.owner.query(
     'select * from app.tasks where organization_id = $1 and schedule_id = $2 order by identifier_number',
     [org.organizationId, id],
@@ -108,7 +108,7 @@ export async function scheduledTasks(sql: Sql, org: TestOrganization, id: string
 }
 
 /** What the inbox says about a schedule, oldest first. */
-export async function scheduleItems(sql: Sql, org: TestOrganization, id: string): Promise<Answer[]> {
+export async function scheduleItems(sql: Sql, org: TestOrganization, id: string): Promise<JsonObject[]> {
   const { rows } = await sql.owner.query(
     'select * from app.human_inbox_items where organization_id = $1 and schedule_id = $2 order by created_at, id',
     [org.organizationId, id],

@@ -15,9 +15,9 @@ export type Connection = Readonly<{
   query: (text: string, values: unknown[]) => Promise<{ rows: Record<string, unknown>[] }>;
 }>;
 
-export type Answer = Readonly<Record<string, unknown>>;
+export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** What a transition refused, by app.fail (then it changed nothing) or by its answer (then it changed state). */
+/** What a transition refused, by app.fail (then it changed nothing) or by its result (then it changed state). */
 export class Refusal extends Error {
   override name = 'Refusal';
   readonly status: number;
@@ -43,7 +43,7 @@ type Statement = Connection['query'];
 
 /**
  * Postgres tells of an error before the transaction lets its locks go, and a pull skips what is locked. An empty statement
- * over the same connection is answered after that.
+ * over the same connection returns after that.
  */
 async function settled(query: Statement, ...statement: Parameters<Statement>): ReturnType<Statement> {
   try {
@@ -64,12 +64,12 @@ async function send(connection: Connection, ...statement: Parameters<Statement>)
   }
 }
 
-/** `select app.<name>(…)`, as one statement: its answer, or a Refusal; other errors are Postgres's own. */
+/** `select app.<name>(…)`, as one statement: its result, or a Refusal; other errors are Postgres's own. */
 export function transition<N extends ScalarFunctionName, A extends Arguments<N>>(
   connection: Connection,
   name: N,
   args: Exactly<A, Arguments<N>>,
-): Promise<Answer> {
+): Promise<JsonObject> {
   return attempt(connection, functionQuery(name, args));
 }
 
@@ -84,17 +84,20 @@ export function fixtureTransition(
   connection: Connection,
   name: ScalarFunctionName,
   args: Readonly<Record<string, unknown>>,
-): Promise<Answer> {
+): Promise<JsonObject> {
   return attempt(connection, functionQuery<typeof name, never>(name, args as never));
 }
 
-async function attempt(connection: Connection, { text, values }: ReturnType<typeof functionQuery>): Promise<Answer> {
+async function attempt(
+  connection: Connection,
+  { text, values }: ReturnType<typeof functionQuery>,
+): Promise<JsonObject> {
   try {
     const { rows } = await send(connection, text, values);
-    const answer = rows[0]?.['result'] as Answer;
-    const problem = problemSchema.safeParse(answer['problem']);
+    const result = rows[0]?.['result'] as JsonObject;
+    const problem = problemSchema.safeParse(result['problem']);
     if (problem.success) throw new Refusal(problem.data, false);
-    return answer;
+    return result;
   } catch (error) {
     const found = findPostgresError(error);
     const problem = found && raisedProblem(found);

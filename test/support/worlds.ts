@@ -36,7 +36,7 @@ export type World = Readonly<Record<string, string>>;
 
 export const ofOnboarding = ({ path }: Operation) => /^\/organization(s\/\{organizationId\}\/|-)onboarding/.test(path);
 
-/** An onboarding in the state that the operation needs, with an answer under way in its chat where an agent calls. */
+/** An onboarding in the state that the operation needs, with a reply under way in its chat where an agent calls. */
 async function makeOnboarding(app: TestApp, { operationId }: Operation): Promise<World> {
   const sql = sqlOf(app);
   const state = { retryOnboardingResearch: 'research_failed', completeOnboarding: 'review' }[operationId];
@@ -59,7 +59,7 @@ async function makeOnboarding(app: TestApp, { operationId }: Operation): Promise
   };
 }
 
-/** The execution token of the turn that answers in the onboarding chat. */
+/** The execution token of the turn that replies in the onboarding chat. */
 async function onboardingCapability(sql: Sql, onboarding: Onboarding): Promise<string> {
   const org = { organizationId: onboarding.organization_id, profileId: '', profileKey: 'chat' };
   await say(sql.api, org, String(onboarding.chat_id));
@@ -122,11 +122,11 @@ export async function makeWorld(app: TestApp, operation: Operation, kind = 'depa
   };
 }
 
-/** A chat that waits for a message, one whose answer waits for a runtime, one that is being answered; an attachment. */
+/** A chat that waits for a message, one whose reply waits for a runtime, one whose reply is under way; an attachment. */
 async function makeChats(app: TestApp, sql: Sql, org: TestOrganization): Promise<World> {
   await createSecondProfile(sql, org, { kind: 'chat', key: 'talk' });
   const chat = await createChat(sql, org);
-  const answer = await exchange(sql, org, chat.id, [text('Yes')]);
+  const reply = await exchange(sql, org, chat.id, [text('Yes')]);
   const attachmentId = randomUUID();
   const key = chatAttachmentKey(org.organizationId, chat.id);
   await putAttachment(sql.api, org, chat.id, { id: attachmentId, bytes: 'abc', storageKey: key });
@@ -137,7 +137,7 @@ async function makeChats(app: TestApp, sql: Sql, org: TestOrganization): Promise
   const { assistantMessage } = await say(sql.api, org, waiting.id);
   return {
     chatId: chat.id,
-    messageId: answer.id,
+    messageId: reply.id,
     attachmentId,
     turnRunId: turn.runId,
     turnLease: turn.leaseToken,

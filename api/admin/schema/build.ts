@@ -28,14 +28,14 @@ export type AdminSchema = Readonly<{
 }>;
 
 const IDLE_TIMEOUT_MS = 60_000;
-/** As many requests are answered at once, as each reads by one connection. */
+/** As many requests are served at once, as each reads by one connection. */
 export const CONNECTIONS = 4;
 
 type SchemaOptions = Readonly<{
   /** With role and time-outs (engine/db/pool.ts). */
   url: string;
-  /** Longest wait for the answer of a statement. */
-  answerTimeoutMs: number;
+  /** Longest wait for the result of a statement. */
+  responseTimeoutMs: number;
   onError: (error: Error) => void;
 }>;
 
@@ -43,11 +43,11 @@ type SchemaOptions = Readonly<{
  * The schema over connections of its own, which read and cannot write. It takes seconds and some 150 MB, and is built
  * when somebody first asks for it.
  */
-export async function buildAdminSchema({ url, answerTimeoutMs, onError }: SchemaOptions): Promise<AdminSchema> {
+export async function buildAdminSchema({ url, responseTimeoutMs, onError }: SchemaOptions): Promise<AdminSchema> {
   const pool = openPlainPool({
     url,
     size: CONNECTIONS,
-    answerTimeoutMs,
+    responseTimeoutMs,
     idleTimeoutMs: IDLE_TIMEOUT_MS,
     lost(error, client) {
       // Others are ended here, for what they send is too much.

@@ -5,7 +5,7 @@ import { invalid } from '../../http/errors.ts';
 
 type Reader = WithPgClient<NodePostgresPgClient>;
 
-/** What one request may read, and what its answer may be long, in bytes. */
+/** What one request may read, and how long its response may be, in bytes. */
 export const MAX_BYTES = 16 * 1024 * 1024;
 
 export const tooLarge = () =>
@@ -21,7 +21,7 @@ export function countBytes(pool: Pool): WeakMap<PoolClient, Budget> {
       const budget = budgets.get(client);
       if (!budget || budget.left < 0) return;
       budget.left -= bytes.length;
-      if (budget.left < 0) client.connection.stream.destroy(new Error('the answer of the statement is too large'));
+      if (budget.left < 0) client.connection.stream.destroy(new Error('the result of the statement is too large'));
     });
   });
   return budgets;
@@ -58,8 +58,8 @@ export function readingOf(withPgClient: Reader, budgets: WeakMap<PoolClient, Bud
   };
 }
 
-/** True when the answer would be longer than `limit`, found out without making it. */
-export function isLonger(answer: unknown, limit: number): boolean {
+/** True when the response would be longer than `limit`, found out without making it. */
+export function isLonger(response: unknown, limit: number): boolean {
   let left = limit;
   function take(value: unknown): void {
     if (left < 0) return;
@@ -74,6 +74,6 @@ export function isLonger(answer: unknown, limit: number): boolean {
       }
     }
   }
-  take(answer);
+  take(response);
   return left < 0;
 }

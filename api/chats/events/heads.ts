@@ -80,7 +80,7 @@ export async function readOpening(
   };
 }
 
-const changesAnswer = z.array(
+const changesResult = z.array(
   z.object({
     chatId: z.string(),
     closed: z.boolean(),
@@ -113,7 +113,7 @@ export async function readChanges(
     revisions: chats.map(({ known }) => (known.messageId ? known.revision : null)),
   };
   const changes = new Map<string, Change>();
-  for (const found of await call(db, 'chat_heads', args, changesAnswer)) {
+  for (const found of await call(db, 'chat_heads', args, changesResult)) {
     const earlier = revisionOf({ message: found.earlier, order: found.earlierOrder });
     const head = revisionOf({ message: found.head, order: found.headOrder });
     const revisions = [earlier, head].filter((one) => one !== undefined);

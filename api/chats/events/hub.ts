@@ -42,8 +42,8 @@ export type ChatStreamsOptions = Readonly<{
 
 export type ChatStreams = Readonly<{
   /**
-   * Answers with the event stream of a chat (docs/interface.md 6), which stays open when this returns, as long as the caller's
-   * token and membership last.
+   * Responds with the event stream of a chat (docs/interface.md 6), which stays open when this returns, as long as the
+   * caller's token and membership last.
    * @throws Problem 404 `organization_not_found` or `chat_not_found`, and 503, before anything is sent
    */
   open(

@@ -132,7 +132,7 @@ export function sendKeepAlive(stream: ChatStream): void {
   if (!stream.waiting && !stream.closing) push(stream, COMMENT);
 }
 
-// A client that is gone shows as a closed answer, which the hub waits for.
+// A client that is gone shows as a closed response, which the hub waits for.
 function ignore(): void {}
 
 /** What a stream begins with: what the client has, and what it gets first, in this order. */
@@ -145,7 +145,7 @@ function beginningBytes(first: readonly Revision[]): Buffer {
 }
 
 /**
- * Node joins the head of an answer from fifty pieces, and keeps these as long as the answer is open: 1.6 KiB, and half of that
+ * Node joins the head of a response from fifty pieces, and keeps these as long as it is open: 1.6 KiB, and half of that
  * once a pattern has looked at the whole.
  */
 function joinHead(res: ServerResponse): void {

@@ -1,14 +1,14 @@
 import { z } from 'zod';
 import { sizeText } from '../declared_errors.ts';
-import { type Endpoint, isStream, type StreamAnswer } from '../endpoint.ts';
+import { type Endpoint, isStream, type StreamResponse } from '../endpoint.ts';
 import { errorEnvelopeSchema } from '../envelope.ts';
 import type { StreamBody } from '../stream_body.ts';
 import { tags } from '../tags.ts';
-import { addEnvelopes, answersOf, byteResponses, fileSchema, headAnswers, shareAnswers } from './answers.ts';
 import { errorResponses } from './errors.ts';
 import { exampleOf } from './example.ts';
 import { type JsonSchema, publishedSchema, type SchemaNames, toJsonSchema } from './json_schema.ts';
 import { endpointParameters, shareParameters } from './parameters.ts';
+import { addEnvelopes, byteResponses, fileSchema, headResponses, responsesOf, shareResponses } from './responses.ts';
 import { commonSecurity, securityOf, securitySchemes } from './security.ts';
 
 export const API_VERSION = '0.1.0';
@@ -38,11 +38,11 @@ function requestBody(endpoint: Endpoint, components: SchemaNames): JsonSchema {
 }
 
 function servesRanges(endpoint: Endpoint): boolean {
-  return isStream<StreamAnswer>(endpoint.response) && endpoint.response.ranges === true;
+  return isStream<StreamResponse>(endpoint.response) && endpoint.response.ranges === true;
 }
 
 /** The document's operation of an endpoint, and that of HEAD where bytes are served. */
-function operationsOf(endpoint: Endpoint, answers: JsonSchema, errors: JsonSchema, components: SchemaNames) {
+function operationsOf(endpoint: Endpoint, responses: JsonSchema, errors: JsonSchema, components: SchemaNames) {
   const parameters = endpointParameters(endpoint, components);
   const shared = {
     tags: [endpoint.tag],
@@ -56,13 +56,13 @@ function operationsOf(endpoint: Endpoint, answers: JsonSchema, errors: JsonSchem
     summary,
     ...shared,
     ...requestBody(endpoint, components),
-    responses: { ...answers, ...errors },
+    responses: { ...responses, ...errors },
   };
   const head = {
     operationId: `${operationId}Head`,
     summary: `${summary} (headers)`,
     ...shared,
-    responses: { ...headAnswers, ...errors },
+    responses: { ...headResponses, ...errors },
   };
   return servesRanges(endpoint) ? { [endpoint.method]: own, head } : { [endpoint.method]: own };
 }
@@ -76,18 +76,18 @@ export function openApi(endpoints: readonly Endpoint[]): JsonSchema {
   const components: SchemaNames = new Map();
   toJsonSchema(z.object({ error: errorEnvelopeSchema }), 'output', components);
   addEnvelopes(components);
-  // Answers first: a schema that reads differently as input is the one that gets the longer name.
-  const answers = endpoints.map((endpoint) => answersOf(endpoint, components));
+  // Responses first: a schema that reads differently as input is the one that gets the longer name.
+  const responses = endpoints.map((endpoint) => responsesOf(endpoint, components));
   const errors = errorResponses(endpoints);
   const paths: Record<string, JsonSchema> = {};
   for (const [index, endpoint] of endpoints.entries()) {
     const path = endpoint.path.replaceAll('*}', '}');
-    const operations = operationsOf(endpoint, answers[index] ?? {}, errors.of(endpoint), components);
+    const operations = operationsOf(endpoint, responses[index] ?? {}, errors.of(endpoint), components);
     paths[path] = { ...paths[path], ...operations };
   }
   const described = Object.values(paths).flatMap((methods) => Object.values(methods) as JsonSchema[]);
   const parameters = shareParameters(described);
-  const shared = shareAnswers(described);
+  const shared = shareResponses(described);
   const used = new Set(endpoints.map((endpoint) => endpoint.tag));
   return {
     openapi: '3.1.0',

@@ -111,7 +111,7 @@ export function exampleOf(schema: JsonSchema, components: SchemaNames, name = ''
   return exampleAt(schema, { components, depth: 0, name });
 }
 
-/** The same for an answer: with `given`, an object is completed from it, and so is each item of a list. */
+/** The same for a response: with `given`, an object is completed from it, and so is each item of a list. */
 export function completedExample(schema: JsonSchema, components: SchemaNames, given: unknown): unknown {
   return given === undefined ? exampleOf(schema, components) : completed(exampleOf(schema, components), given);
 }

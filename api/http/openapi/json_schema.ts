@@ -73,7 +73,7 @@ function relocate(schema: JsonSchema, names: ReadonlyMap<string, string>): JsonS
 
 /**
  * A zod schema as JSON Schema 2020-12, the dialect of OpenAPI 3.1. Named parts go into `components`; a part that reads
- * differently as input and as output is there twice. Answers are open objects: clients ignore fields they do not know.
+ * differently as input and as output is there twice. Responses are open objects: clients ignore fields they do not know.
  * The keyword `example` of a named part is for `exampleOf`; `publishedSchema` takes it out.
  */
 export function toJsonSchema(schema: z.ZodType, io: 'input' | 'output', components: SchemaNames): JsonSchema {

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { takesIdempotencyKey } from '../declared_errors.ts';
-import { type Endpoint, isStream, type StreamAnswer } from '../endpoint.ts';
+import { type Endpoint, isStream, type StreamResponse } from '../endpoint.ts';
 import { exampleOf } from './example.ts';
 import { type JsonSchema, publishedSchema, referencedName, type SchemaNames, toJsonSchema } from './json_schema.ts';
 import { pascalCase } from './names.ts';
@@ -67,7 +67,7 @@ export function endpointParameters(endpoint: Endpoint, components: SchemaNames):
     ...parametersOf(endpoint.query, 'query', components),
     ...parametersOf(endpoint.headers, 'header', components),
     ...(takesIdempotencyKey(endpoint) ? [idempotencyKey] : []),
-    ...(isStream<StreamAnswer>(response) && response.ranges ? byteParameters : []),
+    ...(isStream<StreamResponse>(response) && response.ranges ? byteParameters : []),
   ];
 }
 

@@ -39,11 +39,11 @@ function asker(url: string, organizationId: string | undefined): Ask {
       body: JSON.stringify({ query }),
     });
     const text = await response.text();
-    const answer = z.looseObject({ data: z.unknown().optional() }).parse(JSON.parse(text));
+    const envelope = z.looseObject({ data: z.unknown().optional() }).parse(JSON.parse(text));
     // Some orders have an index within an organization alone.
     if (response.status === 400 && text.includes('"organization_required"')) return undefined;
-    if (answer.data === undefined || 'errors' in answer) throw new Error(`${query}: ${text}`);
-    return answer.data;
+    if (envelope.data === undefined || 'errors' in envelope) throw new Error(`${query}: ${text}`);
+    return envelope.data;
   };
 }
 
@@ -83,9 +83,9 @@ export async function measureAdminLists(
     // Twice without looking: the query is planned, and the connection has read its catalog.
     for (let round = -2; round < rounds; round += 1) {
       const started = performance.now();
-      const answer = await ask(query);
-      if (answer === undefined) break;
-      rows = pageSchema.parse(answer).page.nodes.length;
+      const response = await ask(query);
+      if (response === undefined) break;
+      rows = pageSchema.parse(response).page.nodes.length;
       if (round >= 0) samples.push(performance.now() - started);
     }
     if (samples.length > 0) times.push({ list, order, rows, p50: percentile(samples, 0.5), max: Math.max(...samples) });

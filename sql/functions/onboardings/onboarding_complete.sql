@@ -4,7 +4,7 @@
 -- made from the review's summary; null: only checks, before they are stored.
 -- Locks: organization → onboarding → profiles → roots → … → chat → publications → sources.
 -- Returns {onboarding}. Codes: 404 request_failed, 409 request_failed (not_permitted, suspended, stale, has_warnings,
--- answer_active, being_read), 409 state_conflict (a profile made by hand has a key of the catalog), 503 request_failed (no
+-- reply_active, being_read), 409 state_conflict (a profile made by hand has a key of the catalog), 503 request_failed (no
 -- catalog).
 create or replace function app.onboarding_complete(
   p_organization_id uuid, p_review_sha256 text, p_allow_warnings boolean, p_documents jsonb)
@@ -44,10 +44,10 @@ begin
   if v_reply_status = 'cancelling' then
     perform app.fail(409, 'request_failed', 'The reply in the onboarding chat is being cancelled: try again when its'
       || ' worker has reported, or its lease has ended',
-      app.issue('chatId', 'answer_active', 'has a reply that is being cancelled, until its worker reports or its lease ends'));
+      app.issue('chatId', 'reply_active', 'has a reply that is being cancelled, until its worker reports or its lease ends'));
   elsif v_reply_status is not null then
     perform app.fail(409, 'request_failed', 'A reply is in progress in the onboarding chat: wait for it, or cancel it',
-      app.issue('chatId', 'answer_active', 'has a reply in progress'));
+      app.issue('chatId', 'reply_active', 'has a reply in progress'));
   end if;
   if p_documents is null then
     return jsonb_build_object('onboarding', app.onboarding_state(o));

@@ -113,7 +113,7 @@ begin
         where v_creates = 0 and not exists (select 1 from app.tasks k
           where k.organization_id = p_organization_id and k.parent_id = t.id)
       union all
-      select m.place, '.' || m.place || '.parentKey', 'circle', 'the initiatives are below each other'
+      select m.place, '.' || m.place || '.parentKey', 'cycle', 'the initiatives are below each other'
         from made m where not exists (select 1 from placed p where p.node = m.node)
       union all
       select p.place, '.' || p.place, 'max_task_depth',
@@ -125,7 +125,7 @@ begin
         from placed p join made m on m.node = p.node
         where m.op ->> 'kind' = 'initiative' and p.depth = (v_limits ->> 'maxTaskDepth')::integer
       union all
-      select o.place, '.' || o.place || '.dependsOn', 'circle', 'the prerequisite waits for this task itself'
+      select o.place, '.' || o.place || '.dependsOn', 'cycle', 'the prerequisite waits for this task itself'
         from ops o where o.op -> 'on' <> '[]' and exists (
           select 1 from reached r where r.start = o.node and r.node = o.node)
       union all

@@ -35,7 +35,7 @@ begin
     select 1 from reached where id = p_task_id
   ) then
     perform app.fail(409, 'state_conflict', 'The dependency would close a cycle, or points at an ancestor',
-      app.issue('dependsOn', 'circle', 'the prerequisite waits for this task itself'));
+      app.issue('dependsOn', 'cycle', 'the prerequisite waits for this task itself'));
   end if;
   insert into app.task_dependencies
       (organization_id, task_id, depends_on_task_id, root_task_id, depends_on_root_task_id, required, created_at)

@@ -26,7 +26,7 @@ begin
   end if;
   if v_task_id = v_depends_on then
     perform app.fail(409, 'state_conflict', 'A task cannot wait for itself',
-      app.issue('dependsOn', 'circle', 'is the task itself'));
+      app.issue('dependsOn', 'cycle', 'is the task itself'));
   end if;
   select * into d from app.task_dependencies
     where organization_id = p_organization_id and task_id = v_task_id and depends_on_task_id = v_depends_on;

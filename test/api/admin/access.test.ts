@@ -24,15 +24,15 @@ const form = { 'content-type': 'application/x-www-form-urlencoded' };
 const json = { 'content-type': 'application/json' };
 
 async function session(): Promise<string> {
-  const answer = await send('/internal/admin/sign-in', {
+  const response = await send('/internal/admin/sign-in', {
     method: 'POST',
     headers: { ...ours, ...form },
     body: new URLSearchParams({ token: ADMIN_TOKEN }).toString(),
   });
-  return (answer.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
+  return (response.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
 }
 
-t.test('without a token of an administrator nothing is answered, not even what the schema is', async (test) => {
+t.test('without a token of an administrator nothing is served, not even what the schema is', async (test) => {
   for (const body of [QUERY, INTROSPECTION, { query: 'not graphql' }, 'no json']) {
     for (const client of [app.owner, app.service, app.owner.as(OWNER_TOKEN), app.owner.as(`tess:${ADMIN_TOKEN}`)]) {
       const reply = await client.post(GRAPHQL_PATH, body);
@@ -71,9 +71,11 @@ t.test('X-Organization-Id is a UUID, and one of an organization that is not ther
       body: JSON.stringify(QUERY),
     });
   for (const wrong of ['x', `${own.organizationId}x`, "' or true --"]) {
-    const answer = await ask(wrong);
-    test.equal(answer.status, 400, wrong);
-    test.match(await answer.json(), { error: { code: 'validation_failed', issues: [{ path: 'x-organization-id' }] } });
+    const response = await ask(wrong);
+    test.equal(response.status, 400, wrong);
+    test.match(await response.json(), {
+      error: { code: 'validation_failed', issues: [{ path: 'x-organization-id' }] },
+    });
   }
   const one = { data: { organizations: { nodes: [{ id: own.organizationId }] } } };
   test.same(await (await ask(own.organizationId)).json(), one);
@@ -101,14 +103,14 @@ t.test('the page asks for a token, and takes it in a form alone', async (test) =
 });
 
 t.test('signed in, the cookie is the browser’s alone, and does not hold the token', async (test) => {
-  const answer = await send('/internal/admin/sign-in', {
+  const response = await send('/internal/admin/sign-in', {
     method: 'POST',
     headers: { ...ours, ...form },
     body: new URLSearchParams({ token: ` ${ADMIN_TOKEN} ` }).toString(),
   });
-  test.equal(answer.status, 303);
-  test.equal(answer.headers.get('location'), '/internal/admin');
-  const cookie = answer.headers.get('set-cookie') ?? '';
+  test.equal(response.status, 303);
+  test.equal(response.headers.get('location'), '/internal/admin');
+  const cookie = response.headers.get('set-cookie') ?? '';
   test.match(
     cookie,
     /^runner_admin_session=\d+\.[\w-]{16}\.[\w-]{43}; Path=\/internal\/admin; Max-Age=43200; HttpOnly; SameSite=Strict$/,
@@ -165,13 +167,13 @@ t.test('the explorer asks with its cookie, and no other site can', async (test) 
   }
   test.equal((await ask({ ...ours, cookie: `${cookie}x` })).status, 401);
   for (const path of ['/internal/admin/sign-in', '/internal/admin/sign-out']) {
-    const answer = await send(path, {
+    const response = await send(path, {
       method: 'POST',
       headers: { ...form, origin: 'https://evil.example' },
       body: `token=${ADMIN_TOKEN}`,
     });
-    test.equal(answer.status, 403, path);
-    test.equal(answer.headers.get('set-cookie'), null);
+    test.equal(response.status, 403, path);
+    test.equal(response.headers.get('set-cookie'), null);
   }
 });
 
@@ -196,12 +198,12 @@ t.test('the explorer works without the internet, and its page allows nothing fro
   // What the pages load: each from here, nothing of it by another address.
   const files = ['ruru.js', 'ruru.css', 'editorWorker.js', 'jsonWorker.js', 'graphqlWorker.js'];
   for (const file of files) {
-    const answer = await send(`/internal/admin/assets/${file}`);
-    test.equal(answer.status, 200, file);
-    test.match(answer.headers.get('content-type'), file.endsWith('.css') ? 'text/css' : 'text/javascript');
-    const text = await answer.text();
+    const response = await send(`/internal/admin/assets/${file}`);
+    test.equal(response.status, 200, file);
+    test.match(response.headers.get('content-type'), file.endsWith('.css') ? 'text/css' : 'text/javascript');
+    const text = await response.text();
     test.notMatch(text, /(?:import\s*\(|import\s+|from\s*|importScripts\(|@import\s*|url\()["']?https?:/, file);
-    const etag = answer.headers.get('etag') ?? '';
+    const etag = response.headers.get('etag') ?? '';
     const again = await send(`/internal/admin/assets/${file}`, { headers: { 'if-none-match': etag } });
     test.equal(again.status, 304);
   }

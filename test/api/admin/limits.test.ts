@@ -207,8 +207,8 @@ t.test(
     const before = await connections();
     const there = openAdmin({ config: app.config, url: app.database.url, onWakes, log });
     test.teardown(() => there.close());
-    const answers = await Promise.all([1, 2, 3].map(() => there.run(request, caller, () => {})));
-    for (const answer of answers) test.same(answer, { status: 200, body: { data: { __typename: 'Query' } } });
+    const responses = await Promise.all([1, 2, 3].map(() => there.run(request, caller, () => {})));
+    for (const response of responses) test.same(response, { status: 200, body: { data: { __typename: 'Query' } } });
     test.ok((await connections()) - before <= 4, 'one build has one pool');
   },
 );

@@ -147,8 +147,8 @@ t.test('with a header decisions reach that organization alone', async (test) => 
   const org = await createTestOrganization(sql);
   const other = await createTestOrganization(sql);
   const scoped = adminClient(app, org.organizationId);
-  const answer = await refused(other, 'stopDispatch', 'organization { id }', {}, scoped);
-  test.equal(answer, '200 404 organization_not_found');
+  const response = await refused(other, 'stopDispatch', 'organization { id }', {}, scoped);
+  test.equal(response, '200 404 organization_not_found');
   test.same(await entries(other), []);
   await decide(org, 'stopDispatch', 'organization { id }', {}, scoped);
   const catalog = `mutation ($catalog: JSON!) { publishCatalogRevision(catalog: $catalog) { auditEntryId } }`;

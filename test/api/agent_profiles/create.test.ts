@@ -186,7 +186,7 @@ t.test('of creates at once with one key, one wins', async (t) => {
   t.strictSame(replies.map((reply) => reply.status).sort(), [201, 409, 409, 409, 409, 409]);
 });
 
-t.test('a create sent again with its Idempotency-Key is answered again', async (t) => {
+t.test('a create sent again with its Idempotency-Key is returned again', async (t) => {
   const { id } = await makeOrganization(owner);
   const headers = { 'idempotency-key': 'profile-once' };
   const body = { key: 'once', name: 'Once', kind: 'chat' };

@@ -79,7 +79,7 @@ t.test('twice at once makes each profile once', async (t) => {
   t.equal((await list(id)).length, 5);
 });
 
-t.test('an Idempotency-Key answers the first answer again', async (t) => {
+t.test('an Idempotency-Key returns the first response again', async (t) => {
   const { id } = await makeOrganization(owner);
   const path = `/organizations/${id}/agent-profiles/provision`;
   const headers = { 'idempotency-key': 'provision' };

@@ -9,7 +9,7 @@ import type { Chat } from '../../../api/chats/schema.ts';
 import { expectSuccess, ownerPath, refusalOf, storedKeys } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import { issuePaths } from '../../support/http.ts';
-import { answerWith } from '../chat_turns/turns.ts';
+import { replyWith } from '../chat_turns/turns.ts';
 import { chatPath, createChat, createChatOrganization, type Posted, patchChat } from '../chats/support.ts';
 
 const app = await startTestApp(t);
@@ -210,7 +210,7 @@ t.test('only open chats that are there take attachments, and no bytes are taken 
   t.equal(refusalOf(typed), '415 unsupported_media_type');
 });
 
-/** An upload that the test sends as it likes; resolves to the answer, which may come before all is sent. */
+/** An upload that the test sends as it likes; resolves to the response, which may come before all is sent. */
 async function send(chat: Chat, source: Readable, length?: number) {
   const target = new URL(chatPath(chat, `/attachments/${randomUUID()}`), app.url);
   target.search = String(new URLSearchParams({ fileName: 'big.txt', mediaType: 'text/plain' }));
@@ -220,10 +220,10 @@ async function send(chat: Chat, source: Readable, length?: number) {
   };
   const outgoing = request(target, { method: 'PUT', headers, agent: false });
   outgoing.on('error', () => {});
-  const answered = once(outgoing, 'response') as Promise<[IncomingMessage]>;
+  const received = once(outgoing, 'response') as Promise<[IncomingMessage]>;
   source.on('error', () => {});
   source.pipe(outgoing);
-  const [response] = await answered;
+  const [response] = await received;
   const body = JSON.parse((await buffer(response)).toString('utf8'));
   source.destroy();
   outgoing.destroy();
@@ -265,7 +265,7 @@ t.test('a message refers to the attachments of its chat', async (t) => {
     { kind: 'text', text: 'Look' },
     { kind: 'attachment', attachmentId: attachment.id, fileName, mediaType, sizeBytes },
   ]);
-  await answerWith(app, org, []);
+  await replyWith(app, org, []);
   const foreign = await app.owner.post(chatPath(await createChat(app, org), '/messages'), body);
   t.same([foreign.status, ...issuePaths(foreign)], [400, 'attachmentIds.0']);
   t.equal((await app.owner.get(ownerPath(org, `/messages/${userMessage.id}`))).status, 200);

@@ -4,30 +4,30 @@ import type { Chat } from '../../../api/chats/schema.ts';
 import { expectSuccess, refusalOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import { ask, chatPath, createChat, createChatOrganization } from '../chats/support.ts';
-import { answerWith, runtimeOf, startTurn } from './turns.ts';
+import { replyWith, runtimeOf, startTurn } from './turns.ts';
 
 const app = await startTestApp(t);
 const org = await createChatOrganization(app);
 
-t.test('the runtime reads the conversation up to the message that it answers', async (t) => {
+t.test('the runtime reads the conversation up to the message that it replies to', async (t) => {
   const chat = await createChat(app, org, 'Long');
   for (const text of ['One', 'Two']) {
     await ask(app, chat, text);
-    await answerWith(app, org, [{ kind: 'text', text: `${text}!` }]);
+    await replyWith(app, org, [{ kind: 'text', text: `${text}!` }]);
   }
-  const answer = await ask(app, chat, 'Three');
+  const reply = await ask(app, chat, 'Three');
   const runtime = runtimeOf(app, await startTurn(app, org));
   const whole = expectSuccess(await runtime.conversation());
   const texts = whole.messages.map(({ parts: [part] }) => part?.kind === 'text' && part.text);
   t.same(texts, ['One', 'One!', 'Two', 'Two!', 'Three']);
   t.match(whole, {
-    messageId: answer.id,
-    userMessageId: answer.replyToMessageId,
+    messageId: reply.id,
+    userMessageId: reply.replyToMessageId,
     earlier: false,
     chat: { id: chat.id, title: 'Long' },
   });
   const part = expectSuccess(await runtime.conversation({ limit: 2 }));
-  t.match(part, { earlier: true, messages: [{ role: 'assistant' }, { id: answer.replyToMessageId }] });
+  t.match(part, { earlier: true, messages: [{ role: 'assistant' }, { id: reply.replyToMessageId }] });
   t.equal((await runtime.conversation({ limit: 0 })).status, 400);
   expectSuccess(await runtime.complete());
   t.equal(refusalOf(await runtime.conversation()), '409 run_lease_expired lease_lost');

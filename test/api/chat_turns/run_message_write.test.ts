@@ -12,11 +12,11 @@ const read = async (message: Message) =>
   expectSuccess(await app.owner.get<Message>(ownerPath(org, `/messages/${message.id}`)));
 
 t.test('what was written last stays when the end brings no parts', async (t) => {
-  const answer = await ask(app, await createChat(app, org));
+  const reply = await ask(app, await createChat(app, org));
   const runtime = runtimeOf(app, await startTurn(app, org));
   expectSuccess(await runtime.write(1, [{ kind: 'text', text: 'Written' }]));
   expectSuccess(await runtime.complete());
-  t.match(await read(answer), { status: 'complete', parts: [{ text: 'Written' }] });
+  t.match(await read(reply), { status: 'complete', parts: [{ text: 'Written' }] });
 });
 
 t.test('a base revision that is not the current one is refused, however large', async (t) => {
@@ -31,12 +31,12 @@ t.test('a base revision that is not the current one is refused, however large', 
 });
 
 t.test('a text that was made by appending may be rewritten, and completed with', async (t) => {
-  const answer = await ask(app, await createChat(app, org));
+  const reply = await ask(app, await createChat(app, org));
   const runtime = runtimeOf(app, await startTurn(app, org));
   expectSuccess(await runtime.append(1, 'x'.repeat(60_000)));
   expectSuccess(await runtime.append(2, 'x'.repeat(60_000)));
-  const { parts } = await read(answer);
+  const { parts } = await read(reply);
   expectSuccess(await runtime.write(3, parts));
   expectSuccess(await runtime.complete({ parts }));
-  t.same((await read(answer)).parts, parts);
+  t.same((await read(reply)).parts, parts);
 });

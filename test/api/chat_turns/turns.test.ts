@@ -7,7 +7,7 @@ import { startTestApp } from '../../support/app.ts';
 import { createSecondProfile } from '../../support/fixtures.ts';
 import { until } from '../../support/wait.ts';
 import { ask, chatPath, createChat, createChatOrganization, followChat } from '../chats/support.ts';
-import { answerWith, claimTurn, runtimeOf, startClaim, startTurn } from './turns.ts';
+import { claimTurn, replyWith, runtimeOf, startClaim, startTurn } from './turns.ts';
 
 const app = await startTestApp(t);
 const org = await createChatOrganization(app);
@@ -17,7 +17,7 @@ const read = async (message: Message) =>
 
 t.test('a turn is pulled, started, written and completed, and those who follow see it', async (t) => {
   const chat = await createChat(app, org, 'Sales');
-  const answer = await ask(app, chat, 'How much?');
+  const reply = await ask(app, chat, 'How much?');
   const stream = await followChat(app, chat);
   t.teardown(() => stream.stop());
   const item = await claimTurn(app, org);
@@ -28,7 +28,7 @@ t.test('a turn is pulled, started, written and completed, and those who follow s
     agentProfile: { kind: 'chat' },
     chat: {
       chatId: chat.id,
-      messageId: answer.id,
+      messageId: reply.id,
       title: 'Sales',
       summary: null,
       harnessSessionId: null,
@@ -43,7 +43,7 @@ t.test('a turn is pulled, started, written and completed, and those who follow s
     organizationId: org.organizationId,
     agentProfileId: org.profileId,
     chatId: chat.id,
-    messageId: answer.id,
+    messageId: reply.id,
     runRequestId: item.runRequestId,
     runId,
     attempt: 1,
@@ -56,12 +56,12 @@ t.test('a turn is pulled, started, written and completed, and those who follow s
   t.same(expectSuccess(await runtime.append(1, 'About ')), { revision: 2, status: 'pending' }, 'sent again');
   t.same(expectSuccess(await runtime.append(2, 'ten.')), { revision: 3, status: 'pending' });
   t.equal(refusalOf(await runtime.append(2, 'twelve.')), '409 run_lease_expired differs');
-  t.match(await read(answer), { revision: 3, status: 'pending', parts: [{ kind: 'text', text: 'About ten.' }] });
+  t.match(await read(reply), { revision: 3, status: 'pending', parts: [{ kind: 'text', text: 'About ten.' }] });
   const output = { parts: [{ kind: 'text', text: 'Ten.' }], summary: 'About sales', harnessSessionId: 's-1' };
   t.same(expectSuccess(await runtime.complete(output)), { status: 'succeeded' });
   t.same(expectSuccess(await runtime.complete(output)), { status: 'succeeded' }, 'sent again');
   t.equal(refusalOf(await runtime.complete()), '409 run_lease_expired differs');
-  const done = await read(answer);
+  const done = await read(reply);
   t.match(done, { status: 'complete', revision: 4, parts: [{ kind: 'text', text: 'Ten.' }], error: null });
   t.ok(done.completedAt);
   const after = expectSuccess(await app.owner.get<Chat>(chatPath(chat)));
@@ -78,27 +78,27 @@ t.test('a turn is pulled, started, written and completed, and those who follow s
 
 t.test('a failed turn leaves its error, and the chat takes the next message', async (t) => {
   const chat = await createChat(app, org);
-  const answer = await ask(app, chat);
+  const reply = await ask(app, chat);
   const runtime = runtimeOf(app, await startTurn(app, org));
   t.same(expectSuccess(await runtime.fail({ retryable: true })), { status: 'failed' });
-  t.match(await read(answer), { status: 'failed', error: { code: 'broken', message: 'It broke', retryable: true } });
+  t.match(await read(reply), { status: 'failed', error: { code: 'broken', message: 'It broke', retryable: true } });
   t.match(await ask(app, chat), { status: 'pending' });
-  await answerWith(app, org, []);
+  await replyWith(app, org, []);
 });
 
 t.test('a started turn that is cancelled ends when the runtime yields', async (t) => {
   const chat = await createChat(app, org);
-  const answer = await ask(app, chat);
+  const reply = await ask(app, chat);
   const runtime = runtimeOf(app, await startTurn(app, org));
   expectSuccess(await runtime.append(1, 'Half'));
-  const cancel = chatPath(chat, `/messages/${answer.id}/cancel`);
+  const cancel = chatPath(chat, `/messages/${reply.id}/cancel`);
   t.match(expectSuccess(await app.owner.post<Message>(cancel)), { status: 'cancelling', revision: 3 });
   t.equal(refusalOf(await app.owner.post(cancel)), '409 message_not_cancellable');
   t.same(expectSuccess(await runtime.append(2, ' more')), { revision: 3, status: 'cancelling' });
   t.same(expectSuccess(await runtime.post('heartbeat', {})), { status: 'cancelling' });
   t.equal(refusalOf(await app.owner.delete(chatPath(chat))), '409 chat_response_active');
   t.same(expectSuccess(await runtime.complete({ parts: [] })), { status: 'cancelled' });
-  t.match(await read(answer), { status: 'cancelled', parts: [{ text: 'Half' }], revision: 4 });
+  t.match(await read(reply), { status: 'cancelled', parts: [{ text: 'Half' }], revision: 4 });
 });
 
 t.test('calls of a runtime that do not fit are refused, and the lease stays', async (t) => {

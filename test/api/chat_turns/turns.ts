@@ -71,8 +71,8 @@ export function runtimeOf(app: TestApp, turn: Turn) {
   };
 }
 
-/** Answers the pending message of a chat with these parts. */
-export async function answerWith(app: TestApp, org: TestOrganization, parts: readonly Fields[]): Promise<Turn> {
+/** Replies the pending message of a chat with these parts. */
+export async function replyWith(app: TestApp, org: TestOrganization, parts: readonly Fields[]): Promise<Turn> {
   const turn = await startTurn(app, org);
   expectSuccess(await runtimeOf(app, turn).complete({ parts }));
   return turn;

@@ -30,16 +30,16 @@ t.test('the stream of a removed member ends without a further message; those of 
   use(strict);
   const org = await createChatOrganization(platform);
   const chat = await createChat(platform, org);
-  const answer = await ask(platform, chat);
+  const reply = await ask(platform, chat);
   for (const subject of ['vic', 'anna']) await invite(org, subject);
   const removed = await followChat(app, chat, await withToken('vic'));
   const kept = await followChat(app, chat, await withToken('anna'));
   t.teardown(() => kept.stop());
   await until('both begin', () => removed.events.length === 1 && kept.events.length === 1);
-  await revise(platform, answer, { text: 'one' });
+  await revise(platform, reply, { text: 'one' });
   await until('both see it', () => removed.events.length === 2 && kept.events.length === 2);
   await remove(org, 'vic');
-  await revise(platform, answer, { text: 'two' });
+  await revise(platform, reply, { text: 'two' });
   await until('the member sees it', () => kept.events.length === 3);
   await until('the end', () => removed.ended());
   t.equal(removed.events.length, 2);
@@ -58,8 +58,8 @@ t.test('a removal ends a stream in whose chat nothing happens, and a member of e
   await remove(org, 'vic');
   await until('the end', () => quiet.ended());
   t.notOk(stays.ended());
-  const answer = await ask(platform, elsewhere);
-  await until('the answer', () => stays.events.at(-1)?.data.message?.id === answer.id);
+  const reply = await ask(platform, elsewhere);
+  await until('the reply', () => stays.events.at(-1)?.data.message?.id === reply.id);
 });
 
 t.test('a stream ends with its token', async (t) => {

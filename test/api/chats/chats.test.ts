@@ -7,7 +7,7 @@ import { createOnboardingChat } from '../../support/chat_fixtures.ts';
 import { createSecondProfile } from '../../support/fixtures.ts';
 import { issuePaths } from '../../support/http.ts';
 import { startIssuer } from '../../support/jwt.ts';
-import { answerWith, startTurn } from '../chat_turns/turns.ts';
+import { replyWith, startTurn } from '../chat_turns/turns.ts';
 import { ask, chatPath, createChat, createChatOrganization, follow, patchChat } from './support.ts';
 
 const app = await startTestApp(t);
@@ -105,14 +105,14 @@ t.test('what does not fit is refused, an issue each', async (t) => {
 });
 
 t.test(
-  'a chat whose answer is on its way is not archived; one that nobody started goes with it on DELETE',
+  'a chat whose reply is on its way is not archived; one that nobody started goes with it on DELETE',
   async (t) => {
     const chat = await createChat(app, org);
-    const answer = await ask(app, chat);
+    const reply = await ask(app, chat);
     t.equal(refusalOf(await patchChat(app, chat, { status: 'archived' })), '409 chat_response_active');
     expectSuccess(await patchChat(app, chat, { title: 'Renamed meanwhile' }));
     t.match(expectSuccess(await app.owner.delete(chatPath(chat))), { status: 'archived' });
-    const ended = await app.owner.get(ownerPath(org, `/messages/${answer.id}`));
+    const ended = await app.owner.get(ownerPath(org, `/messages/${reply.id}`));
     t.match(expectSuccess(ended), { status: 'cancelled', revision: 3 });
     t.match(expectSuccess(await app.owner.delete(chatPath(chat))), { status: 'archived' }, 'again');
     const started = await createChat(app, org);
@@ -153,7 +153,7 @@ t.test('members read, owners write, others find nothing', async (t) => {
   const guarded = await startTestApp(t, { database: app.database, config: { ownerAuth: issuer.ownerAuth } });
   const chat = await createChat(app, org);
   await ask(app, chat);
-  await answerWith(app, org, [{ kind: 'text', text: 'Yes' }]);
+  await replyWith(app, org, [{ kind: 'text', text: 'Yes' }]);
   for (const [subject, role] of Object.entries({ anna: 'owner', vera: 'viewer' })) {
     const path = ownerPath(org, `/members/${subject}`);
     t.ok((await app.owner.put(path, { role }, { headers: { 'content-type': 'application/json' } })).status < 300);

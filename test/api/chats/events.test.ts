@@ -24,7 +24,7 @@ const last = (followed: Followed) => followed.events.at(-1)?.data.message;
 
 t.test('a stream begins with the retry time, the snapshot, and goes on with each revision', async (t) => {
   const chat = await createChat(app, org);
-  const answer = await ask(app, chat);
+  const reply = await ask(app, chat);
   const stream = await followChat(app, chat, { headers: { 'accept-encoding': 'gzip, br' } });
   t.teardown(() => stream.stop());
   t.match(stream, {
@@ -39,37 +39,37 @@ t.test('a stream begins with the retry time, the snapshot, and goes on with each
   await count(stream, 1);
   t.ok(stream.text().startsWith('retry: 2000\n\n'));
   t.equal(stream.retry(), 2000);
-  t.match(stream.events[0], { id: `${answer.id}:1`, event: 'chat.snapshot', data: { type: 'chat.snapshot' } });
-  t.same(stream.events[0]?.data.message, answer, 'the message as the other endpoints show it');
-  await revise(app, answer, { text: 'One\ntwo\r\u2028three' });
+  t.match(stream.events[0], { id: `${reply.id}:1`, event: 'chat.snapshot', data: { type: 'chat.snapshot' } });
+  t.same(stream.events[0]?.data.message, reply, 'the message as the other endpoints show it');
+  await revise(app, reply, { text: 'One\ntwo\r\u2028three' });
   await count(stream, 2);
   t.match(stream.events[1], {
-    id: `${answer.id}:2`,
+    id: `${reply.id}:2`,
     event: 'chat.message',
     data: { type: 'chat.message', message: { revision: 2, parts: [{ text: 'One\ntwo\r\u2028three' }] } },
   });
 });
 
-t.test('nothing comes until there is an answer; the first one is a snapshot', async (t) => {
+t.test('nothing comes until there is a reply; the first one is a snapshot', async (t) => {
   const chat = await createChat(app, org);
   const stream = await followChat(app, chat);
   t.teardown(() => stream.stop());
   await until('the retry time', () => stream.retry() !== undefined);
   t.equal(stream.events.length, 0);
-  const answer = await ask(app, chat);
+  const reply = await ask(app, chat);
   await count(stream, 1);
-  t.match(stream.events[0], { id: `${answer.id}:1`, event: 'chat.snapshot' });
+  t.match(stream.events[0], { id: `${reply.id}:1`, event: 'chat.snapshot' });
 });
 
 t.test('fifty revisions as fast as they come: rising, and the last one arrives', async (t) => {
   const chat = await createChat(app, org);
-  const answer = await ask(app, chat);
+  const reply = await ask(app, chat);
   const streams = await Promise.all([followChat(app, chat), followChat(app, chat), followChat(app, chat)]);
   t.teardown(() => {
     for (const stream of streams) stream.stop();
   });
-  for (let revision = 2; revision <= 50; revision += 1) await revise(app, answer, { text: `${revision}` });
-  await revise(app, answer, { text: 'done', status: 'complete' });
+  for (let revision = 2; revision <= 50; revision += 1) await revise(app, reply, { text: `${revision}` });
+  await revise(app, reply, { text: 'done', status: 'complete' });
   for (const stream of streams) {
     await until('the last one', () => last(stream)?.status === 'complete');
     const seen = stream.events.map((event) => event.data.message?.revision ?? 0);
@@ -77,18 +77,18 @@ t.test('fifty revisions as fast as they come: rising, and the last one arrives',
       seen,
       [...new Set(seen)].sort((a, b) => a - b),
     );
-    t.match(stream.events.at(-1), { id: `${answer.id}:51`, data: { message: { parts: [{ text: 'done' }] } } });
+    t.match(stream.events.at(-1), { id: `${reply.id}:51`, data: { message: { parts: [{ text: 'done' }] } } });
     t.ok(stream.events.every(({ data }) => data.message?.revision === 51 || data.message?.status === 'pending'));
   }
 });
 
-t.test('the next answer follows in the same stream, after the last revision of the one before', async (t) => {
+t.test('the next reply follows in the same stream, after the last revision of the one before', async (t) => {
   const chat = await createChat(app, org);
   const first = await ask(app, chat);
   const stream = await followChat(app, chat);
   t.teardown(() => stream.stop());
   await count(stream, 1);
-  // Both at once: one look at the tables finds the second answer, and the first one's end.
+  // Both at once: one look at the tables finds the second reply, and the first one's end.
   await revise(app, first, { status: 'complete', silent: true });
   const second = await ask(app, chat);
   await count(stream, 3);
@@ -133,16 +133,16 @@ t.test('a reader that comes back gets what the id that it names says', async (t)
 
 t.test('a reader that has the latest revision gets nothing until there is a newer one', async (t) => {
   const chat = await createChat(app, org);
-  const answer = await ask(app, chat);
+  const reply = await ask(app, chat);
   const [upper, lower] = await Promise.all([
-    followChat(app, chat, { lastEventId: `${answer.id.toUpperCase()}:1` }),
-    followChat(app, chat, { lastEventId: `${answer.id}:1` }),
+    followChat(app, chat, { lastEventId: `${reply.id.toUpperCase()}:1` }),
+    followChat(app, chat, { lastEventId: `${reply.id}:1` }),
   ]);
   await until('the retry times', () => upper.retry() !== undefined && lower.retry() !== undefined);
-  await revise(app, answer);
+  await revise(app, reply);
   for (const stream of [upper, lower]) {
     await count(stream, 1);
-    t.match(stream.events[0], { id: `${answer.id}:2`, event: 'chat.message' });
+    t.match(stream.events[0], { id: `${reply.id}:2`, event: 'chat.message' });
     stream.stop();
   }
 });
@@ -150,8 +150,8 @@ t.test('a reader that has the latest revision gets nothing until there is a newe
 t.test('an archived chat ends its streams, and new ones after the snapshot', async (t) => {
   const chat = await createChat(app, org);
   const empty = await createChat(app, org);
-  const answer = await ask(app, chat);
-  await revise(app, answer, { status: 'complete' });
+  const reply = await ask(app, chat);
+  await revise(app, reply, { status: 'complete' });
   const streams = [await followChat(app, chat), await followChat(app, empty)];
   expectSuccess(await patchChat(app, chat, { status: 'archived' }));
   expectSuccess(await app.owner.delete(chatPath(empty)));
@@ -163,7 +163,7 @@ t.test('an archived chat ends its streams, and new ones after the snapshot', asy
   const again = await followChat(app, chat);
   await until('ended', () => again.ended());
   t.same(again.revisions(), ['chat.snapshot 2', 'chat.closed']);
-  const resumed = await followChat(app, chat, { lastEventId: `${answer.id}:2` });
+  const resumed = await followChat(app, chat, { lastEventId: `${reply.id}:2` });
   await until('ended', () => resumed.ended());
   t.same(resumed.revisions(), ['chat.closed'], 'nothing else is new');
   expectSuccess(await patchChat(app, chat, { status: 'open' }));

@@ -2,7 +2,7 @@ import t from 'tap';
 import type { Chat } from '../../../api/chats/schema.ts';
 import { expectSuccess, ownerPath, refusalOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
-import { answerWith, runtimeOf, startTurn } from '../chat_turns/turns.ts';
+import { replyWith, runtimeOf, startTurn } from '../chat_turns/turns.ts';
 import { ask, chatPath, createChat, createChatOrganization, patchChat } from './support.ts';
 
 const app = await startTestApp(t);
@@ -15,10 +15,10 @@ const find = (search: string, query: Query = {}) =>
 const titles = async (search: string, query?: Query) =>
   expectSuccess(await find(search, query)).map((chat) => chat.title);
 
-t.test('search finds titles, questions and answers, whatever the case, and no character is special', async (t) => {
+t.test('search finds titles, questions and replies, whatever the case, and no character is special', async (t) => {
   const sales = await createChat(app, org, 'Sales of 100% OFF_season');
   await ask(app, sales, 'What did STRASSE sell?');
-  await answerWith(app, org, [
+  await replyWith(app, org, [
     { kind: 'text', text: 'Über 5_000 €\nC:\\temp' },
     { kind: 'question', question: 'Hidden kiwi?', options: ['yes'] },
   ]);
@@ -47,7 +47,7 @@ t.test('search finds titles, questions and answers, whatever the case, and no ch
   for (const [search, expected] of cases) t.same(await titles(search), expected, search);
   const turn = runtimeOf(app, await startTurn(app, org));
   expectSuccess(await turn.append(1, 'Pomegranate'));
-  t.same(await titles('pomegranate'), [], 'an answer is found when it is there');
+  t.same(await titles('pomegranate'), [], 'a reply is found when it is there');
   expectSuccess(await turn.complete());
   t.same(await titles('pomegranate'), [fruit.title]);
 });

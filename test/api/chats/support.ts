@@ -9,7 +9,7 @@ import type { TestApp } from '../../support/app.ts';
 import { createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
 import type { Client } from '../../support/http.ts';
 
-/** An organization whose one profile answers chats. */
+/** An organization whose one profile replies in chats. */
 export function createChatOrganization(app: TestApp): Promise<TestOrganization> {
   return createTestOrganization(sqlOf(app), { kind: 'chat', key: 'chat' });
 }
@@ -24,7 +24,7 @@ export function chatPath(chat: Pick<Chat, 'organizationId' | 'id'>, rest = ''): 
 
 export type Posted = Readonly<{ userMessage: Message; assistantMessage: Message }>;
 
-/** A user message with its pending answer, which is returned. */
+/** A user message with its pending reply, which is returned. */
 export async function ask(app: TestApp, chat: Chat, text = 'Hello?', client: Client = app.owner): Promise<Message> {
   const body = { author: { kind: 'human', displayName: 'Anna' }, parts: [{ kind: 'text', text }] };
   return expectSuccess(await client.post<Posted>(chatPath(chat, '/messages'), body), 202).assistantMessage;
@@ -32,7 +32,7 @@ export async function ask(app: TestApp, chat: Chat, text = 'Hello?', client: Cli
 
 type Revised = Readonly<{ text?: string; status?: 'pending' | 'complete'; silent?: boolean }>;
 
-/** The next revision of an answer, as a runtime's write leaves it; `silent`: its notification is lost. */
+/** The next revision of a reply, as a runtime's write leaves it; `silent`: its notification is lost. */
 export async function revise(app: TestApp, message: Message, revised: Revised = {}): Promise<number> {
   const { text = 'text', status = 'pending', silent = false } = revised;
   const { rows } = await app.database.owner.query<{ revision: number }>(

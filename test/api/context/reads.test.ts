@@ -109,8 +109,8 @@ t.test('no selector leads out of the published documents', async (test) => {
     '?path=facts.json&path=facts.json', '?path=facts.json&scope=sales', '?path=facts.json&other=1', '?path=%ff%2e', '?path=a%0ab',
   ]; // biome-ignore format: a list of attacks
   for (const query of refused) {
-    const answer = await rawRequest(app.url, { path: `${base}${query}` });
-    test.match([answer.status, rawCode(answer)], [400, 'validation_failed'], query);
+    const response = await rawRequest(app.url, { path: `${base}${query}` });
+    test.match([response.status, rawCode(response)], [400, 'validation_failed'], query);
   }
   const absent = [
     'other.json',

@@ -91,7 +91,7 @@ function call(client: Client, operation: Operation, world: World, organizationId
   return client.send(method, filled, bodies[operationId]?.(world));
 }
 
-const answerOf = (reply: Reply<unknown>) => (reply.status < 400 ? String(reply.status) : refusalOf(reply));
+const outcomeOf = (reply: Reply<unknown>) => (reply.status < 400 ? String(reply.status) : refusalOf(reply));
 const declared = ({ responses }: Operation) => Object.keys(responses).filter((status) => status < '400');
 const namesAnother = ({ path }: Operation) => /\{(taskRef|scheduleRef)\}/.test(path);
 
@@ -120,27 +120,27 @@ async function worldFor(operation: Operation): Promise<World> {
   return operation.method === 'GET' ? (await shared(operation)).own : makeWorld(app, operation, 'operator');
 }
 
-t.test('every endpoint of owners answers its owner, and neither the service token nor a capability', async (t) => {
+t.test('every endpoint of owners serves its owner, and neither the service token nor a capability', async (t) => {
   for (const operation of ofOwners) {
     const world = await worldFor(operation);
     const { operationId } = operation;
     for (const client of [app.service, owner.as(world['capability'] ?? '')]) {
-      t.equal(answerOf(await call(client, operation, world)), '401 owner_unauthorized', operationId);
+      t.equal(outcomeOf(await call(client, operation, world)), '401 owner_unauthorized', operationId);
     }
-    t.same([answerOf(await call(owner, operation, world))], declared(operation), operationId);
+    t.same([outcomeOf(await call(owner, operation, world))], declared(operation), operationId);
   }
 });
 
-t.test('every endpoint of agents answers the service token and a capability in their own organization', async (t) => {
+t.test('every endpoint of agents serves the service token and a capability in their own organization', async (t) => {
   for (const operation of ofAgents) {
     const { operationId } = operation;
     const forService = await worldFor(operation);
     // Research takes a capability of the chat alone (docs/interface.md 4.12.3).
     const expected = operationId === 'researchOnboarding' ? ['401 agent_unauthorized'] : declared(operation);
-    t.same([answerOf(await call(app.service, operation, forService))], expected, `${operationId} by the service`);
+    t.same([outcomeOf(await call(app.service, operation, forService))], expected, `${operationId} by the service`);
     const world = await worldFor(operation);
     const agent = app.owner.as(world['capability'] ?? '');
-    t.same([answerOf(await call(agent, operation, world))], declared(operation), `${operationId} by a capability`);
+    t.same([outcomeOf(await call(agent, operation, world))], declared(operation), `${operationId} by a capability`);
   }
 });
 
@@ -156,13 +156,13 @@ t.test('what is another organization’s is there for nobody, and nothing of it 
     const anywhere = path.startsWith('/internal/') ? app.service : owner;
     const research = operationId === 'researchOnboarding';
     t.match(
-      answerOf(await call(anywhere, operation, own, randomUUID())),
+      outcomeOf(await call(anywhere, operation, own, randomUUID())),
       research ? /^401 / : /^404 /,
       `${operationId} in no organization`,
     );
     if (namesAnother(operation)) {
       t.match(
-        answerOf(await call(anywhere, operation, foreign, own['organizationId'])),
+        outcomeOf(await call(anywhere, operation, foreign, own['organizationId'])),
         /^404 /,
         `${operationId} of another’s`,
       );
@@ -170,14 +170,14 @@ t.test('what is another organization’s is there for nobody, and nothing of it 
     if (anywhere === app.service) {
       const unauthorized = '401 agent_unauthorized';
       t.equal(
-        answerOf(await call(agent, operation, foreign)),
+        outcomeOf(await call(agent, operation, foreign)),
         unauthorized,
         `${operationId} at another by a capability`,
       );
-      t.equal(answerOf(await call(agent, operation, own, randomUUID())), unauthorized, operationId);
+      t.equal(outcomeOf(await call(agent, operation, own, randomUUID())), unauthorized, operationId);
       if (namesAnother(operation)) {
         t.match(
-          answerOf(await call(agent, operation, foreign, own['organizationId'])),
+          outcomeOf(await call(agent, operation, foreign, own['organizationId'])),
           /^40[14] /,
           `${operationId} of another’s by a capability`,
         );

@@ -16,9 +16,9 @@ import { noneMatchHits, parseRange } from '../../../api/http/ranges.ts';
 import { Problem } from '../../../engine/db/problem.ts';
 import { openStorage } from '../../../engine/storage/index.ts';
 
-type Answer = { status: number; headers: IncomingHttpHeaders; body: Buffer };
+type SentResponse = { status: number; headers: IncomingHttpHeaders; body: Buffer };
 
-/** A real server that answers with one stored file, and a client that sends just the headers it is given. */
+/** A real server that serves one stored file, and a client that sends just the headers it is given. */
 async function serve(t: Test, content: Uint8Array, given: { mediaType?: string; fileName?: string } = {}) {
   const root = await mkdtemp(path.join(tmpdir(), 'bytes-test-'));
   t.teardown(() => rm(root, { recursive: true, force: true }));
@@ -45,7 +45,7 @@ async function serve(t: Test, content: Uint8Array, given: { mediaType?: string; 
   await once(server, 'listening');
   t.teardown(() => server.close());
   const { port } = server.address() as AddressInfo;
-  const ask = async (headers: Record<string, string> = {}, method = 'GET'): Promise<Answer> => {
+  const ask = async (headers: Record<string, string> = {}, method = 'GET'): Promise<SentResponse> => {
     const sent = request({ port, method, headers });
     sent.end();
     const [response] = await once(sent, 'response');
@@ -73,7 +73,7 @@ t.test('a whole file comes with all that a client needs to know', async (t) => {
   t.equal(etag, `"${createHash('sha256').update(ten).digest('hex')}"`);
 });
 
-t.test('HEAD answers the headers of GET and no body', async (t) => {
+t.test('HEAD returns the headers of GET and no body', async (t) => {
   const { ask } = await serve(t, ten);
   const get = await ask();
   const head = await ask({}, 'HEAD');
@@ -126,7 +126,7 @@ t.test('an empty file is served, and has no ranges', async (t) => {
   t.equal((await ask({ range: 'bytes=-5' })).status, 200);
 });
 
-t.test('If-None-Match answers 304 before ranges are looked at', async (t) => {
+t.test('If-None-Match returns 304 before ranges are looked at', async (t) => {
   const { ask, etag } = await serve(t, ten);
   for (const value of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
     const { status, headers, body } = await ask({ 'if-none-match': value, range: 'bytes=99-' });
@@ -162,8 +162,8 @@ t.test('any file name makes one safe header', async (t) => {
 t.test('no file is of a type that a browser renders: what it is stands beside, as it is recorded', async (t) => {
   for (const mediaType of ['application/json', 'image/svg+xml', 'text/html; charset=iso-8859-1']) {
     const { ask } = await serve(t, ten, { mediaType });
-    for (const answer of [await ask(), await ask({}, 'HEAD'), await ask({ range: 'bytes=0-1' })]) {
-      t.match(answer.headers, { 'content-type': /^application\/octet-stream$/, 'x-media-type': mediaType });
+    for (const response of [await ask(), await ask({}, 'HEAD'), await ask({ range: 'bytes=0-1' })]) {
+      t.match(response.headers, { 'content-type': /^application\/octet-stream$/, 'x-media-type': mediaType });
     }
   }
 });

@@ -117,7 +117,7 @@ t.test('marks are merged and sent at once', async (t) => {
   notifier.mark('probe_one', 'other');
   await until('both', () => heard.includes('same') && heard.includes('other'));
   t.equal(heard.length, 2);
-  await until('the answer to the statement', () => results.length > 0);
+  await until('the result of the statement', () => results.length > 0);
   t.same(results, ['sent'], 'one statement for all');
   // One of three: a machine that is busy may hold up the others.
   const took: number[] = [];
@@ -209,7 +209,7 @@ t.test('a server that breaks off at any moment of a connection ends no process',
     else t.ok(isUnavailable(outcome), `${packets} packets: ${outcome.message}`);
     await db.end();
   }
-  t.ok(served > 0 && served < packets, 'cut before the answer and after it');
+  t.ok(served > 0 && served < packets, 'cut before the response and after it');
 });
 
 t.test('statements stand in a line that is bounded in length and time', async (t) => {
@@ -250,21 +250,21 @@ t.test('nobody is forgotten in the line when connections fail', async (t) => {
   }
 });
 
-t.test('a connection that does not answer is given up, and new ones are made', async (t) => {
+t.test('a connection that does not respond is given up, and new ones are made', async (t) => {
   const { proxy } = await start(t, 'x');
   let opened = 0;
   const onOpen = () => {
     opened += 1;
   };
-  const db = open(t, proxy.url, { onOpen, answerTimeoutMs: 3_000 });
+  const db = open(t, proxy.url, { onOpen, responseTimeoutMs: 3_000 });
   await db.one(one);
   proxy.freezeExisting();
-  await t.rejects(db.one(one), { name: 'DatabaseUnavailableError', message: /no answer within 3000 ms/ });
+  await t.rejects(db.one(one), { name: 'DatabaseUnavailableError', message: /no response within 3000 ms/ });
   t.same(await db.one(one), { one: 1 }, 'the next statement has a new connection');
   t.equal(opened, 2);
 });
 
-type Options = { onOpen?: () => void; waitTimeoutMs?: number; answerTimeoutMs?: number };
+type Options = { onOpen?: () => void; waitTimeoutMs?: number; responseTimeoutMs?: number };
 
 function open(t: Test, url: string, { onOpen = () => {}, ...limits }: Options = {}) {
   const db = openDatabase({
@@ -274,7 +274,7 @@ function open(t: Test, url: string, { onOpen = () => {}, ...limits }: Options = 
     },
     size: 2,
     maxWaiting: 3,
-    answerTimeoutMs: 20_000,
+    responseTimeoutMs: 20_000,
     ...limits,
   });
   t.teardown(() => db.end());

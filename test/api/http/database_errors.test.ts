@@ -17,7 +17,7 @@ const declared = [
   { status: 409, code: 'chat_turn_active', when: 'test' },
 ];
 
-/** The same call for each audience: the answers differ in their codes alone. */
+/** The same call for each audience: the responses differ in their codes alone. */
 const endpoints: readonly Endpoint[] = [
   endpoint({
     method: 'post',

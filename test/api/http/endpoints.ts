@@ -134,7 +134,7 @@ export function sampleEndpoints(): readonly Endpoint[] {
       audience: 'public',
       tag: 'System',
       operationId: 'getSlow',
-      summary: 'Answers after 300 ms',
+      summary: 'Responds after 300 ms',
       response: { data: z.object({ done: z.boolean() }) },
       async handler() {
         await delay(300);
@@ -143,11 +143,11 @@ export function sampleEndpoints(): readonly Endpoint[] {
     }),
     endpoint({
       method: 'get',
-      path: '/wrong-answer',
+      path: '/wrong-response',
       audience: 'public',
       tag: 'System',
-      operationId: 'getWrongAnswer',
-      summary: 'Answers with a field that its schema lacks, or an error that it does not declare',
+      operationId: 'getWrongResponse',
+      summary: 'Responds with a field that its schema lacks, or an error that it does not declare',
       query: { error: queryBoolean().optional() },
       response: { data: z.object({ a: z.string() }) },
       handler: ({ query }) => {

@@ -93,7 +93,7 @@ async function count(name: string): Promise<number> {
   return rows[0]?.count ?? 0;
 }
 
-t.test('the first success is answered again, and the work is done once', async (t) => {
+t.test('the first success is returned again, and the work is done once', async (t) => {
   const name = randomUUID();
   const first = await app.owner.post(path, { name }, keyed(`k ${name}`));
   t.match(first, { status: 201, data: { count: 1, name } });
@@ -192,7 +192,7 @@ t.test('a key is 1 to 200 printable ASCII characters', async (t) => {
   t.match(await app.owner.post(path, { name: 'longest' }, keyed('~'.repeat(200))), { status: 201 });
 });
 
-t.test('a kept answer lasts 24 hours', async (t) => {
+t.test('a stored response lasts 24 hours', async (t) => {
   const name = randomUUID();
   await app.owner.post(path, { name }, keyed(name));
   await app.database.owner.query(

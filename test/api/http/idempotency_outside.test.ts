@@ -94,17 +94,17 @@ t.test('calls with keys that copy files hold no connection, and few of an organi
   const [org, other] = [await createChatOrganization(sql), await createTestOrganization(sql)];
   const body = await attach(org);
   standStill();
-  let answered = 0;
+  let over = 0;
   const calls = Array.from({ length: 200 }, async (_, index) => {
     const reply = await retain(org, body, `k${index}`);
-    answered += 1;
+    over += 1;
     return reply;
   });
-  await until('those that may be are in work, the others are refused', () => standing === 4 && answered === 196);
+  await until('those that may be are in work, the others are refused', () => standing === 4 && over === 196);
   await until('none holds a connection', () => app.services.db.load().running === 0);
   const began = performance.now();
   expectSuccess(await app.owner.get(ownerPath(other, '/tasks')));
-  t.ok(performance.now() - began < 1_000, 'another organization is answered at once');
+  t.ok(performance.now() - began < 1_000, 'another organization is served at once');
   open();
   const replies = await Promise.all(calls);
   const refused = replies.filter((reply) => reply.status !== 201);
@@ -115,7 +115,7 @@ t.test('calls with keys that copy files hold no connection, and few of an organi
   t.equal(await copies(org), 1);
 });
 
-t.test('a second call waits for the first without a connection, and gets its answer', async (t) => {
+t.test('a second call waits for the first without a connection, and gets its response', async (t) => {
   const org = await createChatOrganization(sql);
   const body = await attach(org);
   standStill();
@@ -129,11 +129,11 @@ t.test('a second call waits for the first without a connection, and gets its ans
   t.equal(app.services.db.load().running, 0);
   const third = retain(org, body, 'once');
   open();
-  const answered = expectSuccess(await first, 201);
+  const created = expectSuccess(await first, 201);
   const replayed = await third;
   t.equal(replayed.headers.get('idempotency-replayed'), 'true');
-  t.same(expectSuccess(replayed, 201), answered);
-  if (!FULL) t.same(expectSuccess(await second, 201), answered);
+  t.same(expectSuccess(replayed, 201), created);
+  if (!FULL) t.same(expectSuccess(await second, 201), created);
   t.equal(await copies(org), 1);
 });
 
@@ -164,7 +164,7 @@ t.test('a refusal gives the key back', async (t) => {
   expectSuccess(await retain(org, body, 'again'), 201);
 });
 
-t.test('an answer is not given again to whom the organization is closed by then', async (t) => {
+t.test('a response is not given again to whom the organization is closed by then', async (t) => {
   const org = await createChatOrganization(sql);
   const body = await attach(org);
   expectSuccess(await retain(org, body, 'closed'), 201);

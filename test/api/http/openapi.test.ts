@@ -4,10 +4,16 @@ import { adminEndpoints } from '../../../api/admin/endpoints.ts';
 import { apiEndpoints } from '../../../api/app.ts';
 import { uuid } from '../../../api/fields/ids.ts';
 import { declaredErrors, documentedErrors } from '../../../api/http/declared_errors.ts';
-import { type DeclaredError, type Endpoint, endpoint, isStream, type JsonAnswer } from '../../../api/http/endpoint.ts';
+import {
+  type DeclaredError,
+  type Endpoint,
+  endpoint,
+  isStream,
+  type JsonResponse,
+} from '../../../api/http/endpoint.ts';
 import { openApi } from '../../../api/http/openapi/document.ts';
 import { queryInteger } from '../../../api/http/query.ts';
-import { checkAnswer } from '../../../api/http/response_check.ts';
+import { checkResponse } from '../../../api/http/response_check.ts';
 import { systemEndpoints } from '../../../api/system/public.ts';
 import { dereferenced } from '../../support/openapi.ts';
 
@@ -39,7 +45,7 @@ const document = openApi(product) as unknown as Document;
 const pathOf = ({ path }: Endpoint) => path.replaceAll('*}', '}');
 const operationOf = (one: Endpoint) => document.paths[pathOf(one)]?.[one.method];
 
-/** The example of a JSON body or answer, its own or a shared one. */
+/** The example of a JSON body or response, its own or a shared one. */
 function exampleOf(part: Json | undefined): unknown {
   const { content } = part as { content: Record<string, { example?: unknown; examples?: Record<string, Json> }> };
   const { example, examples } = content['application/json'] ?? {};
@@ -98,12 +104,12 @@ function faultOf(one: Endpoint, { status, code, when }: DeclaredError, response:
     'does not name the code': !description.includes(`\`${code}\`: `),
     'does not say when': isOwn && !description.includes(when),
     'has no example of the code': example?.error['code'] !== code,
-    'has an example that would be refused': checkAnswer(one, status, example) !== undefined,
+    'has an example that would be refused': checkResponse(one, status, example) !== undefined,
   };
   return Object.entries(faults).flatMap(([fault, is]) => (is ? [`${status} ${code} ${fault}`] : []));
 }
 
-t.test('every body and answer has an example that the endpoint itself accepts', async (t) => {
+t.test('every body and response has an example that the endpoint itself accepts', async (t) => {
   for (const one of product) {
     const operation = operationOf(one);
     if (one.body !== undefined && !isStream(one.body)) {
@@ -111,9 +117,9 @@ t.test('every body and answer has an example that the endpoint itself accepts', 
       t.ok(parsed.success, `${one.operationId} body ${parsed.error ? z.prettifyError(parsed.error) : ''}`);
     }
     if (!isStream(one.response)) {
-      const { status = 200 } = one.response as JsonAnswer;
-      const answer = dereferenced(document, operation?.responses[status] ?? {});
-      t.equal(checkAnswer(one, status, exampleOf(answer)), undefined, one.operationId);
+      const { status = 200 } = one.response as JsonResponse;
+      const response = dereferenced(document, operation?.responses[status] ?? {});
+      t.equal(checkResponse(one, status, exampleOf(response)), undefined, one.operationId);
     }
   }
 });

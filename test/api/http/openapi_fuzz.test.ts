@@ -9,7 +9,7 @@ import { rounds } from '../../support/full.ts';
 import { type Operation, readOpenApi } from '../../support/openapi.ts';
 import { requestArbitrary } from '../../support/request_arbitrary.ts';
 import { hintsOf } from '../../support/request_hints.ts';
-import { type Answer, createSender, pathOf } from '../../support/request_sending.ts';
+import { createSender, pathOf, type SentResponse } from '../../support/request_sending.ts';
 import type { JsonSchema } from '../../support/schema_arbitrary.ts';
 import { makeWorld, ofOnboarding, type World } from '../../support/worlds.ts';
 
@@ -33,9 +33,9 @@ function isEnvelope(schema: JsonSchema | undefined): boolean {
   return /(Success|Page)Envelope$/.test(String(envelope?.['$ref']));
 }
 
-/** Why an answer is not one that the document allows; undefined when all is well. */
-function fault(operation: Operation, answer: Answer): string | undefined {
-  const { status, type, body } = answer;
+/** Why a response is not one that the document allows; undefined when all is well. */
+function fault(operation: Operation, response: SentResponse): string | undefined {
+  const { status, type, body } = response;
   if (status >= 500) return `status ${status}`;
   const declared = operation.responses[status];
   // Broken paths are refused before it is known whose they are.
@@ -94,24 +94,24 @@ async function fuzz(operation: Operation): Promise<Map<number, number>> {
   let world = await worldFor(operation);
   const token = tokenOf(operation);
   const requests = requestArbitrary(operation, { components, hints: hintsOf(operation), token });
-  const answers = fc.asyncProperty(requests, async (given) => {
-    const answer = await send(operation, given, world);
-    statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1);
-    const wrong = fault(operation, answer);
+  const responses = fc.asyncProperty(requests, async (given) => {
+    const response = await send(operation, given, world);
+    statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1);
+    const wrong = fault(operation, response);
     if (wrong) {
       const sent = `${operation.method} ${pathOf(operation, given, world)}`;
-      throw new Error(`${wrong}: ${sent} → ${answer.body.toString('utf8').slice(0, 500)}`);
+      throw new Error(`${wrong}: ${sent} → ${response.body.toString('utf8').slice(0, 500)}`);
     }
-    if (answer.status < 300 && ending.test(operation.operationId) && worlds < WORLDS) {
+    if (response.status < 300 && ending.test(operation.operationId) && worlds < WORLDS) {
       worlds += 1;
       world = await makeWorld(app, operation);
     }
   });
-  await fc.assert(answers, { seed: SEED, numRuns: ROUNDS });
+  await fc.assert(responses, { seed: SEED, numRuns: ROUNDS });
   return statuses;
 }
 
-t.test('no input makes a 5xx, and every answer is one that the document describes', async (t) => {
+t.test('no input makes a 5xx, and every response is one that the document describes', async (t) => {
   t.ok(operations.length > 40);
   for (const operation of operations) {
     await t.test(`${operation.method} ${operation.path}`, async (t) => {

@@ -132,8 +132,8 @@ t.test('every operation says what it does, who may call it and what can go wrong
 t.test('what JSON goes in and out has a schema and an example', async (t) => {
   for (const { method, operation } of operations) {
     const bodies = operation.requestBody ? [operation.requestBody.content] : [];
-    const answers = responsesOf(operation).flatMap(([, { content }]) => (content ? [content] : []));
-    for (const content of [...bodies, ...answers]) {
+    const responses = responsesOf(operation).flatMap(([, { content }]) => (content ? [content] : []));
+    for (const content of [...bodies, ...responses]) {
       const json = content['application/json'];
       if (!json) continue;
       t.ok(Object.keys(json.schema).length > 0, operation.operationId);

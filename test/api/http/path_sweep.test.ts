@@ -51,13 +51,13 @@ for (const operation of operations) {
       for (const value of [...leaving, ...oddNames(secret)].filter(isTried)) {
         for (const encode of ways) {
           const written = writtenAt(org, value, world, operation);
-          const answer = await sendPath(app, operation, world, { org, value: written, encode });
-          const what = `${org} ${encode(value)}: ${answer.status}`;
-          if (answer.status >= 500) t.fail(what);
-          if (GIVEN_AWAY.test(answer.body.toString())) t.fail(`${what} gives it away`);
+          const response = await sendPath(app, operation, world, { org, value: written, encode });
+          const what = `${org} ${encode(value)}: ${response.status}`;
+          if (response.status >= 500) t.fail(what);
+          if (GIVEN_AWAY.test(response.body.toString())) t.fail(`${what} gives it away`);
           // Encoded twice, a path is a name.
           const refused = !isName(org) && encode !== encodings.at(-1) && leaving.includes(value);
-          if (refused && answer.status !== 400 && answer.status !== 404) t.fail(`${what} is taken`);
+          if (refused && response.status !== 400 && response.status !== 404) t.fail(`${what} is taken`);
         }
       }
     }

@@ -125,7 +125,7 @@ t.test('a body is checked strictly, at every depth', async (t) => {
   }
   const many = Object.fromEntries(Array.from({ length: 5_000 }, (_, index) => [`k${index}`, 1]));
   const bounded = await app.owner.post(things, many);
-  t.ok((bounded.body.error.issues?.length ?? 0) <= 100, 'the answer stays small');
+  t.ok((bounded.body.error.issues?.length ?? 0) <= 100, 'the response stays small');
 });
 
 t.test('where no body is named, only none or {} is accepted', async (t) => {
@@ -250,7 +250,7 @@ t.test('an endless chunked body is cut after its 413', async (t) => {
   t.ok(sent < 64 * 1024 * 1024, `the server stopped reading (${sent} bytes were sent)`);
 });
 
-t.test('Expect: 100-continue is answered before the body, or refused without it', async (t) => {
+t.test('Expect: 100-continue gets its response before the body, or refused without it', async (t) => {
   const { hostname, port } = new URL(app.url);
   const head = { hostname, port, path: things, method: 'POST' };
   const wanted = request({
@@ -271,14 +271,14 @@ t.test('Expect: 100-continue is answered before the body, or refused without it'
   refused.on('continue', () => t.fail('asked for a body that it does not want'));
   refused.on('error', () => {});
   refused.flushHeaders();
-  const [answer] = await once(refused, 'response');
-  t.equal(answer.statusCode, 413);
-  answer.resume();
-  await once(answer, 'end');
+  const [response] = await once(refused, 'response');
+  t.equal(response.statusCode, 413);
+  response.resume();
+  await once(response, 'end');
   refused.destroy();
 });
 
-t.test('what is not HTTP is answered or cut, and the server goes on', async (t) => {
+t.test('what is not HTTP gets a response or is cut, and the server goes on', async (t) => {
   t.match(await raw('NONSENSE\r\n\r\n'), /^HTTP\/1.1 400 Bad Request[\s\S]*"validation_failed"/);
   t.match(await raw(`GET / HTTP/1.1\r\nhost: localhost\r\nx: ${'a'.repeat(20_000)}\r\n\r\n`), /^HTTP\/1.1 431 /);
   t.match(
@@ -298,12 +298,12 @@ t.test('an absolute request target and a doubled slash are handled', async (t) =
   t.match(await raw('OPTIONS * HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n'), /^HTTP\/1.1 404 /);
 });
 
-t.test('in tests, an answer that differs from its description is a logged 500', async (t) => {
-  const wrong = await app.owner.get('/wrong-answer');
+t.test('in tests, a response that differs from its description is a logged 500', async (t) => {
+  const wrong = await app.owner.get('/wrong-response');
   t.match(wrong, { status: 500, code: 'internal_error' });
-  t.match(await app.owner.get('/wrong-answer?error=true'), { status: 500, code: 'internal_error' });
+  t.match(await app.owner.get('/wrong-response?error=true'), { status: 500, code: 'internal_error' });
   const reasons = app.logged.map((line) => JSON.stringify(line));
-  t.ok(reasons.some((line) => line.includes('getWrongAnswer') && line.includes('does not have')));
+  t.ok(reasons.some((line) => line.includes('getWrongResponse') && line.includes('does not have')));
   t.ok(reasons.some((line) => line.includes('418 teapot is not a declared error')));
 });
 

@@ -51,9 +51,9 @@ t.test('a connection serves the next request after an upload that was refused', 
       await once(response, 'end');
     }
     const after = request({ hostname, port, agent, path: '/healthz' }).end();
-    const [answer] = await once(after, 'response');
-    t.equal(answer.statusCode, 200);
-    answer.resume();
+    const [response] = await once(after, 'response');
+    t.equal(response.statusCode, 200);
+    response.resume();
   }
 });
 
@@ -86,7 +86,7 @@ t.test('an upload that breaks off before anybody reads it fails for the reader, 
   t.equal((await app.owner.fetch('/healthz')).status, 200);
 });
 
-t.test('streamed answers go out as they are made; a broken one is cut, not ended', async (t) => {
+t.test('streamed responses go out as they are made; a broken one is cut, not ended', async (t) => {
   const whole = await app.owner.fetch('/stream');
   t.equal(await whole.text(), '0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n');
   const broken = await app.owner.fetch('/stream?broken=true');

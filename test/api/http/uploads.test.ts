@@ -77,9 +77,9 @@ t.test('20 MB pass through in pieces, and come back the same', async (t) => {
   const run = await runTask(app, org);
   const { source, piece } = mebibytes(20);
   const upload = slowUpload(run, 'large.bin');
-  const answer = once(upload, 'response') as Promise<[IncomingMessage]>;
+  const received = once(upload, 'response') as Promise<[IncomingMessage]>;
   await pipeline(source, upload);
-  const [response] = await answer;
+  const [response] = await received;
   const { data } = JSON.parse((await buffer(response)).toString());
   const whole = Buffer.concat(Array.from({ length: 20 }, () => piece));
   t.match(data, { sizeBytes: whole.length, sha256: sha256(whole) });
@@ -117,10 +117,10 @@ t.test('while the disk stands still an upload waits: the server takes no more th
   await begun.promise;
   const taken = await standingStill(made);
   t.ok(taken < 32, `${taken} of 64 MiB left the client while nothing was stored`);
-  const answer = once(upload, 'response') as Promise<[IncomingMessage]>;
+  const received = once(upload, 'response') as Promise<[IncomingMessage]>;
   stuck.resolve();
   await sending;
-  const [response] = await answer;
+  const [response] = await received;
   t.equal(response.statusCode, 201, 'and then it goes on');
   response.resume();
   t.same(await recorded(run), { 'waits.bin': 64 * 1024 * 1024 });
@@ -151,12 +151,12 @@ t.test('an upload whose lease ends on the way is refused, and its bytes go', asy
   const run = await runTask(app, org);
   const before = await storedKeys(app, org);
   const upload = slowUpload(run, 'late.bin', 1000);
-  const answer = once(upload, 'response') as Promise<[IncomingMessage]>;
+  const received = once(upload, 'response') as Promise<[IncomingMessage]>;
   upload.write(Buffer.alloc(500));
   await until('the upload has begun', async () => (await unfinished()).length > 0);
   await endLease(sql, run);
   upload.end(Buffer.alloc(500));
-  const [response] = await answer;
+  const [response] = await received;
   t.equal(response.statusCode, 409);
   t.match(JSON.parse((await buffer(response)).toString()).error, {
     code: 'run_lease_expired',
@@ -208,8 +208,8 @@ t.test('headers, type and size of an upload are checked', async (t) => {
     ['JSON', { ...headers, 'content-type': 'application/json' }, 415, 'unsupported_media_type'],
   ];
   for (const [name, given, status, code] of cases) {
-    const answer = await put(given);
-    t.match([answer.status, rawCode(answer)], [status, code], name);
+    const response = await put(given);
+    t.match([response.status, rawCode(response)], [status, code], name);
   }
   const huge = slowUpload(run, 'huge.bin', 1_073_741_825);
   huge.on('error', () => {});

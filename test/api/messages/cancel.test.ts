@@ -14,15 +14,15 @@ const org = await createChatOrganization(app);
 const list = async (chat: Chat, query: Readonly<Record<string, string | number>> = {}) =>
   expectSuccess(await app.owner.get<Message[]>(chatPath(chat, '/messages'), { query }));
 
-t.test('an answer that nobody started is cancelled at once, with a revision for each step', async (t) => {
+t.test('a reply that nobody started is cancelled at once, with a revision for each step', async (t) => {
   const chat = await createChat(app, org);
   const stream = await followChat(app, chat);
   t.teardown(() => stream.stop());
-  const answer = await ask(app, chat);
+  const reply = await ask(app, chat);
   const item = await claimTurn(app, org);
-  const cancel = chatPath(chat, `/messages/${answer.id}/cancel`);
+  const cancel = chatPath(chat, `/messages/${reply.id}/cancel`);
   const cancelled = expectSuccess(await app.owner.post<Message>(cancel));
-  t.match(cancelled, { id: answer.id, status: 'cancelling', revision: 2, completedAt: null });
+  t.match(cancelled, { id: reply.id, status: 'cancelling', revision: 2, completedAt: null });
   t.match((await list(chat)).at(-1), { status: 'cancelled', revision: 3 });
   t.equal(refusalOf(await app.owner.post(cancel)), '409 message_not_cancellable');
   t.equal(refusalOf(await startClaim(app, item)), '409 run_lease_expired lease_lost');
@@ -34,7 +34,7 @@ t.test('an answer that nobody started is cancelled at once, with a revision for 
     '409 message_not_cancellable',
   );
   for (const path of [
-    chatPath(other, `/messages/${answer.id}/cancel`),
+    chatPath(other, `/messages/${reply.id}/cancel`),
     chatPath(chat, `/messages/${randomUUID()}/cancel`),
   ]) {
     t.equal(refusalOf(await app.owner.post(path)), '404 message_not_found');

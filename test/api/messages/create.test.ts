@@ -6,7 +6,7 @@ import { expectSuccess, type Fields, ownerPath, refusalOf, sqlOf } from '../../s
 import { startTestApp } from '../../support/app.ts';
 import { createTestOrganization } from '../../support/fixtures.ts';
 import { issuePaths } from '../../support/http.ts';
-import { answerWith } from '../chat_turns/turns.ts';
+import { replyWith } from '../chat_turns/turns.ts';
 import { ask, chatPath, createChat, createChatOrganization, type Posted, patchChat } from '../chats/support.ts';
 
 const app = await startTestApp(t);
@@ -18,7 +18,7 @@ const list = async (chat: Chat, query: Readonly<Record<string, string | number>>
   expectSuccess(await app.owner.get<Message[]>(chatPath(chat, '/messages'), { query }));
 const text = (words: string) => ({ parts: [{ kind: 'text', text: words }] });
 
-t.test('a message is kept with its pending answer, in one step', async (t) => {
+t.test('a message is kept with its pending reply, in one step', async (t) => {
   const chat = await createChat(app, org);
   const author = { kind: 'human', displayName: 'Änna "A" 🌱' };
   const reply = await post(chat, { author, ...text('Hello\n  there') });
@@ -49,23 +49,23 @@ t.test('a message is kept with its pending answer, in one step', async (t) => {
   const one = await app.owner.get(ownerPath(org, `/messages/${userMessage.id}`));
   t.same(expectSuccess(one), userMessage);
   t.equal(refusalOf(await post(chat, text('Too early'))), '409 chat_turn_active');
-  await answerWith(app, org, [{ kind: 'text', text: 'Hi' }]);
+  await replyWith(app, org, [{ kind: 'text', text: 'Hi' }]);
   t.equal((await post(chat, text('Now'))).status, 202);
   t.same(
     (await list(chat, { limit: 3 })).map((message) => message.role),
     ['user', 'assistant', 'user'],
     'oldest first',
   );
-  await answerWith(app, org, []);
+  await replyWith(app, org, []);
 });
 
 t.test('pages of large messages end early, and still show each once, forward and back', async (t) => {
   const chat = await createChat(app, org);
-  // Repeated text takes little room on the disk; what counts is the answer. Notes, which search does not index.
+  // Repeated text takes little room on the disk; what counts is the response. Notes, which search does not index.
   const parts = Array(10).fill({ kind: 'context_note', text: 'x'.repeat(95_000), status: 'informational' });
   for (let turn = 0; turn < 6; turn += 1) {
     expectSuccess(await post(chat, text('Note this')), 202);
-    await answerWith(app, org, parts);
+    await replyWith(app, org, parts);
   }
   const page = async (cursor?: string | null) => {
     const query = { limit: 200, ...(cursor ? { cursor } : {}) };
@@ -103,7 +103,7 @@ t.test('of two at once, one is taken', async (t) => {
   const replies = await Promise.all([1, 2, 3, 4].map((n) => post(chat, text(`${n}`))));
   t.same(replies.map((reply) => reply.code ?? reply.status).sort(), [202, ...Array(3).fill('chat_turn_active')]);
   t.equal((await list(chat)).length, 2);
-  await answerWith(app, org, []);
+  await replyWith(app, org, []);
 });
 
 t.test('nothing is said in an archived chat, in one that is not there, or without a chat profile', async (t) => {
@@ -139,13 +139,13 @@ t.test('bodies that do not fit are refused, an issue each', async (t) => {
   }
   t.same(await list(chat), []);
   t.equal((await post(chat, { parts: [{ kind: 'text', text: 'x'.repeat(100_000) }] })).status, 202);
-  await answerWith(app, org, []);
+  await replyWith(app, org, []);
 });
 
-t.test('what the last answer asks is answered part by part, or nothing else is taken', async (t) => {
+t.test('what the last reply asks is answered part by part, or nothing else is taken', async (t) => {
   const chat = await createChat(app, org);
   const { id: messageId } = await ask(app, chat);
-  await answerWith(app, org, [
+  await replyWith(app, org, [
     { id: 'intro', kind: 'text', text: 'Two things' },
     { id: 'color', kind: 'question', question: 'Which?', options: ['red', 'blue'] },
     { id: 'why', kind: 'question', question: 'Why?' },
@@ -183,7 +183,7 @@ t.test('what the last answer asks is answered part by part, or nothing else is t
     { kind: 'answer', messageId, partId: 'note', approved: false },
     { kind: 'text', text: 'And more' },
   ]);
-  await answerWith(app, org, [{ kind: 'text', text: 'Thanks' }]);
+  await replyWith(app, org, [{ kind: 'text', text: 'Thanks' }]);
   t.equal((await post(chat, { answers: [color], ...text('x') })).status, 400, 'it waits for nothing any more');
   t.equal((await post(chat, text('Plain again'))).status, 202);
 });

@@ -47,7 +47,7 @@ for (const [what, bytes, fields] of KINDS) {
   });
 }
 
-t.test('one answer names all that is gone, and each of two at once finds it', async (t) => {
+t.test('one response names all that is gone, and each of two at once finds it', async (t) => {
   const created = await create(app);
   for (const fileName of ['a.md', 'b.md']) expectSuccess(await putSource(app, created, fileName, { fileName }), 201);
   const review = await research(app, expectSuccess(await start(app, created)));

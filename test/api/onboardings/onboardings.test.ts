@@ -115,7 +115,7 @@ const CALLS: Readonly<Record<string, (o: Onboarding) => Promise<Reply<Onboarding
   discard: (o) => app.owner.delete(onboardingPath(o)),
 };
 
-/** The answer to each call in each state: a status, and the state that follows. */
+/** The response to each call in each state: a status, and the state that follows. */
 const TABLE: Readonly<Record<Onboarding['status'], Readonly<Record<string, string>>>> = {
   collecting: {
     setup: '200 collecting',
@@ -250,7 +250,7 @@ t.test('the research fails, is retried, ends in a review, and the completion mak
   t.match(failed.research, { status: 'failed', error: { code: 'broken' }, attempts: 1 });
   const retried = expectSuccess((await CALLS['retry']?.(failed).then((reply) => reply)) ?? failing(), 202);
   const findings = [{ claim: 'They make lamps', evidence: [key] }];
-  const warnings = [{ code: 'website_unreachable', message: 'The website does not answer.' }];
+  const warnings = [{ code: 'website_unreachable', message: 'The website does not respond.' }];
   const review = await research(app, retried, { status: 'completed', findings, warnings });
   t.match(review, { status: 'review', research: { status: 'completed', attempts: 2, findings }, review: { warnings } });
   t.equal(
@@ -264,7 +264,7 @@ t.test('the research fails, is retried, ends in a review, and the completion mak
     await app.owner.post<{ assistantMessage: { id: string } }>(messages, message),
     202,
   );
-  t.equal(refusalOf(await complete(app, review, { allowWarnings: true })), '409 request_failed answer_active');
+  t.equal(refusalOf(await complete(app, review, { allowWarnings: true })), '409 request_failed reply_active');
   expectSuccess(await app.owner.post(`${messages}/${assistantMessage.id}/cancel`));
   const done = expectSuccess(await complete(app, review, { allowWarnings: true }));
   t.match(done, { status: 'completed', review: { sha256: review.review?.sha256 } });

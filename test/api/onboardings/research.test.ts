@@ -35,7 +35,7 @@ async function inChat(onboarding: Onboarding, on: TestApp = app): Promise<Asked>
   return { onboarding, turn, agent, research: (given) => agent.post(pathOf(onboarding), given) };
 }
 
-const answered = (reply: Awaited<ReturnType<Asked['research']>>) =>
+const researched = (reply: Awaited<ReturnType<Asked['research']>>) =>
   expectSuccess(reply as Parameters<typeof expectSuccess<OnboardingResearch>>[0]);
 
 const PAGES: Record<string, string> = {
@@ -55,7 +55,7 @@ t.test('pages are kept as evidence, found again, and the review is computed anew
   const before = await inState(app, 'review');
   const { research } = await inChat(before);
   const urls = [`${origin}/prices`, `${origin}/prices#small`, `${origin}/nothing`];
-  const first = answered(await research({ urls }));
+  const first = researched(await research({ urls }));
   t.match(first, {
     evidence: [{ url: `${origin}/prices`, title: 'Prices', text: /Small: 9 €\./, truncated: false }],
     findings: [{ claim: `The title of ${new URL(origin).host}/prices is “Prices”.` }],
@@ -71,7 +71,7 @@ t.test('pages are kept as evidence, found again, and the review is computed anew
   t.match(now.review?.summary.evidence, [{ id: first.evidence[0]?.sourceId, urls: [`${origin}/prices`] }]);
 
   const files = await stored(before);
-  const again = answered(await research({ urls: [`${origin}/prices`] }));
+  const again = researched(await research({ urls: [`${origin}/prices`] }));
   t.equal(again.evidence[0]?.sourceId, first.evidence[0]?.sourceId);
   t.equal((await get(app, before)).research.findings.length, now.research.findings.length);
   t.equal(await stored(before), files, 'nothing is doubled');
@@ -84,7 +84,7 @@ t.test('evidence is served as the website sent it', async (t) => {
     res.setHeader('content-type', 'text/html; Charset=ISO-8859-1').end(latin);
   });
   const onboarding = await inState(app, 'review');
-  const { evidence } = answered(await (await inChat(onboarding)).research({ urls: [origin] }));
+  const { evidence } = researched(await (await inChat(onboarding)).research({ urls: [origin] }));
   t.equal(evidence[0]?.title, 'Café');
   const path = `/organizations/${onboarding.organizationId}/context/sources/${evidence[0]?.sourceId}/content`;
   const content = await app.owner.fetch(path);
@@ -92,7 +92,7 @@ t.test('evidence is served as the website sent it', async (t) => {
   t.same(Buffer.from(await content.arrayBuffer()), latin);
 });
 
-t.test('a model answers from the evidence, new and old', async (t) => {
+t.test('a model replies from the evidence, new and old', async (t) => {
   const { origin } = await openSite(t, site);
   const model = await openModel(t, ({ body }) => {
     const { evidence } = JSON.parse(body.messages[1]?.content ?? '');
@@ -108,10 +108,10 @@ t.test('a model answers from the evidence, new and old', async (t) => {
   };
   const asking = await startTestApp(t, { config, database: app.database });
   const { research } = await inChat(await inState(asking, 'review'), asking);
-  const urls = answered(await research({ urls: [`${origin}/prices`] }));
+  const urls = researched(await research({ urls: [`${origin}/prices`] }));
   t.match(urls.findings, [{ claim: 'Prices is a document.', evidence: [urls.evidence[0]?.sourceId] }]);
   t.match(urls.warnings, [{ code: 'claims_without_evidence' }]);
-  const question = answered(await research({ question: 'What is there?' }));
+  const question = researched(await research({ question: 'What is there?' }));
   t.same(question.evidence, []);
   t.same(question.findings.map(({ claim }) => claim).sort(), ['Prices is a document.', 'The plan is a document.']);
   t.equal(JSON.parse(model.requests[1]?.body.messages[1]?.content ?? '').question, 'What is there?');
@@ -123,7 +123,7 @@ t.test('no private address is asked, and blocked domains are not', async (t) => 
   const onboarding = await inState(strict, 'review');
   const { research } = await inChat(onboarding, strict);
   const urls = ['127.0.0.1', '[::1]', '2130706433', 'localhost'].map((host) => `http://${host}:${forbidden.port}/`);
-  const refused = answered(await research({ urls }));
+  const refused = researched(await research({ urls }));
   t.same(refused.evidence, []);
   // Two of the four are one address.
   t.same(
@@ -136,14 +136,14 @@ t.test('no private address is asked, and blocked domains are not', async (t) => 
   await strict.owner.patch(`/organizations/${onboarding.organizationId}`, {
     constraints: { blockedDomains: ['evil.example'] },
   });
-  t.match(answered(await research({ urls: ['https://www.evil.example/'] })).failures, [{ code: 'blocked' }]);
+  t.match(researched(await research({ urls: ['https://www.evil.example/'] })).failures, [{ code: 'blocked' }]);
 });
 
 function isRefused(t: Test, reply: { status: number; code: string | undefined }, status: number, code: string) {
   t.match(reply, { status, code });
 }
 
-t.test('only the chat profile, while it answers in the onboarding chat, may ask', async (t) => {
+t.test('only the chat profile, while it replies in the onboarding chat, may ask', async (t) => {
   const body = { urls: ['https://acme.example/'] };
   const { onboarding, turn, agent, research } = await inChat(await inState(app, 'review'));
   isRefused(t, await app.service.post(pathOf(onboarding), body), 401, 'agent_unauthorized');
@@ -173,7 +173,7 @@ t.test('it works while the research of the job is under way, and stays when that
   const { origin } = await openSite(t, site);
   const onboarding = expectSuccess(await start(app, await create(app)));
   const { research } = await inChat(onboarding);
-  const found = answered(await research({ urls: [`${origin}/team`] }));
+  const found = researched(await research({ urls: [`${origin}/team`] }));
   t.match(found, { status: 'researching', reviewSha256: null, evidence: [{ title: 'Team' }] });
 });
 
@@ -194,12 +194,12 @@ t.test('bodies that ask for nothing, or for what is no address, are refused', as
   isRefused(t, await research({ question: 'What?' }), 409, 'state_conflict');
 });
 
-t.test('with a key the answer is kept', async (t) => {
+t.test('with a key the response is stored', async (t) => {
   const { origin, paths } = await openSite(t, site);
   const { onboarding, agent } = await inChat(await inState(app, 'review'));
   const headers = { 'idempotency-key': 'one' };
   const body = { urls: [`${origin}/team`] };
-  const first = answered(await agent.post(pathOf(onboarding), body, { headers }));
-  t.same(answered(await agent.post(pathOf(onboarding), body, { headers })), first);
+  const first = researched(await agent.post(pathOf(onboarding), body, { headers }));
+  t.same(researched(await agent.post(pathOf(onboarding), body, { headers })), first);
   t.same(paths, ['/robots.txt', '/team']);
 });

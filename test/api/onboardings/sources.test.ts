@@ -134,7 +134,7 @@ function upload(onboarding: Onboarding, headers: Record<string, string> = {}): C
   });
 }
 
-async function answerOf(sent: ClientRequest) {
+async function outcomeOf(sent: ClientRequest) {
   const [response] = (await once(sent, 'response')) as [IncomingMessage];
   const body = JSON.parse((await buffer(response)).toString('utf8')) as { error?: { code: string } };
   return { status: response.statusCode, code: body.error?.code };
@@ -145,7 +145,7 @@ t.test('50 MB are taken, and not a byte more, whatever the client declares', asy
   const declared = upload(onboarding, { 'content-length': String(LIMIT + 1) });
   declared.on('error', () => {});
   declared.flushHeaders();
-  t.same(await answerOf(declared), { status: 413, code: 'request_failed' });
+  t.same(await outcomeOf(declared), { status: 413, code: 'request_failed' });
   declared.destroy();
 
   const block = Buffer.alloc(65_536, 97);
@@ -159,13 +159,13 @@ t.test('50 MB are taken, and not a byte more, whatever the client declares', asy
   const over = upload(onboarding);
   over.on('error', () => {});
   send(LIMIT + 1).pipe(over);
-  t.same(await answerOf(over), { status: 413, code: 'request_failed' });
+  t.same(await outcomeOf(over), { status: 413, code: 'request_failed' });
   t.same(await storedKeys(app, onboarding), []);
   t.same((await get(app, onboarding)).sources, []);
 
   const exact = upload(onboarding);
   send(LIMIT).pipe(exact);
-  t.match(await answerOf(exact), { status: 201 });
+  t.match(await outcomeOf(exact), { status: 201 });
   t.match((await get(app, onboarding)).sources, [{ sizeBytes: LIMIT }]);
 });
 
@@ -181,7 +181,7 @@ t.test('a body without an end is refused at the limit, and one that is cut leave
   );
   feed.on('error', () => {});
   feed.pipe(endless);
-  t.same(await answerOf(endless), { status: 413, code: 'request_failed' });
+  t.same(await outcomeOf(endless), { status: 413, code: 'request_failed' });
   feed.destroy();
   endless.destroy();
 
@@ -206,7 +206,7 @@ t.test('nobody’s bytes are taken for an onboarding that takes none', async (t)
       asked = true;
     });
     waiting.flushHeaders();
-    t.same(await answerOf(waiting), { status: 409, code: 'request_failed' }, state);
+    t.same(await outcomeOf(waiting), { status: 409, code: 'request_failed' }, state);
     t.notOk(asked);
     waiting.destroy();
   }

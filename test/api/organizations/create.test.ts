@@ -207,7 +207,7 @@ t.test('of two creates at once with one slug, one wins', async (t) => {
   t.equal(replies.filter((reply) => reply.status === 409 && reply.code === 'request_failed').length, 7);
 });
 
-t.test('a create sent again with its Idempotency-Key is answered again', async (t) => {
+t.test('a create sent again with its Idempotency-Key is returned again', async (t) => {
   const id = randomUUID();
   const headers = { 'idempotency-key': 'make-it-once' };
   const body = { slug: 'made-once', name: 'Once' };

@@ -103,11 +103,11 @@ t.test('a waiting pull is woken by what makes work ready', async (t) => {
   const fastest = new Map<string, number>();
   const woken = async (what: string, cause: () => Promise<unknown>) => {
     const before = await waiting();
-    const answer = pull(of(org, { waitMs: 20_000 }));
+    const pending = pull(of(org, { waitMs: 20_000 }));
     await until('the pull waits', async () => (await waiting()) > before);
     await cause();
     const caused = performance.now();
-    const { items } = expectSuccess(await answer);
+    const { items } = expectSuccess(await pending);
     t.equal(items.length, 1, what);
     fastest.set(what, Math.min(fastest.get(what) ?? Number.POSITIVE_INFINITY, performance.now() - caused));
     return startRun(app, items[0] as PulledItem);
@@ -137,11 +137,11 @@ t.test('the end of a run wakes a pull where requests wait for its capacity', asy
   const run = await runTask(app, org);
   const { id } = await makeTask(app, org);
   const before = await waiting();
-  const answer = pull(of(org, { waitMs: 20_000 }));
+  const pending = pull(of(org, { waitMs: 20_000 }));
   await until('the pull waits', async () => (await waiting()) > before);
   expectSuccess(await workerOf(app, run).complete());
   t.same(
-    expectSuccess(await answer).items.map((item) => item.task.id),
+    expectSuccess(await pending).items.map((item) => item.task.id),
     [id],
   );
 });
@@ -149,10 +149,10 @@ t.test('the end of a run wakes a pull where requests wait for its capacity', asy
 t.test('several that wait for the same share what comes, one each', async (t) => {
   const org = await createTestOrganization(sql, { maxConcurrentRuns: 5 });
   const before = await waiting();
-  const answers = [1, 2, 3].map((n) => pull(of(org, { waitMs: 20_000, limit: 5, workerId: `w${n}` })));
+  const pending = [1, 2, 3].map((n) => pull(of(org, { waitMs: 20_000, limit: 5, workerId: `w${n}` })));
   await until('all wait', async () => (await waiting()) === before + 3);
   const tasks = await Promise.all([1, 2, 3].map(() => makeTask(app, org)));
-  const got = (await Promise.all(answers)).flatMap((answer) => expectSuccess(answer).items);
+  const got = (await Promise.all(pending)).flatMap((response) => expectSuccess(response).items);
   t.same(new Set(got.map((item) => item.task.id)), new Set(tasks.map((task) => task.id)));
 });
 
@@ -160,10 +160,10 @@ t.test('a client that goes away while it waits takes no work with it', async (t)
   const org = await createTestOrganization(sql);
   const before = await waiting();
   const leaving = new AbortController();
-  const answer = app.service.post(PULL, { workerId: 'w', waitMs: 20_000, ...of(org) }, { signal: leaving.signal });
+  const pending = app.service.post(PULL, { workerId: 'w', waitMs: 20_000, ...of(org) }, { signal: leaving.signal });
   await until('the pull waits', async () => (await waiting()) === before + 1);
   leaving.abort();
-  await t.rejects(answer);
+  await t.rejects(pending);
   await until('nobody waits', async () => (await waiting()) === before);
   const { id } = await makeTask(app, org);
   t.match(await lastRequest(sql, org, id), { state: 'published', fence: 0 });
@@ -195,10 +195,10 @@ t.test('a claim that is under way when its client goes is given back', async (t)
   const before = app.logged.length;
   await withGateClosed(async (claimsAtGate) => {
     const leaving = new AbortController();
-    const answer = app.service.post(PULL, { workerId: 'w', ...of(org) }, { signal: leaving.signal });
+    const pending = app.service.post(PULL, { workerId: 'w', ...of(org) }, { signal: leaving.signal });
     await until('the claim waits at the gate', claimsAtGate);
     leaving.abort();
-    await t.rejects(answer);
+    await t.rejects(pending);
     await until('the server has noticed', () =>
       app.logged.slice(before).some((line) => line['operation'] === 'pullRunRequests'),
     );
@@ -258,11 +258,11 @@ t.test('a stopped or suspended organization: what is published can be taken, or 
     [published.id],
   );
   const before = await waiting();
-  const answer = pull(of(org, { waitMs: 20_000 }));
+  const pending = pull(of(org, { waitMs: 20_000 }));
   await until('the pull waits', async () => (await waiting()) === before + 1);
   t.match(expectSuccess(await app.service.patch(dispatch, { stopped: false })), { publishedRunRequests: 1 });
   t.same(
-    expectSuccess(await answer).items.map((item) => item.task.id),
+    expectSuccess(await pending).items.map((item) => item.task.id),
     [parked.id],
   );
 

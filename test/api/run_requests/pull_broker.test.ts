@@ -24,17 +24,17 @@ async function start(t: Test) {
     size: 4,
     maxWaiting: 100,
     waitTimeoutMs: 20_000,
-    answerTimeoutMs: 20_000,
+    responseTimeoutMs: 20_000,
     onWakes: (wakes) => markWakes({ mark: (_channel, payload = '') => brokers.wake(payload) }, wakes),
   });
   let statements = 0;
-  let answered = 0;
+  let returned = 0;
   const db = {
     ...pool,
     one: ((query, values) => {
       statements += 1;
       return pool.one(query, values).finally(() => {
-        answered += 1;
+        returned += 1;
       });
     }) as typeof pool.one,
   };
@@ -74,7 +74,7 @@ async function start(t: Test) {
     published,
     waiters,
     statements: () => statements,
-    answered: () => answered,
+    returned: () => returned,
   };
 }
 
@@ -121,36 +121,36 @@ t.test('each worker gets the claims that were made in its name', async (t) => {
   await until('three wait', async () => (await waiters()) === 3);
   await publish(6);
   notifier.mark(PULL_CHANNEL);
-  const answers = await Promise.all(pulls);
+  const pulled = await Promise.all(pulls);
   const { rows } = await database.owner.query('select id, worker_id from app.run_requests');
   const worker = new Map(rows.map((row) => [row.id, row.worker_id]));
-  for (const [index, items] of answers.entries()) {
+  for (const [index, items] of pulled.entries()) {
     t.ok(items.length >= 1);
     for (const item of items) t.equal(worker.get(item.runRequestId), ['a', 'b', 'c'][index]);
   }
-  const ids = answers.flat().map((item) => item.runRequestId);
+  const ids = pulled.flat().map((item) => item.runRequestId);
   t.equal(new Set(ids).size, ids.length, 'nothing is handed out twice');
 });
 
 t.test(
   'what this process made ready is looked for without a notification, and its own are not listened to',
   async (t) => {
-    const { brokers, publish, waiters, own, listener, statements, answered } = await start(t);
+    const { brokers, publish, waiters, own, listener, statements, returned } = await start(t);
     const first = pull(brokers, { workerId: 'first' });
-    await until('it waits', async () => (await waiters()) === 1 && answered() === statements());
+    await until('it waits', async () => (await waiters()) === 1 && returned() === statements());
     await publish(1);
     brokers.wake('');
     t.equal((await first).length, 1);
 
     const second = pull(brokers, { workerId: 'second' });
-    await until('it waits', async () => (await waiters()) === 1 && answered() === statements());
+    await until('it waits', async () => (await waiters()) === 1 && returned() === statements());
     await until('the notifying connection is known', () => own.sender() !== undefined);
     const heard: string[] = [];
     const stop = listener.subscribe(PULL_CHANNEL, (payload) => void heard.push(payload));
     const sent: number[] = [];
     // More than once, as a look that is due anyway may come in between.
     for (const payload of ['own 1', 'own 2', 'own 3']) {
-      await until('no look is under way', () => answered() === statements());
+      await until('no look is under way', () => returned() === statements());
       const before = statements();
       own.mark(PULL_CHANNEL, payload);
       await until('it is heard', () => heard.includes(payload));
@@ -187,12 +187,12 @@ t.test('a notification wakes the waiters at once, in their order', async (t) => 
 });
 
 t.test('a lost notification costs two seconds, not the work', async (t) => {
-  const { brokers, publish, answered } = await start(t);
+  const { brokers, publish, returned } = await start(t);
   const waiting = pull(brokers);
-  await until('it has looked in vain', () => answered() === 1);
+  await until('it has looked in vain', () => returned() === 1);
   await publish(1);
   t.equal((await waiting).length, 1);
-  t.ok(answered() > 1);
+  t.ok(returned() > 1);
 });
 
 t.test('many waiters share claims: ninety get one each in a few statements', async (t) => {
@@ -202,9 +202,9 @@ t.test('many waiters share claims: ninety get one each in a few statements', asy
   const before = statements();
   await publish(90);
   notifier.mark(PULL_CHANNEL);
-  const answers = await Promise.all(pulls);
-  t.ok(answers.every((items) => items.length === 1));
-  t.equal(new Set(answers.flat().map((item) => item.runRequestId)).size, 90);
+  const pulled = await Promise.all(pulls);
+  t.ok(pulled.every((items) => items.length === 1));
+  t.equal(new Set(pulled.flat().map((item) => item.runRequestId)).size, 90);
   t.ok(statements() - before < 45, `${statements() - before} statements for 90 claims`);
 });
 
@@ -222,7 +222,7 @@ t.test('a claim for a client that has gone is released, and goes to the next', a
   const claims: readonly Claim[] = await pull(brokers, { workerId: 'late', signal: late.signal });
   t.equal(claims.length, 1);
   t.equal(await published(), 0);
-  late.abort(); // before the last byte of its answer was written
+  late.abort(); // before the last byte of its response was written
   await until('released', async () => (await published()) === 1);
   t.equal((await metrics.pullReleases.get()).values[0]?.value, 1);
 
@@ -279,7 +279,7 @@ t.test('while Postgres is down waits fail, without a hot loop, and later ones wo
   t.equal(await waiters(), 0);
 });
 
-t.test('closing answers all waiters with nothing, at once', async (t) => {
+t.test('closing gives all waiters nothing, at once', async (t) => {
   const { brokers, publish, waiters } = await start(t);
   const pulls = Array.from({ length: 10 }, () => pull(brokers));
   await until('they wait', async () => (await waiters()) === 10);

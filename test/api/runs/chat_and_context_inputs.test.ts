@@ -74,8 +74,8 @@ t.test('a worker reads an attachment of a chat, until the chat is removed', asyn
     },
     { path: 'never.txt', available: false, sizeBytes: 0, sha256: null },
   ]);
-  const answer = await worker.input('in/letter.txt');
-  t.same([answer.status, await answer.text()], [200, 'Grüße\n']);
+  const response = await worker.input('in/letter.txt');
+  t.same([response.status, await response.text()], [200, 'Grüße\n']);
   t.equal((await worker.input('foreign.txt')).status, 400);
   const content = ownerPath(org, `/runs/${run.runId}/context/files/content?path=in/letter.txt`);
   t.equal(await (await app.owner.fetch(content)).text(), 'Grüße\n', 'as its owner does');

@@ -181,8 +181,8 @@ t.test('criteria decide on the stored bytes', async (t) => {
     const run = await runTask(app, org, withCriteria(criterion));
     const worker = workerOf(app, run);
     for (const [path, content] of Object.entries(outputs)) expectSuccess(await worker.put(path, content), 201);
-    const answer = expectSuccess(await worker.completeWith(...Object.keys(outputs)));
-    t.same(answer, { status: passes ? 'succeeded' : 'failed' }, name);
+    const completed = expectSuccess(await worker.completeWith(...Object.keys(outputs)));
+    t.same(completed, { status: passes ? 'succeeded' : 'failed' }, name);
     await app.owner.post(ownerPath(org, `/tasks/${run.taskId}/cancel`));
   }
 });

@@ -7,7 +7,7 @@ import {
   type HeldRun,
   makeTask,
   ownerPath,
-  type RawAnswer,
+  type RawResponse,
   rawCode,
   rawRequest,
   refusalOf,
@@ -49,10 +49,10 @@ const artifact = (index: number | string, headers: Record<string, string> = {}, 
   rawRequest(app.url, { method, path: artifactPath(index), headers });
 
 t.test('a whole artifact comes with all that a client needs to know', async (t) => {
-  const answer = await artifact(0);
-  t.equal(answer.status, 200);
-  t.equal(answer.body.toString(), text);
-  t.match(answer.headers, {
+  const response = await artifact(0);
+  t.equal(response.status, 200);
+  t.equal(response.body.toString(), text);
+  t.match(response.headers, {
     'content-type': 'application/octet-stream',
     'x-media-type': 'text/plain',
     'content-length': '10',
@@ -76,7 +76,7 @@ t.test('a name of any letters downloads under it, and a page of it cannot run he
   t.match(headers['content-security-policy'], /default-src 'none'|sandbox|default-src 'self'/);
 });
 
-/** Ranges of the ten digits, as sent and as answered. */
+/** Ranges of the ten digits, as sent and as returned. */
 const ranges: readonly (readonly [string, number, string, string | undefined])[] = [
   ['bytes=0-0', 206, '0', 'bytes 0-0/10'],
   ['bytes=2-5', 206, '2345', 'bytes 2-5/10'],
@@ -95,11 +95,11 @@ const ranges: readonly (readonly [string, number, string, string | undefined])[]
 
 t.test('byte ranges: first, middle, open, suffix, beyond, several, and nonsense', async (t) => {
   for (const [range, status, body, contentRange] of ranges) {
-    const answer = await artifact(0, { range });
-    t.equal(answer.status, status, range);
-    t.equal(answer.headers['content-range'], contentRange, range);
-    if (status === 416) t.equal(rawCode(answer), 'range_not_satisfiable');
-    else t.equal(answer.body.toString(), body, range);
+    const response = await artifact(0, { range });
+    t.equal(response.status, status, range);
+    t.equal(response.headers['content-range'], contentRange, range);
+    if (status === 416) t.equal(rawCode(response), 'range_not_satisfiable');
+    else t.equal(response.body.toString(), body, range);
   }
   const middle = await artifact(1, { range: 'bytes=65535-262144' });
   t.ok(middle.body.equals(binary.subarray(65_535, 262_145)));
@@ -109,9 +109,9 @@ t.test('byte ranges: first, middle, open, suffix, beyond, several, and nonsense'
 t.test('If-None-Match and If-Range are honoured', async (t) => {
   const etag = etagOf(text);
   for (const header of [etag, `W/${etag}`, '*', `"x", ${etag}`]) {
-    const answer = await artifact(0, { 'if-none-match': header });
-    t.match(answer, { status: 304, headers: { etag } }, header);
-    t.equal(answer.body.length, 0);
+    const response = await artifact(0, { 'if-none-match': header });
+    t.match(response, { status: 304, headers: { etag } }, header);
+    t.equal(response.body.length, 0);
   }
   t.equal((await artifact(0, { 'if-none-match': etag, range: 'bytes=99-' })).status, 304, 'before the range');
   t.equal((await artifact(0, { 'if-none-match': '"other"' })).status, 200);
@@ -121,9 +121,9 @@ t.test('If-None-Match and If-Range are honoured', async (t) => {
   }
 });
 
-const perAnswer = new Set(['date', 'x-request-id', 'connection', 'keep-alive']);
-const stable = (answer: RawAnswer) =>
-  Object.fromEntries(Object.entries(answer.headers).filter(([name]) => !perAnswer.has(name)));
+const perResponse = new Set(['date', 'x-request-id', 'connection', 'keep-alive']);
+const stable = (response: RawResponse) =>
+  Object.fromEntries(Object.entries(response.headers).filter(([name]) => !perResponse.has(name)));
 
 async function headEquals(t: Test, path: string): Promise<void> {
   const get = await rawRequest(app.url, { path });
@@ -133,7 +133,7 @@ async function headEquals(t: Test, path: string): Promise<void> {
   t.equal(head.body.length, 0, path);
 }
 
-t.test('HEAD answers the headers of GET and no body, refusals too', async (t) => {
+t.test('HEAD returns the headers of GET and no body, refusals too', async (t) => {
   for (const index of [0, 1, 2, 3]) await headEquals(t, artifactPath(index));
   const ranged = await artifact(0, { range: 'bytes=0-1' }, 'HEAD');
   t.match([ranged.status, ranged.headers['content-length']], [200, '10'], 'ranges are for GET alone');
@@ -144,8 +144,8 @@ t.test('HEAD answers the headers of GET and no body, refusals too', async (t) =>
 t.test('only recorded artifacts are served, by their place', async (t) => {
   for (const index of [4, 99, 100_000]) t.equal(rawCode(await artifact(index)), 'not_found', `${index}`);
   for (const index of ['-1', '1.5', 'x', '100001', '1e1', '0x1', '%00', '99999999999999999999', 'digits.txt']) {
-    const answer = await artifact(index);
-    t.match([answer.status, rawCode(answer)], [400, 'validation_failed'], index);
+    const response = await artifact(index);
+    t.match([response.status, rawCode(response)], [400, 'validation_failed'], index);
   }
   t.equal(rawCode(await rawRequest(app.url, { path: artifactPath(0, randomUUID()) })), 'run_not_found');
   const foreign = ownerPath(elsewhere, `/runs/${run.runId}/artifacts/0/content`);
@@ -215,9 +215,9 @@ t.test('the context manifest lists what was hydrated, and serves exactly that', 
   });
   const contents = { 'notes/über.md': '# Über\n', plain: 'ä', empty: '', 'up.csv': 'a,b\n1,2\n', 'from/run.txt': text };
   for (const [path, content] of Object.entries(contents)) {
-    const answer = await rawRequest(app.url, { path: contextPath(encodeURIComponent(path), given.runId) });
-    t.match([answer.status, answer.body.toString()], [200, content], path);
-    t.equal(answer.headers.etag, etagOf(content));
+    const response = await rawRequest(app.url, { path: contextPath(encodeURIComponent(path), given.runId) });
+    t.match([response.status, response.body.toString()], [200, content], path);
+    t.equal(response.headers.etag, etagOf(content));
     await headEquals(t, contextPath(encodeURIComponent(path), given.runId));
   }
   const part = await rawRequest(app.url, {
@@ -228,19 +228,19 @@ t.test('the context manifest lists what was hydrated, and serves exactly that', 
   expectSuccess(await workerOf(app, given).complete());
 });
 
-t.test('context files answer to their exact available path alone', async (t) => {
+t.test('context files are found by their exact available path alone', async (t) => {
   const given = await givenRun();
   const ask = (path: string) => rawRequest(app.url, { path: contextPath(path, given.runId) });
   for (const path of ['never.csv', 'no/run.txt', 'Plain', 'plain2', 'notes', 'up', '.incoming', 'organizations']) {
-    const answer = await ask(path);
-    t.match([answer.status, rawCode(answer)], [404, 'not_found'], path);
+    const response = await ask(path);
+    t.match([response.status, rawCode(response)], [404, 'not_found'], path);
   }
   const [key] = await storedKeys(app, org);
   t.match(await ask(encodeURIComponent(key ?? '')), { status: 404 }, 'keys of the storage are no paths');
   const wrong = ['', '..', '../plain', 'notes/../plain', '%2e%2e%2fplain', 'notes%2f%2e%2e%2fplain', './plain', '.'];
   for (const path of [...wrong, '/plain', '%2fetc%2fpasswd', 'a%5c..%5cb', '%5c', 'a%00b', 'a%0ab', 'a//b', 'plain/']) {
-    const answer = await ask(path);
-    t.match([answer.status, rawCode(answer)], [400, 'validation_failed'], path);
+    const response = await ask(path);
+    t.match([response.status, rawCode(response)], [400, 'validation_failed'], path);
   }
   const base = ownerPath(org, `/runs/${given.runId}/context/files/content`);
   for (const query of [

@@ -164,7 +164,7 @@ t.test('text that carries a credential is refused with its whole batch, and show
     for (const field of ['label', 'detail']) {
       const reply = await worker.logs([logEntry(1), { ...logEntry(2), [field]: text }]);
       t.match([reply.status, reply.body.error.issues?.[0]?.path], [400, `entries.1.${field}`], `${name} as ${field}`);
-      t.notOk(JSON.stringify(reply.body).includes(text), 'the answer does not repeat it');
+      t.notOk(JSON.stringify(reply.body).includes(text), 'the response does not repeat it');
     }
   }
   t.equal(await fingerprint(app), before);

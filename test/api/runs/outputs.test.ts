@@ -116,13 +116,13 @@ t.test('a path that leaves its folder, or is none, is refused', async (t) => {
       ['input', ownerPath(org, `/tasks/${task.id}/inputs/`), {}],
       ['agent input', agentPath(org, `/tasks/${task.id}/inputs/`), { authorization }],
     ] as const) {
-      const answer = await rawRequest(app.url, {
+      const response = await rawRequest(app.url, {
         method: 'PUT',
         path: `${base}${bad}`,
         headers: { ...octets, ...more },
         body: 'x',
       });
-      t.match([answer.status, rawCode(answer)], [400, 'validation_failed'], `${name} ${bad.slice(0, 30)}`);
+      t.match([response.status, rawCode(response)], [400, 'validation_failed'], `${name} ${bad.slice(0, 30)}`);
     }
   }
   t.same(await recorded(run), {});
@@ -156,8 +156,8 @@ t.test('any other path is kept to the letter', async (t) => {
   t.same(new Set(Object.keys(await recorded(run))), new Set(names));
   expectSuccess(await worker.completeWith(...names));
   for (const [index, name] of names.entries()) {
-    const answer = await app.owner.fetch(ownerPath(org, `/runs/${run.runId}/artifacts/${index}/content`));
-    t.equal(await answer.text(), name);
+    const response = await app.owner.fetch(ownerPath(org, `/runs/${run.runId}/artifacts/${index}/content`));
+    t.equal(await response.text(), name);
   }
 });
 

@@ -32,7 +32,7 @@ const elsewhere = await createTestOrganization(sql);
 const start = (item: PulledItem, fields: Fields = {}) =>
   app.service.post(`/internal/run-requests/${item.runRequestId}/start`, { ...startOf(item), ...fields });
 
-t.test('a start answers everything that the run needs, and the same when it is sent again', async (t) => {
+t.test('a start returns everything that the run needs, and the same when it is sent again', async (t) => {
   const task = await makeTask(app, org);
   const item = await claim(app, org);
   const runId = randomUUID();

@@ -26,14 +26,14 @@ t.test('the document is sent in the best encoding that the client takes', async 
     'gzip;q=0, br;q=0': undefined,
   };
   for (const [accepted, encoding] of Object.entries(wanted)) {
-    const answer = await get('/openapi.json', { 'accept-encoding': accepted });
-    t.equal(answer.headers['content-encoding'], encoding, accepted);
-    t.equal(answer.headers['content-length'], String(answer.body.length));
-    t.equal(answer.headers['vary'], 'Accept-Encoding');
+    const response = await get('/openapi.json', { 'accept-encoding': accepted });
+    t.equal(response.headers['content-encoding'], encoding, accepted);
+    t.equal(response.headers['content-length'], String(response.body.length));
+    t.equal(response.headers['vary'], 'Accept-Encoding');
     const unpack = { br: brotliDecompressSync, gzip: gunzipSync };
-    const body = encoding ? unpack[encoding as 'br' | 'gzip'](answer.body) : answer.body;
+    const body = encoding ? unpack[encoding as 'br' | 'gzip'](response.body) : response.body;
     t.ok(body.equals(plain.body), `${accepted}: the same document`);
-    if (encoding) t.ok(answer.body.length * 6 < plain.body.length, `${answer.body.length} bytes`);
+    if (encoding) t.ok(response.body.length * 6 < plain.body.length, `${response.body.length} bytes`);
   }
 });
 
@@ -58,8 +58,8 @@ t.test('a client that has it is told so, in each encoding by its own entity tag'
 });
 
 t.test('two at once get the one document', async (t) => {
-  const answers = await Promise.all(Array.from({ length: 5 }, () => get('/openapi.json')));
-  t.ok(answers.every(({ body }) => body.equals(plain.body)));
+  const responses = await Promise.all(Array.from({ length: 5 }, () => get('/openapi.json')));
+  t.ok(responses.every(({ body }) => body.equals(plain.body)));
 });
 
 t.test('files of the documentation are compressed, but for pictures', async (t) => {

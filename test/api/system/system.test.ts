@@ -5,7 +5,7 @@ import { sampleEndpoints } from '../http/endpoints.ts';
 
 const app = await startTestApp(t, { endpoints: sampleEndpoints() });
 
-t.test('ready means: the database answers, is migrated, and notifications arrive', async (t) => {
+t.test('ready means: the database responds, is migrated, and notifications arrive', async (t) => {
   await until('ready', async () => (await app.owner.get('/readyz')).status === 200);
   const { rows } = await app.database.owner.query('select max(version) as version from app.schema_migrations');
   t.match(await app.owner.get('/readyz'), { data: { status: 'ready', schemaVersion: rows[0].version } });
@@ -38,7 +38,7 @@ t.test('metrics count by route template, never by the path that was sent', async
   t.match(text, /^runner_database_statements\{state="waiting"\} 0$/m);
 });
 
-t.test('every answer carries the security headers', async (t) => {
+t.test('every response carries the security headers', async (t) => {
   for (const path of ['/healthz', '/nowhere', '/docs', '/openapi.json']) {
     const { headers } = await app.owner.fetch(path);
     t.equal(headers.get('x-content-type-options'), 'nosniff', path);

@@ -102,7 +102,7 @@ t.test('a plan is handed in with the token of its run, and applied when that com
   t.match(await readTask(app, growth, two?.identifier ?? ''), { status: 'blocked' });
 });
 
-t.test('sent again it answers the same, and two at once too', async (t) => {
+t.test('sent again it returns the same, and two at once too', async (t) => {
   const { operator } = await orgs();
   const held = await planRun(operator);
   const body = await outcomeBody(held, plan(make('one')));
@@ -164,7 +164,7 @@ t.test('what is malformed, or names what is not there, is 400 with its path', as
       `${name}: ${JSON.stringify(issues)}`,
     );
   }
-  t.equal(refusalOf(await stage(held, plan(make('a', { dependsOn: ['a'] })))), '409 state_conflict circle');
+  t.equal(refusalOf(await stage(held, plan(make('a', { dependsOn: ['a'] })))), '409 state_conflict cycle');
   t.equal(await fingerprint(app), before);
 });
 

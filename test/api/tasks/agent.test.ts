@@ -57,7 +57,7 @@ t.test('an agent creates, reads and lists tasks as an owner does', async (t) => 
     [reply.data.id, first.id],
   );
   const again = await post({ title: 'Other', ownerProfileKey: 'growth', dedupeKey: first.dedupeKey });
-  t.match([again.status, again.data.id], [201, first.id], 'an open task with the same dedupeKey is the answer');
+  t.match([again.status, again.data.id], [201, first.id], 'an open task with the same dedupeKey is returned');
   expectSuccess(await service.post(`${tasks}/${root.id}/cancel`));
 });
 

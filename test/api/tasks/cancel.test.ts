@@ -21,7 +21,7 @@ const tasks = ownerPath(org, '/tasks');
 const act = (ref: string, verb: 'cancel' | 'retry', body?: unknown) =>
   app.owner.post<Task>(`${tasks}/${ref}/${verb}`, body);
 
-t.test('cancel ends a task and all below it, and a repeat answers the same', async (t) => {
+t.test('cancel ends a task and all below it, and a repeat returns the same', async (t) => {
   const { id: root } = await makeTask(app, org, { kind: 'initiative' });
   const { id: child } = await makeTask(app, org, { parentId: root, priority: 900 });
   const running = await runTask(app, org, { parentId: root });

@@ -70,7 +70,7 @@ t.test('a task that says nothing has the defaults, and is ready', async (t) => {
   });
   t.equal(createdAt, updatedAt);
   t.ok(Math.abs(Date.parse(createdAt) - before) < 60_000);
-  t.same(await readTask(app, org, id), reply.data, 'and reads as it was answered');
+  t.same(await readTask(app, org, id), reply.data, 'and reads as it was returned');
 });
 
 t.test('everything that a task may say is kept', async (t) => {
@@ -140,7 +140,7 @@ t.test('children, prerequisites and disabled profiles block, and say so', async 
   t.equal((await readTask(app, org, waits.id)).status, 'pending');
 });
 
-t.test('an open task with the same dedupeKey is the answer', async (t) => {
+t.test('an open task with the same dedupeKey is returned', async (t) => {
   const first = await makeTask(app, org, { dedupeKey: 'daily' });
   const again = await post({ title: 'Another', ownerProfileKey: 'growth', dedupeKey: 'daily' });
   t.equal(again.status, 201);
@@ -198,7 +198,7 @@ t.test('a parent has to be an open initiative with room', async (t) => {
 t.test('a task that waits for its own parent is refused', async (t) => {
   const { id: root } = await makeTask(app, org, { kind: 'initiative' });
   const reply = await post({ title: 'x', ownerProfileKey: 'growth', parentId: root, dependsOn: [root] });
-  t.equal(refusalOf(reply), '409 state_conflict circle');
+  t.equal(refusalOf(reply), '409 state_conflict cycle');
 });
 
 const criterion = { kind: 'output_file', path: 'a' };
@@ -216,7 +216,7 @@ const wrongBodies: Readonly<Record<string, readonly [Fields, string]>> = {
   'half a surrogate': [{ title: 'a\ud800b' }, 'title'],
   'a title of another type': [{ title: 7 }, 'title'],
   'an unknown field': [{ colour: 'red' }, 'colour'],
-  'a field of the answer': [{ status: 'completed' }, 'status'],
+  'a field of the response': [{ status: 'completed' }, 'status'],
   'an unknown kind': [{ kind: 'epic' }, 'kind'],
   'a null kind': [{ kind: null }, 'kind'],
   'a parent by identifier': [{ parentId: 'I-1' }, 'parentId'],

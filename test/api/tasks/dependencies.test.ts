@@ -57,21 +57,21 @@ t.test('an edge that is not required blocks nothing', async (t) => {
   t.equal(refusalOf(await add(second.id, first.id)), '409 state_conflict edge_differs');
 });
 
-t.test('circles, ancestors and the task itself are refused', async (t) => {
+t.test('cycles, ancestors and the task itself are refused', async (t) => {
   const [a, b, c] = [await makeTask(app, org), await makeTask(app, org), await makeTask(app, org)];
   expectSuccess(await add(b.id, a.id), 201);
   expectSuccess(await add(c.id, b.identifier, { required: false }), 201);
   const before = await fingerprint(app);
-  t.equal(refusalOf(await add(a.id, c.id)), '409 state_conflict circle');
-  t.equal(refusalOf(await add(a.id, b.id, { required: false })), '409 state_conflict circle');
-  t.equal(refusalOf(await add(a.id, a.identifier)), '409 state_conflict circle');
+  t.equal(refusalOf(await add(a.id, c.id)), '409 state_conflict cycle');
+  t.equal(refusalOf(await add(a.id, b.id, { required: false })), '409 state_conflict cycle');
+  t.equal(refusalOf(await add(a.id, a.identifier)), '409 state_conflict cycle');
   t.equal(await fingerprint(app), before);
   const root = await makeTask(app, org, { kind: 'initiative' });
   const middle = await makeTask(app, org, { kind: 'initiative', parentId: root.id });
   const leaf = await makeTask(app, org, { parentId: middle.id });
-  for (const above of [root, middle]) t.equal(refusalOf(await add(leaf.id, above.id)), '409 state_conflict circle');
+  for (const above of [root, middle]) t.equal(refusalOf(await add(leaf.id, above.id)), '409 state_conflict cycle');
   expectSuccess(await add(a.id, root.id), 201);
-  t.equal(refusalOf(await add(leaf.id, a.id)), '409 state_conflict circle', 'the initiative waits for its children');
+  t.equal(refusalOf(await add(leaf.id, a.id)), '409 state_conflict cycle', 'the initiative waits for its children');
 });
 
 t.test('two that add opposite edges at once: one of them wins', async (t) => {

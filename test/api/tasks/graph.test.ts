@@ -83,7 +83,7 @@ t.test('a task of the graph is the task, save for the text of its inline inputs'
   ]);
 });
 
-t.test('a graph too large for one answer says so, and keeps the focused task', async (t) => {
+t.test('a graph too large for one response says so, and keeps the focused task', async (t) => {
   const root = await makeTask(app, org, { kind: 'initiative' });
   const made: Task[] = [];
   for (let n = 0; n < 3; n += 1) made.push(await makeTask(app, org, { parentId: root.id }));

@@ -35,11 +35,11 @@ async function given(run: HeldRun): Promise<Record<string, string | null>> {
   const { files } = expectSuccess(await worker.inputs());
   const contents: Record<string, string | null> = {};
   for (const file of files) {
-    const answer = await worker.input(String(file['path']));
-    const content = answer.status === 200 ? await answer.text() : null;
+    const response = await worker.input(String(file['path']));
+    const content = response.status === 200 ? await response.text() : null;
     if (content !== null && sha256(content) !== file['sha256'])
       throw new Error(`${file['path']} differs from its digest`);
-    if ((content !== null) !== file['available']) throw new Error(`${file['path']} answers ${answer.status}`);
+    if ((content !== null) !== file['available']) throw new Error(`${file['path']} returns ${response.status}`);
     contents[String(file['path'])] = content;
   }
   return contents;
@@ -64,7 +64,7 @@ t.test('an upload is described by its bytes, under the id and the identifier of 
   const reply = await put(task.identifier, 'data/sales.csv', csv);
   t.equal(reply.status, 201);
   t.same(reply.data, { path: 'data/sales.csv', mediaType: 'text/csv', sizeBytes: csv.length, sha256: sha256(csv) });
-  t.same((await put(task.id, 'data/sales.csv', csv)).data, reply.data, 'a repeat answers the same');
+  t.same((await put(task.id, 'data/sales.csv', csv)).data, reply.data, 'a repeat returns the same');
   const asAgent = await app.service.put<Stored>(agentPath(org, `/tasks/${task.id}/inputs/a%20b.txt`), 'x');
   t.match([asAgent.status, asAgent.data.path], [201, 'a b.txt']);
 });
@@ -144,7 +144,7 @@ t.test('an artifact of another organization, or of a run that made none, is not 
   expectSuccess(await workerOf(app, run).complete());
 });
 
-t.test('an input answers to its exact path, with ranges, and to the holder alone', async (t) => {
+t.test('an input is found by its exact path, with ranges, and to the holder alone', async (t) => {
   const run = await runTask(app, org, {
     spec: { inputs: [{ kind: 'inline', path: 'd/a.txt', text: '0123456789' }] },
   });
@@ -190,8 +190,8 @@ t.test('an input whose bytes were lost is not available, and the lease is not to
   const run = await task.open();
   for (const key of await storedKeys(app, org)) if (!before.includes(key)) await app.services.storage.delete(key);
   const { headers, inputsPath } = workerOf(app, run);
-  const answer = await app.service.get(`${inputsPath}/content?path=u.txt`, { headers });
-  t.match(refusalOf(answer), /^400 validation_failed/);
+  const response = await app.service.get(`${inputsPath}/content?path=u.txt`, { headers });
+  t.match(refusalOf(response), /^400 validation_failed/);
   expectSuccess(await workerOf(app, run).fail());
 });
 

@@ -77,7 +77,7 @@ t.test('pages of large tasks end early, and still show each once, forward and ba
   const org = await createTestOrganization(sql);
   const made: string[] = [];
   for (const letter of 'abcdefghij') {
-    // Repeated text takes little room on the disk; what counts is the answer.
+    // Repeated text takes little room on the disk; what counts is the response.
     const text = letter.repeat(180_000);
     const inputs = [1, 2, 3, 4, 5].map((n) => ({ kind: 'inline', path: `${n}.txt`, text }));
     made.unshift((await makeTask(app, org, { spec: { inputs } })).id);

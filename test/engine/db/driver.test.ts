@@ -57,14 +57,19 @@ t.test('several statements in one are refused', async (t) => {
 });
 
 t.test('calls are prepared once a connection, where it is asked for; what else is read is planned anew', async (t) => {
-  const define = (answer: string) =>
+  const define = (expression: string) =>
     owner.query(`create or replace function app.probe(p_value integer, p_text text) returns jsonb language sql
-      as $$ select to_jsonb(${answer}) $$; grant execute on function app.probe to runner_api`);
+      as $$ select to_jsonb(${expression}) $$; grant execute on function app.probe to runner_api`);
   await define('p_value');
   const prepared = sql.type(z.object({ name: z.string() }))`select name from pg_prepared_statements order by name`;
   for (const prepare of [true, false]) {
     const options = { role: 'runner_api', size: 1, prepare } as const;
-    const pool = openDatabase({ open: () => openPool(url, options), size: 1, maxWaiting: 1, answerTimeoutMs: 20_000 });
+    const pool = openDatabase({
+      open: () => openPool(url, options),
+      size: 1,
+      maxWaiting: 1,
+      responseTimeoutMs: 20_000,
+    });
     t.teardown(() => pool.end());
     const probe = (value: number | string, decision?: Decision) =>
       evaluate(pool, sql.fragment`app.probe(${value}, ${null})`, z.int(), decision);

@@ -9,7 +9,7 @@ const PID = 'select pg_backend_pid() as pid';
 
 t.test('a connection that falls silent is given up, and the next statement has another', async (t) => {
   const proxy = await startProxy(t, database.url);
-  const pool = openPlainPool({ url: proxy.url, size: 1, answerTimeoutMs: 2_000, lost: () => {} });
+  const pool = openPlainPool({ url: proxy.url, size: 1, responseTimeoutMs: 2_000, lost: () => {} });
   t.teardown(() => pool.end());
   const first = (await pool.query(PID)).rows[0].pid;
 

@@ -27,7 +27,7 @@ function open(role: 'runner_api' | 'runner_jobs') {
     open: () => openPool(sql.url, { role, size: 2 }),
     size: 2,
     maxWaiting: 10,
-    answerTimeoutMs: 20_000,
+    responseTimeoutMs: 20_000,
     onWakes: (wakes) => markWakes(notifier, wakes),
   });
   t.teardown(() => db.end());
@@ -110,7 +110,7 @@ t.test('a slot that becomes free wakes pulls, whatever frees it', async (t) => {
   t.same(await wakesOf(() => call(db, 'run_fail', failure, ignored)), [], 'a repeat');
 });
 
-t.test('a transition that refuses by its answer wakes those whom its change of state concerns', async (t) => {
+t.test('a transition that refuses by its result wakes those whom its change of state concerns', async (t) => {
   const org = await createTestOrganization(sql, { maxConcurrentRuns: 1 });
   await createTask(sql, org);
   const claim = await claimNext(sql, org);

@@ -66,8 +66,8 @@ t.test('a redirect in raw UTF-8 or Latin-1 leads where it says', async (t) => {
     const site = await openSite(t, (req, res) =>
       req.url === '/' ? res.writeHead(301, { location }).end() : res.end('there'),
     );
-    const answer = await openClient(t).fetch(site.origin);
-    t.equal(await textOf(answer.body), 'there');
+    const response = await openClient(t).fetch(site.origin);
+    t.equal(await textOf(response.body), 'there');
     t.same(site.paths, ['/', path], encoding);
   }
 });
@@ -100,8 +100,8 @@ t.test('a name that changes after the check is still asked at the checked addres
   const site = await openSite(t, (_req, res) => res.setHeader('connection', 'close').end('public'), PUBLIC);
   const { asked, resolve } = names({ 'rebinding.example': [[PUBLIC], ['127.0.0.1']] });
   const client = openClient(t, { resolve });
-  const answer = await client.fetch(`http://rebinding.example:${site.port}/`);
-  t.equal(await textOf(answer.body), 'public');
+  const response = await client.fetch(`http://rebinding.example:${site.port}/`);
+  t.equal(await textOf(response.body), 'public');
   t.same(asked, ['rebinding.example'], 'it is resolved once a connection');
   await refuses(t, client.fetch(`http://rebinding.example:${forbidden.port}/`), 'address_refused', 'fetch');
   await refuses(t, client.fetch(`http://rebinding.example:${site.port}/`), 'address_refused', 'fetch');
@@ -128,14 +128,14 @@ t.test('the name stays in Host', async (t) => {
   });
   const { resolve } = names({ 'shop.example': [[PUBLIC]] });
   const client = openClient(t, { resolve });
-  const answer = await client.fetch(`http://shop.example:${site.port}/`);
-  await textOf(answer.body);
+  const response = await client.fetch(`http://shop.example:${site.port}/`);
+  await textOf(response.body);
   t.same(hosts, [`shop.example:${site.port}`]);
 });
 
 t.test('with ALLOW_PRIVATE_ADDRESSES all are asked', async (t) => {
   const site = await openSite(t, (_req, res) => res.end('here'), '127.0.0.1');
   const client = openClient(t, { allowPrivateAddresses: true });
-  const answer = await client.fetch(`http://localhost:${site.port}/`);
-  t.equal(await textOf(answer.body), 'here');
+  const response = await client.fetch(`http://localhost:${site.port}/`);
+  t.equal(await textOf(response.body), 'here');
 });

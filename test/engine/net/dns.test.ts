@@ -77,8 +77,8 @@ t.test(
     const client = createWebClient({ allows, resolve: nameResolver([server]), connectMs: 2_000 });
     t.teardown(() => client.close());
     for (let turn = 0; turn < 3; turn += 1) {
-      const answer = await client.fetch(`http://rebinding.example:${site.port}/`);
-      t.equal(await textOf(answer.body), 'public');
+      const response = await client.fetch(`http://rebinding.example:${site.port}/`);
+      t.equal(await textOf(response.body), 'public');
       await refuses(
         t,
         client.fetch(`http://rebinding.example:${forbidden.port}/`),

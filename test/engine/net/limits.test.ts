@@ -17,21 +17,21 @@ async function read(address: string, options?: WebRequest): Promise<string> {
   return textOf((await client.fetch(address, options)).body);
 }
 
-t.test('an answer is a stream with its status and headers', async (t) => {
+t.test('a response is a stream with its status and headers', async (t) => {
   const site = await openSite(t, (req, res) => {
     res.writeHead(404, { 'content-type': 'text/plain', 'x-agent': req.headers['user-agent'] });
     res.end(JSON.stringify(req.headers));
   });
-  const answer = await client.fetch(`${site.origin}/a?b#c`);
-  t.equal(answer.status, 404);
-  t.equal(answer.url.href, `${site.origin}/a?b`);
-  t.match(answer.headers, { 'content-type': 'text/plain', 'x-agent': /^BusinessRunner\// });
-  const sent = JSON.parse(await textOf(answer.body));
+  const response = await client.fetch(`${site.origin}/a?b#c`);
+  t.equal(response.status, 404);
+  t.equal(response.url.href, `${site.origin}/a?b`);
+  t.match(response.headers, { 'content-type': 'text/plain', 'x-agent': /^BusinessRunner\// });
+  const sent = JSON.parse(await textOf(response.body));
   t.notOk('cookie' in sent || 'authorization' in sent || 'referer' in sent);
   t.same(site.paths, ['/a?b']);
 });
 
-t.test('compressed answers are read', async (t) => {
+t.test('compressed responses are read', async (t) => {
   const site = await openSite(t, (req, res) => {
     const [encoding, bytes] = req.url === '/br' ? ['br', brotliCompressSync('hello')] : ['gzip', gzipSync('hello')];
     res.setHeader('content-encoding', encoding).end(bytes);
@@ -68,19 +68,19 @@ t.test('a decompression bomb ends at the limit', async (t) => {
     res.setHeader('content-encoding', encoding).end(bytes);
   });
   for (const name of ['/gzip', '/br']) {
-    const answer = await client.fetch(site.origin + name, { maxBytes: MIB });
+    const response = await client.fetch(site.origin + name, { maxBytes: MIB });
     let bytes = 0;
     await refuses(
       t,
       (async () => {
-        for await (const chunk of answer.body) bytes += chunk.length;
+        for await (const chunk of response.body) bytes += chunk.length;
       })(),
       'too_large',
       name,
     );
     t.ok(bytes <= MIB, `${bytes} bytes were given out`);
   }
-  await refuses(t, read(`${site.origin}/twice`), 'bad_answer', 'layers');
+  await refuses(t, read(`${site.origin}/twice`), 'bad_response', 'layers');
 });
 
 t.test('a bomb without an end is stopped while it is sent', async (t) => {
@@ -110,7 +110,7 @@ t.test('what is cut off or broken is said', async (t) => {
     else res.socket?.destroy();
   });
   for (const path of ['/cut', '/noise', '/protocol']) {
-    await refuses(t, read(site.origin + path), 'bad_answer', path);
+    await refuses(t, read(site.origin + path), 'bad_response', path);
   }
   for (const path of ['/short', '/gone']) await refuses(t, read(site.origin + path), 'unreachable', path);
 });
@@ -143,10 +143,10 @@ t.test('the total time covers all redirects', async (t) => {
   await refuses(t, read(site.origin, { totalMs: 400 }), 'timed_out', 'redirects');
 });
 
-t.test('circles and long chains of redirects end, and their bodies are not read', async (t) => {
+t.test('cycles and long chains of redirects end, and their bodies are not read', async (t) => {
   const site = await openSite(t, (req, res) => {
     const [, kind, turn = '0'] = (req.url ?? '').split('/');
-    const next = kind === 'circle' ? (Number(turn) + 1) % 2 : Number(turn) + 1;
+    const next = kind === 'cycle' ? (Number(turn) + 1) % 2 : Number(turn) + 1;
     const location = kind === 'short' && turn === '5' ? undefined : `/${kind}/${next}#${turn}`;
     res.writeHead(location === undefined ? 200 : 301, location === undefined ? {} : { location });
     // An endless body behind each redirect.
@@ -154,7 +154,7 @@ t.test('circles and long chains of redirects end, and their bodies are not read'
     const timer = setInterval(() => res.write('.'.repeat(1000)), 1);
     res.once('close', () => clearInterval(timer));
   });
-  await refuses(t, read(`${site.origin}/circle/0`), 'redirect_loop', 'circle');
+  await refuses(t, read(`${site.origin}/cycle/0`), 'redirect_loop', 'cycle');
   await refuses(t, read(`${site.origin}/chain/0`), 'too_many_redirects', 'chain');
   t.equal(site.paths.filter((path) => path.startsWith('/chain')).length, 6);
   t.equal(await read(`${site.origin}/short/0`), 'arrived', 'five are followed');
@@ -190,9 +190,9 @@ t.test('a POST is sent once, and follows nothing', async (t) => {
     req.resume();
     res.writeHead(307, { location: '/elsewhere' }).end('moved');
   });
-  const answer = await client.fetch(site.origin, { method: 'POST', body: 'x' });
-  t.equal(answer.status, 307);
-  t.equal(await textOf(answer.body), 'moved');
+  const response = await client.fetch(site.origin, { method: 'POST', body: 'x' });
+  t.equal(response.status, 307);
+  t.equal(await textOf(response.body), 'moved');
   t.same(site.paths, ['/']);
 });
 
@@ -252,8 +252,8 @@ t.test('certificates are verified for the name', async (t) => {
     server.closeAllConnections();
     await new Promise((done) => server.close(done));
   });
-  const answer = await trusting.fetch(`https://shop.example:${port}/`);
-  t.equal(await textOf(answer.body), 'safe');
+  const response = await trusting.fetch(`https://shop.example:${port}/`);
+  t.equal(await textOf(response.body), 'safe');
   t.same(names, ['shop.example'], 'the name is sent, not the address');
   await refuses(t, trusting.fetch(`https://other.example:${port}/`), 'tls_failed', 'another name');
   await refuses(t, trusting.fetch(`https://${PUBLIC}:${port}/`), 'tls_failed', 'an address');

@@ -35,12 +35,12 @@ function listen(t: TearDown, server: Server, host: string): Promise<number> {
 }
 
 /** A website on loopback that counts who connects. */
-export async function openSite(t: TearDown, answer: RequestListener, host = PUBLIC): Promise<Site> {
+export async function openSite(t: TearDown, serve: RequestListener, host = PUBLIC): Promise<Site> {
   let connections = 0;
   const paths: string[] = [];
   const server = createServer((req, res) => {
     paths.push(req.url ?? '');
-    answer(req, res);
+    serve(req, res);
   });
   server.on('connection', () => {
     connections += 1;

@@ -59,13 +59,13 @@ t.test('of many that find a stale lock at once one gets it', async (test) => {
   );
   const file = path.join(folder, 'lock');
   writeFileSync(file, JSON.stringify({ pid: process.pid, startedAt: 'long ago' }));
-  const answers = await Promise.all(
+  const results = await Promise.all(
     children.map(async (child) => {
       child.send(file);
-      const [answer] = await once(child, 'message');
-      return answer;
+      const [result] = await once(child, 'message');
+      return result;
     }),
   );
-  test.same(answers.sort(), ['LockedError', 'LockedError', 'LockedError', 'LockedError', 'taken']);
+  test.same(results.sort(), ['LockedError', 'LockedError', 'LockedError', 'LockedError', 'taken']);
   for (const child of children) child.kill();
 });

@@ -92,15 +92,15 @@ t.test('without evidence nobody is asked', async (t) => {
   t.equal(model.requests.length, 0);
 });
 
-t.test('answers of all shapes are read, or refused with a reason', async (t) => {
-  const answers: Record<string, string> = {
+t.test('replies of all shapes are read, or refused with a reason', async (t) => {
+  const replies: Record<string, string> = {
     json: '{"choices": [{"message": {"role": "assistant", "content": "whole"}}]}',
     'not-json': 'oops',
     'no-choice': '{"choices": []}',
   };
   const model = await openModel(t, ({ path }, res) => {
     const [, name = ''] = path.split('/');
-    const body = answers[name];
+    const body = replies[name];
     if (body !== undefined) return void res.setHeader('content-type', 'application/json').end(body);
     if (name === 'status') return void res.writeHead(429).end('slow down');
     res.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -168,9 +168,9 @@ t.test('the caller can stop it', async (t) => {
   await t.rejects(asking, { message: 'stopped' });
 });
 
-t.test('an answer that is no claims at all is an error of the model', async (t) => {
-  for (const answer of ['I cannot do that.', '[]', '{"claims": 7}', '{"claim": []}', '{"claims": [', '']) {
-    const model = await openModel(t, (_request, res) => streamWords(res, answer));
-    await t.rejects(summarize(client, settings(model.url), evidence), { name: 'ModelError' }, answer);
+t.test('a reply that is no claims at all is an error of the model', async (t) => {
+  for (const reply of ['I cannot do that.', '[]', '{"claims": 7}', '{"claim": []}', '{"claims": [', '']) {
+    const model = await openModel(t, (_request, res) => streamWords(res, reply));
+    await t.rejects(summarize(client, settings(model.url), evidence), { name: 'ModelError' }, reply);
   }
 });

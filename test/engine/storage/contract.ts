@@ -200,7 +200,7 @@ function failures(t: Test, open: OpenPlace): void {
       t.teardown(() => endless.destroy());
       await t.rejects(storage.put('a/b', endless, { maxBytes }), StorageTooLargeError);
       t.ok(sent < maxBytes + MiB, `read ${sent} bytes of an endless source`);
-      t.notOk(endless.destroyed, 'the handler can still answer the request');
+      t.notOk(endless.destroyed, 'the handler can still respond to the request');
       t.equal(await storage.stat('a/b'), null);
       t.equal(await unfinished(), 0);
     }
@@ -208,7 +208,7 @@ function failures(t: Test, open: OpenPlace): void {
     t.equal(exactly.size, 10_000, 'exactly at the limit');
   });
 
-  t.test('a request whose upload is too large can still be answered', async (t) => {
+  t.test('a request whose upload is too large can still get a response', async (t) => {
     const { storage } = await open(t);
     const server = createServer((req, res) => {
       storage.put('a/b', req, { maxBytes: 1000 }).then(

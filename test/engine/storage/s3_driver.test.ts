@@ -94,7 +94,7 @@ t.test('a server that says nothing is given up by the check', async (t) => {
   const proxy = await startProxy(t, s3.endpoint);
   proxy.freeze();
   const storage = openStorage(s3.storageUrl('', proxy.url), s3.settings);
-  await t.rejects(storage.check(), { message: /no answer within 3 s/ });
+  await t.rejects(storage.check(), { message: /no response within 3 s/ });
   const controller = new AbortController();
   const read = storage.get('a/b', { signal: controller.signal });
   controller.abort(new Error('gone'));

@@ -47,9 +47,9 @@ t.test('of changed bytes the last never pass', async (test) => {
   };
   for (const [name, other] of Object.entries(found)) {
     for (const chunk of [1_000, 20_000]) {
-      const answer = await passed(bytes, other, chunk);
-      test.equal(answer.reason, 'changed', name);
-      test.ok(answer.bytes < bytes.length, name);
+      const result = await passed(bytes, other, chunk);
+      test.equal(result.reason, 'changed', name);
+      test.ok(result.bytes < bytes.length, name);
     }
   }
 });

@@ -2,19 +2,19 @@ import type { RequestListener } from 'node:http';
 import t from 'tap';
 import { createPageReader, domainBlocker, type PageBytes } from '../../../engine/website/index.ts';
 import { openForbidden, openSite, PUBLIC } from '../net/support.ts';
-import { type Answer, html, openClient, readAll } from './support.ts';
+import { html, openClient, type Page, readAll } from './support.ts';
 
 const client = openClient(t);
 
-/** Answers by path; what has none is 404. */
-function pages(answers: Readonly<Record<string, Answer>>): RequestListener {
+/** Pages by path; what has none is 404. */
+function pages(sitePages: Readonly<Record<string, Page>>): RequestListener {
   return (req, res) => {
-    const answer = answers[new URL(req.url ?? '/', 'http://x').pathname];
+    const page = sitePages[new URL(req.url ?? '/', 'http://x').pathname];
     const {
       status = 200,
       headers = {},
       body = '',
-    } = typeof answer === 'string' ? { body: answer } : (answer ?? { status: 404 });
+    } = typeof page === 'string' ? { body: page } : (page ?? { status: 404 });
     res.writeHead(status, { 'content-type': 'text/html; charset=utf-8', ...headers }).end(body);
   };
 }
@@ -66,28 +66,28 @@ t.test('a site that drips ends with the time, and what was read stays', async (t
 });
 
 t.test('robots.txt is respected', async (t) => {
-  const answers: Record<string, Answer> = {
+  const sitePages: Record<string, Page> = {
     '/robots.txt': 'User-agent: *\nDisallow: /private\nAllow: /private/open\n\nUser-agent: other\nDisallow: /',
     '/': html('Home', ['/private', '/private/open', '/away']),
     '/private': html('Private'),
     '/private/open': html('Open'),
     '/away': { status: 302, headers: { location: '/private' } },
   };
-  const site = await openSite(t, pages(answers));
+  const site = await openSite(t, pages(sitePages));
   t.same((await readAll(client, site.origin)).addresses, ['/', '/private/open']);
   t.notOk(site.paths.includes('/private'), 'nor after a redirect');
 
-  answers['/robots.txt'] = 'User-agent: BusinessRunner\nDisallow: /\n\nUser-agent: *\nAllow: /';
+  sitePages['/robots.txt'] = 'User-agent: BusinessRunner\nDisallow: /\n\nUser-agent: *\nAllow: /';
   const denied = await readAll(client, site.origin);
   t.match(denied, { pages: 0, warnings: [{ code: 'website_robots', url: site.origin }] });
 
-  answers['/robots.txt'] = { status: 503 };
+  sitePages['/robots.txt'] = { status: 503 };
   t.match(await readAll(client, site.origin), { pages: 0, warnings: [{ code: 'website_robots' }] });
-  answers['/robots.txt'] = { status: 302, headers: { location: '/robots.txt' } };
+  sitePages['/robots.txt'] = { status: 302, headers: { location: '/robots.txt' } };
   t.match(await readAll(client, site.origin), { pages: 0, warnings: [{ code: 'website_robots' }] });
-  answers['/robots.txt'] = { status: 403 };
+  sitePages['/robots.txt'] = { status: 403 };
   t.equal((await readAll(client, site.origin)).pages, 3, 'forbidden is none');
-  answers['/robots.txt'] = `${'# filler\n'.repeat(60_000)}User-agent: *\nDisallow: /`;
+  sitePages['/robots.txt'] = `${'# filler\n'.repeat(60_000)}User-agent: *\nDisallow: /`;
   t.equal((await readAll(client, site.origin)).pages, 3, 'what lies beyond 500 KiB does not count');
 });
 

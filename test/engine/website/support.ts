@@ -24,7 +24,7 @@ export async function readAll(
   return { ...outcome, kept, texts: kept.map(({ page }) => page.text), addresses };
 }
 
-export type Answer = string | Readonly<{ status?: number; headers?: Record<string, string>; body?: string | Buffer }>;
+export type Page = string | Readonly<{ status?: number; headers?: Record<string, string>; body?: string | Buffer }>;
 
 /** A page with a title and links. */
 export function html(title: string, links: readonly string[] = [], text = `This is ${title}.`): string {

@@ -32,7 +32,7 @@ const soon = (ms: number) => new Date(Date.now() + ms).toISOString();
 const stateOf = async (org: TestOrganization, taskId: string) => (await lastRequest(sql, org, taskId)).state;
 const statusOf = async (org: TestOrganization, taskId: string) => (await taskRow(sql, org, taskId)).status;
 
-/** Runs `first`, and makes every later change of the row fail until the answer is called; both in one transaction. */
+/** Runs `first`, and makes every later change of the row fail until the returned function is called; both in one transaction. */
 async function breakRow(table: 'tasks' | 'run_requests', id: string, first = 'select 1') {
   const name = `broken_${id.replaceAll('-', '')}`;
   await sql.owner.query(`

@@ -16,7 +16,7 @@ export const SHOP: Record<string, string> = {
   '/prices': page('Prices'),
 };
 
-/** A small shop; `hold` may keep an answer back. */
+/** A small shop; `hold` may keep a response back. */
 export function shop(
   hold: (path: string) => Promise<unknown> | undefined = () => undefined,
   pages = SHOP,

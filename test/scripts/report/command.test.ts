@@ -284,7 +284,7 @@ t.test('as a process it says in one line what is wrong, and ends with a status o
   test.match(usage, { status: 64, out: '', err: /^the report is one of [^\n]+\(npm run report -- --help\)\n$/ });
   test.match(help, { status: 0, out: /^npm run report -- REPORT/, err: '' });
   test.match(setting, { status: 78, out: '', err: /^DATABASE_URL: [^\n]+\n$/ });
-  test.match(away, { status: 1, out: '', err: /^the database does not answer: [^\n]*ECONNREFUSED[^\n]*\n$/ });
+  test.match(away, { status: 1, out: '', err: /^the database does not respond: [^\n]*ECONNREFUSED[^\n]*\n$/ });
   test.match(none, {
     status: 1,
     out: '',

@@ -11,7 +11,7 @@ t.setTimeout(180_000);
 const setUp = (t: Parameters<typeof setUpChat>[0], script: Script, command: string) =>
   setUpChat(t, script, ['--exec', command]);
 
-t.test('a command answers with what it writes, while it writes it', async (t) => {
+t.test('a command replies with what it writes, while it writes it', async (t) => {
   const command = [
     'test "$BUSINESS_RUNNER_MODE$BUSINESS_RUNNER_TOKEN" = chatexecution-token || exit 9',
     'printf "You said: "; cat message.txt; echo to-the-terminal >&2',
@@ -21,13 +21,13 @@ t.test('a command answers with what it writes, while it writes it', async (t) =>
     `echo '{"inputTokens":3,"outputTokens":4}' > $USAGE_FILE`,
     'grep -q asked-id conversation.json && grep -q chat-id run.json',
   ].join('\n');
-  const { work, answer, bodies, of, printed, scratch } = await setUp(t, {}, command);
+  const { work, reply, bodies, of, printed, scratch } = await setUp(t, {}, command);
   const working = work();
-  await until('the first words', () => answer.text.includes('Hello?'));
+  await until('the first words', () => reply.text.includes('Hello?'));
   const [runFolder = ''] = await readdir(scratch);
   await writeFile(`${scratch}/${runFolder}/go`, '');
   t.equal(await working, true);
-  t.equal(answer.text, 'You said: Hello?\nGröße');
+  t.equal(reply.text, 'You said: Hello?\nGröße');
   t.match(bodies('pull')[0], { kinds: ['task', 'chat'] });
   const fence = { organizationId: ORGANIZATION, leaseToken: '1.secret' };
   t.match(bodies('start'), [{ ...fence, workerId: 'me' }]);
@@ -58,16 +58,16 @@ t.test('parts may take the place of the output', async (t) => {
   t.match(bodies('complete')[0].output, { kind: 'chat_message', parts: [{ kind: 'question', options: ['a', 'b'] }] });
 });
 
-t.test('a command that fails, says nothing or says why fails the answer', async (t) => {
+t.test('a command that fails, says nothing or says why fails the reply', async (t) => {
   for (const [command, error] of [
     ['echo half; exit 3', { code: 'command_failed', message: 'The command ended with exit status 3', retryable: true }],
-    ['true', { code: 'answer_empty', retryable: true }],
+    ['true', { code: 'reply_empty', retryable: true }],
     [
       `echo '{"kind":"failed","code":"no","message":"Not today","retryable":false}' > $RESULT_FILE`,
       { code: 'no', message: 'Not today', retryable: false },
     ],
     ['echo x; echo "{" > $RESULT_FILE', { code: 'result_invalid' }],
-    ['yes', { code: 'answer_too_long', retryable: false }],
+    ['yes', { code: 'reply_too_long', retryable: false }],
   ] as const) {
     const { work, bodies, of } = await setUp(t, {}, command);
     t.equal(await work(), false, command);
@@ -76,19 +76,19 @@ t.test('a command that fails, says nothing or says why fails the answer', async 
   }
   const half = await setUp(t, {}, 'echo half; exit 3');
   await half.work();
-  t.equal(half.answer.text, 'half\n', 'what was written stays to be read');
+  t.equal(half.reply.text, 'half\n', 'what was written stays to be read');
   const slow = await setUpChat(t, {}, ['--exec', 'echo begun; sleep 300', '--timeout', '1']);
   t.equal(await slow.work(), false);
   t.match(slow.bodies('fail'), [{ error: { code: 'command_timeout' } }]);
 });
 
-t.test('lost answers: each write is sent again as it was, and nothing is written twice', async (t) => {
+t.test('lost responses: each write is sent again as it was, and nothing is written twice', async (t) => {
   const script: Script = {
-    answer: (_, nth) => (nth === 1 ? 'drop' : nth === 2 ? [503, 'service_unavailable'] : null),
+    respond: (_, nth) => (nth === 1 ? 'drop' : nth === 2 ? [503, 'service_unavailable'] : null),
   };
-  const { work, answer, of } = await setUp(t, script, 'echo one; sleep 0.3; echo two');
+  const { work, reply, of } = await setUp(t, script, 'echo one; sleep 0.3; echo two');
   t.equal(await work(), true);
-  t.equal(answer.text, 'one\ntwo\n');
+  t.equal(reply.text, 'one\ntwo\n');
   for (const verb of ['start', 'running', 'conversation', 'message', 'complete']) {
     const calls = of(verb).slice(0, 3);
     t.equal(calls.length, 3, verb);
@@ -112,7 +112,7 @@ t.test('a lost lease stops the command, and nothing is reported any more', async
   for (const lost of ['heartbeat', 'message']) {
     const script: Script = {
       heartbeatIntervalMs: 50,
-      answer: (verb) => (verb === lost ? [409, 'run_lease_expired'] : null),
+      respond: (verb) => (verb === lost ? [409, 'run_lease_expired'] : null),
     };
     const { work, of, printed } = await setUp(t, script, 'echo one; sleep 300');
     t.equal(await work(), false);
@@ -121,12 +121,12 @@ t.test('a lost lease stops the command, and nothing is reported any more', async
   }
 });
 
-t.test('an answer that the API refuses becomes a failure, while the lease holds', async (t) => {
+t.test('a reply that the API refuses becomes a failure, while the lease holds', async (t) => {
   for (const refused of ['complete', 'message']) {
-    const script: Script = { answer: (verb) => (verb === refused ? [400, 'validation_failed'] : null) };
+    const script: Script = { respond: (verb) => (verb === refused ? [400, 'validation_failed'] : null) };
     const { work, bodies } = await setUp(t, script, 'echo one; sleep 0.2');
     t.equal(await work(), false);
-    t.match(bodies('fail'), [{ error: { code: 'answer_refused', retryable: false } }], refused);
+    t.match(bodies('fail'), [{ error: { code: 'reply_refused', retryable: false } }], refused);
   }
 });
 
@@ -150,18 +150,18 @@ t.test('attachments lie where conversation.json says', async (t) => {
   const script: Script = { chats: [{ messages }], attachments: { one: 'a\nb\n', two: 'xyz' } };
   const command =
     'cat inputs/one.csv "$INPUT_DIR/two"; grep -c \'"path": null\' conversation.json; grep \'"path": "inputs\' conversation.json; cat message.txt';
-  const { work, answer } = await setUp(t, script, command);
+  const { work, reply } = await setUp(t, script, command);
   t.equal(await work(), true);
   t.match(
-    answer.text,
+    reply.text,
     /^a\nb\nxyz2\n +"path": "inputs\/one\.csv"\n +"path": "inputs\/two"\nAdd up\n\nAttached file: noext/,
   );
 });
 
 t.test('a worker that is stopped hands its turn back as failed', async (t) => {
-  const { work, bodies, answer, stop } = await setUp(t, {}, 'echo begun; sleep 300');
+  const { work, bodies, reply, stop } = await setUp(t, {}, 'echo begun; sleep 300');
   const working = work();
-  await until('the command runs', () => answer.text !== '');
+  await until('the command runs', () => reply.text !== '');
   stop.abort();
   t.equal(await working, false);
   t.match(bodies('fail'), [{ error: { code: 'worker_stopped', retryable: true } }]);
@@ -171,7 +171,7 @@ t.test('a long task does not keep a chat waiting', async (t) => {
   const command = 'if [ "$BUSINESS_RUNNER_MODE" = chat ]; then echo hi; else sleep 300; fi';
   const { worker, of, drain, stop } = await setUp(t, { tasks: [{}] }, command);
   const working = pullLoop({ ...worker, options: { ...worker.options, once: false } });
-  await until('the answer', () => of('complete').length === 1);
+  await until('the reply', () => of('complete').length === 1);
   t.equal(of('start').length, 2, 'the task runs');
   drain.abort();
   stop.abort();

@@ -14,11 +14,11 @@ const KEY = 'key-of-the-model-0123456789';
 
 async function setUp(
   t: Test,
-  answer: (reply: ModelReply) => void | Promise<void>,
+  serve: (reply: ModelReply) => void | Promise<void>,
   script: Script = {},
   ...argv: string[]
 ) {
-  const model = await startModel(t, answer);
+  const model = await startModel(t, serve);
   const given = ['--llm', model.url, '--model', 'small', ...argv];
   return { ...(await setUpChat(t, script, given, KEY)), model };
 }
@@ -43,17 +43,22 @@ function begin(replies: ModelReply[]) {
   };
 }
 
-t.test('a model answers word by word', async (t) => {
+t.test('a model replies word by word', async (t) => {
   let shown = '';
-  const { work, answer, bodies, model } = await setUp(t, (reply) =>
+  const {
+    work,
+    reply: written,
+    bodies,
+    model,
+  } = await setUp(t, (reply) =>
     usual(reply, async () => {
       // Goes on only when the first words are known to have arrived.
-      shown = await until('the first words', () => answer.text || undefined);
+      shown = await until('the first words', () => written.text || undefined);
     }),
   );
   t.equal(await work(), true);
   t.equal(shown, 'Hello');
-  t.equal(answer.text, 'Hello, Größe 😀');
+  t.equal(written.text, 'Hello, Größe 😀');
   t.match(bodies('pull')[0], { kinds: ['chat'] });
   t.match(bodies('running'), [{ model: 'small' }]);
   t.match(bodies('complete'), [
@@ -218,7 +223,7 @@ t.test('a model that takes images gets them as parts, as far as they are not too
   t.equal(of('content').length, 4);
 });
 
-t.test('what goes wrong at the model fails the answer, and says whether to try again', async (t) => {
+t.test('what goes wrong at the model fails the reply, and says whether to try again', async (t) => {
   const json = (status: number, message: string) => (reply: ModelReply) =>
     void reply.res
       .writeHead(status, { 'content-type': 'application/json' })
@@ -285,7 +290,7 @@ t.test('what goes wrong at the model fails the answer, and says whether to try a
         reply.say('', 'stop');
         reply.event('[DONE]');
       },
-      { code: 'answer_empty', retryable: true },
+      { code: 'reply_empty', retryable: true },
     ],
     [
       'a filter',
@@ -296,8 +301,8 @@ t.test('what goes wrong at the model fails the answer, and says whether to try a
       { code: 'model_filtered', retryable: false },
     ],
   ];
-  for (const [name, answer, error] of cases) {
-    const { work, bodies, of, printed } = await setUp(t, answer);
+  for (const [name, serve, error] of cases) {
+    const { work, bodies, of, printed } = await setUp(t, serve);
     t.equal(await work(), false, name);
     t.match(bodies('fail'), [{ error }], name);
     t.equal(of('complete').length, 0, name);
@@ -315,7 +320,7 @@ t.test('an endpoint that is away or silent is given up', async (t) => {
   t.match(mute.bodies('fail'), [{ error: { code: 'model_timeout', message: /silent for 1 s/, retryable: true } }]);
   const begun = await setUp(t, begin(replies), {}, '--silence', '1');
   t.equal(await begun.work(), false);
-  t.equal(begun.answer.text, 'Hel');
+  t.equal(begun.reply.text, 'Hel');
   t.match(begun.bodies('fail'), [{ error: { code: 'model_timeout' } }]);
   const endless = await setUp(
     t,
@@ -336,7 +341,7 @@ t.test('a cancel, a lost lease, a stop: the request is aborted', async (t) => {
   const byWrite: Script = { written: () => 'cancelling' };
   const lost: Script = {
     heartbeatIntervalMs: 50,
-    answer: (verb) => (verb === 'heartbeat' ? [409, 'run_lease_expired'] : null),
+    respond: (verb) => (verb === 'heartbeat' ? [409, 'run_lease_expired'] : null),
   };
   for (const [name, script, code] of [
     ['by a heartbeat', byHeartbeat, 'cancelled'],
@@ -345,9 +350,9 @@ t.test('a cancel, a lost lease, a stop: the request is aborted', async (t) => {
     ['stopped', {}, 'worker_stopped'],
   ] as const) {
     const replies: ModelReply[] = [];
-    const { work, bodies, of, answer, stop } = await setUp(t, begin(replies), script);
+    const { work, bodies, of, reply: written, stop } = await setUp(t, begin(replies), script);
     const working = work();
-    if (code === 'worker_stopped') await until('the first words', () => answer.text !== '').then(() => stop.abort());
+    if (code === 'worker_stopped') await until('the first words', () => written.text !== '').then(() => stop.abort());
     t.equal(await working, false, name);
     const [reply] = replies;
     if (reply) await until('the request ends', reply.aborted);
@@ -360,14 +365,14 @@ t.test('a cancel, a lost lease, a stop: the request is aborted', async (t) => {
   }
 });
 
-t.test('an answer without end is stopped where a message ends', async (t) => {
+t.test('a reply without end is stopped where a message ends', async (t) => {
   const replies: ModelReply[] = [];
   const { work, bodies } = await setUp(t, async (reply) => {
     replies.push(reply);
     for (; !reply.aborted(); await new Promise((resolve) => setImmediate(resolve))) reply.say('x'.repeat(50_000));
   });
   t.equal(await work(), false);
-  t.match(bodies('fail'), [{ error: { code: 'answer_too_long', retryable: false } }]);
+  t.match(bodies('fail'), [{ error: { code: 'reply_too_long', retryable: false } }]);
   await until('the request ends', () => replies[0]?.aborted());
 });
 

@@ -10,7 +10,7 @@ export type Asked = Readonly<{
   body: { model: string; messages: { role: string; content: unknown }[]; stream: boolean; stream_options?: object };
 }>;
 
-/** One answer of the model, sent piece by piece by the test. */
+/** One reply of the model, sent piece by piece by the test. */
 export type ModelReply = Readonly<{
   asked: Asked;
   res: ServerResponse;
@@ -23,7 +23,7 @@ export type ModelReply = Readonly<{
 }>;
 
 /** A server on loopback that streams chat completions as OpenAI does. */
-export async function startModel(t: Test, answer: (reply: ModelReply) => void | Promise<void>) {
+export async function startModel(t: Test, serve: (reply: ModelReply) => void | Promise<void>) {
   const asked: Asked[] = [];
 
   async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
@@ -35,7 +35,7 @@ export async function startModel(t: Test, answer: (reply: ModelReply) => void | 
     };
     const say = (content: string, finishReason: string | null = null) =>
       event({ id: 'x', choices: [{ index: 0, delta: { content }, finish_reason: finishReason }], usage: null });
-    await answer({ asked: request, res, event, say, aborted: () => res.destroyed && !res.writableFinished });
+    await serve({ asked: request, res, event, say, aborted: () => res.destroyed && !res.writableFinished });
   }
 
   const server = createServer((req, res) => void handle(req, res).catch(() => res.destroy()));

@@ -55,9 +55,9 @@ const runIdOf = (bodies: { runId: string }[]) => bodies[0]?.runId;
 
 t.test('an output whose name is refused is left out and named, and the others are stored', async (t) => {
   const command = 'cd "$OUTPUT_DIR" && echo 1 > a && echo 2 > A && echo 3 > b && mkdir .git && echo 4 > .git/config';
-  const answer = (verb: string, nth: number): [number, string] | null =>
+  const respond = (verb: string, nth: number): [number, string] | null =>
     verb === 'output' && nth === 1 ? [400, 'validation_failed'] : null;
-  const { work, of, bodies } = await setUp(t, { answer }, command);
+  const { work, of, bodies } = await setUp(t, { respond }, command);
   t.equal(await work(), true);
   t.same(
     of('output').map((call) => call.path.split('/').at(-1)),
@@ -181,10 +181,11 @@ t.test('the command may choose another end', async (t) => {
   t.match(broken.bodies('fail')[0].error, { code: 'result_invalid', message: /RESULT_FILE is not valid JSON/ });
 });
 
-t.test('lost answers, 5xx and broken connections: the same call is sent again with the same body', async (t) => {
+t.test('lost responses, 5xx and broken connections: the same call is sent again with the same body', async (t) => {
   const script: Script = {
     inputs: { 'a.txt': 'text' },
-    answer: (verb, nth) => (nth === 1 ? 'drop' : nth === 2 && verb !== 'content' ? [503, 'service_unavailable'] : null),
+    respond: (verb, nth) =>
+      nth === 1 ? 'drop' : nth === 2 && verb !== 'content' ? [503, 'service_unavailable'] : null,
   };
   const { work, of, received } = await setUp(t, script, 'cp "$INPUT_DIR/a.txt" "$OUTPUT_DIR/b.txt"');
   t.equal(await work(), true);
@@ -217,7 +218,7 @@ t.test('a cancelled run keeps its lease while its command takes its time to stop
 t.test('a lost lease stops the command, and nothing is reported any more', async (t) => {
   const script: Script = {
     heartbeatIntervalMs: 50,
-    answer: (verb) => (verb === 'heartbeat' ? [409, 'run_lease_expired'] : null),
+    respond: (verb) => (verb === 'heartbeat' ? [409, 'run_lease_expired'] : null),
   };
   const { work, of, printed } = await setUp(t, script, 'sleep 300');
   t.equal(await work(), false);
@@ -229,7 +230,7 @@ t.test('an API that stays away for as long as the lease lasts ends the run', asy
   const script: Script = {
     heartbeatIntervalMs: 50,
     leaseMs: 2_500,
-    answer: (verb) => (verb === 'heartbeat' ? 'drop' : null),
+    respond: (verb) => (verb === 'heartbeat' ? 'drop' : null),
   };
   const { work, of, printed } = await setUp(t, script, 'sleep 300');
   t.equal(await work(), false);
@@ -243,7 +244,7 @@ t.test('a heartbeat that failed once changes nothing', async (t) => {
   const script: Script = {
     heartbeatIntervalMs: 30,
     leaseMs: 20_000,
-    answer(verb, nth) {
+    respond(verb, nth) {
       if (verb !== 'heartbeat') return null;
       if (nth > 2) gate.open();
       return nth === 1 ? 'drop' : null;
@@ -255,7 +256,7 @@ t.test('a heartbeat that failed once changes nothing', async (t) => {
 });
 
 t.test('a start that is refused runs nothing', async (t) => {
-  const script: Script = { answer: (verb) => (verb === 'start' ? [409, 'run_lease_expired'] : null) };
+  const script: Script = { respond: (verb) => (verb === 'start' ? [409, 'run_lease_expired'] : null) };
   const { work, of, printed, scratch } = await setUp(t, script, 'true');
   t.equal(await work(), false);
   t.equal(of('start').length, 1);
@@ -265,7 +266,7 @@ t.test('a start that is refused runs nothing', async (t) => {
 });
 
 t.test('a result that the API refuses becomes a failure, while the lease holds', async (t) => {
-  const script: Script = { answer: (verb) => (verb === 'complete' ? [400, 'validation_failed'] : null) };
+  const script: Script = { respond: (verb) => (verb === 'complete' ? [400, 'validation_failed'] : null) };
   const { work, bodies } = await setUp(t, script, 'true');
   t.equal(await work(), false);
   t.match(bodies('fail'), [{ error: { code: 'result_refused', message: /validation_failed/, retryable: true } }]);
@@ -275,7 +276,7 @@ t.test('an input that is not the announced one fails the run before the command'
   const inputs = { 'a.txt': 'text' };
   const script: Script = {
     inputs,
-    answer(verb) {
+    respond(verb) {
       if (verb === 'content') inputs['a.txt'] = 'other';
       return null;
     },
@@ -312,13 +313,13 @@ t.test('drain finishes what runs and takes nothing new; stop hands it back', asy
 });
 
 t.test('the worker waits for an API that is away, and ends where its token is wrong', async (t) => {
-  const away = await setUp(t, { answer: (verb, nth) => (verb === 'pull' && nth < 3 ? 'drop' : null) }, 'true');
+  const away = await setUp(t, { respond: (verb, nth) => (verb === 'pull' && nth < 3 ? 'drop' : null) }, 'true');
   t.equal(await away.work(), true);
   t.ok(
-    away.printed.some((line) => /no answer from/.test(line)) &&
+    away.printed.some((line) => /no response from/.test(line)) &&
       away.printed.some((line) => /reconnected to/.test(line)),
   );
-  const wrong = await setUp(t, { answer: (verb) => (verb === 'pull' ? [401, 'agent_unauthorized'] : null) }, 'true');
+  const wrong = await setUp(t, { respond: (verb) => (verb === 'pull' ? [401, 'agent_unauthorized'] : null) }, 'true');
   await t.rejects(wrong.work(), ApiError);
 });
 

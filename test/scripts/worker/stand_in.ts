@@ -14,14 +14,14 @@ export type Script = {
   chats?: object[];
   /** Files of the conversation, by their attachment id. */
   attachments?: Record<string, string | Uint8Array>;
-  /** Status that the nth write of an answer is told. */
+  /** Status that the nth write of a reply is told. */
   written?: (nth: number) => string;
   inputs?: Record<string, string>;
   heartbeatIntervalMs?: number;
   leaseMs?: number;
-  /** Called before the usual answer: null goes on with it, 'drop' breaks the connection, else [status, code]. */
-  answer?: (verb: string, nth: number) => null | 'drop' | [number, string] | Promise<null>;
-  /** Status that heartbeats answer. */
+  /** Called before the usual response: null goes on with it, 'drop' breaks the connection, else [status, code]. */
+  respond?: (verb: string, nth: number) => null | 'drop' | [number, string] | Promise<null>;
+  /** Status that heartbeats return. */
   heartbeat?: (nth: number) => string;
 };
 
@@ -41,7 +41,7 @@ export async function standIn(t: Test, script: Script) {
   const later = (ms: number) => new Date(Date.now() + ms).toISOString();
   const tasks = [...(script.tasks ?? (script.chats ? [] : [{}]))];
   const chats = [...(script.chats ?? [])];
-  const answer = { text: '', revision: 1, last: '' };
+  const reply = { text: '', revision: 1, last: '' };
   let conversation: object = {};
   const inputs = Object.entries(script.inputs ?? {});
   const leaseMs = script.leaseMs ?? 60_000;
@@ -49,24 +49,24 @@ export async function standIn(t: Test, script: Script) {
   /** As the API keeps it: upon the current revision, or the last write again; null: neither. */
   function write({ baseRevision, append }: { baseRevision: number; append: string }): object | null {
     const status = script.written?.(counts.get('message') ?? 1) ?? 'pending';
-    if (status !== 'pending') return { revision: answer.revision, status };
-    const again = baseRevision === answer.revision - 1 && append === answer.last;
-    if (!again && baseRevision !== answer.revision) return null;
-    if (!again) Object.assign(answer, { text: answer.text + append, revision: baseRevision + 1, last: append });
-    return { revision: answer.revision, status };
+    if (status !== 'pending') return { revision: reply.revision, status };
+    const again = baseRevision === reply.revision - 1 && append === reply.last;
+    if (!again && baseRevision !== reply.revision) return null;
+    if (!again) Object.assign(reply, { text: reply.text + append, revision: baseRevision + 1, last: append });
+    return { revision: reply.revision, status };
   }
 
   function pullChat(): object {
     const parts = [{ id: 'part-1', kind: 'text', text: 'Hello?' }];
     conversation = {
       chat: { id: 'chat-id', title: 'A chat', summary: null },
-      messageId: 'answer-id',
+      messageId: 'reply-id',
       userMessageId: 'asked-id',
       messages: [{ id: 'asked-id', role: 'user', status: 'complete', parts }],
       earlier: false,
       ...chats.shift(),
     };
-    const chat = { chatId: 'chat-id', messageId: 'answer-id', title: 'A chat', summary: null, harnessSessionId: null };
+    const chat = { chatId: 'chat-id', messageId: 'reply-id', title: 'A chat', summary: null, harnessSessionId: null };
     return { items: [{ ...claimed(), kind: 'chat', mode: 'execute', chat }] };
   }
 
@@ -134,7 +134,7 @@ export async function standIn(t: Test, script: Script) {
     const verb = verbOf(call);
     received.push(call);
     counts.set(verb, (counts.get(verb) ?? 0) + 1);
-    const special = await script.answer?.(verb, counts.get(verb) ?? 1);
+    const special = await script.respond?.(verb, counts.get(verb) ?? 1);
     if (special === 'drop') {
       req.socket.destroy();
       return;
@@ -167,8 +167,8 @@ export async function standIn(t: Test, script: Script) {
     // An empty pull waits a little, as the real one does.
     if (verb === 'pull' && tasks.length + chats.length === 0 && (counts.get('pull') ?? 0) > 1)
       await new Promise((r) => setTimeout(r, 20));
-    const answered = data(call);
-    if (answered) send(200, { success: true, statusCode: 200, message: 'OK', data: answered, meta });
+    const body = data(call);
+    if (body) send(200, { success: true, statusCode: 200, message: 'OK', data: body, meta });
     else {
       const error = { code: 'run_lease_expired', issues: [{ path: '', message: 'because', code: 'differs' }] };
       send(409, { success: false, statusCode: 409, message: 'Refused', error, meta });
@@ -185,5 +185,5 @@ export async function standIn(t: Test, script: Script) {
   const { port } = server.address() as AddressInfo;
   const of = (verb: string) => received.filter((call) => verbOf(call) === verb);
   const bodies = (verb: string) => of(verb).map((call) => JSON.parse(call.body.toString()));
-  return { url: `http://127.0.0.1:${port}`, received, of, bodies, answer };
+  return { url: `http://127.0.0.1:${port}`, received, of, bodies, reply };
 }

@@ -73,9 +73,9 @@ t.test('it says ready over IPC, serves, and ends on SIGTERM after what is under 
   await locker.query('rollback');
   locker.release();
   t.match(await underWay, { status: 200 });
-  const answered = Date.now();
+  const responded = Date.now();
   t.equal(await api.exit, 0);
-  t.ok(Date.now() - answered < 4_000, 'the kept-alive connection does not hold it up');
+  t.ok(Date.now() - responded < 4_000, 'the kept-alive connection does not hold it up');
   t.match(api.output(), /"msg":"the API listens"/);
 });
 
@@ -98,7 +98,7 @@ t.test('it starts while Postgres is down, and recovers', async (t) => {
   api.child.kill('SIGTERM');
   const began = Date.now();
   t.equal(await api.exit, 0);
-  t.ok(Date.now() - began < 9_000, 'it ends although Postgres does not answer');
+  t.ok(Date.now() - began < 9_000, 'it ends although Postgres does not respond');
 });
 
 t.test('a wrong setting, and a port in use, end it with one line', async (t) => {

@@ -110,7 +110,7 @@ t.test('work survives kills, pauses and restarts of every part', async (t) => {
   for (const [name, count] of Object.entries(deck)) {
     t.equal(counts.get(name as FaultName), count, `${name}: ${count}`);
   }
-  t.ok(world.recorder.starts.length > 0 && world.recorder.ends.length > 0, 'the workers tell what they were answered');
+  t.ok(world.recorder.starts.length > 0 && world.recorder.ends.length > 0, 'the workers tell what was confirmed');
 
   await t.test('each rule finds what breaks it', async (t) => {
     for (const [rule, text] of Object.entries(planted)) {
@@ -121,7 +121,7 @@ t.test('work survives kills, pauses and restarts of every part', async (t) => {
     const end = world.recorder.ends[0];
     if (!start || !end) return;
     const facts = { ...world.recorder, starts: [{ ...start, attempt: 99 }], ends: [{ ...end, status: 'expired' }] };
-    t.hasProps(await checkEnd(world.sql, facts), ['an answered start is kept', 'an answered end is kept']);
+    t.hasProps(await checkEnd(world.sql, facts), ['a confirmed start is kept', 'a confirmed end is kept']);
     const lost = planted['an organization holds no more than its capacity'] ?? '';
     const look = async (sql: Queries) => ({
       ...(await checkNow(sql)),

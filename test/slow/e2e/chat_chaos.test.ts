@@ -23,22 +23,22 @@ const deck: Deck = {
   'postgres restarted, fast': 1,
 };
 
-const anAnswer = `(select m.id from app.messages m where m.status = 'complete' and m.role = 'assistant' order by m.id limit 1)`;
+const aReply = `(select m.id from app.messages m where m.status = 'complete' and m.role = 'assistant' order by m.id limit 1)`;
 /** What must be found, and how it comes into a world in which nothing is broken. */
 const planted: Readonly<Record<string, string>> = {
-  'every answer is final': `update app.messages set status = 'pending', completed_at = null, search_text = null
-    where id = ${anAnswer}`,
+  'every reply is final': `update app.messages set status = 'pending', completed_at = null, search_text = null
+    where id = ${aReply}`,
   'an accepted message is kept, exactly once, and no other': `update app.messages set parts = '[]'
-    where id = (select reply_to_message_id from app.messages where id = ${anAnswer})`,
-  'a turn is started at most once': `update app.run_requests set attempt = 2 where message_id = ${anAnswer}`,
-  'an answer is complete exactly when its run has succeeded': `update app.runs set status = 'failed'
-    where message_id = ${anAnswer}`,
-  'an answer that failed says why, and others have nothing to say': `update app.messages set status = 'failed',
-    error = '{"code": "other", "message": "", "retryable": true}' where id = ${anAnswer}`,
+    where id = (select reply_to_message_id from app.messages where id = ${aReply})`,
+  'a turn is started at most once': `update app.run_requests set attempt = 2 where message_id = ${aReply}`,
+  'a reply is complete exactly when its run has succeeded': `update app.runs set status = 'failed'
+    where message_id = ${aReply}`,
+  'a reply that failed says why, and others have nothing to say': `update app.messages set status = 'failed',
+    error = '{"code": "other", "message": "", "retryable": true}' where id = ${aReply}`,
   'what was written stands there once, and whole where it is complete': `update app.messages
-    set parts = jsonb_set(parts, '{0,text}', to_jsonb((parts #>> '{0,text}') || 'word')) where id = ${anAnswer}`,
+    set parts = jsonb_set(parts, '{0,text}', to_jsonb((parts #>> '{0,text}') || 'word')) where id = ${aReply}`,
   'the last that a reader saw of a message is its last revision': `update app.messages set revision = revision + 1
-    where id = ${anAnswer}`,
+    where id = ${aReply}`,
 };
 
 /** What `look` finds while a change is there, which is then undone. */
@@ -75,7 +75,7 @@ t.test('no chat is stuck by kills, pauses and restarts of every part', async (t)
   t.same(violations, {}, `nothing is broken (if it is, the logs are in ${world.folder})`);
   t.equal(progress.final, CHATS * TURNS);
   t.equal(facts.sent.length, CHATS * (TURNS + 2));
-  t.ok(progress.complete > 0, 'some answers came through');
+  t.ok(progress.complete > 0, 'some replies came through');
   for (const [name, count] of Object.entries(deck)) {
     t.equal(counts.get(name as FaultName), count, `${name}: ${count}`);
   }

@@ -31,7 +31,7 @@ async function stop(test: Test, started: Started): Promise<void> {
   test.same(processes.filter(isAlive), [], 'no process is left');
 }
 
-async function answers(url: string, status: number): Promise<boolean> {
+async function responds(url: string, status: number): Promise<boolean> {
   try {
     return (await fetch(url)).status === status;
   } catch {
@@ -85,10 +85,10 @@ t.test('it starts, refuses a second start, and whatever is killed, runs again', 
   // Parts: the supervisor starts them again, where they were.
   kill([await processOf(first, 'api/main.ts')]);
   await until('the API to come back', () => first.stdout().includes('api is running again'));
-  await until('readiness', () => answers(`${url}/readyz`, 200));
+  await until('readiness', () => responds(`${url}/readyz`, 200));
   kill([await processOf(first, `postgres -D ${dataDir}`)]);
   await until('Postgres to come back', () => first.stdout().includes('Postgres is running again'));
-  await until('readiness', () => answers(`${url}/readyz`, 200));
+  await until('readiness', () => responds(`${url}/readyz`, 200));
 
   // Everything but Postgres, guard included: it is an orphan, with a stale lock and pid file.
   const postgres = identify(await processOf(first, `postgres -D ${dataDir}`));

@@ -123,8 +123,8 @@ t.test('while the store is away, what needs it is 503 and all else goes on', asy
   proxy.restore();
   await until('ready', async () => (await fresh.owner.get('/readyz')).status === 200);
   t.equal(expectSuccess(await worker.completeWith('a.txt')).status, 'succeeded', 'the same call again');
-  const answer = await artifact(run);
-  t.match([answer.status, await answer.text()], [200, 'stored']);
+  const response = await artifact(run);
+  t.match([response.status, await response.text()], [200, 'stored']);
   proxy.cut();
   const away = await artifact(run);
   t.match([away.status, await away.json()], [503, { error: { code: 'service_unavailable' } }]);
@@ -140,6 +140,6 @@ t.test('a deleted organization leaves no object', async (t) => {
     AWS_SECRET_ACCESS_KEY: credentials?.secretAccessKey,
   });
   const deleted = await app.owner.delete(ownerPath(org));
-  t.ok(deleted.status < 300, `it answers ${deleted.status}`);
+  t.ok(deleted.status < 300, `it responds with ${deleted.status}`);
   await until('the objects are gone', async () => (await storedKeys(app, org)).length === 0);
 });

@@ -106,7 +106,7 @@ t.test('what is no command, and what cannot be, is said in a line', async (test)
   api.pathname = '/nowhere';
   test.match(await run(['list'], { DATABASE_URL: api.href }), {
     status: 1,
-    err: /^the database does not answer: .*\n$/,
+    err: /^the database does not respond: .*\n$/,
   });
 });
 

@@ -69,7 +69,7 @@ t.test('the demo does real work twice over, and one result is refused and mended
   t.match(first.out, /\n {6}A letter to the team\.\n/);
   t.match(first.out, /I-1 {2}is completed/);
   const [, revisions] = /complete, after (\d+) revisions/.exec(first.out) ?? [];
-  t.ok(Number(revisions) > 3, 'the answer came piece by piece');
+  t.ok(Number(revisions) > 3, 'the reply came piece by piece');
   const links = [...first.out.matchAll(/http:\/\/\S+/g)].map(([link]) => link);
   t.equal(links.length, 15);
   t.match(first.out, /found: The title of 127\.0\.0\.1:\d+ is “Demo Lamp Studio”\./);
@@ -105,7 +105,7 @@ t.test('the demo asks no longer when its worker has failed', async (t) => {
   await t.rejects(asking, { name: 'AbortError' });
 });
 
-t.test('the demo says what to do where nothing answers, or a token is wrong', async (t) => {
+t.test('the demo says what to do where nothing responds, or a token is wrong', async (t) => {
   const { argv } = await setUp(t);
   const away = await demo('--url', 'http://127.0.0.1:9');
   t.equal(away.status, 1);

@@ -32,7 +32,7 @@ async function setUp(test: Test) {
   return { app, tokenFile };
 }
 
-t.test('the seed leaves tasks in every state, answered chats and a schedule', async (test) => {
+t.test('the seed leaves tasks in every state, chats with replies and a schedule', async (test) => {
   const { app, tokenFile } = await setUp(test);
   await openJobs(test, app.database.url, { STORAGE_URL: app.config.storageUrl });
   await writeFile(tokenFile, SERVICE_TOKEN);

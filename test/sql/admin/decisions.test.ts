@@ -26,7 +26,14 @@ import {
 import { scenarios } from '../../support/invariants.ts';
 import { onboardingIn, organizationOf, placeOf, publishCatalog } from '../../support/onboarding_fixtures.ts';
 import { createSchedule } from '../../support/schedule_fixtures.ts';
-import { type Answer, type Connection, openSession, openSql, refusal, transition } from '../../support/transitions.ts';
+import {
+  type Connection,
+  type JsonObject,
+  openSession,
+  openSql,
+  refusal,
+  transition,
+} from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
@@ -37,7 +44,7 @@ const decide = <D extends AdminDecision>(connection: Connection, name: D, org: P
   adminDecides(connection, name, org.organizationId, ...given);
 const NEXT = '2035-01-01T09:00:00Z';
 
-type DecideIn = (connection: Connection, org: Place) => Promise<Answer>;
+type DecideIn = (connection: Connection, org: Place) => Promise<JsonObject>;
 const plain =
   (name: 'dispatch_stop' | 'dispatch_resume' | 'organization_suspend' | 'organization_reactivate') =>
   async (): Promise<DecideIn> =>
@@ -82,12 +89,12 @@ for (const [name, prepare] of Object.entries(decisions)) {
     await decideIn(session, org);
     await session.rollback();
     test.same(await auditEntries(sql, org.organizationId), [], 'rolled back together');
-    const answer = await decideIn(sql.admin, org);
+    const result = await decideIn(sql.admin, org);
     const entries = await auditEntries(sql, org.organizationId);
     test.equal(entries.length, 1);
     test.match(entries, [
       {
-        id: answer['audit_entry_id'],
+        id: result['audit_entry_id'],
         actor_kind: 'admin',
         actor: ADMIN,
         action: name.replace(/_(?=[a-z]+$)/, '.'),
@@ -151,15 +158,15 @@ scenario('two stop dispatch at once: both have decided it, and it is stopped onc
   const second = decide(two, 'dispatch_stop', org);
   await two.waits();
   await one.commit();
-  test.match(await second, { organization: first['organization'] as Answer });
+  test.match(await second, { organization: first['organization'] as JsonObject });
   test.equal((await auditEntries(sql, org.organizationId)).length, 2);
 });
 
 scenario('a task is cancelled, and cancelled again, and a completed one is not', async (test) => {
   const org = await createTestOrganization(sql);
   const run = await runNew(sql, org);
-  const answer = await decide(sql.admin, 'task_cancel', org, { taskRef: run.taskId });
-  test.match(answer, { task: { id: run.taskId, status: 'cancelled' } });
+  const result = await decide(sql.admin, 'task_cancel', org, { taskRef: run.taskId });
+  test.match(result, { task: { id: run.taskId, status: 'cancelled' } });
   await decide(sql.admin, 'task_cancel', org, { taskRef: run.taskId });
   test.match(await auditEntries(sql, org.organizationId), [
     {
@@ -197,7 +204,7 @@ scenario('a failed task is retried once, whoever asks twice', async (test) => {
   test.equal((await refusal(decide(sql.admin, 'task_retry', org, args))).code, 'state_conflict', 'nor a cancelled one');
 });
 
-scenario('two cancel one task at once: both answers say so', async (test) => {
+scenario('two cancel one task at once: both results say so', async (test) => {
   const org = await createTestOrganization(sql);
   const args = { taskRef: (await createTask(sql, org)).id };
   const [one, two] = [await openSession(test, sql, 'runner_admin'), await openSession(test, sql, 'runner_admin')];
@@ -219,7 +226,11 @@ scenario('a schedule is paused and resumed, by id or key, and again', async (tes
   test.match(await decide(sql.admin, 'schedule_resume', org, resume), { schedule: { id, status: 'active' } });
   const later = { scheduleRef: id, nextRunAt: '2036-01-01T09:00:00Z' };
   const again = await decide(sql.admin, 'schedule_resume', org, later);
-  test.equal((again['schedule'] as Answer)['next_run_at'], '2035-01-01T09:00:00+00:00', 'an active one stays as it is');
+  test.equal(
+    (again['schedule'] as JsonObject)['next_run_at'],
+    '2035-01-01T09:00:00+00:00',
+    'an active one stays as it is',
+  );
   test.match(await auditEntries(sql, org.organizationId), [
     { action: 'schedule.pause', subject_id: id, arguments: { scheduleRef: key }, result: { status: 'paused' } },
     { action: 'schedule.pause', subject_id: id, arguments: { scheduleRef: id } },

@@ -48,11 +48,11 @@ function requeue(connection: Connection, org: Pick<TestOrganization, 'organizati
 scenario('a lease is ended by force: the late holder changes nothing, and the work goes on', async (test) => {
   const org = await createTestOrganization(sql);
   const run = await runNew(sql, org);
-  const answer = await expire(sql.admin, org, run.runRequestId);
-  test.match(answer, { run_request_id: run.runRequestId, outcome: 'expired', state: 'queued', run_id: run.runId });
+  const result = await expire(sql.admin, org, run.runRequestId);
+  test.match(result, { run_request_id: run.runRequestId, outcome: 'expired', state: 'queued', run_id: run.runId });
   test.match(await auditEntries(sql, org.organizationId), [
     {
-      id: answer['audit_entry_id'],
+      id: result['audit_entry_id'],
       actor_kind: 'admin',
       actor: ADMIN,
       action: 'lease.expire',
@@ -79,8 +79,8 @@ scenario('a claim is ended by force, and nothing is counted', async (test) => {
   const org = await createTestOrganization(sql);
   const task = await createTask(sql, org);
   const claim = await claimNext(sql, org);
-  const answer = await expire(sql.admin, org, claim.runRequestId);
-  test.match(answer, { outcome: 'republished', state: 'published', run_id: null });
+  const result = await expire(sql.admin, org, claim.runRequestId);
+  test.match(result, { outcome: 'republished', state: 'published', run_id: null });
   test.equal((await refusal(startRun(sql.api, claim))).reason, 'lease_lost');
   test.match(await lastRequest(sql, org, task.id), { state: 'published', attempt: 0 });
 });
@@ -102,11 +102,11 @@ scenario('a cancelled run that does not report gives its slot back', async (test
   test.equal((await pull(sql.api, { organizationIds: [org.organizationId] })).length, 1);
 });
 
-scenario('a chat turn that is ended by force fails its answer', async (test) => {
+scenario('a chat turn that is ended by force fails its reply', async (test) => {
   const org = await createChatOrganization(sql);
   const turn = await startedTurn(sql, org);
-  const answer = await expire(sql.admin, org, turn.runRequestId);
-  test.match(answer, { outcome: 'expired', state: 'finished', chatId: turn.chatId });
+  const result = await expire(sql.admin, org, turn.runRequestId);
+  test.match(result, { outcome: 'expired', state: 'finished', chatId: turn.chatId });
   test.match(await messageRow(sql, org, turn.messageId), { status: 'failed', error: { code: 'run_lease_expired' } });
 });
 
@@ -193,8 +193,8 @@ scenario('a request that waits for its backoff is published at once', async (tes
   const org = await createTestOrganization(sql);
   const run = await runNew(sql, org);
   await failRun(sql.api, run, { retryable: true, backoffSeconds: 1000, backoffMaxSeconds: 1000 });
-  const answer = await requeue(sql.admin, org, run.runRequestId);
-  test.match(answer, { run_request_id: run.runRequestId, state: 'published', outcome: 'published' });
+  const result = await requeue(sql.admin, org, run.runRequestId);
+  test.match(result, { run_request_id: run.runRequestId, state: 'published', outcome: 'published' });
   test.match(
     await requeue(sql.admin, org, run.runRequestId),
     { state: 'published', outcome: 'unchanged' },
@@ -202,7 +202,7 @@ scenario('a request that waits for its backoff is published at once', async (tes
   );
   test.match(await auditEntries(sql, org.organizationId), [
     {
-      id: answer['audit_entry_id'],
+      id: result['audit_entry_id'],
       action: 'run_request.requeue',
       result: { outcome: 'published', state: 'published' },
     },

@@ -10,7 +10,7 @@ import {
   updateProfile,
 } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
-import { type Answer, openSql, refusal, transition } from '../../support/transitions.ts';
+import { type JsonObject, openSql, refusal, transition } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
@@ -29,7 +29,7 @@ function provision(organizationId: string, departments: readonly string[], wante
 }
 
 type Provisioned = Readonly<{
-  agent_profiles: { id: string; key: string; name: string; status: string; config: Answer }[];
+  agent_profiles: { id: string; key: string; name: string; status: string; config: JsonObject }[];
   disabled_profile_ids: string[];
 }>;
 
@@ -39,10 +39,10 @@ scenario('without a published catalog there is nothing to provision; it is publi
   const publishing = () =>
     transition(sql.api, 'agent_catalog_publish_if_none', {
       revision,
-      catalog: catalog as unknown as Answer,
+      catalog: catalog as unknown as JsonObject,
     });
-  const answers = await Promise.all(Array.from({ length: 6 }, publishing));
-  test.equal(answers.filter((answer) => answer['published']).length, 1);
+  const results = await Promise.all(Array.from({ length: 6 }, publishing));
+  test.equal(results.filter((result) => result['published']).length, 1);
   test.match(await refusal(provision(organizationId, [], '0'.repeat(64))), { status: 404, code: 'request_failed' });
   test.match(await refusal(provision(randomUUID(), [])), { status: 404, code: 'request_failed' });
   await test.rejects(sql.owner.query(`update app.agent_catalogs set catalog = '{}'`), /never changed or removed/);

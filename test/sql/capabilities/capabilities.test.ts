@@ -30,14 +30,14 @@ import {
   updateTask,
 } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
-import { type Answer, openSession, openSql, refusal, transition } from '../../support/transitions.ts';
+import { type JsonObject, openSession, openSql, refusal, transition } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
 
 const unauthorized = { status: 401, code: 'agent_unauthorized' };
 
-function check(organizationId: string, executionToken: string): Promise<Answer> {
+function check(organizationId: string, executionToken: string): Promise<JsonObject> {
   return transition(sql.api, 'capability_check', {
     organizationId,
     tokenHash: sha256(executionToken),
@@ -45,7 +45,9 @@ function check(organizationId: string, executionToken: string): Promise<Answer> 
 }
 
 /** Everything that agents change about a task, by name. */
-const changes: Readonly<Record<string, (org: TestOrganization, taskId: string, actor: Answer) => Promise<unknown>>> = {
+const changes: Readonly<
+  Record<string, (org: TestOrganization, taskId: string, actor: JsonObject) => Promise<unknown>>
+> = {
   update: async (org, taskId, actor) =>
     updateTask(sql.api, org, taskId, (await taskRow(sql, org, taskId)).version, { title: randomUUID() }, actor),
   dependency: async (org, taskId, actor) =>

@@ -19,7 +19,7 @@ const scenario = scenarios(t, sql);
 
 const lost = { status: 409, code: 'run_lease_expired', reason: 'lease_lost' };
 
-scenario('the conversation is the latest messages up to the one that is answered, oldest first', async (test) => {
+scenario('the conversation is the latest messages up to the one that is replied to, oldest first', async (test) => {
   const org = await createChatOrganization(sql);
   const chat = await createChat(sql, org);
   const attachmentId = randomUUID();
@@ -36,15 +36,15 @@ scenario('the conversation is the latest messages up to the one that is answered
       limit,
       maxBytes: bytes,
     });
-  const texts = (answer: Record<string, unknown>) =>
-    (answer['messages'] as { parts: { text: string }[] }[]).map(({ parts }) => parts[0]?.text);
+  const texts = (read: Record<string, unknown>) =>
+    (read['messages'] as { parts: { text: string }[] }[]).map(({ parts }) => parts[0]?.text);
   const all = await read(100, 1_000_000);
   test.same(texts(all), ['1', 'one', '2', 'two', '3']);
   test.match(all, { chat: { id: chat.id }, messageId: turn.messageId, earlier: false });
   const some = await read(2, 1_000_000);
   test.same(texts(some), ['two', '3']);
   test.equal(some['earlier'], true);
-  test.same(texts(await read(100, 1)), ['3'], 'the one that is answered is always there');
+  test.same(texts(await read(100, 1)), ['3'], 'the one that is replied to is always there');
   test.match(await refusal(read(1, 1, randomUUID())), lost);
 
   const attachment = (id: string) =>

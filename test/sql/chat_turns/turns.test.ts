@@ -47,7 +47,7 @@ scenario('a turn is pulled with its chat, started, written and completed', async
 
   const turn = await startTurn(sql.api, claim);
   test.match(turn, { chatId: chat.id, messageId: assistantMessage.id, agentProfileId: org.profileId, attempt: 1 });
-  test.same(await startTurn(sql.api, claim, turn.runId), turn, 'a start sent again answers the same');
+  test.same(await startTurn(sql.api, claim, turn.runId), turn, 'a start sent again returns the same');
   test.match(await refusal(startTurn(sql.api, claim)), differs);
   test.same(await markRunning(sql.api, turn), { status: 'running' });
   test.same(await heartbeat(sql.api, turn), { status: 'running' });

@@ -13,7 +13,7 @@ import { openSession, openSql } from '../../support/transitions.ts';
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
 
-scenario('a deletion archives, and cancels an answer that nobody has started', async (test) => {
+scenario('a deletion archives, and cancels a reply that nobody has started', async (test) => {
   const org = await createChatOrganization(sql);
   const chat = await createChat(sql, org);
   const { assistantMessage } = await send(sql.api, org, chat.id);
@@ -21,10 +21,10 @@ scenario('a deletion archives, and cancels an answer that nobody has started', a
   test.equal(deleted.status, 'archived');
   test.match(await messageRow(sql, org, assistantMessage.id), { status: 'cancelled', revision: 3 });
   test.match(await turnRequest(sql, org, assistantMessage.id), { state: 'cancelled' });
-  test.same(await deleteChat(sql.api, org, chat.id), deleted, 'a repeat answers the chat');
+  test.same(await deleteChat(sql.api, org, chat.id), deleted, 'a repeat returns the chat');
 });
 
-scenario('a deletion that finds another answer than the one it locked is tried again', async (test) => {
+scenario('a deletion that finds another reply than the one it locked is tried again', async (test) => {
   const org = await createChatOrganization(sql);
   const chat = await createChat(sql, org);
   const session = await openSession(test, sql);

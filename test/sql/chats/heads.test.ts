@@ -8,7 +8,7 @@ const sql = await openSql(t);
 const scenario = scenarios(t, sql);
 
 scenario(
-  'heads are what is new of chats: the latest answer, the end of the one before, and that a chat is over',
+  'heads are what is new of chats: the latest reply, the end of the one before, and that a chat is over',
   async (test) => {
     const org = await createChatOrganization(sql);
     const [quiet, busy] = [await createChat(sql, org), await createChat(sql, org)];
@@ -23,7 +23,7 @@ scenario(
         messageIds: known.map(([, messageId]) => messageId),
         revisions: known.map(([, , revision]) => revision),
       })) as unknown as Head[];
-    test.same(await heads([[quiet.id, null, null]]), [], 'nothing is new where there is no answer');
+    test.same(await heads([[quiet.id, null, null]]), [], 'nothing is new where there is no reply');
     const first = await exchange(sql, org, busy.id, [text('Yes')]);
     const gone = await heads([
       [foreign.id, null, null],

@@ -66,9 +66,9 @@ scenario('titles and visible text are searched, whatever their case, latest mess
   const inTitle = await createChat(sql, org, { title: 'ÄRGER with shoes' });
   const inMessage = await createChat(sql, org, { title: 'second' });
   await exchange(sql, org, inMessage.id, [text('All is well')], { parts: [text('My ärger'), text('about Hats')] });
-  const inAnswer = await createChat(sql, org, { title: 'third' });
+  const inReply = await createChat(sql, org, { title: 'third' });
   const parts = [text('No Ärger here'), { kind: 'question', question: 'gloves?', options: ['gloves'] }];
-  await exchange(sql, org, inAnswer.id, parts);
+  await exchange(sql, org, inReply.id, parts);
   test.same(titles(await search(org, 'ärger')), ['third', 'second', 'ÄRGER with shoes']);
   test.same(titles(await search(org, 'HATS')), ['second']);
   test.same(titles(await search(org, 'shoes')), ['ÄRGER with shoes']);
@@ -103,7 +103,7 @@ scenario('no character is special, and one is enough', async (test) => {
   test.same(await found(`' or true --`), []);
 });
 
-scenario('an answer is found once it is final', async (test) => {
+scenario('a reply is found once it is final', async (test) => {
   const org = await createChatOrganization(sql);
   const chat = await createChat(sql, org);
   await send(sql.api, org, chat.id);

@@ -44,7 +44,7 @@ scenario('a chat is archived, and opened again', async (test) => {
   test.match(await updateChat(sql.api, org, chat.id, { status: 'open' }), { status: 'open', archived_at: null });
 });
 
-scenario('a chat is not archived while an answer is under way', async (test) => {
+scenario('a chat is not archived while a reply is under way', async (test) => {
   const org = await createChatOrganization(sql);
   const chat = await createChat(sql, org);
   await send(sql.api, org, chat.id);

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { document, promote, recordHealth } from '../../support/context_fixtures.ts';
 import { createTask, createTestOrganization, runNew, runNext, type TestOrganization } from '../../support/fixtures.ts';
-import { type Answer, openSql } from '../../support/transitions.ts';
+import { type JsonObject, openSql } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 
@@ -41,7 +41,7 @@ t.test('what the audit could not read is listed without bytes, until it is promo
   const two = [document('a.json', { storageKey: 'a' }), document('b.json', { storageKey: 'b' })];
   await promote(sql.api, org, { documents: two });
   await promote(sql.api, org, { scope: 'growth', documents: [document('a.json', { storageKey: 'g' })] });
-  const audit = (context: Answer, unreadable: Answer) => recordHealth(sql.jobs, org, { context, unreadable });
+  const audit = (context: JsonObject, unreadable: JsonObject) => recordHealth(sql.jobs, org, { context, unreadable });
   const start = async () => given(org, (await runNew(sql, org)).runId);
   await audit({ organization: 1, growth: 1 }, { organization: ['a.json', 'b.json'] });
   const [growth, a, b] = [

@@ -67,8 +67,8 @@ t.test('the context goes with its organization', async (test) => {
   await recordHealth(sql.jobs, org);
   await transition(sql.api, 'organization_delete', { organizationId });
   const purge = { organizationId, limit: 1, forget: true };
-  let answer = await transition(sql.jobs, 'organization_purge', purge);
-  while (answer['done'] === false) answer = await transition(sql.jobs, 'organization_purge', purge);
+  let result = await transition(sql.jobs, 'organization_purge', purge);
+  while (result['done'] === false) result = await transition(sql.jobs, 'organization_purge', purge);
   for (const table of ['publications', 'documents', 'revisions', 'health_reports', 'sources']) {
     const { rows } = await sql.owner.query(
       `select count(*)::int as n from app.context_${table} where organization_id = $1`,

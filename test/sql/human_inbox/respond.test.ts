@@ -229,10 +229,10 @@ scenario('two people at once: the second finds it answered', async (test) => {
 
   const elsewhere = await createTestOrganization(sql);
   const asking = await createAsking(sql, elsewhere);
-  const answers = await Promise.allSettled(
+  const settled = await Promise.allSettled(
     Array.from({ length: 8 }, (_, index) => respond(sql.api, elsewhere, asking.item.id, `answer ${index}`)),
   );
-  test.equal(answers.filter(({ status }) => status === 'fulfilled').length, 1);
+  test.equal(settled.filter(({ status }) => status === 'fulfilled').length, 1);
   const { answers: kept } = await taskRow(sql, elsewhere, asking.taskId);
   test.equal((kept as unknown[]).length, 1);
   const notice = await createNotice(sql, org);

@@ -2,7 +2,14 @@ import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import { createOrganization, createTestOrganization, taskCreate } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
-import { type Answer, type Connection, openSession, openSql, refusal, transition } from '../../support/transitions.ts';
+import {
+  type Connection,
+  type JsonObject,
+  openSession,
+  openSql,
+  refusal,
+  transition,
+} from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
@@ -23,7 +30,7 @@ function begin(connection: Connection, slot: Slot, bodyHash = 'h') {
   return transition(connection, 'idempotency_begin', { ...slotArguments(slot), bodyHash });
 }
 
-function finish(connection: Connection, slot: Slot, body: Answer = { made: 1 }, claimId?: string) {
+function finish(connection: Connection, slot: Slot, body: JsonObject = { made: 1 }, claimId?: string) {
   return transition(connection, 'idempotency_finish', { ...slotArguments(slot), status: 201, body, claimId });
 }
 
@@ -40,7 +47,7 @@ async function claim(slot: Slot, bodyHash = 'h'): Promise<string> {
 
 const IN_USE = { inUse: true };
 
-scenario('the first answer of a key is given again to the same call', async (test) => {
+scenario('the first response of a key is given again to the same call', async (test) => {
   const slot = { organizationId: await createOrganization(sql) };
   test.same(await begin(sql.api, slot), { fresh: true });
   test.same(await finish(sql.api, slot), { stored: true });
@@ -67,7 +74,7 @@ scenario('a key belongs to its organization, caller, method and path', async (te
 });
 
 scenario(
-  'a second call hears that the key is in use, and later gets the answer without doing the work',
+  'a second call hears that the key is in use, and later gets the response without doing the work',
   async (test) => {
     const org = await createTestOrganization(sql);
     const [one, two] = [await openSession(test, sql), await openSession(test, sql)];
@@ -107,7 +114,7 @@ scenario('when the first call is rolled back, the second does the work', async (
   test.same(await begin(sql.api, org, 'other body'), { replay: { statusCode: 201, body: { made: 1 } } });
 });
 
-scenario('a claim is of one call until it has its answer, runs out or is given back', async (test) => {
+scenario('a claim is of one call until it has its response, runs out or is given back', async (test) => {
   const slot = { organizationId: await createOrganization(sql) };
   const first = await claim(slot);
   test.same(await claimAs(first, slot), { fresh: true }, 'the same claim again, after a response that was lost');
@@ -130,7 +137,7 @@ scenario('a claim is of one call until it has its answer, runs out or is given b
   test.same(await release(second, { ...slot, organizationId: await createOrganization(sql) }), { released: false });
   test.same(await finish(sql.api, slot, { made: 2 }, second), { stored: true });
   test.match(await refusal(finish(sql.api, slot, { made: 3 }, second)), { code: 'idempotency_key_in_use' });
-  test.same(await release(second), { released: false }, 'what has an answer stays');
+  test.same(await release(second), { released: false }, 'what has a response stays');
   test.same(await begin(sql.api, slot), { replay: { statusCode: 201, body: { made: 2 } } });
 
   const failed = { ...slot, key: 'failed' };
@@ -138,7 +145,7 @@ scenario('a claim is of one call until it has its answer, runs out or is given b
   await claim(failed, 'better body');
 });
 
-scenario('a claim that is taken over late keeps its answer for 24 hours from then', async (test) => {
+scenario('a claim that is taken over late keeps its response for 24 hours from then', async (test) => {
   const slot = { organizationId: await createOrganization(sql) };
   await claim(slot);
   await sql.owner.query(
@@ -156,9 +163,9 @@ scenario('a claim that is taken over late keeps its answer for 24 hours from the
 
 scenario('of two claims at once one gets the key', async (test) => {
   const slot = { organizationId: await createOrganization(sql) };
-  const answers = await Promise.all(Array.from({ length: 20 }, () => claimAs(randomUUID(), slot)));
-  test.equal(answers.filter((answer) => 'fresh' in answer).length, 1);
-  test.equal(answers.filter((answer) => 'inUse' in answer).length, 19);
+  const results = await Promise.all(Array.from({ length: 20 }, () => claimAs(randomUUID(), slot)));
+  test.equal(results.filter((response) => 'fresh' in response).length, 1);
+  test.equal(results.filter((response) => 'inUse' in response).length, 19);
 });
 
 scenario('a key is kept for 24 hours, whether it was cleaned up or not', async (test) => {

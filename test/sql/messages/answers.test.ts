@@ -16,7 +16,7 @@ import {
 } from '../../support/chat_fixtures.ts';
 import { failRun, type TestOrganization } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
-import { type Answer, openSql, refusal } from '../../support/transitions.ts';
+import { type JsonObject, openSql, refusal } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
@@ -30,17 +30,17 @@ const approval = { id: 'approval', kind: 'approval', text: 'Send it?' };
 
 type Asked = Readonly<{ org: TestOrganization; chatId: string; message: Message }>;
 
-async function ask(parts: readonly Answer[], make = createChat): Promise<Asked> {
+async function ask(parts: readonly JsonObject[], make = createChat): Promise<Asked> {
   const org = await createChatOrganization(sql);
   const chat = await make(sql, org);
   return { org, chatId: chat.id, message: await exchange(sql, org, chat.id, [text('I ask'), ...parts]) };
 }
 
-function answer({ message }: Asked, partId: string, fields: Answer): Answer {
+function answer({ message }: Asked, partId: string, fields: JsonObject): JsonObject {
   return { messageId: message.id, partId, ...fields };
 }
 
-function reply({ org, chatId }: Asked, answers: readonly Answer[], body: Answer = {}) {
+function sendAnswers({ org, chatId }: Asked, answers: readonly JsonObject[], body: JsonObject = {}) {
   return send(sql.api, org, chatId, { answers, ...body });
 }
 
@@ -52,15 +52,15 @@ async function issues(work: Promise<unknown>): Promise<string[]> {
 scenario('an ordinary message waits for the answers: an issue for each question', async (test) => {
   const asked = await ask([color, sizes, { ...note, id: 'known', status: 'approved' }, approval]);
   const unanswered = ['answers unanswered', 'answers unanswered', 'answers unanswered'];
-  test.same(await issues(reply(asked, [], { parts: [text('Hello')] })), unanswered);
-  test.same(await issues(reply(asked, [answer(asked, 'color', { value: 'red' })])), unanswered.slice(1));
+  test.same(await issues(sendAnswers(asked, [], { parts: [text('Hello')] })), unanswered);
+  test.same(await issues(sendAnswers(asked, [answer(asked, 'color', { value: 'red' })])), unanswered.slice(1));
 });
 
 scenario('answers are kept in order, before the text and the attachments', async (test) => {
   const asked = await ask([color, legacy, sizes, free, note, approval]);
   const attachmentId = randomUUID();
   await putAttachment(sql.api, asked.org, asked.chatId, { id: attachmentId });
-  const { userMessage } = await reply(
+  const { userMessage } = await sendAnswers(
     asked,
     [
       answer(asked, 'color', { value: 'red' }),
@@ -95,7 +95,7 @@ scenario('answers that do not fit are refused, an issue each', async (test) => {
     answer(asked, 'note', { approved: true }),
   ] as const;
   const [first, second, third, fourth] = good;
-  const cases: Readonly<Record<string, [readonly Answer[], string[]]>> = {
+  const cases: Readonly<Record<string, [readonly JsonObject[], string[]]>> = {
     'out of order': [[second, first, third, fourth], ['answers.1 out_of_order']],
     doubled: [[first, first, second, third, fourth], ['answers.1 doubled']],
     'an unknown part': [[...good, answer(asked, 'nothing', { value: 'x' })], ['answers.4 unknown_question']],
@@ -153,9 +153,9 @@ scenario('answers that do not fit are refused, an issue each', async (test) => {
     ],
   };
   for (const [name, [answers, expected]] of Object.entries(cases)) {
-    test.same(await issues(reply(asked, answers)), expected, name);
+    test.same(await issues(sendAnswers(asked, answers)), expected, name);
   }
-  await reply(asked, good);
+  await sendAnswers(asked, good);
 });
 
 scenario('questions without options are deferred in general chats alone; others everywhere', async (test) => {
@@ -164,29 +164,37 @@ scenario('questions without options are deferred in general chats alone; others 
     answer(asked, 'legacy', { deferred: true }),
     answer(asked, 'color', { deferred: true }),
   ];
-  test.match((await reply(general, deferrals(general))).userMessage.parts, [
+  test.match((await sendAnswers(general, deferrals(general))).userMessage.parts, [
     { kind: 'deferral' },
     { kind: 'deferral' },
   ]);
   const onboarding = await ask([legacy, color], createOnboardingChat);
-  test.same(await issues(reply(onboarding, deferrals(onboarding))), ['answers.0 not_deferrable']);
-  await reply(onboarding, [
+  test.same(await issues(sendAnswers(onboarding, deferrals(onboarding))), ['answers.0 not_deferrable']);
+  await sendAnswers(onboarding, [
     answer(onboarding, 'legacy', { value: 'words' }),
     answer(onboarding, 'color', { deferred: true }),
   ]);
 });
 
-scenario('questions wait in the last answer alone, once it is complete', async (test) => {
+scenario('questions wait in the last reply alone, once it is complete', async (test) => {
   const asked = await ask([color]);
   const { org, chatId } = asked;
   const red = answer(asked, 'color', { value: 'red' });
-  const { assistantMessage } = await reply(asked, [red]);
+  const { assistantMessage } = await sendAnswers(asked, [red]);
   await cancelMessage(sql.api, org, assistantMessage);
-  test.same(await issues(reply(asked, [red], { parts: [text('again')] })), ['answers.0 not_pending'], 'it is answered');
+  test.same(
+    await issues(sendAnswers(asked, [red], { parts: [text('again')] })),
+    ['answers.0 not_pending'],
+    'it is answered',
+  );
   await send(sql.api, org, chatId, { parts: [text('go on')] });
   const turn = await startTurn(sql.api, await claimTurn(sql, org));
   await failRun(sql.api, turn);
   await send(sql.api, org, chatId, { parts: [text('go on')] });
   await completeTurn(sql.api, await startTurn(sql.api, await claimTurn(sql, org)), { parts: [color] });
-  test.same(await issues(reply(asked, [red])), ['answers.0 not_pending', 'answers unanswered'], 'the new one waits');
+  test.same(
+    await issues(sendAnswers(asked, [red])),
+    ['answers.0 not_pending', 'answers unanswered'],
+    'the new one waits',
+  );
 });

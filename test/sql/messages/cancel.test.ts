@@ -24,7 +24,7 @@ const scenario = scenarios(t, sql);
 
 const notCancellable = { status: 409, code: 'message_not_cancellable' };
 
-scenario('a cancel before the start answers cancelling, and cancelled follows at once', async (test) => {
+scenario('a cancel before the start returns cancelling, and cancelled follows at once', async (test) => {
   const org = await createChatOrganization(sql);
   const chat = await createChat(sql, org);
   const { assistantMessage } = await send(sql.api, org, chat.id);
@@ -69,11 +69,11 @@ scenario('a cancelled turn ends with a failure of the runtime, or with its lease
   test.match(await messageRow(sql, org, silent.messageId), { status: 'cancelled', error: null });
 });
 
-scenario('only an answer that is under way is cancelled, by its own organization and chat', async (test) => {
+scenario('only a reply that is under way is cancelled, by its own organization and chat', async (test) => {
   const org = await createChatOrganization(sql);
   const chat = await createChat(sql, org);
-  const answer = await exchange(sql, org, chat.id, [text('done')]);
-  test.match(await refusal(cancelMessage(sql.api, org, answer)), notCancellable);
+  const reply = await exchange(sql, org, chat.id, [text('done')]);
+  test.match(await refusal(cancelMessage(sql.api, org, reply)), notCancellable);
   const { userMessage, assistantMessage } = await send(sql.api, org, chat.id);
   test.match(await refusal(cancelMessage(sql.api, org, userMessage)), notCancellable);
   const missing = { status: 404, code: 'message_not_found' };

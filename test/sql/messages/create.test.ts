@@ -24,7 +24,7 @@ import { openSession, openSql, refusal, transition } from '../../support/transit
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
 
-scenario('a message is kept with its pending answer and the request for it', async (test) => {
+scenario('a message is kept with its pending reply and the request for it', async (test) => {
   const org = await createChatOrganization(sql);
   const chat = await createChat(sql, org);
   const { userMessage, assistantMessage } = await send(sql.api, org, chat.id, { parts: [text('Hi'), text('there')] });
@@ -55,7 +55,7 @@ scenario('a message is kept with its pending answer and the request for it', asy
   test.equal((await chatRow(sql, org, chat.id))?.last_message_at, userMessage.created_at);
 });
 
-scenario('one answer at a time', async (test) => {
+scenario('one reply at a time', async (test) => {
   const org = await createChatOrganization(sql);
   const chat = await createChat(sql, org);
   await send(sql.api, org, chat.id);
@@ -110,7 +110,7 @@ scenario('an archived chat, one without a profile and a finished onboarding take
   await send(sql.api, onboarding, (await createChat(sql, onboarding)).id);
 });
 
-scenario('the oldest enabled chat profile answers', async (test) => {
+scenario('the oldest enabled chat profile replies', async (test) => {
   const org = await createChatOrganization(sql, { status: 'disabled' });
   const second = await createProfile(sql, org.organizationId, { kind: 'chat' });
   await createProfile(sql, org.organizationId, { kind: 'chat' });

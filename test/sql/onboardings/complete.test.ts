@@ -72,13 +72,13 @@ scenario('another website takes away what was read of the old one; other sources
   });
   if (!review) throw new Error('no review');
   test.match(review.review, { warnings: [{ code: 'x' }], summary: { evidence: [{ id: source.id }] } });
-  const answer = await transition(sql.api, 'onboarding_setup_update', {
+  const result = await transition(sql.api, 'onboarding_setup_update', {
     organizationId: org.organizationId,
     expectedGeneration: review.generation,
     patch: { website: 'https://y.example/' },
   });
-  test.match(answer, { onboarding: { status: 'collecting', review: null, findings: [], research_warnings: [] } });
-  test.equal((answer['removedKeys'] as string[]).length, 1);
+  test.match(result, { onboarding: { status: 'collecting', review: null, findings: [], research_warnings: [] } });
+  test.equal((result['removedKeys'] as string[]).length, 1);
   const { rows } = await sql.owner.query(
     `select id from app.context_sources where organization_id = $1 and origin = 'research'`,
     [org.organizationId],
@@ -132,17 +132,17 @@ scenario('the completion does everything, or nothing', async (test) => {
   ]);
 });
 
-scenario('the onboarding chat runs until the completion, which waits for no answer', async (test) => {
+scenario('the onboarding chat runs until the completion, which waits for no reply', async (test) => {
   const review = await onboardingIn(sql, 'review');
   const org = { ...placeOf(review), profileId: '', profileKey: 'chat' };
   const chatId = String(review.chat_id);
   const { assistantMessage } = await send(sql.api, org, chatId);
-  test.match(await refusal(complete(sql.api, org, review)), { status: 409, reason: 'answer_active' });
+  test.match(await refusal(complete(sql.api, org, review)), { status: 409, reason: 'reply_active' });
   const turn = await startTurn(sql.api, await claimTurn(sql, org));
   test.equal(turn.messageId, assistantMessage.id, 'its turns run while the organization is onboarding');
   await cancelMessage(sql.api, org, assistantMessage);
   const cancelling = await refusal(complete(sql.api, org, review));
-  test.match(cancelling, { status: 409, reason: 'answer_active', message: /is being cancelled.*lease/ });
+  test.match(cancelling, { status: 409, reason: 'reply_active', message: /is being cancelled.*lease/ });
   await transition(sql.api, 'run_complete', {
     organizationId: org.organizationId,
     runId: turn.runId,
@@ -181,7 +181,7 @@ scenario('a message waits for the completion and is refused; a completion waits 
   const completing = refusal(complete(rival, at(second), second));
   await rival.waits();
   await session.commit();
-  test.match(await completing, { reason: 'answer_active' });
+  test.match(await completing, { reason: 'reply_active' });
 });
 
 scenario('sources that nobody has judged yet hold the completion up', async (test) => {

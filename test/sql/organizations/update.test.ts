@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import { createOrganization, updateOrganization } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
-import { type Answer, openSql, refusal } from '../../support/transitions.ts';
+import { type JsonObject, openSql, refusal } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
@@ -12,12 +12,12 @@ const gone = { status: 404, code: 'organization_not_found' };
 
 scenario('a patch changes what it names; what it removes has its default again', async (test) => {
   const organizationId = await createOrganization(sql, { limits: { maxTaskDepth: 9 } });
-  const answer = await updateOrganization(
+  const result = await updateOrganization(
     sql.api,
     { organizationId },
     { name: 'New', config: { timezone: 'Europe/Berlin' } },
   );
-  test.match(answer, {
+  test.match(result, {
     organization: { name: 'New', config: { timezone: 'Europe/Berlin', limits: { maxTaskDepth: 9 } } },
   });
   test.match(await updateOrganization(sql.api, { organizationId }, { config: { limits: null } }), {
@@ -34,7 +34,7 @@ scenario('a patch changes what it names; what it removes has its default again',
 
 scenario('the authorization epoch only rises, and rises with the constraints', async (test) => {
   const organizationId = await createOrganization(sql);
-  const patch = (fields: Answer) => updateOrganization(sql.api, { organizationId }, fields);
+  const patch = (fields: JsonObject) => updateOrganization(sql.api, { organizationId }, fields);
   test.match(await patch({ authorizationEpoch: 5 }), { organization: { authorization_epoch: 5 } });
   test.match(await refusal(patch({ authorizationEpoch: 4 })), { ...conflict, reason: 'lowered' });
   test.match(await patch({ constraints: { blockedDomains: ['x.example'] } }), {

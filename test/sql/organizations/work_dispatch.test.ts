@@ -18,7 +18,7 @@ import {
   SERVICE,
   setWorkDispatch,
   startRun,
-  taskAnswer,
+  taskCallResult,
   taskCreate,
   updateProfile,
 } from '../../support/fixtures.ts';
@@ -90,7 +90,7 @@ scenario('a task whose creation crossed with the resume is published by the disp
   await setWorkDispatch(sql.api, org, true);
   const session = await openSession(test, sql);
   await session.begin();
-  const { task } = taskAnswer.parse(await taskCreate(session, org));
+  const { task } = taskCallResult.parse(await taskCreate(session, org));
   test.match(await setWorkDispatch(sql.api, org, false), { published_run_requests: 0 }, 'the resume does not see it');
   await session.commit();
   test.match(await lastRequest(sql, org, task.id), { state: 'queued', parked: true });
@@ -103,7 +103,7 @@ scenario('a task whose creation crossed with the stop was made before it', async
   const org = await createTestOrganization(sql);
   const session = await openSession(test, sql);
   await session.begin();
-  const { task } = taskAnswer.parse(await taskCreate(session, org));
+  const { task } = taskCallResult.parse(await taskCreate(session, org));
   await setWorkDispatch(sql.api, org, true);
   await session.commit();
   test.equal((await claimNext(sql, org)).task.id, task.id);

@@ -47,10 +47,10 @@ const foreign = new RegExp(`${SECRET}|${other.organizationId}|${other.profileId}
 const writing = new URL(analyst.url);
 writing.searchParams.set('options', '-c default_transaction_read_only=off');
 
-/** What each is answered, or the SQLSTATE: nothing of the other tenant, neither in rows nor in messages. */
+/** What each returns, or the SQLSTATE: nothing of the other tenant, neither in rows nor in messages. */
 async function seen(test: Test, statements: readonly string[]): Promise<string[]> {
-  const answers = await askEach(writing.href, statements);
-  return answers.map(({ code, out, said }, index) => {
+  const results = await askEach(writing.href, statements);
+  return results.map(({ code, out, said }, index) => {
     test.notMatch(`${out}\n${said}`, foreign, statements[index] ?? '');
     return code ?? out;
   });
@@ -63,12 +63,12 @@ async function see(test: Test, statements: string): Promise<string> {
 /** Permission is denied (42501), or one of the codes that are named with the statement. */
 async function refused(test: Test, ...statements: (string | readonly string[])[]): Promise<void> {
   const list = statements.map((one) => [one].flat());
-  const answers = await seen(
+  const results = await seen(
     test,
     list.map(([text = '']) => text),
   );
   for (const [index, [text, ...codes]] of list.entries()) {
-    test.ok(['42501', ...codes].includes(answers[index] ?? ''), `${text}: ${answers[index]}`);
+    test.ok(['42501', ...codes].includes(results[index] ?? ''), `${text}: ${results[index]}`);
   }
 }
 
@@ -162,7 +162,7 @@ t.test('row security stays on, and the tenant of the API means nothing here', as
   for (const id of [own.organizationId, other.organizationId]) {
     const tried = counts.map((count) => `select set_config('app.organization_id', '${id}', false) = ''; ${count}`);
     test.same(
-      (await seen(test, tried)).map((answer) => answer.split('\n').at(-1)),
+      (await seen(test, tried)).map((result) => result.split('\n').at(-1)),
       before,
     );
   }
@@ -184,7 +184,7 @@ t.test('conditions that tell what they are asked about are asked of own rows alo
     `select count(*) from ${view} where 1 / (${trap}) = 1`,
     `select sum(1 / (${trap})) from ${view}`,
   ]);
-  for (const answer of await seen(test, divided)) test.not(answer, '22012', 'nothing was divided by zero');
+  for (const result of await seen(test, divided)) test.not(result, '22012', 'nothing was divided by zero');
   await seen(test, [
     `do $$ declare r record; begin for r in select * from tasks loop raise notice '%', r; end loop; end $$`,
     `select query_to_xml('select * from tasks', true, false, '')`,
@@ -318,11 +318,11 @@ t.test('estimates come from samples of all tenants, but of no text', async (test
   for (const [view, column] of texts) {
     // Equal to, and between: a value of the other tenant, and one that is nobody's.
     const probes = [`= '${SECRET}'`, `= 'bungle'`, `< '${SECRET}~'`, `< '${SECRET.slice(0, -1)}'`];
-    const answers = await askEach(
+    const results = await askEach(
       writing.href,
       probes.map((probe) => `explain select from ${view} where ${column} ${probe}`),
     );
-    const [equal, none, below, less] = answers.map(({ out }) => out.replaceAll(/'\w+~?'/g, ''));
+    const [equal, none, below, less] = results.map(({ out }) => out.replaceAll(/'\w+~?'/g, ''));
     test.match(equal, /rows=/);
     test.equal(equal, none, `${view}.${column}`);
     test.equal(below, less, `${view}.${column}`);
@@ -337,14 +337,14 @@ t.test('prepared statements and cursors ask again who asks', async (test) => {
       `${prepared} ${execute}`,
       `set plan_cache_mode = force_generic_plan; ${prepared} ${execute}`,
       'begin; declare c cursor with hold for select * from tasks; fetch all from c; commit; close c',
-    ]).then((answers) => answers.slice(0, 2)),
+    ]).then((results) => results.slice(0, 2)),
     ['0', '0'],
   );
 });
 
 t.test('statements that last or spill are ended by the server', async (test) => {
-  const answers = await seen(test, [`set statement_timeout = '50ms'; select pg_sleep(60)`, 'show statement_timeout']);
-  test.same(answers, ['57014', '1min'], 'and a new session begins with the limit');
+  const results = await seen(test, [`set statement_timeout = '50ms'; select pg_sleep(60)`, 'show statement_timeout']);
+  test.same(results, ['57014', '1min'], 'and a new session begins with the limit');
   await refused(test, 'set temp_file_limit = -1');
   await sql.owner.query(`alter role ${analyst.name} set temp_file_limit = '1MB'`);
   const spilling = 'select count(*) from (select generate_series(1, 1000000) n order by 1 desc) x';

@@ -54,16 +54,16 @@ t.test('chats and messages, without what is said', async (test) => {
   const final = (minute: number) => ({ created_at: at(minute), updated_at: at(minute), completed_at: at(minute) });
   const first = await said({ role: 'user', status: 'complete', ...final(0) });
   const second = await said({ role: 'user', status: 'complete', ...final(2) });
-  const answer = { role: 'assistant', created_at: at(1), updated_at: at(3), completed_at: at(3) };
+  const reply = { role: 'assistant', created_at: at(1), updated_at: at(3), completed_at: at(3) };
   const failed = await said({
-    ...answer,
+    ...reply,
     status: 'failed',
     reply_to_message_id: first,
     revision: 4,
     error: { code: 'model_failed', message: 'no' },
   });
   const pending = await said({
-    ...answer,
+    ...reply,
     status: 'pending',
     reply_to_message_id: second,
     created_at: at(4),

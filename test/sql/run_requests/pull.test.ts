@@ -47,14 +47,14 @@ function titles(claims: readonly Claim[]): string[] {
   return claims.map((claim) => claim.task.title);
 }
 
-const totalsAnswer = z.object({ task: z.object({ ready: z.int(), held: z.int() }) });
+const totalsResult = z.object({ task: z.object({ ready: z.int(), held: z.int() }) });
 
 const at = (...orgs: Pick<TestOrganization, 'organizationId'>[]) => ({
   organizationIds: orgs.map((org) => org.organizationId),
 });
 
 scenario('the totals for metrics are those of every organization', async (test) => {
-  const totals = async () => totalsAnswer.parse(await transition(sql.api, 'dispatch_totals', {})).task;
+  const totals = async () => totalsResult.parse(await transition(sql.api, 'dispatch_totals', {})).task;
   const before = await totals();
   for (const org of [await createTestOrganization(sql), await createTestOrganization(sql)]) {
     for (let made = 0; made < 3; made += 1) await createTask(sql, org);
@@ -94,7 +94,7 @@ scenario('a pull hands out what is needed to start, to the worker that asked', a
   test.equal((await lastRequest(sql, org, items[1].task.id))['worker_id'], 'w-2');
 });
 
-scenario('nothing to do is an empty answer', async (test) => {
+scenario('nothing to do is an empty result', async (test) => {
   const org = await createTestOrganization(sql);
   test.same(await pull(sql.api, at(org)), []);
   test.same(await pull(sql.api, { organizationIds: [] }), []);

@@ -18,13 +18,13 @@ import {
   updateProfile,
 } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
-import { type Answer, openSession, openSql, refusal } from '../../support/transitions.ts';
+import { type JsonObject, openSession, openSql, refusal } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
 
 const lost = { status: 409, code: 'run_lease_expired', reason: 'lease_lost' };
-async function runRow(runId: string): Promise<Answer> {
+async function runRow(runId: string): Promise<JsonObject> {
   const { rows } = await sql.owner.query('select * from app.runs where id = $1', [runId]);
   return rows[0];
 }
@@ -37,7 +37,7 @@ const report = {
   logState: 'complete',
 };
 
-scenario('a result after a cancel keeps usage and logs alone, answers cancelled and frees the slot', async (test) => {
+scenario('a result after a cancel keeps usage and logs alone, returns cancelled and frees the slot', async (test) => {
   for (const finish of [
     (run: Parameters<typeof completeRun>[1]) => completeRun(sql.api, run, { report }),
     (run: Parameters<typeof completeRun>[1]) => failRun(sql.api, run, { report, retryable: true }),

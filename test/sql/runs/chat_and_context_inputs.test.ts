@@ -23,7 +23,7 @@ import {
   type TestOrganization,
 } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
-import { type Answer, type Connection, openSession, openSql, transition } from '../../support/transitions.ts';
+import { type Connection, type JsonObject, openSession, openSql, transition } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
@@ -45,7 +45,7 @@ async function given(run: Pick<Run, 'organizationId' | 'runId'>): Promise<Record
   return Object.fromEntries(rows.map(({ path, what }) => [path, what]));
 }
 
-async function runOf(org: TestOrganization, inputs: readonly Answer[], fields: Answer = {}): Promise<Run> {
+async function runOf(org: TestOrganization, inputs: readonly JsonObject[], fields: JsonObject = {}): Promise<Run> {
   await createTask(sql, org, { spec: { inputs, ...fields } });
   return runNext(sql, org);
 }
@@ -77,7 +77,7 @@ function purge(
   chat: Chat,
   forget = false,
   limit = 100,
-): Promise<Answer> {
+): Promise<JsonObject> {
   return transition(connection, 'chat_purge', {
     organizationId: org.organizationId,
     chatId: chat.id,

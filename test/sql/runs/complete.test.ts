@@ -9,7 +9,7 @@ import {
   taskRow,
 } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
-import { type Answer, openSession, openSql, refusal } from '../../support/transitions.ts';
+import { type JsonObject, openSession, openSql, refusal } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
@@ -17,7 +17,7 @@ const scenario = scenarios(t, sql);
 const lost = { status: 409, code: 'run_lease_expired', reason: 'lease_lost' };
 const differs = { status: 409, code: 'run_lease_expired', reason: 'differs', raised: true };
 
-async function runRow(runId: string): Promise<Answer> {
+async function runRow(runId: string): Promise<JsonObject> {
   const { rows } = await sql.owner.query('select * from app.runs where id = $1', [runId]);
   return rows[0];
 }
@@ -35,7 +35,7 @@ scenario('a completed run closes its task with the output as it was stored', asy
   const run = await runNew(sql, org);
   await recordOutput(sql.api, run, 'out/a.txt', 'key-a');
   await recordOutput(sql.api, run, 'scratch.txt', 'key-b');
-  const answer = await completeRun(sql.api, run, {
+  const completed = await completeRun(sql.api, run, {
     result: {
       kind: 'completed',
       summary: 'All done',
@@ -43,7 +43,7 @@ scenario('a completed run closes its task with the output as it was stored', asy
     },
     report,
   });
-  test.same(answer, { status: 'succeeded' });
+  test.same(completed, { status: 'succeeded' });
   const artifact = {
     kind: 'file',
     runId: run.runId,
@@ -103,7 +103,7 @@ scenario('a cost that was not reported is zero and not known', async (test) => {
   });
 });
 
-scenario('a complete sent again answers the same; with another body, or as a fail, it is refused', async (test) => {
+scenario('a complete sent again returns the same; with another body, or as a fail, it is refused', async (test) => {
   const org = await createTestOrganization(sql);
   const run = await runNew(sql, org);
   const first = await completeRun(sql.api, run, { bodyHash: 'one' });
@@ -119,11 +119,11 @@ scenario('a complete sent again answers the same; with another body, or as a fai
   test.same(await taskRow(sql, org, run.taskId), before);
 });
 
-scenario('of eight completes at once one counts and all answer the same', async (test) => {
+scenario('of eight completes at once one counts and all return the same', async (test) => {
   const org = await createTestOrganization(sql);
   const run = await runNew(sql, org);
-  const answers = await Promise.all(Array.from({ length: 8 }, () => completeRun(sql.api, run)));
-  for (const answer of answers) test.same(answer, { status: 'succeeded' });
+  const results = await Promise.all(Array.from({ length: 8 }, () => completeRun(sql.api, run)));
+  for (const result of results) test.same(result, { status: 'succeeded' });
   test.match(await taskRow(sql, org, run.taskId), { status: 'completed', completion_revision: 1, version: 3 });
 });
 

@@ -13,14 +13,14 @@ import {
   taskRow,
 } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
-import { type Answer, openSql, refusal } from '../../support/transitions.ts';
+import { type JsonObject, openSql, refusal } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
 
 const differs = { status: 409, code: 'run_lease_expired', reason: 'differs', raised: true };
 
-async function runRow(runId: string): Promise<Answer> {
+async function runRow(runId: string): Promise<JsonObject> {
   const { rows } = await sql.owner.query('select * from app.runs where id = $1', [runId]);
   return rows[0];
 }

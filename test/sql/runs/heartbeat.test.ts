@@ -18,7 +18,7 @@ import { openSql, refusal } from '../../support/transitions.ts';
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
 
-scenario('a heartbeat renews the lease by what the backend says and answers the status of the run', async (test) => {
+scenario('a heartbeat renews the lease by what the backend says and returns the status of the run', async (test) => {
   const org = await createTestOrganization(sql);
   const run = await runNew(sql, org);
   test.same(await heartbeat(sql.api, run, 120), { status: 'starting' });
@@ -79,7 +79,7 @@ scenario('a run that reports within the grace, long after its lease of then, kee
   }
 });
 
-scenario('marking a cancelled run as running records its harness and answers cancelling', async (test) => {
+scenario('marking a cancelled run as running records its harness and returns cancelling', async (test) => {
   const org = await createTestOrganization(sql);
   const run = await runNew(sql, org);
   await cancelTask(sql.api, org, run.taskId);

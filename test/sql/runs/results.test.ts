@@ -16,12 +16,12 @@ import {
   wakeTasks,
 } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
-import { type Answer, openSql } from '../../support/transitions.ts';
+import { type JsonObject, openSql } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
 
-async function runRow(runId: string): Promise<Answer> {
+async function runRow(runId: string): Promise<JsonObject> {
   const { rows } = await sql.owner.query('select * from app.runs where id = $1', [runId]);
   return rows[0];
 }
@@ -39,7 +39,7 @@ const failed = {
 const passed = { criterionIndex: 0, evaluator: 'backend', status: 'passed', summary: 'As it should be', evidence: [] };
 const done = { kind: 'completed', summary: '', artifacts: [{ path: 'report.json' }] };
 
-const completeWith = (run: Parameters<typeof completeRun>[1], checks: readonly Answer[]) =>
+const completeWith = (run: Parameters<typeof completeRun>[1], checks: readonly JsonObject[]) =>
   completeEvaluated(sql.api, run, checks, { result: done });
 
 scenario('a result with criteria is not committed without the checks that belong to its bytes', async (test) => {
@@ -58,8 +58,8 @@ scenario('a result with criteria is not committed without the checks that belong
   const second = evaluationOf(await completeRun(sql.api, run, stale));
   test.not(second.digest, first.digest, 'checks of other bytes do not count');
   test.match(await taskRow(sql, org, run.taskId), { status: 'running' });
-  const answer = await completeRun(sql.api, run, { result: done, checks: [passed], evaluationDigest: second.digest });
-  test.same(answer, { status: 'succeeded' });
+  const result = await completeRun(sql.api, run, { result: done, checks: [passed], evaluationDigest: second.digest });
+  test.same(result, { status: 'succeeded' });
   test.match(await taskRow(sql, org, run.taskId), {
     status: 'completed',
     result: { completion: { disposition: 'passed', checks: [passed] } },

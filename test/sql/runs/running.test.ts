@@ -8,7 +8,7 @@ const scenario = scenarios(t, sql);
 
 const differs = { status: 409, code: 'run_lease_expired', reason: 'differs', raised: true };
 
-scenario('running says what the run runs on; again it is the same answer, with other content refused', async (test) => {
+scenario('running says what the run runs on; again it is the same result, with other content refused', async (test) => {
   const org = await createTestOrganization(sql);
   const run = await runNew(sql, org);
   test.same(await markRunning(sql.api, run, 'm-1'), { status: 'running' });

@@ -48,7 +48,7 @@ scenario('a claim is started: the task runs, one attempt is counted, the lease i
   test.match(await lastRequest(sql, org, task.id), { state: 'started', attempt: 1, run_id: runId, worker_id: 'w-1' });
 });
 
-scenario('a start sent again answers the same, the execution token too, and counts nothing', async (test) => {
+scenario('a start sent again returns the same, the execution token too, and counts nothing', async (test) => {
   const org = await createTestOrganization(sql);
   await createTask(sql, org);
   const claim = await claimNext(sql, org);
@@ -77,7 +77,7 @@ scenario('of 20 starts at once with runs of their own one wins, and one attempt 
   test.match(await lastRequest(sql, org, task.id), { attempt: 1, run_id: won[0]?.value.runId });
 });
 
-scenario('of 20 starts at once of the same run all answer the same, and one attempt is counted', async (test) => {
+scenario('of 20 starts at once of the same run all return the same, and one attempt is counted', async (test) => {
   const org = await createTestOrganization(sql);
   const task = await createTask(sql, org);
   const claim = await claimNext(sql, org);

@@ -55,10 +55,10 @@ scenario('making a schedule makes no task, takes no number, and waits for no ver
   }
   const unverified = { ...taskTemplate, spec: { verification: 'agent', verifierProfileKey: 'nobody' } };
   test.match(await refusal(scheduleCreate(sql.api, org, { taskTemplate: unverified })), unknown);
-  const circle = { ...taskTemplate, dependsOn: [root] };
-  test.match(await refusal(scheduleCreate(sql.api, org, { taskTemplate: circle })), {
+  const cycle = { ...taskTemplate, dependsOn: [root] };
+  test.match(await refusal(scheduleCreate(sql.api, org, { taskTemplate: cycle })), {
     status: 409,
-    reason: 'circle',
+    reason: 'cycle',
   });
   await createSchedule(sql, org);
   const { rows } = await sql.owner.query('select identifier_number from app.tasks where organization_id = $1', [

@@ -65,8 +65,8 @@ scenario('a fire is one, however often and by however many it is called', async 
   const org = await createTestOrganization(sql);
   const { id } = await daily(org, { overlap: 'allow' });
   const at = { fireAt: '2030-03-01T09:00:00.000Z', now: '2030-03-01T09:00:01.000Z' };
-  const answers = await Promise.all(Array.from({ length: 4 }, () => fire(sql, org, id, at)));
-  test.same(answers.map(({ outcome }) => outcome).sort(), ['fired', 'unchanged', 'unchanged', 'unchanged']);
+  const results = await Promise.all(Array.from({ length: 4 }, () => fire(sql, org, id, at)));
+  test.same(results.map(({ outcome }) => outcome).sort(), ['fired', 'unchanged', 'unchanged', 'unchanged']);
   test.match(await fire(sql, org, id, at), { outcome: 'unchanged' });
   test.equal((await scheduledTasks(sql, org, id)).length, 1);
 

@@ -31,12 +31,12 @@ import {
   updateProfile,
 } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
-import { type Answer, openSession, openSql, refusal, transition } from '../../support/transitions.ts';
+import { type JsonObject, openSession, openSql, refusal, transition } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
 
-async function runRow(runId: string, at = sql): Promise<Answer> {
+async function runRow(runId: string, at = sql): Promise<JsonObject> {
   const { rows } = await at.owner.query('select * from app.runs where id = $1', [runId]);
   return rows[0];
 }
@@ -46,12 +46,12 @@ scenario('an initiative is planned, and waits for the tasks of its plan', async 
   const second = await createSecondProfile(sql, org, { key: 'growth' });
   const run = await runPlan(sql, org);
   test.match(await taskRow(sql, org, run.taskId), { status: 'running', phase: 'plan' });
-  const answer = await completePlan(sql, run, [
+  const result = await completePlan(sql, run, [
     make('sales', { ownerProfileKey: 'growth', priority: 7, spec: { objective: 'Count' } }),
     make('report', { dependsOn: ['sales'] }),
     make('more', { kind: 'initiative', dependsOn: ['sales'] }),
   ]);
-  test.same(answer, { status: 'succeeded' });
+  test.same(result, { status: 'succeeded' });
   const root = await taskRow(sql, org, run.taskId);
   test.match(root, { status: 'blocked', phase: 'execute', blockers: [{ kind: 'children' }], active_run_id: null });
   test.ok(Number(root['graph_revision']) > 1, 'the structure has changed');
@@ -90,7 +90,7 @@ scenario('an initiative is planned, and waits for the tasks of its plan', async 
 scenario('a plan of fifty tasks over five levels is applied as a whole, and runs to its end', async (test) => {
   const org = await createTestOrganization(sql, { maxConcurrentRuns: 50, limits: { maxConcurrentRuns: 50 } });
   const run = await runPlan(sql, org);
-  const operations: Answer[] = [];
+  const operations: JsonObject[] = [];
   for (let level = 1; level <= 4; level += 1) {
     const parent = level === 1 ? {} : { parentKey: `level-${level - 1}` };
     operations.push(make(`level-${level}`, { kind: 'initiative', ...parent }));
@@ -254,12 +254,12 @@ scenario('a plan and a cancel of its initiative at once: one of the two wins who
     const late = cancelFirst ? complete() : cancel();
     await two.waits();
     await one.commit();
-    const answer = await late;
+    const result = await late;
     test.match(await taskRow(sql, org, run.taskId), { status: 'cancelled' });
     const children = await childrenOf(sql, org, run.taskId);
     test.equal(children.length, cancelFirst ? 0 : 2);
     for (const child of children) test.equal(child.status, 'cancelled');
-    if (cancelFirst) test.same(answer, { status: 'cancelled' });
+    if (cancelFirst) test.same(result, { status: 'cancelled' });
   }
 });
 

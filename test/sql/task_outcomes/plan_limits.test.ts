@@ -12,7 +12,7 @@ import {
   updateOrganization,
 } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
-import { type Answer, openSql, refusal } from '../../support/transitions.ts';
+import { type JsonObject, openSql, refusal } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
@@ -29,14 +29,14 @@ const chain = (levels: number) =>
   );
 
 /** A plan that comes to `count` of what the limit counts, and to less than the default of every other limit. */
-const limits: Readonly<Record<string, Readonly<{ code: string; plan: (count: number) => Answer[] }>>> = {
+const limits: Readonly<Record<string, Readonly<{ code: string; plan: (count: number) => JsonObject[] }>>> = {
   maxPlanOperations: { code: 'max_plan_operations', plan: tasks },
   maxInitiativeDescendants: { code: 'max_initiative_descendants', plan: tasks },
   maxTaskDepth: { code: 'max_task_depth', plan: chain },
 };
 
 /** All that a plan could have changed: the rows of the organization's tasks and edges, and the numbers given out. */
-async function rowsOf(org: TestOrganization): Promise<Answer[]> {
+async function rowsOf(org: TestOrganization): Promise<JsonObject[]> {
   const { rows } = await sql.owner.query(
     `select to_jsonb(t) as row from app.tasks t where t.organization_id = $1
      union all select to_jsonb(d) from app.task_dependencies d where d.organization_id = $1

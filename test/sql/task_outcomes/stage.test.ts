@@ -22,24 +22,24 @@ import {
   updateOrganization,
 } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
-import { type Answer, openSession, openSql, refusal } from '../../support/transitions.ts';
+import { type JsonObject, openSession, openSql, refusal } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
 
 const unauthorized = { status: 401, code: 'agent_unauthorized' };
 const conflict = (reason: string) => ({ status: 409, code: 'state_conflict', reason });
-const plan = (...operations: Answer[]) => ({ kind: 'plan', operations });
+const plan = (...operations: JsonObject[]) => ({ kind: 'plan', operations });
 
 /** The codes of all issues that a plan is refused with, by their paths. */
-async function planIssues(run: Run, ...operations: Answer[]): Promise<Record<string, string>> {
+async function planIssues(run: Run, ...operations: JsonObject[]): Promise<Record<string, string>> {
   const refused = await refusal(stageOutcome(sql, run, plan(...operations)));
   return Object.fromEntries(
     refused.issues.map((issue) => [issue.path.replace('outcome.operations', ''), issue.code ?? '']),
   );
 }
 
-scenario('an outcome is staged once, and the same again answers the same', async (test) => {
+scenario('an outcome is staged once, and the same again returns the same', async (test) => {
   const org = await createTestOrganization(sql);
   const run = await runPlan(sql, org);
   const outcome = plan(make('a'));
@@ -53,7 +53,7 @@ scenario('an outcome is staged once, and the same again answers the same', async
   test.match(await refusal(stageOutcome(sql, run, outcome, { idempotencyKey: 'other' })), conflict('already_staged'));
 });
 
-scenario('two at once with one key get one answer', async (test) => {
+scenario('two at once with one key get one result', async (test) => {
   const org = await createTestOrganization(sql);
   const run = await runPlan(sql, org);
   const [one, two] = [await openSession(test, sql), await openSession(test, sql)];
@@ -143,7 +143,7 @@ scenario('a plan is refused with an issue for everything that it names and that 
   });
 });
 
-scenario('a plan is refused for circles, wherever they run', async (test) => {
+scenario('a plan is refused for cycles, wherever they run', async (test) => {
   const org = await createTestOrganization(sql);
   const waits = await createTask(sql, org, { priority: -9, scheduledAt: '2099-01-01T00:00:00Z' });
   const run = await runPlan(sql, org);
@@ -156,24 +156,24 @@ scenario('a plan is refused for circles, wherever they run', async (test) => {
       make('c', { dependsOn: ['a'] }),
     ),
     {
-      '.0.dependsOn': 'circle',
-      '.1.dependsOn': 'circle',
-      '.2.dependsOn': 'circle',
+      '.0.dependsOn': 'cycle',
+      '.1.dependsOn': 'cycle',
+      '.2.dependsOn': 'cycle',
     },
   );
-  test.same(await planIssues(run, make('a', { dependsOn: ['a'] })), { '.0.dependsOn': 'circle' });
-  test.same(await planIssues(run, make('a', { dependsOn: [run.taskId] })), { '.0.dependsOn': 'circle' }, 'an ancestor');
+  test.same(await planIssues(run, make('a', { dependsOn: ['a'] })), { '.0.dependsOn': 'cycle' });
+  test.same(await planIssues(run, make('a', { dependsOn: [run.taskId] })), { '.0.dependsOn': 'cycle' }, 'an ancestor');
   test.same(await planIssues(run, make('i', inner), make('a', { parentKey: 'i', dependsOn: ['i'] })), {
-    '.1.dependsOn': 'circle',
+    '.1.dependsOn': 'cycle',
   });
   test.same(await planIssues(run, make('i', { ...inner, parentKey: 'j' }), make('j', { ...inner, parentKey: 'i' })), {
-    '.0.parentKey': 'circle',
-    '.1.parentKey': 'circle',
+    '.0.parentKey': 'cycle',
+    '.1.parentKey': 'cycle',
   });
   await addDependency(sql.api, org, waits.id, run.taskId);
   test.same(
     await planIssues(run, make('a', { dependsOn: [waits.id] })),
-    { '.0.dependsOn': 'circle' },
+    { '.0.dependsOn': 'cycle' },
     'over another root',
   );
   test.ok(await stageOutcome(sql, run, plan(make('a'), make('b', { dependsOn: ['a'] }))));

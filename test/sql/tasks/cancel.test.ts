@@ -16,7 +16,7 @@ import {
   runNext,
   startRun,
   statuses,
-  taskAnswer,
+  taskCallResult,
   taskRow,
 } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
@@ -51,7 +51,7 @@ scenario('an open task is cancelled from every state, and its request ends', asy
     claimed.task.id,
     running.taskId,
   ]) {
-    const { task } = taskAnswer.parse(await cancelTask(sql.api, org, id));
+    const { task } = taskCallResult.parse(await cancelTask(sql.api, org, id));
     test.match(task, {
       status: 'cancelled',
       phase: 'closed',
@@ -70,7 +70,7 @@ scenario('an open task is cancelled from every state, and its request ends', asy
   test.match(await lastRequest(sql, org, running.taskId), { state: 'started', cancel_requested_at: Date });
 });
 
-scenario('a cancel again is the same answer; a completed or failed task is not cancelled', async (test) => {
+scenario('a cancel again is the same result; a completed or failed task is not cancelled', async (test) => {
   const org = await createTestOrganization(sql);
   const task = await createTask(sql, org);
   const first = await cancelTask(sql.api, org, 'T-1');
@@ -86,8 +86,8 @@ scenario('a cancel again is the same answer; a completed or failed task is not c
 scenario('eight cancels at once are one', async (test) => {
   const org = await createTestOrganization(sql);
   const run = await runNew(sql, org);
-  const answers = await Promise.all(Array.from({ length: 8 }, () => cancelTask(sql.api, org, run.taskId)));
-  for (const answer of answers) test.same(answer, answers[0]);
+  const results = await Promise.all(Array.from({ length: 8 }, () => cancelTask(sql.api, org, run.taskId)));
+  for (const result of results) test.same(result, results[0]);
   test.match(await taskRow(sql, org, run.taskId), { status: 'cancelled', version: 3 });
 });
 

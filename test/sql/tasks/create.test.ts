@@ -15,7 +15,7 @@ import {
   runNew,
   runNext,
   SERVICE,
-  taskAnswer,
+  taskCallResult,
   taskCreate,
   taskRow,
   updateOrganization,
@@ -31,14 +31,14 @@ scenario(
   'a task is made ready, with a number of its own, defaults in its spec and a published request',
   async (test) => {
     const org = await createTestOrganization(sql);
-    const answer = await taskCreate(sql.api, org, {
+    const result = await taskCreate(sql.api, org, {
       title: 'Write it',
       priority: 3,
       dueAt: '2030-01-02T03:04:05.678Z',
       spec: { objective: 'A text', budget: { maxAgentRuns: 4 } },
     });
-    const { task } = taskAnswer.parse(answer);
-    test.equal(answer['created'], true);
+    const { task } = taskCallResult.parse(result);
+    test.equal(result['created'], true);
     test.match(task, {
       identifier_scope: 'T',
       identifier_number: 1,
@@ -211,11 +211,11 @@ scenario('a child that would wait for something that waits for its parent is ref
   const after = await createTask(sql, org, { dependsOn: [root] });
   test.match(await refusal(createTask(sql, org, { parentId: root, dependsOn: [after.id] })), {
     status: 409,
-    reason: 'circle',
+    reason: 'cycle',
   });
   test.match(await refusal(createTask(sql, org, { parentId: root, dependsOn: [root] })), {
     status: 409,
-    reason: 'circle',
+    reason: 'cycle',
   });
 });
 
@@ -224,7 +224,7 @@ scenario('a time in the past does not block', async (test) => {
   test.match(await createTask(sql, org, { scheduledAt: '2020-01-01T00:00:00Z' }), { status: 'pending' });
 });
 
-scenario('an open task with the same dedupe key is the answer, a closed one is not', async (test) => {
+scenario('an open task with the same dedupe key is the result, a closed one is not', async (test) => {
   const org = await createTestOrganization(sql);
   const first = await createTask(sql, org, { dedupeKey: 'daily', title: 'first' });
   const again = await taskCreate(sql.api, org, { dedupeKey: 'daily', title: 'second' });
@@ -242,14 +242,14 @@ scenario('of two tasks with one dedupe key at once one is made', async (test) =>
   const org = await createTestOrganization(sql);
   const [one, two] = [await openSession(test, sql), await openSession(test, sql)];
   await one.begin();
-  const first = taskAnswer.parse(await taskCreate(one, org, { dedupeKey: 'k' }));
+  const first = taskCallResult.parse(await taskCreate(one, org, { dedupeKey: 'k' }));
   const second = taskCreate(two, org, { dedupeKey: 'k' });
   await two.waits();
   await one.commit();
   test.match(await second, { created: false, task: { id: first.task.id } });
   const all = await Promise.all(Array.from({ length: 12 }, () => taskCreate(sql.api, org, { dedupeKey: 'many' })));
-  test.equal(all.filter((answer) => answer['created']).length, 1);
-  test.equal(new Set(all.map((answer) => taskAnswer.parse(answer).task.id)).size, 1);
+  test.equal(all.filter((result) => result['created']).length, 1);
+  test.equal(new Set(all.map((result) => taskCallResult.parse(result).task.id)).size, 1);
 });
 
 scenario('a dedupe key whose first task was rolled back is free', async (test) => {
@@ -266,12 +266,12 @@ scenario('a dedupe key whose first task was rolled back is free', async (test) =
 scenario('an agent makes tasks in the name of its run, its own profile being the default owner', async (test) => {
   const org = await createTestOrganization(sql);
   const run = await runNew(sql, org);
-  const answer = await transition(sql.api, 'task_create', {
+  const result = await transition(sql.api, 'task_create', {
     organizationId: org.organizationId,
     task: { title: 'made by an agent' },
     actor: capability(run.executionToken),
   });
-  test.match(answer, {
+  test.match(result, {
     task: { owner_agent_profile_id: org.profileId, created_by_run_id: run.runId, status: 'pending' },
   });
 });

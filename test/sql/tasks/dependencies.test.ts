@@ -25,7 +25,7 @@ import { openSession, openSql, refusal } from '../../support/transitions.ts';
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
 
-const circle = { status: 409, code: 'state_conflict', reason: 'circle' };
+const cycle = { status: 409, code: 'state_conflict', reason: 'cycle' };
 
 async function createRoots(org: TestOrganization, count: number): Promise<string[]> {
   const ids: string[] = [];
@@ -38,8 +38,8 @@ scenario('an edge blocks a ready task, ends its claim, and raises both graph rev
   const [task = '', first = ''] = await createRoots(org, 2);
   const claim = await claimNext(sql, org);
   test.equal(claim.task.id, task);
-  const answer = await addDependency(sql.api, org, task, 'T-2');
-  test.match(answer, { dependency: { task_id: task, depends_on_task_id: first, required: true } });
+  const result = await addDependency(sql.api, org, task, 'T-2');
+  test.match(result, { dependency: { task_id: task, depends_on_task_id: first, required: true } });
   test.match(await taskRow(sql, org, task), {
     status: 'blocked',
     blockers: [{ kind: 'dependency', taskId: first }],
@@ -52,7 +52,7 @@ scenario('an edge blocks a ready task, ends its claim, and raises both graph rev
   test.match(await requestRows(sql, org, task), [{ state: 'cancelled' }, { state: 'published' }]);
 });
 
-scenario('the same edge again is the same answer; with another value of required it is refused', async (test) => {
+scenario('the same edge again is the same result; with another value of required it is refused', async (test) => {
   const org = await createTestOrganization(sql);
   const [task = '', first = ''] = await createRoots(org, 2);
   const made = await addDependency(sql.api, org, task, first);
@@ -63,14 +63,14 @@ scenario('the same edge again is the same answer; with another value of required
   const all = await Promise.all(
     Array.from({ length: 6 }, () => addDependency(sql.api, org, first, 'T-1').catch((e: unknown) => e)),
   );
-  for (const refused of all) test.match(refused, circle);
+  for (const refused of all) test.match(refused, cycle);
 });
 
 scenario('of eight equal edges at once one is made', async (test) => {
   const org = await createTestOrganization(sql);
   const [task = '', first = ''] = await createRoots(org, 2);
-  const answers = await Promise.all(Array.from({ length: 8 }, () => addDependency(sql.api, org, task, first)));
-  for (const answer of answers) test.same(answer, answers[0]);
+  const results = await Promise.all(Array.from({ length: 8 }, () => addDependency(sql.api, org, task, first)));
+  for (const result of results) test.same(result, results[0]);
 });
 
 scenario('an edge that is not required blocks nothing', async (test) => {
@@ -137,30 +137,30 @@ scenario('no edge leads to another organization, to the task itself or to nothin
   test.match(await refusal(addDependency(sql.api, foreign, task, other)), missing);
   test.match(await refusal(addDependency(sql.api, org, task, randomUUID())), missing);
   test.match(await refusal(addDependency(sql.api, org, 'T-9', task)), missing);
-  test.match(await refusal(addDependency(sql.api, org, task, task)), circle);
+  test.match(await refusal(addDependency(sql.api, org, task, task)), cycle);
 });
 
-scenario('no edge closes a circle, over edges and over children', async (test) => {
+scenario('no edge closes a cycle, over edges and over children', async (test) => {
   const org = await createTestOrganization(sql);
   const [a = '', b = '', c = ''] = await createRoots(org, 3);
   await addDependency(sql.api, org, a, b);
   await addDependency(sql.api, org, b, c, { required: false });
-  test.match(await refusal(addDependency(sql.api, org, b, a)), circle);
-  test.match(await refusal(addDependency(sql.api, org, c, a)), circle);
+  test.match(await refusal(addDependency(sql.api, org, b, a)), cycle);
+  test.match(await refusal(addDependency(sql.api, org, c, a)), cycle);
   const { root, leaf } = await createInitiative(sql, org, ['leaf']);
   const inner = await createTask(sql, org, { kind: 'initiative', parentId: root });
   const deep = await createTask(sql, org, { parentId: inner.id });
   for (const ancestor of [root, inner.id]) {
-    test.match(await refusal(addDependency(sql.api, org, deep.id, ancestor)), circle, 'an ancestor waits for it');
+    test.match(await refusal(addDependency(sql.api, org, deep.id, ancestor)), cycle, 'an ancestor waits for it');
   }
   await addDependency(sql.api, org, leaf, a);
   test.match(
     await refusal(addDependency(sql.api, org, c, root)),
-    circle,
+    cycle,
     'the initiative waits for leaf, that for a, that for c',
   );
   await addDependency(sql.api, org, leaf, deep.id);
-  test.match(await refusal(addDependency(sql.api, org, deep.id, leaf)), circle);
+  test.match(await refusal(addDependency(sql.api, org, deep.id, leaf)), cycle);
 });
 
 scenario('two opposite edges at once: one is made, the other refused', async (test) => {
@@ -172,10 +172,10 @@ scenario('two opposite edges at once: one is made, the other refused', async (te
   const late = refusal(addDependency(two, org, b, a));
   await two.waits();
   await one.commit();
-  test.match(await late, circle);
+  test.match(await late, cycle);
 });
 
-scenario('a circle over four hierarchies is refused though its edges share no hierarchy', async (test) => {
+scenario('a cycle over four hierarchies is refused though its edges share no hierarchy', async (test) => {
   const org = await createTestOrganization(sql);
   const [a = '', b = '', c = '', d = ''] = await createRoots(org, 4);
   await addDependency(sql.api, org, b, c);
@@ -186,7 +186,7 @@ scenario('a circle over four hierarchies is refused though its edges share no hi
   const late = refusal(addDependency(two, org, c, d));
   await two.waits();
   await one.commit();
-  test.match(await late, circle);
+  test.match(await late, cycle);
 });
 
 scenario('edges made at once at random never close a cycle', async (test) => {
@@ -202,7 +202,7 @@ scenario('edges made at once at random never close a cycle', async (test) => {
     );
     for (const result of settled) {
       if (result.status === 'fulfilled') made += 1;
-      else if ((result.reason as { code?: string }).code !== '40001') test.match(result.reason, circle);
+      else if ((result.reason as { code?: string }).code !== '40001') test.match(result.reason, cycle);
     }
   }
   const { rows } = await sql.owner.query(
@@ -211,10 +211,10 @@ scenario('edges made at once at random never close a cycle', async (test) => {
        union
        select w.start, d.depends_on_task_id from way w join app.task_dependencies d on d.task_id = w.at
          where d.organization_id = $1)
-     select count(*)::int as circles from way where start = at`,
+     select count(*)::int as cycles from way where start = at`,
     [org.organizationId],
   );
-  test.same(rows, [{ circles: 0 }]);
+  test.same(rows, [{ cycles: 0 }]);
   test.ok(made >= 7 && made <= 28, `${made} edges`);
 });
 

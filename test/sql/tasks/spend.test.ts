@@ -17,21 +17,21 @@ import {
 } from '../../support/fixtures.ts';
 import { createItem, onlyItem, respond } from '../../support/inbox_fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
-import { type Answer, openSql, refusal } from '../../support/transitions.ts';
+import { type JsonObject, openSql, refusal } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
 
 const again = { kind: 'waiting', until: '2020-01-01T00:00:00Z', reason: '' };
-const usage = (tokens: number, costMinorUnits?: number): Answer => ({
+const usage = (tokens: number, costMinorUnits?: number): JsonObject => ({
   usage: { inputTokens: tokens - 1, outputTokens: 1, ...(costMinorUnits === undefined ? {} : { costMinorUnits }) },
 });
-const limited = (budget: Answer): Answer => ({ spec: { budget } });
+const limited = (budget: JsonObject): JsonObject => ({ spec: { budget } });
 const spend = async (org: TestOrganization, id: string) => {
   const row = await taskRow(sql, org, id);
   return [Number(row['spent_cost_minor_units']), Number(row['spent_tokens']), row['cost_known_run_count']];
 };
-const finish = (run: Run, report: Answer, result = again) => completeRun(sql.api, run, { report, result });
+const finish = (run: Run, report: JsonObject, result = again) => completeRun(sql.api, run, { report, result });
 
 scenario('a task that has reached its cost limit asks a person, who may raise it again and again', async (test) => {
   const org = await createTestOrganization(sql);

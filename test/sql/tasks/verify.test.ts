@@ -29,14 +29,14 @@ import {
   updateProfile,
 } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
-import { type Answer, openSession, openSql, refusal } from '../../support/transitions.ts';
+import { type JsonObject, openSession, openSql, refusal } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
 
 const agent = { spec: { verification: 'agent' } };
 
-async function runRow(runId: string): Promise<Answer> {
+async function runRow(runId: string): Promise<JsonObject> {
   const { rows } = await sql.owner.query('select * from app.runs where id = $1', [runId]);
   return rows[0];
 }
@@ -165,14 +165,14 @@ scenario('the verifier is the profile that is named, else the operator, never wh
     const spec = { verification: 'agent', ...(verifierProfileKey ? { verifierProfileKey } : {}) };
     const run = await runNew(sql, org, { spec });
     await completeRun(sql.api, run);
-    const { agent_profile_id } = (await lastRequest(sql, org, run.taskId)) as Answer;
+    const { agent_profile_id } = (await lastRequest(sql, org, run.taskId)) as JsonObject;
     await cancelTask(sql.api, org, run.taskId);
     return agent_profile_id;
   };
   test.equal(await verifier(growth, 'support'), support.profileId);
   test.equal(await verifier(growth, 'growth'), operator.profileId, 'the executor itself is passed over');
   test.equal(await verifier(operator, 'growth'), growth.profileId);
-  const refused = async (org: TestOrganization, spec: Answer) => refusal(taskCreate(sql.api, org, { spec }));
+  const refused = async (org: TestOrganization, spec: JsonObject) => refusal(taskCreate(sql.api, org, { spec }));
   test.match(await refused(operator, { verification: 'agent' }), { status: 400, reason: 'no_verifier' });
   test.match(await refused(growth, { verification: 'agent', verifierProfileKey: 'nobody' }), {
     status: 400,
@@ -253,7 +253,7 @@ scenario('a verifier that changes while a task comes to be judged, either of the
   const [one, two] = [await runNew(sql, growth, agent), await runNew(sql, growth, agent)];
   const spent = await runNew(sql, growth, { spec: { ...agent.spec, budget: { maxAgentRuns: 1 } } });
   const [session, rival] = [await openSession(test, sql), await openSession(test, sql)];
-  const first = async (run: Run, change: Answer) => {
+  const first = async (run: Run, change: JsonObject) => {
     await session.begin();
     await completeRun(session, run);
     const changed = updateProfile(rival, operator, change);

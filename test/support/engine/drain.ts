@@ -39,7 +39,7 @@ async function carryOut({ sql }: World, run: Run): Promise<void> {
 }
 
 /** People answer every question so that work goes on. @returns how many there were. */
-async function answerAll({ sql }: World, organizationId: string): Promise<number> {
+async function respondToAll({ sql }: World, organizationId: string): Promise<number> {
   const { rows } = await sql.owner.query<{ id: string; options: string[] }>(
     `select id, options from app.human_inbox_items
      where organization_id = $1 and kind = 'question' and status = 'open'`,
@@ -122,7 +122,7 @@ export async function drain(world: World): Promise<void> {
         [organizationId],
       );
       await dispatchAll(world.sql);
-      moved = await answerAll(world, organizationId);
+      moved = await respondToAll(world, organizationId);
       for (const claim of await pull(api, { organizationIds: [organizationId], limit: 50 })) {
         moved += 1;
         // A sibling's start may have used up the budget, or its end have closed the hierarchy.

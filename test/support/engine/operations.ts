@@ -24,7 +24,7 @@ import {
   updateProfile,
 } from '../fixtures.ts';
 import { createItem, respond } from '../inbox_fixtures.ts';
-import type { Answer } from '../transitions.ts';
+import type { JsonObject } from '../transitions.ts';
 import { mustRefuse, newRunId, underLease, Violation, type World, waitForWorkers } from './world.ts';
 
 /** The next of the random numbers of a step: below `limit`, or one of a list. */
@@ -132,7 +132,7 @@ async function handIn(world: World, run: Run, picks: Picks): Promise<void> {
     await stageOutcome(world.sql, run, { kind: 'verification', verdict, summary: verdict, evidence: [] });
   }
   if (mode !== 'plan') return;
-  const operations: Answer[] = [make('a', { kind: picks.number(6) === 0 ? 'initiative' : 'task' })];
+  const operations: JsonObject[] = [make('a', { kind: picks.number(6) === 0 ? 'initiative' : 'task' })];
   if (picks.number(2) === 0) operations.push(make('b', { dependsOn: ['a'] }));
   const one = picks.of(below);
   if (one && picks.number(3) === 0) operations.push({ op: 'cancel_task', task: one });
@@ -145,7 +145,7 @@ function someRun(world: World, picks: Picks): Run | undefined {
   return picks.number(3) > 0 ? recent(picks, open) : recent(picks, world.runs);
 }
 
-function report(picks: Picks): Answer {
+function report(picks: Picks): JsonObject {
   if (picks.number(3) === 0) return {};
   const costMinorUnits = picks.number(15);
   return {
@@ -153,7 +153,7 @@ function report(picks: Picks): Answer {
   };
 }
 
-const RESULTS: readonly Answer[] = [
+const RESULTS: readonly JsonObject[] = [
   { kind: 'completed', summary: 'Done', artifacts: [] },
   { kind: 'completed', summary: 'Done', artifacts: [] },
   { kind: 'completed', summary: 'Done', artifacts: [] },
@@ -234,7 +234,7 @@ const retry: Operation = async (world, picks) => {
 const patch: Operation = async (world, picks) => {
   const task = recent(picks, world.tasks);
   if (!task) return;
-  const changes: readonly Answer[] = [
+  const changes: readonly JsonObject[] = [
     { priority: picks.number(3) },
     { spec: { budget: { maxAgentRuns: 1 + picks.number(9) } } },
     { spec: { budget: { maxReplans: picks.number(3) }, objective: 'Another' } },

@@ -33,7 +33,7 @@ function picksOf(numbers: readonly number[]): Picks {
   };
 }
 
-/** Refusals are answers. Everything else is a fault: a violation, or an error of the database. */
+/** Refusals are results. Everything else is a fault: a violation, or an error of the database. */
 async function take(world: World, { name, picks }: Move): Promise<void> {
   try {
     await OPERATIONS[name]?.[1](world, picksOf(picks));

@@ -63,9 +63,9 @@ export async function underLease<T>(
 ): Promise<T> {
   const dead = world.deadBefore.has(held.leaseToken);
   const repeat = held.runId !== undefined && world.finished.has(held.runId);
-  const answer = await call();
+  const result = await call();
   if (dead && !repeat) throw new Violation('a dead lease was good for a call');
-  return answer;
+  return result;
 }
 
 export async function mustRefuse(what: string, call: () => Promise<unknown>): Promise<void> {

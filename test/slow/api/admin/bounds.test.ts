@@ -50,7 +50,7 @@ async function waitingForSchedules(): Promise<number> {
   return rows[0]?.n ?? 0;
 }
 
-t.test('an answer has 16 MiB at most, by what is read for it and by what it repeats', async (test) => {
+t.test('a response has 16 MiB at most, by what is read for it and by what it repeats', async (test) => {
   const config = (organizationId: string, mebibytes: number) =>
     app.database.owner.query(
       `update app.organizations set config = jsonb_build_object('x', repeat('x', $2 * 1024 * 1024)) where id = $1`,
@@ -92,7 +92,7 @@ t.test('an answer has 16 MiB at most, by what is read for it and by what it repe
   await config(other.organizationId, 0);
 });
 
-t.test('a request that takes too long is answered, although its statement goes on', async (test) => {
+t.test('a request that takes too long gets a response, although its statement goes on', async (test) => {
   const run = await open(100);
   const release = await holdSchedules();
   await test.rejects(run(SCHEDULES), { status: 503, code: 'service_unavailable' });
@@ -118,7 +118,7 @@ t.test('once the client has left, nothing more is begun', async (test) => {
   test.same(rows, [{ stopped: null }]);
 });
 
-t.test('four requests are answered at once, some wait for their turn, and more fail at once', async (test) => {
+t.test('four requests are served at once, some wait for their turn, and more fail at once', async (test) => {
   const run = await open();
   const release = await holdSchedules();
   const running = Array.from({ length: 4 }, () => run(SCHEDULES));
@@ -126,7 +126,7 @@ t.test('four requests are answered at once, some wait for their turn, and more f
   const waiting = Array.from({ length: 64 }, () => run(SCHEDULES));
   await test.rejects(run(SCHEDULES), { name: 'DatabaseUnavailableError' });
   await release();
-  for (const answer of await Promise.all([...running, ...waiting])) test.equal(answer.status, 200);
+  for (const response of await Promise.all([...running, ...waiting])) test.equal(response.status, 200);
 });
 
 t.test('readers that fall silent are given up, and the next request has others', async (test) => {
@@ -136,7 +136,7 @@ t.test('readers that fall silent are given up, and the next request has others',
     url: proxy.url,
     onWakes: app.services.db.wake,
     log: createLogger('silent', 'test'),
-    answerTimeoutMs: 5_000,
+    responseTimeoutMs: 5_000,
   });
   test.teardown(() => opened.close());
   const ask = () => opened.run(asked(SCHEDULES), caller, ignored);

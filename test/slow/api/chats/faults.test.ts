@@ -33,11 +33,11 @@ t.test('a stream on one process sees what is written through the other', async (
   t.teardown(() => {
     for (const stream of streams) stream.stop();
   });
-  const answer = await ask(two, chat);
-  for (const stream of streams) await until('the answer', () => stream.events.length > 0);
-  await revise(one, answer, { text: 'through one' });
+  const reply = await ask(two, chat);
+  for (const stream of streams) await until('the reply', () => stream.events.length > 0);
+  await revise(one, reply, { text: 'through one' });
   for (const stream of streams) await shows(stream, 'through one');
-  await revise(two, answer, { text: 'through two' });
+  await revise(two, reply, { text: 'through two' });
   for (const stream of streams) await shows(stream, 'through two');
   t.ok(streams.every((stream) => stream.events.length === 3));
 });
@@ -45,11 +45,11 @@ t.test('a stream on one process sees what is written through the other', async (
 t.test('a notification that is lost costs time alone', async (t) => {
   const app = await startTestApp(t);
   const chat = await createChat(app, await createChatOrganization(app));
-  const answer = await ask(app, chat);
+  const reply = await ask(app, chat);
   const stream = await followChat(app, chat);
   t.teardown(() => stream.stop());
   await until('the snapshot', () => stream.events.length === 1);
-  await revise(app, answer, { text: 'unheard', silent: true });
+  await revise(app, reply, { text: 'unheard', silent: true });
   await shows(stream, 'unheard');
   t.equal(stream.events.length, 2);
 });
@@ -57,7 +57,7 @@ t.test('a notification that is lost costs time alone', async (t) => {
 t.test('a lost LISTEN connection drops no client, and brings it up to date', async (t) => {
   const app = await startTestApp(t);
   const chat = await createChat(app, await createChatOrganization(app));
-  const answer = await ask(app, chat);
+  const reply = await ask(app, chat);
   const stream = await followChat(app, chat);
   t.teardown(() => stream.stop());
   await until('the snapshot', () => stream.events.length === 1);
@@ -66,10 +66,10 @@ t.test('a lost LISTEN connection drops no client, and brings it up to date', asy
       `select pg_terminate_backend(pid) from pg_stat_activity
          where datname = current_database() and application_name = 'business-runner api'`,
     );
-    await revise(app, answer, { text: `round ${round}`, silent: true });
+    await revise(app, reply, { text: `round ${round}`, silent: true });
     await shows(stream, `round ${round}`);
     await until('it listens again', () => app.services.listener.connected());
-    await revise(app, answer, { text: `after ${round}` });
+    await revise(app, reply, { text: `after ${round}` });
     await shows(stream, `after ${round}`);
   }
   t.notOk(stream.ended());
@@ -110,7 +110,7 @@ t.test('a restarted Postgres drops no client, and brings it up to date', async (
   const postgres = await ownPostgres(t);
   const app = await startTestApp(t, { database: postgres.database });
   const chat = await createChat(app, await createChatOrganization(app));
-  const answer = await ask(app, chat);
+  const reply = await ask(app, chat);
   const stream = await followChat(app, chat);
   t.teardown(() => stream.stop());
   await until('the snapshot', () => stream.events.length === 1);
@@ -121,10 +121,10 @@ t.test('a restarted Postgres drops no client, and brings it up to date', async (
   t.ok(refused.headers['retry-after']);
   refused.stop();
   await postgres.start();
-  await until('it answers', () => revise(app, answer, { text: 'back', silent: true }).catch(() => undefined));
+  await until('it responds', () => revise(app, reply, { text: 'back', silent: true }).catch(() => undefined));
   await shows(stream, 'back');
   await until('it listens again', () => app.services.listener.connected());
-  await revise(app, answer, { text: 'again' });
+  await revise(app, reply, { text: 'again' });
   await shows(stream, 'again');
   t.notOk(stream.ended());
 });
@@ -133,7 +133,7 @@ t.test('a process that stops ends its streams, and the client goes on elsewhere 
   const one = await startTestApp(t);
   const two = await startTestApp(t, { database: one.database });
   const chat = await createChat(one, await createChatOrganization(one));
-  const answer = await ask(one, chat);
+  const reply = await ask(one, chat);
   const stream = await followChat(one, chat);
   await until('the snapshot', () => stream.events.length === 1);
   await endWaits(one.services);
@@ -142,7 +142,7 @@ t.test('a process that stops ends its streams, and the client goes on elsewhere 
   const late = await followChat(one, chat);
   t.equal(late.status, 503);
   late.stop();
-  await revise(two, answer, { text: 'meanwhile' });
+  await revise(two, reply, { text: 'meanwhile' });
   const next = await followChat(two, chat, { lastEventId: stream.events.at(-1)?.id ?? '' });
   t.teardown(() => next.stop());
   await shows(next, 'meanwhile');

@@ -48,7 +48,7 @@ t.test('comment lines keep the connection open', async (t) => {
 t.test('a reader that stops for a while misses revisions, and gets the last one; others get theirs', async (t) => {
   use(patient);
   const chat = await createChat(app, org);
-  const answer = await ask(app, chat);
+  const reply = await ask(app, chat);
   const [slow, quick] = await Promise.all([followChat(app, chat), followChat(app, chat)]);
   t.teardown(() => {
     slow.stop();
@@ -58,30 +58,30 @@ t.test('a reader that stops for a while misses revisions, and gets the last one;
   const before = await skipped();
   slow.response.pause();
   for (let revision = 2; revision <= 20; revision += 1) {
-    await revise(app, answer, { text: large(`${revision}`) });
+    await revise(app, reply, { text: large(`${revision}`) });
     await until('the other reader', () => quick.events.at(-1)?.data.message?.revision === revision);
   }
-  await revise(app, answer, { text: 'the end', status: 'complete' });
+  await revise(app, reply, { text: 'the end', status: 'complete' });
   await until('the end', () => quick.events.at(-1)?.data.message?.status === 'complete');
   const next = await ask(app, chat);
-  await until('the next answer', () => quick.events.at(-1)?.data.message?.id === next.id);
+  await until('the next reply', () => quick.events.at(-1)?.data.message?.id === next.id);
   slow.response.resume();
   await until('the slow one is there', () => slow.events.at(-1)?.data.message?.id === next.id);
   t.equal(quick.events.length, 22);
   t.ok(slow.events.length < 22, `${slow.events.length} of 22 events`);
-  t.match(slow.events.at(-2)?.data.message, { id: answer.id, status: 'complete' }, 'the end of the first is not lost');
+  t.match(slow.events.at(-2)?.data.message, { id: reply.id, status: 'complete' }, 'the end of the first is not lost');
   t.ok((await skipped()) > before);
 });
 
 t.test('the end of a chat reaches a reader that had stopped', async (t) => {
   use(patient);
   const chat = await createChat(app, org);
-  const answer = await ask(app, chat);
+  const reply = await ask(app, chat);
   const slow = await followChat(app, chat);
   await until('it begins', () => slow.events.length === 1);
   slow.response.pause();
-  for (let revision = 2; revision <= 16; revision += 1) await revise(app, answer, { text: large(`${revision}`) });
-  await revise(app, answer, { text: 'the end', status: 'complete' });
+  for (let revision = 2; revision <= 16; revision += 1) await revise(app, reply, { text: large(`${revision}`) });
+  await revise(app, reply, { text: 'the end', status: 'complete' });
   expectSuccess(await patchChat(app, chat, { status: 'archived' }));
   slow.response.resume();
   await until('the end', () => slow.ended());
@@ -92,7 +92,7 @@ t.test('the end of a chat reaches a reader that had stopped', async (t) => {
 t.test('a reader that reads nothing for too long is cut off; one that has nothing to read is not', async (t) => {
   use(impatient);
   const chat = await createChat(app, org);
-  const answer = await ask(app, chat);
+  const reply = await ask(app, chat);
   const idle = await follow(app.url, chatPath(await createChat(app, org), '/events'));
   const stuck = await followChat(app, chat);
   t.teardown(() => {
@@ -103,7 +103,7 @@ t.test('a reader that reads nothing for too long is cut off; one that has nothin
   await until('it begins', () => stuck.events.length === 1);
   const before = await cut();
   stuck.response.pause();
-  for (let revision = 2; revision <= 20; revision += 1) await revise(app, answer, { text: large(`${revision}`) });
+  for (let revision = 2; revision <= 20; revision += 1) await revise(app, reply, { text: large(`${revision}`) });
   await until('it is cut off', async () => (await cut()) === before + 1);
   await until('it is forgotten', async () => (await open()) === 1);
   t.notOk(idle.ended());

@@ -96,9 +96,9 @@ t.test('an upload and a download of 50 MB keep the memory flat', async (t) => {
     const query = 'fileName=notes.txt&mediaType=text%2Fplain';
     const headers = { 'content-type': 'application/octet-stream' };
     const outgoing = request(`${address}${id}?${query}`, { method: 'PUT', headers });
-    const answered = once(outgoing, 'response');
+    const received = once(outgoing, 'response');
     await pipeline(Readable.from(Array.from({ length: size / piece.length }, () => piece)), outgoing);
-    const [response] = (await answered) as [IncomingMessage];
+    const [response] = (await received) as [IncomingMessage];
     response.resume();
     await once(response, 'end');
     return response.statusCode;

@@ -61,12 +61,12 @@ async function setUp(t: Test, app: TestApp) {
   return { org, chat, worker, ended, message, seen, said: () => lines.join('') };
 }
 
-t.test('the reference worker answers real chats', async (t) => {
+t.test('the reference worker replies in real chats', async (t) => {
   const app = await startTestApp(t);
 
   await t.test('a command: its words are seen while it writes them, its file is there', async (t) => {
     const { chat, worker, ended, message, seen } = await setUp(t, app);
-    const answer = await askWithFile(app, chat, 'Total of the north?');
+    const reply = await askWithFile(app, chat, 'Total of the north?');
     const gate = path.join(await mkdtemp(path.join(tmpdir(), 'gate-')), 'open');
     t.teardown(() => rm(path.dirname(gate), { recursive: true, force: true }));
     const command = [
@@ -83,8 +83,8 @@ t.test('the reference worker answers real chats', async (t) => {
     writeFileSync(gate, '');
     t.equal(await ended(child), 0);
     await until('the last revision', () => seen().at(-1)?.status === 'complete');
-    t.match(await message(answer), { status: 'complete', error: null });
-    t.equal(textOf(await message(answer)), `${first}That is all.`);
+    t.match(await message(reply), { status: 'complete', error: null });
+    t.equal(textOf(await message(reply)), `${first}That is all.`);
     t.match((await app.owner.get(chatPath(chat))).data, { summary: 'Sales of the north', harnessSessionId: 's' });
     const revisions = seen().map((one) => one?.revision ?? 0);
     t.same(
@@ -108,9 +108,9 @@ t.test('the reference worker answers real chats', async (t) => {
       ['Which day?', 'It is Monday.'],
       ['And then?', 'It is Tuesday.'],
     ] as const) {
-      const answer = await ask(app, chat, question);
+      const reply = await ask(app, chat, question);
       t.equal(await ended(worker('--llm', model.url, '--model', 'small')), 0);
-      t.equal(textOf(await message(answer)), expected);
+      t.equal(textOf(await message(reply)), expected);
     }
     t.same(
       model.asked[1]?.body.messages.slice(1).map(({ role, content }) => [role, content]),
@@ -137,10 +137,10 @@ t.test('the reference worker answers real chats', async (t) => {
 
   await t.test('a failure is told, and the chat goes on', async (t) => {
     const { chat, worker, ended, message } = await setUp(t, app);
-    const answer = await ask(app, chat);
+    const reply = await ask(app, chat);
     t.equal(await ended(worker('--exec', 'echo half; exit 3')), 1);
-    t.match(await message(answer), { status: 'failed', error: { code: 'command_failed', retryable: true } });
-    t.equal(textOf(await message(answer)), 'half\n');
+    t.match(await message(reply), { status: 'failed', error: { code: 'command_failed', retryable: true } });
+    t.equal(textOf(await message(reply)), 'half\n');
     t.match(await ask(app, chat), { status: 'pending' });
   });
 });
@@ -149,14 +149,14 @@ t.test('a cancel stops the command at the next write, and at the next heartbeat'
   const app = await startTestApp(t, { config: { leaseSeconds: 9 } });
   for (const command of ['while :; do echo on; sleep 0.1; done', 'echo on; sleep 300']) {
     const { chat, worker, ended, message, seen, said } = await setUp(t, app);
-    const answer = await ask(app, chat);
+    const reply = await ask(app, chat);
     const child = worker('--exec', command);
     await until('the first words', () => textOf(seen().at(-1)).startsWith('on'), SOON_MS);
-    const path = chatPath(chat, `/messages/${answer.id}/cancel`);
+    const path = chatPath(chat, `/messages/${reply.id}/cancel`);
     t.match(await app.owner.post(path), { status: 200, data: { status: 'cancelling' } });
     t.equal(await ended(child), 1);
     t.match(said(), /cancelled: The run was cancelled/);
-    t.match(await message(answer), { status: 'cancelled', error: null });
+    t.match(await message(reply), { status: 'cancelled', error: null });
     await until('the last revision', () => seen().at(-1)?.status === 'cancelled');
     t.match(await ask(app, chat), { status: 'pending' });
   }

@@ -33,7 +33,7 @@ import { openSql, Refusal, transition } from '../../../support/transitions.ts';
 
 const sql = await openSql(t);
 
-/** Refusals are answers, and these three are tried again by their callers; everything else is a bug. */
+/** Refusals are results, and these three are tried again by their callers; everything else is a bug. */
 const TRANSIENT = ['40001', '40P01', '55P03'];
 
 type World = {
@@ -235,7 +235,7 @@ async function calm({ org, second }: World): Promise<void> {
 for (const seed of [1, 2]) {
   t.test(`whatever is done at once, every invariant holds and no chat is stuck (${seed})`, async (test) => {
     const { world, bugs } = await storm(seed, 8, 50);
-    test.same(bugs, [], 'every call was answered or refused');
+    test.same(bugs, [], 'every call returned or was refused');
     test.same(await brokenInvariants(sql), {}, 'in the middle of it');
     await calm(world);
     test.same(await brokenInvariants(sql), {}, 'at the end');
@@ -243,7 +243,7 @@ for (const seed of [1, 2]) {
       `select status, count(*)::int as n from app.messages where organization_id = $1 and role = 'assistant' group by 1`,
       [world.org.organizationId],
     );
-    test.ok(rows.length > 0, 'messages were answered');
+    test.ok(rows.length > 0, 'messages got replies');
     test.notOk(
       rows.some(({ status }) => ['pending', 'cancelling'].includes(status)),
       'and all have ended',

@@ -82,9 +82,9 @@ t.test('of no value, whether another tenant has it', async (test) => {
         ),
       ),
     );
-    const answers = await askEach(analyst.url, statements);
+    const results = await askEach(analyst.url, statements);
     // Without the value that was asked for, and without what the visibility map saved.
-    const plans = answers.map(
+    const plans = results.map(
       ({ code, out }) => code ?? out.replaceAll(/sesame|bungle|98765\d|Heap Fetches: \d+/g, '?'),
     );
     for (const [index, statement] of statements.entries()) {

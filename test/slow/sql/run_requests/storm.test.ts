@@ -30,7 +30,7 @@ import {
   updateProfile,
 } from '../../../support/fixtures.ts';
 import { brokenInvariants } from '../../../support/invariants.ts';
-import { type Answer, openSql, Refusal } from '../../../support/transitions.ts';
+import { type JsonObject, openSql, Refusal } from '../../../support/transitions.ts';
 
 const sql = await openSql(t);
 
@@ -45,7 +45,7 @@ function generator(seed: number): () => number {
   };
 }
 
-/** Refusals are answers, and these three are tried again by their callers; everything else is a bug. */
+/** Refusals are results, and these three are tried again by their callers; everything else is a bug. */
 const TRANSIENT = ['40001', '40P01', '55P03'];
 
 type World = {
@@ -87,7 +87,7 @@ async function handIn(run: Run, random: () => number): Promise<void> {
     await stageOutcome(sql, run, { kind: 'verification', verdict, summary: verdict, evidence: [] });
   }
   if (mode !== 'plan') return;
-  const operations: Answer[] = [make('a', { kind: random() < 0.2 ? 'initiative' : 'task' })];
+  const operations: JsonObject[] = [make('a', { kind: random() < 0.2 ? 'initiative' : 'task' })];
   if (random() < 0.5) operations.push(make('b', { dependsOn: ['a'] }));
   const one = pick(random, below);
   if (one && random() < 0.3) operations.push({ op: 'cancel_task', task: one });
@@ -296,7 +296,7 @@ async function calm(orgs: readonly TestOrganization[]): Promise<void> {
 for (const seed of [1, 2]) {
   t.test(`whatever is done at once, every invariant holds and the work comes to its end (${seed})`, async (test) => {
     const { org, second, bugs } = await storm(seed, 8, 50);
-    test.same(bugs, [], 'every call was answered or refused');
+    test.same(bugs, [], 'every call returned or was refused');
     test.same(await brokenInvariants(sql), {}, 'in the middle of it');
     await calm([org, second]);
     test.same(await brokenInvariants(sql), {}, 'at the end');

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import { z } from 'zod';
-import { type Endpoint, isStream, type JsonAnswer, type StreamAnswer } from '../endpoint.ts';
+import { type Endpoint, isStream, type JsonResponse, type StreamResponse } from '../endpoint.ts';
 import { pageEnvelopeSchema, successEnvelopeSchema } from '../envelope.ts';
 import { completedExample } from './example.ts';
 import { ids, times } from './example_values.ts';
@@ -25,18 +25,18 @@ const pagination = {
   hasPreviousPage: false,
 };
 
-function jsonAnswer(endpoint: Endpoint, answer: JsonAnswer, components: SchemaNames): JsonSchema {
-  const status = answer.status ?? 200;
-  const message = answer.message ?? STATUS_CODES[status] ?? 'OK';
-  const shape = toJsonSchema(answer.data, 'output', components);
+function jsonResponse(endpoint: Endpoint, response: JsonResponse, components: SchemaNames): JsonSchema {
+  const status = response.status ?? 200;
+  const message = response.message ?? STATUS_CODES[status] ?? 'OK';
+  const shape = toJsonSchema(response.data, 'output', components);
   const data = completedExample(shape, components, endpoint.example?.data);
-  const envelope = schemaRef(answer.list ? 'PageEnvelope' : 'SuccessEnvelope');
+  const envelope = schemaRef(response.list ? 'PageEnvelope' : 'SuccessEnvelope');
   const schema = {
     allOf: [envelope, { type: 'object', properties: { data: publishedSchema(shape) }, required: ['data'] }],
   };
-  const example = { success: true, statusCode: status, message, data, meta, ...(answer.list ? { pagination } : {}) };
+  const example = { success: true, statusCode: status, message, data, meta, ...(response.list ? { pagination } : {}) };
   const content = { 'application/json': { schema, example } };
-  return { [status]: { description: answer.description ?? message, content } };
+  return { [status]: { description: response.description ?? message, content } };
 }
 
 /** OpenAPI 3.1 has no word for bytes; generators and Swagger UI still read the one of 3.0. */
@@ -58,7 +58,7 @@ const bytes = {
   'application/octet-stream': { schema: fileSchema },
 };
 
-/** What downloads of stored bytes answer. */
+/** What downloads of stored bytes return. */
 export const byteResponses: Readonly<Record<string, JsonSchema>> = {
   FileBytes: {
     description: 'The bytes of the file. `X-Media-Type` is its media type.',
@@ -74,40 +74,40 @@ export const byteResponses: Readonly<Record<string, JsonSchema>> = {
   FileUnchanged: { description: 'The file still has the `ETag` of `If-None-Match`.' },
 };
 
-function streamAnswer(endpoint: Endpoint, answer: StreamAnswer, components: SchemaNames): JsonSchema {
-  const { mediaType, description } = answer;
-  if (answer.ranges) {
+function streamResponse(endpoint: Endpoint, response: StreamResponse, components: SchemaNames): JsonSchema {
+  const { mediaType, description } = response;
+  if (response.ranges) {
     return {
       200: responseRef('FileBytes'),
       206: responseRef('FilePart'),
       304: responseRef('FileUnchanged'),
     };
   }
-  if (!answer.schema) {
+  if (!response.schema) {
     const schema = mediaType.startsWith('text/') ? { type: 'string' } : fileSchema;
     const example = endpoint.example?.data;
     return { 200: { description, content: { [mediaType]: { schema, ...(example ? { example } : {}) } } } };
   }
-  const shape = toJsonSchema(answer.schema, 'output', components);
+  const shape = toJsonSchema(response.schema, 'output', components);
   const example = completedExample(shape, components, endpoint.example?.data);
   return { 200: { description, content: { [mediaType]: { schema: publishedSchema(shape), example } } } };
 }
 
 /** The success responses of an endpoint, by status. */
-export function answersOf(endpoint: Endpoint, components: SchemaNames): JsonSchema {
-  if (isStream<StreamAnswer>(endpoint.response)) return streamAnswer(endpoint, endpoint.response, components);
-  return jsonAnswer(endpoint, endpoint.response as JsonAnswer, components);
+export function responsesOf(endpoint: Endpoint, components: SchemaNames): JsonSchema {
+  if (isStream<StreamResponse>(endpoint.response)) return streamResponse(endpoint, endpoint.response, components);
+  return jsonResponse(endpoint, endpoint.response as JsonResponse, components);
 }
 
 /** The same for HEAD. */
-export const headAnswers: JsonSchema = { 200: responseRef('FileHeaders'), 304: responseRef('FileUnchanged') };
+export const headResponses: JsonSchema = { 200: responseRef('FileHeaders'), 304: responseRef('FileUnchanged') };
 
-/** Puts the envelopes that `answersOf` refers to into the components. */
+/** Puts the envelopes that `responsesOf` refers to into the components. */
 export function addEnvelopes(components: SchemaNames): void {
   toJsonSchema(z.object({ success: successEnvelopeSchema, page: pageEnvelopeSchema }), 'output', components);
 }
 
-/** `Task` and `TaskList`, after the named schema of an answer's data; undefined where it has none. */
+/** `Task` and `TaskList`, after the named schema of a response's data; undefined where it has none. */
 function dataName(response: JsonSchema): string | undefined {
   const media = (response['content'] as Record<string, JsonSchema> | undefined)?.['application/json'];
   const [, own] = ((media?.['schema'] as JsonSchema | undefined)?.['allOf'] ?? []) as readonly JsonSchema[];
@@ -122,7 +122,7 @@ function dataName(response: JsonSchema): string | undefined {
  * Replaces success responses that several operations have by references, in place.
  * @returns them as `components.responses`, named after their data or else after the first operation that has them
  */
-export function shareAnswers(operations: readonly JsonSchema[]): Record<string, JsonSchema> {
+export function shareResponses(operations: readonly JsonSchema[]): Record<string, JsonSchema> {
   const uses = operations.flatMap((operation) => {
     const responses = operation['responses'] as Record<string, JsonSchema>;
     return Object.entries(responses).flatMap(([status, response]) =>
