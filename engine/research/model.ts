@@ -1,5 +1,6 @@
 import { createParser } from 'eventsource-parser';
 import { z } from 'zod';
+import { modelContentSchema } from '../model_content.ts';
 import { NetError, type WebClient, type WebResponse } from '../net/index.ts';
 import type { ModelSettings } from './model_settings.ts';
 
@@ -18,10 +19,10 @@ const IDLE_MS = 60_000;
 export const MODEL_MS = 120_000;
 
 const delta = z.object({
-  choices: z.array(z.object({ delta: z.object({ content: z.string().nullish() }).nullish() })).default([]),
+  choices: z.array(z.object({ delta: z.object({ content: modelContentSchema.nullish() }).nullish() })).default([]),
   error: z.unknown().optional(),
 });
-const whole = z.object({ choices: z.array(z.object({ message: z.object({ content: z.string() }) })).min(1) });
+const whole = z.object({ choices: z.array(z.object({ message: z.object({ content: modelContentSchema }) })).min(1) });
 
 function address(url: string): string {
   return /\/chat\/completions\/?$/.test(url) ? url : `${url.replace(/(?<!\/)\/+$/, '')}/chat/completions`;

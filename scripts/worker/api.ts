@@ -20,6 +20,11 @@ export class ApiError extends Error {
   }
 }
 
+/** A file that was there when the folder was read is gone or may not be read. */
+export class UnreadableFileError extends Error {
+  override name = 'UnreadableFileError';
+}
+
 /** fetch throws a TypeError when there is no response, and another when a response breaks off in the middle. */
 function isNetworkError(error: unknown): boolean {
   if (error instanceof DOMException) return error.name === 'TimeoutError';
@@ -222,7 +227,9 @@ export function workerApi(options: Readonly<{ url: string; token: string }>) {
     },
     /** Streams a file from the disk: the blob of a file is read while it is sent, and can be sent again. */
     async putOutput(lease: Lease, path: string, file: string, call: Call): Promise<void> {
-      const body = await openAsBlob(file, { type: 'application/octet-stream' });
+      const body = await openAsBlob(file, { type: 'application/octet-stream' }).catch(() => {
+        throw new UnreadableFileError('it cannot be read');
+      });
       const init = { method: 'PUT', headers: fenceHeaders(lease), body };
       const response = await send(`${ofRun(lease, 'outputs')}/${encodePath(path)}`, init, call);
       await response.body?.cancel();

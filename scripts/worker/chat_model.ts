@@ -1,5 +1,6 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 import { z } from 'zod';
+import { modelContentSchema } from '../../engine/model_content.ts';
 import { type FileContents, readFiles } from './chat_files.ts';
 import type { TurnReport } from './chat_report.ts';
 import type { Conversation } from './chat_schemas.ts';
@@ -31,7 +32,7 @@ const chunkSchema = z.looseObject({
   choices: z
     .array(
       z.looseObject({
-        delta: z.looseObject({ content: z.string().nullish() }).nullish(),
+        delta: z.looseObject({ content: modelContentSchema.nullish() }).nullish(),
         finish_reason: z.string().nullish(),
       }),
     )
@@ -94,9 +95,10 @@ function parseChunk(data: string, key: string | undefined) {
 
 /** Reads the stream to its end. Returns the usage, where the endpoint reports it. */
 async function readReply(turn: ChatTurn, body: ReadableStream<Uint8Array>, options: LlmOptions, onData: () => void) {
-  const events = body
-    .pipeThrough(new TextDecoderStream())
-    .pipeThrough(new EventSourceParserStream({ maxBufferSize: MAX_EVENT_LENGTH, onError: 'terminate' }));
+  const events = body.pipeThrough(new TextDecoderStream()).pipeThrough(
+    // A comment says that the endpoint still works on it.
+    new EventSourceParserStream({ maxBufferSize: MAX_EVENT_LENGTH, onError: 'terminate', onComment: onData }),
+  );
   let finished: string | undefined;
   let usage: Usage | undefined;
   for await (const { data } of events) {

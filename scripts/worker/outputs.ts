@@ -1,26 +1,31 @@
-import { ApiError } from './api.ts';
+import { ApiError, UnreadableFileError } from './api.ts';
 import type { TaskRun } from './context.ts';
-import { type OutputFile, outputFiles } from './workspace.ts';
+import { type OutputFile, outputFiles } from './output_files.ts';
 
-/** Uploads every file below the output folder; what is left out is named in the log of the run. */
+/** A folder of packages has thousands of links. */
+const MAX_NAMED = 20;
+
+/** Uploads every file below the output folder. The log of the run names what is left out, up to twenty, and counts the rest. */
 export async function uploadOutputs(run: TaskRun): Promise<OutputFile[]> {
   const { held, worker, logs, claim } = run;
-  const { files, skipped } = await outputFiles(run.workspace);
+  const { files, leftOut } = await outputFiles(run.workspace);
   const stored: OutputFile[] = [];
 
-  function leaveOut(path: string, detail: string): void {
-    logs.note({ category: 'sync', status: 'skipped', label: `Left out ${path}`, detail });
-    worker.print(`${claim.task.identifier}  left out ${path}: ${detail}`);
+  function leaveOut(what: string, detail: string): void {
+    logs.note({ category: 'sync', status: 'skipped', label: `Left out ${what}`, detail });
+    worker.print(`${claim.task.identifier}  left out ${what}: ${detail}`);
   }
 
-  for (const path of skipped) leaveOut(path, 'the folder of a repository');
+  for (const { path, why } of leftOut.slice(0, MAX_NAMED)) leaveOut(path, why);
+  const unnamed = leftOut.length - MAX_NAMED;
+  if (unnamed > 0) leaveOut(`${unnamed} more`, 'links, pipes, repositories, and names that are not UTF-8');
   for (const one of files) {
     const { path, file, size } = one;
     try {
       await run.send((signal) => worker.api.putOutput(held.lease, path, file, { signal, timeoutMs: 3_600_000 }));
     } catch (error) {
-      // One name that is refused must not cost the other files.
-      if (!(error instanceof ApiError) || error.status !== 400) throw error;
+      // One that is refused, or that cannot be read, must not cost the other files.
+      if (!(error instanceof UnreadableFileError) && !(error instanceof ApiError && error.status === 400)) throw error;
       leaveOut(path, error.message);
       continue;
     }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { lstat, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -110,30 +110,6 @@ export async function writeInput(
   if (size !== input.sizeBytes || (input.sha256 && hash.digest('hex') !== input.sha256)) {
     throw new WorkspaceError(`the input ${input.path} did not arrive whole`);
   }
-}
-
-export type OutputFile = Readonly<{ path: string; file: string; size: number }>;
-
-/**
- * Every regular file below the output folder, by path; links are passed over, wherever they lead. Repositories are skipped: the
- * API takes no file of theirs, and they have thousands.
- */
-export async function outputFiles(workspace: Workspace): Promise<{ files: OutputFile[]; skipped: string[] }> {
-  const files: OutputFile[] = [];
-  const skipped: string[] = [];
-  const walk = async (folder: string, prefix: string): Promise<void> => {
-    const entries = await readdir(folder, { withFileTypes: true });
-    for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
-      const file = path.join(folder, entry.name);
-      if (entry.name.toLowerCase() === '.git') skipped.push(prefix + entry.name);
-      else if (entry.isDirectory()) await walk(file, `${prefix}${entry.name}/`);
-      else if (entry.isFile()) files.push({ path: prefix + entry.name, file, size: (await lstat(file)).size });
-    }
-  };
-  // A command may have put a link in the place of the folder itself.
-  if (!(await lstat(workspace.outputs)).isDirectory()) throw new WorkspaceError('OUTPUT_DIR is no folder any more');
-  await walk(workspace.outputs, '');
-  return { files, skipped };
 }
 
 export async function removeWorkspace(workspace: Workspace): Promise<void> {

@@ -95,6 +95,8 @@ t.test('without evidence nobody is asked', async (t) => {
 t.test('replies of all shapes are read, or refused with a reason', async (t) => {
   const replies: Record<string, string> = {
     json: '{"choices": [{"message": {"role": "assistant", "content": "whole"}}]}',
+    'json-parts':
+      '{"choices": [{"message": {"content": [{"type": "text", "text": "in "}, {"type": "text", "text": "parts"}]}}]}',
     'not-json': 'oops',
     'no-choice': '{"choices": []}',
   };
@@ -106,6 +108,13 @@ t.test('replies of all shapes are read, or refused with a reason', async (t) => 
     res.writeHead(200, { 'content-type': 'text/event-stream' });
     if (name === 'error') return void res.end('data: {"error": {"message": "overloaded"}}\n\n');
     if (name === 'garbage') return void res.end('data: {not json\n\n');
+    if (name === 'parts') {
+      const content = [
+        { type: 'thinking', thinking: [] },
+        { type: 'text', text: 'parts' },
+      ];
+      return void res.end(`data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\ndata: [DONE]\n\n`);
+    }
     if (name === 'cut') {
       res.write('data: {"choices": [{"delta": {"content": "ha"}}]}\n\n');
       return void setImmediate(() => res.destroy());
@@ -126,6 +135,8 @@ t.test('replies of all shapes are read, or refused with a reason', async (t) => 
   const root = new URL(model.url).origin;
   const ask = (name: string) => askModel(client, settings(`${root}/${name}/`), messages);
   t.equal(await ask('json'), 'whole');
+  t.equal(await ask('json-parts'), 'in parts');
+  t.equal(await ask('parts'), 'parts');
   t.equal(await ask('split'), 'Café');
   t.equal(await askModel(client, settings(`${root}/split/chat/completions`), messages), 'Café');
   for (const [name, message] of [

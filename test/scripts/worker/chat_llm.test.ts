@@ -310,6 +310,46 @@ t.test('what goes wrong at the model fails the reply, and says whether to try ag
   }
 });
 
+t.test('text that comes as parts is read, and what a model only thinks is not', async (t) => {
+  const delta = (content: unknown) => ({ choices: [{ index: 0, delta: { content }, finish_reason: null }] });
+  const { work, reply } = await setUp(t, (model) => {
+    model.event(delta([{ type: 'thinking', thinking: [{ type: 'text', text: 'Hm' }] }]));
+    model.event(
+      delta([
+        { type: 'text', text: 'Hello' },
+        { type: 'reference', reference_ids: [1] },
+      ]),
+    );
+    model.event(delta([{ type: 'text', text: ', you' }]));
+    model.say('.', 'stop');
+    model.event('[DONE]');
+    model.res.end();
+  });
+  t.equal(await work(), true);
+  t.equal(reply.text, 'Hello, you.');
+});
+
+t.test('an endpoint that sends comments is not silent', async (t) => {
+  const { work, reply } = await setUp(
+    t,
+    async (model) => {
+      model.say('Hel');
+      // Three times the limit, without an event.
+      for (let nth = 0; nth < 30; nth += 1) {
+        model.res.write(': keep-alive\n\n');
+        await new Promise((resolve) => setTimeout(resolve, 100));
+      }
+      model.say('lo', 'stop');
+      model.event('[DONE]');
+      model.res.end();
+    },
+    {},
+    ...['--silence', '1'],
+  );
+  t.equal(await work(), true);
+  t.equal(reply.text, 'Hello');
+});
+
 t.test('an endpoint that is away or silent is given up', async (t) => {
   const away = await setUpChat(t, {}, ['--llm', 'http://127.0.0.1:9/v1', '--model', 'small']);
   t.equal(await away.work(), false);

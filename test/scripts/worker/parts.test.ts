@@ -1,14 +1,16 @@
+import { execFileSync } from 'node:child_process';
 import { appendFile, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import t, { type Test } from 'tap';
 import { ApiError, isRetryable, type LogEntry } from '../../../scripts/worker/api.ts';
 import { OptionsError, readOptions } from '../../../scripts/worker/options.ts';
+import { outputFiles } from '../../../scripts/worker/output_files.ts';
 import { followLines, logShipper, parseProgressLine } from '../../../scripts/worker/progress.ts';
 import { ResultError, readResult, readUsage } from '../../../scripts/worker/result_files.ts';
 import { backoffMs, retry } from '../../../scripts/worker/retry.ts';
 import { taskText } from '../../../scripts/worker/task_text.ts';
-import { makeFolders, outputFiles, pathBelow, workspaceAt } from '../../../scripts/worker/workspace.ts';
+import { makeFolders, pathBelow, workspaceAt } from '../../../scripts/worker/workspace.ts';
 import { until } from '../../support/wait.ts';
 
 // Processes are started, and a machine that is busy takes its time.
@@ -126,14 +128,32 @@ t.test('outputs are the regular files, and links lead nowhere', async (t) => {
   await writeFile(path.join(workspace.outputs, 'b', '.git', 'config'), '');
   await symlink('/etc/passwd', path.join(workspace.outputs, 'link'));
   await symlink('/etc', path.join(workspace.outputs, 'folder-link'));
+  execFileSync('mkfifo', [path.join(workspace.outputs, 'b', 'pipe')]);
+  const latin1 = (name: string) => Buffer.concat([Buffer.from(`${workspace.outputs}/`), Buffer.from(name, 'latin1')]);
+  await writeFile(latin1('Größe.txt'), '');
+  await mkdir(latin1('Größen'));
+  await writeFile(latin1('Größen/good.txt'), '');
+  const { files, leftOut } = await outputFiles(workspace);
   t.same(
-    (await outputFiles(workspace)).files.map(({ path, size }) => [path, size]),
+    files.map(({ path, size }) => [path, size]),
     [
       ['a.txt', 0],
       ['b/c/deep.txt', 4],
     ],
   );
+  t.same(
+    leftOut.map(({ path, why }) => `${path}: ${why}`),
+    [
+      'Gr\\xf6\\xdfe.txt: its name is not UTF-8',
+      'Gr\\xf6\\xdfen: its name is not UTF-8',
+      'b/.git: the folder of a repository',
+      'b/pipe: a named pipe',
+      'folder-link: a symbolic link',
+      'link: a symbolic link',
+    ],
+  );
   await rm(workspace.outputs, { recursive: true });
+  t.same(await outputFiles(workspace), { files: [], leftOut: [{ path: 'OUTPUT_DIR', why: 'the command removed it' }] });
   await symlink('/etc', workspace.outputs);
   await t.rejects(outputFiles(workspace), { name: 'WorkspaceError' });
 });

@@ -71,6 +71,34 @@ t.test('an output whose name is refused is left out and named, and the others ar
   );
 });
 
+t.test('a name that is no text costs no other file, and many links are counted', async (t) => {
+  const command = [
+    'cd "$OUTPUT_DIR" && echo 1 > good',
+    `node -e "require('fs').writeFileSync(Buffer.from([0x66, 0xff]), '')"`,
+    'for n in $(seq 100 129); do ln -s good "$n"; done',
+  ].join('\n');
+  const { work, bodies } = await setUp(t, {}, command);
+  t.equal(await work(), true);
+  t.match(bodies('complete'), [{ output: { result: { artifacts: [{ path: 'good' }] } } }]);
+  const skipped = bodies('logs')
+    .flatMap((body) => body.entries)
+    .filter((entry) => entry.status === 'skipped');
+  t.equal(skipped.length, 21);
+  t.match(skipped.at(-1), { label: 'Left out 11 more' });
+});
+
+t.test('a run whose command removed the output folder goes on without outputs', async (t) => {
+  const { work, bodies } = await setUp(t, {}, 'rm -r "$OUTPUT_DIR"');
+  t.equal(await work(), true);
+  t.match(bodies('complete'), [{ output: { result: { kind: 'completed' } } }]);
+  t.match(
+    bodies('logs')
+      .flatMap((body) => body.entries)
+      .filter((entry) => entry.status === 'skipped'),
+    [{ label: 'Left out OUTPUT_DIR', detail: 'the command removed it' }],
+  );
+});
+
 t.test('a run goes from its start to its artifacts', async (t) => {
   const command = [
     'test "$BUSINESS_RUNNER_TOKEN" = execution-token && test -n "$BUSINESS_RUNNER_URL" || exit 9',
@@ -130,6 +158,7 @@ t.test('a run goes from its start to its artifacts', async (t) => {
     { label: 'Counting', category: 'execution', status: 'running' },
     { label: 'Counted', detail: '2 rows', category: 'verification', status: 'completed' },
     { label: 'Command ended', category: 'execution', status: 'completed' },
+    { label: 'Left out leak', detail: 'a symbolic link', category: 'sync', status: 'skipped' },
     { label: 'Stored Größe/a b?.md', category: 'sync' },
     { label: 'Stored rows.txt', category: 'sync' },
   ]);
