@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import path from 'node:path';
 import { fileTypeFromBuffer } from 'file-type';
+import { likelyEncoding } from './text_encoding.ts';
 
 export const OCTET_STREAM = 'application/octet-stream';
 
@@ -35,8 +36,8 @@ const TEXT_TYPES: Readonly<Record<string, string>> = {
   '.diff': 'text/x-diff',
 };
 
-/** Bytes of a character that the end of `chunk` cuts off: at most three. */
-function cutOff(chunk: Uint8Array): number {
+/** How many bytes of a UTF-8 character that `chunk` does not hold whole are at its end: at most three. */
+export function cutOff(chunk: Uint8Array): number {
   for (let back = 1; back <= 3 && back <= chunk.length; back += 1) {
     const byte = chunk[chunk.length - back] ?? 0;
     if (byte < 0x80) return 0;
@@ -48,19 +49,32 @@ function cutOff(chunk: Uint8Array): number {
   return 0;
 }
 
+export type TextCheck = Readonly<{
+  observe: (chunk: Uint8Array) => void;
+  /** Why the bytes are no text, for people; null for text. After the last chunk. */
+  problem: () => string | null;
+}>;
+
 /** Strict UTF-8 without NUL, chunk by chunk; a character may lie across two chunks. */
-export function textCheck(): { observe: (chunk: Uint8Array) => void; isText: () => boolean } {
+export function textCheck(): TextCheck {
   let carry = Buffer.alloc(0);
-  let valid = true;
+  /** Where the first bytes that are no text lie. */
+  let wrong: Uint8Array | undefined;
   return {
     observe(chunk) {
-      if (!valid) return;
+      if (wrong) return;
       const bytes = carry.length > 0 ? Buffer.concat([carry, chunk]) : chunk;
       const whole = bytes.subarray(0, bytes.length - cutOff(bytes));
-      valid = isUtf8(whole) && !whole.includes(0);
+      // A copy: the source may use its buffer again.
+      if (!isUtf8(whole) || whole.includes(0)) wrong = Uint8Array.from(whole.subarray(0, SAMPLE_BYTES));
       carry = Buffer.from(bytes.subarray(whole.length));
     },
-    isText: () => valid && carry.length === 0,
+    problem() {
+      const sample = wrong ?? (carry.length > 0 ? carry : undefined);
+      if (sample === undefined) return null;
+      const encoding = likelyEncoding(sample);
+      return `is not UTF-8 text${encoding ? `; it seems to be ${encoding}` : ''}`;
+    },
   };
 }
 
@@ -68,6 +82,8 @@ export type MediaTypeProbe = Readonly<{
   observe: (chunk: Uint8Array) => void;
   /** After the last chunk. */
   mediaType: () => Promise<string>;
+  /** Why a file whose name stands for text is none, for people; null for text, and for other names. */
+  textProblem: () => string | null;
 }>;
 
 /**
@@ -90,9 +106,10 @@ export function mediaTypeProbe(fileName: string): MediaTypeProbe {
       sampled += part.length;
     },
     async mediaType() {
-      if (textType !== undefined && text.isText()) return textType;
+      if (textType !== undefined && text.problem() === null) return textType;
       const found = await fileTypeFromBuffer(Buffer.concat(sample));
       return found?.mime ?? OCTET_STREAM;
     },
+    textProblem: text.problem,
   };
 }

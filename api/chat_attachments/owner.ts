@@ -78,7 +78,7 @@ export function chatAttachmentEndpoints(): readonly Endpoint[] {
         const limit = { maxBytes: ATTACHMENT_MAX_BYTES, tooLargeCode: 'attachment_invalid' };
         const upload = { key, path: query.fileName, source: openBody(), signal, ...limit };
         const { attachment, stored, storageKey } = await storeAndRecord(services.storage, upload, (file) => {
-          checkFoundType(file.mediaType, type);
+          checkFoundType(file, type);
           return put(file);
         });
         if (attachment === null || storageKey === null) throw new Error('a stored attachment was not recorded');

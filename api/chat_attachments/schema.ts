@@ -8,6 +8,7 @@ import { mapping } from '../../engine/mapping.ts';
 import { fileName } from '../fields/file_path.ts';
 import { uuid } from '../fields/ids.ts';
 import { dateTime, timestamp } from '../fields/timestamp.ts';
+import type { ReceivedFile } from '../files/stored_file.ts';
 import { invalid } from '../http/errors.ts';
 import { ids } from '../http/openapi/example_values.ts';
 
@@ -117,6 +118,16 @@ export function canonicalType(mediaType: string): string | undefined {
   return given === undefined ? undefined : canonical(given);
 }
 
+/** The same of a file with this name: Windows browsers with Office call a CSV file one of Excel. */
+export function namedType({
+  fileName,
+  mediaType,
+}: Readonly<{ fileName: string; mediaType: string }>): string | undefined {
+  const given = canonicalType(mediaType);
+  const isCsv = given === 'application/vnd.ms-excel' && path.extname(fileName).toLowerCase() === '.csv';
+  return isCsv ? 'text/csv' : given;
+}
+
 /** The query of an upload. */
 export const attachmentQuery = {
   fileName: fileName
@@ -133,19 +144,22 @@ export const attachmentQuery = {
 };
 
 /** The type that the name stands for. @throws Problem 400 when the caller's type is another one */
-export function expectedType({ fileName, mediaType }: Readonly<{ fileName: string; mediaType: string }>): string {
-  const type = MEDIA_TYPE_OF[path.extname(fileName).toLowerCase()] ?? '';
-  if (canonicalType(mediaType) !== type) {
+export function expectedType(file: Readonly<{ fileName: string; mediaType: string }>): string {
+  const type = MEDIA_TYPE_OF[path.extname(file.fileName).toLowerCase()] ?? '';
+  if (namedType(file) !== type) {
     throw invalid('mediaType', `does not agree with the file name, which stands for ${type}`, 'media_type_differs');
   }
   return type;
 }
 
+/** Whether files of this type, one of the allowed ones, are text. */
+export const isTextType = (mediaType: string) => mediaType.startsWith('text/') || /json|yaml|toml/.test(mediaType);
+
 /** @throws Problem 400 when the bytes are not what the name says: another signature, or text that is not UTF-8 */
-export function checkFoundType(found: string, expected: string): void {
-  if (canonical(found) === expected) return;
-  const text = expected.startsWith('text/') || /json|yaml|toml/.test(expected);
-  throw invalid('body', text ? 'is not UTF-8 text' : `does not have the signature of ${expected}`, 'content_differs');
+export function checkFoundType(found: Pick<ReceivedFile, 'mediaType' | 'textProblem'>, expected: string): void {
+  if (canonical(found.mediaType) === expected) return;
+  const problem = isTextType(expected) ? (found.textProblem ?? 'is not UTF-8 text') : null;
+  throw invalid('body', problem ?? `does not have the signature of ${expected}`, 'content_differs');
 }
 
 export const attachmentBytesRow = z

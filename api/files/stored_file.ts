@@ -22,7 +22,14 @@ export const storedFileRow = z
   .object({ path: z.string(), media_type: z.string(), size: z.int(), sha256: z.string() })
   .pipe(mapping((row) => ({ path: row.path, mediaType: row.media_type, sizeBytes: row.size, sha256: row.sha256 })));
 
-export type ReceivedFile = Readonly<{ key: string; size: number; sha256: string; mediaType: string }>;
+export type ReceivedFile = Readonly<{
+  key: string;
+  size: number;
+  sha256: string;
+  mediaType: string;
+  /** Why a file whose name stands for text is none, for people. */
+  textProblem: string | null;
+}>;
 
 /**
  * Stores an upload under a fresh key, then records it by `record`. When the record is refused, the bytes go; when its

@@ -1,9 +1,11 @@
 import { call } from '../../engine/db/call.ts';
 import { contextKey } from '../../engine/storage/index.ts';
-import { checkFoundType } from '../chat_attachments/schema.ts';
+import { BrokenTextError, utf16ToUtf8 } from '../../engine/text_encoding.ts';
+import { checkFoundType, isTextType } from '../chat_attachments/schema.ts';
 import { organizationId, uuid } from '../fields/ids.ts';
 import { type ReceivedFile, storeAndRecord } from '../files/stored_file.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
+import { invalid } from '../http/errors.ts';
 import { digests, ids } from '../http/openapi/example_values.ts';
 import { common, missing, notPermitted } from './errors.ts';
 import { deleteStored } from './files.ts';
@@ -44,7 +46,7 @@ export function onboardingSourceEndpoints(): readonly Endpoint[] {
       costly: true,
       summary: 'Upload a source to an onboarding',
       description:
-        'The kind `file` takes .md, .markdown, .txt, .csv, .json, .yaml, .yml, .toml, .pdf, .png, .jpg, .jpeg, .webp and .gif; `markdown` takes any UTF-8 text. The backend determines size and digest. A source is immutable: repeating the upload with the same bytes changes nothing, with other bytes it is 409. An onboarding has at most 100 sources. In `review` an upload returns the onboarding to `collecting`.',
+        'The kind `file` takes .md, .markdown, .txt, .csv, .json, .yaml, .yml, .toml, .pdf, .png, .jpg, .jpeg, .webp and .gif; `markdown` takes any UTF-8 text. UTF-16 text with a byte order mark is stored as UTF-8. The backend determines size and digest. A source is immutable: repeating the upload with the same bytes changes nothing, with other bytes it is 409. An onboarding has at most 100 sources. In `review` an upload returns the onboarding to `collecting`.',
       params,
       query: sourceQuery,
       body: {
@@ -76,10 +78,15 @@ export function onboardingSourceEndpoints(): readonly Endpoint[] {
         await put();
         const key = contextKey(organizationId, 'sources');
         const limit = { maxBytes: SOURCE_MAX_BYTES, tooLargeCode: 'request_failed' };
-        const upload = { key, path: judgedName(query), source: openBody(), signal, ...limit };
+        const source = isTextType(mediaType) ? utf16ToUtf8(openBody()) : openBody();
+        const upload = { key, path: judgedName(query), source, signal, ...limit };
         const { onboarding, stored } = await storeAndRecord(services.storage, upload, (file) => {
-          checkFoundType(file.mediaType, mediaType);
+          checkFoundType(file, mediaType);
           return put(file);
+        }).catch((error: unknown) => {
+          throw error instanceof BrokenTextError
+            ? invalid('body', 'is not valid UTF-16 text', 'content_differs')
+            : error;
         });
         if (!stored) await services.storage.delete(key);
         return onboarding;

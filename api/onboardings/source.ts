@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { z } from 'zod';
 import { Problem } from '../../engine/db/problem.ts';
-import { ATTACHMENT_MAX_BYTES, canonicalType, MEDIA_TYPE_OF } from '../chat_attachments/schema.ts';
+import { ATTACHMENT_MAX_BYTES, MEDIA_TYPE_OF, namedType } from '../chat_attachments/schema.ts';
 import { fileName } from '../fields/file_path.ts';
 import { invalid } from '../http/errors.ts';
 import { department } from '../organizations/schema.ts';
@@ -34,7 +34,7 @@ const unsupported = (message: string) => new Problem(415, 'request_failed', mess
  * @throws Problem 415 for types that are no source, 400 when name and type are allowed and do not agree
  */
 export function sourceType({ kind, fileName, mediaType }: SourceQuery): string {
-  const given = canonicalType(mediaType);
+  const given = namedType({ fileName, mediaType });
   const named = MEDIA_TYPE_OF[path.extname(fileName).toLowerCase()];
   if (kind === 'markdown') {
     const texts = ['text/markdown', 'text/plain'];

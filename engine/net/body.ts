@@ -7,6 +7,8 @@ export type BodyLimits = Readonly<{
   maxBytes: number;
   /** Longest wait for the next bytes. */
   idleMs: number;
+  /** A longer body ends at `maxBytes` rather than with an error. */
+  cut?: boolean;
 }>;
 
 type Decoder = ReturnType<typeof createGunzip>;
@@ -20,19 +22,22 @@ function decoderOf(encoding: string | undefined, host: string): Decoder | null {
   throw new NetError('bad_response', `${host} sends its response in an encoding that was not asked for.`);
 }
 
-function counted(maxBytes: number, host: string): (chunk: Uint8Array) => void {
-  let bytes = 0;
+/** What of each chunk lies within the limit: less than all of it is the last. */
+function within({ maxBytes, cut }: BodyLimits, host: string): (chunk: Uint8Array) => Uint8Array {
+  let room = maxBytes;
   return (chunk) => {
-    bytes += chunk.length;
-    if (bytes > maxBytes) {
+    if (chunk.length > room && !cut) {
       throw new NetError('too_large', `The response of ${host} is larger than ${maxBytes} bytes.`);
     }
+    const taken = chunk.subarray(0, room);
+    room -= taken.length;
+    return taken;
   };
 }
 
 /** The bytes as they come, each wait for the next ones bounded. The time that a slow reader takes does not count. */
 async function* awaited(source: Readable, limits: BodyLimits, host: string): AsyncGenerator<Uint8Array> {
-  const count = counted(limits.maxBytes, host);
+  const take = within(limits, host);
   const chunks = source[Symbol.asyncIterator]();
   for (;;) {
     const timer = setTimeout(
@@ -41,8 +46,9 @@ async function* awaited(source: Readable, limits: BodyLimits, host: string): Asy
     );
     const { done, value } = await chunks.next().finally(() => clearTimeout(timer));
     if (done) return;
-    count(value);
-    yield value;
+    const taken = take(value);
+    yield taken;
+    if (taken.length < value.length) return;
   }
 }
 
@@ -62,10 +68,11 @@ export async function* boundedBody(
     const sent = awaited(source, limits, host);
     // The error of either end arrives in the loop below.
     const bytes = decoder === null ? sent : pipeline(Readable.from(sent, { objectMode: false }), decoder, () => {});
-    const count = counted(limits.maxBytes, host);
+    const take = within(limits, host);
     for await (const chunk of bytes) {
-      count(chunk);
-      yield chunk;
+      const taken = take(chunk);
+      yield taken;
+      if (taken.length < chunk.length) return;
     }
   } catch (error) {
     throw netError(error, host);

@@ -17,6 +17,8 @@ export type WebRequest = Readonly<{
   body?: string;
   /** Bytes of the body as sent, and after decompression (default 10 MiB). */
   maxBytes?: number;
+  /** A longer body ends there rather than with an error. */
+  cut?: boolean;
   /** From the first look at the name to the last byte, redirects included (default 30 s). */
   totalMs?: number;
   /** Longest wait for headers and for the next bytes (default 10 s). */
@@ -140,7 +142,7 @@ export function createWebClient(options: WebClientOptions = {}): WebClient {
   return {
     async fetch(address, given = {}) {
       const first = parseUrl(address);
-      const { totalMs = 30_000, idleMs = 10_000, maxBytes = 10 * 1024 * 1024 } = given;
+      const { totalMs = 30_000, idleMs = 10_000, maxBytes = 10 * 1024 * 1024, cut = false } = given;
       const total = deadline(
         totalMs,
         () => new NetError('timed_out', `${first.host} takes longer than ${totalMs} ms.`),
@@ -157,7 +159,7 @@ export function createWebClient(options: WebClientOptions = {}): WebClient {
           url,
           status: response.statusCode,
           headers,
-          body: boundedBody(response.body, headers['content-encoding'], { maxBytes, idleMs }, url.hostname),
+          body: boundedBody(response.body, headers['content-encoding'], { maxBytes, idleMs, cut }, url.hostname),
           discard: () => void response.body.destroy(),
         };
       } catch (error) {

@@ -1,3 +1,4 @@
+import { cutOff } from '../media_types.ts';
 import { NetError, type WebClient } from '../net/index.ts';
 import { isReadable, type PageBytes } from './page.ts';
 import { type Robots, readRobots } from './robots.ts';
@@ -15,6 +16,7 @@ export class PageError extends Error {
 }
 
 export type OpenOptions = Readonly<{
+  /** A longer page is read up to here. */
   maxBytes: number;
   totalMs: number;
   /** Where the page, and what it redirects to, has to lie. */
@@ -31,10 +33,12 @@ export type PageReader = Readonly<{
   delayMs(address: string): Promise<number>;
 }>;
 
-async function bytesOf(body: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+/** The bytes of a page. One that fills the limit may end inside of a character, and the rest of that would make it no UTF-8. */
+async function bytesOf(body: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of body) chunks.push(chunk);
-  return Buffer.concat(chunks);
+  const bytes = Buffer.concat(chunks);
+  return bytes.length < maxBytes ? bytes : bytes.subarray(0, bytes.length - cutOff(bytes));
 }
 
 /** True for a domain of the list and for all names below it. */
@@ -79,12 +83,15 @@ export function createPageReader(
       async function beforeHop(url: URL): Promise<void> {
         refuseBlocked(url);
         if (within && !within(url)) throw new PageError('elsewhere', `${address} leads to another site.`);
-        if (!(await rulesOf(url)).allows(url)) {
+        const rules = await rulesOf(url);
+        if (rules.failure !== undefined) throw new PageError('status', rules.failure);
+        if (!rules.allows(url)) {
           throw new PageError('robots', `The robots.txt of ${url.host} does not allow ${url.pathname} to be read.`);
         }
       }
       const response = await client.fetch(address, {
         ...limits,
+        cut: true,
         signal,
         beforeHop,
         headers: { accept: 'text/html,application/xhtml+xml,text/plain;q=0.8' },
@@ -100,7 +107,7 @@ export function createPageReader(
         response.discard();
         throw refusal;
       }
-      return { url: response.url.href, contentType, bytes: await bytesOf(response.body) };
+      return { url: response.url.href, contentType, bytes: await bytesOf(response.body, limits.maxBytes) };
     },
     async delayMs(address) {
       const rules = robots.get(new URL(address).origin);

@@ -10,7 +10,7 @@ export type ReadLimits = Readonly<{ pages: number; bytes: number; totalMs: numbe
 export const READ_LIMITS: ReadLimits = { pages: 20, bytes: 10 * 1024 * 1024, totalMs: 60_000 };
 
 const PAGE_MS = 15_000;
-/** No page with something to read is larger. */
+/** Of a longer page this much is read. */
 const PAGE_BYTES = 2 * 1024 * 1024;
 /** Responses that are no pages, and pages that are there already, take requests too. */
 const REQUESTS_PER_PAGE = 3;
@@ -161,7 +161,6 @@ export async function readWebsite(options: ReadOptions): Promise<ReadOutcome> {
         // Nothing but the end of the time ends the others.
         if (over.signal.aborted) return outcome('time');
         if (!isPageFailure(error)) throw error;
-        if (error instanceof NetError && error.reason === 'too_large') bytes += PAGE_BYTES;
       }
     }
     return outcome(null);

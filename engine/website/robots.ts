@@ -14,10 +14,12 @@ export type Robots = Readonly<{
   allows(url: URL): boolean;
   /** What the site asks us to wait between two pages; at most ten seconds. */
   delayMs: number;
+  /** Why the rules could not be read, for people: then nothing is allowed. */
+  failure?: string;
 }>;
 
 const everything: Robots = { allows: () => true, delayMs: 0 };
-const nothing: Robots = { allows: () => false, delayMs: 0 };
+const nothing = (failure: string): Robots => ({ allows: () => false, delayMs: 0, failure });
 
 async function firstBytes(body: AsyncIterable<Uint8Array>): Promise<string> {
   const chunks: Uint8Array[] = [];
@@ -57,7 +59,8 @@ export async function readRobots(
     }
     if (response.status !== 200) {
       response.discard();
-      return nothing;
+      const what = `${address.host} responds to /robots.txt with status ${response.status}`;
+      return nothing(`${what}, which forbids reading its pages. Try again later.`);
     }
     const text = await firstBytes(response.body);
     const rules = robotsParser(address.href, text);
@@ -69,7 +72,7 @@ export async function readRobots(
     };
   } catch (error) {
     const broken = error instanceof NetError && /^(redirect_loop|too_many_redirects|bad_response)$/.test(error.reason);
-    if (broken) return nothing;
+    if (broken) return nothing(`The robots.txt of ${address.host} cannot be read: ${error.message}`);
     throw error;
   }
 }

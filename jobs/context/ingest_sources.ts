@@ -34,7 +34,8 @@ async function problemOf(
     if (error.reason === 'missing') return { code: 'bytes_missing', message: 'is no longer stored' };
     return { code: 'bytes_changed', message: 'was changed after it was stored' };
   }
-  return isText && !text.isText() ? { code: 'not_text', message: 'is not UTF-8 text' } : null;
+  const message = isText ? text.problem() : null;
+  return message === null ? null : { code: 'not_text', message };
 }
 
 /**

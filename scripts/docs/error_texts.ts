@@ -345,7 +345,11 @@ export const recordTexts: Readonly<Record<string, ReasonText>> = {
     'See the message.',
   ],
   website_refused: ['review warning', 'The address is not public', 'Name a public address.'],
-  website_unreachable: ['review warning', 'The website does not respond', 'Check the address.'],
+  website_unreachable: [
+    'review warning',
+    'The website, or its robots.txt, does not respond or fails',
+    'Check the address, or try again later.',
+  ],
   website_without_text: ['review warning', 'The pages hold no text without running scripts', 'Upload sources instead.'],
   document_empty: ['health finding', 'A document has no entries', 'Add some, or remove it.'],
   document_unreadable: ['health finding', 'A document cannot be read', 'Promote it again.'],

@@ -47,7 +47,7 @@ t.test('characters may lie across chunks in any way', async (t) => {
         at += cut;
       }
       check.observe(bytes.subarray(at));
-      return check.isText() === !string.includes('\0');
+      return (check.problem() === null) === !string.includes('\0');
     },
   );
   t.doesNotThrow(() => fc.assert(validText));
@@ -64,9 +64,27 @@ t.test('text is what a strict decoder takes', async (t) => {
     } catch {
       valid = false;
     }
-    return check.isText() === valid;
+    return (check.problem() === null) === valid;
   });
   t.doesNotThrow(() => fc.assert(anyBytes, { numRuns: 2000 }));
+});
+
+t.test('bytes that are no text say which encoding they seem to have', async (t) => {
+  const text = 'Die Größe der Straße ändert sich für Gäste, die über Köln nach Süden fahren.';
+  const shiftJis = Buffer.from('93fa967b8cea82cc83658340358358836783862082c582b78142', 'hex');
+  const problemOf = (...chunks: Uint8Array[]) => {
+    const check = textCheck();
+    for (const chunk of chunks) check.observe(chunk);
+    return check.problem();
+  };
+  t.equal(problemOf(Buffer.from(text)), null);
+  t.match(problemOf(Buffer.from(text, 'latin1')), /^is not UTF-8 text; it seems to be (ISO-8859-1|windows-1252)$/);
+  t.equal(problemOf(Buffer.from(text, 'utf16le')), 'is not UTF-8 text; it seems to be UTF-16LE');
+  t.equal(problemOf(Buffer.from(text, 'utf16le').swap16()), 'is not UTF-8 text; it seems to be UTF-16BE');
+  t.match(problemOf(shiftJis), /seems to be Shift_JIS$/);
+  t.match(problemOf(Buffer.alloc(200_000, 'a'), Buffer.from(text, 'latin1')), /seems to be/, 'beyond the first bytes');
+  t.equal(problemOf(Buffer.from('some words\0and more of them')), 'is not UTF-8 text');
+  t.equal(problemOf(Buffer.from([0xe2, 0x82])) === null, false, 'half a character at the end');
 });
 
 t.test('the buffer of a chunk may be used again', async (t) => {

@@ -64,6 +64,7 @@ t.test('kind, name, type and bytes have to agree: 415 for what is no source, 400
     [markdown('notes', 'text/plain'), '# a', 'text/markdown'],
     [markdown('plan v2.0', 'text/x-markdown'), '# a', 'text/markdown'],
     [markdown('empty.md', 'text/markdown'), '', 'text/markdown'],
+    [file('office.csv', 'application/vnd.ms-excel'), 'a;b', 'text/csv'],
   ] as const;
   for (const [fields, bytes, kept] of good) {
     const { sources } = expectSuccess(await putSource(app, onboarding, bytes, fields), 201);
@@ -86,6 +87,9 @@ t.test('kind, name, type and bytes have to agree: 415 for what is no source, 400
     [file('a.txt', 'text/plain'), png, 400],
     [markdown('a.md', 'text/markdown'), Buffer.from('Gr\xfc\xdfe', 'latin1'), 400],
     [markdown('a.md', 'text/markdown'), Buffer.from('a\0b'), 400],
+    [markdown('a.md', 'text/markdown'), Buffer.from('\ufeffa\ud800', 'utf16le'), 400],
+    [file('a.png', 'image/png'), Buffer.from('\ufeffa', 'utf16le'), 400],
+    [file('a.xls', 'application/vnd.ms-excel'), 'a;b', 415],
     [markdown('a.md', 'text/markdown'), pdf, 400],
     [{ kind: 'page' }, 'x', 400],
     [{ department: 'sales' }, 'x', 400],
@@ -139,6 +143,25 @@ async function outcomeOf(sent: ClientRequest) {
   const body = JSON.parse((await buffer(response)).toString('utf8')) as { error?: { code: string } };
   return { status: response.statusCode, code: body.error?.code };
 }
+
+t.test('UTF-16 with a mark is stored as UTF-8, and other text says which encoding it seems to have', async (t) => {
+  const onboarding = await create(app);
+  const csv = { kind: 'file', fileName: 'umsatz.csv', mediaType: 'text/csv' };
+  const text = 'Straße;Größe\r\nKölner Straße;3\r\n';
+  const { sources } = expectSuccess(
+    await putSource(app, onboarding, Buffer.from(`\ufeff${text}`, 'utf16le'), csv),
+    201,
+  );
+  const [source] = sources;
+  t.match(source, { sizeBytes: Buffer.byteLength(text), sha256: createHash('sha256').update(text).digest('hex') });
+  const repeated = await putSource(app, onboarding, Buffer.from(text), { ...csv, id: source?.id ?? '' });
+  t.equal(repeated.status, 201, 'the same text as UTF-8 is the same source');
+  const refused = await putSource(app, onboarding, Buffer.from(text, 'latin1'), csv);
+  t.equal(refused.status, 400);
+  t.match(refused.body, { error: { issues: [{ path: 'body', message: /^is not UTF-8 text; it seems to be / }] } });
+  const unmarked = await putSource(app, onboarding, Buffer.from(text, 'utf16le'), csv);
+  t.match(unmarked.body, { error: { issues: [{ message: 'is not UTF-8 text; it seems to be UTF-16LE' }] } });
+});
 
 t.test('50 MB are taken, and not a byte more, whatever the client declares', async (t) => {
   const onboarding = await create(app);

@@ -1,4 +1,5 @@
 import type { RequestListener } from 'node:http';
+import { gzipSync } from 'node:zlib';
 import t from 'tap';
 import { createPageReader, domainBlocker, type PageBytes } from '../../../engine/website/index.ts';
 import { openForbidden, openSite, PUBLIC } from '../net/support.ts';
@@ -82,9 +83,19 @@ t.test('robots.txt is respected', async (t) => {
   t.match(denied, { pages: 0, warnings: [{ code: 'website_robots', url: site.origin }] });
 
   sitePages['/robots.txt'] = { status: 503 };
-  t.match(await readAll(client, site.origin), { pages: 0, warnings: [{ code: 'website_robots' }] });
+  t.match(await readAll(client, site.origin), {
+    pages: 0,
+    warnings: [
+      { code: 'website_unreachable', message: /responds to \/robots\.txt with status 503, .* Try again later\.$/ },
+    ],
+  });
   sitePages['/robots.txt'] = { status: 302, headers: { location: '/robots.txt' } };
-  t.match(await readAll(client, site.origin), { pages: 0, warnings: [{ code: 'website_robots' }] });
+  t.match(await readAll(client, site.origin), {
+    pages: 0,
+    warnings: [
+      { code: 'website_unreachable', message: /^The robots\.txt of \S+ cannot be read: .* redirects in a loop\.$/ },
+    ],
+  });
   sitePages['/robots.txt'] = { status: 403 };
   t.equal((await readAll(client, site.origin)).pages, 3, 'forbidden is none');
   sitePages['/robots.txt'] = `${'# filler\n'.repeat(60_000)}User-agent: *\nDisallow: /`;
@@ -158,7 +169,35 @@ t.test('what is no page, or is broken, is passed over', async (t) => {
       '/last': html('Last'),
     }),
   );
-  t.match(await readAll(client, site.origin), { addresses: ['/', '/notes', '/last'], warnings: [], limit: null });
+  t.match(await readAll(client, site.origin), {
+    addresses: ['/', '/notes', '/huge', '/last'],
+    warnings: [],
+    limit: null,
+  });
+});
+
+t.test('a page over the limit is read up to it', async (t) => {
+  const filler = 'ä'.repeat(3 * 1024 * 1024);
+  const long = `<title>Long</title><p>Größe<a href="/next">next</a><!--xx${filler}-->`;
+  const site = await openSite(
+    t,
+    pages({
+      '/': html('Home', ['/long', '/zipped']),
+      '/long': long,
+      '/zipped': { headers: { 'content-encoding': 'gzip' }, body: gzipSync(long.replace('Long', 'Zipped')) },
+      '/next': html('Next'),
+    }),
+  );
+  const { addresses, kept } = await readAll(client, site.origin);
+  t.same(addresses, ['/', '/long', '/zipped', '/next']);
+  for (const { page, raw } of kept.slice(1, 3)) {
+    t.match(
+      page,
+      { title: /Long|Zipped/, text: /Größe/ },
+      'a character that was cut in two makes it no other encoding',
+    );
+    t.equal(raw.bytes.length, 2 * 1024 * 1024 - 1);
+  }
 });
 
 t.test('a site that cannot be read is a warning that says why', async (t) => {
