@@ -1106,8 +1106,12 @@ CREATE INDEX run_requests_agent_profile_id_idx ON app.run_requests USING btree (
 CREATE INDEX run_requests_all_created_at_idx ON app.run_requests USING btree (created_at, id);
 CREATE INDEX run_requests_chat_waiting_idx ON app.run_requests USING btree (created_at) WHERE ((kind = 'chat') AND state
   IN ('published', 'leased'));
+CREATE INDEX run_requests_chat_waiting_turns_idx ON app.run_requests USING btree (organization_id, created_at) WHERE
+  ((kind = 'chat') AND state IN ('published', 'leased'));
 CREATE INDEX run_requests_created_at_idx ON app.run_requests USING btree (organization_id, created_at, id);
 CREATE INDEX run_requests_due_idx ON app.run_requests USING btree (due_at) WHERE ((state = 'queued') AND (NOT parked));
+CREATE INDEX run_requests_due_turns_idx ON app.run_requests USING btree (organization_id, due_at) WHERE ((state =
+  'queued') AND (NOT parked));
 CREATE UNIQUE INDEX run_requests_execution_token_hash_idx ON app.run_requests USING btree (organization_id,
   execution_token_hash) WHERE (state = 'started');
 CREATE INDEX run_requests_held_idx ON app.run_requests USING btree (organization_id, agent_profile_id) WHERE state IN
@@ -1277,6 +1281,8 @@ CREATE TABLE app.schedules (
 -- Not sampled (SET STATISTICS 0): key, title, cron, timezone, task_template
 CREATE INDEX schedules_created_at_idx ON app.schedules USING btree (organization_id, created_at, id);
 CREATE INDEX schedules_next_run_at_idx ON app.schedules USING btree (next_run_at) WHERE (next_run_at IS NOT NULL);
+CREATE INDEX schedules_next_run_at_turns_idx ON app.schedules USING btree (organization_id, next_run_at) WHERE
+  (next_run_at IS NOT NULL);
 ALTER TABLE app.schedules ENABLE ROW LEVEL SECURITY;
 ALTER TABLE app.schedules FORCE ROW LEVEL SECURITY;
 CREATE POLICY admin_read ON app.schedules FOR SELECT TO runner_admin USING (((((SELECT app.current_organization()) IS
@@ -1561,13 +1567,17 @@ CREATE INDEX tasks_root_task_id_idx ON app.tasks USING btree (organization_id, r
 CREATE INDEX tasks_schedule_id_idx ON app.tasks USING btree (organization_id, schedule_id) WHERE ((schedule_id IS NOT
   NULL) AND status IN ('pending', 'blocked', 'running', 'waiting'));
 CREATE INDEX tasks_scheduled_at_idx ON app.tasks USING btree (scheduled_at) WHERE ((status = 'blocked') AND
-  (scheduled_at IS NOT NULL));
+  (scheduled_at IS NOT NULL) AND (blockers @> '[{"kind": "schedule"}]'));
+CREATE INDEX tasks_scheduled_at_turns_idx ON app.tasks USING btree (organization_id, scheduled_at) WHERE ((status =
+  'blocked') AND (scheduled_at IS NOT NULL) AND (blockers @> '[{"kind": "schedule"}]'));
 CREATE INDEX tasks_source_chat_id_idx ON app.tasks USING btree (organization_id, source_chat_id, created_at, id) WHERE
   (source_chat_id IS NOT NULL);
 CREATE INDEX tasks_status_idx ON app.tasks USING btree (organization_id, status, created_at, id);
 CREATE INDEX tasks_updated_at_idx ON app.tasks USING btree (organization_id, updated_at, id);
 CREATE INDEX tasks_verify_idx ON app.tasks USING btree (organization_id, id) WHERE (phase = 'verify');
 CREATE INDEX tasks_waiting_until_idx ON app.tasks USING btree (waiting_until) WHERE (status = 'waiting');
+CREATE INDEX tasks_waiting_until_turns_idx ON app.tasks USING btree (organization_id, waiting_until) WHERE (status =
+  'waiting');
 CREATE TRIGGER tasks_raise_version BEFORE UPDATE ON app.tasks FOR EACH ROW EXECUTE FUNCTION app.tasks_raise_version();
 CREATE TRIGGER tasks_track_spend_insert AFTER INSERT ON app.tasks FOR EACH ROW WHEN (((new.spec -> 'budget') ?|
   ARRAY['maxCostMinorUnits', 'maxTokens'])) EXECUTE FUNCTION app.tasks_track_spend();
@@ -1805,8 +1815,8 @@ app.context_sources_keep() returns trigger
   -- plpgsql, owner runner_owner
 app.current_organization() returns uuid
   -- sql, stable, parallel safe, no search path, owner runner_owner, executed by public
-app.dispatch_due(p_limit integer, p_chat_start_seconds integer DEFAULT 300) returns TABLE(kind text, organization_id
-    uuid, ids uuid[])
+app.dispatch_due(p_organizations integer DEFAULT 100, p_rows integer DEFAULT 50, p_after jsonb DEFAULT '{}',
+    p_chat_start_seconds integer DEFAULT 300) returns TABLE(kind text, organization_id uuid, ids uuid[])
   -- sql, stable, security definer, owner runner_global, executed by runner_jobs
 app.dispatch_settle(p_organization_id uuid) returns integer
   -- plpgsql, owner runner_scoped
@@ -1814,6 +1824,9 @@ app.dispatch_totals() returns jsonb
   -- sql, stable, security definer, owner runner_global, executed by runner_api
 app.dispatch_wake() returns trigger
   -- plpgsql, owner runner_owner
+app.due_in_turns(p_table text, p_time text, p_condition text, p_before timestamptz, p_after uuid, p_organizations
+    integer, p_rows integer) returns TABLE(organization_id uuid, id uuid, due_at timestamptz)
+  -- plpgsql, stable, owner runner_scoped, executed by runner_global
 app.enqueue(p_task text, p_payload jsonb, p_job_key text DEFAULT NULL::text, p_max_attempts integer DEFAULT 25) returns
     void
   -- plpgsql, security definer, owner the migrating login, executed by runner_scoped

@@ -4,13 +4,14 @@ import type { Queries } from '../../engine/db/call.ts';
 import { createThrottle, logThrottled } from '../../engine/log.ts';
 import { DISPATCH } from '../crontab.ts';
 import type { JobHandler, JobServices } from '../runner/handler.ts';
-import { type Due, processorOf, readDue } from './due.ts';
+import { type DueRead, type Processor, processorOf, readDue } from './due.ts';
+import { createTurns } from './turns.ts';
 
 const INTERVAL_MS = 250;
-/** Of each kind, a round. */
-const BATCH = 200;
-/** Organizations that are served at the same time; one connection is left for reading. */
-export const DISPATCH_SLOTS = 3;
+/** Organizations in a read, by kind. */
+const ORGANIZATIONS = 100;
+/** Of each of them, the oldest. */
+const ROWS = 200;
 
 const supersededRow = z.object({ superseded: z.boolean() });
 
@@ -27,56 +28,29 @@ async function isSuperseded(db: Queries, jobId: string): Promise<boolean> {
   return superseded;
 }
 
-/** Serves organizations side by side, each by one lane at a time: a slow one holds up nobody else. */
-function createSlots(services: JobServices, signal: AbortSignal) {
-  const processor = processorOf(services);
-  const throttle = createThrottle();
-  const slots = new Map<string, Promise<void>>();
-  let processed = 0;
-  let full = false;
-  let wake = Promise.withResolvers<void>();
-
-  async function serve(organizationId: string, dues: readonly Due[]): Promise<void> {
-    try {
-      processed += await processor.process(dues, signal);
-    } catch (error) {
-      logThrottled(services.log, throttle, 'dispatch cannot move what is due', error);
-    } finally {
-      slots.delete(organizationId);
-      if (full && processed > 0) wake.resolve();
-    }
-  }
-
-  return {
-    /** Reads what is due and sets lanes to work on it. */
-    async round(): Promise<void> {
-      processed = 0;
-      full = false;
-      wake = Promise.withResolvers();
-      const limit = BATCH + processor.failing();
-      const due = await readDue(services.dispatchDb, limit, services.config.chatStartSeconds);
-      for (const [organizationId, dues] of due) {
-        full ||= dues.some((one) => one.ids.length >= limit);
-        if (slots.has(organizationId)) continue;
-        if (slots.size >= DISPATCH_SLOTS) full = true;
-        else slots.set(organizationId, serve(organizationId, dues));
-      }
-    },
-    /** Fulfilled when the next round shall not wait: more was due than could be taken, and some of it is done. */
-    more: () => wake.promise,
-    async idle(): Promise<void> {
-      await Promise.all(slots.values());
-    },
+/** Reads what is due, and where it is much one part after the other, so that each organization is read in its turn. */
+function createReader({ dispatchDb, config }: JobServices, processor: Processor) {
+  let after: Readonly<Record<string, string>> = {};
+  return async (): Promise<DueRead> => {
+    const failing = processor.failing();
+    const read = await readDue(dispatchDb, {
+      organizations: ORGANIZATIONS + failing,
+      rows: ROWS + failing,
+      after,
+      chatStartSeconds: config.chatStartSeconds,
+    });
+    after = read.after;
+    return read;
   };
 }
 
 /** Waits for the interval, or less. */
-async function pause(more: Promise<void>, signal: AbortSignal): Promise<void> {
+async function pause(drained: Promise<void>, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const stop = () => resolve();
   const timer = setTimeout(stop, INTERVAL_MS);
   signal.addEventListener('abort', stop, { once: true });
-  more.then(stop);
+  drained.then(stop);
   await promise;
   clearTimeout(timer);
   signal.removeEventListener('abort', stop);
@@ -90,19 +64,22 @@ async function pause(more: Promise<void>, signal: AbortSignal): Promise<void> {
 export const dispatch: JobHandler<'dispatch'> = async (_payload, context) => {
   const { dispatchDb, log, jobId, signal } = context;
   const throttle = createThrottle();
-  const slots = createSlots(context, signal);
+  const processor = processorOf(context);
+  const turns = createTurns(processor, log, signal);
+  const read = createReader(context, processor);
   try {
     while (!signal.aborted) {
       try {
         if (await isSuperseded(dispatchDb, jobId)) return 'done';
-        await slots.round();
+        // Who is read later does not wait longer: it would wait behind these.
+        if (turns.waiting() < ORGANIZATIONS) await turns.take(read);
       } catch (error) {
         logThrottled(log, throttle, 'dispatch cannot read what is due', error);
       }
-      await pause(slots.more(), signal);
+      await pause(turns.drained(), signal);
     }
     return 'unfinished';
   } finally {
-    await slots.idle();
+    await turns.idle();
   }
 };

@@ -14,6 +14,8 @@ const WAKE_BATCH = 50;
 // The kind is text: during a release the database may know more kinds than this process.
 const dueSchema = z.object({ kind: z.string(), organization_id: z.uuid(), ids: z.array(z.uuid()).min(1) });
 export type Due = z.output<typeof dueSchema>;
+/** What is due, by organization, or a part of it. */
+export type DueRead = Readonly<{ due: ReadonlyMap<string, readonly Due[]>; more: boolean }>;
 
 /** What goes into one transaction. */
 type Unit = Readonly<{ organizationId: string; ids: readonly string[] }>;
@@ -21,11 +23,15 @@ type Unit = Readonly<{ organizationId: string; ids: readonly string[] }>;
 type DueKind = Readonly<{
   /** The most ids that go together. */
   batch: number;
-  /** @returns `later`: it stays due, and is tried again later */
-  process(services: Pick<JobServices, 'dispatchDb' | 'config'>, unit: Unit): Promise<'done' | 'later'>;
+  /** @returns how many it has moved; `later`: it stays due, and is tried again later */
+  process(services: Pick<JobServices, 'dispatchDb' | 'config'>, unit: Unit): Promise<number | 'later'>;
 }>;
 
-const firedSchema = z.object({ outcome: z.string() });
+const outcomeSchema = z.object({ outcome: z.string() });
+const publishedSchema = z.object({ published: z.int(), parked: z.int() });
+
+/** Of one item: none where somebody else was faster. */
+const movedOne = ({ outcome }: z.output<typeof outcomeSchema>): number => (outcome === 'unchanged' ? 0 : 1);
 
 const scheduleSchema = z.object({
   cron: z.string(),
@@ -62,8 +68,7 @@ const dueKinds: Readonly<Record<string, DueKind>> = {
         backoffSeconds: config.retryBackoffSeconds,
         backoffMaxSeconds: config.retryBackoffMaxSeconds,
       };
-      await call(services.dispatchDb, 'run_request_expire', args, ignored);
-      return 'done';
+      return movedOne(await call(services.dispatchDb, 'run_request_expire', args, outcomeSchema));
     },
   },
   chat_overdue: {
@@ -74,16 +79,16 @@ const dueKinds: Readonly<Record<string, DueKind>> = {
         runRequestId: unit.ids[0],
         startSeconds: services.config.chatStartSeconds,
       };
-      await call(services.dispatchDb, 'chat_turn_end_overdue', args, ignored);
-      return 'done';
+      return movedOne(await call(services.dispatchDb, 'chat_turn_end_overdue', args, outcomeSchema));
     },
   },
   publish: {
     batch: Number.POSITIVE_INFINITY,
     async process({ dispatchDb }, { organizationId, ids }) {
       const args = { organizationId, runRequestIds: ids };
-      await call(dispatchDb, 'run_requests_publish', args, ignored);
-      return 'done';
+      // Those that somebody has locked are left for later.
+      const { published, parked } = await call(dispatchDb, 'run_requests_publish', args, publishedSchema);
+      return published + parked;
     },
   },
   wake: {
@@ -92,14 +97,14 @@ const dueKinds: Readonly<Record<string, DueKind>> = {
     async process({ dispatchDb }, { organizationId, ids }) {
       const args = { organizationId, taskIds: ids };
       await call(dispatchDb, 'tasks_wake', args, ignored);
-      return 'done';
+      return ids.length;
     },
   },
   fire: {
     batch: 1,
     async process({ dispatchDb }, unit) {
       const due = await dueSchedule(dispatchDb, unit);
-      if (!due) return 'done';
+      if (!due) return 0;
       // After the present rather than after the fire: however many were missed, they are one task.
       const next = nextFire(due.cron, due.timezone, new Date(due.now));
       if (!next) throw new Error(`the schedule ${due.cron} never fires again`);
@@ -109,26 +114,54 @@ const dueKinds: Readonly<Record<string, DueKind>> = {
         fireAt: due.fire_at,
         nextRunAt: next.toISOString(),
       };
-      const { outcome } = await call(dispatchDb, 'schedule_fire', args, firedSchema);
-      return outcome === 'postponed' ? 'later' : 'done';
+      const fired = await call(dispatchDb, 'schedule_fire', args, outcomeSchema);
+      return fired.outcome === 'postponed' ? 'later' : movedOne(fired);
     },
   },
 };
 
-/** What is due over all organizations, at most `limit` of a kind, by organization. */
-export async function readDue(db: Queries, limit: number, chatStartSeconds: number): Promise<Map<string, Due[]>> {
-  const due = functionCall('dispatch_due', { limit, chatStartSeconds });
-  const rows = await db.any(sql.type(dueSchema)`select kind, organization_id, ids from ${due}`);
-  return Map.groupBy(rows, (row) => row.organization_id);
+/**
+ * What is due over all organizations: of each kind the oldest `rows` of an organization, of `organizations` that follow `after`.
+ * @returns with it, where the next read begins by kind, and whether more is due than this
+ */
+export async function readDue(
+  db: Queries,
+  options: Readonly<{
+    organizations: number;
+    rows: number;
+    after: Readonly<Record<string, string>>;
+    chatStartSeconds: number;
+  }>,
+): Promise<DueRead & Readonly<{ after: Readonly<Record<string, string>> }>> {
+  const read = await db.any(
+    sql.type(dueSchema)`select kind, organization_id, ids from ${functionCall('dispatch_due', options)}`,
+  );
+  const after: Record<string, string> = {};
+  for (const [kind, ofKind] of Map.groupBy(read, (row) => row.kind)) {
+    const last = ofKind[options.organizations - 1];
+    if (last) after[kind] = last.organization_id;
+  }
+  const more = Object.keys(after).length > 0 || read.some(({ ids }) => ids.length >= options.rows);
+  return { due: Map.groupBy(read, (row) => row.organization_id), more, after };
 }
 
-function units(due: Due, ids: readonly string[]): Unit[] {
-  const size = Math.min(dueKinds[due.kind]?.batch ?? ids.length, ids.length) || 1;
-  const count = Math.ceil(ids.length / size);
-  return Array.from({ length: count }, (_, index) => ({
-    organizationId: due.organization_id,
-    ids: ids.slice(index * size, (index + 1) * size),
+type NamedUnit = Readonly<{ name: string; kind: DueKind; unit: Unit }>;
+
+function unitsOf(due: Due, ids: readonly string[]): NamedUnit[] {
+  const kind = dueKinds[due.kind];
+  if (!kind || ids.length === 0) return [];
+  const size = Math.min(kind.batch, ids.length);
+  return Array.from({ length: Math.ceil(ids.length / size) }, (_, index) => ({
+    name: due.kind,
+    kind,
+    unit: { organizationId: due.organization_id, ids: ids.slice(index * size, (index + 1) * size) },
   }));
+}
+
+/** One of each list, then another one of each: a turn that ends early has served every kind. */
+function interleaved<T>(lists: readonly (readonly T[])[]): T[] {
+  const longest = Math.max(0, ...lists.map((list) => list.length));
+  return Array.from({ length: longest }, (_, index) => lists.flatMap((list) => list.slice(index, index + 1))).flat();
 }
 
 /** The time-out of one statement: a fault of the item rather than of the database. */
@@ -137,8 +170,8 @@ function isTooSlow(error: unknown): boolean {
 }
 
 export type Processor = Readonly<{
-  /** Moves what is due of one organization. @returns how many items were moved */
-  process(due: readonly Due[], signal: AbortSignal): Promise<number>;
+  /** Moves what is due of one organization, at least one unit, and then as long as `goOn` says. */
+  process(due: readonly Due[], goOn: () => boolean): Promise<Readonly<{ moved: number; left: boolean }>>;
   /** How many items fail or wait for now: they come first in what is due, and so are added to the limit. */
   failing(): number;
 }>;
@@ -151,14 +184,15 @@ function createProcessor(services: JobServices): Processor {
   const quarantine = createQuarantine();
   const throttle = createThrottle();
 
-  async function processUnit(name: string, kind: DueKind, unit: Unit): Promise<number> {
+  async function processUnit({ name, kind, unit }: NamedUnit): Promise<number> {
     try {
-      if ((await kind.process(services, unit)) === 'later') {
+      const moved = await kind.process(services, unit);
+      if (moved === 'later') {
         for (const id of unit.ids) quarantine.add(id);
         return 0;
       }
       for (const id of unit.ids) quarantine.remove(id);
-      return unit.ids.length;
+      return moved;
     } catch (error) {
       if (isTransient(error)) return 0;
       if (unit.ids.length === 1) {
@@ -170,25 +204,28 @@ function createProcessor(services: JobServices): Processor {
       if (unit.ids.length === 1) return 0;
     }
     // One of several is the cause: it alone shall stay behind.
-    let processed = 0;
-    for (const id of unit.ids) processed += await processUnit(name, kind, { ...unit, ids: [id] });
-    return processed;
+    let moved = 0;
+    for (const id of unit.ids) moved += await processUnit({ name, kind, unit: { ...unit, ids: [id] } });
+    return moved;
   }
 
   return {
     failing: quarantine.size,
-    async process(dues, signal) {
-      let processed = 0;
-      for (const due of dues) {
-        const kind = dueKinds[due.kind];
-        if (!kind) continue;
-        const ids = due.ids.filter((id) => !quarantine.has(id));
-        for (const unit of units(due, ids)) {
-          if (signal.aborted) return processed;
-          processed += await processUnit(due.kind, kind, unit);
-        }
+    async process(dues, goOn) {
+      const units = interleaved(
+        dues.map((due) =>
+          unitsOf(
+            due,
+            due.ids.filter((id) => !quarantine.has(id)),
+          ),
+        ),
+      );
+      let moved = 0;
+      for (const [index, unit] of units.entries()) {
+        if (index > 0 && !goOn()) return { moved, left: true };
+        moved += await processUnit(unit);
       }
-      return processed;
+      return { moved, left: false };
     },
   };
 }

@@ -8,7 +8,7 @@ import { openPlainPool } from '../../engine/db/plain_pool.ts';
 import { openPool, roleUrl } from '../../engine/db/pool.ts';
 import { createThrottle, logThrottled } from '../../engine/log.ts';
 import { openStorage } from '../../engine/storage/index.ts';
-import { DISPATCH_SLOTS } from '../dispatch/dispatch.ts';
+import { DISPATCH_SLOTS } from '../dispatch/turns.ts';
 import type { JobServices } from './handler.ts';
 
 const WAITING_PER_CONNECTION = 64;

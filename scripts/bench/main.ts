@@ -1,4 +1,5 @@
 import { measureCommits } from './commits.ts';
+import { measureDue } from './due.ts';
 import { measureGraph } from './graph.ts';
 import { measureHttpLifecycles } from './http_lifecycle.ts';
 import { measureLists } from './lists.ts';
@@ -11,13 +12,13 @@ import { measureSqlLifecycles, STEPS } from './sql_lifecycle.ts';
 import { measureBareStreams, measureStreams, type StreamRow } from './streams.ts';
 import { measureWake } from './wake.ts';
 
-const HELP = `npm run bench [-- --quick] [-- --only sql,http,queue,wake,lists,graph,streams,search,reporting] [--data FOLDER]
+const HELP = `npm run bench [-- --quick] [-- --only sql,http,queue,wake,due,lists,graph,streams,search,reporting] [--data FOLDER]
 
 Measures a Postgres of its own on this machine and prints a table; --quick takes seconds instead of minutes and says less.
 The data set of reporting is kept in FOLDER and used again where it is given: making it takes minutes.
 `;
 const WORKERS = [1, 8, 32] as const;
-const SECTIONS = ['sql', 'http', 'queue', 'wake', 'lists', 'graph', 'streams', 'search', 'reporting'] as const;
+const SECTIONS = ['sql', 'http', 'queue', 'wake', 'due', 'lists', 'graph', 'streams', 'search', 'reporting'] as const;
 
 function row(name: string, value: string, note = ''): void {
   process.stdout.write(`${name.padEnd(46)} ${value.padStart(12)}  ${note}\n`);
@@ -93,6 +94,18 @@ async function main(): Promise<void> {
           `p99 ${wake.p99} ms; ${wake.waiting} waiting over ${wake.processes} processes`,
         );
       }
+    }
+    if (wanted('due')) {
+      const size = quick
+        ? { stale: 3_000, organizations: 100, samples: 5 }
+        : { stale: 29_000, organizations: 1_000, samples: 20 };
+      const due = await measureDue(server, db, size);
+      row(
+        'end of a lease to its discovery',
+        `p50 ${due.p50.toFixed(0)} ms`,
+        `at most ${due.max.toFixed(0)} ms; ${size.stale} ended of another of ${size.organizations} organizations, ` +
+          `of which ${perSecond(due.moved)} were moved`,
+      );
     }
     if (wanted('lists')) {
       const [small, large] = (await seedOrganizations(db, 2)).organizationIds;

@@ -11,6 +11,7 @@ import { startPostgres } from '../../engine/postgres/embedded.ts';
 export const SERVICE_TOKEN = 'bench-token-of-at-least-32-characters';
 export const ADMIN_TOKEN = 'bench-admin-token-of-at-least-32-characters';
 const apiScript = fileURLToPath(new URL('../../api/main.ts', import.meta.url));
+const jobsScript = fileURLToPath(new URL('../../jobs/main.ts', import.meta.url));
 
 export type BenchServer = Readonly<{
   /** As superuser. */
@@ -48,7 +49,37 @@ export function benchPool(server: Pick<BenchServer, 'url'>): pg.Pool {
   return pool;
 }
 
-export type BenchApi = Readonly<{ url: string; pid: number; stop: () => Promise<void> }>;
+export type BenchProcess = Readonly<{ pid: number; stop: () => Promise<void> }>;
+export type BenchApi = BenchProcess & Readonly<{ url: string }>;
+
+async function start(
+  script: string,
+  server: BenchServer,
+  execArgv: readonly string[],
+  settings: Readonly<Record<string, string>>,
+): Promise<BenchProcess & Readonly<{ message: unknown }>> {
+  const child: ChildProcess = fork(script, [], {
+    execArgv: [...execArgv],
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    env: {
+      ...process.env,
+      DATABASE_URL: server.url,
+      LISTEN_DATABASE_URL: server.url,
+      DATA_DIR: server.folder,
+      LOG_LEVEL: 'warn',
+      ...settings,
+    },
+  });
+  const [message] = await once(child, 'message');
+  return {
+    message,
+    pid: child.pid ?? 0,
+    async stop() {
+      child.kill('SIGTERM');
+      await once(child, 'exit');
+    },
+  };
+}
 
 /** An API process as the product runs it, with `execArgv` for Node where more is to be seen of it. */
 export async function startBenchApi(
@@ -56,29 +87,17 @@ export async function startBenchApi(
   poolSize = 16,
   execArgv: readonly string[] = [],
 ): Promise<BenchApi> {
-  const child: ChildProcess = fork(apiScript, [], {
-    execArgv: [...execArgv],
-    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-    env: {
-      ...process.env,
-      DATABASE_URL: server.url,
-      LISTEN_DATABASE_URL: server.url,
-      DATABASE_POOL_SIZE: String(poolSize),
-      DATA_DIR: server.folder,
-      PORT: '0',
-      OWNER_AUTH: 'open',
-      AGENT_SERVICE_TOKENS: SERVICE_TOKEN,
-      ADMIN_TOKENS: `bench:${ADMIN_TOKEN}`,
-      LOG_LEVEL: 'warn',
-    },
+  const { message, ...api } = await start(apiScript, server, execArgv, {
+    DATABASE_POOL_SIZE: String(poolSize),
+    PORT: '0',
+    OWNER_AUTH: 'open',
+    AGENT_SERVICE_TOKENS: SERVICE_TOKEN,
+    ADMIN_TOKENS: `bench:${ADMIN_TOKEN}`,
   });
-  const [message] = (await once(child, 'message')) as [{ url: string }];
-  return {
-    url: message.url,
-    pid: child.pid ?? 0,
-    async stop() {
-      child.kill('SIGTERM');
-      await once(child, 'exit');
-    },
-  };
+  return { ...api, url: (message as { url: string }).url };
+}
+
+/** A job process as the product runs it. */
+export function startBenchJobs(server: BenchServer): Promise<BenchProcess> {
+  return start(jobsScript, server, [], { DATABASE_POOL_SIZE: '8' });
 }

@@ -132,9 +132,14 @@ create index tasks_root_task_id_idx on app.tasks (organization_id, root_task_id,
 create index tasks_parent_id_idx on app.tasks (organization_id, parent_id, created_at, id) where parent_id is not null;
 create index tasks_source_chat_id_idx on app.tasks (organization_id, source_chat_id, created_at, id)
   where source_chat_id is not null;
--- What time alone unblocks; read by the sweep over all organizations.
+-- What time alone unblocks; read by the sweep, as what is due of run requests. A task whose time has come, and that something
+-- else blocks, is not in them: it would be read in every round.
 create index tasks_waiting_until_idx on app.tasks (waiting_until) where status = 'waiting';
-create index tasks_scheduled_at_idx on app.tasks (scheduled_at) where status = 'blocked' and scheduled_at is not null;
+create index tasks_waiting_until_turns_idx on app.tasks (organization_id, waiting_until) where status = 'waiting';
+create index tasks_scheduled_at_idx on app.tasks (scheduled_at)
+  where status = 'blocked' and scheduled_at is not null and blockers @> '[{"kind": "schedule"}]';
+create index tasks_scheduled_at_turns_idx on app.tasks (organization_id, scheduled_at)
+  where status = 'blocked' and scheduled_at is not null and blockers @> '[{"kind": "schedule"}]';
 -- What waits for a verifier, when a profile comes or goes.
 create index tasks_verify_idx on app.tasks (organization_id, id) where phase = 'verify';
 create index tasks_schedule_id_idx on app.tasks (organization_id, schedule_id)

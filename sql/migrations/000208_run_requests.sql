@@ -91,13 +91,18 @@ create index run_requests_held_idx on app.run_requests (organization_id, agent_p
   where state in ('leased', 'started');
 create unique index run_requests_execution_token_hash_idx on app.run_requests (organization_id, execution_token_hash)
   where state = 'started';
+-- What is due; read by the sweep: by the first index all of it, or by the second organization by organization, where that is
+-- much (app.due_in_turns).
 create index run_requests_due_idx on app.run_requests (due_at) where state = 'queued' and not parked;
+create index run_requests_due_turns_idx on app.run_requests (organization_id, due_at) where state = 'queued' and not parked;
 create index run_requests_parked_idx on app.run_requests (organization_id, due_at) where state = 'queued' and parked;
 create index run_requests_agent_profile_id_idx on app.run_requests (organization_id, agent_profile_id);
 create unique index run_requests_message_id_idx on app.run_requests (organization_id, message_id)
   where message_id is not null;
--- Turns that nobody has started yet; read by the sweep over all organizations.
+-- Turns that nobody has started yet; read by the sweep.
 create index run_requests_chat_waiting_idx on app.run_requests (created_at)
+  where kind = 'chat' and state in ('published', 'leased');
+create index run_requests_chat_waiting_turns_idx on app.run_requests (organization_id, created_at)
   where kind = 'chat' and state in ('published', 'leased');
 create index run_requests_all_created_at_idx on app.run_requests (created_at, id);
 -- None of its columns ever changes, so that heartbeats and claims stay HOT.

@@ -34,8 +34,9 @@ create table app.schedules (
   constraint schedules_task_template_check check (jsonb_typeof(task_template) = 'object')
 ) with (fillfactor = 80);
 create index schedules_created_at_idx on app.schedules (organization_id, created_at, id);
--- What is due; read by the sweep over all organizations.
+-- What is due; read by the sweep, as what is due of run requests.
 create index schedules_next_run_at_idx on app.schedules (next_run_at) where next_run_at is not null;
+create index schedules_next_run_at_turns_idx on app.schedules (organization_id, next_run_at) where next_run_at is not null;
 
 alter table app.schedules enable row level security;
 alter table app.schedules force row level security;

@@ -160,8 +160,8 @@ export const functions = {
     required: { organizationId: 'uuid', source: 'jsonb', actor: 'jsonb' },
   },
   dispatch_due: {
-    required: { limit: 'int4' },
-    optional: { chatStartSeconds: 'int4' },
+    required: {},
+    optional: { organizations: 'int4', rows: 'int4', after: 'jsonb', chatStartSeconds: 'int4' },
     returnsSet: true,
   },
   dispatch_totals: {

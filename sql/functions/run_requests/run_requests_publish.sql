@@ -1,5 +1,5 @@
 -- Run request queued and due → published; while work dispatch is stopped it is parked instead. Called by the dispatch job.
--- Locks: run requests (skip locked) → (commit) dispatch. Returns {published}.
+-- Locks: run requests (skip locked) → (commit) dispatch. Returns {published, parked}.
 create or replace function app.run_requests_publish(p_organization_id uuid, p_run_request_ids uuid[])
   returns jsonb
   language plpgsql security definer
@@ -8,6 +8,7 @@ declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   v_ids uuid[];
   v_published integer;
+  v_parked integer;
 begin
   -- Rows that another transaction has locked are left for the next round: it may be stopping dispatch, or ending the task.
   select array_agg(q.id) into v_ids
@@ -23,7 +24,8 @@ begin
         and r.state = 'queued' and r.due_at <= clock_timestamp()
         and d.organization_id = r.organization_id and d.kind = r.kind
       returning r.state)
-  select count(*) filter (where state = 'published') into v_published from moved;
-  return jsonb_build_object('published', v_published);
+  select count(*) filter (where state = 'published'), count(*) filter (where state = 'queued')
+    into v_published, v_parked from moved;
+  return jsonb_build_object('published', v_published, 'parked', v_parked);
 end
 $$;

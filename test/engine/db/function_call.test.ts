@@ -69,13 +69,13 @@ t.test('a call has one text, whatever its values and their order are', (t) => {
 });
 
 t.test('an argument with a default is left out where nothing is given', (t) => {
-  t.equal(functionCall('dispatch_due', { limit: 1 }).sql, 'app.dispatch_due(p_limit => $slonik_1)');
+  t.equal(functionCall('dispatch_due', { rows: 1 }).sql, 'app.dispatch_due(p_rows => $slonik_1)');
   t.equal(
-    functionCall('dispatch_due', { limit: 1, chatStartSeconds: undefined }).sql,
-    'app.dispatch_due(p_limit => $slonik_1)',
+    functionCall('dispatch_due', { rows: 1, chatStartSeconds: undefined }).sql,
+    'app.dispatch_due(p_rows => $slonik_1)',
   );
-  t.match(functionCall('dispatch_due', { chatStartSeconds: 5, limit: 1 }), {
-    sql: 'app.dispatch_due(p_limit => $slonik_1, p_chat_start_seconds => $slonik_2)',
+  t.match(functionCall('dispatch_due', { chatStartSeconds: 5, rows: 1 }), {
+    sql: 'app.dispatch_due(p_rows => $slonik_1, p_chat_start_seconds => $slonik_2)',
     values: [1, 5],
   });
   t.equal(functionCall('dispatch_totals', {}).sql, 'app.dispatch_totals()');
@@ -122,8 +122,8 @@ t.test('the driver takes the same functions: as a query, and as text around expr
     values: ['o', 'T-1', '{"kind":"owner"}'],
   });
   t.equal(
-    functionText('dispatch_due', { limit: '2 * $1', chatStartSeconds: '0' }),
-    'app.dispatch_due(p_limit => 2 * $1, p_chat_start_seconds => 0)',
+    functionText('dispatch_due', { rows: '2 * $1', chatStartSeconds: '0' }),
+    'app.dispatch_due(p_rows => 2 * $1, p_chat_start_seconds => 0)',
   );
   t.match(await callWith(owner, 'dispatch_totals', {}), { task: { ready: 0, held: 0 } });
 });

@@ -72,7 +72,7 @@ scenario('the sweep finds what nobody has started, over all organizations', asyn
   await send(sql.api, org, chat.id);
   const due = async (seconds: number) => {
     const { rows } = await sql.jobs.query(
-      `select ids from ${functionText('dispatch_due', { limit: '1000', chatStartSeconds: '$2' })}
+      `select ids from ${functionText('dispatch_due', { chatStartSeconds: '$2' })}
        where organization_id = $1 and kind = 'chat_overdue'`,
       [org.organizationId, seconds],
     );

@@ -148,7 +148,7 @@ scenario('a result that waits makes the task wait until the time, and then ready
     active_run_id: null,
   });
   await sql.owner.query(`update app.tasks set waiting_until = clock_timestamp() where id = $1`, [run.taskId]);
-  const { rows } = await sql.jobs.query(`select * from ${functionText('dispatch_due', { limit: '10' })}`);
+  const { rows } = await sql.jobs.query(`select * from ${functionText('dispatch_due', {})}`);
   test.match(
     rows.filter((row) => row.organization_id === org.organizationId),
     [{ kind: 'wake', ids: [run.taskId] }],

@@ -188,7 +188,7 @@ scenario('a suspended organization makes nothing, and makes nothing up for it', 
 scenario('a deleted organization makes nothing, and nothing of it is due', async (test) => {
   const org = await createTestOrganization(sql);
   const { id } = await createSchedule(sql, org, { nextRunAt: '2020-01-01T09:00:00Z' });
-  const due = `select ids from ${functionText('dispatch_due', { limit: '100' })}
+  const due = `select ids from ${functionText('dispatch_due', {})}
     where kind = 'fire' and organization_id = $1`;
   test.same((await sql.jobs.query(due, [org.organizationId])).rows, [{ ids: [id] }]);
   await transition(sql.api, 'organization_delete', { organizationId: org.organizationId });
