@@ -24,75 +24,18 @@ import {
   page,
   placeOf,
   publishCatalog,
-  putDisposition,
   putSource,
   read,
   type Step,
   step,
 } from '../../support/onboarding_fixtures.ts';
 import { openSession, openSql, refusal, transition } from '../../support/transitions.ts';
+import { operationsOn } from './operations.ts';
 
 const sql = await openSql(t);
+const OPERATIONS = operationsOn(sql);
 const scenario = scenarios(t, sql);
 await publishCatalog(sql);
-
-const STATES = ['collecting', 'researching', 'research_failed', 'review', 'completed', 'discarded'] as const;
-
-/** Each operation, as it is permitted by its generation and digest. */
-const OPERATIONS: Readonly<Record<string, (o: Onboarding) => Promise<unknown>>> = {
-  discard: (o) => step(sql.api, placeOf(o), 'discard'),
-  setup: (o) =>
-    step(sql.api, placeOf(o), 'setup_update', {
-      expectedGeneration: o.generation,
-      patch: { summary: 'Lamps' },
-    }),
-  disposition: (o) => putDisposition(sql, o, 'crm', 'connect_later'),
-  put: (o) => putSource(sql.api, placeOf(o)),
-  start: (o) => step(sql.api, placeOf(o), 'start'),
-  retry: (o) => step(sql.api, placeOf(o), 'research_retry', { expectedGeneration: o.generation }),
-  complete: (o) => complete(sql.api, placeOf(o), o),
-};
-
-/** What each state permits, and where it leads (docs/interface.md 3.2). */
-const TABLE: Readonly<Record<(typeof STATES)[number], Readonly<Record<string, string>>>> = {
-  collecting: {
-    discard: 'discarded',
-    setup: 'collecting',
-    disposition: 'collecting',
-    put: 'collecting',
-    start: 'researching',
-  },
-  researching: { discard: 'discarded' },
-  research_failed: {
-    discard: 'discarded',
-    setup: 'research_failed',
-    disposition: 'research_failed',
-    put: 'research_failed',
-    start: 'researching',
-    retry: 'researching',
-  },
-  review: { discard: 'discarded', setup: 'review', disposition: 'review', put: 'collecting', complete: 'completed' },
-  completed: {},
-  discarded: {},
-};
-
-for (const state of STATES) {
-  scenario(`${state}: what is permitted, and where it leads`, async (test) => {
-    for (const [name, operation] of Object.entries(OPERATIONS)) {
-      const next = TABLE[state][name];
-      const onboarding = await onboardingIn(sql, state);
-      if (next !== undefined) {
-        const after = (await operation(onboarding)) as Onboarding;
-        test.equal(after.status, next, name);
-        test.equal(after.generation, onboarding.generation + 1);
-        continue;
-      }
-      const refused = await refusal(operation(onboarding));
-      test.match(refused, { status: state === 'discarded' ? 404 : 409, code: 'request_failed', raised: true }, name);
-      if (state !== 'discarded') test.same(await read(sql, placeOf(onboarding)), onboarding, 'nothing changed');
-    }
-  });
-}
 
 scenario('an onboarding begins with its organization, whose tasks wait', async (test) => {
   const onboarding = await createOnboarding(sql, { defaultCurrency: 'EUR', website: 'https://x.example/' });
