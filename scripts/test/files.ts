@@ -20,8 +20,9 @@ export function openSeconds(root: string) {
   } catch {
     // None yet.
   }
-  /** Of a file that never ran its size tells something. */
-  const expected = (name: string) => known[name] ?? statSync(path.join(root, name)).size / 2_000;
+  /** Of a file that never ran its folder and its size tell something. */
+  const expected = (name: string) =>
+    known[name] ?? (SLOW.test(name) ? 30 : 0) + statSync(path.join(root, name)).size / 2_000;
   return {
     /** Longest first, so that no long one runs by itself at the end. */
     longestFirst: (files: readonly string[]) => [...files].sort((a, b) => expected(b) - expected(a)),
