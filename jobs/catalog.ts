@@ -17,7 +17,8 @@ export const catalog = {
   context__ingest_sources: z.strictObject({ organizationId: z.uuid() }),
   context__assess_health: z.strictObject({ organizationId: z.uuid(), assessment: z.enum(ASSESSMENTS) }),
   context__schedule_health: nothing,
-  context__clean_files: z.strictObject({ organizationId: z.uuid() }),
+  /** `after`: the last file that an earlier job has looked at. */
+  context__clean_files: z.strictObject({ organizationId: z.uuid(), after: z.string().optional() }),
 } as const satisfies Readonly<Record<string, z.ZodType>>;
 
 export type JobName = keyof typeof catalog;

@@ -244,6 +244,8 @@ CREATE TABLE app.chats (
 ) WITH (fillfactor=80);
 -- Not sampled (SET STATISTICS 0): settings
 CREATE INDEX chats_archived_at_idx ON app.chats USING btree (archived_at) WHERE (status = 'archived');
+CREATE INDEX chats_archived_at_turns_idx ON app.chats USING btree (organization_id, archived_at) WHERE (status =
+  'archived');
 CREATE INDEX chats_last_message_at_idx ON app.chats USING btree (organization_id, last_message_at, id);
 CREATE UNIQUE INDEX chats_onboarding_idx ON app.chats USING btree (organization_id) WHERE is_onboarding;
 CREATE INDEX chats_search_idx ON app.chats USING gin (organization_id, search_title public.gin_trgm_ops);
@@ -661,7 +663,7 @@ CREATE TABLE app.idempotency_keys (
   CONSTRAINT idempotency_keys_response_check CHECK (((status_code IS NULL) = (response IS NULL)))
 );
 -- Not sampled (SET STATISTICS 0): response
-CREATE INDEX idempotency_keys_created_at_idx ON app.idempotency_keys USING btree (created_at);
+CREATE INDEX idempotency_keys_created_at_idx ON app.idempotency_keys USING btree (organization_id, created_at);
 ALTER TABLE app.idempotency_keys ENABLE ROW LEVEL SECURITY;
 ALTER TABLE app.idempotency_keys FORCE ROW LEVEL SECURITY;
 CREATE POLICY global_all ON app.idempotency_keys TO runner_global USING (true) WITH CHECK (true);
@@ -1784,7 +1786,8 @@ app.chat_turns_end_unavailable(p_organization_id uuid, p_agent_profile_id uuid) 
   -- plpgsql, owner runner_scoped
 app.chat_update(p_organization_id uuid, p_chat_id uuid, p_patch jsonb, p_actor jsonb) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
-app.chats_expired(p_skip integer, p_limit integer) returns TABLE(organization_id uuid, chat_id uuid)
+app.chats_expired(p_organizations integer, p_rows integer, p_after uuid DEFAULT NULL::uuid) returns
+    TABLE(organization_id uuid, chat_id uuid)
   -- sql, stable, security definer, owner runner_global, executed by runner_jobs
 app.chats_search(p_organization_id uuid, p_search text, p_status text, p_last_message_at_us bigint, p_id uuid,
     p_inclusive boolean, p_backward boolean, p_limit integer) returns SETOF app.chats
@@ -1848,7 +1851,7 @@ app.idempotency_begin(p_organization_id uuid, p_caller text, p_method text, p_pa
 app.idempotency_finish(p_organization_id uuid, p_caller text, p_method text, p_path text, p_key text, p_status integer,
     p_body jsonb, p_claim_id uuid DEFAULT NULL::uuid) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
-app.idempotency_keys_clean(p_limit integer) returns jsonb
+app.idempotency_keys_clean(p_organizations integer, p_rows integer, p_after uuid DEFAULT NULL::uuid) returns jsonb
   -- plpgsql, security definer, owner runner_global, executed by runner_jobs
 app.idempotency_release(p_organization_id uuid, p_caller text, p_method text, p_path text, p_key text, p_claim_id uuid)
     returns jsonb

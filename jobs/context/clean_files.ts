@@ -7,6 +7,8 @@ import type { JobHandler } from '../runner/handler.ts';
 
 /** Far longer than it takes from a stored file to the row that names it. */
 const ABANDONED_AFTER_MS = 24 * 3_600_000;
+/** Pages until the jobs that wait come first. */
+const PAGES = 20;
 
 const keyRow = z.object({ storage_key: z.string() });
 
@@ -32,15 +34,19 @@ async function exists(db: Database, organizationId: string): Promise<boolean> {
   return (await db.maybeOne(scoped(organizationId, row, sql.fragment`select true as found`))) !== null;
 }
 
-/** Removes files of the context that were stored for a change that never came: a day old, and named by no row. */
-export const contextFilesClean: JobHandler<'context__clean_files'> = async ({ organizationId }, context) => {
-  const { db, storage, log, signal } = context;
+/**
+ * Removes files of the context that were stored for a change that never came: a day old, and named by no row. Where there are
+ * many it goes on in another job.
+ */
+export const contextFilesClean: JobHandler<'context__clean_files'> = async (payload, context) => {
+  const { organizationId } = payload;
+  const { db, storage, log, signal, addJob } = context;
   // A deleted one shows no rows: its files are the deletion's.
   if (!(await exists(db, organizationId))) return 'done';
   const before = Date.now() - ABANDONED_AFTER_MS;
   let removed = 0;
-  let after: string | undefined;
-  for (;;) {
+  let { after } = payload;
+  for (let read = 0; read < PAGES; read += 1) {
     if (signal.aborted) return 'unfinished';
     const page = await storage.list(contextPrefix(organizationId), after === undefined ? {} : { after });
     const old = page.objects.map(({ key }) => key).filter((key) => (contextKeyTime(key) ?? before) < before);
@@ -50,9 +56,12 @@ export const contextFilesClean: JobHandler<'context__clean_files'> = async ({ or
       await storage.delete(key);
       removed += 1;
     }
-    if (page.next === null) break;
-    after = page.next;
+    after = page.next ?? undefined;
+    if (after === undefined) break;
   }
   if (removed > 0) log.info({ organizationId, removed }, 'files of the context that nothing names are removed');
+  if (after !== undefined) {
+    await addJob('context__clean_files', { organizationId, after }, { key: `context__clean_files:${organizationId}` });
+  }
   return 'done';
 };

@@ -40,33 +40,32 @@ async function problemOf(
 
 /**
  * Reads the sources that were stored, and says of each whether it may ground evidence: its bytes are whole, and what
- * should be text is text. One that cannot be read now stays as it is, for the next try.
+ * should be text is text. One that cannot be read now stays as it is, for the next try. After a batch the jobs that wait come
+ * first.
  */
 export const contextSourcesIngest: JobHandler<'context__ingest_sources'> = async ({ organizationId }, context) => {
   const { db, storage, signal } = context;
-  for (;;) {
-    const sources = await db.any(
-      scoped(
-        organizationId,
-        sourceRow,
-        sql.fragment`
-          select s.id::text, s.media_type, s.storage_key, s.size_bytes, s.sha256
-          from app.context_sources s
-          where s.organization_id = scope.organization_id and s.status = 'stored'
-          order by s.created_at, s.id limit ${BATCH}`,
-      ),
-    );
-    if (sources.length === 0) return 'done';
-    for (const source of sources) {
-      if (signal.aborted) return 'unfinished';
-      const problem = await problemOf(storage, source, signal);
-      const args = {
-        organizationId,
-        sourceId: source.id,
-        status: problem ? 'failed' : 'ingested',
-        error: problem,
-      };
-      await call(db, 'context_source_mark', args, ignored);
-    }
+  const sources = await db.any(
+    scoped(
+      organizationId,
+      sourceRow,
+      sql.fragment`
+        select s.id::text, s.media_type, s.storage_key, s.size_bytes, s.sha256
+        from app.context_sources s
+        where s.organization_id = scope.organization_id and s.status = 'stored'
+        order by s.created_at, s.id limit ${BATCH}`,
+    ),
+  );
+  for (const source of sources) {
+    if (signal.aborted) return 'unfinished';
+    const problem = await problemOf(storage, source, signal);
+    const args = {
+      organizationId,
+      sourceId: source.id,
+      status: problem ? 'failed' : 'ingested',
+      error: problem,
+    };
+    await call(db, 'context_source_mark', args, ignored);
   }
+  return sources.length < BATCH ? 'done' : 'unfinished';
 };

@@ -7,6 +7,8 @@ import type { JobHandler } from '../runner/handler.ts';
 
 const ROWS = 500;
 const OBJECTS = 200;
+/** Batches until the jobs that wait come first. */
+const BATCHES = 20;
 /** Longer than an upload that was under way at the deletion takes to end. */
 const LATE_AFTER_MS = 3_600_000;
 
@@ -27,7 +29,8 @@ async function purge(db: Database, organizationId: string, forget: boolean): Pro
 
 /**
  * Removes a deleted organization's rows, then its objects, both in batches; a crash anywhere loses nothing, for each
- * batch begins with what is left, and objects are found by their prefix, not by rows. The second pass an hour later
+ * batch begins with what is left, and objects are found by their prefix, not by rows. A large one leaves off now and then, for
+ * the jobs of others. The second pass an hour later
  * takes what uploads have left since (an API process that dies between storing and refusing the record), and with it
  * the organization's own row. Until then the id cannot be taken again, so no pass meets the files of a new owner.
  */
@@ -43,8 +46,8 @@ export const organizationsDelete: JobHandler<'organizations__delete'> = async (p
       { key: `organizations__delete:${organizationId}:late`, runAt: new Date(Date.now() + LATE_AFTER_MS) },
     );
   }
-  for (;;) {
-    if (signal.aborted) return 'unfinished';
+  for (let batch = 0; ; batch += 1) {
+    if (signal.aborted || batch === BATCHES) return 'unfinished';
     // Asked before each batch of objects too: an id that is gone, or another's by now, is none of our business.
     const rows = await purge(db, organizationId, false);
     if (rows.gone) return 'done';

@@ -32,7 +32,10 @@ export type JobContext = JobServices &
     signal: AbortSignal;
   }>;
 
-/** `unfinished`: it left off because the process stops; the job is added again, for another process or the next start. */
+/**
+ * `unfinished`: it left off, because the process stops or so that other jobs have their turn; the job is added again, behind those
+ * that wait.
+ */
 export type Outcome = 'done' | 'unfinished';
 
 /**

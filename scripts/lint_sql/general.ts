@@ -11,17 +11,13 @@ const KEYWORDS = [
   .split(' ');
 const SHOUTED = new RegExp(`(?<![\\w"])(?:${KEYWORDS.join('|')})(?![\\w"])`, 'g');
 const LONGEST_LINE = 140;
-/** Skips rows that its caller has just failed at; it shows no pages. */
-const SKIPPING = ['functions/chats/chats_expired.sql'];
 
 /** What holds for every file. */
 export function general(source: Source): Finding[] {
   const found = [
     ...findings(source, SHOUTED, ([word]) => `keywords are lower-case: ${word.toLowerCase()}`),
     // Pages go by keys. "offset 0" keeps the planner from merging a subquery, and skips nothing.
-    ...findings(source, /\boffset\s+(?!0\b)/g, () =>
-      SKIPPING.includes(source.path) ? undefined : 'no offset: pages begin after a key',
-    ),
+    ...findings(source, /\boffset\s+(?!0\b)/g, () => 'no offset: pages begin after a key'),
     ...findings(source, /\t/g, () => 'no tabs'),
   ];
   if (!source.text.endsWith('\n') && source.text !== '')

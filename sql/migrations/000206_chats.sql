@@ -95,8 +95,9 @@ create table app.chats (
 create unique index chats_onboarding_idx on app.chats (organization_id) where is_onboarding;
 create index chats_last_message_at_idx on app.chats (organization_id, last_message_at, id);
 create index chats_status_idx on app.chats (organization_id, status, last_message_at, id);
--- What is to be removed some day; read by the clean-up over all organizations.
+-- What is to be removed some day; read by the clean-up (app.due_in_turns).
 create index chats_archived_at_idx on app.chats (archived_at) where status = 'archived';
+create index chats_archived_at_turns_idx on app.chats (organization_id, archived_at) where status = 'archived';
 
 create trigger chats_wake after update of status on app.chats
   for each row when (new.status <> old.status) execute function app.chats_wake();

@@ -19,7 +19,7 @@ create table app.idempotency_keys (
   constraint idempotency_keys_claim_check check (
     (claim_id is null) = (claimed_until is null) and (claim_id is null or status_code is null))
 );
-create index idempotency_keys_created_at_idx on app.idempotency_keys (created_at);
+create index idempotency_keys_created_at_idx on app.idempotency_keys (organization_id, created_at);
 
 alter table app.idempotency_keys enable row level security;
 alter table app.idempotency_keys force row level security;

@@ -126,7 +126,8 @@ export const functions = {
     required: { organizationId: 'uuid', chatId: 'uuid', patch: 'jsonb', actor: 'jsonb' },
   },
   chats_expired: {
-    required: { skip: 'int4', limit: 'int4' },
+    required: { organizations: 'int4', rows: 'int4' },
+    optional: { after: 'uuid' },
     returnsSet: true,
   },
   chats_search: {
@@ -193,7 +194,8 @@ export const functions = {
     optional: { claimId: 'uuid' },
   },
   idempotency_keys_clean: {
-    required: { limit: 'int4' },
+    required: { organizations: 'int4', rows: 'int4' },
+    optional: { after: 'uuid' },
   },
   idempotency_release: {
     required: { organizationId: 'uuid', caller: 'text', method: 'text', path: 'text', key: 'text', claimId: 'uuid' },

@@ -1,14 +1,12 @@
--- Chats of all organizations that are due for removal (archived 30 days ago), or whose removal was interrupted: at most
--- p_limit, after skipping p_skip that the caller could not remove. Reads only; chat_purge checks again.
-create or replace function app.chats_expired(p_skip integer, p_limit integer)
+-- Chats that are due for removal (archived 30 days ago), or whose removal was interrupted: of each organization the oldest
+-- p_rows, of at most p_organizations that follow p_after (see due_in_turns). The oldest of each come first, then the next.
+-- Reads only; chat_purge checks again. The chats of a deleted organization are purged with it.
+create or replace function app.chats_expired(p_organizations integer, p_rows integer, p_after uuid default null)
   returns table (organization_id uuid, chat_id uuid)
   language sql stable security definer
 as $$
-  select c.organization_id, c.id
-    from app.chats c
-    -- The chats of a deleted organization are purged with it.
-    join app.organizations o on o.id = c.organization_id and o.deleted_at is null
-    where c.status = 'archived' and c.archived_at <= clock_timestamp() - interval '30 days'
-    order by c.archived_at, c.id
-    offset p_skip limit p_limit
+  select d.organization_id, d.id
+    from app.due_in_turns('chats', 'archived_at', $c$r.status = 'archived'$c$, clock_timestamp() - interval '30 days',
+      p_after, p_organizations, p_rows) d
+    order by row_number() over (partition by d.organization_id order by d.due_at, d.id), d.due_at, d.id
 $$;

@@ -51,6 +51,12 @@ async function archivedChat(storage: Storage, org: TestOrganization, days: numbe
   return id;
 }
 
+async function archive(org: TestOrganization): Promise<string> {
+  const { id } = await createChat(sql, org);
+  await updateChat(sql.api, org, id, { status: 'archived' });
+  return id;
+}
+
 async function age(org: TestOrganization, chatId: string, days: number): Promise<void> {
   await sql.owner.query(
     `update app.chats set archived_at = now() - make_interval(days => $3) where organization_id = $1 and id = $2`,
@@ -149,6 +155,26 @@ t.test('one chat that cannot be removed stops no other', async (test) => {
   test.match(await left(storage, org, broken), { chat: true });
   await chatsClean({}, context);
   test.same(await left(storage, org, broken), nothing);
+});
+
+t.test('organizations take turns, beside one that has many chats to be removed', async (test) => {
+  const { context } = await openContext(test);
+  const [many, one] = [await createChatOrganization(sql), await createChatOrganization(sql)];
+  for (let chat = 0; chat < 30; chat += 1) await age(many, await archive(many), 40);
+  const single = await archive(one);
+  await age(one, single, 31);
+  const removed: string[] = [];
+  const storage: Storage = {
+    ...context.storage,
+    deletePrefix: (prefix, options) => {
+      removed.push(prefix);
+      return context.storage.deletePrefix(prefix, options);
+    },
+  };
+  test.equal(await chatsClean({}, { ...context, storage }), 'done');
+  test.equal(removed.length, 31);
+  const place = removed.indexOf(chatPrefix(one.organizationId, single));
+  test.ok(place >= 0 && place < 10, `it goes as number ${place + 1}`);
 });
 
 t.test('a chat whose runtime still holds a slot waits for it', async (test) => {

@@ -227,6 +227,39 @@ t.test('files that nothing names go after a day, and nothing else does', async (
   test.ok([young, unknown, cited].every((key) => left.includes(key)));
 });
 
+t.test('a job with much to do leaves off for others, and goes on behind them', async (test) => {
+  const { context, storage, added } = await openContext(test);
+  const org = await createTestOrganization(sql);
+  const { organizationId } = org;
+  const stored = await storeSource(sql, storage, org, 'plan', { status: 'stored' });
+  await sql.owner.query(
+    `insert into app.context_sources
+     select (jsonb_populate_record(s, jsonb_build_object('id', gen_random_uuid(), 'file_name', 'plan ' || n,
+       'storage_key', s.storage_key || n))).*
+     from app.context_sources s cross join generate_series(1, 50) n where s.organization_id = $1`,
+    [organizationId],
+  );
+  for (let n = 1; n <= 50; n += 1) await storage.put(`${stored.storage_key}${n}`, Readable.from([Buffer.from('plan')]));
+  const left = async () => Object.values(await statuses(org)).filter((status) => status === 'stored').length;
+  test.equal(await contextSourcesIngest({ organizationId }, context), 'unfinished');
+  test.equal(await left(), 1);
+  test.equal(await contextSourcesIngest({ organizationId }, context), 'done');
+  test.equal(await left(), 0);
+
+  const prefix = contextPrefix(organizationId);
+  const names = Array.from({ length: 30 }, (_, n) => `documents/${Date.now() - 25 * 3_600_000 - n}-${randomUUID()}`);
+  for (const name of names) await storage.put(`${prefix}${name}`, Readable.from([Buffer.from('x')]));
+  const single = { ...storage, list: (from: string, options = {}) => storage.list(from, { ...options, limit: 1 }) };
+  test.equal(await contextFilesClean({ organizationId }, { ...context, storage: single }), 'done');
+  const abandoned = async () =>
+    (await storage.list(`${prefix}documents/`)).objects.filter(({ key }) => names.includes(key.slice(prefix.length)));
+  test.equal((await abandoned()).length, 10);
+  const [next] = added;
+  test.match(next, { name: 'context__clean_files', organizationId, key: `context__clean_files:${organizationId}` });
+  await contextFilesClean({ organizationId, after: String(next?.['after']) }, context);
+  test.same(await abandoned(), []);
+});
+
 t.test('a job that stops leaves off, and goes on later', async (test) => {
   const { context, storage, stop } = await openContext(test);
   const org = await createTestOrganization(sql);

@@ -107,6 +107,24 @@ const passes = {
   late: (organizationId: string) => ({ organizationId, late: true }),
 };
 
+t.test('a large organization leaves off for others, and is removed in the end', async (t) => {
+  const { context, storage } = await openContext(t);
+  const organizationId = await deletedOrganization(storage);
+  await sql.owner.query(
+    `insert into app.idempotency_keys (organization_id, caller, method, path, key, body_hash)
+     select $1, 'test', 'POST', '/x', 'key ' || n, 'hash' from generate_series(1, 12000) n`,
+    [organizationId],
+  );
+  const payload = { organizationId, late: false };
+  t.equal(await organizationsDelete(payload, context), 'unfinished');
+  t.ok((await rowsOf(organizationId))['idempotency_keys']);
+  let runs = 1;
+  while ((await organizationsDelete(payload, context)) === 'unfinished') runs += 1;
+  t.ok(runs < 5);
+  t.notOk((await rowsOf(organizationId))['idempotency_keys']);
+  t.equal(await objects(storage, organizationId), 0);
+});
+
 t.test('the first pass leaves the row alone, so that the id stays taken; the late one takes it too', async (t) => {
   const { context, storage, added } = await openContext(t);
   const organizationId = await deletedOrganization(storage);

@@ -45,6 +45,10 @@ async function claim(slot: Slot, bodyHash = 'h'): Promise<string> {
   return claimId;
 }
 
+function clean(organizations: number, rows: number, after: string | null = null) {
+  return transition(sql.jobs, 'idempotency_keys_clean', { organizations, rows, after });
+}
+
 const IN_USE = { inUse: true };
 
 scenario('the first response of a key is given again to the same call', async (test) => {
@@ -185,8 +189,8 @@ scenario('a key is kept for 24 hours, whether it was cleaned up or not', async (
   test.same(await begin(sql.api, old, 'other body'), { fresh: true });
   test.match(await begin(sql.api, young), { replay: { statusCode: 201 } });
   await age(old.organizationId, '25 hours');
-  test.same(await transition(sql.jobs, 'idempotency_keys_clean', { limit: 100 }), { removed: 1 });
-  test.same(await transition(sql.jobs, 'idempotency_keys_clean', { limit: 100 }), { removed: 0 });
+  test.same(await clean(100, 100), { removed: 1, after: null });
+  test.same(await clean(100, 100), { removed: 0, after: null });
   test.match(await begin(sql.api, young), { replay: { statusCode: 201 } });
 });
 
@@ -202,8 +206,33 @@ scenario('the clean-up takes at most what it was asked for, and waits for nobody
   await holder.query('select from app.idempotency_keys where organization_id = $1 for update', [
     slots[0]?.organizationId,
   ]);
-  test.same(await transition(sql.jobs, 'idempotency_keys_clean', { limit: 3 }), { removed: 3 });
-  test.same(await transition(sql.jobs, 'idempotency_keys_clean', { limit: 3 }), { removed: 1 });
+  const ids = slots.map((slot) => slot.organizationId).toSorted();
+  const held = ids.findIndex((id) => id === slots[0]?.organizationId);
+  test.same(await clean(3, 1), { removed: held < 3 ? 2 : 3, after: ids[2] });
+  test.same(await clean(3, 1, ids[2]), { removed: held < 3 ? 2 : 1, after: null });
   await holder.rollback();
-  test.same(await transition(sql.jobs, 'idempotency_keys_clean', { limit: 3 }), { removed: 1 });
+  test.same(await clean(3, 1), { removed: 1, after: null });
+});
+
+scenario('an organization with many old keys leaves room for another one', async (test) => {
+  const [many, one] = [{ organizationId: randomUUID() }, { organizationId: randomUUID() }];
+  for (let key = 0; key < 5; key += 1) await begin(sql.api, { ...many, key: `key ${key}` });
+  await begin(sql.api, one);
+  await sql.owner.query(
+    `update app.idempotency_keys set created_at = now() - case when organization_id = $1
+         then interval '3 days' - right(key, 1)::int * interval '1 minute' else interval '2 days' end
+     where organization_id in ($1, $2)`,
+    [many.organizationId, one.organizationId],
+  );
+  test.same(await clean(10, 2), { removed: 3, after: null });
+  const { rows } = await sql.owner.query(
+    'select key from app.idempotency_keys where organization_id = any ($1) order by key',
+    [[many.organizationId, one.organizationId]],
+  );
+  test.same(
+    rows.map(({ key }) => key),
+    ['key 2', 'key 3', 'key 4'],
+    'the oldest have gone',
+  );
+  test.same(await clean(10, 10), { removed: 3, after: null });
 });
