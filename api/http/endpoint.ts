@@ -6,6 +6,7 @@ import type { Decision } from '../../engine/db/decision.ts';
 import type { Services } from '../services.ts';
 import type { Audience, CallerOf } from './caller.ts';
 import type { DecisionDefinition } from './decision.ts';
+import type { SuccessStatus } from './envelope.ts';
 import type { Pagination } from './pagination.ts';
 import type { StreamBody, StreamedBody } from './stream_body.ts';
 import { requireStrict } from './strictness.ts';
@@ -15,7 +16,7 @@ export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
 export type Shape = Readonly<Record<string, z.ZodType>>;
 
 export type JsonResponse<D extends z.ZodType = z.ZodType> = Readonly<{
-  status?: 200 | 201 | 202;
+  status?: SuccessStatus;
   data: D;
   /** Paginated: the handler returns `{data, pagination}`. */
   list?: boolean;

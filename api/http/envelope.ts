@@ -1,7 +1,11 @@
 import { STATUS_CODES } from 'node:http';
 import { z } from 'zod';
 import { issueSchema, type Problem } from '../../engine/db/problem.ts';
+import { ids as exampleIds, times } from './openapi/example_values.ts';
 import { type Pagination, paginationSchema } from './pagination.ts';
+
+/** Examples that the document builds those of responses from. */
+export const metaExample = { timestamp: times.finished, requestId: exampleIds.request };
 
 export const metaSchema = z
   .object({
@@ -9,17 +13,39 @@ export const metaSchema = z
     requestId: z.string().optional().describe('Identifies the request in the logs of the service.'),
     traceId: z.string().optional().describe('From the `traceparent` header of the request.'),
   })
-  .meta({ id: 'Meta' });
+  .meta({ id: 'Meta', examples: [metaExample] });
 
-/** The success envelope without its `data`. */
-export const successEnvelopeSchema = z
-  .object({ success: z.literal(true), statusCode: z.int(), message: z.string(), meta: metaSchema })
-  .meta({ id: 'SuccessEnvelope', description: 'The envelope of every success response, with its payload in `data`.' });
+const success = (statusCode: number) => ({
+  success: z.literal(true),
+  statusCode: z.literal(statusCode),
+  message: z.string().meta({ examples: [STATUS_CODES[statusCode]] }),
+  meta: metaSchema,
+});
+
+/** The success envelopes by status, without their `data`. */
+const successEnvelopeSchemas = {
+  200: z
+    .object(success(200))
+    .meta({ id: 'SuccessEnvelope', description: 'The envelope of a success response, with its payload in `data`.' }),
+  201: z
+    .object(success(201))
+    .meta({ id: 'CreatedEnvelope', description: 'The same of a response with status 201, with what was created.' }),
+  202: z
+    .object(success(202))
+    .meta({ id: 'AcceptedEnvelope', description: 'The same of a response with status 202: the work goes on.' }),
+} as const;
 
 /** The same of a paginated list. */
-export const pageEnvelopeSchema = z
-  .object({ ...successEnvelopeSchema.shape, pagination: paginationSchema })
+const pageEnvelopeSchema = z
+  .object({ ...success(200), pagination: paginationSchema })
   .meta({ id: 'PageEnvelope', description: 'The envelope of a page of a list, with its items in `data`.' });
+
+export type SuccessStatus = keyof typeof successEnvelopeSchemas;
+
+/** The envelope of a response without its `data`. */
+export function envelopeSchema({ status = 200, list }: Readonly<{ status?: SuccessStatus; list?: boolean }>) {
+  return list ? pageEnvelopeSchema : successEnvelopeSchemas[status];
+}
 
 export const errorEnvelopeSchema = z
   .object({

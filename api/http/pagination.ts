@@ -13,6 +13,16 @@ export type Pagination = Readonly<{
   hasPreviousPage: boolean;
 }>;
 
+/** Of a list with one page. */
+export const paginationExample: Pagination = {
+  cursor: null,
+  limit: 50,
+  nextCursor: null,
+  previousCursor: null,
+  hasNextPage: false,
+  hasPreviousPage: false,
+};
+
 export const paginationSchema = z
   .object({
     cursor: z.string().nullable().describe('The cursor of the request; null for the first page.'),
@@ -22,7 +32,11 @@ export const paginationSchema = z
     hasNextPage: z.boolean(),
     hasPreviousPage: z.boolean(),
   })
-  .meta({ id: 'Pagination', description: 'Opaque cursors to the pages after and before this one.' });
+  .meta({
+    id: 'Pagination',
+    description: 'Opaque cursors to the pages after and before this one.',
+    examples: [paginationExample],
+  });
 
 export const CURSOR_MAX_LENGTH = 2000;
 

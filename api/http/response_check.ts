@@ -2,12 +2,11 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { declaredErrors } from './declared_errors.ts';
 import { type Endpoint, isStream, type JsonResponse } from './endpoint.ts';
-import { errorEnvelopeSchema, pageEnvelopeSchema, successEnvelopeSchema } from './envelope.ts';
+import { envelopeSchema, errorEnvelopeSchema } from './envelope.ts';
 
 /** The whole success envelope of an endpoint. */
 function successSchema(response: JsonResponse): z.ZodObject {
-  const envelope = response.list ? pageEnvelopeSchema : successEnvelopeSchema;
-  return z.object({ ...envelope.shape, statusCode: z.literal(response.status ?? 200), data: response.data });
+  return z.object({ ...envelopeSchema(response).shape, data: response.data });
 }
 
 const schemas = new WeakMap<Endpoint, z.ZodObject>();

@@ -211,7 +211,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       operationId: 'completeOnboarding',
       summary: 'Complete an onboarding',
       description:
-        'Confirms the review by its digest. In one transaction the agent profiles are provisioned, the first context revisions are published (facts from setup, integrations and findings; notes from each source, in the scope of its department), the organization becomes `active`, which lets its tasks be dispatched, and the onboarding chat is closed for messages. Before that, the stored bytes of all sources are verified: a damaged source fails, and the review is computed again.',
+        'Confirms the review by its digest. In one transaction the agent profiles are provisioned, the first context revisions are published (facts from setup, integrations and findings; notes from each source, in the scope of its department), the organization becomes `active`, which lets its tasks be dispatched unless an owner has stopped that, and the onboarding chat is closed for messages. Before that, the stored bytes of all sources are verified: a damaged source fails, and the review is computed again.',
       params: { organizationId },
       body: completionBody,
       response: { data: onboardingSchema },

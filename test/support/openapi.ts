@@ -43,6 +43,35 @@ export function dereferenced<T extends object>(document: object, part: T | Refer
   return { ...dereferenced(document, target as T | Reference), ...beside };
 }
 
+type Shaped = Readonly<{
+  examples?: readonly unknown[];
+  const?: unknown;
+  allOf?: readonly Shaped[];
+  items?: Shaped;
+  properties?: Readonly<Record<string, Shaped>>;
+  required?: readonly string[];
+}>;
+
+/** An example of what a schema describes, built as readers of the document do: from the examples of its parts. */
+export function exampleOfSchema(document: object, schema: object): unknown {
+  const { examples, allOf, items, properties, required, ...rest } = dereferenced(document, schema) as Shaped;
+  if (examples) return examples[0];
+  if ('const' in rest) return rest.const;
+  if (allOf) return Object.assign({}, ...allOf.map((part) => exampleOfSchema(document, part)));
+  if (items) return [exampleOfSchema(document, items)];
+  const shown = Object.entries(properties ?? {}).filter(([name]) => required?.includes(name));
+  return Object.fromEntries(shown.map(([name, property]) => [name, exampleOfSchema(document, property)]));
+}
+
+type Exampled = Readonly<{ schema: object; example?: unknown; examples?: Readonly<Record<string, object>> }>;
+
+/** The examples of a body or response: its own, shared ones, or the one that its schema gives. */
+export function examplesOf(document: object, { schema, example, examples }: Exampled): unknown[] {
+  const shared = Object.values(examples ?? {}).map((one) => (dereferenced(document, one) as { value?: unknown }).value);
+  if (example !== undefined) return [example, ...shared];
+  return shared.length > 0 ? shared : [exampleOfSchema(document, schema)];
+}
+
 /** All operations of the OpenAPI document that a running app serves, with the schemas they refer to. */
 export async function readOpenApi(client: Client): Promise<{ operations: Operation[]; components: Components }> {
   const document = (await (await client.fetch('/openapi.json')).json()) as Document;

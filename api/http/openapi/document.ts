@@ -8,7 +8,7 @@ import { errorResponses } from './errors.ts';
 import { exampleOf } from './example.ts';
 import { type JsonSchema, publishedSchema, type SchemaNames, toJsonSchema } from './json_schema.ts';
 import { endpointParameters, shareParameters } from './parameters.ts';
-import { addEnvelopes, byteResponses, fileSchema, headResponses, responsesOf, shareResponses } from './responses.ts';
+import { byteResponses, fileSchema, headResponses, responsesOf, shareExamples, shareResponses } from './responses.ts';
 import { commonSecurity, securityOf, securitySchemes } from './security.ts';
 
 export const API_VERSION = '0.1.0';
@@ -75,7 +75,6 @@ function sorted(components: Iterable<readonly [string, JsonSchema]>): Record<str
 export function openApi(endpoints: readonly Endpoint[]): JsonSchema {
   const components: SchemaNames = new Map();
   toJsonSchema(z.object({ error: errorEnvelopeSchema }), 'output', components);
-  addEnvelopes(components);
   // Responses first: a schema that reads differently as input is the one that gets the longer name.
   const responses = endpoints.map((endpoint) => responsesOf(endpoint, components));
   const errors = errorResponses(endpoints);
@@ -87,6 +86,7 @@ export function openApi(endpoints: readonly Endpoint[]): JsonSchema {
   }
   const described = Object.values(paths).flatMap((methods) => Object.values(methods) as JsonSchema[]);
   const parameters = shareParameters(described);
+  const examples = shareExamples(described);
   const shared = shareResponses(described);
   const used = new Set(endpoints.map((endpoint) => endpoint.tag));
   return {
@@ -105,7 +105,12 @@ export function openApi(endpoints: readonly Endpoint[]): JsonSchema {
       .map(([name, description]) => ({ name, description })),
     paths,
     components: {
-      schemas: sorted([...components].map(([name, schema]) => [name, publishedSchema(schema)])),
+      schemas: sorted(
+        [...components].map(([name, schema]) => {
+          const example = examples.has(name) ? { examples: [examples.get(name)] } : {};
+          return [name, { ...publishedSchema(schema), ...example }];
+        }),
+      ),
       responses: sorted(
         Object.entries({ ...(endpoints.some(servesRanges) ? byteResponses : {}), ...shared, ...errors.responses }),
       ),

@@ -36,6 +36,16 @@ const headerTexts: Readonly<Record<string, readonly [description: string, exampl
 
 type Texts = ReadonlyMap<string, string>;
 
+/** Of any call, whatever it does: said once, as the `default` of every operation, unless an endpoint says more about one. */
+const ofAnyCall: ReadonlyMap<number, string> = new Map([
+  [408, 'request_timeout'],
+  [413, 'payload_too_large'],
+  [415, 'unsupported_media_type'],
+  [500, 'internal_error'],
+  [503, 'service_unavailable'],
+]);
+const DEFAULT_NAME = 'AnyCall';
+
 const keyOf = ({ status, code }: DeclaredError): string => `${status} ${code}`;
 
 /** For each status and code, the description that most endpoints give it. */
@@ -99,7 +109,7 @@ function responseName(names: readonly string[]): string {
 }
 
 export type ErrorResponses = Readonly<{
-  /** The error responses of an endpoint, by status: references, with a description where its own differs. */
+  /** The error responses of an endpoint, by status or `default`: references, with a description where its own differs. */
   of(endpoint: Endpoint): JsonSchema;
   responses: Record<string, JsonSchema>;
   examples: Record<string, JsonSchema>;
@@ -113,25 +123,20 @@ export function errorResponses(endpoints: readonly Endpoint[]): ErrorResponses {
   const responses: Record<string, JsonSchema> = {};
   const examples: Record<string, JsonSchema> = {};
 
+  const isOfAnyCall = (error: DeclaredError) =>
+    ofAnyCall.get(error.status) === error.code && texts.get(keyOf(error)) === error.when;
+
+  function contentOf(errors: readonly DeclaredError[]): JsonSchema {
+    for (const error of errors) examples[nameOf(error)] = { value: exampleEnvelope(error) };
+    const named = errors.map((error) => [error.code, { $ref: `#/components/examples/${nameOf(error)}` }]);
+    return { 'application/json': { schema: schemaRef('ErrorEnvelope'), examples: Object.fromEntries(named) } };
+  }
+
   function shared(status: number, codes: readonly DeclaredError[]): { name: string; description: string } {
     const name = responseName(codes.map(nameOf));
     const common = codes.map((error) => ({ ...error, when: texts.get(keyOf(error)) ?? error.when }));
     const description = describe(common);
-    for (const error of common) {
-      examples[nameOf(error)] = { value: exampleEnvelope(error) };
-    }
-    responses[name] = {
-      description,
-      ...headersOf(status),
-      content: {
-        'application/json': {
-          schema: schemaRef('ErrorEnvelope'),
-          examples: Object.fromEntries(
-            common.map((error) => [error.code, { $ref: `#/components/examples/${nameOf(error)}` }]),
-          ),
-        },
-      },
-    };
+    responses[name] = { description, ...headersOf(status), content: contentOf(common) };
     return { name, description };
   }
 
@@ -143,10 +148,23 @@ export function errorResponses(endpoints: readonly Endpoint[]): ErrorResponses {
     return { $ref: `#/components/responses/${name}`, ...(own === description ? {} : { description: own }) };
   }
 
+  const usual = [...new Map(all.filter(isOfAnyCall).map((error) => [error.status, error])).values()];
+  usual.sort((a, b) => a.status - b.status);
+  responses[DEFAULT_NAME] = {
+    description: usual.map(({ status, code, when }) => `- ${status} \`${code}\`: ${when}`).join('\n'),
+    ...headersOf(503),
+    content: contentOf(usual),
+  };
+
   return {
     of(endpoint) {
-      const byStatus = Map.groupBy(documentedErrors(endpoint), (error) => error.status);
-      return Object.fromEntries([...byStatus].map(([status, errors]) => [status, responseOf(status, errors)]));
+      const byStatus = [...Map.groupBy(documentedErrors(endpoint), (error) => error.status)];
+      // A status that is there is not the default's: what any call may get stands beside what this one may.
+      const own = byStatus.filter(([, errors]) => !errors.every(isOfAnyCall));
+      return {
+        ...Object.fromEntries(own.map(([status, errors]) => [status, responseOf(status, errors)])),
+        default: { $ref: `#/components/responses/${DEFAULT_NAME}` },
+      };
     },
     responses,
     examples,

@@ -1,40 +1,29 @@
 import { STATUS_CODES } from 'node:http';
-import { z } from 'zod';
 import { type Endpoint, isStream, type JsonResponse, type StreamResponse } from '../endpoint.ts';
-import { pageEnvelopeSchema, successEnvelopeSchema } from '../envelope.ts';
+import { envelopeSchema, metaExample } from '../envelope.ts';
+import { paginationExample } from '../pagination.ts';
 import { completedExample } from './example.ts';
-import { ids, times } from './example_values.ts';
 import {
   isObject,
   type JsonSchema,
   publishedSchema,
   referencedName,
   type SchemaNames,
-  schemaRef,
   toJsonSchema,
 } from './json_schema.ts';
 import { pascalCase } from './names.ts';
-
-const meta = { timestamp: times.finished, requestId: ids.request };
-const pagination = {
-  cursor: null,
-  limit: 50,
-  nextCursor: null,
-  previousCursor: null,
-  hasNextPage: false,
-  hasPreviousPage: false,
-};
 
 function jsonResponse(endpoint: Endpoint, response: JsonResponse, components: SchemaNames): JsonSchema {
   const status = response.status ?? 200;
   const message = response.message ?? STATUS_CODES[status] ?? 'OK';
   const shape = toJsonSchema(response.data, 'output', components);
   const data = completedExample(shape, components, endpoint.example?.data);
-  const envelope = schemaRef(response.list ? 'PageEnvelope' : 'SuccessEnvelope');
+  const envelope = toJsonSchema(envelopeSchema(response), 'output', components);
   const schema = {
     allOf: [envelope, { type: 'object', properties: { data: publishedSchema(shape) }, required: ['data'] }],
   };
-  const example = { success: true, statusCode: status, message, data, meta, ...(response.list ? { pagination } : {}) };
+  const page = response.list ? { pagination: paginationExample } : {};
+  const example = { success: true, statusCode: status, message, data, meta: metaExample, ...page };
   const content = { 'application/json': { schema, example } };
   return { [status]: { description: response.description ?? message, content } };
 }
@@ -102,20 +91,55 @@ export function responsesOf(endpoint: Endpoint, components: SchemaNames): JsonSc
 /** The same for HEAD. */
 export const headResponses: JsonSchema = { 200: responseRef('FileHeaders'), 304: responseRef('FileUnchanged') };
 
-/** Puts the envelopes that `responsesOf` refers to into the components. */
-export function addEnvelopes(components: SchemaNames): void {
-  toJsonSchema(z.object({ success: successEnvelopeSchema, page: pageEnvelopeSchema }), 'output', components);
+type Media = JsonSchema & { example?: { statusCode: number; message: string; data: unknown } };
+
+function jsonOf(response: JsonSchema): Media | undefined {
+  return (response['content'] as Record<string, Media> | undefined)?.['application/json'];
 }
 
-/** `Task` and `TaskList`, after the named schema of a response's data; undefined where it has none. */
-function dataName(response: JsonSchema): string | undefined {
-  const media = (response['content'] as Record<string, JsonSchema> | undefined)?.['application/json'];
-  const [, own] = ((media?.['schema'] as JsonSchema | undefined)?.['allOf'] ?? []) as readonly JsonSchema[];
+/** The named schema of a response's data or, of a list, of its items; undefined where it has none. */
+function dataSchema(response: JsonSchema): Readonly<{ name: string; list: boolean }> | undefined {
+  const [, own] = ((jsonOf(response)?.['schema'] as JsonSchema | undefined)?.['allOf'] ?? []) as readonly JsonSchema[];
   const { data } = (own?.['properties'] ?? {}) as { data?: JsonSchema };
   if (!data) return undefined;
-  const name = referencedName(data);
-  const item = isObject(data['items']) ? referencedName(data['items']) : undefined;
-  return name ?? (item && `${item}List`);
+  const list = isObject(data['items']);
+  const name = referencedName(list ? (data['items'] as JsonSchema) : data);
+  return name === undefined ? undefined : { name, list };
+}
+
+/** `Task` and `TaskList`, after what a response holds. */
+function dataName(response: JsonSchema): string | undefined {
+  const data = dataSchema(response);
+  return data && (data.list ? `${data.name}List` : data.name);
+}
+
+function own(operation: JsonSchema): JsonSchema[] {
+  return Object.values(operation['responses'] as Record<string, JsonSchema>).filter((one) => !('$ref' in one));
+}
+
+/**
+ * Moves the example that most responses have of a schema into that schema, in place: readers build theirs from it. A
+ * response keeps its own example where it says something else: another message, other data, several items.
+ * @returns the examples of schemas by name
+ */
+export function shareExamples(operations: readonly JsonSchema[]): ReadonlyMap<string, unknown> {
+  const uses = operations.flatMap(own).flatMap((response) => {
+    const media = jsonOf(response);
+    const schema = dataSchema(response);
+    if (!media?.example || !schema) return [];
+    const { statusCode, message, data } = media.example;
+    if (message !== STATUS_CODES[statusCode]) return [];
+    const items = schema.list ? (data as readonly unknown[]) : [data];
+    return items.length === 1 ? [{ media, name: schema.name, value: items[0], text: JSON.stringify(items[0]) }] : [];
+  });
+  const shared = new Map<string, unknown>();
+  for (const [name, ofSchema] of Map.groupBy(uses, (use) => use.name)) {
+    const byText = [...Map.groupBy(ofSchema, ({ text }) => text).values()];
+    const [most = []] = byText.sort((a, b) => b.length - a.length);
+    for (const { media } of most) delete media.example;
+    shared.set(name, most[0]?.value);
+  }
+  return shared;
 }
 
 /**

@@ -15,7 +15,7 @@ import { openApi } from '../../../api/http/openapi/document.ts';
 import { queryInteger } from '../../../api/http/query.ts';
 import { checkResponse } from '../../../api/http/response_check.ts';
 import { systemEndpoints } from '../../../api/system/public.ts';
-import { dereferenced } from '../../support/openapi.ts';
+import { dereferenced, examplesOf } from '../../support/openapi.ts';
 
 const described = [...apiEndpoints(), ...adminEndpoints()];
 const product = [...described, ...systemEndpoints(described)];
@@ -45,12 +45,11 @@ const document = openApi(product) as unknown as Document;
 const pathOf = ({ path }: Endpoint) => path.replaceAll('*}', '}');
 const operationOf = (one: Endpoint) => document.paths[pathOf(one)]?.[one.method];
 
-/** The example of a JSON body or response, its own or a shared one. */
+/** The example of a JSON body or response. */
 function exampleOf(part: Json | undefined): unknown {
-  const { content } = part as { content: Record<string, { example?: unknown; examples?: Record<string, Json> }> };
-  const { example, examples } = content['application/json'] ?? {};
-  const [shared] = Object.values(examples ?? {});
-  return shared ? dereferenced(document, shared)['value'] : example;
+  const { content } = part as { content: Record<string, { schema: Json; example?: unknown }> };
+  const json = content['application/json'];
+  return json && examplesOf(document, json)[0];
 }
 
 t.test('the document describes every endpoint, completely', async (t) => {
@@ -86,9 +85,16 @@ t.test('every refusal is in the document, as a shared response with an example o
     const hidden = declaredErrors(one).filter(({ status }) => !shown.has(status));
     t.ok(hidden.every(({ status }) => one.body === undefined && [408, 413, 415].includes(status)));
     const responses = operationOf(one)?.responses ?? {};
-    const refused = Object.keys(responses).filter((status) => status >= '400');
-    t.same(refused, [...shown].map(String), one.operationId);
-    const faults = documented.flatMap((error) => faultOf(one, error, responses[error.status] ?? {}));
+    const refused = Object.keys(responses).filter((status) => status >= '400' && status !== 'default');
+    const ofAnyCall = [...shown].filter((status) => responses[status] === undefined);
+    t.ok(
+      ofAnyCall.every((status) => [408, 413, 415, 500, 503].includes(status)),
+      one.operationId,
+    );
+    t.same(refused, [...shown].filter((status) => !ofAnyCall.includes(status)).map(String), one.operationId);
+    const faults = documented.flatMap((error) =>
+      faultOf(one, error, responses[error.status] ?? responses['default'] ?? {}),
+    );
     t.same(faults, [], one.operationId);
   }
 });
