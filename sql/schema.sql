@@ -1719,6 +1719,8 @@ app.agent_profile_insert(p_organization_id uuid, p_fields jsonb) returns app.age
   -- plpgsql, owner runner_scoped
 app.agent_profile_source_check(p_source jsonb) returns void
   -- plpgsql, stable, owner runner_scoped
+app.agent_profile_unknown(p_organization_id uuid, p_path text, p_named boolean DEFAULT true) returns jsonb
+  -- sql, stable, owner runner_scoped
 app.agent_profile_update(p_organization_id uuid, p_agent_profile_id uuid, p_patch jsonb) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
 app.agent_profiles_provision(p_organization_id uuid, p_departments text[], p_revision text, p_kinds text[] DEFAULT
@@ -2113,8 +2115,6 @@ app.schedule_mark_failing(s app.schedules, p_reason text, p_now timestamptz) ret
   -- plpgsql, owner runner_scoped
 app.schedule_pause(p_organization_id uuid, p_schedule_ref text, p_actor jsonb) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
-app.schedule_profile(p_organization_id uuid, p_template jsonb, p_actor jsonb) returns app.agent_profiles
-  -- sql, owner runner_scoped
 app.schedule_resume(p_organization_id uuid, p_schedule_ref text, p_next_run_at timestamptz, p_actor jsonb) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
 app.schedule_template_refusal(p_organization_id uuid, p_template jsonb, p_actor jsonb) returns jsonb
@@ -2165,6 +2165,8 @@ app.task_is_within(p_organization_id uuid, p_task_id uuid, p_root_of_subtree uui
 app.task_outcome_stage(p_organization_id uuid, p_task_ref text, p_body jsonb, p_body_hash text, p_actor jsonb) returns
     jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.task_profile(p_organization_id uuid, p_task jsonb, p_actor jsonb) returns app.agent_profiles
+  -- sql, owner runner_scoped
 app.task_repair_ask(t app.tasks, p_run_id uuid, p_body text) returns void
   -- plpgsql, owner runner_scoped
 app.task_requests_cancel(p_organization_id uuid, p_task_ids uuid[]) returns void

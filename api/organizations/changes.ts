@@ -5,7 +5,7 @@ import { instant } from '../fields/instant.ts';
 import { logicalUri, requireOwnUris } from '../fields/logical_uri.ts';
 import { removable } from '../fields/merge_patch.ts';
 import { timeZone } from '../fields/time_zone.ts';
-import { ORGANIZATION_STATUSES, RISKS } from './schema.ts';
+import { DEPARTMENTS, department as departmentName, ORGANIZATION_STATUSES, RISKS } from './schema.ts';
 
 export const SLUG = /^[a-z0-9]+(?:-[a-z0-9]+)*$/;
 export const WORDS = 'must be lower-case letters and digits, joined by single hyphens';
@@ -66,6 +66,12 @@ export const newOrganizationSchema = z
       })
       .optional(),
     constraints: z.strictObject(constraints).partial().optional(),
+    provision: z
+      .union([z.boolean(), z.strictObject({ departments: unique(departmentName, DEPARTMENTS.length) })])
+      .optional()
+      .describe(
+        'Makes the agent profiles of the current template catalog: operator, chat, and the departments that are named, or with `true` those that are enabled. Default: no profiles.',
+      ),
   })
   .meta({ id: 'NewOrganization' });
 

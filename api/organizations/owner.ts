@@ -65,13 +65,18 @@ export function organizationEndpoints(): readonly Endpoint[] {
       operationId: 'createOrganization',
       summary: 'Create an organization',
       description:
-        'The client chooses the id. `slug` and `name` are required; everything else has a default, and the default status is `active`. An organization that is created here with the status `onboarding` has no onboarding state (`POST /organization-onboardings` creates that): its tasks wait until its status is set to `active`. With `OWNER_AUTH=jwt` the caller becomes the owner.',
+        'The client chooses the id. `slug` and `name` are required; everything else has a default, and the default status is `active`. Tasks need agent profiles: `provision` makes them. An organization that is created here with the status `onboarding` has no onboarding state (`POST /organization-onboardings` creates that): its tasks wait until its status is set to `active`. With `OWNER_AUTH=jwt` the caller becomes the owner.',
       params: { organizationId },
       body: newOrganizationSchema,
       response: { status: 201, data: organizationSchema },
-      errors: [suspension, slugInUse, { status: 409, code: 'state_conflict', when: 'the id is in use' }],
+      errors: [
+        suspension,
+        slugInUse,
+        { status: 409, code: 'state_conflict', when: 'the id is in use' },
+        { status: 503, code: 'request_failed', when: '`provision` is given and no catalog is published' },
+      ],
       example: {
-        body: { slug: 'lamp-studio', name: 'Lamp Studio' },
+        body: { slug: 'lamp-studio', name: 'Lamp Studio', provision: true },
         data: { ...organizationExample, onboardedAt: null },
       },
       decision: { action: 'organization.create', subject: 'organization' },

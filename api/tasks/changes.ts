@@ -25,7 +25,7 @@ export const newTaskSchema = z
     ownerProfileKey: profileKey
       .optional()
       .describe(
-        'The same profile by its key. A run that gives neither means its own profile; anyone else gives one of them.',
+        'The same profile by its key. Default: the profile of the run that creates the task, otherwise the operator.',
       ),
     priority: priority.optional().describe('Higher priorities run first. Default 0.'),
     spec: newTaskSpecSchema.optional(),

@@ -76,8 +76,8 @@ Try next, in another terminal:
   ${service}npm run worker -- --exec './my-agent.sh'${extraOptions}
       a worker that runs your command for every task
 
-  curl${authorization} -H 'Content-Type: application/json' ${url}/organizations/${organizationId} -d '{"slug": "acme", "name": "Acme"}'
-      creates an organization; ${url}/docs shows every call
+  curl${authorization} -H 'Content-Type: application/json' ${url}/organizations/${organizationId} -d '{"slug": "acme", "name": "Acme", "provision": true}'
+      creates an organization with agents for its tasks; ${url}/docs shows every call
 
 Ctrl-C stops everything.
 `;

@@ -1,8 +1,10 @@
 -- Organization (none) → onboarding | active | suspended, with an id chosen by the client. p_fields: {slug, name, status,
--- onboardedAt, rootUri, authorizationEpoch, config, constraints}, validated in shape; config and constraints are merged over
--- the defaults.
+-- onboardedAt, rootUri, authorizationEpoch, config, constraints, provision}, validated in shape; config and constraints are
+-- merged over the defaults. provision: true (the enabled departments) or {departments}: its profiles are those of the current
+-- template catalog.
 -- p_subject: the JWT subject that becomes its owner; null for a platform operator.
--- Codes: 403 forbidden (a subject creates a suspended one), 409 state_conflict (id in use), 409 request_failed (slug in use).
+-- Codes: 403 forbidden (a subject creates a suspended one), 409 state_conflict (id in use), 409 request_failed (slug in use), 503
+-- request_failed (to be provisioned, and no catalog is published).
 create or replace function app.organization_create(p_organization_id uuid, p_fields jsonb, p_subject text)
   returns jsonb
   language plpgsql security definer
@@ -40,6 +42,13 @@ begin
   insert into app.task_identifiers (organization_id, scope) values (o.id, 'T'), (o.id, 'I');
   if p_subject is not null then
     insert into app.organization_members (organization_id, subject, role) values (o.id, p_subject, 'owner');
+  end if;
+  if p_fields -> 'provision' not in ('false', 'null') then
+    perform app.agent_profiles_provision(p_organization_id, case jsonb_typeof(p_fields -> 'provision')
+      when 'boolean' then array(select d.key from jsonb_each(o.config -> 'departments') d where (d.value ->> 'enabled')::boolean)
+      else array(select jsonb_array_elements_text(p_fields #> '{provision,departments}')) end, null);
+    -- Each new profile raises the authorization epoch.
+    select * into o from app.organizations where id = o.id;
   end if;
   return jsonb_build_object('organization', to_jsonb(o));
 end

@@ -1,6 +1,7 @@
 -- Schedule (none) → active (docs/interface.md 2.15). p_schedule: {key, title, cron, timezone, taskTemplate, overlap}, validated
 -- in shape. p_next_run_at: the first fire, computed by the caller.
--- If a run creates it and the template names no owner, the profile of the run owns the tasks, and the template records it. A
+-- If the template names no owner, the profile of the run that creates it owns the tasks, or else the operator, and the template
+-- records it. A
 -- template that cannot become a task right now is refused with the error that creating that task would give.
 -- Locks: profile (shared, so that its deletion waits) → … as schedule_template_refusal → run request of a capability.
 -- Codes: 400 validation_failed, 401 agent_unauthorized, 404 organization_not_found | task_not_found, 409 state_conflict.
@@ -17,7 +18,7 @@ declare
   v_profile app.agent_profiles;
   s app.schedules;
 begin
-  v_profile := app.schedule_profile(p_organization_id, v_template, p_actor);
+  v_profile := app.task_profile(p_organization_id, v_template, p_actor);
   v_refusal := app.schedule_template_refusal(p_organization_id, v_template, p_actor);
   perform app.actor_require(p_organization_id, p_actor, null);
   if v_refusal is not null then

@@ -41,7 +41,7 @@ begin
   v_skipped := v_status = 'suspended' or (v_stopped or s.overlap = 'skip') and exists (
     select 1 from app.tasks where organization_id = s.organization_id and schedule_id = s.id
       and status in ('pending', 'blocked', 'running', 'waiting'));
-  if not v_skipped and (app.schedule_profile(s.organization_id, s.task_template, null)).status is distinct from 'enabled' then
+  if not v_skipped and (app.task_profile(s.organization_id, s.task_template, null)).status is distinct from 'enabled' then
     v_reason := 'the profile that owns its tasks is disabled or gone';
   elsif not v_skipped then
     -- The chat that the schedule comes from may be gone.

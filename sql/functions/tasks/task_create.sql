@@ -1,6 +1,7 @@
 -- Task (none) → pending | blocked (docs/interface.md 2.9). p_task: {title, kind, parentId, ownerAgentProfileId |
 -- ownerProfileKey, priority, spec, dependsOn[], dedupeKey, scheduledAt, dueAt, sourceChatId, sourceMessageId}, validated in
 -- shape.
+-- Without an owner the task is that of the run's profile, or else the operator's (task_profile).
 -- A new initiative is in phase plan, to be planned by its owner. If anyone else adds a task below it before it runs, that is
 -- its plan: it goes to phase execute, waits for its children, and is not planned by its owner any more.
 -- Returns {task, created}: an open task with the same dedupeKey is returned instead of a new one.
@@ -37,15 +38,7 @@ begin
   end loop;
   -- Creations share the lock; a change of the profile's status excludes them. Either that change finds this task among the open
   -- ones, or this task is created with the new status.
-  select * into v_profile from app.agent_profiles p
-    where p.organization_id = p_organization_id and p.deleted_at is null
-      and case
-        when p_task ->> 'ownerAgentProfileId' is not null then p.id = (p_task ->> 'ownerAgentProfileId')::uuid
-        when p_task ->> 'ownerProfileKey' is not null then p.key = p_task ->> 'ownerProfileKey'
-        else p.id = (select r.agent_profile_id from app.run_requests r
-          where r.organization_id = p_organization_id and r.execution_token_hash = p_actor ->> 'tokenHash'
-            and r.state = 'started') end
-    for share of p;
+  v_profile := app.task_profile(p_organization_id, p_task, p_actor);
   perform app.task_roots_lock(p_organization_id, v_prerequisites || (p_task ->> 'parentId')::uuid, false);
   v_actor := app.actor_require(p_organization_id, p_actor, (p_task ->> 'parentId')::uuid);
   select config -> 'limits' into v_limits from app.organizations where id = p_organization_id;
@@ -87,8 +80,9 @@ begin
 
   if v_profile.id is null then
     perform app.fail(400, 'validation_failed', 'The owner of the task is not a profile of this organization',
-      app.issue(case when p_task ? 'ownerProfileKey' then 'ownerProfileKey' else 'ownerAgentProfileId' end,
-        'unknown_profile', 'names no agent profile of this organization'));
+      app.agent_profile_unknown(p_organization_id,
+        case when p_task ? 'ownerAgentProfileId' then 'ownerAgentProfileId' else 'ownerProfileKey' end,
+        p_task ?| array['ownerAgentProfileId', 'ownerProfileKey']));
   end if;
 
   v_issues := app.task_source_issues(p_organization_id, p_task);

@@ -45,8 +45,8 @@ begin
       for share;
     if not found then
       perform app.fail(400, 'validation_failed', 'The owner of the task is not a profile of this organization',
-        app.issue(case when p_patch ? 'ownerProfileKey' then 'ownerProfileKey' else 'ownerAgentProfileId' end,
-          'unknown_profile', 'names no agent profile of this organization'));
+        app.agent_profile_unknown(p_organization_id,
+          case when p_patch ? 'ownerProfileKey' then 'ownerProfileKey' else 'ownerAgentProfileId' end));
     end if;
     n.owner_agent_profile_id := v_owner;
   end if;

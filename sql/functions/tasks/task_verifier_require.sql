@@ -11,7 +11,7 @@ begin
     select 1 from app.agent_profiles p where p.organization_id = p_organization_id and p.deleted_at is null
       and p.key = p_spec ->> 'verifierProfileKey') then
     perform app.fail(400, 'validation_failed', 'The verifier is not a profile of this organization',
-      app.issue('spec.verifierProfileKey', 'unknown_profile', 'names no agent profile of this organization'));
+      app.agent_profile_unknown(p_organization_id, 'spec.verifierProfileKey'));
   end if;
   if p_spec ->> 'verification' = 'agent'
      and app.task_verifier(p_organization_id, p_spec, p_executor_profile_id, false) is null then

@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import type { Organization } from '../../../api/organizations/schema.ts';
+import { publishBuiltinCatalog } from '../../../engine/catalog/index.ts';
+import { refusalOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import { issuePaths } from '../../support/http.ts';
 import { defaults } from '../../support/organization_defaults.ts';
 import { makeOrganization } from '../../support/owner_api.ts';
 
-const { owner } = await startTestApp(t);
+const { owner, services } = await startTestApp(t);
 const nowhere = randomUUID();
 
 t.test('a new organization has the id of its path and every default', async (t) => {
@@ -55,6 +57,31 @@ t.test('a new organization takes every field that it is given, over the defaults
     },
     constraints: { blockedDomains: ['xn--bcher-kva.example'] },
   });
+});
+
+t.test('an organization that is provisioned takes a task of nothing but a title', async (t) => {
+  const id = randomUUID();
+  const body = { slug: `s-${id}`, name: 'Provisioned', provision: true };
+  const early = await owner.post(`/organizations/${id}`, body);
+  t.equal(refusalOf(early), '503 request_failed', 'without a catalog');
+  t.equal((await owner.get(`/organizations/${id}`)).status, 404, 'nothing is left of it');
+  await publishBuiltinCatalog(services.db);
+  const made = await owner.post<Organization>(`/organizations/${id}`, body);
+  t.equal(made.status, 201);
+  t.notOk('provision' in made.data);
+  const { data: profiles } = await owner.get<{ id: string; kind: string }[]>(`/organizations/${id}/agent-profiles`);
+  const operator = profiles.find((profile) => profile.kind === 'operator');
+  const task = await owner.post(`/organizations/${id}/tasks`, { title: 'hello' });
+  t.match(task, { status: 201, data: { ownerAgentProfileId: operator?.id, status: 'pending' } });
+  t.equal(refusalOf(await owner.post(`/organizations/${id}`, body)), '409 state_conflict in_use', 'sent twice');
+  for (const provision of ['yes', 1, null, {}, { departments: ['sales'] }, { departments: ['growth', 'growth'] }]) {
+    const refused = await owner.post(`/organizations/${randomUUID()}`, { slug: 'x', name: 'x', provision });
+    t.match(issuePaths(refused), [/^provision/], JSON.stringify(provision));
+  }
+  const { id: bare } = await makeOrganization(owner);
+  const ownerless = await owner.post(`/organizations/${bare}/tasks`, { title: 'hello' });
+  t.equal(refusalOf(ownerless), '400 validation_failed unknown_profile');
+  t.match(JSON.stringify(ownerless.body), /agent-profiles\/provision/, 'says how to get one');
 });
 
 t.test('an organization that is not there is 404 on every path', async (t) => {

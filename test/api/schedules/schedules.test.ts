@@ -118,7 +118,6 @@ t.test('what is no schedule is 400, and says where', async (t) => {
     [{ taskTemplate: { ownerProfileKey: 'growth' } }, 'taskTemplate.title'],
     [{ taskTemplate: { ...template, ownerAgentProfileId: growth.profileId } }, 'taskTemplate.ownerProfileKey'],
     [{ taskTemplate: { ...template, ownerProfileKey: 'nobody' } }, 'taskTemplate.ownerProfileKey'],
-    [{ taskTemplate: { title: 'x' } }, 'taskTemplate.ownerAgentProfileId'],
     [{ taskTemplate: { title: 'x', ownerAgentProfileId: elsewhere.profileId } }, 'taskTemplate.ownerAgentProfileId'],
   ];
   for (const [fields, path] of wrong) {

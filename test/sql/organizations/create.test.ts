@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import { insertOrganization } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
-import { openSql, refusal } from '../../support/transitions.ts';
+import { publishCatalog } from '../../support/onboarding_fixtures.ts';
+import { type JsonObject, openSql, refusal } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
@@ -55,4 +56,39 @@ scenario('an id and a slug are given once, also to two at once', async (test) =>
     insertOrganization(sql.api, randomUUID(), { slug: twin }),
   ]);
   test.same(both.map((one) => one.status).sort(), ['fulfilled', 'rejected']);
+});
+
+const profilesOf = async (id: string) =>
+  (
+    await sql.owner.query(
+      'select kind, department, status from app.agent_profiles where organization_id = $1 order by kind, department',
+      [id],
+    )
+  ).rows;
+
+scenario('to be provisioned without a catalog leaves nothing', async (test) => {
+  const id = randomUUID();
+  const refused = await refusal(insertOrganization(sql.api, id, { slug: `s-${id}`, provision: true }));
+  test.match(refused, { status: 503, code: 'request_failed' });
+  test.same((await sql.owner.query('select from app.organizations where id = $1', [id])).rowCount, 0);
+});
+
+scenario('an organization is provisioned with its creation, or not', async (test) => {
+  await publishCatalog(sql);
+  const make = async (fields: JsonObject) => {
+    const id = randomUUID();
+    const { organization } = await insertOrganization(sql.api, id, { slug: `s-${id}`, ...fields });
+    return { organization, profiles: await profilesOf(id) };
+  };
+  const [chat, operator] = ['chat', 'operator'].map((kind) => ({ kind, department: null, status: 'enabled' }));
+  const department = (name: string) => ({ kind: 'department', department: name, status: 'enabled' });
+  const enabled = await make({ provision: true, config: { departments: { support: { enabled: false } } } });
+  test.same(enabled.profiles, [chat, department('engineering'), department('growth'), operator]);
+  test.match(enabled.organization, { authorization_epoch: 5 }, 'as it is after the profiles');
+  const named = await make({ provision: { departments: ['support'] }, authorizationEpoch: 7 });
+  test.same(named.profiles, [chat, department('support'), operator]);
+  test.match(named.organization, { authorization_epoch: 10 });
+  test.same((await make({ provision: { departments: [] } })).profiles, [chat, operator]);
+  test.same((await make({ provision: false })).profiles, []);
+  test.same((await make({})).profiles, []);
 });

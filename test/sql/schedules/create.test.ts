@@ -48,11 +48,9 @@ scenario('making a schedule makes no task, takes no number, and waits for no ver
   const taskTemplate = { title: 'x', ownerAgentProfileId: org.profileId, parentId: root };
   test.match(await refusal(createTask(sql, org, taskTemplate)), { status: 409, reason: 'being_verified' });
   await createSchedule(sql, org, { taskTemplate });
-  const ownerless = { title: 'x', parentId: root };
   const unknown = { status: 400, code: 'validation_failed', reason: 'unknown_profile' };
-  for (const template of [ownerless, { ...ownerless, ownerProfileKey: 'nobody' }]) {
-    test.match(await refusal(scheduleCreate(sql.api, org, { taskTemplate: template })), unknown);
-  }
+  const unowned = { title: 'x', parentId: root, ownerProfileKey: 'nobody' };
+  test.match(await refusal(scheduleCreate(sql.api, org, { taskTemplate: unowned })), unknown);
   const unverified = { ...taskTemplate, spec: { verification: 'agent', verifierProfileKey: 'nobody' } };
   test.match(await refusal(scheduleCreate(sql.api, org, { taskTemplate: unverified })), unknown);
   const cycle = { ...taskTemplate, dependsOn: [root] };
@@ -84,18 +82,23 @@ scenario('a key is one schedule’s in an organization, also of two at once', as
   test.match(await second, inUse);
 });
 
-scenario('the owner of its tasks is a profile of the organization; a run may mean its own', async (test) => {
+scenario('the owner of its tasks is a profile: the run’s own by default, or else the operator', async (test) => {
   const org = await createTestOrganization(sql);
   const foreign = await createTestOrganization(sql);
   const unknown = { status: 400, code: 'validation_failed', reason: 'unknown_profile' };
-  for (const owner of [{ ownerAgentProfileId: foreign.profileId }, { ownerProfileKey: foreign.profileKey }, {}]) {
+  for (const owner of [{ ownerAgentProfileId: foreign.profileId }, { ownerProfileKey: foreign.profileKey }]) {
     test.match(await refusal(scheduleCreate(sql.api, org, { taskTemplate: { title: 'x', ...owner } })), unknown);
   }
   await createSchedule(sql, org, { taskTemplate: { title: 'x', ownerProfileKey: org.profileKey } });
-  const run = await runNew(sql, org);
+  const second = await createSecondProfile(sql, org, { kind: 'operator' });
+  const run = await runNew(sql, second);
   const actor = capability(run.executionToken);
-  const { schedule } = await scheduleCreate(sql.api, org, { taskTemplate: { title: 'x' } }, actor);
-  test.match(schedule, { task_template: { title: 'x', ownerAgentProfileId: org.profileId } });
+  const owned = await scheduleCreate(sql.api, org, { taskTemplate: { title: 'x' } }, actor);
+  test.match(owned['schedule'], { task_template: { title: 'x', ownerAgentProfileId: second.profileId } });
+  const unowned = await scheduleCreate(sql.api, org, { taskTemplate: { title: 'x' } });
+  test.match(unowned['schedule'], { task_template: { title: 'x', ownerAgentProfileId: org.profileId } });
+  const none = await createTestOrganization(sql, { kind: 'department' });
+  test.match(await refusal(scheduleCreate(sql.api, none, { taskTemplate: { title: 'x' } })), unknown);
 });
 
 scenario('the deletion of the profile that owns its tasks comes before a schedule or after it', async (test) => {

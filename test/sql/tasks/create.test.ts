@@ -10,6 +10,7 @@ import {
   createSecondProfile,
   createTask,
   createTestOrganization,
+  insertOrganization,
   lastRequest,
   requestRows,
   runNew,
@@ -22,7 +23,7 @@ import {
   updateProfile,
 } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
-import { openSession, openSql, refusal, transition } from '../../support/transitions.ts';
+import { type JsonObject, openSession, openSql, refusal, transition } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
@@ -108,6 +109,40 @@ scenario('a child knows its place in the hierarchy, and raises the graph revisio
   test.match(leaf, { depth: 2, parent_id: middle.id, root_task_id: root, graph_revision: 3, status: 'pending' });
 });
 
+scenario('without an owner a task is the operator’s, and a run’s its own profile’s', async (test) => {
+  const org = await createTestOrganization(sql, { kind: 'department' });
+  const unowned = (actor: JsonObject = SERVICE) =>
+    transition(sql.api, 'task_create', { organizationId: org.organizationId, task: { title: 'x' }, actor });
+  const missing = await refusal(unowned());
+  test.match(missing, { status: 400, code: 'validation_failed', reason: 'unknown_profile' });
+  test.match(missing.issues, [{ path: 'ownerProfileKey', message: /no operator profile/ }]);
+  const off = await createSecondProfile(sql, org, { kind: 'operator', status: 'disabled' });
+  const blocked = taskCallResult.parse(await unowned()).task;
+  test.match(blocked, { owner_agent_profile_id: off.profileId, status: 'blocked' });
+  const operator = await createSecondProfile(sql, org, { kind: 'operator' });
+  await createSecondProfile(sql, org, { kind: 'operator' });
+  test.equal(
+    taskCallResult.parse(await unowned()).task['owner_agent_profile_id'],
+    operator.profileId,
+    'the first enabled one',
+  );
+  const second = await createSecondProfile(sql, org, { kind: 'operator' });
+  const run = await runNew(sql, second);
+  const own = taskCallResult.parse(await unowned(capability(run.executionToken))).task;
+  test.equal(own['owner_agent_profile_id'], second.profileId, 'of a run');
+});
+
+scenario('an organization without profiles is told how to get them', async (test) => {
+  const id = randomUUID();
+  await insertOrganization(sql.api, id, { slug: `s-${id}` });
+  for (const task of [{ title: 'x' }, { title: 'x', ownerProfileKey: 'growth' }]) {
+    const refused = await refusal(transition(sql.api, 'task_create', { organizationId: id, task, actor: SERVICE }));
+    test.match(refused.issues, [
+      { path: 'ownerProfileKey', code: 'unknown_profile', message: /agent-profiles\/provision/ },
+    ]);
+  }
+});
+
 scenario('the owner is named by id or by key, and is one of the organization', async (test) => {
   const org = await createTestOrganization(sql);
   const foreign = await createTestOrganization(sql);
@@ -116,17 +151,6 @@ scenario('the owner is named by id or by key, and is one of the organization', a
   const unknown = { status: 400, code: 'validation_failed', reason: 'unknown_profile' };
   test.match(await refusal(createTask(sql, org, { ownerProfileKey: foreign.profileKey })), unknown);
   test.match(await refusal(createTask(sql, { ...org, profileId: foreign.profileId })), unknown);
-  test.match(
-    await refusal(
-      transition(sql.api, 'task_create', {
-        organizationId: org.organizationId,
-        task: { title: 'x' },
-        actor: SERVICE,
-      }),
-    ),
-    unknown,
-    'who is no agent has to name one',
-  );
   await transition(sql.api, 'agent_profile_delete', {
     organizationId: org.organizationId,
     agentProfileId: org.profileId,
