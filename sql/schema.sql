@@ -1488,6 +1488,7 @@ CREATE TABLE app.tasks (
   created_by_run_id uuid,                                         -- The run that made it.
   active_run_id uuid,                                             -- The run that works on it.
   failure_origin_id uuid,                                         -- The task whose failure ended it, maybe itself; null: a person did.
+  cancel_origin_id uuid,                                          -- The task that a person cancelled, and this one with it, maybe itself: a retry of it brings both back.
   kind app.task_kind NOT NULL,                                    -- Initiatives are planned, tasks are executed.
   status app.task_status NOT NULL,                                -- pending: ready to run. blocked: see its blockers. waiting: until a time. Open are those and running.
   phase app.task_phase NOT NULL,                                  -- What its next run does; closed when it is over.
@@ -1533,6 +1534,8 @@ CREATE TABLE app.tasks (
 -- The rules of app.tasks_check:
 -- when not ((r.status = 'blocked') = (r.blockers <> '[]')) then 'tasks_blocked_when_blockers_check'
 -- when not jsonb_typeof(r.blockers) = 'array' then 'tasks_blockers_check'
+-- when not (r.cancel_origin_id is null or r.status = 'cancelled' and r.failure_origin_id is null)
+--   then 'tasks_cancel_origin_when_cancelled_check'
 -- when not ((r.phase = 'closed') = (r.status in ('completed', 'failed', 'cancelled'))) then 'tasks_closed_when_over_check'
 -- when not ((r.status = 'completed') = (r.completed_at is not null)) then 'tasks_completed_at_when_completed_check'
 -- when not (r.version >= 1 and r.graph_revision >= 1 and r.agent_run_count >= 0 and r.replan_count >= 0
@@ -1843,8 +1846,12 @@ app.human_inbox_item_create(p_organization_id uuid, p_task_ref text, p_item json
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
 app.human_inbox_item_lock(p_organization_id uuid, p_inbox_item_id uuid) returns app.human_inbox_items
   -- plpgsql, owner runner_scoped
+app.human_inbox_item_tasks(p_organization_id uuid, p_inbox_item_id uuid) returns uuid[]
+  -- sql, stable, owner runner_scoped
 app.human_inbox_items_mark_run() returns trigger
   -- plpgsql, owner runner_owner
+app.human_inbox_prerequisite(i app.human_inbox_items) returns void
+  -- plpgsql, owner runner_scoped
 app.human_inbox_respond(p_organization_id uuid, p_inbox_item_id uuid, p_response text, p_note text) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
 app.idempotency_begin(p_organization_id uuid, p_caller text, p_method text, p_path text, p_key text, p_body_hash text,
@@ -1981,6 +1988,8 @@ app.plan_issues(p_organization_id uuid, t app.tasks, p_operations jsonb) returns
   -- plpgsql, stable, set work_mem=1MB, owner runner_scoped
 app.plan_resolve(p_organization_id uuid, p_operations jsonb) returns jsonb
   -- sql, stable, owner runner_scoped
+app.prerequisite_close(p_organization_id uuid, p_task_ids uuid[]) returns void
+  -- sql, owner runner_scoped
 app.prerequisite_notify(p_organization_id uuid, p_prerequisite_ids uuid[], p_task_id uuid DEFAULT NULL::uuid) returns
     void
   -- sql, owner runner_scoped
@@ -2143,11 +2152,15 @@ app.task_completion(t app.tasks, p_run_ids jsonb, p_disposition text, p_checks j
   -- plpgsql, stable, owner runner_scoped
 app.task_create(p_organization_id uuid, p_task jsonb, p_actor jsonb) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.task_dependencies_drop(p_organization_id uuid, p_task_id uuid, p_depends_on_ids uuid[]) returns void
+  -- plpgsql, owner runner_scoped
 app.task_dependency_add(p_organization_id uuid, p_task_id uuid, p_depends_on_task_id uuid, p_required boolean) returns
     app.task_dependencies
   -- plpgsql, owner runner_scoped
 app.task_dependency_create(p_organization_id uuid, p_task_ref text, p_depends_on text, p_required boolean, p_actor
     jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.task_dependency_delete(p_organization_id uuid, p_task_ref text, p_depends_on text, p_actor jsonb) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
 app.task_exceeds_budget(t app.tasks) returns boolean
   -- sql, immutable, no search path, owner runner_scoped
@@ -2199,7 +2212,8 @@ app.task_verifier_require(p_organization_id uuid, p_spec jsonb, p_executor_profi
   -- plpgsql, stable, owner runner_scoped
 app.tasks_blockers(p_organization_id uuid, p_task_ids uuid[]) returns TABLE(task_id uuid, blockers jsonb)
   -- sql, stable, no search path, owner runner_scoped
-app.tasks_cancel(p_organization_id uuid, p_task_ids uuid[], p_origin uuid) returns void
+app.tasks_cancel(p_organization_id uuid, p_task_ids uuid[], p_origin uuid, p_cancel_origin uuid DEFAULT NULL::uuid)
+    returns void
   -- plpgsql, owner runner_scoped
 app.tasks_check(r app.tasks) returns boolean
   -- plpgsql, immutable, no search path, owner runner_owner, executed by runner_global, runner_scoped

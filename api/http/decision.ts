@@ -25,6 +25,7 @@ export const AUDIT_ACTIONS = [
   'task.create',
   'task.cancel',
   'task.retry',
+  'dependency.delete',
   'inbox_item.respond',
   'inbox_item.acknowledge',
   'approval.decide',

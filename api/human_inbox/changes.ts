@@ -48,7 +48,7 @@ export const responseSchema = z
       .min(1)
       .max(20_000)
       .describe(
-        'With purpose `repair`: `try_again`, `accept` or `cancel`. With `budget`: `raise` or `cancel`. For questions of agents any text, or one of the options if `allowFreeText` is false.',
+        'With purpose `repair`: `try_again`, `accept` or `cancel`. With `budget`: `raise` or `cancel`. With `prerequisite`: `retry`, `remove` (the dependency), `wait` or `cancel`. For questions of agents any text, or one of the options if `allowFreeText` is false.',
       ),
     note: z.string().trim().min(1).max(20_000).optional().describe('A note for the next run.'),
   })

@@ -14,7 +14,7 @@ import {
   pendingTaskExample,
   taskPatchSchema,
 } from './changes.ts';
-import { dependencyListQuery, dependencyResult, listDependencies } from './dependencies.ts';
+import { deleteDependencyEndpoint, dependencyListQuery, dependencyResult, listDependencies } from './dependencies.ts';
 import { EXPLAIN_DESCRIPTION, explainTask, taskExplanationSchema } from './explain.ts';
 import { taskInputEndpoint } from './inputs.ts';
 import { getTask, listTasks, taskListQuery } from './list.ts';
@@ -154,7 +154,7 @@ export function agentTaskEndpoints(): readonly Endpoint[] {
         tag: 'Agent tools',
         operationId: `${verb}TaskAsAgent`,
         summary: verb === 'cancel' ? 'Cancel a task and all tasks below it' : 'Retry failed work',
-        description: `Like \`${verb}Task\`. ${MAY}`,
+        description: `Like \`${verb}Task\`${verb === 'retry' ? ', but not for a task that a person cancelled' : ''}. ${MAY}`,
         params: { organizationId, taskRef },
         response: { data: taskSchema },
         example: { data: verb === 'cancel' ? cancelledTaskExample : pendingTaskExample },
@@ -169,6 +169,7 @@ export function agentTaskEndpoints(): readonly Endpoint[] {
         },
       }),
     ),
+    deleteDependencyEndpoint('agent', `${BASE}/{taskRef}/dependencies/{dependsOnRef}`, MAY),
     taskInputEndpoint('agent', `${BASE}/{taskRef}/inputs/{path*}`),
   ];
 }

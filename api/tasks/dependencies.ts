@@ -1,10 +1,13 @@
 import { sql } from 'slonik';
 import { z } from 'zod';
-import type { Queries } from '../../engine/db/call.ts';
+import { call, type Queries } from '../../engine/db/call.ts';
 import { scoped } from '../../engine/db/scope.ts';
 import { mapping } from '../../engine/mapping.ts';
+import { organizationId, taskRef } from '../fields/ids.ts';
+import { actorOf } from '../http/actor.ts';
+import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { keyColumns, keyset, type Pagination, pageQuery } from '../http/pagination.ts';
-import type { dependencySchema } from './changes.ts';
+import { dependencySchema } from './changes.ts';
 import { getTask } from './list.ts';
 
 type Dependency = z.output<typeof dependencySchema>;
@@ -60,4 +63,37 @@ export async function listDependencies(
     ),
   );
   return page.finish(rows, toDependency);
+}
+
+/** `DELETE …/tasks/{taskRef}/dependencies/{dependsOnRef}`. `may`: which agents may do it, for the description. */
+export function deleteDependencyEndpoint(audience: 'owner' | 'agent', path: `/${string}`, may = ''): Endpoint {
+  return endpoint({
+    method: 'delete',
+    path,
+    audience,
+    tag: audience === 'owner' ? 'Tasks' : 'Agent tools',
+    operationId: audience === 'owner' ? 'deleteTaskDependency' : 'deleteTaskDependencyAsAgent',
+    summary: 'Remove a dependency',
+    description:
+      `The task no longer waits for the prerequisite; if that was its last blocker, it is ready. A repeat is 404. ${may}`.trim(),
+    params: { organizationId, taskRef, dependsOnRef: taskRef.describe('The prerequisite.') },
+    response: { data: dependencySchema },
+    errors: [
+      {
+        status: 404,
+        code: 'task_not_found',
+        when: 'there is no such task here, or it does not have this prerequisite',
+      },
+      { status: 409, code: 'state_conflict', when: 'the task is running or no longer open' },
+    ],
+    ...(audience === 'owner'
+      ? { decision: { action: 'dependency.delete', subject: 'task', id: ['dependency', 'task_id'] } as const }
+      : {}),
+    async handler({ db, params, caller, decision }) {
+      const { dependsOnRef: dependsOn, ...where } = params;
+      const args = { ...where, dependsOn, actor: actorOf(caller) };
+      const { dependency } = await call(db, 'task_dependency_delete', args, dependencyResult, decision);
+      return dependency;
+    },
+  });
 }

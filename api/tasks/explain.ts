@@ -5,7 +5,7 @@ import { timestamp } from '../fields/timestamp.ts';
 import { ids } from '../http/openapi/example_values.ts';
 import { TASK_KINDS, taskError, taskPhase, taskStatus } from './schema.ts';
 
-const ACTORS = ['person', 'platform_operator', 'worker', 'time', 'backend', 'task', 'nobody'] as const;
+const ACTORS = ['person', 'platform_operator', 'worker', 'time', 'backend', 'task'] as const;
 type Actor = (typeof ACTORS)[number];
 
 /** A cause as `app.task_causes` writes it, but for its instants. */
@@ -61,7 +61,7 @@ const KINDS = {
   running: 'worker',
   dispatch: 'backend',
   failed: 'person',
-  cancelled: 'nobody',
+  cancelled: 'person',
 } as const satisfies Record<string, Actor>;
 const KIND_NAMES = Object.keys(KINDS) as [keyof typeof KINDS, ...(keyof typeof KINDS)[]];
 
@@ -75,7 +75,7 @@ const causeSchema = z
     actor: z
       .enum(ACTORS)
       .describe(
-        'What resolves the cause: a person (with an answer, a profile, a budget, a retry, by resuming dispatch), a platform operator, a worker, time, the backend, another task in this response, or nothing (`nobody`).',
+        'What resolves the cause: a person (with an answer, a profile, a budget, a retry, by resuming dispatch), a platform operator, a worker, time, the backend, or another task in this response.',
       ),
     message: z.string().describe('The cause in words.'),
     until: z.iso.datetime().optional(),

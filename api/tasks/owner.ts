@@ -10,6 +10,7 @@ import {
   newTaskSchema,
   pendingTaskExample,
 } from './changes.ts';
+import { deleteDependencyEndpoint } from './dependencies.ts';
 import { EXPLAIN_DESCRIPTION, explainTask, taskExplanationSchema } from './explain.ts';
 import { getTaskGraph, taskGraphSchema } from './graph.ts';
 import { taskInputEndpoint } from './inputs.ts';
@@ -134,9 +135,9 @@ export function taskEndpoints(): readonly Endpoint[] {
       audience: 'owner',
       tag: 'Tasks',
       operationId: 'retryTask',
-      summary: 'Retry failed work',
+      summary: 'Retry failed or cancelled work',
       description:
-        'Reopens the task whose failure made this one fail or be cancelled, the initiatives above that failed with it, and the tasks that were cancelled because of it. A task that is blocked by a question about its result or its needs continues without an answer. Completed work, past runs and used budgets stay as they are.',
+        'Reopens the task whose failure made this one fail or be cancelled, the initiatives above that failed with it, and the tasks that were cancelled because of it. A task that a person cancelled is reopened too, with the tasks below it that this cancelled: name the task that was cancelled. A task that is blocked by a question about its result or its needs continues without an answer. Completed work, past runs and used budgets stay as they are.',
       params: { organizationId, taskRef },
       response: { data: taskSchema },
       errors: [
@@ -144,7 +145,7 @@ export function taskEndpoints(): readonly Endpoint[] {
         {
           status: 409,
           code: 'state_conflict',
-          when: 'nothing has failed here, or a person has cancelled the task or a task above it',
+          when: 'nothing has failed here or was cancelled, or it was cancelled with a task above it',
         },
       ],
       example: { data: pendingTaskExample },
@@ -159,6 +160,7 @@ export function taskEndpoints(): readonly Endpoint[] {
         return task;
       },
     }),
+    deleteDependencyEndpoint('owner', '/organizations/{organizationId}/tasks/{taskRef}/dependencies/{dependsOnRef}'),
     taskInputEndpoint('owner', '/organizations/{organizationId}/tasks/{taskRef}/inputs/{path*}'),
   ];
 }

@@ -24,6 +24,8 @@ create table app.tasks (
   active_run_id uuid,
   -- The task whose failure failed or cancelled this one; itself, where it is the origin. Null: a person did it.
   failure_origin_id uuid,
+  -- The task whose cancel by a person cancelled this one; itself, where it was named.
+  cancel_origin_id uuid,
   kind app.task_kind not null,
   status app.task_status not null,
   phase app.task_phase not null,
@@ -87,6 +89,8 @@ declare
   v_broken constant text := case
     when not ((r.status = 'blocked') = (r.blockers <> '[]')) then 'tasks_blocked_when_blockers_check'
     when not jsonb_typeof(r.blockers) = 'array' then 'tasks_blockers_check'
+    when not (r.cancel_origin_id is null or r.status = 'cancelled' and r.failure_origin_id is null)
+      then 'tasks_cancel_origin_when_cancelled_check'
     when not ((r.phase = 'closed') = (r.status in ('completed', 'failed', 'cancelled'))) then 'tasks_closed_when_over_check'
     when not ((r.status = 'completed') = (r.completed_at is not null)) then 'tasks_completed_at_when_completed_check'
     when not (r.version >= 1 and r.graph_revision >= 1 and r.agent_run_count >= 0 and r.replan_count >= 0
@@ -215,6 +219,8 @@ comment on column app.tasks.schedule_id is 'The schedule whose fire made it.';
 comment on column app.tasks.created_by_run_id is 'The run that made it.';
 comment on column app.tasks.active_run_id is 'The run that works on it.';
 comment on column app.tasks.failure_origin_id is 'The task whose failure ended it, maybe itself; null: a person did.';
+comment on column app.tasks.cancel_origin_id is
+  'The task that a person cancelled, and this one with it, maybe itself: a retry of it brings both back.';
 comment on column app.tasks.kind is 'Initiatives are planned, tasks are executed.';
 comment on column app.tasks.status is
   'pending: ready to run. blocked: see its blockers. waiting: until a time. Open are those and running.';

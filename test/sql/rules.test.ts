@@ -38,6 +38,7 @@ const broken: Readonly<Record<string, Readonly<Record<string, readonly string[]>
     ],
     dedupe_key: [`dedupe_key = ''`, `dedupe_key = repeat('x', 201)`],
     depth: ['depth = -1', 'depth = -1, parent_id = id', 'depth = 1', 'parent_id = id'],
+    cancel_origin_when_cancelled: ['cancel_origin_id = id'],
     failure_origin_when_over: ['failure_origin_id = id'],
     origin_when_failed: [`status = 'failed', phase = 'closed', active_run_id = null`],
     plan_of_initiative: [`phase = 'plan'`],

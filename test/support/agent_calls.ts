@@ -24,6 +24,7 @@ export function agentWrites(client: Client, at: At, ref: string): Calls {
     create: () => client.post(agentPath(at, '/tasks'), { title: 'x', ownerProfileKey: 'operator' }),
     patch: () => client.patch(task, { expectedVersion: 1, title: 'x' }),
     depend: () => client.post(`${task}/dependencies`, { dependsOn: 'T-1' }),
+    undepend: () => client.delete(`${task}/dependencies/T-1`),
     cancel: () => client.post(`${task}/cancel`),
     retry: () => client.post(`${task}/retry`),
     ask: () => client.post(`${task}/human-inbox`, { kind: 'question', title: 'Which one?' }),

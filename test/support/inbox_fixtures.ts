@@ -113,8 +113,16 @@ export async function createBudgetQuestion(sql: Sql, org: TestOrganization, fiel
   return { taskId: run.taskId, item: await onlyItem(sql, org, run.taskId) };
 }
 
-/** Something that can wait for another task, with the notification that this one never completes. */
+/** A task that waits for another one, with a notification about it. */
 export async function createNotice(sql: Sql, org: TestOrganization) {
+  const first = await createTask(sql, org);
+  const waiting = await createTask(sql, org, { dependsOn: [first.id] });
+  await createItem(sql.api, org, waiting.id, { kind: 'notification' });
+  return { taskId: waiting.id, item: await onlyItem(sql, org, waiting.id) };
+}
+
+/** A task that waits for one that was cancelled, with the question what to do about it. */
+export async function createPrerequisiteQuestion(sql: Sql, org: TestOrganization) {
   const ended = await createTask(sql, org);
   const waiting = await createTask(sql, org, { dependsOn: [ended.id] });
   await transition(sql.api, 'task_cancel', {
@@ -122,5 +130,5 @@ export async function createNotice(sql: Sql, org: TestOrganization) {
     taskRef: ended.id,
     actor: OWNER,
   });
-  return { taskId: waiting.id, item: await onlyItem(sql, org, waiting.id) };
+  return { endedId: ended.id, taskId: waiting.id, item: await onlyItem(sql, org, waiting.id) };
 }

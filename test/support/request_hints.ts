@@ -39,7 +39,12 @@ export function hintsOf({ path, operationId }: Operation): Hints {
     organizationId: placeholder(operationId === 'createOrganization' ? 'freshId' : 'organizationId'),
     slug: fc.constant('s-@freshId@'),
     organizationIds: fc.array(placeholder('organizationId'), { minLength: 1, maxLength: 2 }),
-    taskRef: path.endsWith('/promote') ? placeholder('doneId') : taskRef,
+    taskRef: path.endsWith('/promote')
+      ? placeholder('doneId')
+      : path.endsWith('/{dependsOnRef}')
+        ? placeholder('waitingId')
+        : taskRef,
+    dependsOnRef: placeholder('failedId'),
     taskId: taskRef,
     dependsOn: path.endsWith('/dependencies') ? taskRef : fc.array(taskRef, { maxLength: 2 }),
     parentId: placeholder('initiativeId'),

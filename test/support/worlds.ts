@@ -90,6 +90,7 @@ export async function makeWorld(app: TestApp, operation: Operation, kind = 'depa
   const claimed = await createTask(sql, org);
   const claim = await claimNext(sql, org);
   const ready = await createTask(sql, org);
+  const waiting = await createTask(sql, org, { dependsOn: [failed.taskId] });
   const question = await createItem(sql.api, org, ready.id);
   const notice = await createItem(sql.api, org, claimed.id, { kind: 'notification' });
   const schedule = await createSchedule(sql, org);
@@ -113,6 +114,7 @@ export async function makeWorld(app: TestApp, operation: Operation, kind = 'depa
     requestId: claim.runRequestId,
     claimLease: claim.leaseToken,
     readyId: ready.id,
+    waitingId: waiting.id,
     questionId: question.id,
     noticeId: notice.id,
     scheduleKey: schedule.key,

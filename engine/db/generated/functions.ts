@@ -423,6 +423,9 @@ export const functions = {
   task_dependency_create: {
     required: { organizationId: 'uuid', taskRef: 'text', dependsOn: 'text', required: 'bool', actor: 'jsonb' },
   },
+  task_dependency_delete: {
+    required: { organizationId: 'uuid', taskRef: 'text', dependsOn: 'text', actor: 'jsonb' },
+  },
   task_explain: {
     required: { organizationId: 'uuid', taskRef: 'text' },
     optional: { limit: 'int4' },

@@ -1,16 +1,17 @@
--- Notifies a person, once per task, that an open task waits for one that will not complete. Covers everything that depends on
--- the given tasks or, with p_task_id, that task alone (a new edge). Given tasks that may still complete are ignored.
+-- Asks a person, once per task, what to do about it that an open task waits for one that will not complete. Covers everything
+-- that depends on the given tasks or, with p_task_id, that task alone (a new edge). Given tasks that may still complete are
+-- ignored.
 create or replace function app.prerequisite_notify(
   p_organization_id uuid, p_prerequisite_ids uuid[], p_task_id uuid default null)
   returns void
   language sql
 as $$
-  insert into app.human_inbox_items (organization_id, kind, purpose, title, body, task_id)
-    select distinct on (d.task_id) p_organization_id, 'notification', 'prerequisite',
+  insert into app.human_inbox_items (organization_id, kind, purpose, title, body, options, allow_free_text, task_id)
+    select distinct on (d.task_id) p_organization_id, 'question', 'prerequisite',
         left('Waits for a task that will not complete: ' || w.title, 500),
-        format('%s needs %s, which is %s. Retry that task, or remove the need for it.',
+        format('%s needs %s, which is %s. Retry that task, remove the dependency, let it wait, or cancel it.',
           w.identifier_scope || '-' || w.identifier_number, t.identifier_scope || '-' || t.identifier_number, t.status),
-        d.task_id
+        '["retry", "remove", "wait", "cancel"]', false, d.task_id
       from app.task_dependencies d
       join app.tasks t on t.organization_id = d.organization_id and t.id = d.depends_on_task_id
       join app.tasks w on w.organization_id = d.organization_id and w.id = d.task_id

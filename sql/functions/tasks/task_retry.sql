@@ -1,4 +1,5 @@
 -- Task failed, or cancelled by a failure → open, with everything that the same failure ended (docs/interface.md 3.6). Task
+-- cancelled by a person → open, with everything that this cancel ended: for owners, who name the task that was cancelled. Task
 -- blocked by a repair or needs_input question → settled, and the question is cancelled. Completed work, runs and consumed
 -- budgets stay.
 -- Locks: roots → profiles (shared) → run requests → (commit) dispatch.
@@ -12,6 +13,8 @@ declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   v_task_id uuid;
   t app.tasks;
+  -- The task whose failure, or whose cancel by a person, ended what is reopened.
+  v_origin uuid;
   v_ids uuid[];
   v_owners uuid[];
   v_to_plan uuid[];
@@ -39,33 +42,39 @@ begin
     perform app.task_settle(p_organization_id, t.id);
     return jsonb_build_object('task', app.task_row(p_organization_id, t.id));
   end if;
-  if t.failure_origin_id is null then
-    perform app.fail(409, 'state_conflict', case when t.status = 'cancelled'
-      then 'The task was cancelled by a person, and is not brought back'
-      else format('Only failed work is retried, and the task is %s', t.status) end);
+  if t.failure_origin_id is null and t.status <> 'cancelled' then
+    perform app.fail(409, 'state_conflict', format('Only failed or cancelled work is retried, and the task is %s', t.status));
+  elsif t.failure_origin_id is null and p_actor ->> 'kind' <> 'owner' then
+    perform app.fail(409, 'state_conflict', 'The task was cancelled, and only a person brings it back');
+  elsif t.failure_origin_id is null and t.cancel_origin_id is distinct from t.id then
+    perform app.fail(409, 'state_conflict', coalesce((
+      select format('The task was cancelled together with %s-%s: retry that one', o.identifier_scope, o.identifier_number)
+        from app.tasks o where o.organization_id = p_organization_id and o.id = t.cancel_origin_id),
+      'The task was cancelled when the result of its initiative was accepted, and is not brought back'));
   end if;
+  v_origin := coalesce(t.failure_origin_id, t.id);
 
   if exists (
     with recursive up as (
       select a.id, a.parent_id, a.status, a.failure_origin_id from app.tasks a
-        where a.organization_id = p_organization_id and a.id = t.failure_origin_id
+        where a.organization_id = p_organization_id and a.id = v_origin
       union all
       select a.id, a.parent_id, a.status, a.failure_origin_id from app.tasks a join up on a.id = up.parent_id
         where a.organization_id = p_organization_id
     )
-    select 1 from up where status = 'cancelled' and failure_origin_id is null
+    select 1 from up where status = 'cancelled' and failure_origin_id is null and id <> t.id
   ) then
-    perform app.fail(409, 'state_conflict', 'A parent of the failed task was cancelled by a person');
+    perform app.fail(409, 'state_conflict', 'A task above this one was cancelled by a person');
   end if;
   -- If it was replanned after the failure, an initiative may have ended without this task, or by another failure.
   select a.* into v_above from app.tasks f
     join app.tasks a on a.organization_id = f.organization_id and a.id = f.parent_id
-    where f.organization_id = p_organization_id and f.id = t.failure_origin_id;
-  if v_above.phase = 'closed' and v_above.failure_origin_id is distinct from t.failure_origin_id then
-    perform app.fail(409, 'state_conflict', format('The initiative above the failed task is %s', v_above.status));
+    where f.organization_id = p_organization_id and f.id = v_origin;
+  if v_above.phase = 'closed' and (t.failure_origin_id is null or v_above.failure_origin_id is distinct from v_origin) then
+    perform app.fail(409, 'state_conflict', format('The initiative above the ended task is %s', v_above.status));
   end if;
   if v_above.phase = 'verify' and v_above.status = 'running' then
-    perform app.fail(409, 'state_conflict', 'The initiative above the failed task is being verified');
+    perform app.fail(409, 'state_conflict', 'The initiative above the ended task is being verified');
   end if;
   select array_agg(k.id), array_agg(distinct k.owner_agent_profile_id),
       coalesce(array_agg(k.id) filter (where k.kind = 'initiative' and (k.replan is not null or not exists (
@@ -73,7 +82,7 @@ begin
     into v_ids, v_owners, v_to_plan
     from app.tasks k
     where k.organization_id = p_organization_id and k.root_task_id = t.root_task_id
-      and k.failure_origin_id = t.failure_origin_id;
+      and case when t.failure_origin_id is null then k.cancel_origin_id else k.failure_origin_id end = v_origin;
   -- As in task_create: a change of a profile's status finds these tasks open, or they see the new status.
   perform 1 from app.agent_profiles
     where organization_id = p_organization_id and id = any (v_owners) order by id for share;
@@ -84,7 +93,7 @@ begin
         set status = case when b.blockers = '[]' or k.id = any (v_to_plan) then 'pending' else 'blocked' end,
           blockers = case when k.id = any (v_to_plan) then '[]' else b.blockers end,
           phase = case when k.id = any (v_to_plan) then 'plan' else 'execute' end,
-          failure_origin_id = null, error = null, contract = null, result = null
+          failure_origin_id = null, cancel_origin_id = null, error = null, contract = null, result = null
         from app.tasks_blockers(p_organization_id, v_ids) b
         where k.organization_id = p_organization_id and k.id = b.task_id
         returning k.id, k.kind, k.depth, k.status, k.blockers)
@@ -105,16 +114,9 @@ begin
       where organization_id = p_organization_id and id = v_above.id and phase = 'verify';
     perform app.task_settle(p_organization_id, v_above.id);
   end if;
-  -- Closes the notification that a prerequisite will not complete, unless another prerequisite has ended too.
-  update app.human_inbox_items i set status = 'cancelled', updated_at = clock_timestamp()
-    from app.task_dependencies d
-    where i.organization_id = p_organization_id and i.status = 'open' and i.purpose = 'prerequisite'
-      and d.organization_id = i.organization_id and d.task_id = i.task_id and d.depends_on_task_id = any (v_ids)
-      and not exists (
-        select 1 from app.task_dependencies o
-          join app.tasks p on p.organization_id = o.organization_id and p.id = o.depends_on_task_id
-          where o.organization_id = i.organization_id and o.task_id = i.task_id and o.required
-            and p.status in ('failed', 'cancelled'));
+  perform app.prerequisite_close(p_organization_id, array(
+    select d.task_id from app.task_dependencies d
+      where d.organization_id = p_organization_id and d.depends_on_task_id = any (v_ids)));
   return jsonb_build_object('task', app.task_row(p_organization_id, t.id));
 end
 $$;

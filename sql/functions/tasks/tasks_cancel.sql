@@ -1,6 +1,7 @@
--- Tasks open → cancelled. p_origin: the task whose failure causes it; null: a person cancels. The caller has locked the roots.
+-- Tasks open → cancelled. p_origin: the task whose failure causes it; null: a person cancels,
+-- p_cancel_origin then being the task that is named. The caller has locked the roots.
 -- Locks: (roots) → run requests → runs → (commit) dispatch.
-create or replace function app.tasks_cancel(p_organization_id uuid, p_task_ids uuid[], p_origin uuid)
+create or replace function app.tasks_cancel(p_organization_id uuid, p_task_ids uuid[], p_origin uuid, p_cancel_origin uuid default null)
   returns void
   language plpgsql
 as $$
@@ -10,7 +11,7 @@ begin
   with ended as (
     update app.tasks
       set status = 'cancelled', phase = 'closed', blockers = '[]', active_run_id = null, waiting_until = null,
-        waiting_reason = null, failure_origin_id = p_origin
+        waiting_reason = null, failure_origin_id = p_origin, cancel_origin_id = p_cancel_origin
       where organization_id = p_organization_id and id = any (p_task_ids)
         and status in ('pending', 'blocked', 'running', 'waiting')
       returning id)

@@ -10,6 +10,7 @@ import { startTestApp } from '../../support/app.ts';
 import { auditEntries } from '../../support/audit_fixtures.ts';
 import { createChat, createChatOrganization, exchange } from '../../support/chat_fixtures.ts';
 import {
+  addDependency,
   createTask,
   createTestOrganization,
   failRun,
@@ -166,6 +167,19 @@ const decisions: Readonly<Record<string, () => Promise<Made>>> = {
     await failRun(sql.api, run, { retryable: false });
     const entry = { action: 'task.retry', subject_kind: 'task', subject_id: run.taskId };
     return { organizationId: at.organizationId, path: `${at.base}/tasks/${run.taskId}/retry`, entry };
+  },
+  async deleteTaskDependency() {
+    const at = await org();
+    const [first, second] = [await createTask(sql, at), await createTask(sql, at)];
+    await addDependency(sql.api, at, second.id, first.id);
+    const entry = {
+      action: 'dependency.delete',
+      subject_kind: 'task',
+      subject_id: second.id,
+      arguments: { taskRef: second.id, dependsOnRef: first.id },
+    };
+    const path = `${at.base}/tasks/${second.id}/dependencies/${first.id}`;
+    return { organizationId: at.organizationId, path, entry };
   },
   async respondToHumanInboxItem() {
     const { organizationId, base, id } = await item('question');

@@ -31,6 +31,7 @@ const bodies: Readonly<Record<string, Body>> = {
   explainTask: none,
   cancelTask: none,
   retryTask: none,
+  deleteTaskDependency: none,
   putTaskInput: () => 'bytes',
   getAgentStatus: none,
   setWorkDispatchAsAgent: () => ({ stopped: true }),
@@ -41,6 +42,7 @@ const bodies: Readonly<Record<string, Body>> = {
   updateTaskAsAgent: () => ({ expectedVersion: 1, title: 'y' }),
   listTaskDependenciesAsAgent: none,
   createTaskDependencyAsAgent: ({ claimedId }) => ({ dependsOn: claimedId }),
+  deleteTaskDependencyAsAgent: none,
   cancelTaskAsAgent: none,
   retryTaskAsAgent: none,
   putTaskInputAsAgent: () => 'bytes',
@@ -74,6 +76,7 @@ const bodies: Readonly<Record<string, Body>> = {
 /** Which task of the world a call is about. */
 function taskOf({ operationId }: Operation, world: World): string | undefined {
   if (operationId.startsWith('retryTask')) return world['failedId'];
+  if (operationId.startsWith('deleteTaskDependency')) return world['waitingId'];
   if (operationId === 'stageTaskOutcome') return world['runningId'];
   return operationId === 'promoteContextOfTask' ? world['doneId'] : world['readyId'];
 }
@@ -84,6 +87,7 @@ function call(client: Client, operation: Operation, world: World, organizationId
   const values: Readonly<Record<string, string | undefined>> = {
     organizationId,
     taskRef: taskOf(operation, world),
+    dependsOnRef: world['failedId'],
     scheduleRef: world['scheduleKey'],
     path: 'a.txt',
   };

@@ -1,6 +1,7 @@
 import t from 'tap';
 import type { Task } from '../../../api/tasks/schema.ts';
 import {
+  agentPath,
   expectSuccess,
   makeTask,
   ownerPath,
@@ -33,10 +34,15 @@ t.test('cancel ends a task and all below it, and a repeat returns the same', asy
   t.same((await workerOf(app, running).heartbeat()).data, { status: 'cancelling' });
   t.same((await workerOf(app, running).complete()).data, { status: 'cancelled' });
   t.equal((await readTask(app, org, running.taskId)).status, 'cancelled', 'a late result changes nothing');
-  t.match(refusalOf(await act(root, 'retry')), '409 state_conflict', 'a person did it: no retry brings it back');
+  const byAgent = await app.service.post(agentPath(org, `/tasks/${root}/retry`));
+  t.equal(refusalOf(byAgent), '409 state_conflict', 'a person did it: no agent brings it back');
+  t.equal(refusalOf(await act(child, 'retry')), '409 state_conflict', 'it went with the initiative');
+  t.match(expectSuccess(await act(root, 'retry')), { id: root, status: 'blocked' });
+  t.match(await readTask(app, org, child), { status: 'pending' });
+  expectSuccess(await act(root, 'cancel'));
 });
 
-t.test('what is over is not cancelled, and only failures are retried', async (t) => {
+t.test('what is over is not cancelled, and what is open or completed not retried', async (t) => {
   const done = await runTask(app, org);
   expectSuccess(await workerOf(app, done).complete());
   const failed = await runTask(app, org);
@@ -44,8 +50,6 @@ t.test('what is over is not cancelled, and only failures are retried', async (t)
   const { id: ready } = await makeTask(app, org);
   for (const id of [done.taskId, failed.taskId]) t.equal(refusalOf(await act(id, 'cancel')), '409 state_conflict');
   for (const id of [done.taskId, ready]) t.equal(refusalOf(await act(id, 'retry')), '409 state_conflict');
-  await act(ready, 'cancel');
-  t.equal(refusalOf(await act(ready, 'retry')), '409 state_conflict');
 });
 
 t.test('the database is consistent after all of it', async (t) => {

@@ -6,6 +6,7 @@ import {
   type Fields,
   fingerprint,
   makeTask,
+  ownerPath,
   readTask,
   refusalOf,
   runTask,
@@ -15,6 +16,7 @@ import {
 import { startTestApp } from '../../support/app.ts';
 import { createTestOrganization, lastRequest } from '../../support/fixtures.ts';
 import { brokenInvariants } from '../../support/invariants.ts';
+import { wakesPulls } from '../../support/wakes.ts';
 
 const app = await startTestApp(t);
 const sql = sqlOf(app);
@@ -55,6 +57,24 @@ t.test('an edge that is not required blocks nothing', async (t) => {
   t.match((await add(second.id, first.id, { required: false })).data, { required: false });
   t.equal((await readTask(app, org, second.id)).status, 'pending');
   t.equal(refusalOf(await add(second.id, first.id)), '409 state_conflict edge_differs');
+});
+
+t.test('an edge is removed by owners and agents alike, and the task goes on', async (t) => {
+  for (const [client, base] of [
+    [app.owner, ownerPath],
+    [app.service, agentPath],
+  ] as const) {
+    const [first, second] = [await makeTask(app, org), await makeTask(app, org)];
+    const edge = expectSuccess(await add(second.id, first.id), 201);
+    const place = base(org, `/tasks/${second.identifier}/dependencies/${first.identifier}`);
+    t.same(expectSuccess(await client.delete(place)), edge);
+    t.match(await readTask(app, org, second.id), { status: 'pending', state: { blockers: [] } });
+    t.match(refusalOf(await client.delete(place)), /^404 (task_)?not_found/);
+  }
+  const [first, second] = [await makeTask(app, org), await makeTask(app, org)];
+  await add(second.id, first.id);
+  const wakes = () => app.owner.delete(ownerPath(org, `/tasks/${second.id}/dependencies/${first.id}`));
+  t.ok(await wakesPulls(app, async () => void expectSuccess(await wakes())));
 });
 
 t.test('cycles, ancestors and the task itself are refused', async (t) => {

@@ -199,12 +199,12 @@ t.test('a failure and a cancel are told with the task where they began', async (
   ]);
   t.match(told.summary, /^T-1 has failed: It broke\.$/);
   t.match((await explain(org, ids.two)).causes, [
-    { kind: 'cancelled', actor: 'nobody', originTaskId: ids.one, message: 'T-2 was cancelled by the failure of T-1' },
+    { kind: 'cancelled', actor: 'person', originTaskId: ids.one, message: 'T-2 was cancelled by the failure of T-1' },
   ]);
   await retryTask(sql.api, org, ids.one);
   await cancelTask(sql.api, org, ids.two);
   t.same(await roots(org, after.id), [['T-2', 'cancelled', 'person']]);
-  t.same(await roots(org, ids.two), [['T-2', 'cancelled', 'nobody']]);
+  t.same(await roots(org, ids.two), [['T-2', 'cancelled', 'person']]);
 });
 
 t.test('of very many tasks a hundred are told, and first what waits for a person', async (t) => {

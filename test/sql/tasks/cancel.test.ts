@@ -162,7 +162,7 @@ scenario('an initiative of which nothing was completed is planned again, or asks
   test.match(await taskRow(sql, org, other), { status: 'pending' });
 });
 
-scenario('dependents of a cancelled task stay blocked, and a person is told once', async (test) => {
+scenario('dependents of a cancelled task stay blocked, and a person is asked once', async (test) => {
   const org = await createTestOrganization(sql);
   const one = await createTask(sql, org, { title: 'one' });
   const two = await createTask(sql, org, { title: 'two' });
@@ -172,11 +172,11 @@ scenario('dependents of a cancelled task stay blocked, and a person is told once
   test.match(await taskRow(sql, org, after.id), { status: 'blocked' });
   const items = await openItems(sql, org, after.id);
   test.match(items, [
-    { kind: 'notification', purpose: 'prerequisite', blocking: false, body: /T-3 needs T-1, which is cancelled/ },
+    { kind: 'question', purpose: 'prerequisite', blocking: false, body: /T-3 needs T-1, which is cancelled/ },
   ]);
   test.equal(items.length, 1);
   await cancelTask(sql.api, org, after.id);
-  test.same(await openItems(sql, org, after.id), [], 'and the notice ends with the task');
+  test.same(await openItems(sql, org, after.id), [], 'and the question ends with the task');
 });
 
 scenario('what a failure had cancelled is a person’s after a cancel, and no retry brings it back', async (test) => {

@@ -16,6 +16,7 @@ import {
   retryTask,
   runNew,
   runNext,
+  SERVICE,
   statuses,
   taskRow,
   updateProfile,
@@ -110,7 +111,7 @@ scenario('two retries at once: one brings back, the other finds it open', async 
   test.equal((await requestRows(sql, org, tree.sibling)).filter((request) => request.state === 'published').length, 1);
 });
 
-scenario('what is open, completed or cancelled by a person is not retried', async (test) => {
+scenario('what is open or completed is not retried, and what a person cancelled by no agent', async (test) => {
   const org = await createTestOrganization(sql);
   const foreign = await createTestOrganization(sql);
   const pending = await createTask(sql, org);
@@ -120,9 +121,10 @@ scenario('what is open, completed or cancelled by a person is not retried', asyn
   const blocked = await createTask(sql, org, { dependsOn: [pending.id] });
   const cancelled = await createTask(sql, org);
   await cancelTask(sql.api, org, cancelled.id);
-  for (const id of [pending.id, completed.taskId, running.taskId, blocked.id, cancelled.id]) {
+  for (const id of [pending.id, completed.taskId, running.taskId, blocked.id]) {
     test.match(await refusal(retryTask(sql.api, org, id)), conflict);
   }
+  test.match(await refusal(retryTask(sql.api, org, cancelled.id, SERVICE)), conflict);
   test.match(await refusal(retryTask(sql.api, foreign, completed.taskId)), { status: 404, code: 'task_not_found' });
 });
 
@@ -194,7 +196,7 @@ scenario('a failure tells those who wait for it in other hierarchies, and a retr
     status: 'blocked',
     blockers: [{ kind: 'dependency', taskId: tree.failing }],
   });
-  test.match(await openItems(sql, org, other.waits), [{ purpose: 'prerequisite', kind: 'notification' }]);
+  test.match(await openItems(sql, org, other.waits), [{ purpose: 'prerequisite', kind: 'question' }]);
   test.match(await openItems(sql, org, initiative), [{ purpose: 'prerequisite' }]);
   await retryTask(sql.api, org, tree.sibling);
   test.same(await openItems(sql, org, other.waits), []);
@@ -249,4 +251,46 @@ scenario('what a retry brings back waits for exactly what it has to wait for, of
     later: ['dependency', 'schedule'],
     disabled: ['dependency', 'profile'],
   });
+});
+
+scenario('an owner brings back what was cancelled, with all that this cancel ended, and nothing else', async (test) => {
+  const org = await createTestOrganization(sql);
+  const root = (await createTask(sql, org, { kind: 'initiative' })).id;
+  const middle = (await createTask(sql, org, { kind: 'initiative', parentId: root })).id;
+  const [deep, before] = [
+    (await createTask(sql, org, { parentId: middle })).id,
+    (await createTask(sql, org, { parentId: middle })).id,
+  ];
+  const beside = (await createTask(sql, org, { parentId: root })).id;
+  await cancelTask(sql.api, org, before);
+  await cancelTask(sql.api, org, middle);
+  await cancelTask(sql.api, org, middle);
+  const together = await refusal(retryTask(sql.api, org, deep));
+  test.match(together, { ...conflict, message: /cancelled together with I-2/ });
+  test.match(await refusal(retryTask(sql.api, org, before)), conflict, 'its initiative is cancelled');
+  await retryTask(sql.api, org, middle);
+  test.same(await statuses(sql, org, { root, middle, deep, before, beside }), {
+    root: 'blocked',
+    middle: 'blocked',
+    deep: 'pending',
+    before: 'cancelled',
+    beside: 'pending',
+  });
+  test.match(await taskRow(sql, org, middle), { phase: 'execute', cancel_origin_id: null });
+  await retryTask(sql.api, org, before);
+  test.match(await taskRow(sql, org, before), { status: 'pending' });
+  await cancelTask(sql.api, org, root);
+  test.match(await refusal(retryTask(sql.api, org, middle)), conflict);
+  await retryTask(sql.api, org, root);
+  for (const id of [deep, before, beside]) test.match(await taskRow(sql, org, id), { status: 'pending' });
+});
+
+scenario('what was cancelled comes back only while the initiative above is open', async (test) => {
+  const org = await createTestOrganization(sql);
+  const { root, one, two } = await createInitiative(sql, org, ['one', 'two']);
+  await cancelTask(sql.api, org, two);
+  await completeRun(sql.api, await runNext(sql, org));
+  test.match(await taskRow(sql, org, one), { status: 'completed' });
+  test.match(await taskRow(sql, org, root), { status: 'completed' });
+  test.match(await refusal(retryTask(sql.api, org, two)), conflict);
 });

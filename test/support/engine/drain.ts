@@ -42,7 +42,7 @@ async function carryOut({ sql }: World, run: Run): Promise<void> {
 async function respondToAll({ sql }: World, organizationId: string): Promise<number> {
   const { rows } = await sql.owner.query<{ id: string; options: string[] }>(
     `select id, options from app.human_inbox_items
-     where organization_id = $1 and kind = 'question' and status = 'open'`,
+     where organization_id = $1 and kind = 'question' and status = 'open' and purpose <> 'prerequisite'`,
     [organizationId],
   );
   for (const { id, options } of rows) {
