@@ -14,6 +14,7 @@ import { logRequests } from './http/request_log.ts';
 import { requestState, trackRequests } from './http/request_state.ts';
 import { createResponder } from './http/respond.ts';
 import { securityHeaders } from './http/security_headers.ts';
+import { type HttpTiming, TIMING } from './http/timing.ts';
 import { agentInboxEndpoints } from './human_inbox/agent.ts';
 import { humanInboxEndpoints } from './human_inbox/owner.ts';
 import { messageEndpoints } from './messages/owner.ts';
@@ -77,8 +78,12 @@ export function apiEndpoints(): readonly Endpoint[] {
   return [...ownerEndpoints(), ...agentEndpoints(), ...workerEndpoints()];
 }
 
-/** The API over its services; `endpoints` are those of the product unless a test brings its own. */
-export function createApp(services: Services, endpoints: readonly Endpoint[] = apiEndpoints()): Express {
+/** The API over its services; `endpoints` and `timing` are those of the product unless a test brings its own. */
+export function createApp(
+  services: Services,
+  endpoints: readonly Endpoint[] = apiEndpoints(),
+  timing: HttpTiming = TIMING,
+): Express {
   const throttle = createThrottle();
   const responder = createResponder({
     validate: services.config.validateResponses,
@@ -97,7 +102,7 @@ export function createApp(services: Services, endpoints: readonly Endpoint[] = a
   app.enable('strict routing');
   app.set('query parser', false);
 
-  app.use(trackRequests(services.log));
+  app.use(trackRequests(services.log, timing));
   app.use(logRequests(services.log, services.metrics));
   app.use(securityHeaders());
   const described = [...endpoints, ...adminEndpoints()];

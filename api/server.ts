@@ -1,6 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { requestIdOf } from './http/request_state.ts';
+import { type HttpTiming, TIMING } from './http/timing.ts';
+import { closeHalf, isAnswered, isClosing, readRest } from './http/unread_bodies.ts';
 
 const codes: Readonly<Record<string, number>> = {
   HPE_HEADER_OVERFLOW: 431,
@@ -8,49 +10,76 @@ const codes: Readonly<Record<string, number>> = {
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
 };
 
-/** What is not HTTP gets an envelope as well, where the socket still takes it. */
-function respondMalformed(error: Error & { code?: string }, socket: Socket): void {
-  if (!socket.writable || error.code === 'ECONNRESET') {
-    socket.destroy();
-    return;
-  }
+/** The response in progress; Node itself looks here before it writes to the socket of a client whose request is broken. */
+function responseOf(socket: Socket & { _httpMessage?: ServerResponse | null }): ServerResponse | undefined {
+  return socket._httpMessage ?? undefined;
+}
+
+/** The client has gone: reset, or with its half of the close in the middle of a body. */
+function isGone({ code }: Error & { code?: string }): boolean {
+  return code === 'ECONNRESET' || code === 'HPE_INVALID_EOF_STATE';
+}
+
+function malformedResponse(error: Error & { code?: string }): string {
   const statusCode = codes[error.code ?? ''] ?? 400;
   const code = statusCode === 408 ? 'request_timeout' : 'validation_failed';
   const message = STATUS_CODES[statusCode] ?? 'Bad Request';
   const meta = { timestamp: new Date().toISOString(), requestId: requestIdOf(undefined) };
   const body = JSON.stringify({ success: false, statusCode, message, error: { code }, meta });
-  socket.end(
-    [
-      `HTTP/1.1 ${statusCode} ${message}`,
-      'Content-Type: application/json; charset=utf-8',
-      `Content-Length: ${Buffer.byteLength(body)}`,
-      `X-Request-Id: ${meta.requestId}`,
-      'Connection: close',
-      '',
-      body,
-    ].join('\r\n'),
-  );
+  return [
+    `HTTP/1.1 ${statusCode} ${message}`,
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    `X-Request-Id: ${meta.requestId}`,
+    'Connection: close',
+    '',
+    body,
+  ].join('\r\n');
 }
 
+/** What is not HTTP gets an envelope as well, where the socket still takes it. */
+function refuseMalformed(error: Error & { code?: string }, socket: Socket, timing: HttpTiming): void {
+  if (isClosing(socket) && socket.writableEnded) {
+    // More of it, while the client has time to read its response.
+    if (isGone(error) || socket.bytesRead > timing.restBytes) socket.destroy();
+  } else if (isAnswered(socket) && !isGone(error)) {
+    closeHalf(socket, timing);
+  } else if (!socket.writable || isAnswered(socket) || error.code === 'ECONNRESET' || responseOf(socket)?.headersSent) {
+    // In the middle of a response an envelope would be taken for a part of that.
+    socket.destroy();
+  } else {
+    socket.write(malformedResponse(error));
+    closeHalf(socket, timing);
+  }
+}
+
+type App = (req: IncomingMessage, res: ServerResponse) => void;
+
 /** An HTTP server with limits that fit long polls, event streams and slow uploads. */
-export function createHttpServer(app: (req: IncomingMessage, res: ServerResponse) => void): Server {
+export function createHttpServer(app: App, timing: HttpTiming = TIMING): Server {
+  const serve: App = (req, res) => {
+    // What was sent ahead after the last request that this connection serves.
+    if (isClosing(req.socket)) return;
+    readRest(req, res, timing);
+    app(req, res);
+  };
   const server = createServer(
     {
-      // Slow headers are cut; bodies have time-outs of their own (api/http/body.ts), since uploads may take long.
-      headersTimeout: 20_000,
+      // Slow headers are cut; bodies have limits of their own (api/http/body_pace.ts), since uploads may take long.
+      headersTimeout: timing.headersMs,
       requestTimeout: 0,
-      connectionsCheckingInterval: 5_000,
+      connectionsCheckingInterval: timing.checkMs,
       // Longer than the idle time of the usual load balancers, so that they close first.
       keepAliveTimeout: 70_000,
       maxHeaderSize: 16 * 1024,
       noDelay: true,
     },
-    app,
+    serve,
   );
   // `100 Continue` is sent when the body is wanted: after authentication, and not for one that is too large.
-  server.on('checkContinue', app);
-  server.on('checkExpectation', app);
-  server.on('clientError', respondMalformed);
+  server.on('checkContinue', serve);
+  server.on('checkExpectation', serve);
+  server.on('clientError', (error, socket) => refuseMalformed(error, socket as Socket, timing));
   return server;
 }
 

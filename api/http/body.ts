@@ -1,14 +1,14 @@
 import { Readable } from 'node:stream';
 import type { Request, Response } from 'express';
 import { Problem } from '../../engine/db/problem.ts';
+import { bodyPace } from './body_pace.ts';
 import { invalid, validationFailed } from './errors.ts';
 import type { RequestState } from './request_state.ts';
 import type { StreamBody, StreamedBody } from './stream_body.ts';
+import type { HttpTiming } from './timing.ts';
 import { storableIssue } from './validation.ts';
 
 export const JSON_LIMIT = 1024 * 1024;
-const JSON_TIMEOUT_MS = 30_000;
-const STREAM_IDLE_MS = 60_000;
 
 /** The client stopped sending before its body was complete. */
 export class ClientGoneError extends Error {
@@ -42,12 +42,14 @@ function askForBody(res: Response, state: RequestState): void {
 function ignore(): void {}
 
 /** The whole body, at most `limit` bytes. Stops reading, without closing the connection, when there is more. */
-function collect(req: Request, limit: number): Promise<Buffer> {
+function collect(req: Request, limit: number, timing: HttpTiming): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   const chunks: Buffer[] = [];
   let size = 0;
+  const pace = bodyPace(timing, reject);
   const onData = (chunk: Buffer) => {
     size += chunk.length;
+    pace.arrived(chunk.length);
     if (size > limit) reject(tooLarge(limit));
     else chunks.push(chunk);
   };
@@ -56,13 +58,10 @@ function collect(req: Request, limit: number): Promise<Buffer> {
     req.off('close', onGone);
     resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, size));
   };
-  const timer = setTimeout(
-    () => reject(new Problem(408, 'request_timeout', 'The body did not arrive in time.')),
-    JSON_TIMEOUT_MS,
-  );
+  pace.reading(true);
   req.on('data', onData).once('end', onEnd).once('error', onGone).once('close', onGone);
   return promise.finally(() => {
-    clearTimeout(timer);
+    pace.stop();
     req.pause();
     req.off('data', onData).off('end', onEnd).off('close', onGone).off('error', onGone);
     // Whatever happens to the connection from here on, nobody waits for this body.
@@ -114,7 +113,7 @@ export async function readJson(req: Request, res: Response, state: RequestState)
   const chunked = req.get('transfer-encoding') !== undefined;
   if (!chunked || req.get('content-type') !== undefined) checkJsonType(req);
   askForBody(res, state);
-  const bytes = await collect(req, JSON_LIMIT);
+  const bytes = await collect(req, JSON_LIMIT, state.timing);
   if (bytes.length === 0) return undefined;
   checkJsonType(req);
   const value = parseJson(decodeUtf8(bytes));
@@ -123,8 +122,9 @@ export async function readJson(req: Request, res: Response, state: RequestState)
   return value;
 }
 
-/** The media type of a streamed body, without parameters, and that it is sent as it is. @throws Problem 415 */
-export function checkStreamType(req: Request, body: StreamBody): void {
+/** What the headers of a streamed body have to say before anybody looks at it. @throws Problem 413 or 415 */
+export function checkStream(req: Request, body: StreamBody): void {
+  if ((declaredLength(req) ?? 0) > body.maxBytes) throw tooLarge(body.maxBytes, body.tooLargeCode);
   checkEncoding(req);
   const type = (req.get('content-type') ?? '').split(';')[0]?.trim().toLowerCase() ?? '';
   if (body.mediaTypes.includes(type)) return;
@@ -133,21 +133,21 @@ export function checkStreamType(req: Request, body: StreamBody): void {
 
 /**
  * The request body as a stream of its own. Destroying it leaves the connection alone, so that a refusal in the middle
- * of an upload can still get a response; the rest is drained by `endUnread`.
- * @throws Problem 413 when the declared length is too large; the stream fails with it when the real one is
+ * of an upload still reaches the client; what is left of the body is for `readRest`.
+ * It fails with Problem 413 when the body is too large, and with 408 when it comes too slowly.
  */
 export function openStreamedBody(req: Request, res: Response, state: RequestState, body: StreamBody): StreamedBody {
-  if ((declaredLength(req) ?? 0) > body.maxBytes) throw tooLarge(body.maxBytes, body.tooLargeCode);
   askForBody(res, state);
   let size = 0;
-  let idle: NodeJS.Timeout | undefined;
+  const pace = bodyPace(state.timing, (error) => stream.destroy(error));
 
   const stream = new Readable({
     read() {
+      pace.reading(true);
       req.resume();
     },
     destroy(error, done) {
-      clearTimeout(idle);
+      pace.stop();
       req.off('data', onData).off('end', onEnd).off('close', onGone).off('error', onGone).pause();
       req.on('error', ignore);
       done(error);
@@ -158,12 +158,15 @@ export function openStreamedBody(req: Request, res: Response, state: RequestStat
   stream.on('error', ignore);
   function onData(chunk: Buffer) {
     size += chunk.length;
-    idle?.refresh();
+    pace.arrived(chunk.length);
     if (size > body.maxBytes) stream.destroy(tooLarge(body.maxBytes, body.tooLargeCode));
-    else if (!stream.push(chunk)) req.pause();
+    else if (!stream.push(chunk)) {
+      pace.reading(false);
+      req.pause();
+    }
   }
   function onEnd() {
-    clearTimeout(idle);
+    pace.stop();
     // The request closes by itself now, while our reader may still be busy with what was buffered.
     req.off('close', onGone);
     stream.push(null);
@@ -171,18 +174,10 @@ export function openStreamedBody(req: Request, res: Response, state: RequestStat
   function onGone() {
     stream.destroy(new ClientGoneError('the client went away while it sent its body'));
   }
-  // Runs also while our own side is slow to take the data; a minute of that is a failure too.
-  idle = setTimeout(
-    () => stream.destroy(new Problem(408, 'request_timeout', 'No data arrived for a minute.')),
-    STREAM_IDLE_MS,
-  );
-  if (req.readableEnded) stream.push(null);
+  if (req.readableEnded) onEnd();
   else req.on('data', onData).once('end', onEnd).once('close', onGone).once('error', onGone).pause();
   return stream;
 }
-
-const DRAIN_BYTES = 16 * 1024 * 1024;
-const DRAIN_MS = 3_000;
 
 /**
  * True when the rest of the body is too long, or of unknown length, to be read for the sake of the next request on
@@ -191,25 +186,4 @@ const DRAIN_MS = 3_000;
 export function leavesConnection(req: Request, state: RequestState): boolean {
   if (req.complete || !hasBody(req)) return false;
   return state.awaitsContinue || (declaredLength(req) ?? Number.POSITIVE_INFINITY) > JSON_LIMIT;
-}
-
-/**
- * Waits until the client has sent the rest of its body, for a bounded time and size. Closing a socket that holds unread
- * data resets the connection, and the reset may destroy the response before the client has read it.
- */
-export function drain(req: Request): Promise<void> {
-  if (req.complete || req.destroyed) return Promise.resolve();
-  const { promise, resolve } = Promise.withResolvers<void>();
-  let size = 0;
-  const onData = (chunk: Buffer) => {
-    size += chunk.length;
-    if (size > DRAIN_BYTES) resolve();
-  };
-  const done = () => resolve();
-  const timer = setTimeout(done, DRAIN_MS);
-  req.on('data', onData).once('end', done).once('close', done).once('error', done).resume();
-  return promise.finally(() => {
-    clearTimeout(timer);
-    req.off('data', onData);
-  });
 }

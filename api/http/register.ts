@@ -6,7 +6,7 @@ import type { Services } from '../services.ts';
 import { adminAuthentication } from './auth/admin.ts';
 import { type InternalAuthentication, internalAuthentication } from './auth/internal.ts';
 import { checkMembership, ownerAuthentication } from './auth/owner.ts';
-import { checkStreamType, readJson } from './body.ts';
+import { checkStream, readJson } from './body.ts';
 import type { Caller } from './caller.ts';
 import { type ConcurrencyLimit, createConcurrencyLimit } from './concurrency_limit.ts';
 import { takesIdempotencyKey } from './declared_errors.ts';
@@ -62,7 +62,7 @@ const emptyBody = z.union([z.undefined(), z.strictObject({})]);
 
 async function parsedBody(endpoint: Endpoint, req: Request, res: Response, state: RequestState): Promise<unknown> {
   if (isStream<StreamBody>(endpoint.body)) {
-    checkStreamType(req, endpoint.body);
+    checkStream(req, endpoint.body);
     return undefined;
   }
   const value = await readJson(req, res, state);

@@ -2,12 +2,14 @@ import { randomUUID } from 'node:crypto';
 import type { NextFunction, Request, Response } from 'express';
 import type { Logger } from 'pino';
 import type { Endpoint } from './endpoint.ts';
+import type { HttpTiming } from './timing.ts';
 
 /** What is known about a request from its first byte on. */
 export type RequestState = {
   readonly requestId: string;
   readonly traceId: string | undefined;
   readonly startedAt: bigint;
+  readonly timing: HttpTiming;
   /** With the ids of the request; made when it is first used, as most requests log one line alone. */
   readonly log: Logger;
   readonly signal: AbortSignal;
@@ -50,6 +52,7 @@ class TrackedRequest implements RequestState {
   readonly requestId: string;
   readonly traceId: string | undefined;
   readonly startedAt = process.hrtime.bigint();
+  readonly timing: HttpTiming;
   endpoint: Endpoint | undefined = undefined;
   awaitsContinue: boolean;
   readonly #processLog: Logger;
@@ -57,12 +60,13 @@ class TrackedRequest implements RequestState {
   #abort: AbortController | undefined = undefined;
   #gone = false;
 
-  constructor(req: Request, log: Logger) {
+  constructor(req: Request, log: Logger, timing: HttpTiming) {
     this.requestId = requestIdOf(req.get('x-request-id'));
     this.traceId = traceIdOf(req.get('traceparent'));
     // Node leaves the field undefined for servers without checkContinue; main.ts has one.
     this.awaitsContinue = /^100-continue$/i.test(req.get('expect') ?? '');
     this.#processLog = log;
+    this.timing = timing;
   }
 
   get log(): Logger {
@@ -87,9 +91,9 @@ class TrackedRequest implements RequestState {
 }
 
 /** Gives each request its ids, its log and a signal that aborts when the client goes away. */
-export function trackRequests(log: Logger) {
+export function trackRequests(log: Logger, timing: HttpTiming) {
   return (req: Request, res: Response, next: NextFunction): void => {
-    const state = new TrackedRequest(req, log);
+    const state = new TrackedRequest(req, log, timing);
     states.set(req, state);
     res.on('close', () => {
       if (!res.writableFinished) state.leave();

@@ -1,6 +1,6 @@
 import type { Request, Response } from 'express';
 import { Problem } from '../../engine/db/problem.ts';
-import { drain, leavesConnection } from './body.ts';
+import { leavesConnection } from './body.ts';
 import { errorEnvelope, type ResponseBody, successEnvelope } from './envelope.ts';
 import { forAudience, toProblem } from './errors.ts';
 import { requestState } from './request_state.ts';
@@ -19,22 +19,9 @@ function send(req: Request, res: Response, status: number, envelope: unknown): v
   res.setHeader('Content-Type', 'application/json; charset=utf-8');
   res.setHeader('Content-Length', Buffer.byteLength(payload));
   res.setHeader('Cache-Control', 'no-store');
-  const state = requestState(req);
-  if (status !== 408 && !leavesConnection(req, state)) {
-    res.end(req.method === 'HEAD' ? undefined : payload);
-    // The short rest of a body that was given up half-way: the next request comes after it.
-    req.resume();
-    return;
-  }
-  res.setHeader('Connection', 'close');
-  if (status === 408 || state.awaitsContinue) {
-    // Nothing was sent after the headers, or for too long, and nothing will be.
-    res.end(payload);
-    return;
-  }
-  // The response goes out now; the connection is closed when the client has stopped sending.
-  res.write(payload);
-  void drain(req).then(() => res.end());
+  // What the client still sends is read or cut by api/http/unread_bodies.ts.
+  if (status === 408 || leavesConnection(req, requestState(req))) res.setHeader('Connection', 'close');
+  res.end(req.method === 'HEAD' ? undefined : payload);
 }
 
 /** Writes envelopes. With `validate`, responses that their own description does not allow become a logged 500. */

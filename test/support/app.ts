@@ -4,6 +4,7 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { createApp } from '../../api/app.ts';
 import type { Endpoint } from '../../api/http/endpoint.ts';
+import { type HttpTiming, TIMING } from '../../api/http/timing.ts';
 import { closeServer, createHttpServer, listen } from '../../api/server.ts';
 import { closeServices, endWaits, openServices, type Services } from '../../api/services.ts';
 import { type Config, readConfig } from '../../engine/config.ts';
@@ -33,6 +34,8 @@ export type TestAppOptions = Readonly<{
   config?: Partial<Config>;
   /** Endpoints of the test's own, in place of the product's. */
   endpoints?: readonly Endpoint[];
+  /** How patient the server is. */
+  timing?: Partial<HttpTiming>;
   /** A second process on the same database. */
   database?: TestDatabase;
 }>;
@@ -62,7 +65,8 @@ export async function startTestApp(t: TearDown, options: TestAppOptions = {}): P
   const logged: Record<string, unknown>[] = [];
   const log = createLogger(config.logLevel, 'test', { write: (line) => void logged.push(JSON.parse(line)) });
   const services = openServices(config, log, { processMetrics: false });
-  const server = createHttpServer(createApp(services, options.endpoints));
+  const timing = { ...TIMING, ...options.timing };
+  const server = createHttpServer(createApp(services, options.endpoints, timing), timing);
   const url = await listen(server, config.host, config.port);
   t.teardown(async () => {
     await Promise.all([endWaits(services), closeServer(server, 1_000)]);
