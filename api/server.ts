@@ -73,6 +73,8 @@ export function createHttpServer(app: App, timing: HttpTiming = TIMING): Server 
       keepAliveTimeout: 70_000,
       maxHeaderSize: 16 * 1024,
       noDelay: true,
+      // Refused by us, in an envelope (api/http/request_headers.ts).
+      requireHostHeader: false,
     },
     serve,
   );

@@ -16,6 +16,7 @@ import { type Commit, idempotencyKey, idempotently, idempotentlyOutside, type St
 import type { Pagination } from './pagination.ts';
 import { parseQuery } from './query.ts';
 import { type Admitted, RequestContext } from './request_context.ts';
+import { checkRequestHeaders } from './request_headers.ts';
 import { type RequestState, requestState } from './request_state.ts';
 import type { Responder } from './respond.ts';
 import type { StreamBody } from './stream_body.ts';
@@ -39,7 +40,7 @@ function rawParams(req: Request): Record<string, string> {
   return values;
 }
 
-/** Header values by name; one that was sent twice arrives joined, as HTTP says. */
+/** Header values by name; what must not be sent twice was refused (api/http/request_headers.ts). */
 function rawHeaders(req: Request, schema: z.ZodObject): Record<string, string | undefined> {
   return Object.fromEntries(Object.keys(schema.shape).map((name) => [name, req.get(name)]));
 }
@@ -176,6 +177,7 @@ function createHandler(endpoint: Endpoint, { services, authentication, responder
   return async function handle(req: Request, res: Response): Promise<void> {
     const state = requestState(req);
     state.endpoint = endpoint;
+    checkRequestHeaders(req);
     const admitted = await admit(endpoint, services, authentication, req, res);
     const context = new RequestContext({ endpoint, services, state, admitted, req, res });
     const { organizationId, query } = admitted;
@@ -217,6 +219,7 @@ function pathMatcher(path: string): RegExp {
 function notFound(endpoints: readonly Endpoint[]) {
   const known = endpoints.map((endpoint) => ({ method: endpoint.method, matches: pathMatcher(endpoint.path) }));
   return (req: Request): never => {
+    checkRequestHeaders(req);
     // Throws for broken percent-encoding, which no route would have matched.
     decodeURIComponent(req.path);
     const methods = new Set<string>();

@@ -141,6 +141,7 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
     'Leave the claim out, or store the file again.',
   ],
   doubled: [OF_SHAPE, 'A question is answered twice, or an option named twice', FIX],
+  doubled_header: [OF_SHAPE, 'A header that must stand alone is sent twice', 'Send it once.'],
   duplicate_id: [OF_SHAPE, 'Two parts of a message have one id', FIX],
   duplicate_key: [OF_SHAPE, 'Two tasks of a plan have one key', FIX],
   edge_differs: ['`state_conflict`', 'The edge exists with another value of `required`', READ_AGAIN],
@@ -167,6 +168,7 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
   invalid_text: [OF_SHAPE, 'NUL, or half of a surrogate pair', FIX],
   invalid_type: [OF_SHAPE, 'Another type is expected, or the field is required', FIX],
   invalid_union: [OF_SHAPE, 'The value has none of the possible shapes', FIX],
+  invalid_version: [OF_SHAPE, 'Another version of HTTP, or a header that the version does not know', 'Use HTTP/1.1.'],
   invalid_value: [OF_SHAPE, 'The value is none of those that are allowed', FIX],
   key_held: ['`state_conflict`', 'A profile made by hand holds the key of a template', 'Rename that profile.'],
   layout_conflict: [
