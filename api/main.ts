@@ -1,6 +1,8 @@
 import { publishBuiltinCatalog } from '../engine/catalog/index.ts';
 import { ConfigError, readConfig, settingsHelp } from '../engine/config.ts';
 import { createLogger } from '../engine/log.ts';
+import { writeOutput } from '../engine/process/output.ts';
+import { tellParent } from '../engine/process/parent.ts';
 import { createApp } from './app.ts';
 import { closeServer, createHttpServer, listen } from './server.ts';
 import { closeServices, endWaits, openServices, type Services } from './services.ts';
@@ -23,7 +25,9 @@ async function keepCatalogPublished({ config, db, listener, log }: Services): Pr
 /** Runs the API until SIGTERM, SIGINT, or the end of the process that started it. */
 async function main(): Promise<void> {
   const config = readConfig();
-  const log = createLogger(config.logLevel, 'api');
+  const log = createLogger(config.logLevel, 'api', {
+    onTrouble: (trouble) => tellParent({ type: 'log', ...trouble }),
+  });
   const services = openServices(config, log, { processMetrics: true });
   const server = createHttpServer(createApp(services));
 
@@ -44,15 +48,15 @@ async function main(): Promise<void> {
   await keepCatalogPublished(services);
   const url = await listen(server, config.host, config.port);
   log.info({ url, ownerAuth: config.ownerAuth.mode }, 'the API listens');
-  process.send?.({ type: 'ready', url });
+  tellParent({ type: 'ready', url });
 }
 
 function fail(error: unknown): void {
   const inUse = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
   const plain = error instanceof ConfigError || inUse;
-  process.stderr.write(`${error instanceof Error ? (plain ? error.message : error.stack) : String(error)}\n`);
+  writeOutput(process.stderr, `${error instanceof Error ? (plain ? error.message : error.stack) : String(error)}\n`);
   process.exit(error instanceof ConfigError ? EX_CONFIG : 1);
 }
 
-if (process.argv.includes('--help')) process.stdout.write(`node api/main.ts\n\n${settingsHelp()}`);
+if (process.argv.includes('--help')) writeOutput(process.stdout, `node api/main.ts\n\n${settingsHelp()}`);
 else main().catch(fail);

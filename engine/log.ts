@@ -1,5 +1,6 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
 import type { Config } from './config.ts';
+import { type LogTrouble, openLogOutput } from './log_output.ts';
 
 const REDACTED = '[redacted]';
 
@@ -58,20 +59,38 @@ export function loggedError(error: unknown, depth = 0): LoggedError | unknown {
   };
 }
 
-/**
- * JSON lines on stdout. Lines that come while one is being written go out together: under load a write is shared by many.
- * What is left is written when the process exits.
- */
-export function createLogger(level: Config['logLevel'], name: string, destination?: DestinationStream): Logger {
-  const options = {
-    level,
-    name,
-    timestamp: pino.stdTimeFunctions.isoTime,
-    formatters: { level: (label: string) => ({ level: label }) },
-    serializers: { err: (error: unknown) => loggedError(error) },
-    hooks: { streamWrite: redact },
-  };
-  return pino(options, destination ?? pino.destination({ dest: 1, sync: false }));
+export type LogOptions = Readonly<{
+  /** Default: standard output. */
+  destination?: DestinationStream;
+  /** Told when standard output takes no lines, and when it does again. */
+  onTrouble?: (trouble: LogTrouble) => void;
+}>;
+
+/** JSON lines on standard output. What is left is written when the process exits. */
+export function createLogger(level: Config['logLevel'], name: string, options: LogOptions = {}): Logger {
+  const { onTrouble = () => {} } = options;
+  const destination =
+    options.destination ??
+    openLogOutput(1, {
+      onTrouble(trouble) {
+        if (trouble.reason === null && trouble.leftOut > 0) {
+          log.warn({ leftOut: trouble.leftOut }, 'log lines were left out: nothing could be written');
+        }
+        onTrouble(trouble);
+      },
+    });
+  const log = pino(
+    {
+      level,
+      name,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label: string) => ({ level: label }) },
+      serializers: { err: (error: unknown) => loggedError(error) },
+      hooks: { streamWrite: redact },
+    },
+    destination,
+  );
+  return log;
 }
 
 const THROTTLE_MS = 10_000;

@@ -1,5 +1,7 @@
 import { ConfigError, readConfig, settingsHelp } from '../engine/config.ts';
 import { createLogger } from '../engine/log.ts';
+import { writeOutput } from '../engine/process/output.ts';
+import { tellParent } from '../engine/process/parent.ts';
 import { startJobs } from './runner/process.ts';
 
 const EX_CONFIG = 78;
@@ -9,7 +11,9 @@ const STOP_WITHIN_MS = 4_900;
 /** Runs jobs until SIGTERM, SIGINT, or the end of the process that started it. */
 async function main(): Promise<void> {
   const config = readConfig();
-  const log = createLogger(config.logLevel, 'jobs');
+  const log = createLogger(config.logLevel, 'jobs', {
+    onTrouble: (trouble) => tellParent({ type: 'log', ...trouble }),
+  });
   const jobs = startJobs(config, log);
 
   let stopping = false;
@@ -26,15 +30,15 @@ async function main(): Promise<void> {
   process.on('disconnect', () => void stop('the parent process is gone'));
 
   await Promise.race([jobs.ready, jobs.failed]);
-  process.send?.({ type: 'ready' });
+  tellParent({ type: 'ready' });
   await jobs.failed;
 }
 
 function fail(error: unknown): void {
   const message = error instanceof Error ? (error instanceof ConfigError ? error.message : error.stack) : String(error);
-  process.stderr.write(`${message}\n`);
+  writeOutput(process.stderr, `${message}\n`);
   process.exit(error instanceof ConfigError ? EX_CONFIG : 1);
 }
 
-if (process.argv.includes('--help')) process.stdout.write(`node jobs/main.ts\n\n${settingsHelp()}`);
+if (process.argv.includes('--help')) writeOutput(process.stdout, `node jobs/main.ts\n\n${settingsHelp()}`);
 else main().catch(fail);

@@ -94,14 +94,20 @@ async function lock() {
   }
 }
 
-/** Why npm failed, in the words of the person who has to mend it. */
+/** Why npm or we ourselves failed, in the words of the person who has to mend it; undefined where that cannot be told. */
 function explain(output) {
   if (/ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH/.test(output)) {
     return 'the npm registry cannot be reached: check the network and npm’s proxy and registry settings';
   }
-  if (/ENOSPC/.test(output)) return 'the disk is full (the packages need about 900 MB)';
-  if (/EACCES|EPERM|EROFS/.test(output)) return `this user may not write to ${root}`;
-  return 'npm ci failed';
+  // npm writes to its cache as well, which lies in HOME.
+  const place = /^npm (?:error|ERR!) path (.+)$/m.exec(output)?.[1] || root;
+  const isCache = place !== root && !place.startsWith(`${root}${path.sep}`);
+  const other = isCache ? ', where npm keeps its cache: set npm_config_cache to a folder that it may use' : '';
+  if (/ENOSPC|EDQUOT/.test(output)) {
+    return `the disk is full, of ${isCache ? place : `${root} or of npm’s cache`} (the packages need about 900 MB)`;
+  }
+  if (/EACCES|EPERM|EROFS/.test(output)) return `this user may not write to ${place}${other}`;
+  return undefined;
 }
 
 function run(command, args) {
@@ -118,6 +124,8 @@ function run(command, args) {
     };
     child.stdout.on('data', keep);
     child.stderr.on('data', keep);
+    // Left behind, it would change the packages beside the next one.
+    for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(name, () => child.kill(name));
     child.once('error', reject);
     child.once('close', (code, signal) => resolve({ code, signal, output }));
   });
@@ -136,8 +144,10 @@ async function install() {
   }
   if (result.signal) throw new BootstrapError(`the installation was ended by ${result.signal}`);
   if (result.code !== 0) {
-    process.stderr.write(`${result.output.trim()}\n`);
-    throw new BootstrapError(explain(result.output));
+    const reason = explain(result.output);
+    // Which registry it was stands there; of other failures npm guesses the cause, and its guess is mostly wrong.
+    if (!reason || reason.includes('registry')) process.stderr.write(`${result.output.trim()}\n`);
+    throw new BootstrapError(reason || 'npm ci failed');
   }
 }
 
@@ -182,7 +192,8 @@ async function main() {
 try {
   await main();
 } catch (error) {
-  if (!(error instanceof BootstrapError)) throw error;
-  process.stderr.write(`${error.message}\n`);
+  const reason = error instanceof BootstrapError ? error.message : explain(String(error?.code));
+  if (!reason) throw error;
+  process.stderr.write(`${reason}\n`);
   process.exitCode = 1;
 }

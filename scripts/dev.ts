@@ -74,8 +74,8 @@ await supervise({
     await using processes = await startProcesses(config, {
       signal,
       print: printLine,
-      openLog(dataDir, name) {
-        const file = openLogFile(dataDir, name);
+      openLog(dataDir, name, options) {
+        const file = openLogFile(dataDir, name, options);
         const stop = followLog(file.path, output);
         return {
           ...file,

@@ -12,6 +12,8 @@ const COLUMNS = 100;
 
 try {
   const { stdout } = process;
+  // The report hears of them too.
+  stdout.on('error', () => {});
   await report(loadEnvironmentFile(process.argv.slice(2)), () => operatorDatabaseUrl(readConfig()), {
     stream: stdout,
     columns: stdout.columns ?? COLUMNS,
@@ -20,10 +22,13 @@ try {
   });
 } catch (error) {
   // Whoever reads has seen enough, as `head` has.
-  const readerGone = error instanceof Error && 'code' in error && error.code === 'EPIPE';
+  const { code = '' } = error as NodeJS.ErrnoException;
+  const readerGone = code === 'EPIPE';
+  const unwritten = ['ENOSPC', 'EDQUOT', 'EIO'].includes(code);
   const known = [ConfigError, NoDatabaseError, ReportError, UsageError].some((kind) => error instanceof kind);
-  if (!known && !readerGone) throw error;
+  if (!known && !readerGone && !unwritten) throw error;
   const more = error instanceof UsageError ? ' (npm run report -- --help)' : '';
-  if (!readerGone) printError(`${(error as Error).message}${more}`);
+  const what = unwritten ? 'the report cannot be written: ' : '';
+  if (!readerGone) printError(`${what}${(error as Error).message}${more}`);
   process.exitCode = error instanceof UsageError ? 64 : error instanceof ConfigError ? 78 : readerGone ? 0 : 1;
 }

@@ -1,5 +1,6 @@
 import { createInterface } from 'node:readline';
-import type { Readable, Writable } from 'node:stream';
+import type { Readable } from 'node:stream';
+import { writeOutput } from '../engine/process/output.ts';
 
 /**
  * What moves the cursor, colours, rings, ends the line or turns the direction of writing: C0 and C1 controls, line and paragraph
@@ -23,20 +24,9 @@ export function plainText(text: string): string {
   return text.toWellFormed().replace(CONTROLS, (found) => (found === '\n' || found === '\t' ? found : escaped(found)));
 }
 
-const guarded = new WeakSet<Writable>();
-
-function send(stream: Writable, text: string): void {
-  if (!guarded.has(stream)) {
-    guarded.add(stream);
-    // Whoever reads us may go first, or its disk be full: then nobody reads it, and the work goes on.
-    stream.on('error', () => {});
-  }
-  stream.write(text);
-}
-
 /** One line on standard output, whatever it holds. */
 export function printLine(line = ''): void {
-  send(process.stdout, `${plain(line)}\n`);
+  writeOutput(process.stdout, `${plain(line)}\n`);
 }
 
 /** The same with the time of the clock before it. */
@@ -46,17 +36,17 @@ export function printTimed(line: string): void {
 
 /** Text of several lines, or a piece of one. */
 export function printText(text: string): void {
-  send(process.stdout, plainText(text));
+  writeOutput(process.stdout, plainText(text));
 }
 
 /** One line on standard error. */
 export function printError(line: string): void {
-  send(process.stderr, `${plain(line)}\n`);
+  writeOutput(process.stderr, `${plain(line)}\n`);
 }
 
 /** Several lines on standard error, such as a stack. */
 export function printErrorText(text: string): void {
-  send(process.stderr, plainText(text));
+  writeOutput(process.stderr, plainText(text));
 }
 
 /** Asks a question that only a line `yes` affirms. The end of input, such as Ctrl-D, is a no. */

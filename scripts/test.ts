@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { environmentWith, settings } from '../engine/config.ts';
+import { writeOutput } from '../engine/process/output.ts';
 import { startTestPostgres, type TestServer } from '../test/support/postgres.ts';
 import { ALONE, ALSO_ON_OLD, openSeconds, SLOW } from './test/files.ts';
 import { type Options, readOptions, testFiles, USAGE } from './test/options.ts';
@@ -16,7 +17,7 @@ const ROOT = path.resolve(import.meta.dirname, '..');
 const OLD_POSTGRES = '/usr/lib/postgresql/15/bin';
 
 function print(text: string): void {
-  process.stdout.write(`${text}\n`);
+  writeOutput(process.stdout, `${text}\n`);
 }
 
 /** Settings of the person who tests must not reach the tests. */

@@ -6,10 +6,12 @@ import {
   raisedProblem,
 } from '../../engine/db/errors.ts';
 import { type Issue, Problem } from '../../engine/db/problem.ts';
-import { StorageUnavailableError } from '../../engine/storage/index.ts';
+import { StorageFullError, StorageUnavailableError } from '../../engine/storage/index.ts';
 import type { Audience } from './caller.ts';
 
 const RETRY_AFTER_SECONDS = '2';
+/** SQLSTATE disk_full. */
+const DISK_FULL = '53100';
 
 /** 400 with its issues. */
 export function validationFailed(issues: readonly Issue[], message = 'The request is not valid.'): Problem {
@@ -48,8 +50,18 @@ export function toProblem(error: unknown): { problem: Problem; unforeseen: boole
   if (raised) return { problem: raised, unforeseen: false };
   if (error instanceof UnavailableError) return { problem: serviceUnavailable(error.message), unforeseen: true };
   // What it says names hosts and buckets: for the log alone.
+  if (error instanceof StorageFullError) {
+    return {
+      problem: serviceUnavailable('The service has no room for more files. Try again later.'),
+      unforeseen: true,
+    };
+  }
   if (error instanceof StorageUnavailableError) {
     return { problem: serviceUnavailable('The service cannot reach its files. Try again.'), unforeseen: true };
+  }
+  if (postgres?.code === DISK_FULL) {
+    const problem = serviceUnavailable('The database of the service has no room for more. Try again later.');
+    return { problem, unforeseen: true };
   }
   if (isUnavailable(error)) return { problem: serviceUnavailable(), unforeseen: true };
   if (isUntranslatable(error)) {

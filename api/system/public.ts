@@ -34,12 +34,12 @@ export function systemEndpoints(described: readonly Endpoint[]): readonly Endpoi
       operationId: 'getReadiness',
       summary: 'Check that the process can serve requests',
       description:
-        'Ready means: the database is reachable and migrated, notifications arrive, and the file storage was reached at least once. If the storage fails later, `storage` says so, and the process stays ready.',
+        'Ready means: the database is reachable and migrated, notifications arrive, and the file storage was reached at least once. If the storage fails later or is full, `storage` says so, and the process stays ready.',
       response: {
         data: z.object({
           status: z.literal('ready'),
           schemaVersion: z.int().describe('Number of the latest migration in the database.'),
-          storage: z.enum(['reachable', 'unreachable']),
+          storage: z.enum(['reachable', 'full', 'unreachable']),
         }),
       },
       example: { data: { status: 'ready', schemaVersion: 201, storage: 'reachable' } },

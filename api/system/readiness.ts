@@ -1,9 +1,10 @@
 import { Problem } from '../../engine/db/problem.ts';
 import { databaseVersion } from '../../engine/db/schema/version.ts';
 import { createThrottle, logThrottled } from '../../engine/log.ts';
+import { StorageFullError } from '../../engine/storage/index.ts';
 import type { Services } from '../services.ts';
 
-export type Readiness = Readonly<{ schemaVersion: number; storage: 'reachable' | 'unreachable' }>;
+export type Readiness = Readonly<{ schemaVersion: number; storage: 'reachable' | 'full' | 'unreachable' }>;
 
 function notReady(message: string): Problem {
   return new Problem(503, 'service_unavailable', message, undefined, { 'Retry-After': '2' });
@@ -28,15 +29,15 @@ export function createReadiness(): (services: Services, needed: number) => Promi
       throw notReady(`The database is at migration ${version}, and ${needed} is needed: run npm run migrate.`);
     }
     if (!listener.connected()) throw notReady('The connection for notifications is not there yet.');
-    const reachable = await storage.check().then(
-      () => true,
+    const state = await storage.check().then(
+      () => 'reachable' as const,
       (error: unknown) => {
-        logThrottled(log, throttle, 'the storage of files cannot be reached', error);
-        return false;
+        logThrottled(log, throttle, 'files cannot be stored', error);
+        return error instanceof StorageFullError ? 'full' : 'unreachable';
       },
     );
-    stored ||= reachable;
+    stored ||= state !== 'unreachable';
     if (!stored) throw notReady('The storage of files cannot be reached: the log says why.');
-    return { schemaVersion: version, storage: reachable ? 'reachable' : 'unreachable' };
+    return { schemaVersion: version, storage: state };
   };
 }

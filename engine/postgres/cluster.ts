@@ -6,7 +6,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { type Account, isRoot } from './account.ts';
 import type { Binaries } from './binaries.ts';
-import { PostgresError } from './error.ts';
+import { fullDisk, PostgresError } from './error.ts';
 
 /** Nothing of our environment reaches Postgres: no PG* variables, no locale of the person who starts it. */
 export const environment = {
@@ -75,9 +75,9 @@ export async function makeCluster(options: NewCluster): Promise<void> {
     );
     await rename(unfinished, cluster);
   } catch (error) {
-    const output = error instanceof Error && 'stderr' in error ? String(error.stderr) : '';
-    const lines = output.split('\n').filter((line) => line !== '' && !line.includes('contents of data directory'));
-    const reason = lines.join(' ') || (error instanceof Error ? error.message : String(error));
+    const stderr = error instanceof Error && 'stderr' in error ? String(error.stderr) : '';
+    const lines = stderr.split('\n').filter((line) => line !== '' && !line.includes('contents of data directory'));
+    const reason = fullDisk(lines) ?? (lines.join(' ') || (error instanceof Error ? error.message : String(error)));
     throw new PostgresError(`cannot make a database in ${cluster}: ${reason}`, { cause: error });
   } finally {
     await rm(passwordFile, { force: true });

@@ -9,7 +9,7 @@ import { acquireLock } from '../process/lock.ts';
 import { type Account, isRoot, serviceAccount } from './account.ts';
 import { type Binaries, binariesFor, bundledBinaries } from './binaries.ts';
 import { asAccount, checkCluster, clusterExists, makeCluster, SUPERUSER, setPassword } from './cluster.ts';
-import { PostgresError } from './error.ts';
+import { fullDisk, PostgresError } from './error.ts';
 import { stopOrphan } from './orphan.ts';
 
 /** Recovery after a crash may have much to read. */
@@ -116,16 +116,24 @@ async function lastPort(cluster: string): Promise<number | undefined> {
   return port > 0 && (await isFree(port)) ? port : undefined;
 }
 
-/** Stops Postgres when we die without stopping it: the pipe closes, however we died. */
-function guard(pid: number): ChildProcess {
-  const child = spawn('/bin/sh', ['-c', 'read -r _; kill -INT "$0"', String(pid)], {
-    stdio: ['pipe', 'ignore', 'ignore'],
-    detached: true,
-    cwd: '/',
-  });
-  child.unref();
-  if (child.stdin instanceof Socket) child.stdin.unref();
-  return child;
+/**
+ * Stops Postgres when we die without stopping it: the pipe closes, however we died. Undefined where the system has no process
+ * to spare: a Postgres that we leave behind then is ended by our next start.
+ */
+function guard(pid: number): ChildProcess | undefined {
+  try {
+    const child = spawn('/bin/sh', ['-c', 'read -r _; kill -INT "$0"', String(pid)], {
+      stdio: ['pipe', 'ignore', 'ignore'],
+      detached: true,
+      cwd: '/',
+    });
+    child.on('error', () => {});
+    child.unref();
+    if (child.stdin instanceof Socket) child.stdin.on('error', () => {}).unref();
+    return child;
+  } catch {
+    return undefined;
+  }
 }
 
 class LaunchError extends PostgresError {
@@ -152,9 +160,10 @@ async function launch(options: PostgresOptions, binaries: Binaries, port: number
   const watcher = child.pid === undefined ? undefined : guard(child.pid);
   const lastLines: string[] = [];
   const ended = new Promise<void>((resolve) => {
-    child.once('error', (error) => {
+    child.on('error', (error) => {
       lastLines.push(error.message);
-      resolve();
+      // It is also told of a signal that could not be sent.
+      if (child.pid === undefined) resolve();
     });
     child.once('exit', () => resolve());
   }).then(() => {
@@ -168,19 +177,26 @@ async function launch(options: PostgresOptions, binaries: Binaries, port: number
         child.kill('SIGINT');
         lastLines.push(`not ready after ${READY_WITHIN_MS / 1000} s`);
       }, READY_WITHIN_MS);
-      const lines = createInterface({ input: child.stderr });
-      lines.on('line', (line) => {
-        options.log?.(line);
-        if (lastLines.push(line) > 20) lastLines.shift();
-        if (line.includes('ready to accept connections')) {
-          clearTimeout(late);
-          resolve();
-        }
-      });
+      // A process that could not be made has no streams.
+      if (child.pid !== undefined) {
+        const lines = createInterface({ input: child.stderr });
+        lines.on('error', () => {});
+        lines.on('line', (line) => {
+          options.log?.(line);
+          if (lastLines.push(line) > 20) lastLines.shift();
+          if (line.includes('ready to accept connections')) {
+            clearTimeout(late);
+            resolve();
+          }
+        });
+      }
       ended.then(() => {
         clearTimeout(late);
         // What it wrote last may still be on its way.
-        setImmediate(() => reject(new LaunchError(`Postgres did not start: ${lastLines.slice(-5).join(' | ')}`)));
+        setImmediate(() => {
+          const last = lastLines.slice(-5);
+          reject(new LaunchError(`Postgres did not start: ${fullDisk(last) ?? last.join(' | ')}`));
+        });
       });
     });
   } finally {

@@ -62,8 +62,8 @@ function take(file: string, candidate: string): void {
 export function acquireLock(file: string): () => void {
   const mine = JSON.stringify(identify(process.pid));
   const candidate = `${file}.${randomUUID()}`;
-  writeFileSync(candidate, mine, { flag: 'wx' });
   try {
+    writeFileSync(candidate, mine, { flag: 'wx' });
     take(file, candidate);
   } finally {
     rmSync(candidate, { force: true });

@@ -10,6 +10,7 @@ import {
   type GetOptions,
   type PutOptions,
   type Storage,
+  StorageFullError,
   StorageMissingError,
   StorageTooLargeError,
   StorageUnavailableError,
@@ -18,6 +19,8 @@ import {
 const DIRECTORY_MODE = 0o700;
 const FILE_MODE = 0o600;
 const INCOMING = '.incoming';
+/** An empty file would find room on a full disk. */
+const PROBE = Buffer.alloc(64 * 1024);
 /** A named pipe in place of a file would hold the thread that opens it until somebody writes: a few stop all reading. */
 const READING = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
@@ -25,8 +28,9 @@ function hasCode(error: unknown, ...codes: string[]): boolean {
   return error instanceof Error && 'code' in error && codes.includes(String(error.code));
 }
 
-// The disk is full, broken, read-only or not ours; the process has too many files open.
-const DISK_FAILURES = ['ENOSPC', 'EDQUOT', 'EIO', 'EROFS', 'EACCES', 'EPERM', 'EMFILE', 'ENFILE'];
+const FULL = ['ENOSPC', 'EDQUOT'];
+// The disk is broken, read-only or not ours; the process has too many files open.
+const DISK_FAILURES = ['EIO', 'EROFS', 'EACCES', 'EPERM', 'EMFILE', 'ENFILE'];
 
 /** Something that is no folder of ours lies where the folder of an object belongs: a link, a file. */
 class OccupiedError extends Error {
@@ -38,6 +42,9 @@ const OCCUPIED = ['EEXIST', 'ENOTDIR', 'EISDIR', 'ENOTEMPTY', 'ELOOP', 'ENOENT']
 
 /** What an error means when nothing but the machine can be at fault. */
 function diskError(error: unknown): unknown {
+  if (hasCode(error, ...FULL)) {
+    return new StorageFullError(`there is no room for files: ${(error as Error).message}`, { cause: error });
+  }
   if (!(error instanceof OccupiedError || hasCode(error, ...DISK_FAILURES))) return error;
   return new StorageUnavailableError(`files cannot be used: ${(error as Error).message}`, { cause: error });
 }
@@ -111,6 +118,7 @@ export function openFileStorage(root: string): Storage {
       await makeDirectory(incoming);
       return await open(temporary, 'wx', FILE_MODE);
     } catch (error) {
+      if (hasCode(error, ...FULL)) throw diskError(error);
       throw new StorageUnavailableError(`no file can be made in ${absolute}: ${(error as Error).message}`, {
         cause: error,
       });
@@ -266,11 +274,17 @@ export function openFileStorage(root: string): Storage {
     return removed;
   }
 
-  /** A disk that is read-only or not mounted for us is found by writing. */
+  /** A disk that is read-only, full or not mounted for us is found by writing. */
   async function check(): Promise<void> {
     const temporary = path.join(incoming, randomUUID());
-    await (await openIncoming(temporary)).close();
-    await unlink(temporary).catch(() => {});
+    const handle = await openIncoming(temporary);
+    try {
+      await writeAll(handle, PROBE).finally(() => handle.close());
+    } catch (error) {
+      throw diskError(error);
+    } finally {
+      await unlink(temporary).catch(() => {});
+    }
   }
 
   return { put, get, stat, delete: remove, deletePrefix, list, removeAbandoned, check };

@@ -22,6 +22,7 @@ export {
   type ListedObject,
   type PutOptions,
   type Storage,
+  StorageFullError,
   StorageMissingError,
   StorageTooLargeError,
   StorageUnavailableError,

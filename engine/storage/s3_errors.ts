@@ -1,5 +1,5 @@
 import type { S3Location } from './s3_location.ts';
-import { StorageUnavailableError } from './storage.ts';
+import { StorageFullError, StorageUnavailableError } from './storage.ts';
 
 export const NO_BUCKET = 'there is no such bucket';
 
@@ -20,6 +20,7 @@ function silence(error: unknown): string {
 
 function reasonOf(error: unknown, location: S3Location): string | undefined {
   const { status, code } = responseOf(error);
+  if (isFull(error)) return `it has no room (${status} ${code})`;
   if (error instanceof Error && error.name === 'CredentialsProviderError') {
     return 'there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY';
   }
@@ -36,10 +37,17 @@ function reasonOf(error: unknown, location: S3Location): string | undefined {
   return undefined;
 }
 
+/** What stores call a quota that is used up (Ceph, MinIO), or a disk that is full; AWS knows neither. */
+function isFull(error: unknown): boolean {
+  const { status, code } = responseOf(error);
+  return status === 507 || ['QuotaExceeded', 'XMinioStorageFull', 'InsufficientStorage'].includes(code ?? '');
+}
+
 /** The store of `location` cannot be used, for `reason`. */
 export function storeUnavailable(location: S3Location, reason: string, cause: unknown): StorageUnavailableError {
   const place = location.endpoint === undefined ? location.region : new URL(location.endpoint).host;
-  return new StorageUnavailableError(`the bucket ${location.bucket} at ${place}: ${reason}`, { cause });
+  const kind = isFull(cause) ? StorageFullError : StorageUnavailableError;
+  return new kind(`the bucket ${location.bucket} at ${place}: ${reason}`, { cause });
 }
 
 /**

@@ -56,7 +56,10 @@ export type Storage = Readonly<{
   ): Promise<{ objects: ListedObject[]; next: string | null }>;
   /** Removes what puts left that a crash cut off, when it is older than `olderThanMs`. Returns how many. */
   removeAbandoned(olderThanMs: number): Promise<number>;
-  /** Whether objects can be reached now, decided within a few seconds. @throws StorageUnavailableError that says why not */
+  /**
+   * Whether objects can be reached now, decided within a few seconds. @throws StorageUnavailableError that says why not,
+   * StorageFullError where nothing can be stored for want of room (a store in the network tells that only when asked to store)
+   */
   check(): Promise<void>;
 }>;
 
@@ -81,4 +84,9 @@ export class StorageTooLargeError extends Error {
 /** The storage cannot do its work now; the message is for whoever runs it, not for clients: it names hosts and buckets. */
 export class StorageUnavailableError extends Error {
   override name = 'StorageUnavailableError';
+}
+
+/** What is stored can be read and removed; there is no room for more. */
+export class StorageFullError extends StorageUnavailableError {
+  override name = 'StorageFullError';
 }

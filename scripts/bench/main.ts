@@ -1,3 +1,4 @@
+import { writeOutput } from '../../engine/process/output.ts';
 import { measureCommits } from './commits.ts';
 import { measureDue } from './due.ts';
 import { measureGraph } from './graph.ts';
@@ -21,7 +22,7 @@ const WORKERS = [1, 8, 32] as const;
 const SECTIONS = ['sql', 'http', 'queue', 'wake', 'due', 'lists', 'graph', 'streams', 'search', 'reporting'] as const;
 
 function row(name: string, value: string, note = ''): void {
-  process.stdout.write(`${name.padEnd(46)} ${value.padStart(12)}  ${note}\n`);
+  writeOutput(process.stdout, `${name.padEnd(46)} ${value.padStart(12)}  ${note}\n`);
 }
 
 const perSecond = (value: number) => `${Math.round(value)}/s`;
@@ -40,7 +41,7 @@ async function main(): Promise<void> {
   const server = await startBenchServer();
   const db = benchPool(server);
   try {
-    process.stdout.write(`Postgres ${server.version}, Node ${process.version}\n\n`);
+    writeOutput(process.stdout, `Postgres ${server.version}, Node ${process.version}\n\n`);
     const { organizationIds } = await seedOrganizations(db, 20);
     const refill = async () => {
       for (const id of organizationIds) await seedTasks(db, id, quick ? 500 : 2_000, 'pending');
@@ -180,5 +181,5 @@ async function main(): Promise<void> {
   if (wanted('reporting')) await benchReporting(row, quick, data);
 }
 
-if (process.argv.includes('--help')) process.stdout.write(HELP);
+if (process.argv.includes('--help')) writeOutput(process.stdout, HELP);
 else await main();

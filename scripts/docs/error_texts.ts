@@ -100,7 +100,7 @@ export const codeTexts: Readonly<Record<string, Text>> = {
     'Publish one (`npm run catalog`), or try again after `Retry-After`.',
   ],
   '503 service_unavailable': [
-    'Database or storage cannot be reached or are too slow; nothing was changed by halves',
+    'Database or storage cannot be reached, are too slow, or have no room; nothing was changed by halves',
     'Try again after `Retry-After`.',
   ],
 };

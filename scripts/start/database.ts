@@ -1,14 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Config } from '../../engine/config.ts';
-import { migrate } from '../../engine/db/migrate.ts';
+import { MigrateError, migrate } from '../../engine/db/migrate.ts';
 import { CLOSE_OTHER_DATABASES } from '../../engine/db/schema/close.ts';
 import { type RunningPostgres, startPostgres } from '../../engine/postgres/embedded.ts';
+import { fullDisk, PostgresError } from '../../engine/postgres/error.ts';
 import { findPlace } from '../../engine/postgres/place.ts';
 import type { LogFile } from './log_file.ts';
 import { type DatabasePasswords, databasePasswords } from './secrets.ts';
 
 export const DATABASE_NAME = 'business_runner';
+/** So many of its last lines say why Postgres ended. */
+const LAST_WORDS = 50;
+const FIRST_BACKOFF_MS = 100;
 const MAX_BACKOFF_MS = 10_000;
 
 export type Database = Readonly<{
@@ -43,6 +47,16 @@ async function query(url: string, ...statements: readonly string[]): Promise<voi
   }
 }
 
+/** Why the database could not be prepared: of a Postgres that ended, its last words say it. */
+function preparationError(error: unknown, words: readonly string[], place: string, log: LogFile): Error {
+  const message = error instanceof Error ? error.message : String(error);
+  const full = fullDisk([...words, message]);
+  if (full === undefined && error instanceof MigrateError) return error;
+  return new PostgresError(`the database in ${place} cannot be prepared: ${full ?? message} (more in ${log.path})`, {
+    cause: error,
+  });
+}
+
 /** Creates the database, migrates it and sets the passwords of its logins. */
 async function prepare(postgres: RunningPostgres, passwords: DatabasePasswords, log: LogFile): Promise<void> {
   await query(postgres.url, `create database ${DATABASE_NAME}`).catch((error) => {
@@ -62,6 +76,9 @@ async function startEmbedded(config: Config, options: DatabaseOptions): Promise<
   const { log, print, signal } = options;
   const place = await findPlace(config.dataDir);
   const { passwords, fresh } = databasePasswords(config.dataDir);
+  const lastWords: string[] = [];
+  const stopping = new AbortController();
+  const end = AbortSignal.any([signal, stopping.signal]);
   const start = (port?: number) =>
     startPostgres({
       cluster: place.cluster,
@@ -69,36 +86,40 @@ async function startEmbedded(config: Config, options: DatabaseOptions): Promise<
       account: place.account,
       password: passwords.superuser,
       resetPassword: fresh && port === undefined,
-      log: log.write,
-      signal,
+      log(line) {
+        if (lastWords.push(line) > LAST_WORDS) lastWords.shift();
+        log.write(line);
+      },
+      signal: end,
       ...(port === undefined ? {} : { port }),
     });
   let postgres = await start();
-  let stopping = false;
+  lastWords.length = 0;
   /** Starts a Postgres that ended by itself again, at the same port: the other processes reconnect. */
-  async function keepRunning(): Promise<void> {
-    for (;;) {
-      await postgres.ended;
-      for (let delay = 100; ; delay = Math.min(delay * 2, MAX_BACKOFF_MS)) {
-        if (stopping) return;
-        print(`Postgres ended, restarting it (${log.path})`);
-        try {
-          postgres = await start(postgres.port);
-          print('Postgres is running again');
-          break;
-        } catch (error) {
-          log.write(String(error));
-          await sleep(delay, undefined, { signal }).catch(() => {});
-        }
+  async function startAgain(): Promise<void> {
+    print(`Postgres ended, restarting it (${log.path})`);
+    for (let delay = FIRST_BACKOFF_MS; !end.aborted; delay = Math.min(delay * 2, MAX_BACKOFF_MS)) {
+      try {
+        postgres = await start(postgres.port);
+        print('Postgres is running again');
+        return;
+      } catch (error) {
+        log.write(String(error));
+        await sleep(delay, undefined, { signal: end }).catch(() => {});
       }
-      if (stopping) await postgres.stop();
+    }
+  }
+  async function keepRunning(): Promise<void> {
+    while (!end.aborted) {
+      await postgres.ended;
+      if (!end.aborted) await startAgain();
     }
   }
   try {
     await prepare(postgres, passwords, log);
   } catch (error) {
     await postgres.stop();
-    throw error;
+    throw signal.aborted ? error : preparationError(error, lastWords, place.cluster, log);
   }
   const running = keepRunning();
   return {
@@ -111,9 +132,11 @@ async function startEmbedded(config: Config, options: DatabaseOptions): Promise<
     summary: `embedded Postgres ${postgres.version} on port ${postgres.port}, in ${place.cluster}`,
     notes: place.notes,
     stop: async (graceMs) => {
-      stopping = true;
+      stopping.abort();
       await postgres.stop(graceMs);
       await running;
+      // One that came up meanwhile.
+      await postgres.stop(graceMs);
     },
   };
 }

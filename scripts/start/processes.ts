@@ -5,7 +5,7 @@ import { type Config, ConfigError, environmentWith } from '../../engine/config.t
 import { openStorage } from '../../engine/storage/index.ts';
 import { lockDataFolder } from './data_folder.ts';
 import { startDatabase } from './database.ts';
-import { type LogFile, openLogFile } from './log_file.ts';
+import { openLogFile } from './log_file.ts';
 import { screen } from './screen.ts';
 import { adminToken, serviceToken } from './secrets.ts';
 import { type Service, startService } from './service.ts';
@@ -28,7 +28,7 @@ export type ProcessesOptions = Readonly<{
   signal: AbortSignal;
   /** Prints a line for the person at the terminal. */
   print: (line: string) => void;
-  openLog?: (dataDir: string, name: string) => LogFile;
+  openLog?: typeof openLogFile;
 }>;
 
 /** Before anything is started, with a clearer message than the API's own. */
@@ -86,7 +86,7 @@ export async function startProcesses(config: Config, options: ProcessesOptions):
     return Math.max(0, deadline - Date.now());
   };
   await using parts = new AsyncDisposableStack();
-  const log = (name: string) => parts.adopt(openLog(config.dataDir, name), (file) => file.close());
+  const log = (name: string) => parts.adopt(openLog(config.dataDir, name, { print }), (file) => file.close());
 
   parts.defer(await lockDataFolder(config.dataDir));
   await checkPort(config);

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
+import { unusable } from './data_folder.ts';
 
 /** Where workers and agent runtimes find their service token. */
 export const TOKEN_FILE = 'agent-service-token';
@@ -21,8 +22,14 @@ function makeSecret(): string {
 /** Whole or not at all, and never readable by others, not even for a moment. */
 function writeSecret(file: string, text: string): void {
   const temporary = `${file}.${randomBytes(4).toString('hex')}`;
-  writeFileSync(temporary, text, { mode: 0o600, flag: 'wx' });
-  renameSync(temporary, file);
+  try {
+    writeFileSync(temporary, text, { mode: 0o600, flag: 'wx' });
+    renameSync(temporary, file);
+  } catch (error) {
+    throw unusable(path.dirname(file), error);
+  } finally {
+    rmSync(temporary, { force: true });
+  }
 }
 
 /** A token of this data folder, made on the first start. */

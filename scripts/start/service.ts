@@ -11,6 +11,9 @@ const MAX_BACKOFF_MS = 30_000;
 const HEALTHY_AFTER_MS = 60_000;
 
 const readyMessage = z.object({ type: z.literal('ready'), url: z.url().optional() });
+/** Its log cannot be written (`reason`), or can be again. */
+const logMessage = z.object({ type: z.literal('log'), reason: z.string().nullable(), leftOut: z.int().optional() });
+const anyMessage = z.discriminatedUnion('type', [readyMessage, logMessage]);
 export type Ready = z.output<typeof readyMessage>;
 
 /** The service ended before it was ready for the first time: it is not started again. */
@@ -77,44 +80,78 @@ export function startService(options: ServiceOptions): Service {
   let failures = 0;
   let stopped = false;
 
+  /** It ended, or could not be started at all. */
+  function over(how: string, startedAt: number): void {
+    if (!known) {
+      first.reject(
+        new ServiceError(`${name} ${how} before it was ready: ${reasonIn(log.tail(40))} (more in ${log.path})`),
+      );
+      return;
+    }
+    failures = Date.now() - startedAt > HEALTHY_AFTER_MS ? 0 : failures + 1;
+    const delay = Math.min(FIRST_BACKOFF_MS * 2 ** Math.max(0, failures - 1), MAX_BACKOFF_MS);
+    print(`${name} ${how}, restarting in ${delay / 1000} s (${log.path})`);
+    backoff = setTimeout(launch, delay);
+  }
+
+  function received(message: unknown, readyTimeout: NodeJS.Timeout): void {
+    const { data } = anyMessage.safeParse(message);
+    if (!data) return;
+    if (data.type === 'log') {
+      print(
+        data.reason === null
+          ? `${log.path} is written again${data.leftOut ? `; ${data.leftOut} lines of ${name} were left out` : ''}`
+          : `${name} cannot write ${log.path}: ${data.reason}`,
+      );
+      return;
+    }
+    clearTimeout(readyTimeout);
+    if (known) print(`${name} is running again`);
+    known ??= data;
+    first.resolve(known);
+  }
+
   function launch(): void {
     const startedAt = Date.now();
-    // A process group of its own: Ctrl-C in the terminal must not reach it before its turn.
-    const current = fork(options.script, [], {
-      env: options.environment(known),
-      stdio: ['ignore', log.descriptor, log.descriptor, 'ipc'],
-      detached: true,
-    });
-    child = current;
+    try {
+      child = follow(
+        // A process group of its own: Ctrl-C in the terminal must not reach it before its turn.
+        fork(options.script, [], {
+          env: options.environment(known),
+          stdio: ['ignore', log.descriptor, log.descriptor, 'ipc'],
+          detached: true,
+        }),
+        startedAt,
+      );
+    } catch (error) {
+      // For instance no memory: some causes are thrown, others come as an event.
+      child = undefined;
+      over(`could not be started (${(error as Error).message})`, startedAt);
+    }
+  }
+
+  function follow(current: ChildProcess, startedAt: number): ChildProcess {
     const readyTimeout = setTimeout(() => {
       log.write(`${name} was not ready after ${READY_TIMEOUT_MS / 1000} s`);
       killGroup(current);
     }, READY_TIMEOUT_MS);
-    current.on('message', (message) => {
-      const { data } = readyMessage.safeParse(message);
-      if (!data) return;
-      clearTimeout(readyTimeout);
-      if (known) print(`${name} is running again`);
-      known ??= data;
-      first.resolve(known);
-    });
-    current.once('error', (error) => log.write(String(error)));
-    current.once('close', (code, signal) => {
+    let isOver = false;
+    const ended = (how: string) => {
+      if (isOver) return;
+      isOver = true;
       clearTimeout(readyTimeout);
       killGroup(current);
-      if (ending === current) return;
-      const how = signal ? `was ended by ${signal}` : `ended with status ${code}`;
-      if (!known) {
-        first.reject(
-          new ServiceError(`${name} ${how} before it was ready: ${reasonIn(log.tail(40))} (more in ${log.path})`),
-        );
-        return;
-      }
-      failures = Date.now() - startedAt > HEALTHY_AFTER_MS ? 0 : failures + 1;
-      const delay = Math.min(FIRST_BACKOFF_MS * 2 ** Math.max(0, failures - 1), MAX_BACKOFF_MS);
-      print(`${name} ${how}, restarting in ${delay / 1000} s (${log.path})`);
-      backoff = setTimeout(launch, delay);
+      if (child === current) child = undefined;
+      if (ending !== current) over(how, startedAt);
+    };
+    current.on('message', (message) => received(message, readyTimeout));
+    current.on('error', (error) => {
+      log.write(String(error));
+      // A process that was never there has no end, with some causes.
+      if (current.pid === undefined) ended(`could not be started (${error.message})`);
     });
+    current.once('close', (code, signal) => ended(signal ? `was ended by ${signal}` : `ended with status ${code}`));
+    return current;
   }
 
   async function end(graceMs: number): Promise<void> {

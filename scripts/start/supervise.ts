@@ -63,6 +63,14 @@ async function execute({ name, usage, run }: Command): Promise<void> {
   }
 }
 
+// The disk is full, broken, read-only or not ours; no memory, processes or files are left.
+const SYSTEM = 'ENOSPC EDQUOT EIO EROFS EACCES EPERM ENOMEM EAGAIN EMFILE ENFILE'.split(' ');
+
+/** What the machine refused: the code at hand is not to blame, and where it stands tells nothing. */
+function isOfSystem(error: unknown): error is Error {
+  return error instanceof Error && 'code' in error && SYSTEM.includes(String(error.code));
+}
+
 /** Runs a long-running command: options, settings, signals, and errors that are one line for the person who runs it. */
 export async function supervise(command: Command): Promise<void> {
   try {
@@ -73,6 +81,7 @@ export async function supervise(command: Command): Promise<void> {
       (kind) => error instanceof kind,
     );
     if (known && error instanceof Error) printError(error.message);
+    else if (isOfSystem(error)) printError(`${command.name}: ${error.message}`);
     else printErrorText(`${error instanceof Error ? error.stack : error}\n`);
     process.exitCode = error instanceof ConfigError ? EX_CONFIG : 1;
   }

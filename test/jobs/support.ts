@@ -57,7 +57,7 @@ export async function openJobs(t: TearDown, databaseUrl: string, settings: NodeJ
   await stopClock(databaseUrl);
   const config = await jobsConfig(t, databaseUrl, settings);
   const { logged, write } = collectLog();
-  const jobs = startJobs(config, createLogger('debug', 'jobs', { write }));
+  const jobs = startJobs(config, createLogger('debug', 'jobs', { destination: { write } }));
   t.teardown(() => jobs.stop());
   await Promise.race([jobs.ready, jobs.failed]);
   return { ...jobs, logged, storage: openStorage(config.storageUrl, config.aws), storageUrl: config.storageUrl };

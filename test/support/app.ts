@@ -63,7 +63,9 @@ export async function startTestApp(t: TearDown, options: TestAppOptions = {}): P
   const database = options.database ?? (await createTestDatabase(t));
   const config = await testConfig(t, database.url, options.config ?? {});
   const logged: Record<string, unknown>[] = [];
-  const log = createLogger(config.logLevel, 'test', { write: (line) => void logged.push(JSON.parse(line)) });
+  const log = createLogger(config.logLevel, 'test', {
+    destination: { write: (line) => void logged.push(JSON.parse(line)) },
+  });
   const services = openServices(config, log, { processMetrics: false });
   const timing = { ...TIMING, ...options.timing };
   const server = createHttpServer(createApp(services, options.endpoints, timing), timing);

@@ -3,7 +3,7 @@ import { createLogger, createThrottle, loggedError, redact } from '../../../engi
 
 function logger() {
   const lines: string[] = [];
-  const log = createLogger('debug', 'test', { write: (line) => void lines.push(line) });
+  const log = createLogger('debug', 'test', { destination: { write: (line) => void lines.push(line) } });
   return { log, lines };
 }
 

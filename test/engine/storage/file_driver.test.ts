@@ -14,7 +14,11 @@ import {
   StorageUnavailableError,
   storagePlace,
 } from '../../../engine/storage/index.ts';
+import { openFolder } from '../../support/folders.ts';
+import { mountSmallDisk, noSmallDisks } from '../../support/small_disk.ts';
 import { from, MiB, mebibytes, storageContract } from './contract.ts';
+
+const skip = await noSmallDisks();
 
 async function freshStorage(test: Test) {
   const parent = await mkdtemp(path.join(tmpdir(), 'storage-test-'));
@@ -166,6 +170,27 @@ t.test('a place where no file can be made is unavailable, and says which', async
     message: new RegExp(`^no file can be made in ${root}/below: `),
   });
 });
+
+t.test(
+  'on a full disk nothing is stored, what is stored stays, and it goes on when there is room',
+  { skip },
+  async (t) => {
+    const disk = mountSmallDisk(t, await openFolder(t), 1, '700');
+    const storage = openStorage(pathToFileURL(disk.folder).href);
+    await storage.put('a/kept', from('kept'));
+    await storage.check();
+    disk.fill();
+    const full = { name: 'StorageFullError', message: /^there is no room for files: ENOSPC/ };
+    await t.rejects(storage.put('a/b', from('x'.repeat(5000))), full);
+    await t.rejects(storage.put('c/d/e', from('x'.repeat(5000))), full);
+    await t.rejects(storage.check(), full);
+    t.equal(await text(await storage.get('a/kept')), 'kept');
+    t.same(await readdir(path.join(disk.folder, '.incoming')), [], 'nothing is left of them');
+    disk.empty();
+    await storage.check();
+    await storage.put('a/b', from('x'));
+  },
+);
 
 t.test('a storage URL that no driver serves is refused', async (t) => {
   t.throws(() => openStorage('ftp://host/x'), /no storage driver for ftp:/);

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { buffer, text } from 'node:stream/consumers';
 import { CreateMultipartUploadCommand, PutObjectCommand } from '@aws-sdk/client-s3';
@@ -82,6 +84,25 @@ t.test('a server that is down makes every call unavailable, until it is back', a
   }
   proxy.restore();
   t.equal(await text(await storage.get('a/b')), 'x');
+});
+
+t.test('a quota that is used up, or a full disk of the store, is no room', async (t) => {
+  for (const [status, code] of [
+    [403, 'QuotaExceeded'],
+    [507, 'XMinioStorageFull'],
+  ] as const) {
+    const server = createServer((_, response) => {
+      response.writeHead(status, { 'content-type': 'application/xml' }).end(`<Error><Code>${code}</Code></Error>`);
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    t.teardown(() => server.close());
+    const { port } = server.address() as AddressInfo;
+    const storage = openStorage(s3.storageUrl('', `http://127.0.0.1:${port}`), s3.settings);
+    await t.rejects(storage.put('a/b', from('x')), {
+      name: 'StorageFullError',
+      message: `the bucket files at 127.0.0.1:${port}: it has no room (${status} ${code})`,
+    });
+  }
 });
 
 t.test('a host that nobody knows is named', async (t) => {

@@ -52,7 +52,7 @@ function openPool(t: TearDown, url: string): pg.Pool {
 
 async function openJobsLater(t: Test, url: string): Promise<Jobs & { logged: Logged[] }> {
   const { logged, write } = collectLog();
-  const jobs = startJobs(await jobsConfig(t, url), createLogger('debug', 'jobs', { write }));
+  const jobs = startJobs(await jobsConfig(t, url), createLogger('debug', 'jobs', { destination: { write } }));
   t.teardown(() => jobs.stop());
   // What no waiting mends ends the test.
   return { ...jobs, ready: Promise.race([jobs.ready, jobs.failed]), logged };
