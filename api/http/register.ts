@@ -177,7 +177,7 @@ function createHandler(endpoint: Endpoint, { services, authentication, responder
   return async function handle(req: Request, res: Response): Promise<void> {
     const state = requestState(req);
     state.endpoint = endpoint;
-    checkRequestHeaders(req);
+    checkRequestHeaders(req, res);
     const admitted = await admit(endpoint, services, authentication, req, res);
     const context = new RequestContext({ endpoint, services, state, admitted, req, res });
     const { organizationId, query } = admitted;
@@ -218,8 +218,8 @@ function pathMatcher(path: string): RegExp {
 /** 404 for unknown paths, 405 with `Allow` for known ones. */
 function notFound(endpoints: readonly Endpoint[]) {
   const known = endpoints.map((endpoint) => ({ method: endpoint.method, matches: pathMatcher(endpoint.path) }));
-  return (req: Request): never => {
-    checkRequestHeaders(req);
+  return (req: Request, res: Response): never => {
+    checkRequestHeaders(req, res);
     // Throws for broken percent-encoding, which no route would have matched.
     decodeURIComponent(req.path);
     const methods = new Set<string>();

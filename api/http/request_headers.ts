@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Problem } from '../../engine/db/problem.ts';
 import { invalid } from './errors.ts';
 
@@ -39,10 +39,20 @@ function doubledHeader({ rawHeaders }: IncomingMessage): string | undefined {
 
 /**
  * What any request has to fulfil before its headers are believed. What the parser refuses by itself (two lengths, a length with
- * a transfer coding) does not come here.
+ * a transfer coding) does not come here. A refusal is the last response of its connection: where the next request begins is
+ * no longer certain.
  * @throws Problem 400 or 415
  */
-export function checkRequestHeaders(req: IncomingMessage): void {
+export function checkRequestHeaders(req: IncomingMessage, res: ServerResponse): void {
+  try {
+    requireHeaders(req);
+  } catch (error) {
+    res.shouldKeepAlive = false;
+    throw error;
+  }
+}
+
+function requireHeaders(req: IncomingMessage): void {
   if (req.httpVersionMajor !== 1) throw invalid('', 'must be HTTP/1.1 or HTTP/1.0', 'invalid_version');
   const doubled = doubledHeader(req);
   if (doubled !== undefined) throw invalid(doubled, 'is sent twice', 'doubled_header');

@@ -84,15 +84,21 @@ t.test('work dispatch is stopped and resumed, and both are in the audit log', as
   ]);
 });
 
-t.test('a task is cancelled, and one that is over is not', async (test) => {
+t.test('a task is cancelled, and brought back by a person who means it', async (test) => {
   const org = await createTestOrganization(sql);
   const task = await createTask(sql, org);
   const cancelled = await decide(org, 'cancelTask', 'task { id identifier status phase }', { taskRef: 'T-1' });
   test.match(cancelled, { task: { id: task.id, identifier: 'T-1', status: 'cancelled', phase: 'closed' } });
   test.match(await entries(org), [{ id: cancelled.auditEntryId, action: 'task.cancel', subjectId: task.id }]);
+  const retried = await decide(org, 'retryTask', 'task { id status phase }', { taskRef: task.id });
+  test.match(retried, { task: { id: task.id, status: 'pending', phase: 'execute' } });
   test.equal(await refused(org, 'retryTask', 'task { id }', { taskRef: task.id }), '200 409 state_conflict');
   test.equal(await refused(org, 'cancelTask', 'task { id }', { taskRef: 'T-9' }), '200 404 task_not_found');
-  test.equal((await entries(org)).length, 1, 'what changed nothing is not written down');
+  test.same(
+    (await entries(org)).map(({ action }) => action),
+    ['task.retry', 'task.cancel'],
+    'what changed nothing is not written down',
+  );
 });
 
 t.test('a task that failed is retried', async (test) => {

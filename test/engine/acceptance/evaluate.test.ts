@@ -275,7 +275,8 @@ t.test('an evaluation has a budget, and owners take turns', async (t) => {
     operator: 'eq' as const,
     value: 7,
   }));
-  const judgeJson = jsonJudge(2);
+  // Of one thread, so that the order of the turns is that of the ends.
+  const judgeJson = jsonJudge(1);
   const spent = { owner: 'a', leftMs: 0 };
   t.same(await judgeJson(bytes, checks, spent), { problem: 'the criteria took longer than 40 s to evaluate' });
   const budget = judgeBudget('a');

@@ -125,6 +125,7 @@ function wholeObjects(t: Test, open: OpenPlace): void {
       size: 8,
       sha256: sha256('a,b\n1,2\n'),
       mediaType: 'text/csv',
+      textProblem: null,
     });
     const limits = { fileName: 'x.csv', maxBytes: 3 };
     await t.rejects(receiveFile(storage, 'a/c', from('too long'), limits), StorageTooLargeError);
