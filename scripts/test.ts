@@ -6,7 +6,7 @@ import { environmentWith, settings } from '../engine/config.ts';
 import { writeOutput } from '../engine/process/output.ts';
 import { startTestPostgres, type TestServer } from '../test/support/postgres.ts';
 import { ALONE, ALSO_ON_OLD, openSeconds, SLOW } from './test/files.ts';
-import { type Options, readOptions, testFiles, USAGE } from './test/options.ts';
+import { type Options, readOptions, testFiles, USAGE, UsageError } from './test/options.ts';
 import { describe, folders, slowest, totals } from './test/report.ts';
 import { runFiles } from './test/schedule.ts';
 import type { FileResult } from './test/test_process.ts';
@@ -117,6 +117,7 @@ try {
   await main();
 } catch (error) {
   // Whatever kept the tests from running is a failure, and the last line says so.
-  print(`${error instanceof Error ? error.stack : error}\n\n0 passed, 1 failed`);
+  const told = error instanceof UsageError ? error.message : error instanceof Error ? error.stack : error;
+  print(`${told}\n\n0 passed, 1 failed`);
   process.exitCode = 1;
 }

@@ -164,7 +164,7 @@ async function askModel(call: Call, pages: readonly KeptPage[]): Promise<ModelRe
     const known = body.question === undefined ? [] : await readEvidence(call, organizationId, undefined, ends);
     const limits = { question: body.question, signal: ends, totalMs: MODEL_MS };
     const { claims, dropped } = await summarize(client, config.researchModel, [...read, ...known], limits);
-    const message = `${dropped.length} claims named no evidence and were left out.`;
+    const message = `Claims that named no evidence were left out: ${dropped.length}.`;
     return { claims, warnings: dropped.length > 0 ? [{ code: 'claims_without_evidence', message }] : [] };
   } catch (error) {
     signal.throwIfAborted();

@@ -133,7 +133,8 @@ function checkOf(
   evidence: FileEvidence[],
   held: number,
 ): AcceptanceCheck {
-  const verdict = failures.length > 0 ? failures.join('; ') : held > 0 ? `all ${held} checks hold` : 'it is stored';
+  const good = held > 1 ? `all ${held} checks hold` : held === 1 ? 'its check holds' : 'it is stored';
+  const verdict = failures.length > 0 ? failures.join('; ') : good;
   const status = failures.length > 0 ? 'failed' : 'passed';
   return {
     criterionIndex,

@@ -33,7 +33,7 @@ export class BrokenSourcesError extends Error {
   override name = 'BrokenSourcesError';
   readonly sources: readonly BrokenSource[];
   constructor(sources: readonly BrokenSource[]) {
-    super(`${sources.length} sources of the review are broken`);
+    super(`sources of the review are broken: ${sources.length}`);
     this.sources = sources;
   }
 }

@@ -10,6 +10,11 @@ export type Options = Readonly<{
   chosen: readonly string[] | undefined;
 }>;
 
+/** What was asked for cannot be done; the message says why. */
+export class UsageError extends Error {
+  override name = 'UsageError';
+}
+
 export const USAGE = `npm test: type check, lint, and the tests that tell whether a change is right, in under six minutes.
 
   npm test                                 all of that, against a Postgres that it starts itself
@@ -36,11 +41,11 @@ function filesOf(word: string, root: string, from: string): string[] {
   const all = testFiles(root);
   const below = all.filter((file) => file.startsWith(`${relative}/`));
   const found = below.length > 0 ? below : all.filter((file) => file.includes(word));
-  if (found.length === 0) throw new Error(`no test file, and no folder of them, has ${word} in its path`);
+  if (found.length === 0) throw new UsageError(`no test file, and no folder of them, has ${word} in its path`);
   return found;
 }
 
-/** @throws Error that names the word that means nothing here. */
+/** @throws UsageError that names the word that means nothing here; what parseArgs throws */
 export function readOptions(args: readonly string[], root: string, from = process.cwd()): Options {
   const { values, positionals } = parseArgs({
     args: [...args],
@@ -48,7 +53,7 @@ export function readOptions(args: readonly string[], root: string, from = proces
     options: { full: { type: 'boolean' }, watch: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } },
   });
   const { full = false, watch = false, help = false } = values;
-  if (watch && positionals.length === 0) throw new Error('--watch goes with files: npm test -- --watch retry');
+  if (watch && positionals.length === 0) throw new UsageError('--watch goes with files: npm test -- --watch retry');
   const chosen = [...new Set(positionals.flatMap((word) => filesOf(word, root, from)))];
   return { full, watch, help, chosen: positionals.length > 0 ? chosen : undefined };
 }

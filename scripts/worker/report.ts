@@ -34,7 +34,8 @@ export async function reportOf(run: TaskRun, end: CommandEnd): Promise<Report> {
   const files = await uploadOutputs(run);
   if (result.kind !== 'completed') return { kind: 'complete', result };
   await stageOutcome(run);
-  const summary = result.summary ?? `The command succeeded and uploaded ${files.length} files.`;
+  const uploaded = files.length === 1 ? '1 file' : `${files.length} files`;
+  const summary = result.summary ?? `The command succeeded and uploaded ${uploaded}.`;
   return { kind: 'complete', result: { kind: 'completed', summary, artifacts: files.map(({ path }) => ({ path })) } };
 }
 
