@@ -1114,8 +1114,8 @@ CREATE INDEX run_requests_created_at_idx ON app.run_requests USING btree (organi
 CREATE INDEX run_requests_due_idx ON app.run_requests USING btree (due_at) WHERE ((state = 'queued') AND (NOT parked));
 CREATE INDEX run_requests_due_turns_idx ON app.run_requests USING btree (organization_id, due_at) WHERE ((state =
   'queued') AND (NOT parked));
-CREATE UNIQUE INDEX run_requests_execution_token_hash_idx ON app.run_requests USING btree (organization_id,
-  execution_token_hash) WHERE (state = 'started');
+CREATE INDEX run_requests_execution_token_hash_idx ON app.run_requests USING btree (execution_token_hash,
+  organization_id) WHERE (state = 'started');
 CREATE INDEX run_requests_held_idx ON app.run_requests USING btree (organization_id, agent_profile_id) WHERE state IN
   ('leased', 'started');
 CREATE UNIQUE INDEX run_requests_live_task_idx ON app.run_requests USING btree (organization_id, task_id) WHERE (state
@@ -2231,6 +2231,8 @@ app.timezone_matches(p_timezone text, p_instants timestamptz[], p_seconds intege
   -- plpgsql, stable, owner runner_scoped, executed by runner_api
 app.timezone_or_utc(p_timezone text) returns text
   -- plpgsql, stable, owner runner_report, executed by runner_analyst
+app.tokens_held(p_organization_id uuid, p_hashes text[]) returns jsonb
+  -- sql, stable, security definer, owner runner_global, executed by runner_api
 app.uri_path(p_path text) returns text
   -- sql, immutable, owner runner_scoped
 app.uuid_v7() returns uuid

@@ -57,6 +57,7 @@ t.test('functions belong to the roles that limit them', async (test) => {
       'organizations_deleted',
       'organizations_list',
       'run_requests_pull',
+      'tokens_held',
     ],
     'those that see every tenant are these',
   );

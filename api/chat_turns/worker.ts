@@ -10,6 +10,7 @@ import { ids, valuesByName } from '../http/openapi/example_values.ts';
 import { queryInteger } from '../http/query.ts';
 import { messageRow, messageSchema, userMessageExample } from '../messages/schema.ts';
 import { leaseFields, messageBody, runId } from '../runs/changes.ts';
+import { replyEnd } from './reply_end.ts';
 
 const headers = {
   'x-organization-id': uuid.describe('The organization of the run.'),
@@ -72,6 +73,10 @@ export function chatTurnEndpoints(): readonly Endpoint[] {
           append: 'Sales rose most in the north.',
         },
         data: { revision: 2, status: 'pending' },
+      },
+      continued({ db, params, body: { append, organizationId } }) {
+        if (append === undefined) return undefined;
+        return { field: 'append', text: append, before: () => replyEnd(db, organizationId, params.runId) };
       },
       async handler({ db, params, body }) {
         const args = {

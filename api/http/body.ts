@@ -134,9 +134,16 @@ export function checkStream(req: Request, body: StreamBody): void {
 /**
  * The request body as a stream of its own. Destroying it leaves the connection alone, so that a refusal in the middle
  * of an upload still reaches the client; what is left of the body is for `readRest`.
- * It fails with Problem 413 when the body is too large, and with 408 when it comes too slowly.
+ * It fails with Problem 413 when the body is too large, with 408 when it comes too slowly, and with what `refusalOf` returns for
+ * a chunk.
  */
-export function openStreamedBody(req: Request, res: Response, state: RequestState, body: StreamBody): StreamedBody {
+export function openStreamedBody(
+  req: Request,
+  res: Response,
+  state: RequestState,
+  body: StreamBody,
+  refusalOf?: (chunk: Buffer) => Problem | undefined,
+): StreamedBody {
   askForBody(res, state);
   let size = 0;
   const pace = bodyPace(state.timing, (error) => stream.destroy(error));
@@ -159,7 +166,8 @@ export function openStreamedBody(req: Request, res: Response, state: RequestStat
   function onData(chunk: Buffer) {
     size += chunk.length;
     pace.arrived(chunk.length);
-    if (size > body.maxBytes) stream.destroy(tooLarge(body.maxBytes, body.tooLargeCode));
+    const refusal = size > body.maxBytes ? tooLarge(body.maxBytes, body.tooLargeCode) : refusalOf?.(chunk);
+    if (refusal) stream.destroy(refusal);
     else if (!stream.push(chunk)) {
       pace.reading(false);
       req.pause();

@@ -120,6 +120,13 @@ export type Definition<
   /** `none`: subjects of JWTs need not be members of `{organizationId}` (it is only being made). */
   membership?: 'none';
   example?: Readonly<{ body?: unknown; data?: unknown }>;
+  /**
+   * Of an endpoint that continues a stored text by one of its body: which, and how to read the end of what is stored. A token may
+   * come in two pieces.
+   */
+  continued?(
+    given: Pick<Context<A, P, Q, H, BodyOf<B>>, 'params' | 'query' | 'headers' | 'body' | 'db'>,
+  ): Readonly<{ field: string; text: string; before: () => Promise<string> }> | undefined;
   /** Owners alone: the call is a decision, and its handler hands `decision` on to `call`. */
   decision?: DecisionDefinition<Parsed<P>, BodyOf<B>>;
   handler(context: Context<A, P, Q, H, BodyOf<B>>): Promise<Result<R>> | Result<R>;
@@ -129,8 +136,11 @@ export type Definition<
 export type Endpoint = Readonly<
   Omit<
     Definition<Audience, Shape, Shape, Shape, z.ZodType | StreamBody | undefined, JsonResponse | StreamResponse>,
-    'handler' | 'params' | 'query' | 'headers' | 'costly'
+    'handler' | 'params' | 'query' | 'headers' | 'costly' | 'continued'
   > & {
+    continued?(
+      given: Pick<Context, 'params' | 'query' | 'headers' | 'body' | 'db'>,
+    ): Readonly<{ field: string; text: string; before: () => Promise<string> }> | undefined;
     costly?: boolean | ((query: Context['query']) => boolean);
     params: z.ZodObject;
     query: z.ZodObject;

@@ -20,6 +20,7 @@ import { checkRequestHeaders } from './request_headers.ts';
 import { type RequestState, requestState } from './request_state.ts';
 import type { Responder } from './respond.ts';
 import type { StreamBody } from './stream_body.ts';
+import { settingsTokens, type TokenGuard, tokenGuard } from './token_guard.ts';
 import { checkParts, storableIssue } from './validation.ts';
 
 type Authentication = InternalAuthentication & {
@@ -61,12 +62,19 @@ async function authenticate(
 
 const emptyBody = z.union([z.undefined(), z.strictObject({})]);
 
-async function parsedBody(endpoint: Endpoint, req: Request, res: Response, state: RequestState): Promise<unknown> {
+async function parsedBody(
+  endpoint: Endpoint,
+  req: Request,
+  res: Response,
+  state: RequestState,
+  guard: TokenGuard | undefined,
+): Promise<unknown> {
   if (isStream<StreamBody>(endpoint.body)) {
     checkStream(req, endpoint.body);
     return undefined;
   }
   const value = await readJson(req, res, state);
+  await guard?.checkBody(value);
   if (endpoint.body === undefined) {
     checkParts({ body: [emptyBody, value] });
     return undefined;
@@ -84,11 +92,19 @@ function storedResponse(endpoint: Endpoint, result: unknown): StoredResponse {
   return { statusCode, body: { message, data, pagination } };
 }
 
+type Shared = Readonly<{
+  services: Services;
+  authentication: Authentication;
+  responder: Responder;
+  costlyCalls: ConcurrencyLimit;
+  /** Tokens of the settings. */
+  settings: readonly string[];
+}>;
+
 /** Who calls, and what: the request after every check. @throws Problem 400, 401, 403, 404, 408, 413, 415 */
 async function admit(
   endpoint: Endpoint,
-  services: Services,
-  authentication: Authentication,
+  { services, authentication, settings }: Shared,
   req: Request,
   res: Response,
 ): Promise<Admitted> {
@@ -100,6 +116,8 @@ async function admit(
   const rawQuery = parseQuery(req.url);
   const issue = storableIssue({ ...pathValues, ...rawQuery });
   if (issue) throw validationFailed([issue]);
+  const guard = tokenGuard(settings, endpoint, req, pathValues, services.db);
+  await guard?.checkUrl({ ...pathValues, ...rawQuery, 'Idempotency-Key': req.get('idempotency-key') });
   const parts = checkParts({
     params: [endpoint.params, pathValues],
     query: [endpoint.query, rawQuery],
@@ -109,8 +127,12 @@ async function admit(
     await retryTransient(() => checkMembership(services.db, caller, organizationId, endpoint.writes));
   }
   const key = takesIdempotencyKey(endpoint) ? idempotencyKey(req) : undefined;
-  const body = await parsedBody(endpoint, req, res, state);
-  return { ...parts, caller, organizationId, key, body };
+  const body = await parsedBody(endpoint, req, res, state, guard);
+  if (guard && endpoint.continued) {
+    const continued = endpoint.continued({ ...parts, body, db: services.db });
+    if (continued) await guard.checkContinued(continued.field, continued.text, continued.before);
+  }
+  return { ...parts, caller, organizationId, key, body, guard };
 }
 
 const over = (): void => {};
@@ -162,23 +184,17 @@ async function respond(endpoint: Endpoint, responder: Responder, admitted: Admit
   responder.success(req, res, statusCode, sent);
 }
 
-type Shared = Readonly<{
-  services: Services;
-  authentication: Authentication;
-  responder: Responder;
-  costlyCalls: ConcurrencyLimit;
-}>;
-
 function isCostly({ costly }: Endpoint, query: Context['query']): boolean {
   return typeof costly === 'function' ? costly(query) : costly === true;
 }
 
-function createHandler(endpoint: Endpoint, { services, authentication, responder, costlyCalls }: Shared) {
+function createHandler(endpoint: Endpoint, shared: Shared) {
+  const { services, responder, costlyCalls } = shared;
   return async function handle(req: Request, res: Response): Promise<void> {
     const state = requestState(req);
     state.endpoint = endpoint;
     checkRequestHeaders(req, res);
-    const admitted = await admit(endpoint, services, authentication, req, res);
+    const admitted = await admit(endpoint, shared, req, res);
     const context = new RequestContext({ endpoint, services, state, admitted, req, res });
     const { organizationId, query } = admitted;
     const work = () => respond(endpoint, responder, admitted, context);
@@ -199,7 +215,8 @@ export function registerEndpoints(
     owner: ownerAuthentication(config),
     admin: adminAuthentication(config),
   };
-  const shared = { services, authentication, responder, costlyCalls: createConcurrencyLimit(config.databasePoolSize) };
+  const costlyCalls = createConcurrencyLimit(config.databasePoolSize);
+  const shared = { services, authentication, responder, costlyCalls, settings: settingsTokens(config) };
   for (const endpoint of endpoints) {
     app[endpoint.method](expressPath(endpoint.path), createHandler(endpoint, shared));
   }

@@ -6,9 +6,10 @@ import { decisionOf } from './decision.ts';
 import { type Context, type Endpoint, isStream } from './endpoint.ts';
 import type { RequestState } from './request_state.ts';
 import type { StreamBody, StreamedBody } from './stream_body.ts';
+import type { TokenGuard } from './token_guard.ts';
 
 export type Admitted = Pick<Context, 'params' | 'query' | 'headers' | 'body' | 'caller'> &
-  Readonly<{ organizationId: string | undefined; key: string | undefined }>;
+  Readonly<{ organizationId: string | undefined; key: string | undefined; guard: TokenGuard | undefined }>;
 
 type Call = Readonly<{
   endpoint: Endpoint;
@@ -71,9 +72,9 @@ export class RequestContext implements Context {
   }
 
   readonly openBody = (): StreamedBody => {
-    const { endpoint, state, req, res } = this.#call;
+    const { endpoint, state, req, res, admitted } = this.#call;
     if (!isStream<StreamBody>(endpoint.body)) throw new Error(`${endpoint.operationId} has no stream body`);
-    return openStreamedBody(req, res, state, endpoint.body);
+    return openStreamedBody(req, res, state, endpoint.body, admitted.guard?.search());
   };
 
   readonly commit = <T>(change: (db: Context['db']) => Promise<T>): Promise<T> =>

@@ -89,7 +89,9 @@ create index run_requests_ready_idx on app.run_requests
 -- Claims and leases; read by the sweep too. lease_expires_at stays out of it, so that heartbeats stay HOT.
 create index run_requests_held_idx on app.run_requests (organization_id, agent_profile_id)
   where state in ('leased', 'started');
-create unique index run_requests_execution_token_hash_idx on app.run_requests (organization_id, execution_token_hash)
+-- The digest first: tokens_held looks for it in all organizations. Not unique, as a unique one would begin with the
+-- organization; it is made of the run's id, which is.
+create index run_requests_execution_token_hash_idx on app.run_requests (execution_token_hash, organization_id)
   where state = 'started';
 -- What is due; read by the sweep: by the first index all of it, or by the second organization by organization, where that is
 -- much (app.due_in_turns).

@@ -177,7 +177,13 @@ export const encodings: readonly ((value: string) => string)[] = [
 type Tried = Readonly<{ org: string; value: string; encode?: (value: string) => string }>;
 
 /** A request with what the world has, and the value at the place that is tried. */
-export async function sendPath(app: TestApp, operation: Operation, world: World, tried?: Tried): Promise<RawResponse> {
+export async function sendPath(
+  app: TestApp,
+  operation: Operation,
+  world: World,
+  tried?: Tried,
+  ownerToken?: string,
+): Promise<RawResponse> {
   const { method, operationId, parameters, body } = operation;
   const given = (name: string) =>
     name === tried?.org
@@ -192,6 +198,7 @@ export async function sendPath(app: TestApp, operation: Operation, world: World,
     path: `${operation.path.replace(/\{(\w+)\}/g, (_whole, name) => given(name))}?${query.join('&')}`,
     headers: {
       ...(operation.path.startsWith('/internal/') ? { authorization: `Bearer ${SERVICE_TOKEN}` } : {}),
+      ...(ownerToken === undefined ? {} : { authorization: `Bearer ${ownerToken}` }),
       ...(body ? { 'content-type': body.mediaType } : {}),
       ...Object.fromEntries(headers.map(({ name }) => [name, parameterOf(name, operation, world) ?? ''])),
     },

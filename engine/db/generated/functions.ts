@@ -460,6 +460,9 @@ export const functions = {
   timezone_matches: {
     required: { timezone: 'text', instants: 'timestamptz[]', seconds: 'int4[]' },
   },
+  tokens_held: {
+    required: { organizationId: 'uuid', hashes: 'text[]' },
+  },
   work_dispatch_set: {
     required: { organizationId: 'uuid', stopped: 'bool', actor: 'jsonb' },
   },
