@@ -1,6 +1,7 @@
 import { openAsBlob } from 'node:fs';
 import { z } from 'zod';
 import { type Conversation, chatTurnSchema, conversationSchema, writtenSchema } from './chat_schemas.ts';
+import { redact } from './redact.ts';
 
 const REQUEST_TIMEOUT_MS = 30_000;
 
@@ -108,10 +109,16 @@ export type LogEntry = Readonly<{
 }>;
 
 /** The run that a call is about, and the token that fences it. */
-export type Lease = Readonly<{ organizationId: string; runId: string; leaseToken: string }>;
+export type Lease = Readonly<{
+  organizationId: string;
+  runId: string;
+  leaseToken: string;
+  /** Left out of whatever is sent about the run: the API refuses a text that holds one. */
+  secrets?: readonly string[];
+}>;
 
 /** A call of the agent API with the token of a run, about one task. */
-type AgentCall = Readonly<{ organizationId: string; taskId: string; token: string }>;
+type AgentCall = Readonly<{ organizationId: string; taskId: string; token: string; secrets?: readonly string[] }>;
 
 type Call = Readonly<{ signal: AbortSignal; timeoutMs?: number }>;
 
@@ -155,10 +162,10 @@ export function workerApi(options: Readonly<{ url: string; token: string }>) {
   }
 
   const ofRun = (lease: Lease, verb: string) => `/internal/runs/${lease.runId}/${verb}`;
-  const fenced = ({ organizationId, leaseToken }: Lease, rest: object = {}) => ({
+  const fenced = ({ organizationId, leaseToken, secrets = [] }: Lease, rest: object = {}) => ({
     organizationId,
     leaseToken,
-    ...rest,
+    ...redact(rest, secrets),
   });
   const fenceHeaders = ({ organizationId, leaseToken }: Lease) => ({
     'x-organization-id': organizationId,
@@ -197,10 +204,19 @@ export function workerApi(options: Readonly<{ url: string; token: string }>) {
       return (await requestJson(path, init, versionsSchema, call)).received;
     },
     /** Stages the outcome of the run. A repeat with the same key is the same outcome. */
-    async stageOutcome({ organizationId, taskId, token }: AgentCall, body: object, call: Call): Promise<void> {
+    async stageOutcome(
+      { organizationId, taskId, token, secrets = [] }: AgentCall,
+      body: object,
+      call: Call,
+    ): Promise<void> {
       const path = `/internal/agent/organizations/${organizationId}/tasks/${taskId}/outcomes`;
       const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` };
-      await requestJson(path, { method: 'POST', headers, body: JSON.stringify(body) }, z.looseObject({}), call);
+      await requestJson(
+        path,
+        { method: 'POST', headers, body: JSON.stringify(redact(body, secrets)) },
+        z.looseObject({}),
+        call,
+      );
     },
     async inputs(lease: Lease, call: Call): Promise<Input[]> {
       const schema = z.looseObject({ files: z.array(inputSchema) });

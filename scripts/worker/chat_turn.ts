@@ -42,6 +42,7 @@ function turnOf(
   const writer = replyWriter({
     send: (revision, append) => send((signal) => worker.api.appendToMessage(held.lease, revision, append, { signal })),
     onCancelled: held.cancel,
+    secrets: held.lease.secrets ?? [],
   });
   const signal = AbortSignal.any([held.signal, writer.signal]);
   return { name, claim, held, writer, executionToken, worker, signal, send };

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Written } from './chat_schemas.ts';
+import { redactingStream } from './redact.ts';
 
 /** People watch the revisions: more than ten a second help nobody. */
 const WRITE_INTERVAL_MS = 100;
@@ -44,8 +45,11 @@ export function replyWriter(options: {
   send: (baseRevision: number, append: string) => Promise<Written>;
   onCancelled: () => void;
   writeIntervalMs?: number;
+  /** Left out of the reply, also where one comes in pieces. */
+  secrets?: readonly string[];
 }): ReplyWriter {
   const { send, onCancelled, writeIntervalMs = WRITE_INTERVAL_MS } = options;
+  const redacting = redactingStream(options.secrets ?? []);
   const broken = new AbortController();
   const ending = new AbortController();
   let revision = FIRST_REVISION;
@@ -82,25 +86,29 @@ export function replyWriter(options: {
       });
   }
 
+  function take(text: string): void {
+    // A message holds no half of a character.
+    const given = half + text;
+    const whole = wholeLength(given, given.length);
+    half = given.slice(whole);
+    const clean = given.slice(0, whole).toWellFormed();
+    if (clean === '' || broken.signal.aborted || ending.signal.aborted || cancelled) return;
+    bytes += Buffer.byteLength(clean);
+    if (bytes > MAX_REPLY_BYTES) {
+      broken.abort(new ReplyTooLongError());
+      return;
+    }
+    waiting += clean;
+    start();
+  }
+
   return {
-    append(text) {
-      // A message holds no NUL and no half of a character.
-      const given = half + text.replaceAll('\0', '');
-      const whole = wholeLength(given, given.length);
-      half = given.slice(whole);
-      const clean = given.slice(0, whole).toWellFormed();
-      if (clean === '' || broken.signal.aborted || ending.signal.aborted || cancelled) return;
-      bytes += Buffer.byteLength(clean);
-      if (bytes > MAX_REPLY_BYTES) {
-        broken.abort(new ReplyTooLongError());
-        return;
-      }
-      waiting += clean;
-      start();
-    },
+    // Nor does it hold a NUL.
+    append: (text) => take(redacting.next(text.replaceAll('\0', ''))),
     signal: broken.signal,
     empty: () => bytes === 0,
     async end() {
+      take(redacting.end());
       ending.abort();
       while (writing) await writing;
       broken.signal.throwIfAborted();

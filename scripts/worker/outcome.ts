@@ -24,7 +24,12 @@ export async function stageOutcome(run: TaskRun): Promise<void> {
   const { claim, held, worker, logs, executionToken } = run;
   const outcome = await readOutcome(run);
   if (!outcome) return;
-  const at = { organizationId: claim.organizationId, taskId: claim.task.id, token: executionToken };
+  const at = {
+    organizationId: claim.organizationId,
+    taskId: claim.task.id,
+    token: executionToken,
+    secrets: held.lease.secrets ?? [],
+  };
   for (let attempt = 1; ; attempt += 1) {
     try {
       const { version, graphRevision } = await run.send((signal) => worker.api.taskAsAgent(at, { signal }));

@@ -46,7 +46,10 @@ export type LogShipper = Readonly<{
 export function logShipper(options: {
   send: (entries: readonly LogEntry[]) => Promise<unknown>;
   print: (line: string) => void;
+  /** Before a text is cut to its length: half a token would not be found any more. */
+  redact?: (text: string) => string;
 }): LogShipper {
+  const { redact = (text) => text } = options;
   const waiting: LogEntry[] = [];
   let sequence = 0;
   let dropped = false;
@@ -73,7 +76,7 @@ export function logShipper(options: {
   return {
     note({ category, status, label, detail }) {
       if (sequence >= MAX_ENTRIES) dropped = true;
-      const text = oneLine(label, 200);
+      const text = oneLine(redact(String(label ?? '')), 200);
       if (sequence >= MAX_ENTRIES || text === '') return;
       sequence += 1;
       waiting.push({
@@ -81,7 +84,7 @@ export function logShipper(options: {
         category: category && CATEGORIES.includes(category) ? category : 'execution',
         status: status && STATUSES.includes(status) ? status : 'running',
         label: text,
-        detail: oneLine(detail, 2000),
+        detail: oneLine(redact(String(detail ?? '')), 2000),
         occurredAt: new Date().toISOString(),
       });
     },

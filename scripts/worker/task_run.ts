@@ -6,6 +6,7 @@ import { fetchInputs } from './inputs.ts';
 import type { HeldLease } from './lease.ts';
 import { sendUnderLease, workUnderLease } from './leased_work.ts';
 import { logShipper } from './progress.ts';
+import { redactText } from './redact.ts';
 import { failureReport, HARNESS, NEVER, type Report, reportOf, sendReport, workspaceUriOf } from './report.ts';
 import { retry } from './retry.ts';
 import { runTaskCommand } from './task_command.ts';
@@ -14,6 +15,7 @@ import { makeFolders, removeWorkspace, workspaceAt } from './workspace.ts';
 function taskRunOf(claim: Claim, held: HeldLease, executionToken: string, worker: WorkerContext): TaskRun {
   const name = claim.task.identifier;
   const logs = logShipper({
+    redact: (text) => redactText(text, held.lease.secrets ?? []),
     print: (line) => worker.print(`${name}  ${line}`),
     send: (entries) =>
       retry(() => worker.api.logs(held.lease, entries, { signal: NEVER }), {

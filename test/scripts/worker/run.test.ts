@@ -174,6 +174,27 @@ t.test('what a command writes to its output is never sent', async (t) => {
   t.notOk(received.some((call) => /to-the-terminal|also-this/.test(call.body.toString())));
 });
 
+t.test('a token that a command shows reaches nobody', async (t) => {
+  const executionToken = 'e1'.repeat(32);
+  const command = [
+    'env | grep BUSINESS_RUNNER_TOKEN >> "$PROGRESS_FILE"',
+    `printf '{"label":"%0190d%s","detail":"%s"}\\n' 0 "$BUSINESS_RUNNER_TOKEN" "$BUSINESS_RUNNER_TOKEN" >> "$PROGRESS_FILE"`,
+    `printf '{"summary":"With %s."}' "$BUSINESS_RUNNER_TOKEN" > "$RESULT_FILE"`,
+  ].join('; ');
+  const { work, of, bodies, received } = await setUp(t, { executionToken }, command);
+  t.equal(await work(), true);
+  t.equal(bodies('complete')[0].output.result.summary, 'With [redacted].');
+  const sent = of('logs').map(({ body }) => body.toString());
+  t.match(sent.join(), /BUSINESS_RUNNER_TOKEN=\[redacted\]/);
+  t.notMatch(sent.join(), /e1e1/, 'nor half of it, where a label is cut');
+  t.notOk(received.some(({ body }) => body.includes(executionToken)));
+
+  const failing = `printf '{"kind":"failed","code":"x","message":"%s","retryable":false}' "$BUSINESS_RUNNER_TOKEN" > "$RESULT_FILE"`;
+  const failed = await setUp(t, { executionToken }, failing);
+  t.equal(await failed.work(), false);
+  t.match(failed.bodies('fail'), [{ error: { message: '[redacted]' } }]);
+});
+
 t.test('a failing command fails its run', async (t) => {
   const { work, bodies, of } = await setUp(t, {}, 'echo partial > "$OUTPUT_DIR/x"; exit 3');
   t.equal(await work(), false);

@@ -17,6 +17,8 @@ export type Script = {
   /** Status that the nth write of a reply is told. */
   written?: (nth: number) => string;
   inputs?: Record<string, string>;
+  /** What a start returns. */
+  executionToken?: string;
   heartbeatIntervalMs?: number;
   leaseMs?: number;
   /** Called before the usual response: null goes on with it, 'drop' breaks the connection, else [status, code]. */
@@ -99,7 +101,7 @@ export async function standIn(t: Test, script: Script) {
       case 'start': {
         const { runId } = JSON.parse(call.body.toString());
         const heartbeatIntervalMs = script.heartbeatIntervalMs ?? 20_000;
-        const executionToken = 'execution-token';
+        const { executionToken = 'execution-token' } = script;
         return { kind: 'run', runId, attempt: 1, leaseExpiresAt: later(leaseMs), heartbeatIntervalMs, executionToken };
       }
       case 'heartbeat':
