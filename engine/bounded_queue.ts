@@ -44,3 +44,29 @@ export function createBoundedQueue({ concurrency, maxWaiting, waitTimeoutMs }: B
     },
   };
 }
+
+export type Shares = Readonly<{
+  /** Starts in the order of the calls of this owner. @throws QueueRefusedError, and whatever the work throws */
+  run<T>(owner: string, work: () => Promise<T>): Promise<T>;
+  /** Of all owners. */
+  waiting(): number;
+}>;
+
+/** A bounded queue for each owner, for as long as it has work. */
+export function createShares(options: BoundedQueueOptions): Shares {
+  const owners = new Map<string, { queue: BoundedQueue; calls: number }>();
+  return {
+    waiting: () => [...owners.values()].reduce((sum, { queue }) => sum + queue.waiting(), 0),
+    async run(owner, work) {
+      const share = owners.get(owner) ?? { queue: createBoundedQueue(options), calls: 0 };
+      owners.set(owner, share);
+      share.calls += 1;
+      try {
+        return await share.queue.run(work);
+      } finally {
+        share.calls -= 1;
+        if (share.calls === 0) owners.delete(owner);
+      }
+    },
+  };
+}

@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { Express, Request, Response } from 'express';
 import { z } from 'zod';
+import type { Database } from '../../engine/db/database.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import type { Services } from '../services.ts';
 import { adminAuthentication } from './auth/admin.ts';
@@ -138,8 +139,14 @@ async function admit(
 const over = (): void => {};
 
 /** Runs the handler and responds: streamed, under an idempotency key, or plainly. */
-async function respond(endpoint: Endpoint, responder: Responder, admitted: Admitted, base: RequestContext) {
-  const { req, res, services } = base;
+async function respond(
+  endpoint: Endpoint,
+  responder: Responder,
+  admitted: Admitted,
+  base: RequestContext,
+  database: Database,
+) {
+  const { req, res } = base;
   const { key, caller, organizationId, body } = admitted;
   const responseOf = (data: unknown) => storedResponse(endpoint, data);
   const handle = async (db: Context['db'], commit?: Commit): Promise<StoredResponse> =>
@@ -153,7 +160,7 @@ async function respond(endpoint: Endpoint, responder: Responder, admitted: Admit
       return retryTransient(() => commit(change, ofChange));
     };
     return retryTransient(
-      () => handle(services.db, last),
+      () => handle(database, last),
       () => (committing ? AbortSignal.abort() : base.signal),
     );
   };
@@ -168,15 +175,15 @@ async function respond(endpoint: Endpoint, responder: Responder, admitted: Admit
   if (key !== undefined) {
     const request = { req, caller, key, organizationId, body };
     const kept = await (endpoint.external
-      ? idempotentlyOutside(services.db, request, base.signal, external)
-      : idempotently(services.db, request, base.signal, handle));
+      ? idempotentlyOutside(database, request, base.signal, external)
+      : idempotently(database, request, base.signal, handle));
     if (kept.replayed) res.setHeader('Idempotency-Replayed', 'true');
     responder.success(req, res, kept.statusCode, kept.body);
     return;
   }
-  const once = () => handle(services.db);
+  const once = () => handle(database);
   const run = (): Promise<StoredResponse> => {
-    if (endpoint.external) return external((change) => change(services.db));
+    if (endpoint.external) return external((change) => change(database));
     // A streamed body is read once: there is nothing to repeat with.
     return isStream(endpoint.body) ? once() : retryTransient(once, () => base.signal);
   };
@@ -195,9 +202,12 @@ function createHandler(endpoint: Endpoint, shared: Shared) {
     state.endpoint = endpoint;
     checkRequestHeaders(req, res);
     const admitted = await admit(endpoint, shared, req, res);
-    const context = new RequestContext({ endpoint, services, state, admitted, req, res });
     const { organizationId, query } = admitted;
-    const work = () => respond(endpoint, responder, admitted, context);
+    // Event streams stay open, and what they read they read for all.
+    const ofAll = organizationId === undefined || isStream(endpoint.response);
+    const db = ofAll ? services.db : services.db.of(organizationId);
+    const context = new RequestContext({ endpoint, services, db, state, admitted, req, res });
+    const work = () => respond(endpoint, responder, admitted, context, db);
     await (organizationId !== undefined && isCostly(endpoint, query) ? costlyCalls.run(organizationId, work) : work());
   };
 }

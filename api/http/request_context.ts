@@ -1,5 +1,6 @@
 import type { Request, Response } from 'express';
 import type { Logger } from 'pino';
+import type { Database } from '../../engine/db/database.ts';
 import type { Services } from '../services.ts';
 import { openStreamedBody } from './body.ts';
 import { decisionOf } from './decision.ts';
@@ -14,6 +15,8 @@ export type Admitted = Pick<Context, 'params' | 'query' | 'headers' | 'body' | '
 type Call = Readonly<{
   endpoint: Endpoint;
   services: Services;
+  /** Of the organization that the call is about. */
+  db: Database;
   state: RequestState;
   admitted: Admitted;
   req: Request;
@@ -55,7 +58,7 @@ export class RequestContext implements Context {
   readonly #call: Call;
   readonly #commit: Context['commit'] | undefined;
 
-  constructor(call: Call, db: Context['db'] = call.services.db, commit?: Context['commit']) {
+  constructor(call: Call, db: Context['db'] = call.db, commit?: Context['commit']) {
     const { endpoint, services, state, admitted, req, res } = call;
     this.params = admitted.params;
     this.query = admitted.query;
@@ -64,7 +67,7 @@ export class RequestContext implements Context {
     this.caller = admitted.caller;
     this.decision = decisionOf(endpoint.decision, { ...admitted, requestId: state.requestId });
     this.db = db;
-    this.services = db === services.db ? services : databaseAlone(services);
+    this.services = db === call.db ? services : databaseAlone(services);
     this.req = req;
     this.res = res;
     this.#call = call;

@@ -1,5 +1,5 @@
 import type { CommonQueryMethods, DatabasePool, DatabasePoolConnection } from 'slonik';
-import { createBoundedQueue, QueueRefusedError } from '../bounded_queue.ts';
+import { createBoundedQueue, createShares, QueueRefusedError } from '../bounded_queue.ts';
 import type { Queries } from './call.ts';
 import { DatabaseUnavailableError, keepsConnection } from './errors.ts';
 
@@ -8,6 +8,11 @@ export type Database = Queries &
   Readonly<{
     /** One attempt: repeating is decided by the caller, in one place. */
     transaction<T>(work: (connection: Queries) => Promise<T>): Promise<T>;
+    /**
+     * The same for the work of one organization, which has at most three quarters of the connections: whatever its statements wait
+     * for, the rest are left to others. Work beyond that waits in a line of its own, of the same length and time.
+     */
+    of(organizationId: string): Database;
     /** How many statements or transactions run, and wait for a connection. */
     load(): DatabaseLoad;
     end(): Promise<void>;
@@ -78,6 +83,7 @@ async function withReusableConnection<T>(
 export function openDatabase(options: DatabaseOptions): Database {
   const { size, maxWaiting, waitTimeoutMs = WAIT_TIMEOUT_MS, onWakes: wake = () => {} } = options;
   const statements = createBoundedQueue({ concurrency: size, maxWaiting, waitTimeoutMs });
+  const shares = createShares({ concurrency: Math.max(1, Math.floor((size * 3) / 4)), maxWaiting, waitTimeoutMs });
   let opening: Promise<DatabasePool> | undefined;
   let ended = false;
 
@@ -120,37 +126,45 @@ export function openDatabase(options: DatabaseOptions): Database {
     }
   }
 
-  async function run<T>(work: (connection: DatabasePoolConnection) => Promise<T>): Promise<T> {
+  async function run<T>(work: (connection: DatabasePoolConnection) => Promise<T>, owner?: string): Promise<T> {
+    const inLine = () => statements.run(() => timed(work));
     try {
-      return await statements.run(() => timed(work));
+      return await (owner === undefined ? inLine() : shares.run(owner, inLine));
     } catch (error) {
       if (error instanceof QueueRefusedError) throw new DatabaseUnavailableError(`no connection: ${error.message}`);
       throw error;
     }
   }
 
-  async function transaction<T>(work: (connection: Queries) => Promise<T>): Promise<T> {
+  async function transaction<T>(work: (connection: Queries) => Promise<T>, owner?: string): Promise<T> {
     // What is noted grows within a transaction: the last note has all.
     let wakes = '';
-    const result = await run((connection) =>
-      connection.transaction((inside) => {
-        const note = (noted: string) => {
-          wakes = noted;
-        };
-        return work(queriesBy((statement) => statement(inside), note));
-      }, 0),
+    const result = await run(
+      (connection) =>
+        connection.transaction((inside) => {
+          const note = (noted: string) => {
+            wakes = noted;
+          };
+          return work(queriesBy((statement) => statement(inside), note));
+        }, 0),
+      owner,
     );
     if (wakes) wake(wakes);
     return result;
   }
 
-  return {
-    ...queriesBy(run, wake),
-    transaction,
-    load: () => ({ running: statements.running(), waiting: statements.waiting() }),
-    async end() {
-      ended = true;
-      if (opening) await endPool(opening);
-    },
-  };
+  function databaseOf(owner: string | undefined): Database {
+    return {
+      ...queriesBy((statement) => run(statement, owner), wake),
+      transaction: (work) => transaction(work, owner),
+      of: (organizationId) => databaseOf(organizationId.toLowerCase()),
+      load: () => ({ running: statements.running(), waiting: statements.waiting() + shares.waiting() }),
+      async end() {
+        ended = true;
+        if (opening) await endPool(opening);
+      },
+    };
+  }
+
+  return databaseOf(undefined);
 }

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import t from 'tap';
-import { createBoundedQueue } from '../../engine/bounded_queue.ts';
+import { createBoundedQueue, createShares } from '../../engine/bounded_queue.ts';
 
 function gate() {
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -77,4 +77,22 @@ t.test('work that fails makes way for the next', async (t) => {
   const next = queue.run(async () => 'next');
   await t.rejects(failing, { message: 'no' });
   t.equal(await next, 'next');
+});
+
+t.test('each owner has a share, and a line of its own', async (t) => {
+  const shares = createShares({ concurrency: 1, maxWaiting: 1, waitTimeoutMs: 10_000 });
+  const started: string[] = [];
+  const gates = { a: gate(), b: gate(), other: gate() };
+  const begin = (owner: string, name: keyof typeof gates) =>
+    shares.run(owner, async () => {
+      started.push(name);
+      await gates[name].promise;
+    });
+  const [a, b] = [begin('one', 'a'), begin('one', 'b')];
+  const other = begin('two', 'other');
+  await t.rejects(begin('one', 'b'), { message: 'the queue is full' });
+  t.same([started, shares.waiting()], [['a', 'other'], 1]);
+  for (const { open } of Object.values(gates)) open();
+  await Promise.all([a, b, other]);
+  t.same([started, shares.waiting()], [['a', 'other', 'b'], 0]);
 });
