@@ -2,8 +2,10 @@ import { isIP } from 'node:net';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
-import { type AdminToken, namedToken, sharesToken } from './admin_tokens.ts';
+import { type AdminToken, sharesToken } from './admin_tokens.ts';
+import { LibpqError, withLibpq, withoutLibpq } from './libpq.ts';
 import type { ModelSettings } from './research/model_settings.ts';
+import { adminTokens, folder, httpUrl, integer, postgresUrl, storageUrl, tokens } from './setting_values.ts';
 import { type S3Settings, s3Location } from './storage/s3_location.ts';
 
 /** Where a setting is wrong: one line that names it. The process prints `message` and exits with 78 (EX_CONFIG). */
@@ -11,60 +13,11 @@ export class ConfigError extends Error {
   override name = 'ConfigError';
 }
 
-const TOKEN_MIN_LENGTH = 32;
-
-const integer = (minimum: number, maximum: number) =>
-  z
-    .string()
-    .regex(/^\d{1,12}$/, 'must be a whole number')
-    .transform(Number)
-    .pipe(z.number().min(minimum, `must be at least ${minimum}`).max(maximum, `must be at most ${maximum}`));
-
-const tokens = z
-  .string()
-  .transform((text) => text.split(',').map((token) => token.trim()))
-  .pipe(
-    z.array(
-      z
-        .string()
-        .min(TOKEN_MIN_LENGTH, `each token needs at least ${TOKEN_MIN_LENGTH} characters`)
-        .regex(/^[\x21-\x7e]+$/, 'tokens are printable ASCII without spaces'),
-    ),
-  );
-
-const adminTokens = tokens
-  .transform((list) => list.map(namedToken))
-  .refine(
-    (list) => list.every(({ token }) => token.length >= TOKEN_MIN_LENGTH),
-    `each token needs at least ${TOKEN_MIN_LENGTH} characters`,
-  )
-  // What stands before a colon and is no name would be part of the token, which then fits nobody's.
-  .refine(
-    (list) => list.every(({ token }) => !token.includes(':')),
-    'a name is made of lower case letters, digits and hyphens, begins with a letter, and has at most 40 characters; a token has no colon',
-  )
-  .refine((list) => new Set(list.map(({ name }) => name)).size === list.length, 'two tokens have the same name')
-  .refine((list) => new Set(list.map(({ token }) => token)).size === list.length, 'two names have the same token');
-
-const postgresUrl = z
-  .string()
-  .refine((text) => /^postgres(ql)?:\/\//.test(text) && URL.canParse(text), 'must be a postgres:// URL');
-
-const storageUrl = z
-  .string()
-  .refine((text) => URL.canParse(text) && /^(file:|s3:\/\/)/.test(text), 'must be a file: or s3: URL')
-  .refine((text) => !/^file:/.test(text) || /^file:\/\/\/[^?#]*$/.test(text), 'must be file:///path, an absolute path');
-
-const httpUrl = z
-  .string()
-  .refine((text) => /^https?:\/\//i.test(text) && URL.canParse(text), 'must be an http or https URL')
-  .refine((text) => !URL.canParse(text) || new URL(text).username === '', 'must not carry a user name');
-
 /** One row a setting: `--help`, `.env.example` and docs/configuration.md follow from it. */
 export const settings = {
   PORT: { schema: integer(0, 65_535), default: '3000', help: 'TCP port of the API; 0 takes a free one' },
   HOST: { schema: z.string().min(1), default: '127.0.0.1', help: 'address the API listens on' },
-  DATA_DIR: { schema: z.string().min(1), default: '.data', help: 'folder of the embedded database, tokens and files' },
+  DATA_DIR: { schema: folder, default: '.data', help: 'folder of the embedded database, tokens and files' },
   DATABASE_URL: {
     schema: postgresUrl.optional(),
     default: undefined,
@@ -336,6 +289,23 @@ function researchModel(values: Parsed): ModelSettings | undefined {
   return { url, model, key };
 }
 
+function databaseUrls(values: Parsed, environment: NodeJS.ProcessEnv) {
+  const complete = (url: string | undefined) => {
+    try {
+      return url === undefined ? undefined : withLibpq(url, environment);
+    } catch (error) {
+      if (error instanceof LibpqError) throw new ConfigError(error.message);
+      throw error;
+    }
+  };
+  const databaseUrl = complete(values.DATABASE_URL);
+  return {
+    databaseUrl,
+    listenDatabaseUrl: complete(values.LISTEN_DATABASE_URL) ?? databaseUrl,
+    adminDatabaseUrl: complete(values.ADMIN_DATABASE_URL) ?? databaseUrl,
+  };
+}
+
 /** Where files lie when STORAGE_URL does not say. */
 export function defaultStorageUrl(dataDir: string): string {
   return pathToFileURL(path.join(dataDir, 'files')).href;
@@ -347,7 +317,7 @@ export function defaultStorageUrl(dataDir: string): string {
  */
 export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
   const values = parseSettings(environment);
-  const dataDir = path.resolve(values.DATA_DIR);
+  const dataDir = values.DATA_DIR;
   if (sharesToken(values.ADMIN_TOKENS, [values.OWNER_TOKENS, values.AGENT_SERVICE_TOKENS])) {
     throw new ConfigError('ADMIN_TOKENS: a token is also one of OWNER_TOKENS or AGENT_SERVICE_TOKENS');
   }
@@ -355,9 +325,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     port: values.PORT,
     host: values.HOST,
     dataDir,
-    databaseUrl: values.DATABASE_URL,
-    listenDatabaseUrl: values.LISTEN_DATABASE_URL ?? values.DATABASE_URL,
-    adminDatabaseUrl: values.ADMIN_DATABASE_URL ?? values.DATABASE_URL,
+    ...databaseUrls(values, environment),
     databasePoolSize: values.DATABASE_POOL_SIZE,
     ...storage(values, dataDir),
     ownerAuth: ownerAuth(values),
@@ -382,6 +350,17 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
 /** The environment for a child process: ours, with these settings in place of our own. */
 export function environmentWith(values: { readonly [K in keyof Settings]?: string | undefined }): NodeJS.ProcessEnv {
   return { ...process.env, ...values };
+}
+
+/** Our environment without what libpq takes from it. */
+export function environmentWithoutLibpq(): NodeJS.ProcessEnv {
+  return withoutLibpq(process.env);
+}
+
+/** Takes out of our environment what libpq and the driver take from it: it is meant for other databases than an embedded one. */
+export function forgetLibpq(): void {
+  const kept = withoutLibpq(process.env);
+  for (const name of Object.keys(process.env)) if (!(name in kept)) delete process.env[name];
 }
 
 /** PostGraphile asks for this before it is loaded, and complains where nobody responds. */

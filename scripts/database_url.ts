@@ -1,7 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import pg from 'pg';
-import type { Config } from '../engine/config.ts';
+import { type Config, forgetLibpq } from '../engine/config.ts';
+import { connectionProblem } from '../engine/libpq.ts';
 import { DATABASE_NAME } from './start/database.ts';
 import { keptSuperuserPassword } from './start/secrets.ts';
 
@@ -39,6 +40,7 @@ export function operatorDatabaseUrl({ dataDir, listenDatabaseUrl }: Config): str
     throw new NoDatabaseError(
       `the password of the database on ${dataDir} is lost: run npm start anew, or set DATABASE_URL`,
     );
+  forgetLibpq();
   return `postgres://postgres:${password}@127.0.0.1:${port}/${DATABASE_NAME}`;
 }
 
@@ -50,10 +52,8 @@ export async function operatorClient(url: string, options: pg.ClientConfig = {})
   const client = new pg.Client({ ...options, connectionString: url });
   // A connection that breaks fails the query at hand; without a listener it would end the process.
   client.on('error', () => {});
-  await client.connect().catch((error: Error) => {
-    // With several addresses, each error has its own reason and their sum has none.
-    const { message } = error instanceof AggregateError ? (error.errors[0] as Error) : error;
-    throw new NoDatabaseError(`the database does not respond: ${message}`);
+  await client.connect().catch((error: unknown) => {
+    throw new NoDatabaseError(`the database does not respond: ${connectionProblem(error)}`);
   });
   return client;
 }

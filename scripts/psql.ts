@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { parseArgs } from 'node:util';
-import { ConfigError, readConfig } from '../engine/config.ts';
+import { ConfigError, environmentWithoutLibpq, readConfig } from '../engine/config.ts';
 import { NoDatabaseError, operatorDatabaseUrl } from './database_url.ts';
 import { loadEnvironmentFile } from './environment_file.ts';
 import { printError, printErrorText, printText } from './terminal.ts';
@@ -63,7 +63,9 @@ function connectionOf(url: string, role: string, organization: string) {
     `-c app.organization_id=${organization}`,
     '-c search_path=app,reporting',
   ];
-  const options = [parsed.searchParams.get('options'), ...settings].filter(Boolean).join(' ');
+  const options = [parsed.searchParams.get('options') ?? process.env['PGOPTIONS'], ...settings]
+    .filter(Boolean)
+    .join(' ');
   parsed.searchParams.set('options', options);
   // libpq does not read + as a space.
   parsed.search = parsed.search.replaceAll('+', '%20');
@@ -86,7 +88,12 @@ async function main(): Promise<void> {
     printText(USAGE);
     return;
   }
-  const { url, password } = connectionOf(operatorDatabaseUrl(readConfig()), role, organization);
+  // With DATABASE_URL, psql reads libpq's environment itself; what we make of it is for the driver of Node.
+  const { url, password } = connectionOf(
+    operatorDatabaseUrl(readConfig(environmentWithoutLibpq())),
+    role,
+    organization,
+  );
   // Ctrl-C is for psql: it cancels the query there.
   process.on('SIGINT', () => {});
   const child = spawn('psql', ['--dbname', url, ...psql], {

@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { Client } from 'pg';
+import { connectionProblem } from '../libpq.ts';
 import { endBlockingAnalysts } from './schema/analysts.ts';
 import { closeDatabase } from './schema/close.ts';
 import { MigrateError } from './schema/files.ts';
@@ -43,9 +44,8 @@ async function connect(url: string): Promise<Client> {
     await client.connect();
   } catch (error) {
     const { host, username, pathname } = new URL(url);
-    const reason = error instanceof AggregateError ? String(error.errors[0]?.message) : (error as Error).message;
     throw new MigrateError(
-      `cannot connect to Postgres at ${host}${pathname} as ${username || 'the default user'}: ${reason}`,
+      `cannot connect to Postgres at ${host}${pathname} as ${username || 'the default user'}: ${connectionProblem(error)}`,
       {
         cause: error,
       },

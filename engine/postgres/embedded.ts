@@ -5,6 +5,7 @@ import { createServer, Socket } from 'node:net';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { forgetLibpq } from '../config.ts';
 import { acquireLock } from '../process/lock.ts';
 import { type Account, isRoot, serviceAccount } from './account.ts';
 import { type Binaries, binariesFor, bundledBinaries } from './binaries.ts';
@@ -236,11 +237,13 @@ async function endChild(child: ChildProcess, ended: Promise<void>, graceMs: numb
 
 /**
  * Starts Postgres on the cluster, which is made when it is not there; on loopback, with password authentication and no
- * socket. A Postgres that an earlier, killed process left running on it is ended first.
+ * socket. A Postgres that an earlier, killed process left running on it is ended first. What libpq's environment says is
+ * meant for other databases, and is taken out of ours.
  * @throws LockedError when a live process runs this cluster.
  */
 export async function startPostgres(options: PostgresOptions): Promise<RunningPostgres> {
   const { cluster, password } = options;
+  forgetLibpq();
   const account = options.account ?? (isRoot() ? serviceAccount() : undefined);
   const binaries = options.binaries ?? (await binariesFor(account, await bundledBinaries()));
   const release = acquireLock(`${cluster}.lock`);

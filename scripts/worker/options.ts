@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { hostname, tmpdir } from 'node:os';
+import { homedir, hostname, tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 
@@ -152,7 +152,9 @@ function asToken(text: string, from: string): string {
 function serviceToken(given: { token?: string; file?: string }, environment: NodeJS.ProcessEnv): string {
   const direct = given.token ?? (given.file === undefined ? environment['BUSINESS_RUNNER_SERVICE_TOKEN'] : undefined);
   if (direct) return asToken(direct, 'the service token');
-  const file = given.file ?? path.resolve(environment['DATA_DIR'] || '.data', 'agent-service-token');
+  // As the settings of the service are read: a shell expands ~, a file of settings does not.
+  const dataDir = (environment['DATA_DIR'] || '.data').replace(/^~(?=\/|$)/, homedir());
+  const file = given.file ?? path.resolve(dataDir, 'agent-service-token');
   try {
     const token = readFileSync(file, 'utf8').trim();
     return asToken(token, file);

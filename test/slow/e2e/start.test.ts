@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process';
 import { readFile, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import t, { type Test } from 'tap';
 import { identify, isAlive } from '../../../engine/process/identity.ts';
 import { openFolder } from '../../support/folders.ts';
@@ -10,6 +12,12 @@ import { until } from '../../support/wait.ts';
 
 t.setTimeout(240_000);
 const STOP_WITHIN_MS = 10_000;
+const root = path.resolve(import.meta.dirname, '../../..');
+/** What a shell may hold for another database, and an embedded one must not be asked for. */
+const LIBPQ = {
+  ...{ PGSSLMODE: 'require', PGOPTIONS: '-c nonsense=1', PGHOST: 'nowhere.invalid', PGHOSTADDR: '192.0.2.1' },
+  ...{ PGPORT: '1', PGUSER: 'nobody', PGDATABASE: 'nothing', PGPASSWORD: 'wrong', PGSERVICE: 'nothing' },
+};
 
 function kill(pids: readonly number[]): void {
   for (const pid of pids) {
@@ -41,10 +49,16 @@ async function responds(url: string, status: number): Promise<boolean> {
 
 t.test('it starts, refuses a second start, and whatever is killed, runs again', async (test) => {
   const dataDir = path.join(await openFolder(test), '.data');
-  const settings = { DATA_DIR: dataDir, PORT: '0' };
+  const settings = { DATA_DIR: dataDir, PORT: '0', ...LIBPQ };
   const first = start(settings);
   const url = await first.ready();
   test.equal((await fetch(`${url}/readyz`)).status, 200);
+
+  const report = promisify(execFile)(process.execPath, ['scripts/report.ts', '--no-env-file', 'throughput'], {
+    cwd: root,
+    env: { PATH: process.env['PATH'], ...settings },
+  });
+  test.match(await report, { stderr: '' }, 'its database is reported on');
 
   const tokenFile = path.join(dataDir, 'agent-service-token');
   const token = (await readFile(tokenFile, 'utf8')).trim();
