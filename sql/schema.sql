@@ -609,7 +609,7 @@ CREATE TABLE app.human_inbox_items (
 CREATE INDEX human_inbox_items_all_created_at_idx ON app.human_inbox_items USING btree (created_at, id);
 CREATE INDEX human_inbox_items_created_at_idx ON app.human_inbox_items USING btree (organization_id, created_at, id);
 CREATE UNIQUE INDEX human_inbox_items_open_purpose_idx ON app.human_inbox_items USING btree (organization_id, task_id,
-  purpose) WHERE ((status = 'open') AND purpose IN ('repair', 'budget', 'prerequisite'));
+  purpose) WHERE ((status = 'open') AND purpose IN ('repair', 'budget', 'prerequisite', 'failure'));
 CREATE UNIQUE INDEX human_inbox_items_schedule_id_idx ON app.human_inbox_items USING btree (organization_id,
   schedule_id) WHERE ((status = 'open') AND (schedule_id IS NOT NULL));
 CREATE INDEX human_inbox_items_status_idx ON app.human_inbox_items USING btree (organization_id, status, created_at,
@@ -1635,7 +1635,7 @@ CREATE DOMAIN app.department AS text CHECK (VALUE IN ('growth', 'engineering', '
 CREATE DOMAIN app.human_inbox_item_kind AS text CHECK (VALUE IN ('question', 'notification', 'approval',
   'reconciliation'));
 CREATE DOMAIN app.human_inbox_item_purpose AS text CHECK (VALUE IN ('repair', 'budget', 'needs_input', 'prerequisite',
-  'agent', 'schedule'));
+  'agent', 'schedule', 'failure'));
 CREATE DOMAIN app.human_inbox_item_status AS text CHECK (VALUE IN ('open', 'responded', 'acknowledged', 'resolved',
   'cancelled'));
 CREATE DOMAIN app.message_role AS text CHECK (VALUE IN ('user', 'assistant'));
@@ -2168,6 +2168,8 @@ app.task_explain(p_organization_id uuid, p_task_ref text, p_limit integer DEFAUL
   -- plpgsql, stable, security definer, owner runner_scoped, executed by runner_admin, runner_api
 app.task_fail(p_organization_id uuid, p_task_id uuid, p_error jsonb) returns void
   -- plpgsql, owner runner_scoped
+app.task_failure_notify(p_organization_id uuid, p_task_id uuid, p_error jsonb) returns void
+  -- sql, owner runner_scoped
 app.task_find(p_organization_id uuid, p_task_ref text) returns uuid
   -- plpgsql, stable, owner runner_scoped, executed by runner_api
 app.task_input_put(p_organization_id uuid, p_task_ref text, p_path text, p_storage_key text, p_size bigint, p_sha256

@@ -26,7 +26,7 @@ export const inboxItemSchema = z
     purpose: z
       .string()
       .describe(
-        'Why the item exists. Questions: `repair` (a result failed twice), `budget` (a budget is used up), `needs_input` and `agent` (an agent asks), `prerequisite` (the task waits for one that was cancelled or failed). Notifications: `schedule`, `agent`.',
+        'Why the item exists. Questions: `repair` (a result failed twice), `budget` (a budget is used up), `needs_input` and `agent` (an agent asks), `prerequisite` (the task waits for one that was cancelled or failed). Notifications: `failure` (a task failed and is not tried again), `schedule`, `agent`.',
       ),
     blocking: z.boolean().describe('True: the task waits for the answer.'),
     title: z.string(),

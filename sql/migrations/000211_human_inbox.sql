@@ -6,7 +6,7 @@ create domain app.human_inbox_item_kind as text constraint human_inbox_item_kind
 create domain app.human_inbox_item_status as text constraint human_inbox_item_status_check
   check (value in ('open', 'responded', 'acknowledged', 'resolved', 'cancelled'));
 create domain app.human_inbox_item_purpose as text constraint human_inbox_item_purpose_check
-  check (value in ('repair', 'budget', 'needs_input', 'prerequisite', 'agent', 'schedule'));
+  check (value in ('repair', 'budget', 'needs_input', 'prerequisite', 'agent', 'schedule', 'failure'));
 
 create table app.human_inbox_items (
   organization_id uuid not null,
@@ -19,7 +19,7 @@ create table app.human_inbox_items (
   schedule_id uuid,
   kind app.human_inbox_item_kind not null,
   status app.human_inbox_item_status not null default 'open',
-  -- What an answer does: repair of a formal contract, a raised budget, or an agent's own question.
+  -- What an answer does: repair of a formal contract, a raised budget, or an agent's own question. Or what a notice tells.
   purpose app.human_inbox_item_purpose not null,
   blocking boolean not null default false,
   title text not null,
@@ -45,9 +45,9 @@ create table app.human_inbox_items (
     check ((status in ('responded', 'acknowledged')) = (responded_at is not null)),
   constraint human_inbox_items_schedule_when_schedule_check check ((purpose = 'schedule') = (schedule_id is not null))
 );
--- One open repair or budget question a task; one notice that a prerequisite is over.
+-- One open repair or budget question a task; one notice that a prerequisite is over, one that the task failed.
 create unique index human_inbox_items_open_purpose_idx on app.human_inbox_items (organization_id, task_id, purpose)
-  where status = 'open' and purpose in ('repair', 'budget', 'prerequisite');
+  where status = 'open' and purpose in ('repair', 'budget', 'prerequisite', 'failure');
 create index human_inbox_items_task_id_idx on app.human_inbox_items (organization_id, task_id)
   where task_id is not null;
 create index human_inbox_items_status_idx on app.human_inbox_items (organization_id, status, created_at, id);

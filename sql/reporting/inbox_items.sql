@@ -21,7 +21,7 @@ comment on column reporting.inbox_items.organization_id is 'The organization.';
 comment on column reporting.inbox_items.inbox_item_id is 'The item.';
 comment on column reporting.inbox_items.kind is 'question, notification, approval or reconciliation.';
 comment on column reporting.inbox_items.purpose is
-  'Why it was asked: repair, budget, needs_input, prerequisite, agent or schedule.';
+  'Why it was asked: repair, budget, needs_input, prerequisite, agent, schedule or failure.';
 comment on column reporting.inbox_items.status is 'open, responded, acknowledged, resolved or cancelled.';
 comment on column reporting.inbox_items.blocking is 'Whether its task waits for the answer.';
 comment on column reporting.inbox_items.task_id is 'The task that it is about.';

@@ -38,7 +38,7 @@ comment on column reporting.waiting_for_people.timezone is
   'The zone whose days these are; UTC where the database does not know the organization''s.';
 comment on column reporting.waiting_for_people.kind is 'question, notification, approval or reconciliation.';
 comment on column reporting.waiting_for_people.purpose is
-  'Why it was asked: repair, budget, needs_input, prerequisite, agent or schedule.';
+  'Why it was asked: repair, budget, needs_input, prerequisite, agent, schedule or failure.';
 comment on column reporting.waiting_for_people.blocking is 'Whether tasks waited for the answer.';
 comment on column reporting.waiting_for_people.items is 'Items that were asked.';
 comment on column reporting.waiting_for_people.items_open is 'Items that still wait.';

@@ -68,7 +68,19 @@ const invariants: Readonly<Record<string, string>> = {
     select t.organization_id, t.id, i.purpose from app.tasks t
     join app.organizations o on o.id = t.organization_id and o.deleted_at is null
     join app.human_inbox_items i on i.organization_id = t.organization_id and i.task_id = t.id and i.status = 'open'
-    where t.phase = 'closed'`,
+    where t.phase = 'closed' and i.purpose <> 'failure'`,
+  'an open notice of a failure is about the task that failed first': `
+    select i.organization_id, i.task_id from app.human_inbox_items i
+    join app.tasks t on t.organization_id = i.organization_id and t.id = i.task_id
+    where i.purpose = 'failure' and i.status = 'open' and (t.status, t.failure_origin_id) is distinct from ('failed', t.id)`,
+  'people are told of each failure that no initiative plans around': `
+    select t.organization_id, t.id from app.tasks t
+    join app.organizations o on o.id = t.organization_id and o.deleted_at is null
+    left join app.tasks p on p.organization_id = t.organization_id and p.id = t.parent_id
+    where t.status = 'failed' and t.failure_origin_id = t.id and (p.id is null or p.failure_origin_id = t.id)
+      and not exists (select 1 from app.human_inbox_items i
+        where i.organization_id = t.organization_id and i.task_id = t.id and i.purpose = 'failure'
+          and i.status in ('open', 'acknowledged'))`,
   'an active run is the one that a started request names, and its task too': `
     select u.organization_id, u.id, u.status, r.state, t.status
     from app.runs u

@@ -1,6 +1,7 @@
 -- Run starting | running → succeeded, and its plan is applied. Initiative running in phase plan → blocked by its children in
 -- phase execute, or closed if the plan leaves nothing open below it.
--- A child that failed after the run had started was unknown to the plan: its failure takes effect now.
+-- A child that failed after the run had started was unknown to the plan: its failure takes effect now, unless it was retried
+-- since.
 -- Called by run_complete_staged, which has checked the lease and the plan.
 -- Locks: (roots, run request) → … as plan_apply. Codes: those of the functions that plan_apply calls.
 create or replace function app.run_complete_plan(
@@ -18,7 +19,8 @@ begin
   update app.tasks
     set status = 'blocked', blockers = '[{"kind": "children"}]', phase = 'execute', active_run_id = null, replan = null
     where organization_id = r.organization_id and id = t.id;
-  if t.replan ? 'missed' then
+  if t.replan ? 'missed' and exists (select 1 from app.tasks c where c.organization_id = r.organization_id
+      and c.id = (t.replan ->> 'taskId')::uuid and c.status = 'failed') then
     perform app.task_fail(r.organization_id, (t.replan ->> 'taskId')::uuid, t.replan -> 'error');
   end if;
   perform app.task_settle(r.organization_id, t.id);

@@ -19,5 +19,5 @@ as $$
         and (p_task_id is null or d.task_id = p_task_id)
         and t.status in ('failed', 'cancelled') and w.status in ('pending', 'blocked', 'running', 'waiting')
     on conflict (organization_id, task_id, purpose)
-      where status = 'open' and purpose in ('repair', 'budget', 'prerequisite') do nothing
+      where status = 'open' and purpose in ('repair', 'budget', 'prerequisite', 'failure') do nothing
 $$;

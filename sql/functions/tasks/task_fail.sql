@@ -1,8 +1,8 @@
 -- Task open → failed (docs/interface.md 3.13). If the initiative above can be replanned, it is, and its other children stay as
 -- they are. Otherwise its open ancestors fail too, everything open below them is cancelled, and all of them record this failure
--- as their origin, so that a retry reopens exactly those.
+-- as their origin, so that a retry reopens exactly those, and a person is notified (task_failure_notify).
 -- If the task has already failed, only its ancestors are affected.
--- The caller has locked the roots. Locks: (roots) → run requests → runs → (commit) dispatch.
+-- The caller has locked the roots. Locks: (roots) → run requests → runs → inbox item → (commit) dispatch.
 create or replace function app.task_fail(p_organization_id uuid, p_task_id uuid, p_error jsonb)
   returns void
   language plpgsql
@@ -59,6 +59,8 @@ begin
   perform app.tasks_propagate_end(p_organization_id, v_failed);
   if v_replans then
     perform app.task_settle(p_organization_id, v_parent.id);
+  else
+    perform app.task_failure_notify(p_organization_id, p_task_id, p_error);
   end if;
 end
 $$;

@@ -1,8 +1,8 @@
 -- Task failed, or cancelled by a failure → open, with everything that the same failure ended (docs/interface.md 3.6). Task
 -- cancelled by a person → open, with everything that this cancel ended: for owners, who name the task that was cancelled. Task
 -- blocked by a repair or needs_input question → settled, and the question is cancelled. Completed work, runs and consumed
--- budgets stay.
--- Locks: roots → profiles (shared) → run requests → (commit) dispatch.
+-- budgets stay. The notification of the failure is closed.
+-- Locks: roots → profiles (shared) → run requests → inbox items → (commit) dispatch.
 -- Codes: 401 agent_unauthorized, 404 organization_not_found | task_not_found, 409 state_conflict.
 create or replace function app.task_retry(p_organization_id uuid, p_task_ref text, p_actor jsonb)
   returns jsonb
@@ -114,6 +114,8 @@ begin
       where organization_id = p_organization_id and id = v_above.id and phase = 'verify';
     perform app.task_settle(p_organization_id, v_above.id);
   end if;
+  update app.human_inbox_items set status = 'cancelled', updated_at = clock_timestamp()
+    where organization_id = p_organization_id and task_id = v_origin and status = 'open' and purpose = 'failure';
   perform app.prerequisite_close(p_organization_id, array(
     select d.task_id from app.task_dependencies d
       where d.organization_id = p_organization_id and d.depends_on_task_id = any (v_ids)));

@@ -8,7 +8,9 @@ import {
   ownerPath,
   readTask,
   refusalOf,
+  runTask,
   sqlOf,
+  workerOf,
 } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import { createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
@@ -46,6 +48,34 @@ t.test('notices are acknowledged, questions answered, and not the other way roun
   expectSuccess(await app.owner.post(ownerPath(org, `/tasks/${task.id}/cancel`)));
   t.equal(refusalOf(await respond(org, question.id, { response: 'x' })), '409 human_inbox_item_not_open');
   t.match(expectSuccess(await app.owner.get(inbox(org, `/${question.id}`))), { status: 'cancelled' });
+});
+
+t.test('a task that fails for good is told of, with the error of its run, and a retry closes that', async (t) => {
+  const org = await newOrganization();
+  const held = await runTask(app, org);
+  const error = { code: 'command_failed', message: 'exit status 1: no such file', retryable: false };
+  expectSuccess(await workerOf(app, held).fail(error));
+  expectSuccess(await workerOf(app, held).fail(error), 200);
+  const told = expectSuccess(await list(org));
+  t.match(told, [
+    {
+      kind: 'notification',
+      purpose: 'failure',
+      status: 'open',
+      taskId: held.taskId,
+      runId: held.runId,
+      allowFreeText: false,
+      body: /command_failed: exit status 1: no such file\n\nRetry T-1 /,
+    },
+  ]);
+  t.equal(told.length, 1, 'once, though it was reported twice');
+  t.match(await summary(org), { questions: 0, notifications: 1, total: 1 });
+  const id = told[0]?.id ?? '';
+  t.equal(refusalOf(await respond(org, id, { response: 'retry' })), '400 validation_failed not_a_question');
+  t.equal(refusalOf(await acknowledge(await newOrganization(), id)), '404 human_inbox_item_not_found');
+  expectSuccess(await app.owner.post(ownerPath(org, `/tasks/${held.taskId}/retry`)));
+  t.match(expectSuccess(await app.owner.get(inbox(org, `/${id}`))), { status: 'cancelled' });
+  t.equal(refusalOf(await acknowledge(org, id)), '409 human_inbox_item_not_open');
 });
 
 t.test('the database is consistent after all of it', async (t) => {
