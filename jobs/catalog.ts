@@ -9,6 +9,7 @@ export const catalog = {
   /** `late`: the second pass, for what was being uploaded when the first went by. */
   organizations__delete: z.strictObject({ organizationId: z.uuid(), late: z.boolean().default(false) }),
   chats__clean: nothing,
+  messages__index_chunks: nothing,
   idempotency_keys__clean: nothing,
   storage__clean: nothing,
   runner__check: nothing,

@@ -673,6 +673,40 @@ CREATE POLICY scoped_all ON app.idempotency_keys TO runner_scoped USING ((organi
 GRANT SELECT, UPDATE, DELETE ON app.idempotency_keys TO runner_global;
 GRANT SELECT, INSERT, UPDATE, DELETE ON app.idempotency_keys TO runner_scoped;
 
+-- message_chunks ──────────────────────────────────────────────────────────────────────────────────────────────────────
+-- The searched text of long messages, beyond their beginning.
+CREATE TABLE app.message_chunks (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  message_id uuid NOT NULL,                                       -- The message.
+  number integer NOT NULL,                                        -- From 1, in the order of the text.
+  chat_id uuid NOT NULL,                                          -- Its chat.
+  search_text text,                                               -- The piece, folded for search; null until the job has cut it.
+  due_at timestamptz NOT NULL DEFAULT clock_timestamp(),          -- When the job cuts it: at once, or a while after it failed to.
+  CONSTRAINT message_chunks_pkey PRIMARY KEY (organization_id, message_id, number),
+  CONSTRAINT message_chunks_message_id_fkey FOREIGN KEY (organization_id, message_id) REFERENCES
+    app.messages(organization_id, id) ON DELETE CASCADE,
+  CONSTRAINT message_chunks_number_check CHECK ((number >= 1))
+);
+CREATE INDEX message_chunks_chat_id_idx ON app.message_chunks USING btree (organization_id, chat_id);
+CREATE INDEX message_chunks_due_at_idx ON app.message_chunks USING btree (due_at) WHERE (search_text IS NULL);
+CREATE INDEX message_chunks_due_at_turns_idx ON app.message_chunks USING btree (organization_id, due_at) WHERE
+  (search_text IS NULL);
+CREATE INDEX message_chunks_search_grams_idx ON app.message_chunks USING gin (organization_id,
+  app.search_grams(search_text) COLLATE "C") WITH (gin_pending_list_limit='1024') WHERE (search_text IS NOT NULL) /* not
+  sampled: column 2 */;
+CREATE INDEX message_chunks_search_idx ON app.message_chunks USING gin (organization_id, search_text
+  public.gin_trgm_ops) WITH (gin_pending_list_limit='1024') WHERE (search_text IS NOT NULL);
+CREATE UNIQUE INDEX message_chunks_waiting_idx ON app.message_chunks USING btree (organization_id, message_id) WHERE
+  (search_text IS NULL);
+ALTER TABLE app.message_chunks ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.message_chunks FORCE ROW LEVEL SECURITY;
+CREATE POLICY global_read ON app.message_chunks FOR SELECT TO runner_global USING (true);
+CREATE POLICY owner_all ON app.message_chunks TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY scoped_all ON app.message_chunks TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+GRANT SELECT ON app.message_chunks TO runner_global;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.message_chunks TO runner_scoped;
+
 -- messages ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 -- What people and agents say in chats.
 CREATE TABLE app.messages (
@@ -1799,8 +1833,8 @@ app.chats_search(p_organization_id uuid, p_search text, p_status text, p_last_me
   -- plpgsql, stable, security definer, owner runner_global, executed by runner_api
 app.chats_wake() returns trigger
   -- plpgsql, owner runner_owner
-app.chats_with_grams(p_organization_id uuid, p_grams text[], OUT chat_ids uuid[], OUT message_count bigint) returns
-    record
+app.chats_with_grams(p_organization_id uuid, p_grams text[], OUT chat_ids uuid[], OUT message_count bigint, OUT
+    chunk_chat_ids uuid[]) returns record
   -- sql, stable, set enable_sort=off, owner runner_scoped, executed by runner_global
 app.context_health_due(p_hours integer, p_after uuid, p_limit integer) returns SETOF uuid
   -- sql, stable, security definer, owner runner_global, executed by runner_jobs
@@ -1833,7 +1867,7 @@ app.dispatch_totals() returns jsonb
 app.dispatch_wake() returns trigger
   -- plpgsql, owner runner_owner
 app.due_in_turns(p_table text, p_time text, p_condition text, p_before timestamptz, p_after uuid, p_organizations
-    integer, p_rows integer) returns TABLE(organization_id uuid, id uuid, due_at timestamptz)
+    integer, p_rows integer, p_id text DEFAULT 'id') returns TABLE(organization_id uuid, id uuid, due_at timestamptz)
   -- plpgsql, stable, owner runner_scoped, executed by runner_global
 app.enqueue(p_task text, p_payload jsonb, p_job_key text DEFAULT NULL::text, p_max_attempts integer DEFAULT 25) returns
     void
@@ -1882,6 +1916,15 @@ app.message_answers(p_organization_id uuid, p_chat_id uuid, p_onboarding boolean
   -- plpgsql, owner runner_scoped
 app.message_cancel(p_organization_id uuid, p_chat_id uuid, p_message_id uuid, p_actor jsonb) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.message_chunks_begin(m app.messages) returns void
+  -- plpgsql, owner runner_scoped
+app.message_chunks_due(p_organizations integer, p_rows integer, p_after uuid DEFAULT NULL::uuid) returns
+    TABLE(organization_id uuid, message_id uuid)
+  -- sql, stable, security definer, owner runner_global, executed by runner_jobs
+app.message_chunks_fill(p_organization_id uuid, p_message_id uuid, p_limit integer) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.message_chunks_postpone(p_organization_id uuid, p_message_id uuid) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
 app.message_create(p_organization_id uuid, p_chat_id uuid, p_body jsonb, p_actor jsonb) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
 app.message_end(p_organization_id uuid, p_message_id uuid, p_status text, p_error jsonb, p_parts jsonb DEFAULT
@@ -1980,6 +2023,8 @@ app.output_evidence(o app.run_outputs) returns jsonb
   -- sql, stable, owner runner_scoped
 app.part_task_issues(p_organization_id uuid, p_path text, p_parts jsonb) returns jsonb
   -- sql, stable, owner runner_scoped
+app.parts_raw(p_parts jsonb) returns text
+  -- sql, immutable, owner runner_scoped
 app.parts_text(p_parts jsonb) returns text
   -- sql, immutable, owner runner_scoped
 app.plan_apply(p_organization_id uuid, t app.tasks, p_run_id uuid, p_operations jsonb) returns jsonb

@@ -53,6 +53,7 @@ t.test('functions belong to the roles that limit them', async (test) => {
       'dispatch_due',
       'dispatch_totals',
       'idempotency_keys_clean',
+      'message_chunks_due',
       'organization_slug_free',
       'organizations_deleted',
       'organizations_list',

@@ -30,7 +30,7 @@ type Outcome = 'reached' | 'hidden' | 'refused';
  * The rules: the tenant's transition functions (runner_scoped) do everything to rows of the tenant that is set; the API
  * reads them; nobody else touches them. Exceptions are named here, by table.
  */
-const NOT_READ_BY_API = ['task_identifiers', 'idempotency_keys'];
+const NOT_READ_BY_API = ['task_identifiers', 'idempotency_keys', 'message_chunks'];
 const READ_BY_JOBS = [
   'schedules',
   'organizations',
@@ -49,7 +49,7 @@ const READ_BY_JOBS = [
   'research_findings',
 ];
 /** The administration reads the rest: of every tenant, or of the one that is set. */
-const NOT_READ_BY_ADMIN = ['task_identifiers', 'idempotency_keys'];
+const NOT_READ_BY_ADMIN = ['task_identifiers', 'idempotency_keys', 'message_chunks'];
 /** Nobody's to change, not even the transitions'. */
 const APPEND_ONLY = ['audit_entries'];
 /** What the named cross-tenant functions (runner_global) do to rows of every tenant. */
@@ -60,6 +60,7 @@ const GLOBAL: Readonly<Record<string, readonly Verb[]>> = {
   tasks: ['select'],
   chats: ['select'],
   messages: ['select'],
+  message_chunks: ['select'],
   schedules: ['select'],
   context_publications: ['select'],
   context_health_reports: ['select'],

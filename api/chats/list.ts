@@ -17,7 +17,7 @@ export const chatListQuery = {
     .max(200)
     .optional()
     .describe(
-      'Chats whose title or visible messages contain this text. Case and Unicode form (composed, full-width, ß or ss) are ignored; no character has a special meaning. The first 30,000 characters of a message are searched.',
+      'Chats whose title or visible messages contain this text. Case and Unicode form (composed, full-width, ß or ss) are ignored; no character has a special meaning. What lies beyond the first 30,000 characters of a message is found moments after it is final.',
     ),
 };
 const querySchema = z.object(chatListQuery);

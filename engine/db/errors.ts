@@ -69,6 +69,11 @@ export function isTransient(error: unknown): boolean {
   return transient.has(findPostgresError(error)?.code ?? '');
 }
 
+/** The time-out of one statement: a fault of what it worked on rather than of the database. */
+export function isTooSlow(error: unknown): boolean {
+  return findPostgresError(error)?.code === '57014';
+}
+
 // Classes: 08 connection, 28 credentials, 3D database missing, 53 resources (connections, disk, memory), 57 operator
 // intervention (shutdown, statement time-out). 25006: writes on a standby during a failover. 25P03: idle in transaction.
 const unavailableStates = /^(08|28|3D|53|57|25006|25P03)/;

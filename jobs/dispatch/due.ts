@@ -1,15 +1,17 @@
 import { sql } from 'slonik';
 import { z } from 'zod';
 import { call, ignored, type Queries } from '../../engine/db/call.ts';
-import { findPostgresError, isTransient, isUnavailable } from '../../engine/db/errors.ts';
+import { isTooSlow, isTransient, isUnavailable } from '../../engine/db/errors.ts';
 import { functionCall } from '../../engine/db/function_call.ts';
 import { scoped } from '../../engine/db/scope.ts';
 import { createThrottle, logThrottled } from '../../engine/log.ts';
 import { nextFire } from '../../engine/schedules/index.ts';
+import type { JobName } from '../catalog.ts';
 import type { JobServices } from '../runner/handler.ts';
 import { createQuarantine } from './quarantine.ts';
 
 const WAKE_BATCH = 50;
+const INDEX: JobName = 'messages__index_chunks';
 
 // The kind is text: during a release the database may know more kinds than this process.
 const dueSchema = z.object({ kind: z.string(), organization_id: z.uuid(), ids: z.array(z.uuid()).min(1) });
@@ -100,6 +102,17 @@ const dueKinds: Readonly<Record<string, DueKind>> = {
       return ids.length;
     },
   },
+  index: {
+    batch: 1,
+    async process({ dispatchDb }) {
+      // Slow work for a job of its own, which goes over all that waits: for the transition that adds it, a notification would be
+      // too dear, and it needs to be added once.
+      await dispatchDb.query(sql.unsafe`
+        select graphile_worker.add_job(${INDEX}, job_key => ${INDEX}) where not exists (
+          select from graphile_worker.jobs where key = ${INDEX} and attempts < max_attempts)`);
+      return 0;
+    },
+  },
   fire: {
     batch: 1,
     async process({ dispatchDb }, unit) {
@@ -162,11 +175,6 @@ function unitsOf(due: Due, ids: readonly string[]): NamedUnit[] {
 function interleaved<T>(lists: readonly (readonly T[])[]): T[] {
   const longest = Math.max(0, ...lists.map((list) => list.length));
   return Array.from({ length: longest }, (_, index) => lists.flatMap((list) => list.slice(index, index + 1))).flat();
-}
-
-/** The time-out of one statement: a fault of the item rather than of the database. */
-function isTooSlow(error: unknown): boolean {
-  return findPostgresError(error)?.code === '57014';
 }
 
 export type Processor = Readonly<{

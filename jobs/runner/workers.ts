@@ -17,6 +17,7 @@ import { contextHealthSchedule } from '../context/schedule_health.ts';
 import { crontab, DISPATCH } from '../crontab.ts';
 import { dispatch } from '../dispatch/dispatch.ts';
 import { idempotencyKeysClean } from '../idempotency_keys/clean.ts';
+import { messagesIndexChunks } from '../messages/index_chunks.ts';
 import { onboardingsResearch } from '../onboardings/research.ts';
 import { organizationsDelete } from '../organizations/delete.ts';
 import { storageClean } from '../storage/clean.ts';
@@ -32,6 +33,7 @@ const tasks: Readonly<{ [N in JobName]: JobHandler<N> }> = {
   dispatch,
   organizations__delete: organizationsDelete,
   chats__clean: chatsClean,
+  messages__index_chunks: messagesIndexChunks,
   idempotency_keys__clean: idempotencyKeysClean,
   storage__clean: storageClean,
   runner__check: jobsCheck,

@@ -1,6 +1,7 @@
 // Chats as tests work with them, made through the transitions with the rights of the API and the jobs.
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
+import { functionText } from '../../engine/db/function_text.ts';
 import { createTestOrganization, OWNER, sha256, type TestOrganization } from './fixtures.ts';
 import { type Connection, type JsonObject, type Sql, transition } from './transitions.ts';
 
@@ -278,4 +279,26 @@ export async function turnRequest(sql: Sql, org: TestOrganization, messageId: st
     [org.organizationId, messageId],
   );
   return z.looseObject({ id: z.string(), state: z.string(), attempt: z.number() }).parse(rows[0]);
+}
+
+/** What the job does with one long message: the next pieces, at most so many. */
+export function fillChunks(connection: Connection, org: TestOrganization, messageId: string, limit = 4) {
+  return transition(connection, 'message_chunks_fill', { organizationId: org.organizationId, messageId, limit });
+}
+
+/** The long messages of the organization that wait for the job. */
+export async function waitingChunks(sql: Sql, org: TestOrganization): Promise<string[]> {
+  const { rows } = await sql.jobs.query(
+    `select message_id from ${functionText('message_chunks_due', { organizations: '1000', rows: '1000' })}
+     where organization_id = $1`,
+    [org.organizationId],
+  );
+  return rows.map((row) => String(row.message_id));
+}
+
+/** Lets all of them be indexed. */
+export async function indexChunks(sql: Sql, org: TestOrganization): Promise<void> {
+  for (const messageId of await waitingChunks(sql, org)) {
+    while ((await fillChunks(sql.jobs, org, messageId))['waiting'] === true);
+  }
 }

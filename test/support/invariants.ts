@@ -230,6 +230,13 @@ const invariants: Readonly<Record<string, string>> = {
     select m.organization_id, m.id from app.messages m
     join app.messages u on u.organization_id = m.organization_id and u.id = m.reply_to_message_id
     where u.role <> 'user' or u.chat_id <> m.chat_id or u.created_at >= m.created_at`,
+  'the pieces of a long message follow each other, none is missing, and the last one alone may wait to be cut': `
+    select k.organization_id, k.message_id from app.message_chunks k
+    join app.messages m on m.organization_id = k.organization_id and m.id = k.message_id
+    group by k.organization_id, k.message_id
+    having count(*) <> max(k.number) or count(*) filter (where k.search_text is null) > 1
+      or max(k.number) <> coalesce(max(k.number) filter (where k.search_text is null), max(k.number))
+      or bool_or(m.completed_at is null or m.chat_id <> k.chat_id)`,
   'what is archived has no reply under way': `
     select c.organization_id, c.id from app.chats c
     join app.organizations o on o.id = c.organization_id and o.deleted_at is null

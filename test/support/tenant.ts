@@ -1,5 +1,5 @@
 import { appendEntry } from './audit_fixtures.ts';
-import { createChat, createChatOrganization, putAttachment, send } from './chat_fixtures.ts';
+import { createChat, createChatOrganization, putAttachment, send, text } from './chat_fixtures.ts';
 import { insertSource, promote, recordHealth } from './context_fixtures.ts';
 import {
   appendLogs,
@@ -43,7 +43,8 @@ export async function createTenant(sql: Sql): Promise<TestOrganization> {
   });
   const chat = await createChat(sql, org);
   await putAttachment(sql.api, org, chat.id);
-  await send(sql.api, org, chat.id);
+  // Long enough for a piece beyond its beginning.
+  await send(sql.api, org, chat.id, { parts: [text('.'.repeat(30_001))] });
   await insertSource(sql, org);
   await promote(sql.api, org);
   await recordHealth(sql.jobs, org);

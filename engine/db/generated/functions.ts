@@ -203,6 +203,17 @@ export const functions = {
   message_cancel: {
     required: { organizationId: 'uuid', chatId: 'uuid', messageId: 'uuid', actor: 'jsonb' },
   },
+  message_chunks_due: {
+    required: { organizations: 'int4', rows: 'int4' },
+    optional: { after: 'uuid' },
+    returnsSet: true,
+  },
+  message_chunks_fill: {
+    required: { organizationId: 'uuid', messageId: 'uuid', limit: 'int4' },
+  },
+  message_chunks_postpone: {
+    required: { organizationId: 'uuid', messageId: 'uuid' },
+  },
   message_create: {
     required: { organizationId: 'uuid', chatId: 'uuid', body: 'jsonb', actor: 'jsonb' },
   },

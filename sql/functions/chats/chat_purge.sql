@@ -30,7 +30,7 @@ begin
     update app.chats set removed_at = clock_timestamp(), updated_at = clock_timestamp()
       where organization_id = p_organization_id and id = c.id;
   end if;
-  foreach v_table in array array['chat_attachments', 'messages'] loop
+  foreach v_table in array array['chat_attachments', 'message_chunks', 'messages'] loop
     execute format('delete from app.%1$I where ctid = any (array(
       select ctid from app.%1$I where organization_id = $1 and chat_id = $2 limit $3))', v_table)
       using p_organization_id, c.id, p_limit;

@@ -17,8 +17,12 @@ declare
   -- Messages that the walk reads before it uses the index: of one chat, and in total.
   v_of_chat constant integer := 500;
   v_of_all constant integer := 3000;
+  -- Pieces of long messages that it reads of one chat, each in place of so many messages.
+  v_chunks_of_chat constant integer := 40;
+  v_weight constant integer := 10;
   -- With more hits than this, they are not checked one by one.
   v_rare constant integer := 3000;
+  v_rare_chunks constant integer := 100;
   -- Chats sampled to tell whether the pairs are selective.
   v_sample constant integer := 20;
   v_text constant text := app.search_fold(p_search);
@@ -42,11 +46,15 @@ declare
   -- `offset 0` makes the planner check one chat at a time.
   v_holds text := 'exists (select from app.messages k where k.organization_id = $1 and k.chat_id = c.id
     and strpos(k.search_text, $6) > 0 offset 0)';
+  v_holds_beyond text := 'exists (select from app.message_chunks k where k.organization_id = $1 and k.chat_id = c.id
+    and strpos(k.search_text, $6) > 0 offset 0)';
   v_titled text := case when v_trigrams then 'c.search_title like $9 and ' else '' end
     || 'strpos(c.search_title, $6) > 0';
   v_chats uuid[];
+  v_beyond uuid[];
   v_hits uuid[];
   v_count integer;
+  v_chunks integer;
   v_hit boolean;
   c app.chats;
 begin
@@ -62,8 +70,28 @@ begin
               order by k.created_at desc limit v_of_chat) m;
     v_read := v_read + v_count;
     v_hit := v_hit or strpos(c.search_title, v_text) > 0;
+    if not v_hit and v_count < v_of_chat then
+      select coalesce(bool_or(m.hit), false), count(*) into v_hit, v_chunks
+        from (select strpos(k.search_text, v_text) > 0 as hit from app.message_chunks k
+                where k.organization_id = p_organization_id and k.chat_id = c.id and k.search_text is not null
+                limit v_chunks_of_chat) m;
+      v_read := v_read + v_weight * v_chunks;
+      if v_chunks = v_chunks_of_chat then
+        v_count := v_of_chat;
+      end if;
+    end if;
     if v_read > v_of_all or not v_hit and v_count = v_of_chat then
-      select g.chat_ids, g.message_count into v_chats, v_count from app.chats_with_grams(p_organization_id, v_grams) g;
+      select g.chat_ids, g.message_count, g.chunk_chat_ids into v_chats, v_count, v_beyond
+        from app.chats_with_grams(p_organization_id, v_grams) g;
+      if v_trigrams and cardinality(v_beyond) > 0 then
+        execute 'select array_agg(distinct h.chat_id), count(*) from (select k.chat_id from app.message_chunks k
+            where k.organization_id = $1 and k.search_text like $2 and strpos(k.search_text, $3) > 0 limit $4) h'
+          into v_hits, v_chunks using p_organization_id, v_like, v_text, v_rare_chunks + 1;
+        if v_chunks <= v_rare_chunks then
+          v_beyond := coalesce(v_hits, '{}');
+          v_holds_beyond := 'true';
+        end if;
+      end if;
       if v_trigrams and v_count > v_rare then
         execute 'select count(*) from (select c.id' || v_from || v_after || ' and c.id = any ($7)' || v_order
             || ' limit $8) c where ' || v_holds
@@ -79,8 +107,8 @@ begin
         end if;
       end if;
       return query execute 'select c.*' || v_from || v_after || ' and (' || v_titled || ' or c.id = any ($7) and '
-          || v_holds || ')' || v_order || ' limit $8'
-        using p_organization_id, p_status, c.last_message_at, c.id, true, v_text, v_chats, p_limit - v_found, v_like;
+          || v_holds || ' or c.id = any ($10) and ' || v_holds_beyond || ')' || v_order || ' limit $8'
+        using p_organization_id, p_status, c.last_message_at, c.id, true, v_text, v_chats, p_limit - v_found, v_like, v_beyond;
       return;
     end if;
     if v_hit then

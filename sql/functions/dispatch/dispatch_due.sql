@@ -70,4 +70,11 @@ as $$
     from app.due_in_turns('schedules', 'next_run_at', 'r.next_run_at is not null',
       clock_timestamp(), (p_after ->> 'fire')::uuid, p_organizations, p_rows) d
     group by d.organization_id order by d.organization_id limit p_organizations)
+  union all
+  -- One stands for all that waits to be indexed: a job of its own takes them.
+  (select 'index', k.organization_id, array[k.message_id]
+    from app.message_chunks k
+    where k.search_text is null and k.due_at <= clock_timestamp()
+      and exists (select from app.organizations o where o.id = k.organization_id and o.deleted_at is null)
+    order by k.due_at limit 1)
 $$;

@@ -4,9 +4,10 @@
 -- Rows of deleted organizations wait for their purge.
 -- Usually little is due, and is found by the index over all organizations, (p_time). Where that would say more than
 -- p_organizations rows, a walk finds the organizations: one step of the index (organization_id, p_time) each, over whatever
--- number of rows. p_table and p_time name a table and its column, p_condition is the predicate of both indexes.
+-- number of rows. p_table, p_id and p_time name a table and its columns, p_condition is the predicate of both indexes.
 create or replace function app.due_in_turns(
-  p_table text, p_time text, p_condition text, p_before timestamptz, p_after uuid, p_organizations integer, p_rows integer)
+  p_table text, p_time text, p_condition text, p_before timestamptz, p_after uuid, p_organizations integer, p_rows integer,
+  p_id text default 'id')
   returns table (organization_id uuid, id uuid, due_at timestamptz)
   language plpgsql stable
 as $$
@@ -22,7 +23,7 @@ begin
   if v_count = 0 then
     return;
   elsif v_count < p_organizations then
-    v_read := format('select d.* from (select r.organization_id, r.id, r.%I %s) d where %s', p_time, v_due, v_kept);
+    v_read := format('select d.* from (select r.organization_id, r.%I, r.%I %s) d where %s', p_id, p_time, v_due, v_kept);
   else
     v_read := format('with recursive d as (
         (select r.organization_id, r.%1$I as at %2$s and r.organization_id > $2 order by r.organization_id, r.%1$I limit 1)
@@ -31,8 +32,8 @@ begin
           select r.organization_id, r.%1$I %2$s and r.organization_id > d.organization_id
             order by r.organization_id, r.%1$I limit 1) n)
       select r.* from (select d.organization_id from d where d.at <= $1 and %3$s limit $3) t
-        cross join lateral (select r.organization_id, r.id, r.%1$I %4$s and r.organization_id = t.organization_id
-          order by r.%1$I limit $4) r', p_time, v_first, v_kept, v_due);
+        cross join lateral (select r.organization_id, r.%5$I, r.%1$I %4$s and r.organization_id = t.organization_id
+          order by r.%1$I limit $4) r', p_time, v_first, v_kept, v_due, p_id);
   end if;
   for organization_id, id, due_at in execute v_read
     using p_before, coalesce(p_after, '00000000-0000-0000-0000-000000000000'), p_organizations, p_rows

@@ -74,6 +74,7 @@ begin
     values (p_organization_id, c.id, 'user', 'complete', nullif(p_body -> 'author', 'null'), v_parts,
       app.parts_text(v_parts), v_at, v_at, v_at)
     returning * into v_user;
+  perform app.message_chunks_begin(v_user);
   insert into app.messages (organization_id, chat_id, reply_to_message_id, role, status, author, parts,
       created_at, updated_at)
     values (p_organization_id, c.id, v_user.id, 'assistant', 'pending',

@@ -17,6 +17,9 @@ begin
       completed_at = greatest(v_now, updated_at), updated_at = greatest(v_now, updated_at)
     where organization_id = p_organization_id and id = p_message_id and completed_at is null
     returning * into m;
+  if found then
+    perform app.message_chunks_begin(m);
+  end if;
   return m;
 end
 $$;

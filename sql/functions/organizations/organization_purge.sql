@@ -20,7 +20,7 @@ begin
   end if;
   foreach v_table in array array['run_logs', 'run_outputs', 'run_inputs', 'task_outcomes', 'runs', 'run_requests',
       'human_inbox_items', 'schedules', 'task_dependencies', 'task_inputs', 'research_findings', 'onboardings',
-      'chat_attachments', 'messages', 'chats', 'context_publications', 'context_documents', 'context_revisions',
+      'chat_attachments', 'message_chunks', 'messages', 'chats', 'context_publications', 'context_documents', 'context_revisions',
       'context_health_reports', 'context_sources', 'audit_entries', 'idempotency_keys'] loop
     execute format('delete from app.%1$I where ctid = any (array(
       select ctid from app.%1$I where organization_id = $1 limit $2))', v_table) using p_organization_id, p_limit;

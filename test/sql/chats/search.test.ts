@@ -9,7 +9,6 @@ import {
   createChat,
   createChatOrganization,
   exchange,
-  messageRow,
   send,
   startTurn,
   text,
@@ -125,7 +124,8 @@ scenario('nothing of another, a deleted or an unknown organization is found', as
 
 /**
  * Chats as rows, more than a walk reads: `common` everywhere, `older` in the older half, `rare` in one old chat; of `abcd` and
- * `efgh` the pairs everywhere, the words in two chats and in the older half.
+ * `efgh` the pairs everywhere, the words in two chats and in the older half. In pieces of long messages: `beyond` in every third
+ * chat, `hidden` in two old ones, of `ijkl` the pairs in every piece and the word in one, `長い` and `mno pqr` in one, beside the other pairs of `mno-pqr`.
  */
 async function manyChats(org: TestOrganization): Promise<void> {
   await sql.owner.query(
@@ -142,6 +142,19 @@ async function manyChats(org: TestOrganization): Promise<void> {
      from app.chats c cross join generate_series(1, 70) m(n) where c.organization_id = $1`,
     [org.organizationId],
   );
+  await sql.owner.query(
+    `insert into app.message_chunks (organization_id, message_id, number, chat_id, search_text)
+     select c.organization_id, m.id, n.n, c.id, 'ij jk kl'
+         || case when right(c.title, 1) in ('3', '6', '9') then ' beyond' else '' end
+         || case when c.title in ('chat 2', 'chat 5') and n.n = 2 then ' hidden' else '' end
+         || case when c.title = 'chat 4' and n.n = 3 then ' ijkl 長い mno pqr o- -p' else '' end
+     from app.chats c
+     cross join lateral (
+       select m.id from app.messages m where m.organization_id = c.organization_id and m.chat_id = c.id limit 1) m
+     cross join generate_series(1, case c.title when 'chat 50' then 50 else 3 end) n(n)
+     where c.organization_id = $1`,
+    [org.organizationId],
+  );
 }
 
 scenario('the walk and the index find the same, page by page in both directions', async (test) => {
@@ -155,8 +168,17 @@ scenario('the walk and the index find the same, page by page in both directions'
      from generate_series(1, 600) n`,
     [org.organizationId, long.id],
   );
-  await sql.owner.query('analyze app.messages');
+  await sql.owner.query('analyze app.messages, app.message_chunks');
   for (const words of [
+    'beyond',
+    'hidden',
+    'ijkl',
+    '長い',
+    '長',
+    'い長',
+    'ij jk',
+    'mno pqr',
+    'mno-pqr',
     'common',
     'older',
     'rare',
@@ -173,7 +195,9 @@ scenario('the walk and the index find the same, page by page in both directions'
   ]) {
     const { rows } = await sql.owner.query(
       `select c.title from app.chats c where c.organization_id = $1 and (strpos(c.title, $2) > 0 or exists (
-         select from app.messages m where m.organization_id = $1 and m.chat_id = c.id and strpos(m.search_text, $2) > 0))
+         select from app.messages m where m.organization_id = $1 and m.chat_id = c.id and strpos(m.search_text, $2) > 0)
+         or exists (
+         select from app.message_chunks m where m.organization_id = $1 and m.chat_id = c.id and strpos(m.search_text, $2) > 0))
        order by c.last_message_at desc, c.id desc`,
       [org.organizationId, words],
     );
@@ -196,22 +220,45 @@ scenario('the walk and the index find the same, page by page in both directions'
   }
 });
 
-scenario('of a long message the first 30,000 characters are searched, and all are kept', async (test) => {
-  const org = await createChatOrganization(sql);
-  const { id } = await createChat(sql, org, { title: 'long' });
-  // With the line break between the parts, the second needle begins where search ends.
-  const parts = [text('needle in front'.padEnd(19_999, '.')), text(`${'.'.repeat(9_990)}thenwo\u4e2dXcutoff`)];
-  const { userMessage } = await send(sql.api, org, id, { parts });
-  test.same(titles(await search(org, 'needle')), ['long']);
-  test.same(titles(await search(org, 'thenwo\u4e2d')), ['long']);
-  test.same(titles(await search(org, 'cutoff')), []);
-  test.match(await messageRow(sql, org, userMessage.id), { parts });
-  const swollen = await createChat(sql, org, { title: 'swollen' });
-  // One character that folds to eighteen.
-  await send(sql.api, org, swollen.id, { parts: [text('\ufdfa'.repeat(30_000))] });
-  const { rows } = await sql.owner.query('select max(length(search_text)) as longest from app.messages');
-  test.same(rows, [{ longest: 30_000 }]);
-});
+scenario(
+  'what chats of the same ids hold in another organization is not found, by the walk and by the index',
+  async (test) => {
+    const [org, other] = [await createChatOrganization(sql), await createChatOrganization(sql)];
+    await manyChats(org);
+    const copies = [
+      `insert into app.chats (organization_id, id, title, last_message_at)
+     select $2, id, 'foreign', last_message_at from app.chats where organization_id = $1`,
+      `insert into app.messages (organization_id, id, chat_id, role, status, parts, search_text, completed_at, created_at, updated_at)
+     select $2, id, chat_id, role, status, parts, 'foreign', completed_at, created_at, updated_at
+     from app.messages where organization_id = $1`,
+      `insert into app.message_chunks (organization_id, message_id, number, chat_id, search_text)
+     select $2, message_id, number, chat_id, 'foreign ij jk kl ma an' || case when row_number() over () < 9 then ' man' else '' end
+     from app.message_chunks where organization_id = $1`,
+    ];
+    for (const copy of copies) await sql.owner.query(copy, [org.organizationId, other.organizationId]);
+    // Our pieces have the pairs alone.
+    await sql.owner.query(
+      `update app.message_chunks set search_text = search_text || ' ma an' where organization_id = $1`,
+      [org.organizationId],
+    );
+    const words = ['foreign', 'man', 'an'];
+    const found = async (from: TestOrganization) => {
+      const counts: number[] = [];
+      for (const word of words) counts.push((await search(from, word, { limit: 1000 })).length);
+      return counts;
+    };
+    test.same(await found(org), [0, 0, 100]);
+    const [, men = 0] = await found(other);
+    test.ok(men > 0 && men < 9);
+    const long = await createChat(sql, org, { title: 'long' });
+    await sql.owner.query(
+      `insert into app.messages (organization_id, chat_id, role, status, parts, search_text, completed_at, created_at, updated_at)
+     select $1, $2, 'user', 'complete', '[]', 'x', now(), now() + n * interval '1 s', now() from generate_series(1, 600) n`,
+      [org.organizationId, long.id],
+    );
+    test.same(await found(org), [0, 0, 100], 'where the walk leaves off at once');
+  },
+);
 
 scenario('text is found however it was typed, in titles and in messages', async (test) => {
   const org = await createChatOrganization(sql);
