@@ -18,8 +18,15 @@ const dataSchema = z.looseObject({ type: z.string(), message: messageSchema.opti
 /** An event of a chat (docs/interface.md 6): `type` is chat.snapshot, chat.message or chat.closed. */
 export type ChatEvent = Readonly<{ id: string | undefined; type: string; message: StreamedMessage | undefined }>;
 
+/** The stream is refused. */
 export class ChatEventsError extends Error {
   override name = 'ChatEventsError';
+  readonly status: number;
+
+  constructor(status: number) {
+    super(`the events of the chat are refused (HTTP ${status})`);
+    this.status = status;
+  }
 }
 
 /** The text of a message. */
@@ -52,7 +59,7 @@ export async function* chatEvents(options: {
     if (response.ok) return response.body;
     await response.body?.cancel();
     if (response.status === 503) return null;
-    throw new ChatEventsError(`the events of the chat are refused (HTTP ${response.status})`);
+    throw new ChatEventsError(response.status);
   }
 
   async function* events(): AsyncGenerator<ChatEvent> {

@@ -1,0 +1,30 @@
+/** How the command ends (`--help` says the same); the numbers from 64 on are those of sysexits. */
+export const EXIT = {
+  done: 0,
+  /** The API refused, or something else went wrong. */
+  refused: 1,
+  /** What was waited for ended without success. */
+  failed: 2,
+  usage: 64,
+  notFound: 66,
+  unavailable: 69,
+  timedOut: 75,
+  forbidden: 77,
+  interrupted: 130,
+} as const;
+export type Exit = (typeof EXIT)[keyof typeof EXIT];
+
+/** Ends the command; the message is one line, for the person who called it. */
+export class CommandError extends Error {
+  override name = 'CommandError';
+  readonly exit: Exit;
+
+  constructor(exit: Exit, message: string) {
+    super(message);
+    this.exit = exit;
+  }
+}
+
+export function usageError(message: string): CommandError {
+  return new CommandError(EXIT.usage, `${message} (business-runner --help)`);
+}

@@ -1,0 +1,170 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { CommandError, EXIT, usageError } from './errors.ts';
+
+const DEFAULT_PORT = '3000';
+
+const options = {
+  objective: { type: 'string' },
+  expect: { type: 'string', multiple: true },
+  input: { type: 'string', multiple: true },
+  profile: { type: 'string' },
+  initiative: { type: 'boolean' },
+  'depends-on': { type: 'string', multiple: true },
+  priority: { type: 'string' },
+  spec: { type: 'string' },
+  status: { type: 'string' },
+  limit: { type: 'string' },
+  slug: { type: 'string' },
+  bare: { type: 'boolean' },
+  chat: { type: 'string' },
+  note: { type: 'string' },
+  wait: { type: 'boolean' },
+  timeout: { type: 'string' },
+  org: { type: 'string' },
+  json: { type: 'boolean' },
+  url: { type: 'string' },
+  token: { type: 'string' },
+  'token-file': { type: 'string' },
+  help: { type: 'boolean' },
+} as const;
+type OptionName = keyof typeof options;
+
+/** Those of every command. */
+const COMMON: readonly OptionName[] = ['json', 'url', 'token', 'token-file', 'help'];
+const WAITING: readonly OptionName[] = ['wait', 'timeout'];
+const SPEC: readonly OptionName[] = [
+  'objective',
+  'expect',
+  'input',
+  'profile',
+  'initiative',
+  'depends-on',
+  'priority',
+  'spec',
+];
+
+/** What follows the name of each command, and which options it takes. */
+const COMMANDS = {
+  'task create': { takes: ['TITLE'], options: ['org', ...SPEC, ...WAITING] },
+  'task list': { takes: [], options: ['org', 'status', 'limit'] },
+  'task show': { takes: ['TASK'], options: ['org'] },
+  'task wait': { takes: ['TASK'], options: ['org', 'timeout'] },
+  'task logs': { takes: ['TASK'], options: ['org'] },
+  'task cancel': { takes: ['TASK'], options: ['org'] },
+  'task retry': { takes: ['TASK'], options: ['org', ...WAITING] },
+  'org create': { takes: ['NAME'], options: ['slug', 'bare'] },
+  'org list': { takes: [], options: ['limit'] },
+  ask: { takes: ['TEXT'], options: ['org', 'chat', 'timeout'] },
+  inbox: { takes: [], options: ['org', 'status', 'limit'] },
+  'inbox respond': { takes: ['ITEM', 'TEXT'], options: ['org', 'note'] },
+  'inbox acknowledge': { takes: ['ITEM'], options: ['org'] },
+} as const satisfies Record<string, { takes: readonly string[]; options: readonly OptionName[] }>;
+export type CommandName = keyof typeof COMMANDS;
+
+function parse(argv: readonly string[]) {
+  try {
+    return parseArgs({ args: [...argv], options, allowPositionals: true });
+  } catch (error) {
+    // Node's second sentence is about options of the kind --x that are meant as text.
+    throw usageError((error as Error).message.split('. ')[0] ?? '');
+  }
+}
+
+export type Values = ReturnType<typeof parse>['values'];
+export type Called = Readonly<{ name: CommandName; args: readonly string[]; values: Values }>;
+
+function isCommand(name: string): name is CommandName {
+  return Object.hasOwn(COMMANDS, name);
+}
+
+/** The longest name that the words begin with. */
+function commandOf(words: readonly string[]): { name: CommandName; args: readonly string[] } {
+  for (const length of [2, 1]) {
+    const name = words.slice(0, length).join(' ');
+    if (words.length >= length && isCommand(name)) return { name, args: words.slice(length) };
+  }
+  const [first = ''] = words;
+  const below = Object.keys(COMMANDS).filter((name) => name.startsWith(`${first} `));
+  if (words.length === 0) throw usageError('name a command, such as task create or ask');
+  if (below.length === 0) throw usageError(`there is no command ${JSON.stringify(first)}`);
+  throw usageError(`${first} takes one of ${below.map((name) => name.slice(first.length + 1)).join(', ')}`);
+}
+
+/** What is to be done; undefined: help is asked for. @throws CommandError */
+export function readCommand(argv: readonly string[]): Called | undefined {
+  const { values, positionals } = parse(argv);
+  if (values.help) return undefined;
+  const { name, args } = commandOf(positionals);
+  const { takes, options: own } = COMMANDS[name];
+  const missing = takes[args.length];
+  if (missing !== undefined) throw usageError(`${name}: ${missing} is missing`);
+  const more = args[takes.length];
+  if (more !== undefined) {
+    throw usageError(`${name}: ${JSON.stringify(more)} is too much; text of several words stands in quotes`);
+  }
+  const allowed = new Set<string>([...COMMON, ...own]);
+  const other = Object.keys(values).find((given) => !allowed.has(given));
+  if (other !== undefined) throw usageError(`${name} takes no --${other}`);
+  const empty = args.findIndex((arg) => arg.trim() === '');
+  if (empty >= 0) throw usageError(`${name}: ${takes[empty]} is empty`);
+  return { name, args, values };
+}
+
+/** A whole number of an option. @throws CommandError */
+export function wholeNumber(
+  name: OptionName,
+  given: string | undefined,
+  bounds: Readonly<{ minimum: number; maximum: number }>,
+): number | undefined {
+  if (given === undefined) return undefined;
+  const value = Number(given);
+  if (/^-?\d{1,9}$/.test(given) && value >= bounds.minimum && value <= bounds.maximum) return value;
+  throw usageError(`--${name} takes a whole number from ${bounds.minimum} to ${bounds.maximum}`);
+}
+
+/** A file that an option names; `-` is the standard input. @throws CommandError */
+export function readText(name: OptionName, file: string): string {
+  try {
+    return readFileSync(file === '-' ? 0 : file, 'utf8');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new CommandError(EXIT.usage, `--${name}: ${file} cannot be read (${code})`);
+  }
+}
+
+export type Target = Readonly<{ url: string; token: string | undefined; organization: string | undefined }>;
+
+function localUrl(settings: NodeJS.ProcessEnv): string {
+  const port = settings['PORT'] && settings['PORT'] !== '0' ? settings['PORT'] : DEFAULT_PORT;
+  const host = settings['HOST'] || '127.0.0.1';
+  // What listens on every address is reached on this machine's own.
+  const reached = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
+  return `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}`;
+}
+
+/**
+ * Which API, as whom and for which organization: by options, the environment, `.env` (`settings`), in this order.
+ * @throws CommandError
+ */
+export function readTarget(values: Values, environment: NodeJS.ProcessEnv, settings: NodeJS.ProcessEnv): Target {
+  const given = { ...settings, ...environment };
+  const named = values.url ?? given['BUSINESS_RUNNER_URL'];
+  const url = named || localUrl(given);
+  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) throw usageError('--url takes an http:// or https:// URL');
+  const file = values['token-file'];
+  // The tokens of the service itself are those of its own machine, and no other address gets one.
+  const own = named ? undefined : given['OWNER_TOKENS']?.split(',')[0]?.trim();
+  const token =
+    values.token ??
+    (file === undefined
+      ? given['BUSINESS_RUNNER_OWNER_TOKEN'] || own
+      : readText('token-file', path.resolve(file)).trim());
+  if (token && !/^[\x21-\x7e]+$/.test(token)) throw usageError('the token has characters that no token has');
+  return {
+    url: url.replace(/(?<!\/)\/+$/, ''),
+    token: token || undefined,
+    organization: values.org ?? (given['BUSINESS_RUNNER_ORGANIZATION'] || undefined),
+  };
+}

@@ -1,0 +1,54 @@
+import { ownerApi } from './api.ts';
+import { ask } from './ask.ts';
+import { EXIT, type Exit } from './errors.ts';
+import { type InboxContext, inboxAcknowledge, inboxList, inboxRespond } from './inbox.ts';
+import { type Called, type CommandName, type Target, wholeNumber } from './options.ts';
+import { organizationCreate, organizationList, organizationPath } from './organizations.ts';
+import type { Output } from './output.ts';
+import { MAX_TIMEOUT_S, type Stop } from './stop.ts';
+import { taskCalls } from './task_calls.ts';
+import {
+  type TaskContext,
+  taskCancel,
+  taskCreate,
+  taskList,
+  taskLogs,
+  taskRetry,
+  taskShow,
+  taskWait,
+} from './tasks.ts';
+
+const TASKS: Partial<Readonly<Record<CommandName, (context: TaskContext, ref: string) => Promise<Exit>>>> = {
+  'task create': taskCreate,
+  'task show': taskShow,
+  'task wait': taskWait,
+  'task logs': taskLogs,
+  'task cancel': taskCancel,
+  'task retry': taskRetry,
+};
+
+async function onInbox(context: InboxContext, { name, args: [item = '', text = ''] }: Called, limit: number) {
+  if (name === 'inbox respond') await inboxRespond(context, item, text);
+  else if (name === 'inbox acknowledge') await inboxAcknowledge(context, item);
+  else await inboxList(context, limit);
+  return EXIT.done;
+}
+
+/** Does what was called. @throws CommandError */
+export async function run(called: Called, target: Target, output: Output, stop: Stop): Promise<Exit> {
+  const { name, args, values } = called;
+  const [first = ''] = args;
+  const limit = wholeNumber('limit', values.limit, { minimum: 1, maximum: 10_000 }) ?? 20;
+  const seconds = wholeNumber('timeout', values.timeout, { minimum: 1, maximum: MAX_TIMEOUT_S });
+  if (seconds !== undefined) stop.after(seconds);
+  const api = ownerApi(target, stop.signal);
+  if (name === 'org create') await organizationCreate(api, output, first, values);
+  if (name === 'org list') await organizationList(api, output, limit);
+  if (name.startsWith('org ')) return EXIT.done;
+  const home = await organizationPath(api, target.organization);
+  if (name === 'ask') return ask({ api, home, output, values, stop }, first);
+  const calls = taskCalls(api, home);
+  if (name.startsWith('inbox')) return onInbox({ api, calls, output, values }, called, limit);
+  const context = { calls, output, values, stop };
+  return TASKS[name]?.(context, first) ?? taskList(context, limit);
+}

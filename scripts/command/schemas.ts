@@ -1,0 +1,113 @@
+import { z } from 'zod';
+
+// What the command reads of each response. Whatever else a response holds is kept for --json.
+
+export const organizationSchema = z.looseObject({
+  id: z.string(),
+  slug: z.string(),
+  name: z.string(),
+  status: z.string(),
+  workDispatchStoppedAt: z.string().nullable(),
+});
+export type Organization = z.output<typeof organizationSchema>;
+
+const errorSchema = z.looseObject({ code: z.string(), message: z.string() });
+const checkSchema = z.looseObject({ status: z.string(), summary: z.string() });
+const artifactSchema = z.looseObject({
+  runId: z.string(),
+  path: z.string(),
+  mediaType: z.string(),
+  size: z.number(),
+});
+export type Artifact = z.output<typeof artifactSchema>;
+
+const resultSchema = z.looseObject({
+  summary: z.string().optional(),
+  artifacts: z.array(artifactSchema).optional(),
+  completion: z.looseObject({ disposition: z.string(), checks: z.array(checkSchema) }).optional(),
+});
+
+export const taskSchema = z.looseObject({
+  id: z.string(),
+  identifier: z.string(),
+  kind: z.string(),
+  title: z.string(),
+  status: z.string(),
+  agentRunCount: z.int(),
+  createdAt: z.string(),
+  state: z.looseObject({
+    blockers: z.array(z.looseObject({ kind: z.string(), inboxItemId: z.string().optional() })),
+    error: errorSchema.optional(),
+  }),
+  result: resultSchema.nullable(),
+});
+export type Task = z.output<typeof taskSchema>;
+
+export const runSchema = z.looseObject({
+  id: z.string(),
+  mode: z.string(),
+  status: z.string(),
+  agentProfile: z.looseObject({ key: z.string(), name: z.string() }),
+  error: errorSchema.nullable(),
+  output: z.looseObject({ result: resultSchema.optional() }).nullable(),
+  startedAt: z.string(),
+  finishedAt: z.string().nullable(),
+});
+export type Run = z.output<typeof runSchema>;
+
+export const logEntrySchema = z.looseObject({
+  sequence: z.int(),
+  status: z.string(),
+  label: z.string(),
+  detail: z.string(),
+  occurredAt: z.string(),
+});
+export type LogEntry = z.output<typeof logEntrySchema>;
+export const logPageSchema = z.looseObject({
+  items: z.array(logEntrySchema),
+  pagination: z.looseObject({
+    oldestSequence: z.int().nullable(),
+    newestSequence: z.int().nullable(),
+    hasOlder: z.boolean(),
+    hasNewer: z.boolean(),
+  }),
+});
+
+export const explanationSchema = z.looseObject({ summary: z.string() });
+
+export const inboxItemSchema = z.looseObject({
+  id: z.string(),
+  kind: z.string(),
+  status: z.string(),
+  purpose: z.string(),
+  title: z.string(),
+  body: z.string(),
+  options: z.array(z.string()),
+  allowFreeText: z.boolean(),
+  taskId: z.string().nullable(),
+  createdAt: z.string(),
+});
+export type InboxItem = z.output<typeof inboxItemSchema>;
+
+export const chatSchema = z.looseObject({ id: z.string(), title: z.string(), status: z.string() });
+export type Chat = z.output<typeof chatSchema>;
+
+/** A part of a message: `kind` says which of the others are there. */
+export const partSchema = z.looseObject({
+  id: z.string(),
+  kind: z.string(),
+  text: z.string().optional(),
+  question: z.string().optional(),
+  options: z.array(z.string()).optional(),
+  status: z.string().optional(),
+});
+export type Part = z.output<typeof partSchema>;
+export const messageSchema = z.looseObject({
+  id: z.string(),
+  role: z.string(),
+  status: z.string(),
+  parts: z.array(partSchema),
+  error: errorSchema.nullable(),
+});
+export type Message = z.output<typeof messageSchema>;
+export const postedSchema = z.looseObject({ assistantMessage: messageSchema });

@@ -1,0 +1,45 @@
+import { CommandError, EXIT } from './errors.ts';
+
+/** npm passes the signal of one Ctrl-C on, so that it arrives twice; a second Ctrl-C comes later than this. */
+const SAME_SIGNAL_MS = 500;
+/** As long as a timer lasts. */
+export const MAX_TIMEOUT_S = 2_000_000;
+
+/** What ends a command before it is done: Ctrl-C, or the end of its time. */
+export type Stop = Readonly<{
+  /** Its reason is a CommandError. */
+  signal: AbortSignal;
+  /** What is said then: what goes on without this command, and how to come back to it. */
+  goesOn: (what: string) => void;
+  /** Waits no longer than this. */
+  after: (seconds: number) => void;
+  interrupt: () => void;
+}>;
+
+export function createStop(): Stop {
+  const controller = new AbortController();
+  let what = 'interrupted';
+  return {
+    signal: controller.signal,
+    goesOn(text) {
+      what = text;
+    },
+    after(seconds) {
+      const end = () => controller.abort(new CommandError(EXIT.timedOut, `not over after ${seconds} s: ${what}`));
+      setTimeout(end, seconds * 1000).unref();
+    },
+    interrupt: () => controller.abort(new CommandError(EXIT.interrupted, what)),
+  };
+}
+
+/** The same with the signals of this process. A second Ctrl-C does not wait. */
+export function openStop(): Stop {
+  const stop = createStop();
+  let firstAt = 0;
+  process.on('SIGINT', () => {
+    if (firstAt > 0 && Date.now() - firstAt > SAME_SIGNAL_MS) process.exit(EXIT.interrupted);
+    if (firstAt === 0) firstAt = Date.now();
+    stop.interrupt();
+  });
+  return stop;
+}

@@ -1,0 +1,52 @@
+/** Eighty columns, as every terminal has them. */
+export const USAGE = `business-runner COMMAND [options]: give work to agents, and see what comes of it
+
+  task create TITLE       creates a task; prints its identifier, such as T-1
+    --objective TEXT      what is to be achieved, beyond the title
+    --expect FILE         a file that the result must have; with a check of its
+                          JSON: --expect 'report.json /total gt 0'; repeatable
+    --input FILE          a text that the agent is given; repeatable
+    --profile KEY         who works on it (default: the operator)
+    --initiative          an agent plans it first, as tasks below it
+    --depends-on TASK     what has to be completed before; repeatable
+    --priority N          higher ones are handed out first (0)
+    --spec FILE           the whole spec as JSON; - reads it from standard input
+  task list               the latest tasks; --status STATUS, --limit N (20)
+  task show TASK          a task with its result, or why it does not go on
+  task wait TASK          follows a task until it is over
+  task logs TASK          what its runs did, and why they failed
+  task cancel TASK        cancels it and everything below it
+  task retry TASK         tries again what failed or was cancelled
+
+  org create NAME         an organization with agents; --slug SLUG, --bare for
+                          one without agents
+  org list                the organizations that you may see
+
+  ask TEXT                sends a message, in a new chat unless --chat ID names
+                          one, and prints the reply while it is written
+  inbox                   what waits for a person; --status STATUS
+  inbox respond ITEM TEXT answers a question; --note TEXT
+  inbox acknowledge ITEM  takes a notification off the list
+
+  TASK is T-1 or an id. ITEM is an id, its last characters as the inbox shows
+  them, or the task that asks. ID of a chat likewise.
+
+  --wait                  with create and retry: follow it until it is over
+  --timeout SECONDS       the longest time to wait for a task or a reply
+  --org ORGANIZATION      slug or id; needed where there are several
+  --json                  JSON on standard output, nothing else
+  --url URL               the API (http://127.0.0.1:3000)
+  --token-file FILE       a file with an owner's token; --token TOKEN is seen in
+                          the list of processes
+  --no-env-file           does not read the settings in .env
+  --help
+
+Ctrl-C ends the waiting, never the work. What is not given by an option is taken
+from the environment, then from .env: BUSINESS_RUNNER_URL (else HOST and PORT),
+BUSINESS_RUNNER_OWNER_TOKEN, BUSINESS_RUNNER_ORGANIZATION.
+
+Exit status: 0 done, and with --wait completed; 1 refused; 2 the task failed or
+was cancelled, or there was no reply; 64 wrong command line; 66 no such
+organization, task, chat or item; 69 the API does not respond; 75 --timeout is
+over; 77 no token, or not allowed; 130 Ctrl-C.
+`;
