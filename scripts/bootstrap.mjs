@@ -1,8 +1,22 @@
 // Runs before every npm command of this project, on whatever Node the machine has (20 or newer), on a clone that may
-// have no packages yet: plain JavaScript, nothing imported but Node itself.
+// have no packages yet: plain JavaScript, nothing imported but Node itself. It installs what the command needs and is not
+// there: what running needs, with the argument `dev` what tests and checks need too, and Node.js 24 where the machine's
+// own is older.
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
-import { existsSync, linkSync, lstatSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -10,8 +24,15 @@ import { fileURLToPath } from 'node:url';
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..');
 const modules = path.join(root, 'node_modules');
 const lockFile = path.join(root, '.install-lock');
+/** There while packages are added to others: left behind, any of them may be half unpacked. */
+const unfinishedFile = path.join(modules, '.adding-packages');
+const nodeLink = path.join(modules, '.bin', 'node');
+const withDev = process.argv.includes('dev');
 const NODE_NEEDED = 24;
 const WAIT_MS = 10 * 60_000;
+const COUNT_MS = 1_000;
+/** Between two lines of progress where they cannot overwrite each other. */
+const LINE_MS = 10_000;
 
 class BootstrapError extends Error {}
 
@@ -23,18 +44,85 @@ function readText(file) {
   }
 }
 
-/** Whether node_modules is what package-lock.json says: npm writes down what it installed, at the very end. */
-function isInstalled() {
+/** The PATH without our own node_modules/.bin, whose node came with the packages and goes with them. */
+function machinePath() {
+  const folders = (process.env.PATH || '').split(path.delimiter);
+  return folders.filter((folder) => !folder.startsWith(modules)).join(path.delimiter);
+}
+
+function majorOf(version) {
+  return Number.parseInt(version, 10) || 0;
+}
+
+/** The version of a Node, empty where there is none that runs. */
+function versionOf(command) {
+  const { status, stdout } = spawnSync(command, ['--version'], {
+    encoding: 'utf8',
+    env: { ...process.env, PATH: machinePath() },
+  });
+  return status === 0 ? stdout.trim().slice(1) : '';
+}
+
+function realPath(file) {
+  try {
+    return realpathSync(file);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether this process runs on a Node that came with the packages. */
+function isBundled() {
+  return process.execPath.startsWith(`${realPath(modules)}${path.sep}`);
+}
+
+let ownVersion;
+/** The version of the Node that the machine has without us. */
+function machineNode() {
+  ownVersion ??= isBundled() ? versionOf('node') : process.versions.node;
+  return ownVersion;
+}
+
+/** The packages that package-lock.json names, and those that npm wrote down, at the very end, as installed. */
+function readLocks() {
   const installed = readText(path.join(modules, '.package-lock.json'));
-  if (installed === undefined) return false;
-  const wanted = JSON.parse(readFileSync(path.join(root, 'package-lock.json'), 'utf8')).packages;
-  const present = JSON.parse(installed).packages;
-  const missing = Object.keys(wanted).filter(
-    // Optional packages are those of other platforms.
-    (name) =>
-      name !== '' && !(present[name] ? present[name].integrity === wanted[name].integrity : wanted[name].optional),
-  );
-  return missing.length === 0 && Object.keys(present).every((name) => wanted[name]);
+  return {
+    wanted: JSON.parse(readFileSync(path.join(root, 'package-lock.json'), 'utf8')).packages,
+    present: installed === undefined ? undefined : JSON.parse(installed).packages,
+  };
+}
+
+/** Whether a command of this kind runs without the package. Optional ones are those of other platforms. */
+function isLeftOut({ optional, dev, link }) {
+  return Boolean(optional || link || (dev && !withDev));
+}
+
+/** Node.js comes with the packages for these platforms; it is the only package of scripts/node. */
+function nodePackage(wanted) {
+  const name = `node_modules/node-${process.platform}-${process.arch}`;
+  return wanted[name] && name;
+}
+
+/** Whether the command has no Node that is new enough, now or after all packages were removed. */
+function needsNode(state) {
+  if (state === 'absent') return majorOf(machineNode()) < NODE_NEEDED;
+  return majorOf(process.versions.node) < NODE_NEEDED && majorOf(versionOf(nodeLink)) < NODE_NEEDED;
+}
+
+/** The names of the packages that have to be there. */
+function neededPackages(wanted, state) {
+  const names = Object.keys(wanted).filter((name) => name.startsWith('node_modules/') && !isLeftOut(wanted[name]));
+  const node = nodePackage(wanted);
+  return node && needsNode(state) ? [...names, node] : names;
+}
+
+/** What is to be done before the packages are those that the command needs: nothing, add some, or install all anew. */
+function stateOfPackages() {
+  const { wanted, present } = readLocks();
+  if (present === undefined || existsSync(unfinishedFile)) return 'absent';
+  const isStale = (name) => wanted[name]?.integrity !== present[name].integrity || !wanted[name];
+  if (Object.keys(present).some(isStale)) return 'absent';
+  return neededPackages(wanted, 'incomplete').every((name) => present[name]) ? 'complete' : 'incomplete';
 }
 
 function isRunning(pid) {
@@ -104,20 +192,16 @@ function explain(output) {
   const isCache = place !== root && !place.startsWith(`${root}${path.sep}`);
   const other = isCache ? ', where npm keeps its cache: set npm_config_cache to a folder that it may use' : '';
   if (/ENOSPC|EDQUOT/.test(output)) {
-    return `the disk is full, of ${isCache ? place : `${root} or of npm’s cache`} (the packages need about 900 MB)`;
+    return `the disk is full, of ${isCache ? place : `${root} or of npm’s cache`} (the packages need up to 750 MB)`;
   }
   if (/EACCES|EPERM|EROFS/.test(output)) return `this user may not write to ${place}${other}`;
   return undefined;
 }
 
 function run(command, args) {
-  // Without our own node_modules/.bin, whose node is being replaced.
-  const PATH = (process.env.PATH || '')
-    .split(path.delimiter)
-    .filter((folder) => !folder.startsWith(modules))
-    .join(path.delimiter);
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { cwd: root, env: { ...process.env, PATH }, stdio: ['ignore', 'pipe', 'pipe'] });
+    const env = { ...process.env, PATH: machinePath() };
+    const child = spawn(command, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
     let output = '';
     const keep = (chunk) => {
       output = (output + chunk).slice(-8_000);
@@ -131,16 +215,65 @@ function run(command, args) {
   });
 }
 
-async function install() {
-  console.log('Installing packages, about a minute …');
-  // Dev packages too: the type checker and the test runner belong to the two commands.
-  const args = ['ci', '--no-audit', '--no-fund', '--loglevel=error', '--include=dev', '--include=optional'];
+/** Says how many of the packages are there while npm unpacks them. Returns the end of it. */
+function showProgress(names) {
+  const startedAt = Date.now();
+  const seconds = () => Math.round((Date.now() - startedAt) / 1_000);
+  const { isTTY } = process.stdout;
+  let toldAt = startedAt;
+  const tell = () => {
+    const count = names.filter((name) => existsSync(path.join(root, name, 'package.json'))).length;
+    const line = `Installing packages: ${count} of ${names.length}, ${seconds()} s`;
+    if (isTTY) process.stdout.write(`\r${line} `);
+    else if (Date.now() - toldAt >= LINE_MS) {
+      toldAt = Date.now();
+      console.log(line);
+    }
+  };
+  console.log(`Installing ${names.length} packages …`);
+  const timer = setInterval(tell, COUNT_MS);
+  return (done) => {
+    clearInterval(timer);
+    if (isTTY) process.stdout.write('\r\u001b[K');
+    if (done) console.log(`Installed in ${seconds()} s.`);
+  };
+}
+
+/** Whether development packages are to be there, or are already: npm removes those that it is told to leave out. */
+function includesDev(wanted, present) {
+  return withDev || Object.keys(present).some((name) => wanted[name]?.dev);
+}
+
+/** npm's arguments: where the rest is as it should be only what is missing, so that what runs beside us keeps its files. */
+function installArguments(state, dev) {
+  return [
+    ...(state === 'incomplete' ? ['install', '--no-save'] : ['ci']),
+    ...['--no-audit', '--no-fund', '--loglevel=error', '--include=optional'],
+    dev ? '--include=dev' : '--omit=dev',
+    // The one workspace is scripts/node.
+    ...(needsNode(state) ? [] : ['--no-workspaces']),
+  ];
+}
+
+async function install(state) {
+  const { wanted, present = {} } = readLocks();
+  const args = installArguments(state, includesDev(wanted, present));
+  if (needsNode(state) && !nodePackage(wanted)) throw noNode();
+  const names = neededPackages(wanted, state);
+  if (state === 'incomplete') {
+    writeFileSync(unfinishedFile, '');
+    // npm links the node that it installs.
+    if (needsNode(state)) rmSync(nodeLink, { force: true });
+  }
+  const finish = showProgress(state === 'incomplete' ? names.filter((name) => !present[name]) : names);
   let result;
   try {
     result = await run('npm', args);
   } catch (error) {
     if (error.code !== 'ENOENT') throw error;
     throw new BootstrapError('npm is not in the PATH: install Node.js with npm from https://nodejs.org');
+  } finally {
+    finish(result?.code === 0);
   }
   if (result.signal) throw new BootstrapError(`the installation was ended by ${result.signal}`);
   if (result.code !== 0) {
@@ -149,6 +282,7 @@ async function install() {
     if (!reason || reason.includes('registry')) process.stderr.write(`${result.output.trim()}\n`);
     throw new BootstrapError(reason || 'npm ci failed');
   }
+  rmSync(unfinishedFile, { force: true });
 }
 
 /** The links between Postgres's libraries, which its install script makes where npm is allowed to run it. */
@@ -162,31 +296,47 @@ function linkLibraries() {
   }
 }
 
-/** npm puts node_modules/.bin first: the next command runs on the Node that came with the packages. */
-function checkNode() {
-  if (Number.parseInt(process.versions.node, 10) >= NODE_NEEDED) return;
-  const bundled = spawnSync(path.join(modules, '.bin', 'node'), ['--version'], { encoding: 'utf8' });
-  const version = bundled.status === 0 ? bundled.stdout.trim().slice(1) : process.versions.node;
-  if (Number.parseInt(version, 10) >= NODE_NEEDED) return;
-  throw new BootstrapError(
-    `Node.js ${NODE_NEEDED} is needed: for ${process.platform}-${process.arch} none comes with the packages, and this machine has ${version}; install it from https://nodejs.org`,
+function noNode() {
+  return new BootstrapError(
+    `Node.js ${NODE_NEEDED} is needed: for ${process.platform}-${process.arch} none comes with the packages, and this machine has ${machineNode()}; install it from https://nodejs.org`,
   );
 }
 
+/**
+ * npm puts node_modules/.bin first: the next command runs on the node that is there. Where the machine's own is used it is
+ * linked, because `npx node` would look for a package of that name.
+ */
+function provideNode() {
+  const own = realPath(process.execPath);
+  const isNew = majorOf(process.versions.node) >= NODE_NEEDED;
+  if (isNew && realPath(nodeLink) === own) return;
+  if (majorOf(versionOf(nodeLink)) >= NODE_NEEDED) return;
+  if (!isNew) throw noNode();
+  const candidate = `${nodeLink}.${randomUUID()}`;
+  try {
+    mkdirSync(path.dirname(nodeLink), { recursive: true });
+    symlinkSync(own, candidate);
+    renameSync(candidate, nodeLink);
+  } catch {
+    // An image may be read-only: the Node that runs this is found there all the same.
+  }
+}
+
 async function main() {
-  if (Number.parseInt(process.versions.node, 10) < 20) {
+  if (majorOf(process.versions.node) < 20) {
     throw new BootstrapError(`Node.js 20 or newer is needed, this is ${process.versions.node}`);
   }
-  if (!isInstalled()) {
+  if (stateOfPackages() !== 'complete') {
     const release = await lock();
     try {
-      if (!isInstalled()) await install();
+      const state = stateOfPackages();
+      if (state !== 'complete') await install(state);
       linkLibraries();
     } finally {
       release();
     }
   }
-  checkNode();
+  provideNode();
 }
 
 try {
