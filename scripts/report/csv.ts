@@ -1,7 +1,8 @@
 import { plain } from '../terminal.ts';
 
-/** What a spreadsheet takes for a formula when a cell begins with it. */
-const FORMULA = /^[=+\-@]/;
+/** What a spreadsheet takes for a formula when a cell begins with it, also in another width or size (＝, ﹢, ⁻). */
+const FORMULA = /^[=+\-\u2212@]/;
+const isFormula = (text: string) => FORMULA.test(text.slice(0, 4).normalize('NFKD'));
 const QUOTED = /[",\r\n]/;
 
 /**
@@ -10,7 +11,7 @@ const QUOTED = /[",\r\n]/;
  */
 function textField(text: string): string {
   const shown = plain(text);
-  const safe = FORMULA.test(shown) ? `'${shown}` : shown;
+  const safe = isFormula(shown) ? `'${shown}` : shown;
   return QUOTED.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 

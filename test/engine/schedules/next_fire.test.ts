@@ -190,3 +190,28 @@ t.test('what is no expression of five fields', async (t) => {
     t.doesNotThrow(() => parseExpression(cron), cron);
   }
 });
+
+t.test('a refusal says what was sent, not how a library counts it', async (t) => {
+  for (const [cron, message] of [
+    ['0 9 1 13 *', 'month: 13 is not between 1 and 12'],
+    ['0 9 1 0 *', 'month: 0 is not between 1 and 12'],
+    ['0 9 1 1-14 *', 'month: 14 is not between 1 and 12'],
+    ['0 9 32 * *', 'day of month: 32 is not between 1 and 31'],
+    ['0 9 0 * *', 'day of month: 0 is not between 1 and 31'],
+    ['0 24 * * *', 'hour: 24 is not between 0 and 23'],
+    ['61 * * * *', 'minute: 61 is not between 0 and 59'],
+    ['0 0 * * 8', 'day of week: 8 is not between 0 and 7'],
+    ['0 0 * * fri-mon', 'day of week: fri-mon ends before it begins'],
+    ['0 0 * dec-feb *', 'month: dec-feb ends before it begins'],
+    ['0 0 * mon *', 'month: mon is no number and none of jan, feb, mar, apr, may, jun, jul, aug, sep, oct, nov, dec'],
+    ['0 0 * * mon/2', 'day of week: in mon/2, * or a range has to stand before the step'],
+    ['0 */0 * * *', 'hour: the step of */0 is not between 1 and 24'],
+    ['0 0 * */13 *', 'month: the step of */13 is not between 1 and 12'],
+  ] as const) {
+    t.throws(() => parseExpression(cron), { message }, cron);
+  }
+  // All that is let through is taken by the library as well, and the other way around.
+  for (const cron of ['0 0 * * sat-sun', '0 0 * * SUN-6/7', '0 0 1-5/31 * *', '007 3-3/1 * 1-12/12 5-7']) {
+    t.doesNotThrow(() => parseExpression(cron), cron);
+  }
+});

@@ -35,7 +35,25 @@ t.test('nothing that a terminal obeys gets through', (test) => {
 t.test('CSV is that of RFC 4180, and no spreadsheet calculates with its texts', (test) => {
   const text = (value: string | null) => ({ value, numeric: false });
   test.equal(csvRecord([text('a'), text('b"c'), text('d,e'), text(''), text(null)]), 'a,"b""c","d,e",,\r\n');
-  for (const formula of ['=1+1', '+1', '-1', '@SUM(A1)']) {
+  const wide = [
+    '＝1+1',
+    '＋1',
+    '－1',
+    '＠SUM(A1)',
+    '﹦1',
+    '﹢1',
+    '﹣1',
+    '﹫SUM',
+    '−1',
+    '⁺1',
+    '⁻1',
+    '⁼1',
+    '₊1',
+    '₋1',
+    '₌1',
+    '=\u03381',
+  ];
+  for (const formula of ['=1+1', '+1', '-1', '@SUM(A1)', ...wide]) {
     test.equal(csvRecord([text(formula)]), `'${formula}\r\n`);
   }
   test.equal(csvRecord([text('=cmd|"/C calc"!A0')]), '"\'=cmd|""/C calc""!A0"\r\n');
