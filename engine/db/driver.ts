@@ -6,6 +6,7 @@ import {
   type DriverFactory,
   type DriverQueryResult,
 } from 'slonik';
+import { KEEP_ALIVE } from './abandoned.ts';
 import { queryClient } from './query_client.ts';
 
 function safeInteger(text: string): number {
@@ -96,6 +97,7 @@ export const pgDriver = ({ prepare }: Readonly<{ prepare: boolean }>): DriverFac
     const { connectionUri, connectionTimeout } = driverConfiguration;
     const config = {
       connectionString: connectionUri,
+      ...KEEP_ALIVE,
       ...(typeof connectionTimeout === 'number' ? { connectionTimeoutMillis: connectionTimeout } : {}),
       types: { getTypeParser: (type: number): Parse => parsers.get(type) ?? pg.types.getTypeParser(type) },
     };

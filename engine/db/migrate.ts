@@ -1,6 +1,7 @@
 import path from 'node:path';
 import { Client } from 'pg';
 import { connectionProblem } from '../libpq.ts';
+import { KEEP_ALIVE, SERVER_LIMITS } from './abandoned.ts';
 import { endBlockingAnalysts } from './schema/analysts.ts';
 import { closeDatabase } from './schema/close.ts';
 import { MigrateError } from './schema/files.ts';
@@ -37,6 +38,7 @@ async function connect(url: string): Promise<Client> {
     connectionString: url,
     application_name: 'business-runner migrate',
     connectionTimeoutMillis: 10_000,
+    ...KEEP_ALIVE,
   });
   // A connection that breaks fails the query at hand; without a listener it would end the process.
   client.on('error', () => {});
@@ -95,9 +97,11 @@ async function applyAll(client: Client, url: string, source: Source, log: (line:
   const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
   const stopEnding = endBlockingAnalysts(rows[0]?.pid ?? 0, () => connect(url), log);
   try {
-    // A time-out set for the login or the database is meant for its users, not for a migration.
+    // A time-out set for the login or the database is meant for its users, not for a migration. One that is frozen in the middle
+    // holds up everybody, and is undone.
+    const limits = Object.entries(SERVER_LIMITS).map(([name, value]) => `set ${name} = '${value}';`);
     await client.query(`set statement_timeout = 0; set lock_timeout = 0; set client_min_messages = warning;
-      set idle_in_transaction_session_timeout = 0; set timezone = 'UTC'`);
+      ${limits.join(' ')} set timezone = 'UTC'`);
     // Goes with the session: a process that dies here leaves no lock.
     await client.query(`select pg_advisory_lock(hashtextextended('business-runner:migrate', 0))`);
     await requirePostgres(client);

@@ -1,8 +1,7 @@
 import pg from 'pg';
+import { KEEP_ALIVE } from './abandoned.ts';
 
 const CONNECT_TIMEOUT_MS = 5_000;
-/** Of a connection on which nothing is said, such as one that listens. */
-const KEEP_ALIVE_MS = 10_000;
 const LATE = 'Query read timeout';
 
 /**
@@ -43,8 +42,7 @@ export function openPlainPool(
     max: options.size,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: options.responseTimeoutMs,
-    keepAlive: true,
-    keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
+    ...KEEP_ALIVE,
     ...(options.idleTimeoutMs === undefined ? {} : { idleTimeoutMillis: options.idleTimeoutMs }),
   });
   pool.on('error', (error) => options.lost(error));

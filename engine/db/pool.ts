@@ -1,4 +1,5 @@
 import { createPool, type DatabasePool, type Interceptor, type QueryResultRow, SchemaValidationError } from 'slonik';
+import { SERVER_LIMITS } from './abandoned.ts';
 import { pgDriver } from './driver.ts';
 
 /**
@@ -38,9 +39,16 @@ export function roleUrl(
 ): string {
   const parsed = new URL(url);
   const given = parsed.searchParams.get('options');
-  const ours = `-c role=${options.role} -c statement_timeout=${options.statementTimeoutMs ?? 30_000} -c lock_timeout=${options.lockTimeoutMs ?? 10_000} -c timezone=UTC`;
-  const further = Object.entries(options.settings ?? {}).map(([name, value]) => ` -c ${name}=${value}`);
-  parsed.searchParams.set('options', [given, ours + further.join('')].filter(Boolean).join(' '));
+  const ours = {
+    role: options.role,
+    statement_timeout: options.statementTimeoutMs ?? 30_000,
+    lock_timeout: options.lockTimeoutMs ?? 10_000,
+    timezone: 'UTC',
+    ...SERVER_LIMITS,
+    ...options.settings,
+  };
+  const settings = Object.entries(ours).map(([name, value]) => `-c ${name}=${value}`);
+  parsed.searchParams.set('options', [given, ...settings].filter(Boolean).join(' '));
   if (options.applicationName) parsed.searchParams.set('application_name', options.applicationName);
   return parsed.href;
 }

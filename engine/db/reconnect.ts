@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { KEEP_ALIVE } from './abandoned.ts';
 import { queryClient } from './query_client.ts';
 
 const FIRST_DELAY_MS = 100;
@@ -77,7 +78,7 @@ export function keepConnected(options: ConnectionOptions): Connection {
   }
 
   async function connect(): Promise<void> {
-    const client = new pg.Client({ connectionString: options.url, connectionTimeoutMillis: 5_000, keepAlive: true });
+    const client = new pg.Client({ connectionString: options.url, connectionTimeoutMillis: 5_000, ...KEEP_ALIVE });
     connecting = client;
     client.on('error', (error) => lost(client, error));
     client.on('end', () => lost(client, new Error('the connection ended')));

@@ -4,9 +4,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import t, { type Test } from 'tap';
-import { SERVICE_TOKEN } from '../../support/app.ts';
+import { SERVICE_TOKEN, startTestApp } from '../../support/app.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { createClient } from '../../support/http.ts';
+import { makeOrganization, makeProfile, makeTask } from '../../support/owner_api.ts';
 import { startProxy } from '../../support/proxy.ts';
 import { until } from '../../support/wait.ts';
 
@@ -114,4 +115,34 @@ t.test('a wrong setting, and a port in use, end it with one line', async (t) => 
   const second = await start(t, { DATABASE_URL: database.url, PORT: new URL(first.url).port });
   t.equal(await second.exit, 1);
   t.match(second.output(), /EADDRINUSE/);
+});
+
+t.test('one that is frozen inside a transaction keeps its locks for seconds, and goes on afterwards', async (t) => {
+  const api = await start(t, { DATABASE_URL: database.url });
+  const other = await startTestApp(t, { database });
+  const organization = await makeOrganization(other.owner);
+  const task = await makeTask(other.owner, await makeProfile(other.owner, organization.id));
+  const cancel = `/organizations/${organization.id}/tasks/${task.id}/cancel`;
+  // It waits for the task in one transaction with its key.
+  const locker = await database.owner.connect();
+  await locker.query('begin');
+  await locker.query('select from app.tasks where id = $1 for update', [task.id]);
+  const keyed = () => createClient(api.url).post(cancel, {}, { headers: { 'Idempotency-Key': 'frozen' } });
+  const frozen = keyed();
+  const backend = async (condition: string) => {
+    const { rows } = await database.owner.query<{ pid: number }>(
+      `select pid from pg_stat_activity where datname = current_database() and ${condition}`,
+    );
+    return rows[0]?.pid;
+  };
+  const pid = await until('it waits for the task', () => backend(`wait_event_type = 'Lock'`));
+  api.child.kill('SIGSTOP');
+  await locker.query('rollback');
+  locker.release();
+  await until('it has the task', () => backend(`pid = ${pid} and state = 'idle in transaction'`));
+
+  t.match(await other.owner.post(cancel, {}), { status: 200, data: { status: 'cancelled' } });
+  api.child.kill('SIGCONT');
+  t.match(await frozen, { status: 503, code: 'service_unavailable' });
+  t.match(await keyed(), { status: 200, data: { status: 'cancelled' } });
 });
