@@ -1298,6 +1298,7 @@ CREATE TABLE app.schedules (
   status app.schedule_status NOT NULL DEFAULT 'active',           -- paused: it does not fire, and nothing is made up for.
   task_template jsonb NOT NULL,                                   -- The task that a fire makes.
   overlap app.schedule_overlap NOT NULL DEFAULT 'skip',           -- skip: no task while one of its tasks is open.
+  version integer NOT NULL DEFAULT 1,                             -- Raised by every change of what it is: not by fires, pauses and resumes.
   next_run_at timestamptz,                                        -- When it fires next; null while it is paused.
   last_run_at timestamptz,                                        -- When it fired last.
   last_task_id uuid,                                              -- The task it made last.
@@ -1312,7 +1313,8 @@ CREATE TABLE app.schedules (
   CONSTRAINT schedules_last_task_when_run_check CHECK (((last_task_id IS NULL) OR (last_run_at IS NOT NULL))),
   CONSTRAINT schedules_next_run_at_when_active_check CHECK (((status = 'active') = (next_run_at IS NOT NULL))),
   CONSTRAINT schedules_task_template_check CHECK ((jsonb_typeof(task_template) = 'object')),
-  CONSTRAINT schedules_title_check CHECK (((length(title) >= 1) AND (length(title) <= 200)))
+  CONSTRAINT schedules_title_check CHECK (((length(title) >= 1) AND (length(title) <= 200))),
+  CONSTRAINT schedules_version_check CHECK ((version >= 1))
 ) WITH (fillfactor=80);
 -- Not sampled (SET STATISTICS 0): key, title, cron, timezone, task_template
 CREATE INDEX schedules_created_at_idx ON app.schedules USING btree (organization_id, created_at, id);
@@ -1336,8 +1338,8 @@ CREATE POLICY scoped_all ON app.schedules TO runner_scoped USING ((organization_
   app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
 CREATE POLICY tenant_read ON app.schedules FOR SELECT TO runner_api, runner_jobs USING ((organization_id = (SELECT
   app.current_organization())));
-GRANT SELECT (organization_id, id, key, title, cron, timezone, status, task_template, overlap, next_run_at, last_run_at,
-  last_task_id, failing_since, created_at, updated_at) ON app.schedules TO runner_admin;
+GRANT SELECT (organization_id, id, key, title, cron, timezone, status, task_template, overlap, version, next_run_at,
+  last_run_at, last_task_id, failing_since, created_at, updated_at) ON app.schedules TO runner_admin;
 GRANT SELECT ON app.schedules TO runner_api, runner_global, runner_jobs;
 GRANT SELECT (organization_id, id, key, title, cron, timezone, status, overlap, next_run_at, last_run_at, last_task_id,
   failing_since, created_at, updated_at) ON app.schedules TO runner_report;
@@ -1729,8 +1731,8 @@ app.admin_run_request_requeue(p_organization_id uuid, p_run_request_id uuid, p_a
 app.admin_schedule_pause(p_organization_id uuid, p_schedule_ref text, p_admin text, p_request_id text DEFAULT
     NULL::text) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_admin
-app.admin_schedule_resume(p_organization_id uuid, p_schedule_ref text, p_next_run_at timestamptz, p_admin text,
-    p_request_id text DEFAULT NULL::text) returns jsonb
+app.admin_schedule_resume(p_organization_id uuid, p_schedule_ref text, p_next_run_at timestamptz, p_version integer,
+    p_admin text, p_request_id text DEFAULT NULL::text) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_admin
 app.admin_task_cancel(p_organization_id uuid, p_task_ref text, p_admin text, p_request_id text DEFAULT NULL::text)
     returns jsonb
@@ -2162,17 +2164,21 @@ app.schedule_delete(p_organization_id uuid, p_schedule_ref text, p_actor jsonb) 
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
 app.schedule_find(p_organization_id uuid, p_schedule_ref text) returns app.schedules
   -- sql, owner runner_scoped
-app.schedule_fire(p_organization_id uuid, p_schedule_id uuid, p_fire_at timestamptz, p_next_run_at timestamptz, p_now
-    timestamptz DEFAULT clock_timestamp()) returns jsonb
+app.schedule_fire(p_organization_id uuid, p_schedule_id uuid, p_fire_at timestamptz, p_version integer, p_next_run_at
+    timestamptz, p_now timestamptz DEFAULT clock_timestamp()) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
 app.schedule_mark_failing(s app.schedules, p_reason text, p_now timestamptz) returns void
   -- plpgsql, owner runner_scoped
 app.schedule_pause(p_organization_id uuid, p_schedule_ref text, p_actor jsonb) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
-app.schedule_resume(p_organization_id uuid, p_schedule_ref text, p_next_run_at timestamptz, p_actor jsonb) returns jsonb
+app.schedule_resume(p_organization_id uuid, p_schedule_ref text, p_next_run_at timestamptz, p_version integer, p_actor
+    jsonb) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
 app.schedule_template_refusal(p_organization_id uuid, p_template jsonb, p_actor jsonb) returns jsonb
   -- plpgsql, owner runner_scoped
+app.schedule_update(p_organization_id uuid, p_schedule_ref text, p_expected_version integer, p_patch jsonb,
+    p_next_run_at timestamptz, p_actor jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
 app.search_fold(p_text text) returns text
   -- plpgsql, immutable, strict, parallel safe, owner runner_owner, executed by runner_global, runner_scoped
 app.search_grams(p_text text) returns text[]

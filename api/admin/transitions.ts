@@ -7,7 +7,7 @@ import { Problem } from '../../engine/db/problem.ts';
 import { organizationNotFound } from '../../engine/db/scope.ts';
 import { retryTransient } from '../http/errors.ts';
 import { checkParts } from '../http/validation.ts';
-import { resumedFire } from '../schedules/schema.ts';
+import { resumedFire } from '../schedules/fires.ts';
 import type { AdminContext } from './context.ts';
 
 /** Which rows a decision was about: the payload of its mutation reads them. */
@@ -89,9 +89,9 @@ function decisions({ db, config }: Services) {
 
     async resumeSchedule(args: Arguments, caller: Caller) {
       const ref = scheduleRef(args);
-      const nextRunAt = await resumedFire(db, organizationOf(args, caller), ref);
+      const resumed = await resumedFire(db, organizationOf(args, caller), ref);
       const resume = ofRow('schedule', (own) =>
-        call(db, 'admin_schedule_resume', { ...own, scheduleRef: ref, nextRunAt }, resultSchema),
+        call(db, 'admin_schedule_resume', { ...own, scheduleRef: ref, ...resumed }, resultSchema),
       );
       return resume(args, caller);
     },

@@ -26,6 +26,11 @@ export const AUDIT_ACTIONS = [
   'task.cancel',
   'task.retry',
   'dependency.delete',
+  'schedule.create',
+  'schedule.update',
+  'schedule.delete',
+  'schedule.pause',
+  'schedule.resume',
   'inbox_item.respond',
   'inbox_item.acknowledge',
   'approval.decide',
@@ -33,8 +38,6 @@ export const AUDIT_ACTIONS = [
   'organization.reactivate',
   'lease.expire',
   'run_request.requeue',
-  'schedule.pause',
-  'schedule.resume',
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 

@@ -2,9 +2,11 @@ import { sql } from 'slonik';
 import { z } from 'zod';
 import type { Queries } from '../../engine/db/call.ts';
 import { conditions } from '../../engine/db/conditions.ts';
+import { Problem } from '../../engine/db/problem.ts';
 import { requireOrganization, scoped } from '../../engine/db/scope.ts';
+import { isUuid } from '../fields/ids.ts';
 import { keyset, type Pagination, pageQuery } from '../http/pagination.ts';
-import { SCHEDULE_STATUSES, type Schedule, schedulePageRow } from './schema.ts';
+import { SCHEDULE_STATUSES, type Schedule, schedulePageRow, scheduleResult } from './schema.ts';
 
 /** Query of the schedule lists (docs/interface.md 4.17). */
 export const scheduleListQuery = {
@@ -44,4 +46,22 @@ export async function listSchedules(
   );
   if (rows.length === 0) await requireOrganization(db, organizationId);
   return page.finish(rows, (row) => row.schedule);
+}
+
+/** @throws Problem 404 `organization_not_found` or `not_found` */
+export async function getSchedule(db: Queries, organizationId: string, ref: string): Promise<Schedule> {
+  const byRef = isUuid(ref) ? sql.fragment`s.id = ${ref}::uuid` : sql.fragment`s.key = ${ref}`;
+  const found = await db.maybeOne(
+    scoped(
+      organizationId,
+      scheduleResult,
+      sql.fragment`
+        select to_jsonb(s) as schedule
+        from app.schedules s
+        where s.organization_id = scope.organization_id and ${byRef}`,
+    ),
+  );
+  if (found) return found.schedule;
+  await requireOrganization(db, organizationId);
+  throw new Problem(404, 'not_found', 'There is no schedule with this id or key.');
 }

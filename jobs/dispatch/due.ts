@@ -38,6 +38,7 @@ const movedOne = ({ outcome }: z.output<typeof outcomeSchema>): number => (outco
 const scheduleSchema = z.object({
   cron: z.string(),
   timezone: z.string(),
+  version: z.int(),
   fire_at: z.iso.datetime({ offset: true }),
   now: z.iso.datetime({ offset: true }),
 });
@@ -49,7 +50,7 @@ async function dueSchedule(db: Queries, { organizationId, ids }: Unit) {
       organizationId,
       scheduleSchema,
       sql.fragment`
-        select s.cron, s.timezone, to_jsonb(s.next_run_at) #>> '{}' as fire_at,
+        select s.cron, s.timezone, s.version, to_jsonb(s.next_run_at) #>> '{}' as fire_at,
           to_jsonb(clock_timestamp()) #>> '{}' as now
         from app.schedules s
         where s.organization_id = scope.organization_id and s.id = ${ids[0] ?? null}::uuid
@@ -125,6 +126,7 @@ const dueKinds: Readonly<Record<string, DueKind>> = {
         organizationId: unit.organizationId,
         scheduleId: unit.ids[0],
         fireAt: due.fire_at,
+        version: due.version,
         nextRunAt: next.toISOString(),
       };
       const fired = await call(dispatchDb, 'schedule_fire', args, outcomeSchema);

@@ -15,6 +15,8 @@ create table app.schedules (
   -- A task as its creation takes it, without what belongs to one fire.
   task_template jsonb not null,
   overlap app.schedule_overlap not null default 'skip',
+  -- Of what the schedule is. Fires leave it, or nobody could change a schedule that fires each minute.
+  version integer not null default 1,
   -- The fire that comes next. Only the transition that fires moves it on, under the row's lock: so each fire is one.
   next_run_at timestamptz,
   last_run_at timestamptz,
@@ -29,6 +31,7 @@ create table app.schedules (
     references app.organizations (id) on delete cascade,
   constraint schedules_next_run_at_when_active_check check ((status = 'active') = (next_run_at is not null)),
   constraint schedules_last_task_when_run_check check (last_task_id is null or last_run_at is not null),
+  constraint schedules_version_check check (version >= 1),
   constraint schedules_key_check check (length(key) between 1 and 63),
   constraint schedules_title_check check (length(title) between 1 and 200),
   constraint schedules_task_template_check check (jsonb_typeof(task_template) = 'object')
@@ -60,8 +63,8 @@ create policy report_read on app.schedules for select to runner_report
     and organization_id = any (array(select o.id from app.organizations o)));
 grant select, insert, update, delete on app.schedules to runner_scoped;
 grant select on app.schedules to runner_global, runner_api, runner_jobs;
-grant select (organization_id, id, key, title, cron, timezone, status, task_template, overlap, next_run_at,
-  last_run_at, last_task_id, failing_since, created_at, updated_at)
+grant select (organization_id, id, key, title, cron, timezone, status, task_template, overlap, version,
+  next_run_at, last_run_at, last_task_id, failing_since, created_at, updated_at)
   on app.schedules to runner_admin;
 grant select (organization_id, id, key, title, cron, timezone, status, overlap, next_run_at, last_run_at,
   last_task_id, failing_since, created_at, updated_at)
@@ -80,6 +83,7 @@ comment on column app.schedules.timezone is 'The IANA zone of those fields.';
 comment on column app.schedules.status is 'paused: it does not fire, and nothing is made up for.';
 comment on column app.schedules.task_template is 'The task that a fire makes.';
 comment on column app.schedules.overlap is 'skip: no task while one of its tasks is open.';
+comment on column app.schedules.version is 'Raised by every change of what it is: not by fires, pauses and resumes.';
 comment on column app.schedules.next_run_at is 'When it fires next; null while it is paused.';
 comment on column app.schedules.last_run_at is 'When it fired last.';
 comment on column app.schedules.last_task_id is 'The task it made last.';

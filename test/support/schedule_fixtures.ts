@@ -10,6 +10,9 @@ const scheduleSchema = z.looseObject({
   status: z.string(),
   cron: z.string(),
   timezone: z.string(),
+  version: z.int(),
+  title: z.string(),
+  task_template: z.looseObject({ title: z.string() }),
   next_run_at: z.string().nullable(),
   last_run_at: z.string().nullable(),
   last_task_id: z.string().nullable(),
@@ -61,15 +64,28 @@ export async function changeSchedule(
   org: TestOrganization,
   verb: 'pause' | 'resume' | 'delete',
   ref: string,
-  fields: Readonly<{ nextRunAt?: string; actor?: JsonObject }> = {},
+  fields: Readonly<{ nextRunAt?: string; version?: number; actor?: JsonObject }> = {},
 ): Promise<ScheduleRow> {
-  const { nextRunAt = new Date(Date.now() + 3_600_000).toISOString(), actor = OWNER } = fields;
+  const { nextRunAt = new Date(Date.now() + 3_600_000).toISOString(), version = 1, actor = OWNER } = fields;
   const args = { organizationId: org.organizationId, scheduleRef: ref, actor };
   const result =
     verb === 'resume'
-      ? await transition(connection, 'schedule_resume', { ...args, nextRunAt })
+      ? await transition(connection, 'schedule_resume', { ...args, nextRunAt, version })
       : await transition(connection, verb === 'pause' ? 'schedule_pause' : 'schedule_delete', args);
   return resultSchema.parse(result).schedule;
+}
+
+/** A change of a schedule; by default from its first version, and with a next fire an hour from now. */
+export async function updateSchedule(
+  connection: Connection,
+  org: TestOrganization,
+  ref: string,
+  patch: JsonObject,
+  fields: Readonly<{ expectedVersion?: number; nextRunAt?: string; actor?: JsonObject }> = {},
+): Promise<ScheduleRow> {
+  const { expectedVersion = 1, nextRunAt = new Date(Date.now() + 3_600_000).toISOString(), actor = OWNER } = fields;
+  const args = { organizationId: org.organizationId, scheduleRef: ref, expectedVersion, patch, nextRunAt, actor };
+  return resultSchema.parse(await transition(connection, 'schedule_update', args)).schedule;
 }
 
 export async function scheduleRow(sql: Sql, org: TestOrganization, id: string): Promise<ScheduleRow> {
@@ -87,12 +103,13 @@ export async function fire(
   id: string,
   fields: Readonly<{ now?: string; fireAt?: string; connection?: Connection }> = {},
 ): Promise<JsonObject> {
-  const { cron, timezone, next_run_at: due } = await scheduleRow(sql, org, id);
+  const { cron, timezone, version, next_run_at: due } = await scheduleRow(sql, org, id);
   const { now = due ?? '', fireAt = due, connection = sql.jobs } = fields;
   return transition(connection, 'schedule_fire', {
     organizationId: org.organizationId,
     scheduleId: id,
     fireAt,
+    version,
     nextRunAt: nextFire(cron, timezone, new Date(now))?.toISOString(),
     now,
   });

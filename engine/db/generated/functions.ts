@@ -43,7 +43,7 @@ export const functions = {
     optional: { requestId: 'text' },
   },
   admin_schedule_resume: {
-    required: { organizationId: 'uuid', scheduleRef: 'text', nextRunAt: 'timestamptz', admin: 'text' },
+    required: { organizationId: 'uuid', scheduleRef: 'text', nextRunAt: 'timestamptz', version: 'int4', admin: 'text' },
     optional: { requestId: 'text' },
   },
   admin_task_cancel: {
@@ -416,14 +416,36 @@ export const functions = {
     required: { organizationId: 'uuid', scheduleRef: 'text', actor: 'jsonb' },
   },
   schedule_fire: {
-    required: { organizationId: 'uuid', scheduleId: 'uuid', fireAt: 'timestamptz', nextRunAt: 'timestamptz' },
+    required: {
+      organizationId: 'uuid',
+      scheduleId: 'uuid',
+      fireAt: 'timestamptz',
+      version: 'int4',
+      nextRunAt: 'timestamptz',
+    },
     optional: { now: 'timestamptz' },
   },
   schedule_pause: {
     required: { organizationId: 'uuid', scheduleRef: 'text', actor: 'jsonb' },
   },
   schedule_resume: {
-    required: { organizationId: 'uuid', scheduleRef: 'text', nextRunAt: 'timestamptz', actor: 'jsonb' },
+    required: {
+      organizationId: 'uuid',
+      scheduleRef: 'text',
+      nextRunAt: 'timestamptz',
+      version: 'int4',
+      actor: 'jsonb',
+    },
+  },
+  schedule_update: {
+    required: {
+      organizationId: 'uuid',
+      scheduleRef: 'text',
+      expectedVersion: 'int4',
+      patch: 'jsonb',
+      nextRunAt: 'timestamptz',
+      actor: 'jsonb',
+    },
   },
   task_cancel: {
     required: { organizationId: 'uuid', taskRef: 'text', actor: 'jsonb' },

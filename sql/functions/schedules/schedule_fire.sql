@@ -3,13 +3,13 @@
 -- No task is made if the previous one is open and overlap is skip or work dispatch is stopped; if the organization is
 -- suspended; if the profile is disabled, or the task is refused (a person is notified once). While the parent waits for a
 -- verdict the fire is postponed and stays due; further fires merge with it.
--- p_fire_at: the fire that the caller has read. p_next_run_at: the first fire after now, so that all fires missed meanwhile
--- make this one task. If next_run_at has changed, nothing happens: early, late and concurrent calls are harmless. p_now: for
--- tests.
+-- p_fire_at, p_version: the fire and the version that the caller has read. p_next_run_at: the first fire after now, so that all
+-- fires missed meanwhile make this one task. If one of them has changed, nothing happens: early, late and concurrent calls are
+-- harmless, and no fire follows from an expression that was replaced. p_now: for tests.
 -- Locks: schedule → profile (shared) → … as task_create → inbox item.
 -- Returns {outcome: unchanged | postponed | fired | skipped | failed, taskId}.
 create or replace function app.schedule_fire(
-  p_organization_id uuid, p_schedule_id uuid, p_fire_at timestamptz, p_next_run_at timestamptz,
+  p_organization_id uuid, p_schedule_id uuid, p_fire_at timestamptz, p_version integer, p_next_run_at timestamptz,
   p_now timestamptz default clock_timestamp())
   returns jsonb
   language plpgsql security definer
@@ -27,8 +27,8 @@ declare
 begin
   select * into s from app.schedules
     where organization_id = p_organization_id and id = p_schedule_id for no key update;
-  if s.next_run_at is distinct from p_fire_at or s.next_run_at is null or s.next_run_at > p_now
-     or p_next_run_at <= p_fire_at then
+  if s.next_run_at is distinct from p_fire_at or s.version is distinct from p_version or s.next_run_at is null
+     or s.next_run_at > p_now or p_next_run_at <= p_fire_at then
     return '{"outcome": "unchanged"}';
   end if;
   select o.status, d.stopped into v_status, v_stopped
@@ -79,10 +79,9 @@ begin
   update app.schedules
     set last_run_at = p_fire_at, last_task_id = (v_task ->> 'id')::uuid, failing_since = null
     where organization_id = s.organization_id and id = s.id;
-  if s.failing_since is not null then
-    update app.human_inbox_items set status = 'cancelled', updated_at = clock_timestamp()
-      where organization_id = s.organization_id and schedule_id = s.id and status = 'open';
-  end if;
+  -- Also when it was resumed or changed since it failed, which forgets that it failed and leaves the notification open.
+  update app.human_inbox_items set status = 'cancelled', updated_at = clock_timestamp()
+    where organization_id = s.organization_id and schedule_id = s.id and status = 'open';
   return jsonb_build_object('outcome', 'fired', 'taskId', v_task -> 'id');
 end
 $$;

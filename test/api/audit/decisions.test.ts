@@ -22,6 +22,7 @@ import { createItem } from '../../support/inbox_fixtures.ts';
 import { startIssuer } from '../../support/jwt.ts';
 import { type Onboarding, onboardingIn, read } from '../../support/onboarding_fixtures.ts';
 import { makeOrganization } from '../../support/owner_api.ts';
+import { scheduleDecisions } from '../../support/schedule_decisions.ts';
 import { transition } from '../../support/transitions.ts';
 
 const issuer = await startIssuer(t);
@@ -181,6 +182,7 @@ const decisions: Readonly<Record<string, () => Promise<Made>>> = {
     const path = `${at.base}/tasks/${second.id}/dependencies/${first.id}`;
     return { organizationId: at.organizationId, path, entry };
   },
+  ...scheduleDecisions(sql, org),
   async respondToHumanInboxItem() {
     const { organizationId, base, id } = await item('question');
     const body = { response: 'prices.csv' };

@@ -67,7 +67,7 @@ const decisionsInside: Readonly<Record<string, (org: TestOrganization) => Promis
     return (connection, at) => decide(connection, 'schedule_pause', at, args);
   },
   async schedule_resume(org) {
-    const args = { scheduleRef: (await createSchedule(sql, org)).key, nextRunAt: NEXT };
+    const args = { scheduleRef: (await createSchedule(sql, org)).key, nextRunAt: NEXT, version: 1 };
     return (connection, at) => decide(connection, 'schedule_resume', at, args);
   },
 };
@@ -222,9 +222,9 @@ scenario('a schedule is paused and resumed, by id or key, and again', async (tes
   const paused = await decide(sql.admin, 'schedule_pause', org, { scheduleRef: key });
   test.match(paused, { schedule: { id, status: 'paused', next_run_at: null } });
   await decide(sql.admin, 'schedule_pause', org, { scheduleRef: id });
-  const resume = { scheduleRef: id, nextRunAt: NEXT };
+  const resume = { scheduleRef: id, nextRunAt: NEXT, version: 1 };
   test.match(await decide(sql.admin, 'schedule_resume', org, resume), { schedule: { id, status: 'active' } });
-  const later = { scheduleRef: id, nextRunAt: '2036-01-01T09:00:00Z' };
+  const later = { scheduleRef: id, nextRunAt: '2036-01-01T09:00:00Z', version: 1 };
   const again = await decide(sql.admin, 'schedule_resume', org, later);
   test.equal(
     (again['schedule'] as JsonObject)['next_run_at'],
@@ -237,7 +237,7 @@ scenario('a schedule is paused and resumed, by id or key, and again', async (tes
     { action: 'schedule.resume', subject_kind: 'schedule', subject_id: id, result: { status: 'active' } },
     { action: 'schedule.resume', subject_id: id },
   ]);
-  const unknown = { scheduleRef: 'no-such', nextRunAt: null };
+  const unknown = { scheduleRef: 'no-such', nextRunAt: null, version: null };
   test.equal((await refusal(decide(sql.admin, 'schedule_resume', org, unknown))).code, 'not_found');
 });
 
@@ -247,7 +247,7 @@ scenario('a pause and a resume at once come one after the other', async (test) =
   const [one, two] = [await openSession(test, sql, 'runner_admin'), await openSession(test, sql, 'runner_admin')];
   await one.begin();
   await decide(one, 'schedule_pause', org, { scheduleRef: id });
-  const resumed = decide(two, 'schedule_resume', org, { scheduleRef: id, nextRunAt: NEXT });
+  const resumed = decide(two, 'schedule_resume', org, { scheduleRef: id, nextRunAt: NEXT, version: 1 });
   await two.waits();
   await one.commit();
   test.match(await resumed, { schedule: { status: 'active', next_run_at: /^2035/ } });

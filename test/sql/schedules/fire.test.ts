@@ -106,6 +106,7 @@ scenario('nothing fires early, while it is paused, or for another organization',
     organizationId: other.organizationId,
     scheduleId: id,
     fireAt: '2030-03-01T09:00:00Z',
+    version: 1,
     nextRunAt: '2030-03-02T09:00:00Z',
     now: '2030-03-01T09:00:00Z',
   };
