@@ -10,7 +10,7 @@ export type Format = (typeof FORMATS)[number];
 export const USAGE = `npm run report -- REPORT: what the organizations got done, for a terminal or a file
 
   throughput   tasks and runs that ended, by day and by profile
-  cost         what initiatives cost, with all that is below them
+  cost         what initiatives cost, with all that is below them, and what is outside of them: tasks, chats
   waiting      how long people were waited for
   queue        how long requests waited for a worker
   failures     which acceptance criteria results failed

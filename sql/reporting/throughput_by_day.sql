@@ -20,37 +20,43 @@ select
   s.runs_expired,
   s.runs_cancelled,
   s.runs_succeeded / nullif(s.runs_succeeded + s.runs_failed + s.runs_expired, 0)::numeric as success_rate,
+  s.chat_turns,
   s.run_seconds,
   s.input_tokens,
   s.output_tokens,
   s.known_cost_minor_units,
-  s.runs_with_unknown_cost
+  s.runs_with_unknown_cost,
+  s.chat_known_cost_minor_units,
+  s.chat_turns_with_unknown_cost
 from (
   select
     e.organization_id,
     e.day,
     e.agent_profile_id,
-    count(*) filter (where e.status = 'task') as tasks_completed,
-    count(*) filter (where e.status <> 'task') as runs_finished,
-    count(*) filter (where e.status = 'succeeded') as runs_succeeded,
-    count(*) filter (where e.status = 'failed') as runs_failed,
-    count(*) filter (where e.status = 'expired') as runs_expired,
-    count(*) filter (where e.status = 'cancelled') as runs_cancelled,
+    count(*) filter (where e.kind is null) as tasks_completed,
+    count(*) filter (where e.kind = 'task') as runs_finished,
+    count(*) filter (where e.kind = 'task' and e.status = 'succeeded') as runs_succeeded,
+    count(*) filter (where e.kind = 'task' and e.status = 'failed') as runs_failed,
+    count(*) filter (where e.kind = 'task' and e.status = 'expired') as runs_expired,
+    count(*) filter (where e.kind = 'task' and e.status = 'cancelled') as runs_cancelled,
+    count(*) filter (where e.kind = 'chat') as chat_turns,
     coalesce(sum(e.seconds), 0) as run_seconds,
     coalesce(sum(e.input_tokens), 0) as input_tokens,
     coalesce(sum(e.output_tokens), 0) as output_tokens,
     coalesce(sum(e.cost_minor_units) filter (where e.cost_known), 0) as known_cost_minor_units,
-    count(*) filter (where not e.cost_known) as runs_with_unknown_cost
+    count(*) filter (where not e.cost_known) as runs_with_unknown_cost,
+    coalesce(sum(e.cost_minor_units) filter (where e.kind = 'chat' and e.cost_known), 0) as chat_known_cost_minor_units,
+    count(*) filter (where e.kind = 'chat' and not e.cost_known) as chat_turns_with_unknown_cost
   from (
-    select r.organization_id, (r.finished_at at time zone z.timezone)::date as day, r.agent_profile_id, r.status,
+    select r.organization_id, (r.finished_at at time zone z.timezone)::date as day, r.agent_profile_id, r.kind, r.status,
       extract(epoch from r.finished_at - r.started_at) as seconds, r.input_tokens, r.output_tokens, r.cost_minor_units,
       r.cost_known
     from zones z
     join app.runs r on r.organization_id = z.organization_id
-    where r.kind = 'task' and r.finished_at is not null
+    where r.finished_at is not null
     union all
-    select t.organization_id, (t.completed_at at time zone z.timezone)::date, t.owner_agent_profile_id, 'task',
-      null, null, null, null, null
+    select t.organization_id, (t.completed_at at time zone z.timezone)::date, t.owner_agent_profile_id, null,
+      null, null, null, null, null, null
     from zones z
     join app.tasks t on t.organization_id = z.organization_id
     where t.status = 'completed'
@@ -66,7 +72,7 @@ cross join lateral (
 cross join lateral (select z.timezone from zones z where z.organization_id = s.organization_id offset 0) z;
 
 comment on view reporting.throughput_by_day is
-  'Summary: what got done, a row for each day and profile on which task runs ended or tasks were completed. Chat turns are left out: see messages.';
+  'Summary: what got done, a row for each day and profile on which runs ended or tasks were completed. Runs are those of tasks; time, tokens and costs are those of chat turns too.';
 comment on column reporting.throughput_by_day.organization_id is 'The organization.';
 comment on column reporting.throughput_by_day.day is
   'The date in the organization''s time zone on which the runs ended and the tasks were completed.';
@@ -76,17 +82,20 @@ comment on column reporting.throughput_by_day.agent_profile_id is 'The profile o
 comment on column reporting.throughput_by_day.agent_profile_key is 'Its key.';
 comment on column reporting.throughput_by_day.agent_profile_name is 'Its name.';
 comment on column reporting.throughput_by_day.tasks_completed is 'Tasks and initiatives of the profile that were completed.';
-comment on column reporting.throughput_by_day.runs_finished is 'Runs that ended, in whatever way.';
+comment on column reporting.throughput_by_day.runs_finished is 'Runs of tasks that ended, in whatever way.';
 comment on column reporting.throughput_by_day.runs_succeeded is 'Runs that succeeded.';
 comment on column reporting.throughput_by_day.runs_failed is 'Runs that failed, also by their acceptance criteria.';
 comment on column reporting.throughput_by_day.runs_expired is 'Runs whose worker was lost.';
 comment on column reporting.throughput_by_day.runs_cancelled is 'Runs that were cancelled.';
 comment on column reporting.throughput_by_day.success_rate is
   'Succeeded runs by all that succeeded, failed or expired, from 0 to 1; null where there are none. Cancelled ones do not count.';
-comment on column reporting.throughput_by_day.run_seconds is 'Seconds that the runs took together.';
+comment on column reporting.throughput_by_day.chat_turns is 'Runs that replied to a message in a chat and ended, in whatever way.';
+comment on column reporting.throughput_by_day.run_seconds is 'Seconds that runs and chat turns took together.';
 comment on column reporting.throughput_by_day.input_tokens is 'Tokens that they read.';
 comment on column reporting.throughput_by_day.output_tokens is 'Tokens that they wrote.';
 comment on column reporting.throughput_by_day.known_cost_minor_units is
-  'What those runs cost whose cost was reported, in minor units of the currency.';
+  'What those runs and chat turns cost whose cost was reported, in minor units of the currency.';
 comment on column reporting.throughput_by_day.runs_with_unknown_cost is
-  'Runs whose cost was not reported: it is unknown, not zero.';
+  'Runs and chat turns whose cost was not reported: it is unknown, not zero.';
+comment on column reporting.throughput_by_day.chat_known_cost_minor_units is 'What of that cost chat turns cost.';
+comment on column reporting.throughput_by_day.chat_turns_with_unknown_cost is 'How many of those are chat turns.';

@@ -76,12 +76,17 @@ export async function runRow(sql: Sql, org: TestOrganization, fields: Row = {}, 
   const requestId = randomUUID();
   const startedAt = String(fields['started_at'] ?? fields['finished_at'] ?? '2026-01-01T00:00:00Z');
   const madeAt = new Date(Date.parse(startedAt) - waited * 1000).toISOString();
-  const taskId = fields['task_id'] ?? randomUUID();
+  const kind = fields['kind'] ?? 'task';
+  const chat = {
+    task_id: null,
+    chat_id: fields['chat_id'] ?? randomUUID(),
+    message_id: fields['message_id'] ?? randomUUID(),
+  };
   const common = {
     organization_id: org.organizationId,
     agent_profile_id: org.profileId,
-    kind: 'task',
-    task_id: taskId,
+    kind,
+    ...(kind === 'chat' ? chat : { task_id: fields['task_id'] ?? randomUUID() }),
   };
   await insertRow(sql, 'run_requests', {
     ...common,

@@ -11,6 +11,7 @@ import { median } from '../measure.ts';
 const SUMMARIES = [
   'throughput_by_day',
   'cost_by_initiative',
+  'cost_outside_initiatives',
   'waiting_for_people',
   'contract_failures',
   'queue_waits',

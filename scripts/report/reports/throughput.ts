@@ -14,6 +14,7 @@ type Sums = {
   succeeded: number;
   failed: number;
   cancelled: number;
+  turns: number;
   seconds: number;
   cost: bigint;
   unknown: number;
@@ -25,6 +26,7 @@ const nothing = (): Sums => ({
   succeeded: 0,
   failed: 0,
   cancelled: 0,
+  turns: 0,
   seconds: 0,
   cost: 0n,
   unknown: 0,
@@ -36,6 +38,7 @@ function add(sums: Sums, row: Row): void {
   sums.succeeded += count(row, 'runs_succeeded');
   sums.failed += count(row, 'runs_failed') + count(row, 'runs_expired');
   sums.cancelled += count(row, 'runs_cancelled');
+  sums.turns += count(row, 'chat_turns');
   sums.seconds += count(row, 'run_seconds');
   sums.cost += units(row, 'known_cost_minor_units');
   sums.unknown += count(row, 'runs_with_unknown_cost');
@@ -112,8 +115,11 @@ function byProfile(rows: readonly Row[], currency: string | undefined): Section 
     profiles.set(id, profile);
     add(profile.sums, row);
   }
-  const sorted = [...profiles.values()].sort((a, b) => b.sums.runs - a.sums.runs || (a.name < b.name ? -1 : 1));
+  const sorted = [...profiles.values()].sort(
+    (a, b) => b.sums.runs - a.sums.runs || b.sums.turns - a.sums.turns || (a.name < b.name ? -1 : 1),
+  );
   const end: readonly Column[] = [
+    { title: 'turns', align: 'right' },
     { title: 'time', align: 'right' },
     { title: costTitle(currency), align: 'right' },
   ];
@@ -123,12 +129,13 @@ function byProfile(rows: readonly Row[], currency: string | undefined): Section 
       rows: sorted.map(({ name, sums }) => [
         name,
         ...figures(sums),
+        String(sums.turns),
         duration(sums.seconds),
-        cost({ known: sums.cost, unknownRuns: sums.unknown }, sums.runs, currency),
+        cost({ known: sums.cost, unknownRuns: sums.unknown }, sums.runs + sums.turns, currency),
       ]),
     },
     notes: sorted.some(({ sums }) => sums.unknown > 0)
-      ? ['≥ and unknown: of some, or all, runs the cost was not reported']
+      ? ['≥ and unknown: of some, or all, runs and chat turns the cost was not reported']
       : [],
   };
 }

@@ -108,7 +108,7 @@ t.test('throughput counts the days of the zone, exactly', async (test) => {
   const screen = await printed(sql.url, ...argv, '--currency', 'EUR');
   test.match(screen, /^Havana \(\S+\): throughput from 2025-11-02 to 20\d\d-\d\d-\d\d, America\/Havana\n/);
   test.match(screen, /\n2025-10-27 +1 +3 +1 +2 +0 +33 % {2}█+░+\n/, 'a week of it, for a year has many days');
-  test.match(screen, /\nGrüße +1 +3 +1 +2 +0 +33 % +0 s +≥ 90071992\.61\n/);
+  test.match(screen, /\nGrüße +1 +3 +1 +2 +0 +33 % +0 +0 s +≥ 90071992\.61\n/);
 });
 
 t.test('days without work are shown as such, and bars fit to the screen', async (test) => {
@@ -176,6 +176,45 @@ t.test('cost is told by initiative, and an unknown one stays unknown', async (te
     [org.organizationId, dark],
   );
   test.match(await printed(sql.url, ...argv, '--format', 'csv'), `,"'=HYPERLINK(""http://x"",""y"")",`);
+});
+
+t.test('what is outside of initiatives has lines of its own in the costs, chats too', async (test) => {
+  const org = await createTestOrganization(sql);
+  const at = new Date().toISOString();
+  const ended = (fields: object) => runRow(sql, org, { started_at: at, finished_at: at, ...fields });
+  const known = (units: number) => ({ cost_minor_units: units, cost_known: true, input_tokens: 3 });
+  const argv = ['cost', '--organization', org.organizationId, '--currency', 'EUR'];
+  await ended({ task_id: await taskRow(sql, org), ...known(250) });
+  await ended({ kind: 'chat', ...known(1) });
+  await ended({ kind: 'chat' });
+  await runRow(sql, org, { kind: 'chat', finished_at: '2025-01-01T00:00:00Z', ...known(70_000) });
+  const alone = await printed(sql.url, ...argv);
+  test.match(
+    alone,
+    /\n +Tasks outside of initiatives +1 +0 s +3 +2\.50\n +Chats +2 +0 s +3 +≥ 0\.01\nall +3 +0 s +6 +≥ 2\.51\n/,
+  );
+  const initiative = await taskRow(sql, org, { kind: 'initiative', title: 'Open a shop', created_at: at });
+  await ended({ task_id: initiative, mode: 'plan', ...known(1_000) });
+  const screen = await printed(sql.url, ...argv);
+  test.match(screen, /\nI-\d+ +Open a shop +completed +0 of 0 +1 +0 s +3 +10\.00\n +Tasks outside/);
+  test.match(screen, /\nall +4 +0 s +9 +≥ 12\.51\n/);
+  test.match(screen, /the cost of 1 of 4 runs was not reported/);
+  const objects = jsonLines(await printed(sql.url, ...argv, '--format', 'json'));
+  test.match(objects, [
+    { title: 'Open a shop', depth: 0, runs: 1, knownCostMinorUnits: 1000 },
+    { title: 'Tasks outside of initiatives', initiativeId: null, depth: null, runs: 1, costMinorUnits: 250 },
+    {
+      title: 'Chats',
+      initiativeId: null,
+      runs: 2,
+      runsWithUnknownCost: 1,
+      knownCostMinorUnits: 1,
+      costMinorUnits: null,
+    },
+  ]);
+  test.equal(objects.length, 3);
+  const days = await printed(sql.url, 'throughput', '--organization', org.organizationId, '--currency', 'EUR');
+  test.match(days, / +0 +2 +2 +0 +0 +100 % +2 +0 s +≥ 12\.51\n/);
 });
 
 t.test('waiting, queue and failures tell what happened', async (test) => {

@@ -28,6 +28,7 @@ t.test('what it may do is exactly to read these views', async (test) => {
       'context_revisions',
       'contract_failures',
       'cost_by_initiative',
+      'cost_outside_initiatives',
       'inbox_items',
       'messages',
       'onboarding',

@@ -1,7 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import { connected, createAnalyst, openReporting } from '../../support/analysts.ts';
 import { createSecondProfile, createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
-import { inboxRow, runRow, setTimezone, taskRow } from '../../support/reporting_fixtures.ts';
+import { inboxRow, insertRow, runRow, setTimezone, taskRow } from '../../support/reporting_fixtures.ts';
 
 const sql = await openReporting(t);
 const analyst = await createAnalyst(t, sql, { all: true });
@@ -130,6 +131,102 @@ t.test('throughput counts runs by how they ended, and tasks with their owner', a
   });
   test.match(two, { agent_profile_id: second.profileId, runs_finished: 1, success_rate: null, tasks_completed: 0 });
   test.same(more, []);
+});
+
+t.test('what chats cost is in the sums of the day, and told apart', async (test) => {
+  const org = await placeIn('UTC');
+  const at = (time: string) => ({ started_at: `2026-06-01T${time}Z`, finished_at: '2026-06-01T12:00:00Z' });
+  const used = (units: number) => ({ input_tokens: 10, output_tokens: 4, cost_minor_units: units, cost_known: true });
+  await runRow(sql, org, { ...at('11:59:00'), ...used(25) });
+  await runRow(sql, org, { ...at('11:59:00'), ...used(9_007_199_254_740_992), kind: 'chat', status: 'failed' });
+  await runRow(sql, org, { ...at('11:58:00'), kind: 'chat' });
+  await runRow(sql, org, { ...at('11:58:00'), kind: 'chat', status: 'running', finished_at: null });
+  const [day, ...more] = await rows(org, '*', 'throughput_by_day');
+  test.same(more, []);
+  test.match(day, {
+    runs_finished: 1,
+    runs_succeeded: 1,
+    runs_failed: 0,
+    success_rate: 1,
+    tasks_completed: 0,
+    chat_turns: 2,
+    run_seconds: 60 + 60 + 120,
+    input_tokens: 20,
+    output_tokens: 8,
+    runs_with_unknown_cost: 1,
+    chat_turns_with_unknown_cost: 1,
+  });
+  const columns = 'known_cost_minor_units::text as all, chat_known_cost_minor_units::text as chat';
+  test.same(await rows(org, columns, 'throughput_by_day'), [{ all: '9007199254741017', chat: '9007199254740992' }]);
+});
+
+t.test(
+  'what is outside of initiatives has a line for each kind, and with them it is all that was spent',
+  async (test) => {
+    const org = await placeIn('America/Havana');
+    const cost = (units: number) => ({ cost_minor_units: units, cost_known: true, input_tokens: 1, tool_calls: 2 });
+    const ended = { finished_at: '2026-06-02T03:59:59Z' };
+    const root = await taskRow(sql, org, { kind: 'initiative' });
+    const inside = await taskRow(sql, org, { parent_id: root, root_task_id: root, depth: 1 });
+    const alone = await taskRow(sql, org);
+    await runRow(sql, org, { ...ended, task_id: root, mode: 'plan', ...cost(1) });
+    await runRow(sql, org, { ...ended, task_id: inside, ...cost(10) });
+    await runRow(sql, org, { ...ended, task_id: alone, ...cost(100) });
+    await runRow(sql, org, { ...ended, task_id: alone, status: 'failed', ...cost(1_000) });
+    await runRow(sql, org, { ...ended, task_id: alone, status: 'running', finished_at: null });
+    await runRow(sql, org, { ...ended, kind: 'chat', ...cost(10_000) });
+    await runRow(sql, org, { ...ended, kind: 'chat' });
+    const columns = `day, timezone, kind, runs, runs_with_unknown_cost as unknown, known_cost_minor_units as known,
+    cost_minor_units as cost, input_tokens, tool_calls`;
+    const of = { day: '2026-06-01', timezone: 'America/Havana' };
+    test.same(await rows(org, columns, 'cost_outside_initiatives', 'kind'), [
+      { ...of, kind: 'chat', runs: 2, unknown: 1, known: 10_000, cost: null, input_tokens: 1, tool_calls: 2 },
+      { ...of, kind: 'task', runs: 2, unknown: 0, known: 1_100, cost: 1_100, input_tokens: 2, tool_calls: 4 },
+    ]);
+    const [initiative] = await rows(org, 'known_cost_minor_units as known', 'cost_by_initiative');
+    const [all] = await rows(org, 'sum(known_cost_minor_units) as known', 'throughput_by_day');
+    test.equal(Number(initiative?.['known']) + 11_100, all?.['known']);
+  },
+);
+
+t.test('a chat says what its replies cost', async (test) => {
+  const org = await placeIn('UTC');
+  const dated = { created_at: '2026-06-01T00:00:00Z', updated_at: '2026-06-01T00:00:00Z' };
+  const chat = async (costs: readonly (number | null)[]) => {
+    const chatId = randomUUID();
+    const common = { organization_id: org.organizationId, ...dated };
+    await insertRow(sql, 'chats', {
+      ...common,
+      id: chatId,
+      title: 'A chat',
+      status: 'open',
+      settings: {},
+      is_onboarding: false,
+      last_message_at: dated.created_at,
+    });
+    for (const units of costs) {
+      const messageId = randomUUID();
+      await insertRow(sql, 'messages', {
+        ...common,
+        id: messageId,
+        chat_id: chatId,
+        role: 'assistant',
+        reply_to_message_id: randomUUID(),
+        status: 'complete',
+        revision: 1,
+        parts: [],
+        search_text: '',
+        completed_at: dated.created_at,
+      });
+      const known = units === null ? {} : { cost_minor_units: units, cost_known: true };
+      await runRow(sql, org, { kind: 'chat', chat_id: chatId, message_id: messageId, ...known });
+    }
+    const columns = 'turns_with_unknown_cost as unknown, known_cost_minor_units as known, cost_minor_units as cost';
+    return (await rows(org, `chat_id, ${columns}`, 'chats')).find((row) => row['chat_id'] === chatId);
+  };
+  test.match(await chat([]), { unknown: 0, known: 0, cost: 0 });
+  test.match(await chat([5, 7]), { unknown: 0, known: 12, cost: 12 });
+  test.match(await chat([5, null]), { unknown: 1, known: 5, cost: null });
 });
 
 t.test('an initiative costs what all below it cost, and an unknown cost stays unknown', async (test) => {

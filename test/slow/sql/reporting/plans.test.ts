@@ -59,7 +59,14 @@ function conditions(plans: readonly Node[]): string {
 const all = await createAnalyst(t, sql, { all: true });
 const one = await createAnalyst(t, sql, { organizationIds: [organizationId] });
 const BIG = ['tasks', 'runs', 'run_requests', 'inbox_items'];
-const SUMMARIES = ['throughput_by_day', 'cost_by_initiative', 'waiting_for_people', 'contract_failures', 'queue_waits'];
+const SUMMARIES = [
+  'throughput_by_day',
+  'cost_by_initiative',
+  'cost_outside_initiatives',
+  'waiting_for_people',
+  'contract_failures',
+  'queue_waits',
+];
 
 t.test('a filter by organization reaches the indexes, through the views and through their sums', async (test) => {
   for (const view of [...BIG, ...SUMMARIES]) {
