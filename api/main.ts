@@ -1,8 +1,10 @@
 import { publishBuiltinCatalog } from '../engine/catalog/index.ts';
-import { ConfigError, readConfig, settingsHelp } from '../engine/config.ts';
+import { ConfigError, readConfig } from '../engine/config.ts';
 import { createLogger } from '../engine/log.ts';
+import { startMonitor } from '../engine/monitoring/server.ts';
 import { writeOutput } from '../engine/process/output.ts';
 import { tellParent } from '../engine/process/parent.ts';
+import { settingsHelp } from '../engine/settings_text.ts';
 import { createApp } from './app.ts';
 import { closeServer, createHttpServer, listen } from './server.ts';
 import { closeServices, endWaits, openServices, type Services } from './services.ts';
@@ -30,6 +32,11 @@ async function main(): Promise<void> {
   });
   const services = openServices(config, log, { processMetrics: true });
   const server = createHttpServer(createApp(services));
+  const { host, metricsPort, metricsTokens } = config;
+  const { registry } = services.metrics;
+  const monitor =
+    metricsPort === undefined ? undefined : await startMonitor({ host, port: metricsPort, registry, metricsTokens });
+  if (monitor) log.info({ url: monitor.url }, 'metrics are served');
 
   let stopping = false;
   async function stop(reason: string): Promise<void> {
@@ -38,7 +45,7 @@ async function main(): Promise<void> {
     log.info({ reason }, 'stopping');
     // Waits end at once, so that their connections do not hold up the others.
     await Promise.all([endWaits(services), closeServer(server, GRACE_MS)]);
-    await closeServices(services);
+    await Promise.all([closeServices(services), monitor?.close()]);
     process.exit(0);
   }
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop(signal));
@@ -46,7 +53,7 @@ async function main(): Promise<void> {
   process.on('disconnect', () => void stop('the parent process is gone'));
 
   await keepCatalogPublished(services);
-  const url = await listen(server, config.host, config.port);
+  const url = await listen(server, host, config.port);
   log.info({ url, ownerAuth: config.ownerAuth.mode }, 'the API listens');
   tellParent({ type: 'ready', url });
 }

@@ -4,6 +4,8 @@ import { requestIdOf } from './http/request_state.ts';
 import { type HttpTiming, TIMING } from './http/timing.ts';
 import { closeHalf, isAnswered, isClosing, readRest } from './http/unread_bodies.ts';
 
+export { listen } from '../engine/http_listen.ts';
+
 const codes: Readonly<Record<string, number>> = {
   HPE_HEADER_OVERFLOW: 431,
   ERR_HTTP_REQUEST_TIMEOUT: 408,
@@ -83,18 +85,6 @@ export function createHttpServer(app: App, timing: HttpTiming = TIMING): Server 
   server.on('checkExpectation', serve);
   server.on('clientError', (error, socket) => refuseMalformed(error, socket as Socket, timing));
   return server;
-}
-
-/** Listens; resolves to the base URL. */
-export async function listen(server: Server, host: string, port: number): Promise<string> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  server.once('error', reject);
-  server.listen(port, host, resolve);
-  await promise;
-  server.off('error', reject);
-  const address = server.address();
-  const actual = typeof address === 'object' && address !== null ? address.port : port;
-  return `http://${host.includes(':') ? `[${host.replace(/^\[|\]$/g, '')}]` : host}:${actual}`;
 }
 
 const LOOK_FOR_IDLE_MS = 50;

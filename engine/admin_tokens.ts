@@ -12,11 +12,7 @@ export function namedToken(text: string): AdminToken {
   return { name: `token-${createHash('sha256').update(text).digest('hex').slice(0, 8)}`, token: text };
 }
 
-/** One token for two audiences would let whoever has the lesser one in as an administrator. */
-export function sharesToken(
-  admins: readonly AdminToken[] | undefined,
-  others: readonly (readonly string[] | undefined)[],
-): boolean {
-  const known = new Set(others.flatMap((tokens) => tokens ?? []));
-  return admins?.some(({ token }) => known.has(token)) ?? false;
+/** One token for two audiences would let whoever has the lesser one in as the other. */
+export function sharesToken(tokens: readonly string[] | undefined, others: readonly string[]): boolean {
+  return tokens?.some((token) => others.includes(token)) ?? false;
 }

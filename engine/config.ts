@@ -96,6 +96,21 @@ export const settings = {
     default: undefined,
     help: 'comma-separated tokens of administrators, each as name:token; npm start makes one when none is set',
   },
+  METRICS_TOKENS: {
+    schema: tokens.optional(),
+    default: undefined,
+    help: 'comma-separated tokens of who reads /metrics; without any, it responds on loopback and at ports of its own',
+  },
+  METRICS_PORT: {
+    schema: integer(0, 65_535).optional(),
+    default: undefined,
+    help: 'a further TCP port of the API, for /metrics and /healthz alone',
+  },
+  JOBS_PORT: {
+    schema: integer(0, 65_535).optional(),
+    default: undefined,
+    help: 'TCP port of the jobs, for /healthz, /readyz and /metrics; none without it; npm start takes a free one',
+  },
   AGENT_CATALOG: {
     schema: z.enum(['builtin', 'none'], 'must be builtin or none'),
     default: 'builtin',
@@ -187,6 +202,10 @@ export type Config = Readonly<{
     | { mode: 'jwt'; jwksUrl: string; issuer: string; audience: string };
   agentServiceTokens: readonly string[];
   adminTokens: readonly AdminToken[];
+  metricsTokens: readonly string[];
+  /** Undefined: none, as with the next. */
+  metricsPort: number | undefined;
+  jobsPort: number | undefined;
   agentCatalog: 'builtin' | 'none';
   leaseSeconds: number;
   leaseClaimSeconds: number;
@@ -318,8 +337,13 @@ export function defaultStorageUrl(dataDir: string): string {
 export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config {
   const values = parseSettings(environment);
   const dataDir = values.DATA_DIR;
-  if (sharesToken(values.ADMIN_TOKENS, [values.OWNER_TOKENS, values.AGENT_SERVICE_TOKENS])) {
+  const others = [values.OWNER_TOKENS, values.AGENT_SERVICE_TOKENS].flatMap((list) => list ?? []);
+  const admins = values.ADMIN_TOKENS?.map(({ token }) => token);
+  if (sharesToken(admins, others)) {
     throw new ConfigError('ADMIN_TOKENS: a token is also one of OWNER_TOKENS or AGENT_SERVICE_TOKENS');
+  }
+  if (sharesToken(values.METRICS_TOKENS, [...others, ...(admins ?? [])])) {
+    throw new ConfigError('METRICS_TOKENS: a token is also one of owners, services or administrators');
   }
   return {
     port: values.PORT,
@@ -331,6 +355,9 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     ownerAuth: ownerAuth(values),
     agentServiceTokens: values.AGENT_SERVICE_TOKENS ?? [],
     adminTokens: values.ADMIN_TOKENS ?? [],
+    metricsTokens: values.METRICS_TOKENS ?? [],
+    metricsPort: values.METRICS_PORT,
+    jobsPort: values.JOBS_PORT,
     agentCatalog: values.AGENT_CATALOG,
     leaseSeconds: values.LEASE_SECONDS,
     leaseClaimSeconds: values.LEASE_CLAIM_SECONDS,
@@ -366,21 +393,4 @@ export function forgetLibpq(): void {
 /** PostGraphile asks for this before it is loaded, and complains where nobody responds. */
 export function loadGraphileForProduction(): void {
   process.env['GRAPHILE_ENV'] ??= 'production';
-}
-
-/** The settings as text for `--help`. */
-export function settingsHelp(): string {
-  const rows = Object.entries(settings).map(([name, setting]) => {
-    const value = setting.default === undefined ? '' : ` (${setting.default})`;
-    return `  ${name.padEnd(26)} ${setting.help}${value}`;
-  });
-  return ['Settings (environment):', ...rows, ''].join('\n');
-}
-
-/** The text of `.env.example`: `npm run docs -- write` writes it, a test compares them. */
-export function envExample(): string {
-  const rows = Object.entries(settings).map(
-    ([name, setting]) => `# ${setting.help}\n#${name}=${setting.default ?? ''}`,
-  );
-  return `${rows.join('\n\n')}\n`;
 }

@@ -1,7 +1,9 @@
-import { ConfigError, readConfig, settingsHelp } from '../engine/config.ts';
+import { ConfigError, readConfig } from '../engine/config.ts';
 import { createLogger } from '../engine/log.ts';
+import { startMonitor } from '../engine/monitoring/server.ts';
 import { writeOutput } from '../engine/process/output.ts';
 import { tellParent } from '../engine/process/parent.ts';
+import { settingsHelp } from '../engine/settings_text.ts';
 import { startJobs } from './runner/process.ts';
 
 const EX_CONFIG = 78;
@@ -14,7 +16,12 @@ async function main(): Promise<void> {
   const log = createLogger(config.logLevel, 'jobs', {
     onTrouble: (trouble) => tellParent({ type: 'log', ...trouble }),
   });
-  const jobs = startJobs(config, log);
+  const jobs = startJobs(config, log, { processMetrics: true });
+  const { host, jobsPort: port, metricsTokens } = config;
+  const { registry, notReady } = jobs;
+  const monitor =
+    port === undefined ? undefined : await startMonitor({ host, port, registry, metricsTokens, notReady });
+  if (monitor) log.info({ url: monitor.url }, 'probes and metrics are served');
 
   let stopping = false;
   async function stop(reason: string): Promise<void> {
@@ -22,7 +29,7 @@ async function main(): Promise<void> {
     stopping = true;
     log.info({ reason }, 'stopping');
     setTimeout(() => process.exit(0), STOP_WITHIN_MS).unref();
-    await jobs.stop();
+    await Promise.all([jobs.stop(), monitor?.close()]);
     process.exit(0);
   }
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop(signal));
@@ -30,13 +37,14 @@ async function main(): Promise<void> {
   process.on('disconnect', () => void stop('the parent process is gone'));
 
   await Promise.race([jobs.ready, jobs.failed]);
-  tellParent({ type: 'ready' });
+  tellParent({ type: 'ready', ...(monitor ? { url: monitor.url } : {}) });
   await jobs.failed;
 }
 
 function fail(error: unknown): void {
-  const message = error instanceof Error ? (error instanceof ConfigError ? error.message : error.stack) : String(error);
-  writeOutput(process.stderr, `${message}\n`);
+  const inUse = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
+  const plain = error instanceof ConfigError || inUse;
+  writeOutput(process.stderr, `${error instanceof Error ? (plain ? error.message : error.stack) : String(error)}\n`);
   process.exit(error instanceof ConfigError ? EX_CONFIG : 1);
 }
 

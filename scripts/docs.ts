@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { envExample } from '../engine/config.ts';
+import { envExample } from '../engine/settings_text.ts';
 import { configurationPage } from './docs/configuration.ts';
 import { errorsPage } from './docs/errors.ts';
 import { printError, printText } from './terminal.ts';

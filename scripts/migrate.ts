@@ -1,5 +1,6 @@
-import { ConfigError, readConfig, settingsHelp } from '../engine/config.ts';
+import { ConfigError, readConfig } from '../engine/config.ts';
 import { MigrateError, migrate } from '../engine/db/migrate.ts';
+import { settingsHelp } from '../engine/settings_text.ts';
 import { loadEnvironmentFile } from './environment_file.ts';
 import { printErrorText, printLine, printText } from './terminal.ts';
 

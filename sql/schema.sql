@@ -608,6 +608,7 @@ CREATE TABLE app.human_inbox_items (
 -- Not sampled (SET STATISTICS 0): options
 CREATE INDEX human_inbox_items_all_created_at_idx ON app.human_inbox_items USING btree (created_at, id);
 CREATE INDEX human_inbox_items_created_at_idx ON app.human_inbox_items USING btree (organization_id, created_at, id);
+CREATE INDEX human_inbox_items_open_idx ON app.human_inbox_items USING btree (kind) WHERE (status = 'open');
 CREATE UNIQUE INDEX human_inbox_items_open_purpose_idx ON app.human_inbox_items USING btree (organization_id, task_id,
   purpose) WHERE ((status = 'open') AND purpose IN ('repair', 'budget', 'prerequisite', 'failure'));
 CREATE UNIQUE INDEX human_inbox_items_schedule_id_idx ON app.human_inbox_items USING btree (organization_id,
@@ -623,6 +624,7 @@ ALTER TABLE app.human_inbox_items FORCE ROW LEVEL SECURITY;
 CREATE POLICY admin_read ON app.human_inbox_items FOR SELECT TO runner_admin USING (((((SELECT
   app.current_organization()) IS NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id
   <> ALL ((SELECT app.organizations_deleted())::uuid[]))));
+CREATE POLICY global_read ON app.human_inbox_items FOR SELECT TO runner_global USING (true);
 CREATE POLICY owner_all ON app.human_inbox_items TO runner_owner USING (true) WITH CHECK (true);
 CREATE POLICY report_read ON app.human_inbox_items FOR SELECT TO runner_report USING ((app.report_shows(organization_id,
   (SELECT (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS (SELECT FROM app.analysts a WHERE
@@ -638,6 +640,7 @@ GRANT SELECT (organization_id, id, task_id, run_id, action_id, chat_id, schedule
   title, body, options, allow_free_text, response, note, responded_at, created_at, updated_at) ON app.human_inbox_items
   TO runner_admin;
 GRANT SELECT ON app.human_inbox_items TO runner_api;
+GRANT SELECT (organization_id, kind, status) ON app.human_inbox_items TO runner_global;
 GRANT SELECT (organization_id, id, task_id, run_id, chat_id, schedule_id, kind, status, purpose, blocking, responded_at,
   created_at, updated_at) ON app.human_inbox_items TO runner_report;
 GRANT SELECT, INSERT, UPDATE, DELETE ON app.human_inbox_items TO runner_scoped;
@@ -1158,6 +1161,8 @@ CREATE UNIQUE INDEX run_requests_message_id_idx ON app.run_requests USING btree 
   (message_id IS NOT NULL);
 CREATE INDEX run_requests_parked_idx ON app.run_requests USING btree (organization_id, due_at) WHERE ((state = 'queued')
   AND parked);
+CREATE INDEX run_requests_published_at_idx ON app.run_requests USING btree (kind, published_at) WHERE (state =
+  'published');
 CREATE INDEX run_requests_ready_idx ON app.run_requests USING btree (organization_id, agent_profile_id, kind, priority
   DESC, published_at, id) WHERE (state = 'published');
 CREATE INDEX run_requests_task_id_idx ON app.run_requests USING btree (organization_id, task_id, created_at) WHERE
@@ -1886,6 +1891,8 @@ app.human_inbox_item_tasks(p_organization_id uuid, p_inbox_item_id uuid) returns
   -- sql, stable, owner runner_scoped
 app.human_inbox_items_mark_run() returns trigger
   -- plpgsql, owner runner_owner
+app.human_inbox_open_counts() returns jsonb
+  -- sql, stable, security definer, owner runner_global, executed by runner_api
 app.human_inbox_prerequisite(i app.human_inbox_items) returns void
   -- plpgsql, owner runner_scoped
 app.human_inbox_respond(p_organization_id uuid, p_inbox_item_id uuid, p_response text, p_note text) returns jsonb

@@ -52,6 +52,7 @@ t.test('functions belong to the roles that limit them', async (test) => {
       'context_health_due',
       'dispatch_due',
       'dispatch_totals',
+      'human_inbox_open_counts',
       'idempotency_keys_clean',
       'message_chunks_due',
       'organization_slug_free',

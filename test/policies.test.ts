@@ -61,6 +61,7 @@ const GLOBAL: Readonly<Record<string, readonly Verb[]>> = {
   chats: ['select'],
   messages: ['select'],
   message_chunks: ['select'],
+  human_inbox_items: ['select'],
   schedules: ['select'],
   context_publications: ['select'],
   context_health_reports: ['select'],

@@ -1,12 +1,13 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { z } from 'zod';
 import { call } from '../../engine/db/call.ts';
 import type { Database } from '../../engine/db/database.ts';
+import { cachedRead } from '../../engine/monitoring/cached_read.ts';
 
 export type Metrics = Readonly<{
   registry: Registry;
   httpDuration: Histogram<'method' | 'route' | 'status'>;
+  runsEnded: Counter<'call' | 'outcome'>;
   pullWaiters: Gauge;
   pullClaims: Counter;
   pullReleases: Counter;
@@ -16,34 +17,52 @@ export type Metrics = Readonly<{
   chatStreamsCut: Counter;
 }>;
 
-const totalsSchema = z.record(z.string(), z.object({ ready: z.int(), held: z.int() }));
-/** A scrape does not wait for a stalled database. */
-const TOTALS_TIMEOUT_MS = 2_000;
+const totalsSchema = z.record(z.string(), z.object({ ready: z.int(), held: z.int(), oldestSeconds: z.number() }));
+const openCountsSchema = z.record(z.string(), z.int());
 
-/** Shows how busy the database pool is, and how much work waits and is held; asked for when the metrics are. */
+/** Shows how busy the database pool is, how much work waits and is held, and what people are asked. */
 export function watchDatabase(metrics: Metrics, db: Database): void {
+  const registers = [metrics.registry];
+  const totals = cachedRead(() => call(db, 'dispatch_totals', {}, totalsSchema), {});
+  const openCounts = cachedRead(() => call(db, 'human_inbox_open_counts', {}, openCountsSchema), {});
   const requests: Gauge<'kind' | 'state'> = new Gauge({
     name: 'runner_run_requests',
     help: 'Run requests that wait to be pulled (ready) and are leased by workers (held), over all organizations.',
     labelNames: ['kind', 'state'],
-    registers: [metrics.registry],
+    registers,
     async collect() {
       requests.reset();
-      const totals = await Promise.race([
-        call(db, 'dispatch_totals', {}, totalsSchema).catch(() => ({})),
-        delay(TOTALS_TIMEOUT_MS, {}, { ref: false }),
-      ]);
-      for (const [kind, { ready, held }] of Object.entries(totals)) {
+      for (const [kind, { ready, held }] of Object.entries(await totals())) {
         requests.set({ kind, state: 'ready' }, ready);
         requests.set({ kind, state: 'held' }, held);
       }
+    },
+  });
+  const oldest: Gauge<'kind'> = new Gauge({
+    name: 'runner_run_requests_oldest_seconds',
+    help: 'How long the oldest run request that workers may pull has waited, over all organizations that are not suspended; 0 where none waits.',
+    labelNames: ['kind'],
+    registers,
+    async collect() {
+      oldest.reset();
+      for (const [kind, { oldestSeconds }] of Object.entries(await totals())) oldest.set({ kind }, oldestSeconds);
+    },
+  });
+  const inbox: Gauge<'kind'> = new Gauge({
+    name: 'runner_inbox_items_open',
+    help: 'Open inbox items, over all organizations; 10000 stands for more.',
+    labelNames: ['kind'],
+    registers,
+    async collect() {
+      inbox.reset();
+      for (const [kind, count] of Object.entries(await openCounts())) inbox.set({ kind }, count);
     },
   });
   const gauge: Gauge<'state'> = new Gauge({
     name: 'runner_database_statements',
     help: 'Statements and transactions that run, and that wait for a connection.',
     labelNames: ['state'],
-    registers: [metrics.registry],
+    registers,
     collect() {
       for (const [state, count] of Object.entries(db.load())) gauge.set({ state }, count);
     },
@@ -62,6 +81,12 @@ export function createMetrics(options: { defaults: boolean }): Metrics {
       help: 'Time from the request line to the end of the response, by route template.',
       labelNames: ['method', 'route', 'status'],
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+      registers,
+    }),
+    runsEnded: new Counter({
+      name: 'runner_runs_ended_total',
+      help: 'Runs that workers ended by complete or fail, by the status that the run has then; one that was sent twice counts twice. Leases that end are runner_lease_expiries_total of the jobs.',
+      labelNames: ['call', 'outcome'],
       registers,
     }),
     pullWaiters: new Gauge({

@@ -33,9 +33,14 @@ export type TokenGuard = Readonly<{
 }>;
 
 /** The tokens of the settings: each opens the service for whoever reads it. */
-export function settingsTokens({ agentServiceTokens, ownerAuth, adminTokens }: Config): readonly string[] {
+export function settingsTokens({
+  agentServiceTokens,
+  ownerAuth,
+  adminTokens,
+  metricsTokens,
+}: Config): readonly string[] {
   const owners = ownerAuth.mode === 'token' ? ownerAuth.tokens : [];
-  return [...agentServiceTokens, ...owners, ...adminTokens.map(({ token }) => token)];
+  return [...agentServiceTokens, ...owners, ...adminTokens.map(({ token }) => token), ...metricsTokens];
 }
 
 function tokenFound(path: string): Problem {

@@ -176,7 +176,9 @@ export function runLifecycleEndpoints(): readonly Endpoint[] {
       response: { data: statusSchema },
       example: { body: completeExample, data: { status: 'succeeded' } },
       async handler({ db, services, params, body, signal }) {
-        return completeRun({ db, services, signal }, params.runId, body, bodyHash(body));
+        const ended = await completeRun({ db, services, signal }, params.runId, body, bodyHash(body));
+        services.metrics.runsEnded.inc({ call: 'complete', outcome: ended.status });
+        return ended;
       },
     }),
     endpoint({
@@ -192,7 +194,7 @@ export function runLifecycleEndpoints(): readonly Endpoint[] {
       body: failBody,
       response: { data: statusSchema },
       example: { body: failExample, data: { status: 'failed' } },
-      async handler({ db, services: { config }, params, body }) {
+      async handler({ db, services: { config, metrics }, params, body }) {
         const { organizationId, leaseToken, error, ...report } = body;
         const args = {
           organizationId,
@@ -205,7 +207,9 @@ export function runLifecycleEndpoints(): readonly Endpoint[] {
           backoffSeconds: config.retryBackoffSeconds,
           backoffMaxSeconds: config.retryBackoffMaxSeconds,
         };
-        return call(db, 'run_fail', args, statusSchema);
+        const ended = await call(db, 'run_fail', args, statusSchema);
+        metrics.runsEnded.inc({ call: 'fail', outcome: ended.status });
+        return ended;
       },
     }),
   ];

@@ -1,5 +1,7 @@
 import { z } from 'zod';
+import { Problem } from '../../engine/db/problem.ts';
 import { codeVersion } from '../../engine/db/schema/version.ts';
+import { metricsAccess } from '../../engine/monitoring/access.ts';
 import { encodeContent, once, sendEncoded } from '../http/encoded.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { openApi } from '../http/openapi/document.ts';
@@ -55,10 +57,17 @@ export function systemEndpoints(described: readonly Endpoint[]): readonly Endpoi
       tag: 'System',
       operationId: 'getMetrics',
       summary: 'Get metrics in the Prometheus text format',
-      description: 'HTTP, database, pull and stream metrics of this process.',
+      description:
+        'Of this process, and how much work waits. With `METRICS_TOKENS` one of them is the bearer token; without, only requests of the same machine are served, and not through a proxy. `METRICS_PORT` serves them as well.',
       response: { stream: true, mediaType: 'text/plain', description: 'The metrics.' },
       example: { data: '# TYPE runner_pull_waiters gauge\nrunner_pull_waiters 0\n' },
-      async handler({ services, res }) {
+      errors: [{ status: 401, code: 'metrics_unauthorized', when: 'the token is missing or invalid, or none is set' }],
+      async handler({ services, req, res }) {
+        const refused = metricsAccess(services.config.metricsTokens, { ownPort: false })(req);
+        if (refused !== undefined) {
+          const challenge = { 'WWW-Authenticate': 'Bearer realm="business-runner metrics"' };
+          throw new Problem(401, 'metrics_unauthorized', refused, undefined, challenge);
+        }
         const { registry } = services.metrics;
         res.set({ 'Content-Type': registry.contentType, 'Cache-Control': 'no-store' }).end(await registry.metrics());
       },

@@ -26,7 +26,7 @@ type DueKind = Readonly<{
   /** The most ids that go together. */
   batch: number;
   /** @returns how many it has moved; `later`: it stays due, and is tried again later */
-  process(services: Pick<JobServices, 'dispatchDb' | 'config'>, unit: Unit): Promise<number | 'later'>;
+  process(services: Pick<JobServices, 'dispatchDb' | 'config' | 'metrics'>, unit: Unit): Promise<number | 'later'>;
 }>;
 
 const outcomeSchema = z.object({ outcome: z.string() });
@@ -71,7 +71,10 @@ const dueKinds: Readonly<Record<string, DueKind>> = {
         backoffSeconds: config.retryBackoffSeconds,
         backoffMaxSeconds: config.retryBackoffMaxSeconds,
       };
-      return movedOne(await call(services.dispatchDb, 'run_request_expire', args, outcomeSchema));
+      const ended = await call(services.dispatchDb, 'run_request_expire', args, outcomeSchema);
+      const moved = movedOne(ended);
+      if (moved > 0) services.metrics.leaseExpiries.inc({ outcome: ended.outcome });
+      return moved;
     },
   },
   chat_overdue: {

@@ -3,6 +3,7 @@ import type { Config } from '../../engine/config.ts';
 import type { Database } from '../../engine/db/database.ts';
 import type { Storage } from '../../engine/storage/index.ts';
 import type { JobName, Payload } from '../catalog.ts';
+import type { JobMetrics } from './metrics.ts';
 
 /** All that tasks need from outside: made once a process. */
 export type JobServices = Readonly<{
@@ -13,6 +14,7 @@ export type JobServices = Readonly<{
   dispatchDb: Database;
   storage: Storage;
   log: Logger;
+  metrics: JobMetrics;
 }>;
 
 /** Each job has a key: by its loss one is known that was replaced while it ran. */

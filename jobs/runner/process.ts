@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import type { Registry } from 'prom-client';
 import type { Config } from '../../engine/config.ts';
 import { findPostgresError, isUnavailable } from '../../engine/db/errors.ts';
 import { codeVersion, databaseVersion } from '../../engine/db/schema/version.ts';
@@ -8,12 +9,17 @@ import { type OpenServices, openServices } from './services.ts';
 import { startWorkers, type Workers } from './workers.ts';
 
 const AGAIN_MS = 500;
+/** Of a probe, which does not wait for a stalled database. */
+const PROBE_MS = 2_000;
 /** Of the stop: what has not left off by then runs again elsewhere, as after a crash. */
 const GRACE_MS = 4_000;
 
 export type Jobs = Readonly<{
   /** Fulfilled when jobs are taken for the first time. */
   ready: Promise<void>;
+  /** Why no jobs are taken now; undefined: they are, and the database responds. */
+  notReady(): Promise<string | undefined>;
+  registry: Registry;
   /** Rejects with what no waiting mends. */
   failed: Promise<never>;
   /** Within five seconds. */
@@ -42,12 +48,13 @@ async function requireMigrated(services: OpenServices, needed: number): Promise<
  * Runs jobs until it is stopped. A database that is away or not yet migrated is waited for, here instead of in the
  * supervisor: a process that is there goes on half a second after Postgres is.
  */
-export function startJobs(config: Config, log: Logger): Jobs {
-  const services = openServices(config, log);
+export function startJobs(config: Config, log: Logger, options?: { processMetrics: boolean }): Jobs {
+  const services = openServices(config, log, options);
   const throttle = createThrottle();
   const stopping = new AbortController();
   const first = Promise.withResolvers<void>();
   let workers: Workers | undefined;
+  let isTaking = false;
 
   async function runOnce(needed: number): Promise<void> {
     try {
@@ -61,8 +68,10 @@ export function startJobs(config: Config, log: Logger): Jobs {
       return;
     }
     first.resolve();
+    isTaking = true;
     if (stopping.signal.aborted) await workers.stop();
     await workers.ended;
+    isTaking = false;
     if (!stopping.signal.aborted) log.error('the workers ended by themselves and are started again');
   }
 
@@ -89,8 +98,22 @@ export function startJobs(config: Config, log: Logger): Jobs {
     await services.close();
   }
 
+  async function notReady(): Promise<string | undefined> {
+    if (!isTaking || stopping.signal.aborted) return 'No jobs are taken: the log says why.';
+    const responds = databaseVersion(services.dispatchDb).then(
+      () => true,
+      () => false,
+    );
+    const late = new AbortController();
+    const inTime = await Promise.race([responds, delay(PROBE_MS, false, { signal: late.signal }).catch(() => false)]);
+    late.abort();
+    return inTime ? undefined : 'The database does not respond.';
+  }
+
   return {
     ready: first.promise,
+    notReady,
+    registry: services.metrics.registry,
     failed: failed.promise,
     stop: () => (stopped ??= stop()),
   };

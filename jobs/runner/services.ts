@@ -10,6 +10,7 @@ import { createThrottle, logThrottled } from '../../engine/log.ts';
 import { openStorage } from '../../engine/storage/index.ts';
 import { DISPATCH_SLOTS } from '../dispatch/turns.ts';
 import type { JobServices } from './handler.ts';
+import { createJobMetrics, watchQueue } from './metrics.ts';
 
 const WAITING_PER_CONNECTION = 64;
 // Above the statement time-outs, which Postgres itself keeps: for a connection whose other end is gone without a word.
@@ -30,7 +31,7 @@ export type OpenServices = JobServices &
  * Opens what jobs need. Nothing here waits for Postgres, which may come up later.
  * @throws ConfigError without a database URL
  */
-export function openServices(config: Config, log: Logger): OpenServices {
+export function openServices(config: Config, log: Logger, options = { processMetrics: false }): OpenServices {
   const { databaseUrl, listenDatabaseUrl, databasePoolSize } = config;
   if (databaseUrl === undefined) {
     throw new ConfigError('DATABASE_URL: required by node jobs/main.ts (npm start brings a database of its own)');
@@ -54,6 +55,8 @@ export function openServices(config: Config, log: Logger): OpenServices {
   // Beside those of dispatch: a half for the queue (one of them listens), a quarter for the work of the jobs.
   const dispatchDb = database(DISPATCH_SLOTS + 1, DISPATCH);
   const db = database(Math.max(1, Math.floor(databasePoolSize / 4)), {});
+  const metrics = createJobMetrics({ defaults: options.processMetrics });
+  watchQueue(metrics, db);
   const throttle = createThrottle();
   const queuePool = openPlainPool({
     url: directUrl,
@@ -67,6 +70,7 @@ export function openServices(config: Config, log: Logger): OpenServices {
     dispatchDb,
     storage: openStorage(config.storageUrl, config.aws),
     log,
+    metrics,
     queuePool,
     directUrl,
     async close() {

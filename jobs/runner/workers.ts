@@ -25,6 +25,7 @@ import { jobsCheck } from './check.ts';
 import { firstLook } from './first_poll.ts';
 import type { AddJob, JobHandler } from './handler.ts';
 import { logJobs, queueLogger } from './log.ts';
+import { countJobs } from './metrics.ts';
 import { type LivenessLock, openLivenessLock } from './recovery.ts';
 import { watchRevision } from './revision.ts';
 import type { OpenServices } from './services.ts';
@@ -105,11 +106,12 @@ export type Workers = Readonly<{
  * @throws what keeps the queue from starting
  */
 export async function startWorkers(services: OpenServices): Promise<Workers> {
-  const { queuePool, directUrl, log } = services;
+  const { queuePool, directUrl, log, metrics } = services;
   const leaveOff = new AbortController();
   const events: WorkerEvents = new EventEmitter();
   let livenessLock: LivenessLock | undefined;
   logJobs(events, log);
+  countJobs(metrics, events);
   events.on('pool:create', ({ workerPool }) => {
     livenessLock = openLivenessLock({ url: directUrl, poolId: workerPool.id, log });
     // The name under which its jobs are locked.

@@ -38,6 +38,11 @@ const groups: readonly (readonly [title: string, names: readonly Name[], notes: 
     'A token has at least 32 printable ASCII characters. To rotate one, add the new token, move its users, remove the old one. No token of `ADMIN_TOKENS` may also be one of owners or services.',
   ],
   [
+    'Probes and metrics',
+    ['METRICS_TOKENS', 'METRICS_PORT', 'JOBS_PORT'],
+    'Both ports listen on `HOST`. See [deploy.md](deploy.md#probes-and-metrics).',
+  ],
+  [
     'Runs',
     [
       'LEASE_SECONDS',

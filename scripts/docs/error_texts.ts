@@ -16,6 +16,10 @@ export const codeTexts: Readonly<Record<string, Text>> = {
     'The token is missing, unknown or over, or may not do this',
     'An agent whose token is over stops: its run has ended. Else see interface.md 5.4.',
   ],
+  '401 metrics_unauthorized': [
+    'No token of `METRICS_TOKENS`, or none is set and the request comes from another machine or through a proxy',
+    'Send a token, or use `METRICS_PORT`.',
+  ],
   '401 owner_unauthorized': ['The bearer token is missing or not valid', 'Get a new token.'],
   '403 forbidden': [
     'A viewer writes; a member suspends an organization; with `OWNER_AUTH=open`, a browser of another site asks',

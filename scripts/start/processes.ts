@@ -106,7 +106,8 @@ export async function startProcesses(config: Config, options: ProcessesOptions):
   const jobs = startService({
     name: 'jobs',
     script: path.join(ROOT, 'jobs', 'main.ts'),
-    environment: () => environment(connection(database.urls?.jobs)),
+    environment: () =>
+      environment({ ...connection(database.urls?.jobs), ...(config.jobsPort === undefined ? { JOBS_PORT: '0' } : {}) }),
     log: log('jobs'),
     print,
   });
@@ -127,7 +128,7 @@ export async function startProcesses(config: Config, options: ProcessesOptions):
   });
   parts.defer(() => api.stop(Math.min(left(), STOP.api)));
 
-  const [{ url = '' }, , problem] = await Promise.all([
+  const [{ url = '' }, { url: jobsUrl = '' }, problem] = await Promise.all([
     ready(api, signal),
     ready(jobs, signal),
     storageProblem(config),
@@ -135,6 +136,7 @@ export async function startProcesses(config: Config, options: ProcessesOptions):
   const shown = screen({
     config,
     url,
+    jobsUrl,
     database,
     tokenFile: token?.file,
     adminTokenFile: admin?.file,

@@ -19,6 +19,8 @@ function displayPath(file: string): string {
 export type Screen = Readonly<{
   config: Config;
   url: string;
+  /** Where the jobs serve their probes. */
+  jobsUrl: string;
   database: Database;
   /** Undefined when AGENT_SERVICE_TOKENS is set. */
   tokenFile: string | undefined;
@@ -37,7 +39,7 @@ function filesRow({ storageUrl, aws, dataDir }: Config): [string, string][] {
 
 /** What a person sees when everything is ready. It names the files of secrets, never a secret. */
 export function screen(options: Screen): string {
-  const { config, url, database, tokenFile, adminTokenFile, organizationId, storageProblem } = options;
+  const { config, url, jobsUrl, database, tokenFile, adminTokenFile, organizationId, storageProblem } = options;
   const mode = config.ownerAuth.mode;
   const authorization = mode === 'open' ? '' : ' -H "Authorization: Bearer $BUSINESS_RUNNER_OWNER_TOKEN"';
   const owner = mode === 'open' ? '' : 'BUSINESS_RUNNER_OWNER_TOKEN=… ';
@@ -56,6 +58,7 @@ export function screen(options: Screen): string {
       'Administration',
       `${url}/internal/admin ${adminTokenFile ? `with the token in ${displayPath(adminTokenFile)}` : 'with a token of ADMIN_TOKENS'}`,
     ],
+    ['Health', `${url}/readyz and ${jobsUrl}/readyz (jobs); /metrics on both`],
     ['Data', config.dataDir],
     ['Database', database.summary],
     ...filesRow(config),

@@ -106,7 +106,8 @@ export function startService(options: ServiceOptions): Service {
       return;
     }
     clearTimeout(readyTimeout);
-    if (known) print(`${name} is running again`);
+    // One of a port that is chosen anew each time.
+    if (known) print(`${name} is running again${data.url && data.url !== known.url ? ` at ${data.url}` : ''}`);
     known ??= data;
     first.resolve(known);
   }

@@ -1,7 +1,8 @@
-import { type Config, ConfigError, readConfig, settingsHelp } from '../../engine/config.ts';
+import { type Config, ConfigError, readConfig } from '../../engine/config.ts';
 import { MigrateError } from '../../engine/db/migrate.ts';
 import { PostgresError } from '../../engine/postgres/error.ts';
 import { LockedError } from '../../engine/process/lock.ts';
+import { settingsHelp } from '../../engine/settings_text.ts';
 import { loadEnvironmentFile } from '../environment_file.ts';
 import { printError, printErrorText, printLine, printText } from '../terminal.ts';
 import { RunningError } from './data_folder.ts';

@@ -86,6 +86,8 @@ create index run_requests_task_id_idx on app.run_requests (organization_id, task
 -- Head of a lane: what a pull takes next.
 create index run_requests_ready_idx on app.run_requests
   (organization_id, agent_profile_id, kind, priority desc, published_at, id) where state = 'published';
+-- The oldest one of all organizations, for metrics.
+create index run_requests_published_at_idx on app.run_requests (kind, published_at) where state = 'published';
 -- Claims and leases; read by the sweep too. lease_expires_at stays out of it, so that heartbeats stay HOT.
 create index run_requests_held_idx on app.run_requests (organization_id, agent_profile_id)
   where state in ('leased', 'started');

@@ -50,6 +50,8 @@ create unique index human_inbox_items_open_purpose_idx on app.human_inbox_items 
   where status = 'open' and purpose in ('repair', 'budget', 'prerequisite', 'failure');
 create index human_inbox_items_task_id_idx on app.human_inbox_items (organization_id, task_id)
   where task_id is not null;
+-- Of all organizations, for metrics.
+create index human_inbox_items_open_idx on app.human_inbox_items (kind) where status = 'open';
 create index human_inbox_items_status_idx on app.human_inbox_items (organization_id, status, created_at, id);
 create unique index human_inbox_items_schedule_id_idx on app.human_inbox_items (organization_id, schedule_id)
   where status = 'open' and schedule_id is not null;
@@ -68,6 +70,7 @@ create policy scoped_all on app.human_inbox_items to runner_scoped
   with check (organization_id = (select app.current_organization()));
 create policy tenant_read on app.human_inbox_items for select to runner_api
   using (organization_id = (select app.current_organization()));
+create policy global_read on app.human_inbox_items for select to runner_global using (true);
 create policy admin_read on app.human_inbox_items for select to runner_admin
   using (((select app.current_organization()) is null or organization_id = (select app.current_organization()))
     and organization_id <> all ((select app.organizations_deleted())::uuid[]));
@@ -81,6 +84,7 @@ create policy report_read on app.human_inbox_items for select to runner_report
     and organization_id = any (array(select o.id from app.organizations o)));
 grant select, insert, update, delete on app.human_inbox_items to runner_scoped;
 grant select on app.human_inbox_items to runner_api;
+grant select (organization_id, kind, status) on app.human_inbox_items to runner_global;
 grant select (organization_id, id, task_id, run_id, action_id, chat_id, schedule_id, kind, status, purpose, blocking,
   title, body, options, allow_free_text, response, note, responded_at, created_at, updated_at)
   on app.human_inbox_items to runner_admin;

@@ -1,10 +1,11 @@
 import type { Request } from 'express';
 import type { AdminToken } from '../../../engine/admin_tokens.ts';
+import { tokenFinder } from '../../../engine/bearer.ts';
 import type { Config } from '../../../engine/config.ts';
 import { Problem } from '../../../engine/db/problem.ts';
 import type { AdminCaller } from '../caller.ts';
 import { isSameOrigin, sessionCookie, sessionOwner } from './admin_session.ts';
-import { bearerToken, tokenFinder } from './bearer.ts';
+import { bearerToken } from './bearer.ts';
 
 const unauthorized = (message: string) => new Problem(401, 'admin_unauthorized', message);
 

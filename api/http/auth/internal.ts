@@ -1,10 +1,11 @@
 import type { Request } from 'express';
 import { z } from 'zod';
+import { tokenMatcher } from '../../../engine/bearer.ts';
 import type { Config } from '../../../engine/config.ts';
 import { call, type Queries } from '../../../engine/db/call.ts';
 import { Problem } from '../../../engine/db/problem.ts';
 import { type AgentCaller, actorSchema, type ServiceCaller } from '../caller.ts';
-import { bearerToken, sha256Hex, tokenMatcher } from './bearer.ts';
+import { bearerToken, sha256Hex } from './bearer.ts';
 
 const unauthorized = (message: string) => new Problem(401, 'agent_unauthorized', message);
 

@@ -2,13 +2,14 @@ import type { Request } from 'express';
 import { createRemoteJWKSet, errors, jwtVerify } from 'jose';
 import { sql } from 'slonik';
 import { z } from 'zod';
+import { tokenMatcher } from '../../../engine/bearer.ts';
 import { type Config, isLoopback } from '../../../engine/config.ts';
 import type { Queries } from '../../../engine/db/call.ts';
 import { Problem } from '../../../engine/db/problem.ts';
 import { scoped } from '../../../engine/db/scope.ts';
 import type { OwnerCaller } from '../caller.ts';
 import { UnavailableError } from '../errors.ts';
-import { bearerToken, tokenMatcher } from './bearer.ts';
+import { bearerToken } from './bearer.ts';
 
 type Authenticate = (req: Request) => OwnerCaller | Promise<OwnerCaller>;
 

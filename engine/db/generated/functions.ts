@@ -174,6 +174,9 @@ export const functions = {
   human_inbox_item_create: {
     required: { organizationId: 'uuid', taskRef: 'text', item: 'jsonb', actor: 'jsonb' },
   },
+  human_inbox_open_counts: {
+    required: {},
+  },
   human_inbox_respond: {
     required: { organizationId: 'uuid', inboxItemId: 'uuid', response: 'text', note: 'text' },
   },

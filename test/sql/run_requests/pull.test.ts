@@ -47,7 +47,11 @@ function titles(claims: readonly Claim[]): string[] {
   return claims.map((claim) => claim.task.title);
 }
 
-const totalsResult = z.object({ task: z.object({ ready: z.int(), held: z.int() }) });
+const totalsResult = z.object({
+  task: z.object({ ready: z.int(), held: z.int() }),
+  chat: z.object({ oldestSeconds: z.literal(0) }),
+});
+const oldestResult = z.object({ task: z.object({ oldestSeconds: z.number() }) });
 
 const at = (...orgs: Pick<TestOrganization, 'organizationId'>[]) => ({
   organizationIds: orgs.map((org) => org.organizationId),
@@ -62,6 +66,28 @@ scenario('the totals for metrics are those of every organization', async (test) 
   }
   test.same(await totals(), { ready: before.ready + 4, held: before.held + 2 });
   await test.rejects(transition(sql.jobs, 'dispatch_totals', {}), { code: '42501' });
+});
+
+scenario('the oldest request is one that may be pulled, of whichever organization', async (test) => {
+  const oldest = async () => oldestResult.parse(await transition(sql.api, 'dispatch_totals', {})).task.oldestSeconds;
+  const age = (org: TestOrganization, hours: number) =>
+    sql.owner.query(
+      `update app.run_requests set published_at = clock_timestamp() - make_interval(hours => $2)
+       where organization_id = $1 and state = 'published'`,
+      [org.organizationId, hours],
+    );
+  const [young, old] = [await createTestOrganization(sql), await createTestOrganization(sql)];
+  for (const org of [young, old]) await createTask(sql, org);
+  await age(young, 500);
+  await age(old, 1000);
+  const hours = async () => Math.floor((await oldest()) / 3_600);
+  test.equal(await hours(), 1000);
+  await updateOrganization(sql.api, old, { status: 'suspended' });
+  test.equal(await hours(), 500, 'of a suspended organization nothing is handed out');
+  await updateOrganization(sql.api, old, { status: 'active' });
+  test.equal(await hours(), 1000);
+  for (const org of [young, old]) await claimNext(sql, org);
+  test.ok((await hours()) < 500);
 });
 
 scenario('a pull hands out what is needed to start, to the worker that asked', async (test) => {
