@@ -3,6 +3,7 @@ import { acceptanceEvaluator, type EvaluateAcceptance } from '../engine/acceptan
 import { type Config, ConfigError } from '../engine/config.ts';
 import { CHAT_CHANNEL, markWakes, PULL_CHANNEL } from '../engine/db/channels.ts';
 import { type Database, openDatabase } from '../engine/db/database.ts';
+import type { Connections } from '../engine/db/driver.ts';
 import { type Listener, openListener } from '../engine/db/listen.ts';
 import { type Notifier, openNotifier } from '../engine/db/notify.ts';
 import { openPool, roleUrl } from '../engine/db/pool.ts';
@@ -32,11 +33,17 @@ const WAITING_PER_CONNECTION = 64;
 // Above the statement time-out, which Postgres itself keeps.
 const RESPONSE_TIMEOUT_MS = 40_000;
 
+export type ServicesOptions = Readonly<{
+  processMetrics: boolean;
+  /** Where the connections of requests come from; as of the driver. */
+  connections?: Connections;
+}>;
+
 /**
  * Opens what the API needs. Nothing here waits for Postgres, which may come up later.
  * @throws ConfigError without a database URL
  */
-export function openServices(config: Config, log: Logger, options: { processMetrics: boolean }): Services {
+export function openServices(config: Config, log: Logger, options: ServicesOptions): Services {
   const { databaseUrl, listenDatabaseUrl } = config;
   if (databaseUrl === undefined) {
     throw new ConfigError('DATABASE_URL: required by node api/main.ts (npm start brings a database of its own)');
@@ -47,7 +54,12 @@ export function openServices(config: Config, log: Logger, options: { processMetr
   const onWakes = (wakes: string) => markWakes(notifier, wakes);
   const db = openDatabase({
     open: () =>
-      openPool(databaseUrl, { ...role, size: config.databasePoolSize, prepare: databaseUrl === listenDatabaseUrl }),
+      openPool(databaseUrl, {
+        ...role,
+        size: config.databasePoolSize,
+        prepare: databaseUrl === listenDatabaseUrl,
+        ...(options.connections ? { connections: options.connections } : {}),
+      }),
     size: config.databasePoolSize,
     maxWaiting: WAITING_PER_CONNECTION * config.databasePoolSize,
     responseTimeoutMs: RESPONSE_TIMEOUT_MS,

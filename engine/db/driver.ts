@@ -69,20 +69,40 @@ const CALL = /^\s*(?:with called as materialized \(\s*)?select app\.(\w+)\(/;
 /** A connection keeps at most so many; the texts come from the code, so that there are far fewer. */
 const MAX_PREPARED = 500;
 
-/** Names for the texts of calls: Postgres parses and plans what has a name once a connection. */
-function statementNames(): (text: string) => string | undefined {
-  const names = new Map<string, string>();
-  return (text) => {
-    const known = names.get(text);
-    if (known !== undefined) return known;
-    const [, called] = CALL.exec(text) ?? [];
-    if (called === undefined || names.size >= MAX_PREPARED) return undefined;
-    // Postgres cuts names at 63 bytes: what makes it unlike the others comes first.
-    const name = `${names.size}_${called}`.slice(0, 63);
-    names.set(text, name);
-    return name;
-  };
+const names = new Map<string, string>();
+
+/** The name of a call's text, the same on every connection: Postgres parses and plans what has a name once a connection. */
+function statementName(text: string): string | undefined {
+  const known = names.get(text);
+  if (known !== undefined) return known;
+  const [, called] = CALL.exec(text) ?? [];
+  if (called === undefined || names.size >= MAX_PREPARED) return undefined;
+  // Postgres cuts names at 63 bytes: what makes it unlike the others comes first.
+  const name = `${names.size}_${called}`.slice(0, 63);
+  names.set(text, name);
+  return name;
 }
+
+/** Where connections come from, and go at their end. */
+export type Connections = Readonly<{
+  make(config: pg.ClientConfig): pg.Client;
+  connect(client: pg.Client): Promise<void>;
+  end(client: pg.Client): Promise<void>;
+}>;
+
+const newConnections: Connections = {
+  make: (config) => new pg.Client(config),
+  async connect(client) {
+    await client.connect();
+  },
+  end: (client) => client.end(),
+};
+
+export type DriverOptions = Readonly<{
+  prepare: boolean;
+  /** Default: a new one each, closed at its end. */
+  connections?: Connections | undefined;
+}>;
 
 /**
  * slonik's connections, in place of its own driver, which asks each Postgres for the numbers of the types over a
@@ -91,9 +111,8 @@ function statementNames(): (text: string) => string | undefined {
  *
  * With `prepare` the calls of functions are prepared by name, which a session keeps: not for a transaction pooler.
  */
-export const pgDriver = ({ prepare }: Readonly<{ prepare: boolean }>): DriverFactory =>
+export const pgDriver = ({ prepare, connections = newConnections }: DriverOptions): DriverFactory =>
   createDriverFactory(async ({ driverConfiguration }) => {
-    const nameOf = prepare ? statementNames() : () => undefined;
     const { connectionUri, connectionTimeout } = driverConfiguration;
     const config = {
       connectionString: connectionUri,
@@ -103,7 +122,7 @@ export const pgDriver = ({ prepare }: Readonly<{ prepare: boolean }>): DriverFac
     };
     return {
       async createPoolClient({ clientEventEmitter }) {
-        const client = new pg.Client(config);
+        const client = connections.make(config);
         client.on('error', (error) => {
           // Nobody listens any more to one that was given up.
           if (clientEventEmitter.listenerCount('error') > 0) clientEventEmitter.emit('error', translated(error));
@@ -112,12 +131,10 @@ export const pgDriver = ({ prepare }: Readonly<{ prepare: boolean }>): DriverFac
           if (message) clientEventEmitter.emit('notice', { message });
         });
         return {
-          async connect() {
-            await client.connect();
-          },
-          end: () => client.end(),
+          connect: () => connections.connect(client),
+          end: () => connections.end(client),
           async query(text, values, options) {
-            const name = options?.name ?? nameOf(text);
+            const name = options?.name ?? (prepare ? statementName(text) : undefined);
             const query = { text, values: values ?? [], ...extended, ...(name === undefined ? {} : { name }) };
             const result = await queryClient(client, query).catch((error: Error) => {
               throw translated(error);

@@ -1,6 +1,6 @@
 import { createPool, type DatabasePool, type Interceptor, type QueryResultRow, SchemaValidationError } from 'slonik';
 import { SERVER_LIMITS } from './abandoned.ts';
-import { pgDriver } from './driver.ts';
+import { type Connections, pgDriver } from './driver.ts';
 
 /**
  * Every row is checked and converted by the zod schema of its query; slonik alone would not do it. Synchronous: for its
@@ -30,6 +30,8 @@ export type PoolOptions = Readonly<{
   lockTimeoutMs?: number;
   /** Further settings of the connections, by their names in Postgres. */
   settings?: Readonly<Record<string, string>>;
+  /** As of the driver. */
+  connections?: Connections;
 }>;
 
 /** The URL with the role and time-outs as start-up options: set at connect, so that nothing is ever set for a session later. */
@@ -67,6 +69,6 @@ export async function openPool(url: string, options: PoolOptions): Promise<Datab
     idleInTransactionSessionTimeout: 'DISABLE_TIMEOUT',
     idleTimeout: 60_000,
     captureStackTrace: false,
-    driverFactory: pgDriver({ prepare: options.prepare ?? false }),
+    driverFactory: pgDriver({ prepare: options.prepare ?? false, connections: options.connections }),
   });
 }

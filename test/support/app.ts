@@ -66,7 +66,8 @@ export async function startTestApp(t: TearDown, options: TestAppOptions = {}): P
   const log = createLogger(config.logLevel, 'test', {
     destination: { write: (line) => void logged.push(JSON.parse(line)) },
   });
-  const services = openServices(config, log, { processMetrics: false });
+  const { connections } = database;
+  const services = openServices(config, log, { processMetrics: false, ...(connections ? { connections } : {}) });
   const timing = { ...TIMING, ...options.timing };
   const server = createHttpServer(createApp(services, options.endpoints, timing), timing);
   const url = await listen(server, config.host, config.port);
