@@ -4,8 +4,8 @@ import { z } from 'zod';
 
 /** Long, or of interest only where the short run would hardly be wrong: test/README.md says why each. */
 export const SLOW = /^test\/slow\//;
-/** The database's own tests, and those of the jobs: they run again on the oldest supported Postgres. */
-export const ALSO_ON_OLD = /^test\/(slow\/)?(sql|jobs)\//;
+/** The database's own tests, and those of the plans: they run again on the oldest supported Postgres. */
+export const ALSO_ON_OLD = /^test\/(sql|slow\/sql\/reporting)\//;
 /** Measures its process, or what a process does when it is killed: what ran there before would count. */
 export const ALONE = /\/memory\.test\.ts$/;
 

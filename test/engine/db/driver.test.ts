@@ -84,13 +84,13 @@ t.test('calls are prepared once a connection, where it is asked for; what else i
       requestId: '0198c0de-0000-7000-8000-000000000001',
     };
     t.same([await probe(1), await probe(2)], [1, 2]);
-    const names = async () => (await pool.any(prepared)).map(({ name }) => name);
-    t.same(await names(), prepare ? ['0_probe'] : []);
+    const names = async () => (await pool.any(prepared)).map(({ name }) => name.replace(/^\d+_/, ''));
+    t.same(await names(), prepare ? ['probe'] : []);
     await t.rejects(probe('x'), { code: '22P02' });
     t.equal(await probe(3), 3, 'an error leaves the statement as it was');
     // There is no such organization: what is refused was prepared all the same.
     await t.rejects(probe(4, decision));
-    t.same(await names(), prepare ? ['0_probe', '1_probe'] : []);
+    t.same(await names(), prepare ? ['probe', 'probe'] : []);
     await define('p_value * 10');
     t.equal(await probe(3), 30, 'what a migration replaces is seen');
     await define('p_value');
