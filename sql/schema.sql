@@ -1267,6 +1267,7 @@ ALTER TABLE app.runs FORCE ROW LEVEL SECURITY;
 CREATE POLICY admin_read ON app.runs FOR SELECT TO runner_admin USING (((((SELECT app.current_organization()) IS NULL)
   OR (organization_id = (SELECT app.current_organization()))) AND (organization_id <> ALL ((SELECT
   app.organizations_deleted())::uuid[]))));
+CREATE POLICY global_read ON app.runs FOR SELECT TO runner_global USING (true);
 CREATE POLICY owner_all ON app.runs TO runner_owner USING (true) WITH CHECK (true);
 CREATE POLICY report_read ON app.runs FOR SELECT TO runner_report USING ((app.report_shows(organization_id, (SELECT
   (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS (SELECT FROM app.analysts a WHERE ((a.login =
@@ -1286,6 +1287,7 @@ GRANT SELECT (organization_id, id, run_request_id, task_id, chat_id, message_id,
   attempt, worker_id, harness, model, workspace_uri, log_state, log_count, output, error, receipts, input_tokens,
   output_tokens, tool_calls, cost_minor_units, cost_known, started_at, finished_at, created_at, updated_at) ON app.runs
   TO runner_api, runner_jobs;
+GRANT SELECT (organization_id, id, task_id, mode, status, error, created_at) ON app.runs TO runner_global;
 GRANT SELECT (organization_id, id, run_request_id, task_id, chat_id, message_id, agent_profile_id, kind, mode, status,
   attempt, worker_id, harness, model, log_state, log_count, output, error, input_tokens, output_tokens, tool_calls,
   cost_minor_units, cost_known, started_at, finished_at, created_at) ON app.runs TO runner_report;
@@ -2228,6 +2230,8 @@ app.task_fail(p_organization_id uuid, p_task_id uuid, p_error jsonb) returns voi
   -- plpgsql, owner runner_scoped
 app.task_failure_notify(p_organization_id uuid, p_task_id uuid, p_error jsonb) returns void
   -- sql, owner runner_scoped
+app.task_failures(p_organization_id uuid, p_task_id uuid) returns jsonb
+  -- sql, stable, owner runner_scoped, executed by runner_global
 app.task_find(p_organization_id uuid, p_task_ref text) returns uuid
   -- plpgsql, stable, owner runner_scoped, executed by runner_api
 app.task_input_put(p_organization_id uuid, p_task_ref text, p_path text, p_storage_key text, p_size bigint, p_sha256

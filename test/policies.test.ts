@@ -58,6 +58,7 @@ const GLOBAL: Readonly<Record<string, readonly Verb[]>> = {
   organization_members: ['select'],
   agent_profiles: ['select'],
   tasks: ['select'],
+  runs: ['select'],
   chats: ['select'],
   messages: ['select'],
   message_chunks: ['select'],

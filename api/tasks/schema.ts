@@ -164,6 +164,10 @@ const stateSchema = z
       .array(childSchema)
       .optional()
       .describe('In a pull for a plan or verify run only: the tasks directly below, and their results.'),
+    failures: z
+      .array(z.object({ runId: uuid, mode: z.string(), status: z.string(), error: taskError }))
+      .optional()
+      .describe('In a pull only: how up to five earlier runs failed, the latest first.'),
     answers: z.array(z.looseObject({})).optional().describe('Answers of people, for the next run.'),
     spend: z
       .object({
@@ -280,6 +284,7 @@ export const taskColumns = z.object({
   replan: z.custom<(NonNullable<Task['state']['replan']> & { asked?: boolean; missed?: boolean }) | null>(),
   verification: z.custom<NonNullable<Task['state']['verification']> | null>(),
   children: z.custom<NonNullable<Task['state']['children']> | null>().optional(),
+  failures: z.custom<NonNullable<Task['state']['failures']> | null>().optional(),
   error: z.custom<NonNullable<Task['state']['error']> | null>(),
   result: z.custom<Task['result']>(),
   active_run_id: z.string().nullable(),
@@ -317,6 +322,7 @@ function toState(row: z.output<typeof taskColumns>): Task['state'] {
       ? {}
       : { verification: { ...(judged.runId ? { runId: judged.runId } : {}), result: judged.result } }),
     ...(row.children ? { children: row.children } : {}),
+    ...(row.failures && row.failures.length > 0 ? { failures: row.failures } : {}),
     ...(row.answers.length === 0 ? {} : { answers: row.answers }),
     ...(row.spend_limited ? { spend: toSpend(row) } : {}),
     ...(row.waiting_until === null ? {} : { waiting: { until: row.waiting_until, reason: row.waiting_reason } }),

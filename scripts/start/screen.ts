@@ -4,6 +4,8 @@ import { storagePlace } from '../../engine/storage/index.ts';
 import type { Database } from './database.ts';
 import { TOKEN_FILE } from './secrets.ts';
 
+const DEFAULT_URL = 'http://127.0.0.1:3000';
+
 const ownerAccess: Readonly<Record<Config['ownerAuth']['mode'], string>> = {
   open: 'open: anybody on this machine, without a token (OWNER_AUTH)',
   token: 'with a token of OWNER_TOKENS',
@@ -46,7 +48,7 @@ export function screen(options: Screen): string {
   const service = tokenFile ? '' : 'BUSINESS_RUNNER_SERVICE_TOKEN=… ';
   const isDefaultTokenFile = tokenFile === undefined || tokenFile === path.resolve('.data', TOKEN_FILE);
   const extraOptions = [
-    ...(url === 'http://127.0.0.1:3000' ? [] : [` --url ${url}`]),
+    ...(url === DEFAULT_URL ? [] : [` --url ${url}`]),
     ...(isDefaultTokenFile ? [] : [` --token-file ${displayPath(tokenFile)}`]),
   ].join('');
   const rows = [
@@ -66,6 +68,8 @@ export function screen(options: Screen): string {
     ...database.notes.map((note) => ['Note', note]),
     ...(storageProblem === undefined ? [] : [['Note', `files cannot be stored now: ${storageProblem}`]]),
   ];
+  const command = `${owner}npx business-runner`;
+  const there = url === DEFAULT_URL ? '' : ` --url ${url}`;
   return `
 Business Runner is ready.
 
@@ -73,14 +77,20 @@ ${rows.map(([name = '', value]) => `  ${name.padEnd(14)} ${value}`).join('\n')}
 
 Try next, in another terminal:
 
+  ${command} org create Acme${there}
+  ${command} task create "Write a haiku for the team" --wait${there}
+      an organization with agents, and a task that waits for a worker
+
+  ${service}npm run worker -- --exec ./examples/agents/agent.sh${extraOptions}
+      the worker, in a third terminal: it runs your command for every task
+
   ${owner}${service}npm run demo${extraOptions && ` --${extraOptions}`}
       a demo organization: watch a worker finish two tasks
 
-  ${service}npm run worker -- --exec './my-agent.sh'${extraOptions}
-      a worker that runs your command for every task
-
-  curl${authorization} -H 'Content-Type: application/json' ${url}/organizations/${organizationId} -d '{"slug": "acme", "name": "Acme", "provision": true}'
-      creates an organization with agents for its tasks; ${url}/docs shows every call
+  curl${authorization} -H 'Content-Type: application/json' \\
+    ${url}/organizations/${organizationId} \\
+    -d '{"slug": "acme-2", "name": "Acme", "provision": true}'
+      an organization by HTTP; ${url}/docs shows every call
 
 Ctrl-C stops everything.
 `;

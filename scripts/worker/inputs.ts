@@ -14,7 +14,8 @@ export async function fetchInputs(run: TaskRun): Promise<void> {
       await writeInput(workspace, input, content, signal);
     });
   }
-  await describeTask(workspace, run.claim, held.lease.runId, inputs);
+  const { timeoutMs } = worker.options;
+  await describeTask(workspace, run.claim, { runId: held.lease.runId, inputs, timeoutMs });
   const detail = `${available.length} input ${available.length === 1 ? 'file' : 'files'}`;
   logs.note({ category: 'planning', status: 'completed', label: 'Workspace ready', detail });
   worker.print(`${run.claim.task.identifier}  workspace ready: ${detail}`);

@@ -1,18 +1,36 @@
 import type { Claim, Input } from './api.ts';
 
-function list(title: string, lines: readonly string[]): string[] {
-  return lines.length === 0 ? [] : [`## ${title}`, '', ...lines.map((line) => `- ${line}`), ''];
+type Fields = Readonly<Record<string, unknown>>;
+
+function objectOf(value: unknown): Fields {
+  return typeof value === 'object' && value !== null ? (value as Fields) : {};
 }
 
-function objectOf(value: unknown): Record<string, unknown> {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+function listOf(value: unknown): Fields[] {
+  return Array.isArray(value) ? value.map(objectOf) : [];
+}
+
+/** The further lines of an item stand below its first one. */
+function item(text: string): string {
+  return `- ${text.trimEnd().replaceAll('\n', '\n  ')}`;
+}
+
+function section(title: string, lines: readonly string[]): string[] {
+  return lines.length === 0 ? [] : [`## ${title}`, '', ...lines, ''];
+}
+
+const list = (title: string, texts: readonly string[]) => section(title, texts.map(item));
+
+function inputTexts(inputs: readonly Input[]): string[] {
+  return inputs.map(({ path, mediaType, sizeBytes, available }) => {
+    return `\`inputs/${path}\` (${mediaType}, ${sizeBytes} bytes${available ? '' : ', not available'})`;
+  });
 }
 
 function criterionText(criterion: unknown): string {
   const { kind, path, checks, ...rest } = objectOf(criterion);
   if (kind !== 'output_file') return `${kind}: ${JSON.stringify(rest)}`;
-  const conditions = (Array.isArray(checks) ? checks : []).map((given) => {
-    const check = objectOf(given);
+  const conditions = listOf(checks).map((check) => {
     if (check['kind'] === 'media_type') return `media type ${[check['anyOf']].flat().join(' or ')}`;
     const value = check['value'] === undefined ? '' : ` ${JSON.stringify(check['value'])}`;
     return `${check['pointer']} ${check['operator']}${value}`;
@@ -20,52 +38,117 @@ function criterionText(criterion: unknown): string {
   return [`\`${path}\` is uploaded`, ...conditions].join('; ');
 }
 
-function failureTexts(claim: Claim): string[] {
-  const checks = objectOf(objectOf(claim.task.state)['contract'])['checks'];
-  return (Array.isArray(checks) ? checks : []).map((check) => String(objectOf(check)['summary']));
-}
-
-function childTexts(claim: Claim): string[] {
-  const children = objectOf(claim.task.state)['children'];
-  return (Array.isArray(children) ? children : []).map((given) => {
-    const { identifier, title, status, summary, error } = objectOf(given);
-    const more = objectOf(error)['message'] ?? summary;
-    return `${identifier} ${title}: ${status}${more ? `, ${more}` : ''}`;
+/** What people said, with what they were asked. */
+function answerTexts(state: Fields): string[] {
+  return listOf(state['answers']).map(({ question, title, response, note }) => {
+    const lines = [`${question || title}`, `Answer: ${response}`];
+    return (note ? [...lines, `Note: ${note}`] : lines).join('\n');
   });
 }
 
-function replanTexts(claim: Claim): string[] {
-  const { reason, taskId, error } = objectOf(objectOf(claim.task.state)['replan']);
+/** How earlier runs ended, the latest first. A refused result is told by its checks. */
+function failureTexts(state: Fields): string[] {
+  return listOf(state['failures']).map(({ mode, status, error }) => {
+    const { code, message } = objectOf(error);
+    return `A run (${mode}) ${status === 'expired' ? 'lost its lease' : 'failed'}: ${code}: ${message}`;
+  });
+}
+
+function childTexts(state: Fields): string[] {
+  return listOf(state['children']).map(({ identifier, title, status, summary, error, artifacts }) => {
+    const more = objectOf(error)['message'] ?? summary;
+    const files = listOf(artifacts).map(({ path }) => `\`${path}\``);
+    const made = files.length === 0 ? '' : `\nFiles: ${files.join(', ')}`;
+    return `${identifier} ${title}: ${status}${more ? `, ${more}` : ''}${made}`;
+  });
+}
+
+function replanTexts(state: Fields): string[] {
+  const { reason, taskId, error } = objectOf(state['replan']);
   if (reason === undefined) return [];
   return [[reason, taskId, objectOf(error)['message']].filter((part) => part !== undefined).join(', ')];
 }
 
-const MODE_INSTRUCTIONS: Readonly<Record<string, string>> = {
-  plan: 'Plan the subtasks that reach the objective, and write them to `plan.json` (`PLAN_FILE`).',
-  verify:
-    'Verify the result in `inputs/task.json` and the files below `inputs/outputs/`, and write `verdict.json` (`VERDICT_FILE`).',
+function verifiedTexts(state: Fields): string[] {
+  const { summary, artifacts } = objectOf(objectOf(state['verification'])['result']);
+  const files = listOf(artifacts).map(({ path }) => `\`inputs/outputs/${path}\``);
+  return [...(summary ? [`${summary}`] : []), ...files];
+}
+
+/** What is left after this run, of the budgets that there are. */
+function budgetTexts({ task, attempt }: Claim): string[] {
+  const budget = objectOf(task.spec['budget']);
+  const spend = objectOf(objectOf(task.state)['spend']);
+  const left = (what: string, allowed: unknown, used: number) =>
+    typeof allowed === 'number' ? [`${what}: ${Math.max(0, allowed - used)} of ${allowed}`] : [];
+  const count = (value: unknown) => (typeof value === 'number' ? value : 0);
+  return [
+    ...left('attempts after this one', budget['maxAttemptsPerPhase'], attempt),
+    ...left(
+      'runs after this one, of the task and all below it',
+      budget['maxAgentRuns'],
+      count(task['consumedAgentRunCount']) + 1,
+    ),
+    ...(task['kind'] === 'initiative' ? left('replans', budget['maxReplans'], count(task['replanCount'])) : []),
+    ...left('cost, in minor units', budget['maxCostMinorUnits'], count(spend['costMinorUnits'])),
+    ...left('tokens', budget['maxTokens'], count(spend['tokens'])),
+  ];
+}
+
+const ASK = [
+  'To ask a person: `{"kind": "needs_input", "question": "…", "options": ["…"]}` in `result.json`. The next run finds the answer above.',
+  'To wait: `{"kind": "waiting", "until": "2030-01-31T12:00:00Z", "reason": "…"}` in `result.json`.',
+];
+const GIVE_UP =
+  'If it cannot be done: `{"kind": "failed", "code": "…", "message": "…", "retryable": false}` in `result.json`. With any exit status but 0 and no such file it is tried again.';
+const OF_EACH_RUN = [
+  'A line that is appended to `progress.log` is shown to people at once.',
+  'What it cost: `{"inputTokens": 0, "outputTokens": 0, "toolCalls": 0, "costMinorUnits": 0}` in `usage.json`.',
+];
+
+/** How a run of each mode ends. The names are those in the folder of the run; PLAN_FILE and the like hold their paths. */
+const ENDS: Readonly<Record<string, readonly string[]>> = {
+  execute: [
+    'Done: leave the files below `outputs/`, write `{"summary": "…"}` to `result.json`, and end with exit status 0.',
+    ...ASK,
+    GIVE_UP,
+    ...OF_EACH_RUN,
+  ],
+  plan: [
+    'Plan the subtasks that reach the objective: write `{"operations": [{"op": "create_task", "key": "a", "title": "…", "ownerProfileKey": "…", "spec": {…}, "dependsOn": ["…"]}]}` to `plan.json`, and end with exit status 0.',
+    ...ASK,
+    GIVE_UP,
+    ...OF_EACH_RUN,
+  ],
+  verify: [
+    'Verify the result in `inputs/task.json` and the files below `inputs/outputs/`: write `{"verdict": "passed", "summary": "…", "evidence": [{"kind": "note", "text": "…"}]}`, or `failed`, to `verdict.json`, and end with exit status 0.',
+    GIVE_UP,
+    ...OF_EACH_RUN,
+  ],
 };
 
-/** The task as a page to read: TASK.md. */
-export function taskText(claim: Claim, inputs: readonly Input[]): string {
-  const { task, attempt, agentProfile } = claim;
-  const files = inputs.map((input) => {
-    const missing = input.available ? '' : ', not available';
-    return `\`inputs/${input.path}\` (${input.mediaType}, ${input.sizeBytes} bytes${missing})`;
-  });
+/** The task as a page to read, for a person or a model: TASK.md. Nothing that counts stands in `task.json` alone. */
+export function taskText(claim: Claim, inputs: readonly Input[], timeoutMs: number): string {
+  const { task, attempt, mode, agentProfile } = claim;
+  const state = objectOf(task.state);
+  const refusals = listOf(objectOf(state['contract'])['checks']).map(({ summary }) => String(summary));
   const lines = [
     `# ${task.identifier}: ${task.title}`,
     '',
-    `For ${agentProfile.name} (${agentProfile.key}), attempt ${attempt}.`,
+    `For ${agentProfile.name} (${agentProfile.key}), to ${mode}; attempt ${attempt}.`,
     '',
-    ...(task.spec.objective ? [task.spec.objective, ''] : []),
-    ...list('Input files', files),
+    ...section('Objective', task.spec.objective ? [task.spec.objective] : []),
+    ...list('Input files', inputTexts(inputs)),
     ...list('It is done when', (task.spec.acceptanceCriteria ?? []).map(criterionText)),
-    ...list('The last result was refused because', failureTexts(claim)),
-    ...list('It is replanned because', replanTexts(claim)),
-    ...list('Subtasks so far', childTexts(claim)),
-    ...(MODE_INSTRUCTIONS[claim.mode] ? [MODE_INSTRUCTIONS[claim.mode], ''] : []),
-    'Everything below `outputs/` is uploaded. `task.json` is the whole task.',
+    ...list('What people answered', answerTexts(state)),
+    ...list('The last result was refused because', refusals),
+    ...list('What failed before', failureTexts(state)),
+    ...list('It is planned again because', replanTexts(state)),
+    ...list('Subtasks so far', childTexts(state)),
+    ...list('The result to verify', verifiedTexts(state)),
+    ...list('How to end', ENDS[mode] ?? []),
+    ...list('What is left', [...budgetTexts(claim), `time for this run: ${timeoutMs / 1000} s`]),
+    '`task.json` is the whole task for programs, `run.json` says which run this is.',
     '',
   ];
   return lines.join('\n');

@@ -75,9 +75,9 @@ export async function makeFolders(workspace: Workspace): Promise<void> {
 export async function describeTask(
   workspace: Workspace,
   claim: Claim,
-  runId: string,
-  inputs: readonly Input[],
+  run: Readonly<{ runId: string; inputs: readonly Input[]; timeoutMs: number }>,
 ): Promise<void> {
+  const { runId, inputs, timeoutMs } = run;
   const { organizationId, attempt, mode, agentProfile, task } = claim;
   const json = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`;
   await writeFile(path.join(workspace.root, 'task.json'), json(task));
@@ -85,7 +85,7 @@ export async function describeTask(
     path.join(workspace.root, 'run.json'),
     json({ organizationId, runId, attempt, mode, agentProfile, inputs }),
   );
-  await writeFile(path.join(workspace.root, 'TASK.md'), taskText(claim, inputs));
+  await writeFile(path.join(workspace.root, 'TASK.md'), taskText(claim, inputs, timeoutMs));
 }
 
 /** Writes one input file, and checks that it is the one that was announced. @throws WorkspaceError */

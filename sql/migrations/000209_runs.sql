@@ -94,6 +94,7 @@ create policy tenant_read on app.runs for select to runner_api, runner_jobs
 create policy admin_read on app.runs for select to runner_admin
   using (((select app.current_organization()) is null or organization_id = (select app.current_organization()))
     and organization_id <> all ((select app.organizations_deleted())::uuid[]));
+create policy global_read on app.runs for select to runner_global using (true);
 create policy report_read on app.runs for select to runner_report
   using (app.report_shows(organization_id,
       (select pg_has_role(session_user, 'runner_report', 'member')
@@ -103,6 +104,8 @@ create policy report_read on app.runs for select to runner_report
         and g.login_oid = to_regrole(quote_ident(session_user))::oid::bigint))
     and organization_id = any (array(select o.id from app.organizations o)));
 grant select, insert, update, delete on app.runs to runner_scoped;
+-- How earlier runs failed, for a pull.
+grant select (organization_id, id, task_id, mode, status, error, created_at) on app.runs to runner_global;
 grant select (organization_id, id, run_request_id, task_id, chat_id, message_id, agent_profile_id, kind, mode, status,
   attempt, worker_id, harness, model, log_state, log_count, output, error, receipts, input_tokens, output_tokens,
   tool_calls, cost_minor_units, cost_known, started_at, finished_at, created_at, updated_at)

@@ -95,7 +95,8 @@ begin
           'kind', c.kind, 'mode', c.mode, 'attempt', c.attempt + 1, 'priority', c.priority,
           'leaseExpiresAt', c.lease_expires_at, 'agentProfile', to_jsonb(p),
           'task', to_jsonb(t) || jsonb_build_object('graph_revision', root.graph_revision, 'spend_limited', root.spend_limited,
-            'children', case when c.mode <> 'execute' then app.task_children(c.organization_id, c.task_id) end),
+            'children', case when c.mode <> 'execute' then app.task_children(c.organization_id, c.task_id) end,
+            'failures', case when t.agent_run_count > 0 then app.task_failures(c.organization_id, c.task_id) end),
           'chat', to_jsonb(h) || jsonb_build_object('message_id', c.message_id))
         into v_item
         from claimed c

@@ -1,5 +1,14 @@
 import t from 'tap';
-import { expectSuccess, makeTask, readTask, runNext, sqlOf, workerOf } from '../../support/api_fixtures.ts';
+import {
+  claim,
+  expectSuccess,
+  makeTask,
+  readTask,
+  runNext,
+  sqlOf,
+  startRun,
+  workerOf,
+} from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import { createTestOrganization, lastRequest, publishNow } from '../../support/fixtures.ts';
 import { brokenInvariants } from '../../support/invariants.ts';
@@ -24,7 +33,12 @@ t.test('a retryable failure is tried again after a backoff, until the attempts a
   t.equal(state, 'queued');
   t.ok(due.getTime() >= before + 500 && due.getTime() <= after + 1_000, 'due within the first backoff');
   await publishNow(sql, org, task.id);
-  const second = await runNext(app, org);
+  const claimed = await claim(app, org);
+  const failures = [
+    { runId: first.runId, mode: 'execute', status: 'failed', error: { code: 'broken', message: 'It broke' } },
+  ];
+  t.match(claimed.task?.state.failures, failures, 'the next run is told of the failure');
+  const second = await startRun(app, claimed);
   t.equal(second.attempt, 2);
   expectSuccess(await workerOf(app, second).fail({ retryable: true, code: 'again' }));
   t.match(await readTask(app, org, task.id), {
