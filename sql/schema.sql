@@ -456,6 +456,8 @@ CREATE TABLE app.context_sources (
   department app.department,                                      -- The department it is about; null: the whole organization.
   provenance_urls jsonb NOT NULL DEFAULT '[]',                    -- Where it was found.
   title text,                                                     -- Its own title.
+  excerpt text,                                                   -- Of a page: a few sentences, or that it has no text.
+  page_text text,                                                 -- Of a page: the beginning of its main text, which is what is published of it.
   dedupe_key text,                                                -- What it was made of: made again it is the same source.
   error jsonb,                                                    -- Why it could not be used.
   created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was made.
@@ -466,12 +468,14 @@ CREATE TABLE app.context_sources (
   CONSTRAINT context_sources_dedupe_key_check CHECK (((octet_length(dedupe_key) >= 1) AND (octet_length(dedupe_key) <=
     1000))),
   CONSTRAINT context_sources_error_when_failed_check CHECK (((status = 'failed') = (error IS NOT NULL))),
+  CONSTRAINT context_sources_excerpt_check CHECK ((length(excerpt) <= 400)),
   CONSTRAINT context_sources_file_name_check CHECK (((length(file_name) >= 1) AND (length(file_name) <= 255))),
+  CONSTRAINT context_sources_page_text_check CHECK ((length(page_text) <= 2000)),
   CONSTRAINT context_sources_provenance_urls_check CHECK ((jsonb_typeof(provenance_urls) = 'array')),
   CONSTRAINT context_sources_sha256_check CHECK ((sha256 ~ '^[0-9a-f]{64}$')),
   CONSTRAINT context_sources_size_bytes_check CHECK (((size_bytes >= 0) AND (size_bytes <= 52428800)))
 );
--- Not sampled (SET STATISTICS 0): provenance_urls, error
+-- Not sampled (SET STATISTICS 0): provenance_urls, excerpt, page_text, error
 CREATE INDEX context_sources_created_at_idx ON app.context_sources USING btree (organization_id, created_at, id);
 CREATE INDEX context_sources_status_idx ON app.context_sources USING btree (organization_id, status, created_at, id);
 CREATE TRIGGER context_sources_keep BEFORE UPDATE ON app.context_sources FOR EACH ROW EXECUTE FUNCTION
@@ -493,7 +497,7 @@ CREATE POLICY scoped_all ON app.context_sources TO runner_scoped USING ((organiz
 CREATE POLICY tenant_read ON app.context_sources FOR SELECT TO runner_api, runner_jobs USING ((organization_id = (SELECT
   app.current_organization())));
 GRANT SELECT (organization_id, id, origin, status, kind, file_name, media_type, size_bytes, sha256, department,
-  provenance_urls, title, error, created_at) ON app.context_sources TO runner_admin;
+  provenance_urls, title, excerpt, page_text, error, created_at) ON app.context_sources TO runner_admin;
 GRANT SELECT ON app.context_sources TO runner_api, runner_jobs;
 GRANT SELECT (organization_id, origin, status) ON app.context_sources TO runner_report;
 GRANT SELECT, INSERT, UPDATE, DELETE ON app.context_sources TO runner_scoped;

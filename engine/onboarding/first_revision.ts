@@ -90,14 +90,30 @@ async function excerpt({ storage, bytes, signal }: Reading, id: string): Promise
   return { value: text.slice(0, EXCERPT_CHARACTERS).toWellFormed(), notes };
 }
 
+/**
+ * The text of a page as the review has it. Its bytes are verified too: they are what is cited.
+ * @throws StorageBrokenError, StorageUnavailableError
+ */
+async function pageText(
+  { storage, bytes, signal }: Reading,
+  id: string,
+  { text, excerpt: said, url }: NonNullable<Citable['page']>,
+): Promise<Partial<Entry>> {
+  const file = bytes.get(id);
+  if (!file) return {};
+  await checkVerified(storage, file, { signal });
+  const from = url === undefined ? '' : `Read at ${url}`.slice(0, 2_000).toWellFormed();
+  return text === '' ? { notes: `${said} ${from}`.trim() } : { value: text, notes: from || null };
+}
+
 /** What each usable source says, by its scope. @throws BrokenSourcesError that names all that are broken */
 async function notesByScope(summary: ReviewSummary, reading: Reading): Promise<Map<ContextScope, Entry[]>> {
   const scopes = new Map<ContextScope, Entry[]>([['organization', []]]);
   const broken: BrokenSource[] = [];
-  for (const { id, title, scope } of citable(summary)) {
+  for (const { id, title, scope, page } of citable(summary)) {
     try {
       const held = scopes.get(scope) ?? [];
-      const said = await excerpt(reading, id);
+      const said = page ? await pageText(reading, id, page) : await excerpt(reading, id);
       held.push(entry(`source-${id}`, { title: title.slice(0, 500), evidence: [id], ...said }));
       scopes.set(scope, held);
     } catch (error) {
@@ -109,7 +125,13 @@ async function notesByScope(summary: ReviewSummary, reading: Reading): Promise<M
   return scopes;
 }
 
-type Citable = Readonly<{ id: string; title: string; scope: ContextScope }>;
+/** `page`: what the review, and so its owner, says of a page; its markup is never quoted. */
+type Citable = Readonly<{
+  id: string;
+  title: string;
+  scope: ContextScope;
+  page?: Readonly<{ text: string; excerpt: string; url: string | undefined }>;
+}>;
 
 function citable({ sources, evidence }: ReviewSummary): Citable[] {
   const put = sources.filter(({ usable }) => usable);
@@ -118,7 +140,9 @@ function citable({ sources, evidence }: ReviewSummary): Citable[] {
     ...put.map(
       ({ id, fileName, department }): Citable => ({ id, title: fileName, scope: department ?? 'organization' }),
     ),
-    ...read.map(({ id, title, urls }): Citable => ({ id, title: title ?? urls[0] ?? id, scope: 'organization' })),
+    ...read.map(({ id, title, urls, text, excerpt }): Citable => {
+      return { id, title, scope: 'organization', page: { text, excerpt, url: urls[0] } };
+    }),
   ];
 }
 

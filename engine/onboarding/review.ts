@@ -44,13 +44,17 @@ export const reviewSummarySchema = z.object({
     .array(
       z.object({
         id: z.string(),
-        title: z.string().nullable(),
+        title: z.string(),
         urls: z.array(z.string()),
         sha256: z.string(),
         usable: z.boolean(),
+        excerpt: z.string().describe('A few sentences of the page, or that it has no text.'),
+        text: z
+          .string()
+          .describe('What the completion publishes of the page: the beginning of its main text. Empty: none.'),
       }),
     )
-    .describe('Pages that the research read.'),
+    .describe('Pages that the research read, as text.'),
   findings: z.array(z.object({ id: z.string(), claim: z.string(), evidence: z.array(z.string()) })),
 });
 export type ReviewSummary = z.output<typeof reviewSummarySchema>;

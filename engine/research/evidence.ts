@@ -47,7 +47,7 @@ async function textOf(storage: Storage, source: Source, signal?: AbortSignal): P
   }
   const bytes = await firstBytes(storage, source, source.size_bytes, signal);
   const page = await readPage({ url: source.url ?? '', contentType: source.media_type, bytes }, signal);
-  return [page.description, page.text].filter((part) => part !== null).join('\n');
+  return [page.description, page.ordered].filter((part) => part !== null).join('\n');
 }
 
 /**

@@ -6,7 +6,7 @@ import { call, type Queries } from '../db/call.ts';
 import { scoped } from '../db/scope.ts';
 import type { Json } from '../db/sql_types.ts';
 import { contextKey, readVerified, type Storage, StorageBrokenError } from '../storage/index.ts';
-import { type KeptPage, mediaTypeOf, type PageBytes } from '../website/index.ts';
+import { type KeptPage, mediaTypeOf, type PageBytes, quotePage } from '../website/index.ts';
 
 /** In whose name evidence is added: the attempt of the job, or who was asked in the onboarding chat. */
 export type Researcher = Readonly<{ generation: number }> | Readonly<{ actor: Json }>;
@@ -53,7 +53,7 @@ export async function keepPage(
     sha256: stored.sha256,
     storageKey,
     provenanceUrls: [...new Set([page.url, requestedUrl, ...(page.canonicalUrl === null ? [] : [page.canonicalUrl])])],
-    title: page.title,
+    ...quotePage(page),
     dedupeKey: dedupeKey(requestedUrl, stored.sha256),
   };
   const args = {

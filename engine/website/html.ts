@@ -10,6 +10,10 @@ export type Html = Readonly<{
   /** `<meta name=robots content=nofollow>`. */
   noFollow: boolean;
   text: string;
+  /** What it is there for: without menus, footers and the like. All of the text where a page has nothing else. */
+  main: string;
+  /** The rest of the text: where an address or a telephone number often stands. */
+  around: string;
   links: readonly string[];
 }>;
 
@@ -41,6 +45,29 @@ const BLOCKS = new Set(
   ),
 );
 const CELLS = new Set(['td', 'th']);
+const AROUND = new Set(['nav', 'footer', 'aside', 'dialog']);
+const AROUND_ROLES = new Set([
+  'navigation',
+  'banner',
+  'contentinfo',
+  'complementary',
+  'search',
+  'dialog',
+  'alertdialog',
+]);
+/** A header inside of these is that of what is said, and not of the site. */
+const HELD = new Set(['main', 'article', 'section']);
+
+/** Where text stands. The numbers rank it: of a page with a `main`, that alone is the main text. */
+const PLACE = { around: 0, body: 1, main: 2 } as const;
+type Place = (typeof PLACE)[keyof typeof PLACE];
+
+/** Where the text in an element stands; `outer`: where the element does, `held`: inside of an element of HELD. */
+function placeOf(name: string, role: string, outer: Place, held: boolean): Place {
+  if (outer === PLACE.around || AROUND.has(name) || AROUND_ROLES.has(role)) return PLACE.around;
+  if (name === 'header' && !held) return PLACE.around;
+  return name === 'main' || role === 'main' ? PLACE.main : outer;
+}
 
 /** Spaces to one, control characters gone, halves of characters made whole. */
 export function plain(text: string): string {
@@ -79,12 +106,20 @@ export async function parseHtml(source: string, signal?: AbortSignal): Promise<H
   let depth = 0;
   let length = 0;
   const text: string[] = [];
+  const places: Place[] = [];
+  const open: { place: Place; held: boolean }[] = [];
   const links: string[] = [];
 
   function add(part: string): void {
     if (length > 2 * MAX_TEXT) return;
     text.push(part);
+    places.push(open.at(-1)?.place ?? PLACE.body);
     length += part.length;
+  }
+
+  /** The text of these places. What is left out between two parts ends a line. */
+  function textOf(wanted: (place: Place) => boolean): string {
+    return lines(text.map((part, index) => (wanted(places[index] ?? PLACE.body) ? part : '\n')).join(''));
   }
 
   function meta(attributes: Readonly<Record<string, string>>): void {
@@ -99,6 +134,9 @@ export async function parseHtml(source: string, signal?: AbortSignal): Promise<H
     {
       onopentag(name, attributes) {
         depth += 1;
+        const { place, held } = open.at(-1) ?? { place: PLACE.body, held: false };
+        const [role = ''] = (attributes['role'] ?? '').trim().toLowerCase().split(/\s+/, 1);
+        open.push({ place: placeOf(name, role, place, held), held: held || HELD.has(name) });
         if (SILENT.has(name)) silent += 1;
         if (name === 'title' && silent === 0 && !titled) inTitle = true;
         if (name === 'meta') meta(attributes);
@@ -121,6 +159,7 @@ export async function parseHtml(source: string, signal?: AbortSignal): Promise<H
         }
         if (BLOCKS.has(name)) add('\n');
         else if (CELLS.has(name)) add(' ');
+        open.pop();
       },
       ontext(part) {
         if (inTitle) title += part.slice(0, MAX_TITLE);
@@ -134,6 +173,10 @@ export async function parseHtml(source: string, signal?: AbortSignal): Promise<H
     await turn(undefined, signal ? { signal } : {});
   }
   parser.end();
+  const ranked = [PLACE.main, PLACE.body].map((place) => textOf((one) => one === place));
+  const main = ranked.find((found) => found !== '');
+  const all = lines(text.join(''));
+  const mainPlace = ranked[0] === '' ? PLACE.body : PLACE.main;
   const trim = (url: string | null) => (url === null || url.trim() === '' ? null : url.trim());
   return {
     title: line(title, MAX_TITLE),
@@ -141,7 +184,9 @@ export async function parseHtml(source: string, signal?: AbortSignal): Promise<H
     canonical: trim(canonical),
     base: trim(base),
     noFollow,
-    text: lines(text.join('')),
+    text: all,
+    main: main ?? all,
+    around: main === undefined ? '' : textOf((one) => one !== mainPlace),
     links,
   };
 }

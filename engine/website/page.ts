@@ -17,6 +17,10 @@ export type Page = Readonly<{
   title: string | null;
   description: string | null;
   text: string;
+  /** What the page is there for, without menus and the like: what is quoted of it. */
+  main: string;
+  /** All of the text, the main one first: what a model reads. */
+  ordered: string;
   /** Absolute, without fragments, in the order of the page. */
   links: readonly string[];
 }>;
@@ -54,7 +58,7 @@ export async function readPage({ url, contentType, bytes }: PageBytes, signal?: 
   const source = decodeText(bytes, contentType);
   if (!HTML.has(essence(contentType))) {
     const text = plain(source).trim().slice(0, MAX_TEXT).toWellFormed();
-    return { url, canonicalUrl: null, title: null, description: null, text, links: [] };
+    return { url, canonicalUrl: null, title: null, description: null, text, main: text, ordered: text, links: [] };
   }
   const html = await parseHtml(source, signal);
   const own = new URL(url);
@@ -67,6 +71,8 @@ export async function readPage({ url, contentType, bytes }: PageBytes, signal?: 
     title: html.title,
     description: html.description,
     text: html.text,
+    main: html.main,
+    ordered: html.around === '' ? html.main : `${html.main}\n${html.around}`,
     links: [...new Set(links)],
   };
 }

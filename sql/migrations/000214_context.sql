@@ -25,6 +25,9 @@ create table app.context_sources (
   department app.department,
   provenance_urls jsonb not null default '[]',
   title text,
+  -- Of a page: what people and the context are told of it, as plain text. The bytes keep their markup.
+  excerpt text,
+  page_text text,
   -- What it was made of, e.g. the page of an attempt: made again it is the same source.
   dedupe_key text,
   error jsonb,
@@ -37,6 +40,8 @@ create table app.context_sources (
   constraint context_sources_size_bytes_check check (size_bytes between 0 and 52428800),
   constraint context_sources_sha256_check check (sha256 ~ '^[0-9a-f]{64}$'),
   constraint context_sources_provenance_urls_check check (jsonb_typeof(provenance_urls) = 'array'),
+  constraint context_sources_excerpt_check check (length(excerpt) <= 400),
+  constraint context_sources_page_text_check check (length(page_text) <= 2000),
   constraint context_sources_dedupe_key_check check (octet_length(dedupe_key) between 1 and 1000),
   constraint context_sources_error_when_failed_check check ((status = 'failed') = (error is not null))
 );
@@ -68,12 +73,13 @@ create policy report_read on app.context_sources for select to runner_report
 grant select, insert, update, delete on app.context_sources to runner_scoped;
 grant select on app.context_sources to runner_api, runner_jobs;
 grant select (organization_id, id, origin, status, kind, file_name, media_type, size_bytes, sha256, department,
-  provenance_urls, title, error, created_at)
+  provenance_urls, title, excerpt, page_text, error, created_at)
   on app.context_sources to runner_admin;
 grant select (organization_id, origin, status)
   on app.context_sources to runner_report;
 -- Not sampled: no plan is made by it, and EXPLAIN tells estimates of all tenants.
-alter table app.context_sources alter provenance_urls set statistics 0, alter error set statistics 0;
+alter table app.context_sources alter provenance_urls set statistics 0, alter excerpt set statistics 0,
+  alter page_text set statistics 0, alter error set statistics 0;
 
 comment on table app.context_sources is 'Retained evidence. It never changes.';
 comment on column app.context_sources.organization_id is 'The organization it belongs to.';
@@ -89,6 +95,8 @@ comment on column app.context_sources.storage_key is 'Where the bytes lie in the
 comment on column app.context_sources.department is 'The department it is about; null: the whole organization.';
 comment on column app.context_sources.provenance_urls is 'Where it was found.';
 comment on column app.context_sources.title is 'Its own title.';
+comment on column app.context_sources.excerpt is 'Of a page: a few sentences, or that it has no text.';
+comment on column app.context_sources.page_text is 'Of a page: the beginning of its main text, which is what is published of it.';
 comment on column app.context_sources.dedupe_key is 'What it was made of: made again it is the same source.';
 comment on column app.context_sources.error is 'Why it could not be used.';
 comment on column app.context_sources.created_at is 'When it was made.';

@@ -1,5 +1,6 @@
 -- The review of an onboarding as of now: {sha256, summary, warnings}. The digest is that of the canonical JSON (RFC 8785) of
--- {summary, warnings}. The completion publishes exactly what the summary contains: confirming the digest confirms all of it.
+-- {summary, warnings}. The completion publishes exactly what the summary contains, of a page its `text`: confirming the digest
+-- confirms all of it.
 create or replace function app.onboarding_review(o app.onboardings)
   returns jsonb
   language plpgsql
@@ -16,8 +17,9 @@ begin
         'mediaType', s.media_type, 'sizeBytes', s.size_bytes, 'sha256', s.sha256, 'department', s.department,
         'usable', s.status <> 'failed') order by s.created_at, s.id), '[]')
       from app.context_sources s where s.organization_id = o.organization_id and s.origin = 'onboarding'),
-    'evidence', (select coalesce(jsonb_agg(jsonb_build_object('id', s.id, 'title', s.title, 'urls', s.provenance_urls,
-        'sha256', s.sha256, 'usable', s.status <> 'failed') order by s.created_at, s.id), '[]')
+    'evidence', (select coalesce(jsonb_agg(jsonb_build_object('id', s.id,
+        'title', coalesce(s.title, s.provenance_urls ->> 0, s.file_name), 'urls', s.provenance_urls, 'sha256', s.sha256,
+        'usable', s.status <> 'failed', 'excerpt', coalesce(s.excerpt, ''), 'text', coalesce(s.page_text, '')) order by s.created_at, s.id), '[]')
       from app.context_sources s where s.organization_id = o.organization_id and s.origin = 'research'),
     'findings', (select coalesce(jsonb_agg(jsonb_build_object('id', f.id, 'claim', f.claim, 'evidence', f.source_ids)
         order by f.created_at, f.id), '[]')

@@ -27,6 +27,29 @@ t.test('a page becomes title, description, text and links', async (t) => {
   t.notMatch(page.text, /secret|color|icon|Turn it on|remark/);
 });
 
+t.test('the main text leaves menus, banners and footers out, and a model reads them last', async (t) => {
+  const around = (inner: string) => `<header><h1>Acme</h1></header><nav>About</nav><div role="Navigation x">Shop</div>
+    ${inner}<aside>Related</aside><footer>Acme Ltd, Leeds</footer>`;
+  const plain = await read(around('<p>Widgets since 1912.</p><article><header>Our mill</header> It turns.</article>'));
+  t.equal(plain.main, 'Widgets since 1912.\nOur mill\nIt turns.');
+  t.equal(plain.ordered, 'Widgets since 1912.\nOur mill\nIt turns.\nAcme\nAbout\nShop\nRelated\nAcme Ltd, Leeds');
+  const main = await read(around('<p>Beside</p><main><p>Widgets<nav>On this page</nav> and more</p></main>'));
+  t.equal(main.main, 'Widgets\nand more');
+  t.match(main.ordered, /^Widgets\nand more\nAcme\nAbout\nShop\nBeside\nOn this page\n/);
+  t.equal((await read('<main> </main><p>Text</p>')).main, 'Text', 'an empty one counts for nothing');
+  const menu = await read('<nav>About</nav><footer>Leeds</footer>');
+  t.match(menu, { main: 'About\nLeeds', ordered: 'About\nLeeds' }, 'a page of nothing else is that');
+  t.match(await read('<form><p>All in one form</p></form>'), { main: 'All in one form' });
+  t.match(await read('<div id=app></div><script>boot()</script>'), { text: '', main: '', ordered: '' });
+  t.match(await read('Just text', 'text/plain'), { main: 'Just text', ordered: 'Just text' });
+});
+
+t.test('what is open when a page breaks off, or closed that was never open, misplaces nothing', async (t) => {
+  t.equal((await read('<nav>Menu<p>still</nav></nav></div></p><p>Text')).main, 'Text');
+  t.equal((await read('<footer>Leeds')).main, 'Leeds');
+  t.equal((await read(`<nav>Menu</nav><p>Text${'<b>'.repeat(2_000)}deep`)).main, 'Textdeep');
+});
+
 t.test('canonical addresses of other sites, and odd ones, do not count', async (t) => {
   for (const href of ['https://evil.example/', 'javascript:1', '', ' ', 'http://[', 'https://acme.example:444/']) {
     t.equal((await read(`<link rel=canonical href="${href}">`)).canonicalUrl, null, href);

@@ -42,7 +42,7 @@ const GRANTED: Readonly<Record<string, string>> = {
     'organization_id id kind task_id agent_profile_id mode state priority attempt fence lease_expires_at worker_id run_id due_at parked published_at cancel_requested_at finished_at created_at chat_id message_id',
   runs: 'organization_id id kind task_id run_request_id agent_profile_id attempt mode status worker_id harness model log_state log_count output error receipts input_tokens output_tokens tool_calls cost_minor_units cost_known started_at finished_at created_at updated_at chat_id message_id',
   schedules:
-    'organization_id id key title cron timezone status task_template overlap next_run_at last_run_at last_task_id failing_since created_at updated_at',
+    'organization_id id key title cron timezone status task_template overlap version next_run_at last_run_at last_task_id failing_since created_at updated_at',
   schema_migrations: 'version name sha256 applied_at',
   task_dependencies:
     'organization_id id task_id depends_on_task_id root_task_id depends_on_root_task_id required created_at',
