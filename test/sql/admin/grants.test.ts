@@ -22,7 +22,7 @@ const GRANTED: Readonly<Record<string, string>> = {
   context_publications: 'organization_id scope revision published_at unreadable',
   context_revisions: 'organization_id scope revision base_revision created_by created_at',
   context_sources:
-    'organization_id id origin status kind file_name media_type size_bytes sha256 department provenance_urls title error created_at',
+    'organization_id id origin status kind file_name media_type size_bytes sha256 department provenance_urls title excerpt page_text error created_at',
   dispatch: 'organization_id kind capacity held open_lanes stopped suspended served_at open',
   dispatch_lanes: 'organization_id agent_profile_id kind capacity ready held open',
   human_inbox_items:
