@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { acceptanceEvaluator, type EvaluateAcceptance } from '../engine/acceptance/index.ts';
 import { type Config, ConfigError } from '../engine/config.ts';
-import { CHAT_CHANNEL, markWakes, PULL_CHANNEL } from '../engine/db/channels.ts';
+import { CHAT_CHANNEL, markWakes, PULL_CHANNEL, STOP_CHANNEL } from '../engine/db/channels.ts';
 import { type Database, openDatabase } from '../engine/db/database.ts';
 import type { Connections } from '../engine/db/driver.ts';
 import { type Listener, openListener } from '../engine/db/listen.ts';
@@ -12,6 +12,7 @@ import { type Admin, openAdmin } from './admin/instance.ts';
 import { type ChatStreams, createChatStreams } from './chats/events/hub.ts';
 import { createMetrics, type Metrics, watchDatabase } from './http/metrics.ts';
 import { createPullBrokers, type PullBrokers } from './run_requests/pull_broker.ts';
+import { createRunStops, type RunStops } from './runs/run_stops.ts';
 
 /** All that the API needs from outside a request: made once, handed to every handler. */
 export type Services = Readonly<{
@@ -23,6 +24,7 @@ export type Services = Readonly<{
   notifier: Notifier;
   brokers: PullBrokers;
   chatStreams: ChatStreams;
+  runStops: RunStops;
   admin: Admin;
   log: Logger;
   metrics: Metrics;
@@ -77,6 +79,7 @@ export function openServices(config: Config, log: Logger, options: ServicesOptio
     log,
     claimSeconds: config.leaseClaimSeconds,
   });
+  const runStops = createRunStops({ listener, notifier: sending });
   // Whoever waits on this process is served at once, without the way through Postgres.
   const notifier: Notifier = {
     ...sending,
@@ -84,16 +87,31 @@ export function openServices(config: Config, log: Logger, options: ServicesOptio
       sending.mark(channel, payload);
       if (channel === CHAT_CHANNEL) chatStreams.changed(payload);
       if (channel === PULL_CHANNEL) brokers.wake(payload);
+      if (channel === STOP_CHANNEL) runStops.wake(payload);
     },
   };
   const storage = openStorage(config.storageUrl, config.aws);
   const evaluateAcceptance = acceptanceEvaluator({ storage });
   const admin = openAdmin({ config, url: config.adminDatabaseUrl ?? databaseUrl, onWakes, log });
-  return { config, db, storage, evaluateAcceptance, listener, notifier, brokers, chatStreams, admin, log, metrics };
+  return {
+    config,
+    db,
+    storage,
+    evaluateAcceptance,
+    listener,
+    notifier,
+    brokers,
+    chatStreams,
+    runStops,
+    admin,
+    log,
+    metrics,
+  };
 }
 
 /** Ends what would stay open by itself: waits and event streams. Their clients go elsewhere. */
 export async function endWaits(services: Services): Promise<void> {
+  services.runStops.close();
   await Promise.all([services.brokers.close(), services.chatStreams.close()]);
 }
 

@@ -1177,6 +1177,8 @@ CREATE CONSTRAINT TRIGGER run_requests_count_update AFTER UPDATE OF state ON app
   DEFERRED FOR EACH ROW WHEN (app.run_requests_counts(old.state, new.state)) EXECUTE FUNCTION app.run_requests_count();
 CREATE TRIGGER run_requests_wake_insert AFTER INSERT ON app.run_requests FOR EACH ROW EXECUTE FUNCTION
   app.run_requests_wake();
+CREATE TRIGGER run_requests_wake_stop AFTER UPDATE OF cancel_requested_at ON app.run_requests FOR EACH ROW EXECUTE
+  FUNCTION app.run_requests_wake_stop();
 CREATE TRIGGER run_requests_wake_update AFTER UPDATE OF state ON app.run_requests FOR EACH ROW WHEN
   (app.run_requests_counts(old.state, new.state)) EXECUTE FUNCTION app.run_requests_wake();
 ALTER TABLE app.run_requests ENABLE ROW LEVEL SECURITY;
@@ -2156,6 +2158,8 @@ app.run_requests_pull(p_worker_ids text[], p_organization_ids uuid[], p_profile_
     p_claim_seconds integer) returns jsonb
   -- plpgsql, security definer, set enable_seqscan=off, set plan_cache_mode=force_generic_plan, owner runner_global, executed by runner_api
 app.run_requests_wake() returns trigger
+  -- plpgsql, owner runner_owner
+app.run_requests_wake_stop() returns trigger
   -- plpgsql, owner runner_owner
 app.run_roots_lock(p_organization_id uuid, p_run_id uuid) returns app.tasks
   -- plpgsql, owner runner_scoped

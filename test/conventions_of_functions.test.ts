@@ -84,6 +84,7 @@ t.test('functions belong to the roles that limit them', async (test) => {
       'run_requests_check',
       'run_requests_counts',
       'run_requests_wake',
+      'run_requests_wake_stop',
       'runs_check',
       'search_fold',
       'search_grams',

@@ -115,7 +115,17 @@ export const runningBody = z
   })
   .meta({ id: 'RunRunning' });
 
-export const heartbeatBody = z.strictObject(leaseFields).meta({ id: 'RunHeartbeat' });
+export const heartbeatBody = z
+  .strictObject({
+    ...leaseFields,
+    waitMs: z
+      .int()
+      .min(0)
+      .max(30_000)
+      .default(0)
+      .describe('How long to wait for a cancel of the run after the lease is renewed, in milliseconds.'),
+  })
+  .meta({ id: 'RunHeartbeat' });
 
 export const completeBody = z
   .strictObject({
@@ -157,7 +167,7 @@ export const failBody = z
     ...leaseFields,
     error: z.strictObject({
       code: text(100),
-      message: text(2000),
+      message: text(4000),
       retryable: z.boolean().describe('True: the task is tried again while attempts are left.'),
     }),
     ...reportFields,

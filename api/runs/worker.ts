@@ -7,6 +7,7 @@ import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { bodyHash, completeBody, failBody, heartbeatBody, runId, runningBody, startBody } from './changes.ts';
 import { completeRun } from './complete.ts';
 import { completeExample, failExample, logsExample } from './examples.ts';
+import { heartbeat } from './heartbeat.ts';
 import { logsBody } from './log_entries.ts';
 
 const statusSchema = z
@@ -115,23 +116,11 @@ export function runLifecycleEndpoints(): readonly Endpoint[] {
       operationId: 'heartbeat',
       summary: 'Renew the lease of a run',
       description:
-        'Extends the lease by `LEASE_SECONDS` from now. Send one every `heartbeatIntervalMs`. The status `cancelling` tells the worker to stop: heartbeats renew the lease for `CANCEL_GRACE_SECONDS` after the cancel, and the run request ends when the worker completes or fails the run, or when the lease ends. Usage that is reported until then is kept.',
+        'Extends the lease by `LEASE_SECONDS` from now. Send one every `heartbeatIntervalMs`. With `waitMs` the response comes as soon as the run is cancelled, else after that time. The status `cancelling` tells the worker to stop: heartbeats renew the lease for `CANCEL_GRACE_SECONDS` after the cancel, and the run request ends when the worker completes or fails the run, or when the lease ends. Usage that is reported until then is kept.',
       params: { runId },
       body: heartbeatBody,
       response: { data: statusSchema },
-      handler: ({ db, services, params, body }) =>
-        call(
-          db,
-          'run_heartbeat',
-          {
-            organizationId: body.organizationId,
-            runId: params.runId,
-            leaseToken: body.leaseToken,
-            leaseSeconds: services.config.leaseSeconds,
-            cancelGraceSeconds: services.config.cancelGraceSeconds,
-          },
-          statusSchema,
-        ),
+      handler: ({ db, services, params, body, signal }) => heartbeat({ db, services, signal }, params.runId, body),
     }),
     endpoint({
       method: 'post',

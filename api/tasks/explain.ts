@@ -190,7 +190,7 @@ function predicate(cause: CauseRow, names: ReadonlyMap<string, string>): string 
     case 'waiting':
       return `waits until ${cause.until}, as its run has asked for${cause.reason ? `: ${cause.reason}` : ''}`;
     case 'backoff':
-      return `is tried again at ${cause.until}, as attempt ${cause.attempt}`;
+      return `is tried again at ${cause.until}, as attempt ${cause.attempt}${cause.error ? `, after: ${cause.error.message}` : ''}`;
     case 'onboarding':
       return 'is held back: the organization is not onboarded yet';
     case 'stopped':

@@ -5,6 +5,9 @@ export const PULL_CHANNEL = 'runner_pull';
 /** A chat has a new revision of an agent's message, or was archived. */
 export const CHAT_CHANNEL = 'runner_chat';
 
+/** A run was cancelled: the payload is its id. */
+export const STOP_CHANNEL = 'runner_stop';
+
 /** What a notification of `PULL_CHANNEL` carries. */
 export function pullPayload(organizationId: string, kind: string): string {
   return `${organizationId} ${kind}`;

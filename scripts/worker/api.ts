@@ -98,6 +98,12 @@ export type Input = z.output<typeof inputSchema>;
 
 const versionsSchema = z.looseObject({ version: z.int(), graphRevision: z.int() });
 const statusSchema = z.looseObject({ status: z.string() });
+/** The checks that the last result failed. */
+const refusedSchema = z.looseObject({
+  state: z.looseObject({
+    contract: z.looseObject({ checks: z.array(z.looseObject({ summary: z.string() })) }).optional(),
+  }),
+});
 
 export type LogEntry = Readonly<{
   sequence: number;
@@ -193,7 +199,9 @@ export function workerApi(options: Readonly<{ url: string; token: string }>) {
     },
     running: (lease: Lease, body: { harness: string; model: string; workspaceUri: string }, call: Call) =>
       status(lease, 'running', body, call),
-    heartbeat: (lease: Lease, call: Call) => status(lease, 'heartbeat', {}, call),
+    /** Waits up to `waitMs` for the cancel of the run. */
+    heartbeat: (lease: Lease, call: Call, waitMs = 0) =>
+      status(lease, 'heartbeat', waitMs === 0 ? {} : { waitMs }, call),
     logs: (lease: Lease, entries: readonly LogEntry[], call: Call) => status(lease, 'logs', { entries }, call),
     complete: (lease: Lease, body: object, call: Call) => status(lease, 'complete', body, call),
     fail: (lease: Lease, body: object, call: Call) => status(lease, 'fail', body, call),
@@ -202,6 +210,12 @@ export function workerApi(options: Readonly<{ url: string; token: string }>) {
       const path = `/internal/agent/organizations/${organizationId}/tasks/${taskId}`;
       const init = { headers: { authorization: `Bearer ${token}` } };
       return (await requestJson(path, init, versionsSchema, call)).received;
+    },
+    /** Why the last result of a task was refused, a sentence a check. */
+    async refusals({ organizationId, task }: Claim, call: Call): Promise<string[]> {
+      const path = `/internal/agent/organizations/${organizationId}/tasks/${task.id}`;
+      const { state } = (await requestJson(path, {}, refusedSchema, call)).received;
+      return (state.contract?.checks ?? []).map(({ summary }) => summary);
     },
     /** Stages the outcome of the run. A repeat with the same key is the same outcome. */
     async stageOutcome(

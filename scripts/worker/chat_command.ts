@@ -7,6 +7,7 @@ import type { Conversation, Part } from './chat_schemas.ts';
 import { askedText } from './chat_text.ts';
 import { runCommand } from './command.ts';
 import type { ChatTurn } from './context.ts';
+import { commandFailure } from './report.ts';
 import { ResultError, readResultFile, readUsage, type Usage } from './result_files.ts';
 import { makeFolders, removeWorkspace, type Workspace, workspaceAt, writeInput } from './workspace.ts';
 
@@ -97,9 +98,11 @@ async function run(turn: ChatTurn, workspace: Workspace) {
     timeoutMs: worker.options.timeoutMs,
     signal: turn.signal,
     onLine: (line) => worker.print(`${name}  | ${line}`),
+    onStarted: worker.gate.works,
     onOutput: (chunk) => writer.append(decoder.decode(chunk, { stream: true })),
   });
   writer.append(decoder.decode());
+  worker.gate.ended(end.exitCode);
   return end;
 }
 
@@ -112,10 +115,7 @@ async function reportOf(turn: ChatTurn, workspace: Workspace): Promise<TurnRepor
   }
   const result = await readResultFile(workspace.resultFile, resultSchema);
   if (result.kind === 'failed') return { ...result, kind: 'fail' };
-  if (end.exitCode !== 0) {
-    const message = `The command ended with ${end.signal ?? `exit status ${end.exitCode}`}`;
-    return { kind: 'fail', code: 'command_failed', message, retryable: true };
-  }
+  if (end.exitCode !== 0) return commandFailure(end, turn.held, turn.worker);
   const { parts, summary, harnessSessionId } = result;
   return {
     kind: 'complete',

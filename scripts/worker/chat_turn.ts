@@ -7,7 +7,7 @@ import type { ChatTurn, WorkerContext } from './context.ts';
 import { formatSeconds } from './duration.ts';
 import type { HeldLease } from './lease.ts';
 import { sendUnderLease, workUnderLease } from './leased_work.ts';
-import { HARNESS, workspaceUriOf } from './report.ts';
+import { firstLine, HARNESS, workspaceUriOf } from './report.ts';
 
 /** Marks the run as running, and writes the whole reply. @throws ApiError 409 when the lease is lost */
 async function reply(turn: ChatTurn): Promise<TurnReport> {
@@ -53,7 +53,7 @@ async function perform(turn: ChatTurn): Promise<boolean> {
   const begun = performance.now();
   const report = await reply(turn);
   const status = await sendTurnReport(turn, report);
-  const why = report.kind === 'fail' ? `: ${report.message}` : '';
+  const why = report.kind === 'fail' ? `: ${firstLine(report.message)}` : '';
   worker.print(`${name}  ${status}${why} (${formatSeconds(performance.now() - begun)})`);
   return status === 'succeeded';
 }

@@ -3,9 +3,11 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type ErrorTail, errorTail } from './error_tail.ts';
 
 const TERM_GRACE_MS = 5_000;
 const OUTPUT_GRACE_MS = 1_000;
+const STARTED_AFTER_MS = 1_000;
 
 /**
  * Starts a reader of a pipe in the process group of the command. Only the worker holds the other end: when it dies, kill -9
@@ -20,8 +22,10 @@ export type CommandOptions = Readonly<{
   timeoutMs: number;
   /** Stops the whole process group: SIGTERM, five seconds later SIGKILL. */
   signal: AbortSignal;
-  /** Gets each line that the command writes, for the terminal of the worker; it is never sent anywhere. */
+  /** Gets each line that the command writes, for the terminal of the worker. */
   onLine: (line: string) => void;
+  /** The command has run for a second: its program is there. */
+  onStarted?: () => void;
   /** Gets the standard output as it comes; then `onLine` gets standard error alone. */
   onOutput?: (chunk: Buffer) => void;
 }>;
@@ -31,6 +35,8 @@ export type CommandEnd = Readonly<{
   signal: string | null;
   timedOut: boolean;
   elapsedMs: number;
+  /** The end of its standard error. */
+  errors: ErrorTail;
 }>;
 
 function killGroup(leader: number | undefined, signal: NodeJS.Signals): void {
@@ -65,6 +71,9 @@ export async function runCommand(options: CommandOptions): Promise<CommandEnd> {
   if (options.onOutput) child.stdout?.on('data', options.onOutput);
   else eachLine(child.stdout, options.onLine);
   eachLine(child.stderr, options.onLine);
+  const errors = errorTail();
+  child.stderr?.on('data', errors.add);
+  const started = setTimeout(() => options.onStarted?.(), STARTED_AFTER_MS);
   // Nothing is written to this pipe; it breaks when the group is killed.
   child.stdio[3]?.on('error', () => {});
   const closed = once(child, 'close').catch(() => {});
@@ -81,8 +90,9 @@ export async function runCommand(options: CommandOptions): Promise<CommandEnd> {
   try {
     const [exitCode, signal] = await once(child, 'exit');
     const elapsedMs = performance.now() - begun;
-    return { exitCode, signal, timedOut: timeout.aborted && !options.signal.aborted, elapsedMs };
+    return { exitCode, signal, timedOut: timeout.aborted && !options.signal.aborted, elapsedMs, errors };
   } finally {
+    clearTimeout(started);
     stop.removeEventListener('abort', onStop);
     over.abort();
     killGroup(child.pid, 'SIGKILL');

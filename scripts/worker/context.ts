@@ -1,5 +1,6 @@
 import type { ChatClaim, Claim, WorkerApi } from './api.ts';
 import type { ReplyWriter } from './chat_writer.ts';
+import type { CommandGate } from './command_gate.ts';
 import type { HeldLease } from './lease.ts';
 import type { WorkerOptions } from './options.ts';
 import type { LogShipper } from './progress.ts';
@@ -13,6 +14,8 @@ export type WorkerContext = Readonly<{
   print: (line: string) => void;
   /** Aborted when the worker has to end at once: its runs are handed back. */
   stop: AbortSignal;
+  /** Whether the command of the worker can be started. */
+  gate: CommandGate;
 }>;
 
 /** Sends a call again until it gets a response or the lease is over; ends at once when the run has to stop. */

@@ -4,6 +4,9 @@ import { backoffMs } from './retry.ts';
 
 export type LeaseEnd = 'lost' | 'cancelled' | 'stopped';
 
+/** The longest wait of one heartbeat: proxies cut connections that are silent for half a minute. */
+const MAX_WAIT_MS = 20_000;
+
 /** A lease that heartbeats renew until it is released or lost, of a cancelled run until the grace ends. */
 export type HeldLease = Readonly<{
   lease: Lease;
@@ -49,9 +52,11 @@ export function holdLease(options: {
   async function heartbeat(): Promise<void> {
     // Counted from before the call: the server renews the lease later than that, never earlier.
     const sentAt = performance.now();
-    const timeoutMs = Math.max(1_000, Math.min(options.heartbeatIntervalMs, deadline - sentAt));
+    // It hears of a cancel while it waits; of a run that has to stop there is nothing more to hear.
+    const waitMs = ended === null ? Math.floor(Math.min(options.heartbeatIntervalMs, MAX_WAIT_MS)) : 0;
+    const timeoutMs = waitMs + Math.max(1_000, Math.min(options.heartbeatIntervalMs, deadline - sentAt - waitMs));
     try {
-      const status = await api.heartbeat(lease, { signal: released.signal, timeoutMs });
+      const status = await api.heartbeat(lease, { signal: released.signal, timeoutMs }, waitMs);
       failures = 0;
       // Of a cancelled run too, for as long as the server gives it to stop and report.
       deadline = sentAt + leaseMs;
@@ -64,15 +69,15 @@ export function holdLease(options: {
 
   async function heartbeatLoop(): Promise<void> {
     while (!released.signal.aborted && !lost) {
-      const wait = failures === 0 ? options.heartbeatIntervalMs : backoffMs(failures);
+      const begun = performance.now();
+      await heartbeat();
+      if (released.signal.aborted) return;
+      // One that has waited is followed by the next at once.
+      const spent = performance.now() - begun;
+      const wait = failures === 0 ? Math.min(options.heartbeatIntervalMs, MAX_WAIT_MS) - spent : backoffMs(failures);
       const left = deadline - performance.now();
       await sleep(Math.max(0, Math.min(wait, left)), undefined, { signal: released.signal }).catch(() => {});
-      if (released.signal.aborted) return;
-      if (performance.now() >= deadline) {
-        end('lost');
-        return;
-      }
-      await heartbeat();
+      if (performance.now() >= deadline && !released.signal.aborted) end('lost');
     }
   }
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { ApiError, type ChatClaim, type Claim, isRetryable } from './api.ts';
 import type { SendUnderLease, WorkerContext } from './context.ts';
 import { type HeldLease, holdLease } from './lease.ts';
-import { secretsOf } from './redact.ts';
+import { secretsOf, secretValues } from './redact.ts';
 import { errorText, retry } from './retry.ts';
 
 /** Retries calls while the lease holds; they end when the run has to stop. */
@@ -42,7 +42,8 @@ export async function workUnderLease(
       signal: worker.stop,
     });
     const { leaseMs, heartbeatIntervalMs, executionToken } = started;
-    const secrets = secretsOf([options.token, options.llm?.key, executionToken, leaseToken.split('.')[1]]);
+    const own = [options.token, options.llm?.key, executionToken, leaseToken.split('.')[1]];
+    const secrets = secretsOf([...own, ...secretValues(options.environment)]);
     held = holdLease({ api, lease: { organizationId, leaseToken, runId, secrets }, leaseMs, heartbeatIntervalMs });
     worker.stop.addEventListener('abort', onStop, { once: true });
     if (worker.stop.aborted) onStop();

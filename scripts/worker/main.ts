@@ -1,10 +1,14 @@
 import { readEnvironmentFile } from '../environment_file.ts';
 import { printError, printText, printTimed } from '../terminal.ts';
 import { ApiError, workerApi } from './api.ts';
+import { CommandNotFoundError } from './command_gate.ts';
 import { OptionsError, readOptions, USAGE } from './options.ts';
+import { missingProgram } from './program.ts';
 import { pullLoop } from './pull_loop.ts';
 
 const EX_USAGE = 64;
+/** As a shell says it. */
+const EX_NOT_FOUND = 127;
 
 async function main(): Promise<number> {
   const { argv, settings } = readEnvironmentFile(process.argv.slice(2));
@@ -13,6 +17,8 @@ async function main(): Promise<number> {
     printText(USAGE);
     return 0;
   }
+  const missing = options.command === '' ? undefined : missingProgram(options.command, options.environment);
+  if (missing !== undefined) throw new CommandNotFoundError(`--exec: ${missing}`);
   const drain = new AbortController();
   const stop = new AbortController();
   const onSignal = () => {
@@ -42,8 +48,10 @@ async function main(): Promise<number> {
 try {
   process.exitCode = await main();
 } catch (error) {
-  if (!(error instanceof OptionsError) && !(error instanceof ApiError)) throw error;
+  const known = [OptionsError, ApiError, CommandNotFoundError].some((kind) => error instanceof kind);
+  if (!(error instanceof Error) || !known) throw error;
   const hint = error instanceof ApiError && error.status === 401 ? ': is this the service token of this API?' : '';
   printError(`worker: ${error.message}${hint}`);
-  process.exitCode = error instanceof OptionsError ? EX_USAGE : 1;
+  process.exitCode =
+    error instanceof OptionsError ? EX_USAGE : error instanceof CommandNotFoundError ? EX_NOT_FOUND : 1;
 }

@@ -20,7 +20,8 @@ Pulls run requests of tasks from Business Runner and runs COMMAND (by /bin/sh) f
                       a COMMAND that begins with ./ or ../ is resolved there too
   USAGE_FILE          optional JSON {"inputTokens": 1, "outputTokens": 2, "toolCalls": 3, "costMinorUnits": 4}
 
-Exit status 0 completes the run with the uploaded files as its artifacts. Any other fails the run, and the task is retried.
+Exit status 0 completes the run with the uploaded files as its artifacts. Any other fails the run, and the task is retried; the end
+of the standard error is in the run's error. 126 and 127 of the first start end the worker: COMMAND is not there.
 
 BUSINESS_RUNNER_MODE is the mode of the run. execute: do the task. plan: plan the subtasks of an initiative. verify: check
 the result of another agent. In the last two, $INPUT_DIR/task.json holds the current state with the results of the subtasks,

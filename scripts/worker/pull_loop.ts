@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ChatClaim, type Claim, isChatClaim, isRetryable } from './api.ts';
 import { performTurn } from './chat_turn.ts';
+import { CommandNotFoundError, commandGate } from './command_gate.ts';
 import type { WorkerContext } from './context.ts';
 import type { RequestKind, WorkerOptions } from './options.ts';
 import { backoffMs, errorText } from './retry.ts';
@@ -20,12 +21,15 @@ function slotsOf({ kinds, once, concurrency, chats }: WorkerOptions): Slots[] {
 /**
  * Pulls and performs runs, as many at a time as the options allow, until `drain` aborts; runs that have started are
  * finished. With `once` it ends after the first run. It waits for an API that is down. Returns whether the last run succeeded.
- * @throws ApiError where a repeat cannot help: a wrong token, or a filter that is refused.
+ * @throws ApiError where a repeat cannot help: a wrong token, or a filter that is refused; CommandNotFoundError when the first
+ * start of the command says that it is not there.
  */
-export async function pullLoop(worker: WorkerContext & { drain: AbortSignal }): Promise<boolean> {
-  const { api, options, print } = worker;
+export async function pullLoop(given: Omit<WorkerContext, 'gate'> & { drain: AbortSignal }): Promise<boolean> {
+  const { api, options, print } = given;
+  const gate = commandGate();
+  const worker = { ...given, gate };
   const failed = new AbortController();
-  const drain = AbortSignal.any([worker.drain, failed.signal]);
+  const drain = AbortSignal.any([given.drain, failed.signal, gate.broken]);
   let disconnected = false;
   let taken = 0;
   let succeeded = true;
@@ -53,12 +57,22 @@ export async function pullLoop(worker: WorkerContext & { drain: AbortSignal }): 
     };
   }
 
+  /** Of several first claims one is started at a time: what is not started is handed out again, and counts for nothing. */
+  async function perform(claim: Claim | ChatClaim): Promise<boolean> {
+    if (isChatClaim(claim) && options.llm) return performTurn(claim, worker);
+    if (!(await gate.enter())) return false;
+    try {
+      return await (isChatClaim(claim) ? performTurn(claim, worker) : performTaskRun(claim, worker));
+    } finally {
+      gate.leave();
+    }
+  }
+
   async function fill(slots: Slots): Promise<void> {
     const pull = puller(slots);
     const running = new Set<Promise<void>>();
     function start(claim: Claim | ChatClaim): void {
-      const performed = isChatClaim(claim) ? performTurn(claim, worker) : performTaskRun(claim, worker);
-      const done = performed.then((result) => {
+      const done = perform(claim).then((result) => {
         succeeded = result;
         running.delete(done);
       });
@@ -85,5 +99,7 @@ export async function pullLoop(worker: WorkerContext & { drain: AbortSignal }): 
 
   const results = await Promise.allSettled(slotsOf(options).map(fill));
   for (const result of results) if (result.status === 'rejected') throw result.reason;
+  if (gate.broken.aborted)
+    throw new CommandNotFoundError('the command cannot be started: see above; nothing more is pulled');
   return options.once ? taken > 0 && succeeded : true;
 }

@@ -10,6 +10,14 @@ export function secretsOf(given: readonly (string | undefined)[]): readonly stri
   return [...new Set(known as string[])].sort((a, b) => b.length - a.length);
 }
 
+/** What a command may be given by its environment and must not show: values whose names say that they are secret, paths left out. */
+export function secretValues(environment: NodeJS.ProcessEnv): (string | undefined)[] {
+  const secret = /(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)$/i;
+  return Object.entries(environment).flatMap(([name, value]) =>
+    secret.test(name) && !value?.startsWith('/') ? [value] : [],
+  );
+}
+
 export function redactText(text: string, secrets: readonly string[]): string {
   return secrets.reduce((clean, secret) => clean.replaceAll(secret, REDACTED), text);
 }

@@ -1,11 +1,11 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { ApiError, isRetryable, type Lease } from './api.ts';
 import type { CommandEnd } from './command.ts';
-import type { TaskRun } from './context.ts';
+import type { TaskRun, WorkerContext } from './context.ts';
 import type { HeldLease } from './lease.ts';
 import { OutcomeError, stageOutcome } from './outcome.ts';
 import { uploadOutputs } from './outputs.ts';
-import { ResultError, readResult, readUsage, type Usage } from './result_files.ts';
+import { type CommandResult, ResultError, readResult, readUsage, type Usage } from './result_files.ts';
 import { retry } from './retry.ts';
 import { WorkspaceError } from './workspace.ts';
 
@@ -14,10 +14,33 @@ export const HARNESS = 'reference-worker';
 /** A run is reported also when it was cancelled or stopped: only the end of the lease aborts these calls. */
 export const NEVER = new AbortController().signal;
 
+/** What a command that made files says, with them. */
+type CompletedResult = Readonly<{ kind: 'completed'; summary: string; artifacts: readonly { path: string }[] }>;
+
 /** What is reported of a run. */
 export type Report =
-  | Readonly<{ kind: 'complete'; result: object }>
+  | Readonly<{ kind: 'complete'; result: CommandResult | CompletedResult }>
   | Readonly<{ kind: 'fail'; code: string; message: string; retryable: boolean }>;
+
+/** What is reported of a command that failed, with what it last said of it. */
+export function commandFailure(
+  { exitCode, signal, errors }: CommandEnd,
+  { lease }: HeldLease,
+  { gate }: WorkerContext,
+) {
+  const how = signal ?? `exit status ${exitCode}`;
+  const said = errors.text(lease.secrets ?? []);
+  const why = said === '' ? how : `${how}:\n${said}`;
+  if (gate.fails(exitCode)) {
+    return {
+      kind: 'fail',
+      code: 'command_not_found',
+      message: `The command cannot be started, ${why}`,
+      retryable: true,
+    } as const;
+  }
+  return { kind: 'fail', code: 'command_failed', message: `The command ended with ${why}`, retryable: true } as const;
+}
 
 /** Uploads what a command made. Its result file decides what is reported; without one its exit status does. */
 export async function reportOf(run: TaskRun, end: CommandEnd): Promise<Report> {
@@ -27,10 +50,7 @@ export async function reportOf(run: TaskRun, end: CommandEnd): Promise<Report> {
   }
   const result = await readResult(run.workspace.resultFile);
   if (result.kind === 'failed') return { ...result, kind: 'fail' };
-  if (end.exitCode !== 0) {
-    const message = `The command ended with ${end.signal ?? `exit status ${end.exitCode}`}`;
-    return { kind: 'fail', code: 'command_failed', message, retryable: true };
-  }
+  if (end.exitCode !== 0) return commandFailure(end, run.held, run.worker);
   const files = await uploadOutputs(run);
   if (result.kind !== 'completed') return { kind: 'complete', result };
   await stageOutcome(run);
@@ -58,6 +78,9 @@ export function failureReport(error: unknown, held: HeldLease): Report {
   const name = error instanceof Error && 'code' in error ? error.code : error instanceof Error ? error.name : 'unknown';
   return fail('worker_error', `The worker failed (${name})`);
 }
+
+/** The rest is what the command said, which is on the screen already. */
+export const firstLine = (text: string): string => text.split('\n', 1)[0]?.replace(/:$/, '') ?? '';
 
 export function workspaceUriOf({ organizationId, runId }: Lease): string {
   return `org://${organizationId}/runs/${runId}/workspace`;

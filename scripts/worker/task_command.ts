@@ -4,6 +4,8 @@ import { formatSeconds } from './duration.ts';
 import { followLines, parseProgressLine } from './progress.ts';
 
 const PROGRESS_POLL_INTERVAL_MS = 500;
+/** Of a log entry. */
+const MAX_DETAIL = 2_000;
 
 /** Runs the command of a task; what it writes to PROGRESS_FILE becomes the log of the run. */
 export async function runTaskCommand(run: TaskRun): Promise<CommandEnd> {
@@ -42,7 +44,9 @@ export async function runTaskCommand(run: TaskRun): Promise<CommandEnd> {
       timeoutMs: worker.options.timeoutMs,
       signal: held.signal,
       onLine: (line) => worker.print(`${identifier}  | ${line}`),
+      onStarted: worker.gate.works,
     });
+    worker.gate.ended(end.exitCode);
     const how = end.signal ? `stopped by ${end.signal}` : `exit status ${end.exitCode}`;
     const status = end.exitCode === 0 ? 'completed' : 'failed';
     following.abort();
@@ -53,6 +57,11 @@ export async function runTaskCommand(run: TaskRun): Promise<CommandEnd> {
       label: 'Command ended',
       detail: `${how} after ${formatSeconds(end.elapsedMs)}`,
     });
+    const said = status === 'failed' ? end.errors.text(held.lease.secrets ?? []) : '';
+    if (said !== '') {
+      const detail = said.replaceAll('\n', ' | ').slice(-MAX_DETAIL);
+      logs.note({ category: 'execution', status, label: 'Standard error', detail });
+    }
     worker.print(`${identifier}  command ended: ${how} after ${formatSeconds(end.elapsedMs)}`);
     return end;
   } finally {

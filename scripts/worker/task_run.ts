@@ -7,7 +7,16 @@ import type { HeldLease } from './lease.ts';
 import { sendUnderLease, workUnderLease } from './leased_work.ts';
 import { logShipper } from './progress.ts';
 import { redactText } from './redact.ts';
-import { failureReport, HARNESS, NEVER, type Report, reportOf, sendReport, workspaceUriOf } from './report.ts';
+import {
+  failureReport,
+  firstLine,
+  HARNESS,
+  NEVER,
+  type Report,
+  reportOf,
+  sendReport,
+  workspaceUriOf,
+} from './report.ts';
 import { retry } from './retry.ts';
 import { runTaskCommand } from './task_command.ts';
 import { makeFolders, removeWorkspace, workspaceAt } from './workspace.ts';
@@ -57,18 +66,36 @@ async function work(run: TaskRun): Promise<{ report: Report; command?: CommandEn
   }
 }
 
+/** Why the backend refused the result. */
+async function refusalText({ claim, worker }: TaskRun): Promise<string> {
+  if (claim.mode !== 'execute') {
+    return `the ${claim.mode === 'plan' ? 'plan' : 'verdict'} is missing, or does not fit any more`;
+  }
+  // Nothing but this line depends on it.
+  const checks = await worker.api.refusals(claim, { signal: worker.stop }).catch(() => []);
+  return ['the result does not meet the acceptance criteria', ...checks].join('; ');
+}
+
+/** What the result waits for, if it is no end. */
+function nextText(report: Report): string {
+  if (report.kind === 'fail') return '';
+  const { result } = report;
+  if (result.kind === 'waiting') return `waits until ${result.until}: ${result.reason}`;
+  if (result.kind !== 'needs_input') return '';
+  const options = result.options && result.options.length > 0 ? ` (${result.options.join(', ')})` : '';
+  return `asks a person: ${result.question}${options}`;
+}
+
 async function perform(run: TaskRun): Promise<boolean> {
   const { worker, held, claim } = run;
   const begun = performance.now();
   try {
     const { report, command } = await work(run);
     const status = await sendReport(run, report, command);
-    const unmet =
-      claim.mode === 'execute'
-        ? 'the result does not meet the acceptance criteria'
-        : `the ${claim.mode === 'plan' ? 'plan' : 'verdict'} is missing, or does not fit any more`;
-    const refused = status === 'failed' ? `: ${unmet}` : '';
-    const why = report.kind === 'fail' ? `: ${report.message}` : refused;
+    const refused = report.kind === 'complete' && status === 'failed' ? `: ${await refusalText(run)}` : '';
+    const why = report.kind === 'fail' ? `: ${firstLine(report.message)}` : refused;
+    const next = status === 'succeeded' ? nextText(report) : '';
+    if (next !== '') worker.print(`${claim.task.identifier}  ${next}`);
     worker.print(`${claim.task.identifier}  ${status}${why} (${formatSeconds(performance.now() - begun)})`);
     return status === 'succeeded';
   } finally {

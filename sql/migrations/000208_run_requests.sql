@@ -140,6 +140,9 @@ create trigger run_requests_wake_insert after insert on app.run_requests
 create trigger run_requests_wake_update after update of state on app.run_requests
   for each row when (app.run_requests_counts(old.state, new.state)) execute function app.run_requests_wake();
 
+create trigger run_requests_wake_stop after update of cancel_requested_at on app.run_requests
+  for each row execute function app.run_requests_wake_stop();
+
 alter table app.run_requests enable row level security;
 alter table app.run_requests force row level security;
 create policy owner_all on app.run_requests to runner_owner using (true) with check (true);

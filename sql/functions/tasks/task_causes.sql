@@ -2,7 +2,7 @@
 -- run request has come according to the rows that a pull reads. A task that is ready to be pulled has the single cause
 -- `worker`; a completed one has none.
 -- [{kind, …}]: dependency {taskId}, children {open}, schedule {until}, human {inboxItemId, title}, budget {budgets,
--- inboxItemId}, profile {agentProfileId, key, status, reason: verifier}, waiting {until, reason}, backoff {until, attempt},
+-- inboxItemId}, profile {agentProfileId, key, status, reason: verifier}, waiting {until, reason}, backoff {until, attempt, error},
 -- onboarding, stopped {since}, suspended, organization_capacity {held, capacity}, profile_capacity {agentProfileId, key, held, capacity},
 -- worker {since}, claimed {until}, dispatch, running {runId, since}, failed {originTaskId, error}, cancelled {originTaskId}.
 create or replace function app.task_causes(p_organization_id uuid, t app.tasks)
@@ -86,7 +86,8 @@ begin
     v_causes := v_causes || jsonb_build_object('kind', 'stopped', 'since', v_since);
   end if;
   if r.state = 'queued' and r.due_at > clock_timestamp() then
-    v_causes := v_causes || jsonb_build_object('kind', 'backoff', 'until', r.due_at, 'attempt', r.attempt + 1);
+    v_causes := v_causes || jsonb_strip_nulls(jsonb_build_object('kind', 'backoff', 'until', r.due_at, 'attempt',
+      r.attempt + 1, 'error', app.task_failures(p_organization_id, t.id) #> '{0,error}'));
   end if;
   if d.suspended then
     v_causes := v_causes || '[{"kind": "suspended"}]';

@@ -3,6 +3,7 @@ import {
   claim,
   expectSuccess,
   makeTask,
+  ownerPath,
   readTask,
   runNext,
   sqlOf,
@@ -29,6 +30,8 @@ t.test('a retryable failure is tried again after a backoff, until the attempts a
   t.same(expectSuccess(await workerOf(app, first).fail({ retryable: true })), { status: 'failed' });
   const after = Date.now();
   t.match(await readTask(app, org, task.id), { status: 'pending', state: { activeRunIds: [] } });
+  const why = expectSuccess(await app.owner.get<{ summary: string }>(ownerPath(org, `/tasks/${task.id}/explain`)));
+  t.match(why.summary, /is tried again at .*, as attempt 2, after: It broke\.$/);
   const { state, due_at: due } = await lastRequest(sql, org, task.id);
   t.equal(state, 'queued');
   t.ok(due.getTime() >= before + 500 && due.getTime() <= after + 1_000, 'due within the first backoff');

@@ -3,6 +3,7 @@ import { expectSuccess, ownerPath, refusalOf, runTask, sqlOf, workerOf } from '.
 import { startTestApp } from '../../support/app.ts';
 import { createTestOrganization } from '../../support/fixtures.ts';
 import { brokenInvariants } from '../../support/invariants.ts';
+import { until } from '../../support/wait.ts';
 
 const app = await startTestApp(t, {
   config: { leaseSeconds: 300, leaseClaimSeconds: 3600, retryBackoffSeconds: 1, cancelGraceSeconds: 90 },
@@ -53,6 +54,27 @@ t.test('after a cancel it is renewed for the grace that is set, and usage that i
   t.same(expectSuccess(await workerOf(app, run).complete(result, { usage })), { status: 'cancelled' });
   const shown = expectSuccess(await app.owner.get(ownerPath(org, `/runs/${run.runId}`)));
   t.match(shown, { status: 'cancelled', output: null, usage });
+});
+
+t.test('a heartbeat that waits hears of a cancel at once, and returns by itself without one', async (t) => {
+  const run = await runTask(app, org);
+  t.same(expectSuccess(await workerOf(app, run).post('heartbeat', { waitMs: 10 })), { status: 'starting' });
+  t.match(refusalOf(await workerOf(app, run).post('heartbeat', { waitMs: 30_001 })), '400 validation_failed');
+  const waiting = [1, 2].map(() => workerOf(app, run).post('heartbeat', { waitMs: 30_000 }));
+  expectSuccess(await app.owner.post(ownerPath(org, `/tasks/${run.taskId}/cancel`)));
+  for (const beat of waiting) t.same(expectSuccess(await beat), { status: 'cancelling' });
+  t.same(expectSuccess(await workerOf(app, run).post('heartbeat', { waitMs: 30_000 })), { status: 'cancelling' });
+  expectSuccess(await workerOf(app, run).complete());
+});
+
+t.test('a cancel in another process is heard of too', async (t) => {
+  const other = await startTestApp(t, { database: app.database });
+  await until('both listen', () => app.services.listener.connected() && other.services.listener.connected());
+  const run = await runTask(app, org);
+  const waiting = workerOf(app, run).post('heartbeat', { waitMs: 30_000 });
+  expectSuccess(await other.owner.post(ownerPath(org, `/tasks/${run.taskId}/cancel`)));
+  t.same(expectSuccess(await waiting), { status: 'cancelling' });
+  expectSuccess(await workerOf(app, run).complete());
 });
 
 t.test('everything is consistent after all of it', async (t) => {

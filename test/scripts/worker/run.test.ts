@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -257,8 +257,12 @@ t.test('a cancelled run is stopped and reported', async (t) => {
 });
 
 t.test('a cancelled run keeps its lease while its command takes its time to stop', async (t) => {
-  const script: Script = { heartbeatIntervalMs: 50, heartbeat: (nth) => (nth >= 2 ? 'cancelling' : 'running') };
-  const slow = `trap 'sleep 1; exit 1' TERM; sleep 300 & wait`;
+  const begun = path.join(await openFolder(t), 'begun');
+  const script: Script = {
+    heartbeatIntervalMs: 50,
+    heartbeat: () => (existsSync(begun) ? 'cancelling' : 'running'),
+  };
+  const slow = `trap 'sleep 1; exit 1' TERM; touch '${begun}'; sleep 300 & wait`;
   const { work, bodies, of } = await setUp(t, script, slow);
   t.equal(await work(), false);
   t.ok(of('heartbeat').length > 4, `${of('heartbeat').length} heartbeats`);

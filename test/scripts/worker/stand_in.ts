@@ -23,6 +23,8 @@ export type Script = {
   leaseMs?: number;
   /** Called before the usual response: null goes on with it, 'drop' breaks the connection, else [status, code]. */
   respond?: (verb: string, nth: number) => null | 'drop' | [number, string] | Promise<null>;
+  /** Why a result is refused. */
+  refused?: readonly { summary: string }[];
   /** Status that heartbeats return. */
   heartbeat?: (nth: number) => string;
 };
@@ -123,7 +125,9 @@ export async function standIn(t: Test, script: Script) {
       case 'message':
         return write(JSON.parse(call.body.toString()));
       case 'complete':
-        return { status: 'succeeded' };
+        return script.refused ? { status: 'failed' } : { status: 'succeeded' };
+      case 'task-id':
+        return { version: 1, graphRevision: 1, state: { contract: { checks: script.refused } } };
       case 'fail':
         return { status: 'failed' };
       default:

@@ -165,7 +165,8 @@ t.test('the reference worker against the real API', async (t) => {
 });
 
 t.test('a cancelled run is stopped by its heartbeat', async (t) => {
-  const app = await startTestApp(t, { config: { leaseSeconds: 9 } });
+  // The heartbeat that waits hears of it: the next one would be sent long after the end of this test.
+  const app = await startTestApp(t, { config: { leaseSeconds: 9_000 } });
   const { home, create, task, runs, worker, ended, said } = await setUp(t, app);
   const given = await create();
   const child = worker('sleep 300', '--once');

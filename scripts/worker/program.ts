@@ -1,0 +1,38 @@
+import { spawnSync } from 'node:child_process';
+import { accessSync, constants, statSync } from 'node:fs';
+
+/** Settings before the program, then its name: bare, or in single quotes. What else a shell can do is left to the shell. */
+const PROGRAM = /^\s*(?:[A-Za-z_]\w*=[\w./:,-]*\s+)*(?:'((?:[^']|'\\'')+)'|([\w./][\w./+-]*))(?=[\s;&|<>]|$)/;
+/** Folders that the folder of each run has. */
+const OF_EACH_RUN = /^(?:inputs|outputs)\//;
+
+function missingFile(file: string): string | undefined {
+  try {
+    if (!statSync(file).isFile()) return `${file} is no file`;
+    accessSync(file, constants.X_OK);
+    return undefined;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return `there is no ${file}`;
+    return `${file} may not be executed (chmod +x)`;
+  }
+}
+
+/**
+ * Why the shell could not start the program of this command, as far as that can be told before it tries; undefined: perhaps it
+ * can. `environment` is the one that the command will have.
+ */
+export function missingProgram(command: string, environment: NodeJS.ProcessEnv): string | undefined {
+  const [, quoted, bare] = PROGRAM.exec(command) ?? [];
+  const program = quoted?.replaceAll(`'\\''`, "'") ?? bare;
+  if (program === undefined) return undefined;
+  if (program.startsWith('/')) return missingFile(program);
+  if (OF_EACH_RUN.test(program)) return undefined;
+  if (program.includes('/')) return `${program} is looked for in the folder of the run: write ./${program}`;
+  // Keywords, what the shell has built in, and the programs in PATH.
+  const { status } = spawnSync('/bin/sh', ['-c', 'command -v "$1"', 'sh', program], {
+    env: environment,
+    stdio: 'ignore',
+  });
+  return status === 0 ? undefined : `there is no program ${program} in PATH`;
+}
