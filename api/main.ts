@@ -5,6 +5,7 @@ import { startMonitor } from '../engine/monitoring/server.ts';
 import { writeOutput } from '../engine/process/output.ts';
 import { tellParent } from '../engine/process/parent.ts';
 import { settingsHelp } from '../engine/settings_text.ts';
+import { loadAdmin } from './admin/instance.ts';
 import { createApp } from './app.ts';
 import { closeServer, createHttpServer, listen } from './server.ts';
 import { closeServices, endWaits, openServices, type Services } from './services.ts';
@@ -24,12 +25,22 @@ async function keepCatalogPublished({ config, db, listener, log }: Services): Pr
   await publish();
 }
 
+/**
+ * Builds the administration's schema: now, since other requests would wait for seconds behind the first one that needs it, and
+ * where the database is away, as soon as it is back.
+ */
+async function keepAdminPrepared({ admin, listener }: Services): Promise<void> {
+  listener.onResync(() => void admin.prepare());
+  await admin.prepare();
+}
+
 /** Runs the API until SIGTERM, SIGINT, or the end of the process that started it. */
 async function main(): Promise<void> {
   const config = readConfig();
   const log = createLogger(config.logLevel, 'api', {
     onTrouble: (trouble) => tellParent({ type: 'log', ...trouble }),
   });
+  await loadAdmin(config);
   const services = openServices(config, log, { processMetrics: true });
   const server = createHttpServer(createApp(services));
   const { host, metricsPort, metricsTokens } = config;
@@ -52,7 +63,7 @@ async function main(): Promise<void> {
   // The supervising parent died without a signal: nobody else would stop this process.
   process.on('disconnect', () => void stop('the parent process is gone'));
 
-  await keepCatalogPublished(services);
+  await Promise.all([keepCatalogPublished(services), keepAdminPrepared(services)]);
   const url = await listen(server, host, config.port);
   log.info({ url, ownerAuth: config.ownerAuth.mode }, 'the API listens');
   tellParent({ type: 'ready', url });

@@ -9,12 +9,16 @@ import type { GraphqlRequest, GraphqlResponse, Runner } from './run.ts';
 import { REQUEST_TIMEOUT_MS, RESPONSE_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from './timeouts.ts';
 import { adminTransitions } from './transitions.ts';
 
-/** The administration's part of the process: nothing is opened before somebody asks. */
+/** The administration's part of the process. */
 export type Admin = Readonly<{
   /**
-   * Serves one GraphQL request. The first one builds the schema, those that come meanwhile wait for the same build, and
-   * one that failed is tried again by the next. `report` is called for what nobody foresaw; once `gone` is
-   * aborted, nothing more is begun.
+   * Builds the schema, which keeps the process busy for seconds: before it serves anybody. Nothing where it is built, or where
+   * nobody has a token for it. One that fails, as where the database is away, is logged and left to the next.
+   */
+  prepare(): Promise<void>;
+  /**
+   * Serves one GraphQL request. Where the schema is not built yet, it waits for that, and tries again what failed. `report` is
+   * called for what nobody foresaw; once `gone` is aborted, nothing more is begun.
    */
   run(request: GraphqlRequest, caller: AdminContext, report: Report, gone?: AbortSignal): Promise<GraphqlResponse>;
   close(): Promise<void>;
@@ -36,6 +40,19 @@ type AdminOptions = Readonly<{
   responseTimeoutMs?: number;
 }>;
 
+function loadRunner() {
+  loadGraphileForProduction();
+  return import('./run.ts');
+}
+
+/**
+ * Loads what the administration is made of: for a second or more nothing else happens in the process, so before it connects to
+ * anything, whose time-outs would pass meanwhile.
+ */
+export async function loadAdmin({ adminTokens }: Config): Promise<void> {
+  if (adminTokens.length > 0) await loadRunner();
+}
+
 export function openAdmin(options: AdminOptions): Admin {
   const { config, url, onWakes, log } = options;
   const { requestTimeoutMs = REQUEST_TIMEOUT_MS, responseTimeoutMs = RESPONSE_TIMEOUT_MS } = options;
@@ -53,11 +70,12 @@ export function openAdmin(options: AdminOptions): Admin {
   let closed = false;
 
   async function build(): Promise<Runner> {
-    loadGraphileForProduction();
-    // Loaded here, since it takes a second and most processes never need it.
-    const { createRunner } = await import('./run.ts');
+    // Not with this file: processes without administrators never need it.
+    const { createRunner } = await loadRunner();
     const onError = (error: Error) => logThrottled(log, throttle, 'a connection of the administration is lost', error);
-    return createRunner({ url: readUrl, transitions, requestTimeoutMs, responseTimeoutMs, onError });
+    const made = await createRunner({ url: readUrl, transitions, requestTimeoutMs, responseTimeoutMs, onError });
+    log.info('the administration is ready');
+    return made;
   }
 
   function runner(): Promise<Runner> {
@@ -72,6 +90,10 @@ export function openAdmin(options: AdminOptions): Admin {
   }
 
   return {
+    async prepare() {
+      if (config.adminTokens.length === 0 || closed) return;
+      await runner().catch((error) => logThrottled(log, throttle, 'the administration is not ready yet', error));
+    },
     run: async (request, caller, report, gone) => (await runner()).run(request, caller, report, gone),
     async close() {
       closed = true;

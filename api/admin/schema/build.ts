@@ -39,10 +39,7 @@ type SchemaOptions = Readonly<{
   onError: (error: Error) => void;
 }>;
 
-/**
- * The schema over connections of its own, which read and cannot write. It takes seconds and some 150 MB, and is built
- * when somebody first asks for it.
- */
+/** The schema over connections of its own, which read and cannot write. It takes seconds and some 150 MB. */
 export async function buildAdminSchema({ url, responseTimeoutMs, onError }: SchemaOptions): Promise<AdminSchema> {
   const pool = openPlainPool({
     url,

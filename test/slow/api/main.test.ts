@@ -102,6 +102,34 @@ t.test('it starts while Postgres is down, and recovers', async (t) => {
   t.ok(Date.now() - began < 9_000, 'it ends although Postgres does not respond');
 });
 
+t.test('the schema of the administration is made before it listens, or when Postgres is back', async (t) => {
+  const token = 'admin-token-of-the-tests-0123456789';
+  const proxy = await startProxy(t, database.url);
+  const query = async (api: Api) =>
+    createClient(api.url)
+      .as(token)
+      .fetch('/internal/admin/graphql', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: '{"query": "{ __typename }"}',
+      });
+  const api = await start(t, { DATABASE_URL: proxy.url, ADMIN_TOKENS: token });
+  const listens = (one: Api) => until('it says so', () => one.output().includes('the API listens'));
+  await listens(api);
+  t.match(api.output(), /the administration is ready.*the API listens/s);
+  t.equal((await query(api)).status, 200);
+
+  proxy.cut();
+  const early = await start(t, { DATABASE_URL: proxy.url, ADMIN_TOKENS: token });
+  await listens(early);
+  t.match(early.output(), /the administration is not ready yet.*the API listens/s);
+  proxy.restore();
+  await until('it is made', () => early.output().includes('the administration is ready'));
+  t.equal((await query(early)).status, 200);
+  const none = await start(t, { DATABASE_URL: database.url });
+  t.notMatch(none.output(), 'the administration');
+});
+
 t.test('a wrong setting, and a port in use, end it with one line', async (t) => {
   const [wrong, missing, first] = await Promise.all([
     start(t, { DATABASE_URL: database.url, LOG_LEVEL: 'loud' }),
