@@ -141,6 +141,15 @@ t.test('HEAD returns the headers of GET and no body, refusals too', async (t) =>
   t.match(await artifact(99, {}, 'HEAD'), { status: 404, body: Buffer.alloc(0) });
 });
 
+t.test('files of one path are each run’s own', async (t) => {
+  const held = await runTask(app, org);
+  const worker = workerOf(app, held);
+  expectSuccess(await worker.put('digits.txt', '9876'), 201);
+  expectSuccess(await worker.completeWith('digits.txt'));
+  const bytesOf = async (id: string) => String((await rawRequest(app.url, { path: artifactPath(0, id) })).body);
+  t.same([await bytesOf(held.runId), await bytesOf(run.runId)], ['9876', text]);
+});
+
 t.test('only recorded artifacts are served, by their place', async (t) => {
   for (const index of [4, 99, 100_000]) t.equal(rawCode(await artifact(index)), 'not_found', `${index}`);
   for (const index of ['-1', '1.5', 'x', '100001', '1e1', '0x1', '%00', '99999999999999999999', 'digits.txt']) {

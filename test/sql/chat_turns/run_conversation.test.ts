@@ -11,6 +11,7 @@ import {
   startTurn,
   text,
 } from '../../support/chat_fixtures.ts';
+import { endLease } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
 import { openSql, refusal, transition } from '../../support/transitions.ts';
 
@@ -59,4 +60,35 @@ scenario('the conversation is the latest messages up to the one that is replied 
   await completeTurn(sql.api, turn);
   test.match(await refusal(read(100, 1000)), lost);
   test.match(await refusal(attachment(attachmentId)), lost);
+});
+
+scenario('conversation and attachments are for the holder of the turn’s lease, while it lasts', async (test) => {
+  const org = await createChatOrganization(sql);
+  const [chat, neighbour] = [await createChat(sql, org), await createChat(sql, org)];
+  const attachmentId = randomUUID();
+  await putAttachment(sql.api, org, chat.id, { id: attachmentId });
+  for (const { id } of [chat, neighbour]) await send(sql.api, org, id);
+  const turns = [
+    await startTurn(sql.api, await claimTurn(sql, org)),
+    await startTurn(sql.api, await claimTurn(sql, org)),
+  ];
+  const [turn, other] = turns[0]?.chatId === chat.id ? turns : turns.toReversed();
+  if (!turn || !other) throw new Error('there are two');
+  const refusals = (leaseToken: string, runId = turn.runId) => {
+    const held = { organizationId: turn.organizationId, runId, leaseToken };
+    return Promise.all([
+      refusal(transition(sql.api, 'run_attachment', { ...held, attachmentId })),
+      refusal(transition(sql.api, 'run_conversation', { ...held, limit: 1, maxBytes: 1_000 })),
+    ]);
+  };
+  const [fence, secret = ''] = turn.leaseToken.split('.');
+  const tokens = [other.leaseToken, `${Number(fence) + 1}.${secret}`, `${fence}.${'0'.repeat(secret.length)}`];
+  for (const token of tokens) test.match(await refusals(token), [lost, lost], token);
+  test.match(await refusals(turn.leaseToken, other.runId), [lost, lost], 'of another turn');
+  const held = { organizationId: turn.organizationId, runId: turn.runId, leaseToken: turn.leaseToken };
+  test.match(await transition(sql.api, 'run_attachment', { ...held, attachmentId }), {
+    attachment: { id: attachmentId },
+  });
+  await endLease(sql, turn);
+  test.match(await refusals(turn.leaseToken), [lost, lost], 'it is over, whoever noticed');
 });
