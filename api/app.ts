@@ -31,6 +31,7 @@ import { runFileEndpoints } from './runs/worker_files.ts';
 import { agentScheduleEndpoints } from './schedules/agent.ts';
 import { scheduleEndpoints } from './schedules/owner.ts';
 import type { Services } from './services.ts';
+import { pageEndpoints } from './system/pages.ts';
 import { systemEndpoints } from './system/public.ts';
 import { agentOutcomeEndpoints } from './task_outcomes/agent.ts';
 import { agentTaskEndpoints } from './tasks/agent.ts';
@@ -106,7 +107,8 @@ export function createApp(
   app.use(logRequests(services.log, services.metrics));
   app.use(securityHeaders());
   const described = [...endpoints, ...adminEndpoints()];
-  registerEndpoints(app, [...described, ...explorerEndpoints(), ...systemEndpoints(described)], services, responder);
+  const pages = [...explorerEndpoints(), ...pageEndpoints()];
+  registerEndpoints(app, [...described, ...pages, ...systemEndpoints(described)], services, responder);
   app.use((error: unknown, req: Request, res: Response, _next: NextFunction) => responder.failure(req, res, error));
   return app;
 }
