@@ -10,6 +10,8 @@ import {
   sessionOwner,
   setSessionCookie,
 } from '../http/auth/admin_session.ts';
+import { htmlPage } from '../http/page.ts';
+import { emptyTab, explorerQueries } from './explorer_queries.ts';
 
 /** Everything from this host: the pages work without the internet. Ruru sets styles in the page, and has workers. */
 const policy = [
@@ -25,30 +27,14 @@ const policy = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-function page(title: string, head: string, body: string): string {
-  return `<!doctype html>
-<html lang="en">
-  <head>
-    <meta charset="utf-8">
-    <meta name="viewport" content="width=device-width, initial-scale=1">
-    <title>${title}</title>
-    ${head}
-  </head>
-  <body>
-    ${body}
-  </body>
-</html>
-`;
-}
-
 const signInStyle = `<style>
       body { font: 16px/1.5 system-ui, sans-serif; margin: 15vh auto 0; max-width: 24rem; padding: 0 1rem; color-scheme: light dark; }
       input, button { font: inherit; box-sizing: border-box; width: 100%; margin-top: 0.5rem; padding: 0.5rem; }
-      [role=alert] { color: #c62828; }
+      [role=alert] { color: light-dark(#b3261e, #ff8f85); }
     </style>`;
 
 function signInPage(refusal: string | undefined): string {
-  return page(
+  return htmlPage(
     'Sign in · Business Runner administration',
     signInStyle,
     `<h1>Administration</h1>
@@ -61,15 +47,23 @@ function signInPage(refusal: string | undefined): string {
   );
 }
 
-const explorerPage = page(
+/** In the colors of Ruru, which marks the body with the theme that a person chose. What Ruru advertises is not shown. */
+const explorerStyle = `
+      :root { color-scheme: light dark; }
+      body { margin: 0; display: flex; flex-direction: column; height: 100dvh; background: light-dark(#fff, #212a3b); color: light-dark(#3b4b68, #b7c2d7); }
+      body.graphiql-light { color-scheme: light; }
+      body.graphiql-dark { color-scheme: dark; }
+      #ruru-root { flex: 1; min-height: 0; }
+      header { display: flex; align-items: center; gap: 1rem; padding: 0.4rem 1rem; font: 14px/1.4 system-ui, sans-serif; border-bottom: 1px solid light-dark(#e3e6ec, #313b4f); }
+      header form { margin-left: auto; }
+      header button { white-space: nowrap; }
+      .ruru-footer, .graphiql-logo { display: none; }
+    `;
+
+const explorerPage = htmlPage(
   'Business Runner administration',
   `<link rel="stylesheet" href="${SESSION_PATH}/assets/ruru.css">
-    <style>
-      body { margin: 0; }
-      #ruru-root { height: calc(100vh - 2rem); }
-      header { display: flex; height: 2rem; align-items: center; gap: 1rem; padding: 0 1rem; font: 14px system-ui, sans-serif; }
-      header form { margin-left: auto; }
-    </style>
+    <style>${explorerStyle}</style>
     <script type="module" src="${SESSION_PATH}/assets/start.js"></script>`,
   `<header>
       <span>Header <code>X-Organization-Id</code>: one organization alone</span>
@@ -86,7 +80,12 @@ globalThis.MonacoEnvironment = {
 };
 const { React, createRoot, Ruru } = await import('./ruru.js');
 createRoot(document.getElementById('ruru-root')).render(
-  React.createElement(Ruru, { endpoint: '${SESSION_PATH}/graphql', staticPath: '${SESSION_PATH}/assets/' }),
+  React.createElement(Ruru, ${JSON.stringify({
+    endpoint: `${SESSION_PATH}/graphql`,
+    staticPath: `${SESSION_PATH}/assets/`,
+    defaultQuery: emptyTab,
+    defaultTabs: explorerQueries.map((query) => ({ query })),
+  })}),
 );
 `;
 
