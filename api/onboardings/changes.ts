@@ -10,15 +10,20 @@ const name = z.string().trim().min(1).max(200);
 const departments = unique(department, DEPARTMENTS.length);
 const currency = z.string().regex(/^[A-Z]{3}$/, 'must be three upper-case letters such as EUR');
 
+/** A domain as people type it: with a dot, perhaps a port and a path, and without a scheme. */
+const BARE_DOMAIN = /^[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)+(?::\d+)?(?:[/?#]|$)/u;
+const withScheme = (text: string) => (BARE_DOMAIN.test(text) ? `https://${text}` : text);
+
 const website = z
   .string()
   .trim()
   .max(2_000)
   .refine((text) => {
-    const url = URL.parse(text);
+    const url = URL.parse(withScheme(text));
     return url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '';
   }, 'must be an address such as https://example.com, without user name and password')
-  .pipe(mapping((text) => new URL(text).href));
+  .describe('`example.com` is read as `https://example.com/`.')
+  .pipe(mapping((text) => new URL(withScheme(text)).href));
 
 const expectedGeneration = z
   .int()

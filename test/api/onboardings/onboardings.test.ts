@@ -69,6 +69,17 @@ t.test('both bodies make an organization that is being onboarded', async (t) => 
   t.equal(refusalOf(again), '409 request_failed in_use');
 });
 
+t.test('a bare domain is a website that is reached by https', async (t) => {
+  const websiteOf = async (website: string) => {
+    const { data } = await app.owner.post('/organization-onboardings', { name: 'Bare Domain', website });
+    return (data['setup'] as { website: string }).website;
+  };
+  t.equal(await websiteOf(' Lamps.example '), 'https://lamps.example/');
+  t.equal(await websiteOf('lamps.example:8443/de?a=b:c'), 'https://lamps.example:8443/de?a=b:c');
+  t.equal(await websiteOf('lämpchen.example'), 'https://xn--lmpchen-5wa.example/');
+  t.equal(await websiteOf('http://lamps.example'), 'http://lamps.example/', 'a scheme that is given stays');
+});
+
 t.test('a body of neither shape is refused', async (t) => {
   const complete = { name: 'x', slug: 'y', timezone: 'UTC', departments: ['growth'] };
   const bad: readonly Record<string, unknown>[] = [
@@ -82,7 +93,9 @@ t.test('a body of neither shape is refused', async (t) => {
     { ...complete, timezone: 'Mars/Base' },
     { name: 'x', website: 'ftp://x.example' },
     { name: 'x', website: 'https://me:secret@x.example' },
-    { name: 'x', website: 'x.example' },
+    { name: 'x', website: 'example' },
+    { name: 'x', website: 'me@x.example' },
+    { name: 'x', website: '//x.example' },
     { name: 'x', defaultCurrency: 'eur' },
     { name: 'x', nonsense: 1 },
   ];
@@ -96,7 +109,7 @@ t.test('a body of neither shape is refused', async (t) => {
   t.same(await pathsOf({ ...complete, slug: 'A b' }), ['slug'], 'a wrong value is named, not the shape that was meant');
   t.same(await pathsOf({ ...complete, departments: ['growth', 'growth'] }), ['departments']);
   t.same(await pathsOf({ ...complete, website: 'https://x.example' }), ['website']);
-  t.same(await pathsOf({ name: 'x', website: 'x.example' }), ['website']);
+  t.same(await pathsOf({ name: 'x', website: 'example' }), ['website']);
 });
 
 const CALLS: Readonly<Record<string, (o: Onboarding) => Promise<Reply<Onboarding>>>> = {
