@@ -4,15 +4,15 @@ import type pg from 'pg';
 import { ConfigError, readConfig } from '../engine/config.ts';
 import { findPostgresError, raisedProblem } from '../engine/db/errors.ts';
 import { dictionary } from './analyst/dictionary.ts';
-import { AnalystError, addAnalyst, listAnalysts, removeAnalyst } from './analyst/logins.ts';
+import { AnalystError, addAnalyst, findOrganizations, listAnalysts, removeAnalyst } from './analyst/logins.ts';
 import { NoDatabaseError, operatorClient, operatorDatabaseUrl } from './database_url.ts';
 import { loadEnvironmentFile } from './environment_file.ts';
 import { printError, printErrorText, printText } from './terminal.ts';
 
 const USAGE = `npm run analyst -- COMMAND: logins that read the views of schema reporting, and nothing else
 
-  add NAME --organization ID…   makes a login that reads these organizations, and prints its password once; a login that is
-                                there already keeps its password and reads these organizations too
+  add NAME --organization ID…   makes a login that reads these organizations, by id or slug, and prints its password once; a
+                                login that is there already keeps its password and reads these organizations too
   add NAME --all                the same for every organization, also those that are made later
     --password-file FILE        writes the password to FILE, which must not exist, instead of printing it
   list                          says which logins there are, and what they read
@@ -22,8 +22,6 @@ const USAGE = `npm run analyst -- COMMAND: logins that read the views of schema 
 The database is that of DATABASE_URL, with the login that migrates it; without it the one that npm start runs on DATA_DIR.
 With --no-env-file the settings in .env are not read.
 `;
-
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 type Options = Readonly<{ organization?: string[]; all?: boolean; 'password-file'?: string }>;
 
@@ -36,9 +34,7 @@ function connection(url: string, name: string): string {
 
 async function add(client: pg.Client, url: string, name: string, options: Options): Promise<string> {
   const file = options['password-file'];
-  const organizationIds = options.organization ?? [];
-  const wrong = organizationIds.find((one) => !UUID.test(one));
-  if (wrong !== undefined) throw new AnalystError(`${wrong} is no organization's id`);
+  const organizationIds = await findOrganizations(client, options.organization ?? []);
   if (file !== undefined && existsSync(file)) throw new AnalystError(`${file} exists already`);
   let written = false;
   const keep = (password: string) => {
@@ -100,7 +96,7 @@ function commandOf(
   if (command === 'add' && name !== undefined) {
     const [chosen, all] = [(options.organization?.length ?? 0) > 0, options.all ?? false];
     if (chosen && all) return '--all is every organization: leave --organization out, or --all';
-    if (!chosen && !all) return `which organizations ${name} is to read is said by --organization ID, or --all`;
+    if (!chosen && !all) return `which organizations ${name} is to read is said by --organization ID or slug, or --all`;
     return (client, url) => add(client, url, name, options);
   }
   if (Object.keys(options).length > 0) return undefined;

@@ -63,11 +63,15 @@ async function transaction<T>(client: pg.Client, work: () => Promise<T>): Promis
   }
 }
 
-/** What operators alone may call: no login of the API or the jobs may become this role. */
-async function asOperator(client: pg.Client, work: () => Promise<unknown>): Promise<unknown> {
-  await client.query('set local role runner_global').catch((error: Error) => {
+async function become(client: pg.Client, role: string): Promise<void> {
+  await client.query(`set local role ${role}`).catch((error: Error) => {
     throw new AnalystError(`this database or login is not one that npm run migrate was used with: ${error.message}`);
   });
+}
+
+/** What operators alone may call: no login of the API or the jobs may become this role. */
+async function asOperator(client: pg.Client, work: () => Promise<unknown>): Promise<unknown> {
+  await become(client, 'runner_global');
   const result = await work();
   await client.query('reset role');
   return result;
@@ -141,6 +145,29 @@ async function leftOpen(client: pg.Client, name: string): Promise<string[]> {
     ),
     ...(what === '' ? [] : [`it can ${what}: run npm run migrate once as a superuser to close that`]),
   ];
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/**
+ * The ids of organizations that a person names by id or slug. Whether an id is one is seen when it is granted.
+ * @throws AnalystError when nothing has the slug
+ */
+export async function findOrganizations(client: pg.Client, names: readonly string[]): Promise<string[]> {
+  const refs = names.map((name) => name.toLowerCase());
+  const slugs = refs.filter((ref) => !UUID.test(ref));
+  if (slugs.length === 0) return refs;
+  const rows = await transaction(client, async () => {
+    await become(client, 'runner_analyst');
+    const found = await client.query<{ id: string; slug: string }>(
+      'select organization_id as id, slug from reporting.organizations where slug = any ($1)',
+      [slugs],
+    );
+    return found.rows;
+  });
+  const missing = slugs.find((slug) => !rows.some((row) => row.slug === slug));
+  if (missing !== undefined) throw new AnalystError(`there is no organization ${missing}`);
+  return refs.map((ref) => rows.find(({ slug }) => slug === ref)?.id ?? ref);
 }
 
 export type Added = Readonly<{ granted: Granted; password: string | undefined; notes: readonly string[] }>;
