@@ -1,4 +1,4 @@
-import { readEnvironmentFile } from '../environment_file.ts';
+import { readEnvironmentFile } from '../environment_option.ts';
 import { printError, printText, printTimed } from '../terminal.ts';
 import { ApiError, workerApi } from './api.ts';
 import { CommandNotFoundError } from './command_gate.ts';

@@ -1,9 +1,11 @@
+import { spawnSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import t from 'tap';
+import { settings } from '../../engine/config.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import { configurationPage } from '../../scripts/docs/configuration.ts';
-import { loadEnvironmentFile, readEnvironmentFile } from '../../scripts/environment_file.ts';
+import { loadEnvironmentFile, nameProblem, readEnvironmentFile } from '../../scripts/environment_file.ts';
 
 const root = path.resolve(import.meta.dirname, '../..');
 
@@ -48,4 +50,40 @@ t.test('the environment wins over .env, which --no-env-file leaves unread', asyn
     BR_TEST_EMPTY: 'file',
     BR_TEST_NEW: 'of the file',
   });
+});
+
+t.test('a name that is no setting is told of, with the nearest one', async (test) => {
+  const suggestion = (name: string) => /did you mean (\w+)\?$/.exec(nameProblem(name) ?? '')?.[1];
+  test.equal(suggestion('DATABSE_URL'), 'DATABASE_URL');
+  test.equal(suggestion('database_url'), 'DATABASE_URL');
+  test.equal(suggestion('OWNER_TOKEN'), 'OWNER_TOKENS');
+  test.equal(suggestion('AWS_REGON'), 'AWS_REGION');
+  test.match(nameProblem('FAVORITE_COLOR'), /^FAVORITE_COLOR is no setting of this version, and changes nothing$/);
+  for (const name of Object.keys(settings)) test.equal(nameProblem(name), undefined, name);
+  // What the worker, libpq, the AWS SDK and Node.js read.
+  const others = [
+    'BUSINESS_RUNNER_OWNER_TOKEN',
+    'PGPORT',
+    'PGHOST',
+    'AWS_PROFILE',
+    'NODE_EXTRA_CA_CERTS',
+    'HTTPS_PROXY',
+  ];
+  for (const name of others) test.equal(nameProblem(name), undefined, name);
+});
+
+t.test('the warnings of a file go to standard error, and the settings hold all the same', async (test) => {
+  const file = path.join(test.testdir({}), '.env');
+  await writeFile(file, 'LOG_LEVL=debug\nBR_TEST_KEPT=1\n');
+  const script = `import { loadEnvironmentFile } from './scripts/environment_file.ts';
+    loadEnvironmentFile([], ${JSON.stringify(file)}); console.log(process.env.BR_TEST_KEPT);`;
+  const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '--eval', script], {
+    cwd: root,
+    encoding: 'utf8',
+  });
+  test.equal(stdout, '1\n');
+  test.equal(
+    stderr,
+    'warning: .env: BR_TEST_KEPT is no setting of this version, and changes nothing\nwarning: .env: LOG_LEVL is no setting, and changes nothing: did you mean LOG_LEVEL?\n',
+  );
 });
