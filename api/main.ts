@@ -1,5 +1,6 @@
 import { publishBuiltinCatalog } from '../engine/catalog/index.ts';
 import { ConfigError, readConfig } from '../engine/config.ts';
+import { NotMigratedError, requireMigrated } from '../engine/db/migrated.ts';
 import { createLogger } from '../engine/log.ts';
 import { startMonitor } from '../engine/monitoring/server.ts';
 import { writeOutput } from '../engine/process/output.ts';
@@ -13,16 +14,28 @@ import { closeServices, endWaits, openServices, type Services } from './services
 const GRACE_MS = 5_000;
 const EX_CONFIG = 78;
 
+/** Whether the database responds; one that is away comes up later. @throws NotMigratedError */
+async function checkDatabase({ db, log }: Services): Promise<boolean> {
+  try {
+    await requireMigrated(db);
+    return true;
+  } catch (error) {
+    if (error instanceof NotMigratedError) throw error;
+    log.warn({ err: error }, 'the database is away');
+    return false;
+  }
+}
+
 /**
  * Publishes the shipped template catalog where none is: now, so that it is there when the API says that it is ready, and
  * with every new connection, for Postgres may come up after us.
  */
-async function keepCatalogPublished({ config, db, listener, log }: Services): Promise<void> {
+async function keepCatalogPublished({ config, db, listener, log }: Services, isThere: boolean): Promise<void> {
   if (config.agentCatalog === 'none') return;
   const publish = () =>
     publishBuiltinCatalog(db).catch((error: unknown) => log.warn({ err: error }, 'the catalog is not published yet'));
   listener.onResync(() => void publish());
-  await publish();
+  if (isThere) await publish();
 }
 
 /**
@@ -63,7 +76,8 @@ async function main(): Promise<void> {
   // The supervising parent died without a signal: nobody else would stop this process.
   process.on('disconnect', () => void stop('the parent process is gone'));
 
-  await Promise.all([keepCatalogPublished(services), keepAdminPrepared(services)]);
+  const isThere = await checkDatabase(services);
+  await Promise.all([keepCatalogPublished(services, isThere), keepAdminPrepared(services)]);
   const url = await listen(server, host, config.port);
   log.info({ url, ownerAuth: config.ownerAuth.mode }, 'the API listens');
   tellParent({ type: 'ready', url });
@@ -71,9 +85,10 @@ async function main(): Promise<void> {
 
 function fail(error: unknown): void {
   const inUse = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
-  const plain = error instanceof ConfigError || inUse;
+  const isConfig = error instanceof ConfigError || error instanceof NotMigratedError;
+  const plain = isConfig || inUse;
   writeOutput(process.stderr, `${error instanceof Error ? (plain ? error.message : error.stack) : String(error)}\n`);
-  process.exit(error instanceof ConfigError ? EX_CONFIG : 1);
+  process.exit(isConfig ? EX_CONFIG : 1);
 }
 
 if (process.argv.includes('--help')) writeOutput(process.stdout, `node api/main.ts\n\n${settingsHelp()}`);

@@ -1,4 +1,5 @@
 import { ConfigError, readConfig } from '../engine/config.ts';
+import { NotMigratedError } from '../engine/db/migrated.ts';
 import { createLogger } from '../engine/log.ts';
 import { startMonitor } from '../engine/monitoring/server.ts';
 import { writeOutput } from '../engine/process/output.ts';
@@ -43,9 +44,10 @@ async function main(): Promise<void> {
 
 function fail(error: unknown): void {
   const inUse = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
-  const plain = error instanceof ConfigError || inUse;
+  const isConfig = error instanceof ConfigError || error instanceof NotMigratedError;
+  const plain = isConfig || inUse;
   writeOutput(process.stderr, `${error instanceof Error ? (plain ? error.message : error.stack) : String(error)}\n`);
-  process.exit(error instanceof ConfigError ? EX_CONFIG : 1);
+  process.exit(isConfig ? EX_CONFIG : 1);
 }
 
 if (process.argv.includes('--help')) writeOutput(process.stdout, `node jobs/main.ts\n\n${settingsHelp()}`);

@@ -2,10 +2,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import type { Config } from '../../engine/config.ts';
-import { findPostgresError, isUnavailable } from '../../engine/db/errors.ts';
-import { codeVersion, databaseVersion } from '../../engine/db/schema/version.ts';
+import { isUnavailable } from '../../engine/db/errors.ts';
+import { isMissing, NotMigratedError, requireMigrated } from '../../engine/db/migrated.ts';
+import { databaseVersion } from '../../engine/db/schema/version.ts';
 import { createThrottle, logThrottled } from '../../engine/log.ts';
-import { type OpenServices, openServices } from './services.ts';
+import { openServices } from './services.ts';
 import { startWorkers, type Workers } from './workers.ts';
 
 const AGAIN_MS = 500;
@@ -26,27 +27,10 @@ export type Jobs = Readonly<{
   stop(): Promise<void>;
 }>;
 
-class NotMigratedError extends Error {
-  override name = 'NotMigratedError';
-}
-
-// insufficient_privilege, undefined_table, undefined_function, invalid_schema_name, and a role that is not there.
-const missing = new Set(['42501', '42P01', '42883', '3F000', '22023']);
-
-/** Does not take an unfinished migration for a fault: its last steps are the queue's rights, and the functions. */
-function isMissing(error: unknown): boolean {
-  return missing.has(findPostgresError(error)?.code ?? '');
-}
-
-async function requireMigrated(services: OpenServices, needed: number): Promise<void> {
-  const version = await databaseVersion(services.db);
-  if (version >= needed) return;
-  throw new NotMigratedError(`the database is at migration ${version}, and ${needed} is needed`);
-}
-
 /**
- * Runs jobs until it is stopped. A database that is away or not yet migrated is waited for, here instead of in the
- * supervisor: a process that is there goes on half a second after Postgres is.
+ * Runs jobs until it is stopped. A database that is away is waited for, here instead of in the supervisor: a process that
+ * is there goes on half a second after Postgres is. So is the end of a migration under way, whose last steps are the
+ * queue's rights, and the functions. A database that was never ready for this code is a fault (NotMigratedError).
  */
 export function startJobs(config: Config, log: Logger, options?: { processMetrics: boolean }): Jobs {
   const services = openServices(config, log, options);
@@ -54,19 +38,22 @@ export function startJobs(config: Config, log: Logger, options?: { processMetric
   const stopping = new AbortController();
   const first = Promise.withResolvers<void>();
   let workers: Workers | undefined;
+  let hasRun = false;
   let isTaking = false;
 
-  async function runOnce(needed: number): Promise<void> {
+  async function runOnce(): Promise<void> {
     try {
-      await requireMigrated(services, needed);
+      await requireMigrated(services.db);
       workers = await startWorkers(services);
     } catch (error) {
+      if (error instanceof NotMigratedError && !hasRun) throw error;
       const migrated = !isMissing(error) && !(error instanceof NotMigratedError);
       if (migrated && !isUnavailable(error)) throw error;
       const reason = migrated ? 'the database is away' : 'the database is not migrated (npm run migrate)';
       logThrottled(log, throttle, `jobs cannot be taken yet: ${reason}`, error);
       return;
     }
+    hasRun = true;
     first.resolve();
     isTaking = true;
     if (stopping.signal.aborted) await workers.stop();
@@ -76,9 +63,8 @@ export function startJobs(config: Config, log: Logger, options?: { processMetric
   }
 
   async function runUntilStopped(): Promise<void> {
-    const needed = await codeVersion();
     while (!stopping.signal.aborted) {
-      await runOnce(needed);
+      await runOnce();
       await delay(AGAIN_MS, undefined, { signal: stopping.signal }).catch(() => undefined);
     }
   }

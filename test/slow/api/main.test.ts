@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import t, { type Test } from 'tap';
 import { SERVICE_TOKEN, startTestApp } from '../../support/app.ts';
-import { createTestDatabase } from '../../support/database.ts';
+import { createEmptyDatabase, createTestDatabase } from '../../support/database.ts';
 import { createClient } from '../../support/http.ts';
 import { makeOrganization, makeProfile, makeTask } from '../../support/owner_api.ts';
 import { startProxy } from '../../support/proxy.ts';
@@ -128,6 +128,13 @@ t.test('the schema of the administration is made before it listens, or when Post
   t.equal((await query(early)).status, 200);
   const none = await start(t, { DATABASE_URL: database.url });
   t.notMatch(none.output(), 'the administration');
+});
+
+t.test('a database that is not migrated ends it with what to run', async (t) => {
+  const empty = await createEmptyDatabase(t);
+  const api = await start(t, { DATABASE_URL: empty.url, LOG_LEVEL: 'silent' });
+  t.equal(await api.exit, 78);
+  t.equal(api.output(), 'the database is not migrated; run: node scripts/migrate.ts\n');
 });
 
 t.test('a wrong setting, and a port in use, end it with one line', async (t) => {

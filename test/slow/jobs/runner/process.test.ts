@@ -50,6 +50,13 @@ function openPool(t: TearDown, url: string): pg.Pool {
   return pool;
 }
 
+const main = path.resolve(import.meta.dirname, '../../../..', 'jobs', 'main.ts');
+
+/** Jobs as a process of their own, until it ends by itself. */
+function run(settings: Parameters<typeof environmentWith>[0]) {
+  return promisify(execFile)(process.execPath, [main], { env: environmentWith(settings) });
+}
+
 async function openJobsLater(t: Test, url: string): Promise<Jobs & { logged: Logged[] }> {
   const { logged, write } = collectLog();
   const jobs = startJobs(await jobsConfig(t, url), createLogger('debug', 'jobs', { destination: { write } }));
@@ -60,6 +67,8 @@ async function openJobsLater(t: Test, url: string): Promise<Jobs & { logged: Log
 
 t.test('a process outlives its database, keeps its jobs and goes on within seconds', async (t) => {
   const server = await openServer(t);
+  // The roles are not there either.
+  await t.rejects(run({ DATABASE_URL: server.url }), { code: 78, stderr: /^the database is not migrated; run: / });
   await migrate(server.url);
   const [owner, api] = [openPool(t, server.url), openPool(t, roleUrl(server.url, { role: 'runner_api' }))];
   const sql = { url: server.url, owner, api, jobs: api, admin: api };
@@ -94,26 +103,26 @@ t.test('a process outlives its database, keeps its jobs and goes on within secon
   t.equal(await ended, 0, 'and ends with its parent');
 });
 
-t.test('a database that is not migrated yet is waited for', async (t) => {
-  const { url } = await createEmptyDatabase(t);
-  const { logged, ready } = await openJobsLater(t, url);
-  const waits = /^jobs cannot be taken yet: the database is not migrated \(npm run migrate\)$/;
-  await until('it says so', () => logged.some(({ msg }) => waits.test(msg)));
+t.test('a database that is not migrated ends the process, which says what to run', async (t) => {
+  const { url, owner } = await createEmptyDatabase(t);
+  const unmigrated = { code: 78, stderr: 'the database is not migrated; run: node scripts/migrate.ts\n' };
+  await t.rejects(run({ DATABASE_URL: url }), unmigrated);
   await migrate(url);
+  const { ready } = await openJobsLater(t, url);
   await ready;
-  t.ok(logged.some(({ msg }) => msg === 'jobs are taken'));
-  const owner = openPool(t, url);
   const known = await until('the clock has its jobs', async () => {
     const { rows } = await owner.query('select identifier from graphile_worker._private_known_crontabs');
     return rows.length > 0 && rows.map((row) => row.identifier);
   });
   t.same(known.sort(), crontab.map(({ task }) => task).sort());
+  await owner.query(
+    'delete from app.schema_migrations where version = (select max(version) from app.schema_migrations)',
+  );
+  const behind = /^the database is at migration \d+, and \d+ is needed; run: node scripts\/migrate.ts\n$/;
+  await t.rejects(run({ DATABASE_URL: url }), { code: 78, stderr: behind });
 });
 
 t.test('wrong settings are told in one line', async (t) => {
-  const main = path.resolve(import.meta.dirname, '../../../..', 'jobs', 'main.ts');
-  const run = (settings: Parameters<typeof environmentWith>[0]) =>
-    promisify(execFile)(process.execPath, [main], { env: environmentWith(settings) });
   await t.rejects(run({ DATABASE_URL: undefined }), { code: 78, stderr: /^DATABASE_URL: required [^\n]*\n$/ });
   await t.rejects(run({ LOG_LEVEL: 'loud' }), { code: 78, stderr: /^LOG_LEVEL: [^\n]*\n$/ });
 });
