@@ -3,6 +3,7 @@ import path from 'node:path';
 import pg from 'pg';
 import { type Config, forgetLibpq } from '../engine/config.ts';
 import { connectionProblem } from '../engine/libpq.ts';
+import { clusterElsewhere } from '../engine/postgres/elsewhere.ts';
 import { DATABASE_NAME } from './start/database.ts';
 import { keptSuperuserPassword } from './start/secrets.ts';
 
@@ -11,15 +12,9 @@ export class NoDatabaseError extends Error {
   override name = 'NoDatabaseError';
 }
 
-/** The file that says where the embedded database lies, if not in the data folder. */
-export function clusterPointer(dataDir: string): string {
-  return path.join(dataDir, 'postgres.location');
-}
-
 /** The folder of the embedded database, which may lie outside of the data folder where root starts it. */
 export function embeddedCluster(dataDir: string): string {
-  const pointer = clusterPointer(dataDir);
-  return existsSync(pointer) ? readFileSync(pointer, 'utf8').trim() : path.join(dataDir, 'postgres');
+  return clusterElsewhere(dataDir) ?? path.join(dataDir, 'postgres');
 }
 
 /**

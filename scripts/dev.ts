@@ -49,9 +49,7 @@ async function migrate(url: string): Promise<boolean> {
   const output = `${out}${err}`.trim();
   if (output !== '') printText(`${output}\n`);
   if (status === 0) return true;
-  printLine(
-    'The migration failed: the API and the jobs go on with the database as it was. npm run db:reset begins anew.',
-  );
+  printLine('The migration failed: the API and the jobs go on with the database as it was. npm run reset begins anew.');
   return false;
 }
 

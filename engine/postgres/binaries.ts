@@ -5,10 +5,8 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { type Account, canRead } from './account.ts';
+import { ELSEWHERE } from './elsewhere.ts';
 import { PostgresError } from './error.ts';
-
-/** Where an account that cannot enter our folders finds its binaries and data. */
-export const ELSEWHERE = '/var/lib/business-runner';
 
 /** `bin`: the folder of initdb and postgres; `version` such as `18.4`. */
 export type Binaries = Readonly<{ bin: string; version: string; major: number }>;

@@ -1,10 +1,10 @@
-import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, readFile, rename, writeFile } from 'node:fs/promises';
+import { chmod, mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { type Account, closedFolder, isRoot, ownerOf, serviceAccount } from './account.ts';
-import { type Binaries, binariesFor, bundledBinaries, ELSEWHERE } from './binaries.ts';
+import { type Binaries, binariesFor, bundledBinaries } from './binaries.ts';
 import { clusterExists } from './cluster.ts';
+import { clusterElsewhere, clusterPointer, ELSEWHERE, makeElsewhere, writeOwner } from './elsewhere.ts';
 import { PostgresError } from './error.ts';
 
 export type Place = Readonly<{
@@ -38,25 +38,15 @@ export async function makeDataFolder(dataDir: string): Promise<void> {
   await chmod(dataDir, isRoot() ? 0o711 : 0o700);
 }
 
-async function clusterElsewhere(dataDir: string, base: string): Promise<string> {
-  await mkdir(base, { recursive: true });
-  await chmod(base, 0o755);
-  // A removed data folder must not come back with an old database: the name is new each time.
-  const name = createHash('sha256').update(dataDir).digest('hex').slice(0, 12);
-  const folder = await mkdtemp(path.join(base, `${name}-`));
-  await chmod(folder, 0o711);
-  return path.join(folder, 'postgres');
-}
-
 async function clusterOfRoot(dataDir: string, base: string): Promise<{ cluster: string; account: Account }> {
-  const pointer = path.join(dataDir, 'postgres.location');
-  const recorded = (await readFile(pointer, 'utf8').catch(() => '')).trim();
-  if (recorded) {
+  const recorded = clusterElsewhere(dataDir);
+  if (recorded !== undefined) {
     if (existsSync(path.dirname(recorded))) {
+      await writeOwner(recorded, dataDir);
       return { cluster: recorded, account: clusterExists(recorded) ? ownerOf(recorded) : serviceAccount() };
     }
     throw new PostgresError(
-      `the database of ${dataDir} was in ${recorded}, which is gone; bring it back, or remove ${pointer} to begin with an empty one`,
+      `the database of ${dataDir} was in ${recorded}, which is gone; bring it back, or remove ${clusterPointer(dataDir)} to begin with an empty one`,
     );
   }
   const inside = path.join(dataDir, 'postgres');
@@ -70,11 +60,7 @@ async function clusterOfRoot(dataDir: string, base: string): Promise<{ cluster: 
   }
   const account = serviceAccount();
   if (closedFolder(account, dataDir) === undefined) return { cluster: inside, account };
-  const cluster = await clusterElsewhere(dataDir, base);
-  // Whole or not at all: a half-written pointer would lead to an empty database.
-  await writeFile(`${pointer}.new`, `${cluster}\n`);
-  await rename(`${pointer}.new`, pointer);
-  return { cluster, account };
+  return { cluster: await makeElsewhere(dataDir, base), account };
 }
 
 /**
@@ -97,7 +83,9 @@ export async function findPlace(dataDir: string, options: PlaceOptions = {}): Pr
   const notes: string[] = [];
   if (path.dirname(cluster) !== dataDir) {
     const closed = closedFolder(account, dataDir) ?? dataDir;
-    notes.push(`the database lies in ${cluster}: it runs as ${account.name}, who cannot enter ${closed}`);
+    notes.push(
+      `the database lies in ${cluster}: it runs as ${account.name}, who cannot enter ${closed}; npm run reset removes it`,
+    );
   }
   const binaries = await binariesFor(account, bundled, base);
   if (binaries !== bundled) {

@@ -70,7 +70,7 @@ function row(name: Name): string {
 
 /** The commands that follow settings. */
 const commands = [
-  ...['start', 'run dev', 'run migrate', 'run psql', 'run report', 'run analyst', 'run catalog', 'run db:reset'],
+  ...['start', 'run dev', 'run migrate', 'run psql', 'run report', 'run analyst', 'run catalog', 'run reset'],
   ...['run worker', 'run demo', 'run seed'],
 ].map((name) => `\`npm ${name}\``);
 

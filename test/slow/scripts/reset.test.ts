@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
@@ -11,7 +11,7 @@ t.setTimeout(180_000);
 const root = path.resolve(import.meta.dirname, '../../..');
 
 async function reset(dataDir: string, argv: readonly string[] = ['--yes'], env: NodeJS.ProcessEnv = {}) {
-  const child = spawn(process.execPath, ['scripts/db_reset.ts', '--no-env-file', ...argv], {
+  const child = spawn(process.execPath, ['scripts/reset.ts', '--no-env-file', ...argv], {
     cwd: root,
     env: { PATH: process.env['PATH'], DATA_DIR: dataDir, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -35,7 +35,7 @@ t.test('database and files go, the token stays', async (test) => {
   const dataDir = await dataFolder(test);
   test.match(await reset(dataDir), {
     status: 0,
-    out: `removed ${dataDir}/postgres\nremoved ${dataDir}/files\n`,
+    out: `removed ${dataDir}/postgres\nremoved ${dataDir}/files\nleft in ${dataDir}: agent-service-token\n`,
     err: '',
   });
   test.same(await readdir(dataDir), ['agent-service-token']);
@@ -63,7 +63,7 @@ const hasScript = spawnSync('script', ['--version']).stdout?.includes('util-linu
 t.test('the end of input is a no', { skip: hasScript ? false : 'script is not installed' }, async (test) => {
   const dataDir = await dataFolder(test);
   const answer = async (keys: string) => {
-    const child = spawn('script', ['-qec', `${process.execPath} scripts/db_reset.ts --no-env-file`, '/dev/null'], {
+    const child = spawn('script', ['-qec', `${process.execPath} scripts/reset.ts --no-env-file`, '/dev/null'], {
       cwd: root,
       env: { PATH: process.env['PATH'], DATA_DIR: dataDir },
       stdio: ['pipe', 'pipe', 'inherit'],
@@ -83,22 +83,51 @@ t.test('the end of input is a no', { skip: hasScript ? false : 'script is not in
   test.match(await answer('yes\n'), { status: 0, out: `removed ${dataDir}/files\r\n` });
 });
 
-t.test('a database outside of the data folder is named, and nothing goes', async (test) => {
+/** A data folder whose database lies outside, in a folder that names `owner` as its own. */
+async function dataFolderWithOutside(test: Test, owner: (dataDir: string) => string | undefined) {
   const dataDir = await dataFolder(test);
-  const outside = path.join(path.dirname(dataDir), 'outside', 'postgres');
-  await mkdir(outside, { recursive: true });
+  const outside = path.join(path.dirname(dataDir), 'outside');
+  await mkdir(outside);
+  await rename(path.join(dataDir, 'postgres'), path.join(outside, 'postgres'));
   const pointer = path.join(dataDir, 'postgres.location');
-  await writeFile(pointer, `${outside}\n`);
-  const before = (await readdir(dataDir, { recursive: true })).sort();
-  const refused = await reset(dataDir);
-  test.match(refused, { status: 1, out: '', err: `the database is in ${outside}, outside of ${dataDir}, ` });
-  test.match(refused.err, `remove that folder and ${pointer} yourself`);
-  test.same((await readdir(dataDir, { recursive: true })).sort(), before);
-  await rm(path.dirname(outside), { recursive: true });
-  test.match(await reset(dataDir), { status: 1, err: /^the database is in / }, 'its disk may be away');
-  await rm(pointer);
-  test.match(await reset(dataDir), { status: 0 });
+  await writeFile(pointer, `${outside}/postgres\n`);
+  const named = owner(dataDir);
+  if (named !== undefined) await writeFile(path.join(outside, 'data-folder'), `${named}\n`);
+  return { dataDir, outside, pointer };
+}
+
+t.test('a database outside of the data folder goes with it', async (test) => {
+  const { dataDir, outside } = await dataFolderWithOutside(test, (own) => own);
+  test.match(await reset(dataDir), {
+    status: 0,
+    out: `removed ${outside}/postgres\nremoved ${dataDir}/files\nremoved ${outside}\nleft in ${dataDir}: agent-service-token\n`,
+  });
   test.same(await readdir(dataDir), ['agent-service-token']);
+  test.same(await readdir(path.dirname(dataDir)), ['.data']);
+});
+
+t.test('what a reset that was cut off has left is removed by the next one', async (test) => {
+  const { dataDir, outside } = await dataFolderWithOutside(test, (own) => own);
+  await rm(path.join(outside, 'postgres'), { recursive: true });
+  await rm(path.join(dataDir, 'files'), { recursive: true });
+  test.match(await reset(dataDir), { status: 0, out: `removed ${outside}\n` });
+  test.same(await readdir(dataDir), ['agent-service-token']);
+});
+
+t.test('a database outside that is not known to be this one’s is named, and nothing goes', async (test) => {
+  for (const owner of [undefined, '/srv/other/.data']) {
+    const { dataDir, outside, pointer } = await dataFolderWithOutside(test, () => owner);
+    const before = (await readdir(path.dirname(dataDir), { recursive: true })).sort();
+    const refused = await reset(dataDir);
+    test.match(refused, { status: 1, err: `the database is in ${outside}/postgres, outside of ${dataDir}, ` });
+    test.match(refused.err, `remove that folder and ${pointer} yourself`);
+    test.same((await readdir(path.dirname(dataDir), { recursive: true })).sort(), before);
+    await rm(outside, { recursive: true });
+    test.match(await reset(dataDir), { status: 1, err: /^the database is in / }, 'its disk may be away');
+    await rm(pointer);
+    test.match(await reset(dataDir), { status: 0 });
+    test.same(await readdir(dataDir), ['agent-service-token']);
+  }
 });
 
 t.test('nothing outside of the data folder goes', async (test) => {
