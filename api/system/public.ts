@@ -99,7 +99,7 @@ export function systemEndpoints(described: readonly Endpoint[]): readonly Endpoi
       operationId: 'getDocs',
       summary: 'Open the API documentation',
       description: 'This document as a page, to read and to try out.',
-      response: { stream: true, mediaType: 'text/html', description: 'A page with Swagger UI.' },
+      response: { stream: true, mediaType: 'text/html', description: 'A page for browsers.' },
       handler({ res }) {
         res.set('Content-Security-Policy', docsPolicy).type('html').end(docsPage);
       },

@@ -215,7 +215,7 @@ export function writtenAt(org: string, value: string, world: World, { operationI
 /** A value that the place takes. */
 export const goodAt = (org: string, world: World) =>
   ({
-    file: 'swagger-ui.css',
+    file: 'start.js',
     'documents.outputPath': 'document.json',
     'outcome.evidence.uri': `runs/${world['doneRunId']}/outputs/a.txt`,
     'output.result.artifacts.uri': `runs/${world['runId']}/outputs/a.txt`,

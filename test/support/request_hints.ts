@@ -89,7 +89,7 @@ export function hintsOf({ path, operationId }: Operation): Hints {
       result: { kind: 'completed', summary: 's', artifacts: [{ path: 'a.txt' }] },
     }),
     path: fc.constantFrom('a.txt', 'a.txt', 'dir/ä b.txt'),
-    file: fc.constantFrom('swagger-ui.css', 'index.css'),
+    file: fc.constantFrom('reference.js', 'index.css'),
     sourceId: operationId === 'putOnboardingSource' ? placeholder('freshId') : placeholder('sourceId'),
     reviewSha256: placeholder('reviewSha256'),
     expectedGeneration: fc.constantFrom(1, 1, 4),

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { z } from 'zod';
 import { sizeText } from '../declared_errors.ts';
 import { type Endpoint, isStream, type StreamResponse } from '../endpoint.ts';
@@ -13,16 +15,8 @@ import { commonSecurity, securityOf, securitySchemes } from './security.ts';
 
 export const API_VERSION = '0.1.0';
 
-const overview = [
-  'Control plane of a platform on which organizations delegate business work to AI agents. Owners use `/organizations`, agents and their runtimes `/internal/agent`, workers `/internal/run-requests` and `/internal/runs`, administrators `/internal/admin`.',
-  '',
-  '- **Envelope.** Every JSON response has `success`, `statusCode`, `message` and `meta`; a success has its payload in `data`, an error its code in `error.code`. Codes are for programs, messages are for people.',
-  '- **Compatibility.** Responses may gain fields: ignore what you do not know. Requests must not have unknown fields or query parameters; these are 400.',
-  '- **Lists** are paged by opaque cursors: pass `nextCursor` or `previousCursor` as `cursor`, with the same sort and filters. A page may have fewer items than `limit`; `hasNextPage` tells whether there are more.',
-  '- **Changes.** PATCH takes a JSON merge patch (RFC 7396). An `Idempotency-Key` makes the POSTs of owners and agents safe to repeat.',
-  '- **Values.** Ids are UUIDs, times are ISO 8601 in UTC, sizes are bytes. `org://` URIs are logical names in an organization, not addresses.',
-  '- **Correlation.** `meta.requestId` repeats the `X-Request-Id` of the request, or is generated.',
-].join('\n');
+/** What the document begins with. */
+const overview = readFileSync(path.join(import.meta.dirname, 'overview.md'), 'utf8').trim();
 
 function requestBody(endpoint: Endpoint, components: SchemaNames): JsonSchema {
   if (endpoint.body === undefined) return {};

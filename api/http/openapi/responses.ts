@@ -28,7 +28,7 @@ function jsonResponse(endpoint: Endpoint, response: JsonResponse, components: Sc
   return { [status]: { description: response.description ?? message, content } };
 }
 
-/** OpenAPI 3.1 has no word for bytes; generators and Swagger UI still read the one of 3.0. */
+/** OpenAPI 3.1 has no word for bytes; generators still read the one of 3.0. */
 export const fileSchema = { type: 'string', format: 'binary' };
 
 const responseRef = (name: string) => ({ $ref: `#/components/responses/${name}` });

@@ -8,15 +8,26 @@ t.test('the documentation page works with files of this host alone', async (t) =
   t.equal(page.status, 200);
   const html = await page.text();
   const links = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1] ?? '');
-  t.ok(links.length >= 4);
+  t.same(links, ['docs/icon.svg', 'docs/reference.js', 'docs/start.js']);
   for (const link of links) {
     t.notMatch(link, /^(https?:)?\/\//);
     const file = await app.owner.fetch(new URL(link, `${app.url}/docs`).pathname);
     t.equal(file.status, 200, link);
     t.ok((await file.bytes()).length > 0);
   }
-  t.match(page.headers.get('content-security-policy'), /script-src 'self';/);
+  const policy = page.headers.get('content-security-policy') ?? '';
+  t.match(policy, /^default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; .*connect-src 'self';/);
+  t.notMatch(policy, /https?:|\*/);
   t.notMatch(html, /<script(?![^>]*src=)/, 'no script in the page: the policy would stop it');
   t.match(await app.owner.get('/docs/package.json'), { status: 400 });
   t.match(await app.owner.get('/docs/..%2fpackage.json'), { status: 400 });
+});
+
+t.test('the documentation is told to ask nobody else, and begins with how to begin', async (t) => {
+  const start = await (await app.owner.fetch('/docs/start.js')).text();
+  const quiet = { withDefaultFonts: false, telemetry: false, agent: { disabled: true }, mcp: { disabled: true } };
+  t.match(JSON.parse(/\{.*\}/.exec(start)?.[0] ?? '{}'), { url: 'openapi.json', ...quiet });
+  t.match(await (await app.owner.fetch('/docs/reference.js')).text(), 'createApiReference');
+  const { info } = (await (await app.owner.fetch('/openapi.json')).json()) as { info: { description: string } };
+  t.match(info.description, /^[^#]*\n## Getting started\n/);
 });
