@@ -71,6 +71,12 @@ export const bodies: Readonly<Record<string, Readonly<Record<string, Body>>>> = 
   createTask: { 'spec.inputs.path': ofTask },
   createTaskAsAgent: { 'spec.inputs.path': ofTask },
   updateTaskAsAgent: { 'spec.inputs.path': (value) => ({ expectedVersion: 1, spec: inputs(value) }) },
+  createSchedule: {
+    'taskTemplate.spec.inputs.path': (value, world) => ({ cron: '0 9 * * *', taskTemplate: ofTask(value, world) }),
+  },
+  updateSchedule: {
+    'taskTemplate.spec.inputs.path': (value) => ({ expectedVersion: 1, taskTemplate: { spec: inputs(value) } }),
+  },
   createScheduleAsAgent: {
     'taskTemplate.spec.inputs.path': (value, world) => ({ cron: '0 9 * * *', taskTemplate: ofTask(value, world) }),
   },
@@ -153,6 +159,7 @@ function parameterOf(name: string, { operationId, path, method }: Operation, wor
     taskRef: world[{ stageTaskOutcome: 'runningId', promoteContextOfTask: 'doneId' }[operationId] ?? 'readyId'],
     id: world[path.includes('/agent-profiles') ? 'profileId' : path.includes('/artifacts/') ? 'doneRunId' : 'runId'],
     runId: world[path.includes('/attachments/') ? 'turnRunId' : 'runId'],
+    scheduleRef: world['scheduleKey'],
     attachmentId: world[ofUpload ? 'freshId' : 'attachmentId'],
     sourceId: world[ofUpload ? 'freshId' : 'sourceId'],
     artifactIndex: '0',
