@@ -53,6 +53,9 @@ t.test('it starts, refuses a second start, and whatever is killed, runs again', 
   const first = start(settings);
   const url = await first.ready();
   test.equal((await fetch(`${url}/readyz`)).status, 200);
+  const jobsUrl = /^ +Health .* (http\S+)\/readyz \(jobs\)/m.exec(first.stdout())?.[1];
+  test.same(await (await fetch(`${jobsUrl}/readyz`)).json(), { status: 'ready' });
+  for (const one of [url, jobsUrl]) test.equal((await fetch(`${one}/metrics`)).status, 200);
 
   const report = promisify(execFile)(process.execPath, ['scripts/report.ts', '--no-env-file', 'throughput'], {
     cwd: root,

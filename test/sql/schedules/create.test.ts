@@ -151,3 +151,17 @@ scenario('runs of operators and chats change schedules, those of departments do 
   test.match(await refusal(scheduleCreate(sql.api, org, {}, SERVICE)), suspended);
   test.match(await refusal(changeSchedule(sql.api, org, 'pause', id, { actor: SERVICE })), suspended);
 });
+
+scenario('a schedule that a run makes comes before the end of its lease or after it', async (test) => {
+  const org = await createTestOrganization(sql);
+  const [maker, worker] = [await openSession(test, sql), await openSession(test, sql)];
+  const run = await runNew(sql, org);
+  const actor = capability(run.executionToken);
+  await maker.begin();
+  await scheduleCreate(maker, org, {}, actor);
+  const end = completeRun(worker, run);
+  await worker.waits();
+  await maker.commit();
+  await end;
+  test.match(await refusal(scheduleCreate(sql.api, org, {}, actor)), unauthorized);
+});
