@@ -8,7 +8,7 @@ import {
   text,
   write,
 } from '../../support/chat_fixtures.ts';
-import { createTask } from '../../support/fixtures.ts';
+import { createTask, endLease } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
 import { openSession, openSql, refusal } from '../../support/transitions.ts';
 
@@ -16,6 +16,21 @@ const sql = await openSql(t);
 const scenario = scenarios(t, sql);
 
 const differs = { status: 409, code: 'run_lease_expired', reason: 'differs' };
+
+scenario('only the holder of the turn’s lease writes, while it lasts', async (test) => {
+  const org = await createChatOrganization(sql);
+  const [turn, other] = [await startedTurn(sql, org), await startedTurn(sql, org)];
+  const lost = { status: 409, code: 'run_lease_expired', reason: 'lease_lost' };
+  const [fence, secret = ''] = turn.leaseToken.split('.');
+  const wrong = [other.leaseToken, `${Number(fence) + 1}.${secret}`, `${fence}.${'0'.repeat(secret.length)}`];
+  for (const leaseToken of wrong) {
+    test.match(await refusal(write(sql.api, { ...turn, leaseToken }, 1, { append: 'x' })), lost, leaseToken);
+  }
+  test.match(await write(sql.api, turn, 1, { append: 'x' }), { revision: 2 });
+  await endLease(sql, turn);
+  test.match(await refusal(write(sql.api, turn, 2, { append: 'y' })), lost, 'it is over, whoever noticed');
+  test.match((await messageRow(sql, org, turn.messageId)).parts, [{ text: 'x' }]);
+});
 
 scenario('a revision sent again is the same one; one with a stale base is refused', async (test) => {
   const org = await createChatOrganization(sql);

@@ -18,6 +18,10 @@ scenario('a claim that is given back keeps its place in the line, and its token 
   await createTask(sql, org, { title: 'first' });
   await createTask(sql, org, { title: 'second' });
   const claim = await claimNext(sql, org);
+  const [fence, secret = ''] = claim.leaseToken.split('.');
+  for (const leaseToken of [`${Number(fence) + 1}.${secret}`, `${fence}.${'0'.repeat(secret.length)}`, 'x']) {
+    test.same(await releaseClaim(sql.api, { ...claim, leaseToken }), { released: false }, leaseToken);
+  }
   test.same(await releaseClaim(sql.api, claim), { released: true });
   test.same(await releaseClaim(sql.api, claim), { released: false }, 'a repeat');
   const again = await claimNext(sql, org);
