@@ -58,13 +58,17 @@ function origin(req: Request, config: Config): string {
 
 function commands(base: string, config: Config): string {
   const bearer = config.ownerAuth.mode === 'open' ? '' : ' -H "Authorization: Bearer $BUSINESS_RUNNER_OWNER_TOKEN"';
+  // Without it the command asks the port of the settings on this machine.
+  const url = base === 'http://127.0.0.1:3000' ? '' : ` --url ${base}`;
   const list = [
     ['Watch a demo organization finish two tasks', 'npm run demo'],
+    ['Create an organization with agents', `npx business-runner org create "Acme"${url}`],
+    ['Run an agent for every task', 'npm run worker -- --exec ./examples/agents/agent.sh'],
+    ['Give it a task, and wait for the result', `npx business-runner task create "Write a haiku" --wait${url}`],
     [
-      'Create an organization with agents for its tasks',
+      'Create an organization by HTTP',
       `curl${bearer} -H 'Content-Type: application/json' ${base}/organizations/${randomUUID()} -d '{"slug": "acme", "name": "Acme", "provision": true}'`,
     ],
-    ['Run a command of yours for every task', "npm run worker -- --exec './my-agent.sh'"],
   ];
   return list
     .map(
