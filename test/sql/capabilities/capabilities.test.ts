@@ -9,6 +9,7 @@ import {
   createSecondProfile,
   createTask,
   createTestOrganization,
+  deleteDependency,
   endLease,
   expire,
   failRun,
@@ -52,6 +53,12 @@ const changes: Readonly<
     updateTask(sql.api, org, taskId, (await taskRow(sql, org, taskId)).version, { title: randomUUID() }, actor),
   dependency: async (org, taskId, actor) =>
     addDependency(sql.api, org, taskId, (await createTask(sql, org)).id, { actor, required: false }),
+  'dependency removed': async (org, taskId, actor) => {
+    const { id } = await createTask(sql, org);
+    // A running task takes none.
+    await addDependency(sql.api, org, taskId, id, { required: false }).catch(() => undefined);
+    return deleteDependency(sql.api, org, taskId, id, actor);
+  },
   input: (org, taskId, actor) =>
     transition(sql.api, 'task_input_put', {
       organizationId: org.organizationId,
