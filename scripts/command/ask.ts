@@ -10,7 +10,7 @@ import type { Stop } from './stop.ts';
 const MOST = 10_000;
 const MAX_TITLE = 60;
 /** As long as a worker that is there takes at most until it begins. */
-const HINT_AFTER_MS = 5_000;
+const HINT_AFTER_MS = 3_000;
 const FINAL = ['complete', 'failed', 'cancelled'];
 const YES: Readonly<Record<string, boolean>> = { yes: true, y: true, no: false, n: false };
 
@@ -53,8 +53,8 @@ function printParts(output: Output, { parts }: Message): void {
   }
 }
 
-/** Prints the reply while it is written; returns it when it is final. */
-async function follow(context: AskContext, chat: Chat, reply: Message): Promise<Message> {
+/** Prints the reply while it is written; returns it when it is final. `onBegun` is told of its first words. */
+async function follow(context: AskContext, chat: Chat, reply: Message, onBegun: () => void): Promise<Message> {
   const { api, home, output, stop } = context;
   let written = '';
   const hint = setTimeout(() => {
@@ -67,7 +67,10 @@ async function follow(context: AskContext, chat: Chat, reply: Message): Promise<
     for await (const event of chatEvents({ url, headers: api.authorization, signal: stop.signal })) {
       if (event.message?.id !== reply.id) continue;
       const text = streamedText(event.message);
-      if (text !== '') clearTimeout(hint);
+      if (text !== '') {
+        clearTimeout(hint);
+        onBegun();
+      }
       // Parts may also be written anew.
       if (!output.json) output.text(text.startsWith(written) ? text.slice(written.length) : `\n${text}`);
       written = text;
@@ -95,12 +98,13 @@ export async function ask(context: AskContext, text: string): Promise<Exit> {
   const chat = await chatOf(context, text);
   const path = `${home}/chats/${chat.id}/messages`;
   const { assistantMessage } = await api.post(postedSchema, path, await messageBody(context, chat, text));
-  stop.goesOn(`the reply goes on: ${api.url}${path}`);
-  const reply = await follow(context, chat, assistantMessage);
+  const where = `${api.url}${path}`;
+  stop.goesOn(`no worker has begun to reply; a reply will stand in ${where}`);
+  const reply = await follow(context, chat, assistantMessage, () => stop.goesOn(`the reply goes on: ${where}`));
   if (output.json) output.value(reply);
   else printParts(output, reply);
   if (reply.status === 'complete') {
-    output.progress(`npx business-runner ask --chat ${shortId(chat.id)} TEXT goes on with this chat`, 'dim');
+    output.progress(`${output.call(`ask --chat ${shortId(chat.id)} TEXT`)} goes on with this chat`, 'dim');
     return EXIT.done;
   }
   const why = reply.error ? `: ${reply.error.message}` : '';

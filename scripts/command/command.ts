@@ -24,7 +24,8 @@ export async function command({ argv, environment, settings, streams, stop }: Ca
       return EXIT.done;
     }
     const target = readTarget(called.values, environment, settings);
-    return await run(called, target, createOutput(called.values.json ?? false, streams), stop);
+    const { json = false, org, url, 'token-file': tokenFile } = called.values;
+    return await run(called, target, createOutput(json, streams, { org, url, 'token-file': tokenFile }), stop);
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
     streams.err(`${plainText(`business-runner: ${error.message}`)}\n`);

@@ -26,14 +26,14 @@ function printItem(output: Output, item: InboxItem, task: string | undefined): v
     for (const line of wrapped(text, output.columns, '  ')) output.line(line);
   };
   if (item.status === 'open' && item.kind === 'question') {
-    const lines = questionLines(item, id);
+    const lines = questionLines(output, item, id);
     for (const line of lines.slice(0, -1)) print(line);
     output.line(`  ${lines.at(-1)}`, 'dim');
     return;
   }
   print(askedText(item));
   if (item.status === 'open' && item.kind === 'notification') {
-    output.line(`  npx business-runner inbox acknowledge ${id}`, 'dim');
+    output.line(`  ${output.call(`inbox acknowledge ${id}`)}`, 'dim');
   }
 }
 

@@ -10,6 +10,8 @@ export type Output = Readonly<{
   /** Whether JSON is asked for: then nothing else is written to the standard output. */
   json: boolean;
   columns: number;
+  /** A further call to copy, for the same organization and API. */
+  call: (words: string) => string;
   /** A line of the result. */
   line: (text?: string, style?: Style) => void;
   /** Text of several lines, or a piece of one. */
@@ -29,12 +31,26 @@ export type Streams = Readonly<{
   styleErr: (style: Style, text: string) => string;
 }>;
 
-export function createOutput(json: boolean, { out, err, columns, styleOut, styleErr }: Streams): Output {
+/** A word of a shell line. */
+export function shellWord(text: string): string {
+  return /^[\w./:@-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+/** @param given the options of this call that a further one needs as well, by their names */
+export function createOutput(
+  json: boolean,
+  { out, err, columns, styleOut, styleErr }: Streams,
+  given: Readonly<Record<string, string | undefined>> = {},
+): Output {
+  const again = Object.entries(given).flatMap(([name, value]) =>
+    value === undefined ? [] : [` --${name} ${shellWord(value)}`],
+  );
   const styled = (apply: Streams['styleOut'], text: string, style: Style | undefined) =>
     style === undefined || text === '' ? plain(text) : apply(style, plain(text));
   return {
     json,
     columns,
+    call: (words) => `npx business-runner ${words}${again.join('')}`,
     line: (text = '', style) => out(`${styled(styleOut, text, style)}\n`),
     text: (text) => out(plainText(text)),
     table(table, empty) {

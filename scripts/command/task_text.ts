@@ -1,4 +1,4 @@
-import { fieldLines, localTime, type Output, oneLine, wrapped } from './output.ts';
+import { fieldLines, localTime, type Output, oneLine, shellWord, wrapped } from './output.ts';
 import type { Artifact, InboxItem, LogEntry, Run, Task } from './schemas.ts';
 import type { TaskCalls } from './task_calls.ts';
 
@@ -14,11 +14,6 @@ export function styleOf(status: string): Style {
   return ['failed', 'expired', 'cancelled'].includes(status) ? 'red' : undefined;
 }
 
-/** A word of a shell line. */
-function shellWord(text: string): string {
-  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
-}
-
 /** What an item says. The title of an agent's question only names its task. */
 export function askedText({ title, body, purpose }: InboxItem): string {
   const named = purpose === 'needs_input' || title === body;
@@ -26,12 +21,12 @@ export function askedText({ title, body, purpose }: InboxItem): string {
 }
 
 /** What is asked, and the line that answers it. */
-export function questionLines(item: InboxItem, ref: string): string[] {
+export function questionLines(output: Pick<Output, 'call'>, item: InboxItem, ref: string): string[] {
   const [first = 'TEXT'] = item.options;
   return [
     ...askedText(item).split('\n'),
     ...item.options.map((option) => `- ${option}`),
-    `npx business-runner inbox respond ${ref} ${shellWord(oneLine(first, 200))}`,
+    output.call(`inbox respond ${ref} ${shellWord(oneLine(first, 200))}`),
   ];
 }
 
@@ -75,7 +70,7 @@ async function printFiles(calls: TaskCalls, output: Output, artifacts: readonly 
 }
 
 /** Why it does not go on, or how it ended. */
-async function standingLines(calls: TaskCalls, task: Task): Promise<[string, string][]> {
+async function standingLines(calls: TaskCalls, output: Output, task: Task): Promise<[string, string][]> {
   const { state, status, identifier, result } = task;
   if (status === 'completed') return result?.summary ? [['summary', result.summary]] : [];
   if (state.error) return [['why', state.error.message]];
@@ -83,7 +78,7 @@ async function standingLines(calls: TaskCalls, task: Task): Promise<[string, str
   for (const { inboxItemId } of state.blockers) {
     if (inboxItemId === undefined) continue;
     const question = await calls.question(inboxItemId);
-    lines.push(['asks', questionLines(question, identifier).join('\n')]);
+    lines.push(['asks', questionLines(output, question, identifier).join('\n')]);
   }
   return lines;
 }
@@ -97,7 +92,7 @@ export async function printTask(calls: TaskCalls, output: Output, task: Task, ru
   output.line(`${identifier}  ${title}`, 'bold');
   print('status', status, styleOf(status));
   print('created', localTime(createdAt));
-  for (const [name, text] of await standingLines(calls, task)) print(name, text);
+  for (const [name, text] of await standingLines(calls, output, task)) print(name, text);
   for (const [index, run] of runs.entries()) {
     const why = failureText(run);
     if (why !== '') print('', oneLine(`run ${index + 1} ${run.status}: ${why}`, output.columns - 12), 'dim');
@@ -115,7 +110,8 @@ export async function printTask(calls: TaskCalls, output: Output, task: Task, ru
 /** A run with its log. */
 export function printRun(output: Output, run: Run, number: number, log: readonly LogEntry[]): void {
   const [first = '', ...rest] = runLines(run, number);
-  output.line(`${first} (${run.agentProfile.name}, ${run.mode}, ${localTime(run.startedAt)})`, 'bold');
+  const about = `(${run.agentProfile.name}, ${run.mode}, ${localTime(run.startedAt)})`;
+  output.line(`${first.replace(/:$/, '')} ${about}`, 'bold');
   for (const line of rest) output.line(line);
   for (const entry of log) {
     const at = new Date(entry.occurredAt).toTimeString().slice(0, 8);

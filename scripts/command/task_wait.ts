@@ -54,13 +54,13 @@ function childFollower(calls: TaskCalls, print: Output['progress']) {
 }
 
 /** Prints the questions that block a task, each once. */
-function questionFollower(calls: TaskCalls, print: Output['progress']) {
+function questionFollower(calls: TaskCalls, output: Output, print: Output['progress']) {
   const asked = new Set<string>();
   return async ({ state, identifier }: Task): Promise<void> => {
     for (const { inboxItemId } of state.blockers) {
       if (inboxItemId === undefined || asked.has(inboxItemId)) continue;
       asked.add(inboxItemId);
-      const [first = '', ...rest] = questionLines(await calls.question(inboxItemId), identifier);
+      const [first = '', ...rest] = questionLines(output, await calls.question(inboxItemId), identifier);
       print(`${identifier} asks: ${first}`, 'yellow');
       for (const line of rest) print(`  ${line}`);
     }
@@ -73,7 +73,7 @@ function questionFollower(calls: TaskCalls, print: Output['progress']) {
  */
 export async function waitForTask(calls: TaskCalls, output: Output, begun: Task, signal: AbortSignal): Promise<Task> {
   const print: Output['progress'] = (line, style) => output.progress(line, style);
-  const followers = [runFollower(calls, print), questionFollower(calls, print)];
+  const followers = [runFollower(calls, print), questionFollower(calls, output, print)];
   if (begun.kind === 'initiative') followers.push(childFollower(calls, print));
   let status = '';
   let still = 0;
@@ -81,9 +81,13 @@ export async function waitForTask(calls: TaskCalls, output: Output, begun: Task,
 
   async function look(): Promise<Task> {
     const task = await calls.get(begun.id);
-    for (const follow of followers) await follow(task);
     still = task.status === status ? still + 1 : 0;
-    if (still === 0) print(`${task.identifier} is ${task.status}`, styleOf(task.status));
+    const tell = () => print(`${task.identifier} is ${task.status}`, styleOf(task.status));
+    // Its runs are read after it: what they say came later, save for the end.
+    const isOver = FINAL.includes(task.status);
+    if (still === 0 && !isOver) tell();
+    for (const follow of followers) await follow(task);
+    if (still === 0 && isOver) tell();
     status = task.status;
     if (still === STILL && status !== 'running') print(`  ${await calls.why(begun.id)}`);
     return task;

@@ -19,7 +19,7 @@ async function show({ calls, output }: TaskContext, task: Task): Promise<void> {
 /** Follows a task, then shows it. */
 async function follow(context: TaskContext, begun: Task): Promise<Exit> {
   const { calls, output, stop } = context;
-  stop.goesOn(`${begun.identifier} goes on: npx business-runner task wait ${begun.identifier}`);
+  stop.goesOn(`${begun.identifier} goes on: ${output.call(`task wait ${begun.identifier}`)}`);
   const task = await waitForTask(calls, output, begun, stop.signal);
   output.progress('');
   await show(context, task);
@@ -36,7 +36,7 @@ export async function taskCreate(context: TaskContext, title: string): Promise<E
   if (output.json) output.value(task);
   else {
     output.line(task.identifier);
-    output.progress(`created; npx business-runner task wait ${task.identifier} follows it`);
+    output.progress(`created; ${output.call(`task wait ${task.identifier}`)} follows it`);
   }
   return EXIT.done;
 }
@@ -58,7 +58,7 @@ export async function taskList({ calls, output, values }: TaskContext, limit: nu
     localTime(task.createdAt),
   ]);
   if (output.json) output.value(tasks);
-  else output.table({ columns, rows }, 'no tasks: npx business-runner task create TITLE');
+  else output.table({ columns, rows }, `no tasks: ${output.call('task create TITLE')}`);
   return EXIT.done;
 }
 

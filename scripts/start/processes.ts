@@ -43,7 +43,7 @@ async function checkPort(config: Config): Promise<void> {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === 'EADDRINUSE') {
       throw new ConfigError(
-        `PORT: another program listens on ${config.host}:${config.port}; stop it or set another PORT`,
+        `PORT: another program listens on ${config.host}:${config.port}; stop it or set another: PORT=${config.port > 65_000 ? 3000 : config.port + 1} npm start`,
       );
     }
     if (code === 'EACCES') throw new ConfigError(`PORT: this user may not listen on port ${config.port}`);

@@ -51,7 +51,7 @@ try {
   const known = [OptionsError, ApiError, CommandNotFoundError].some((kind) => error instanceof kind);
   if (!(error instanceof Error) || !known) throw error;
   const hint = error instanceof ApiError && error.status === 401 ? ': is this the service token of this API?' : '';
-  printError(`worker: ${error.message}${hint}`);
+  printError(`worker: ${hint === '' ? error.message : error.message.replace(/\.$/, '')}${hint}`);
   process.exitCode =
     error instanceof OptionsError ? EX_USAGE : error instanceof CommandNotFoundError ? EX_NOT_FOUND : 1;
 }

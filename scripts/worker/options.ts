@@ -52,7 +52,7 @@ and a note about each file that it does not get. Without --exec no tasks are pul
   --chats N           chats at the same time, besides the tasks (4)
   --kind KIND         pull only requests of this kind, task or chat
   --worker-id ID      name shown with the runs (host name and a random part)
-  --organization ID   pull only requests of this organization; repeatable
+  --organization ID   pull only requests of this organization; repeatable; --org is short for it
   --profile KEY       pull only requests of this agent profile; repeatable
   --timeout SECONDS   longest time for one command or reply (3600)
   --llm URL           base URL of the chat completions, such as http://127.0.0.1:11434/v1
@@ -186,6 +186,7 @@ function parse(argv: readonly string[]) {
         silence: { type: 'string' },
         'worker-id': { type: 'string' },
         organization: { type: 'string', multiple: true },
+        org: { type: 'string', multiple: true },
         profile: { type: 'string', multiple: true },
         timeout: { type: 'string' },
         model: { type: 'string' },
@@ -196,7 +197,8 @@ function parse(argv: readonly string[]) {
       },
     }).values;
   } catch (error) {
-    throw new OptionsError(error instanceof Error ? error.message : String(error));
+    const message = error instanceof Error ? error.message : String(error);
+    throw new OptionsError(`${message.split('. ')[0]} (npm run worker -- --help)`);
   }
 }
 
@@ -236,6 +238,17 @@ function llmOptions(values: ReturnType<typeof parse>, environment: NodeJS.Proces
     silenceMs: wholeNumber('silence', values.silence, 120, 300) * 1000,
     timeoutMs: timeoutMs(values),
   };
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** A worker cannot look slugs up: its token reads no organizations. */
+function organizationIds(given: readonly string[]): readonly string[] | undefined {
+  const other = given.find((id) => !UUID.test(id));
+  if (other === undefined) return given.length === 0 ? undefined : given;
+  throw new OptionsError(
+    `--organization takes ids, and ${JSON.stringify(other)} is none: npx business-runner org list`,
+  );
 }
 
 function timeoutMs(values: ReturnType<typeof parse>): number {
@@ -286,7 +299,7 @@ export function readOptions(
     ),
     concurrency: values.once ? 1 : wholeNumber('concurrency', values.concurrency, 1, 50),
     workerId: values['worker-id'] ?? `${hostname().slice(0, 80)}-${randomBytes(3).toString('hex')}`,
-    organizationIds: values.organization,
+    organizationIds: organizationIds([...(values.organization ?? []), ...(values.org ?? [])]),
     profileKeys: values.profile,
     timeoutMs: timeoutMs(values),
     model: values.model ?? 'none',

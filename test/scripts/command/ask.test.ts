@@ -56,9 +56,12 @@ t.test('Ctrl-C and the end of the time leave the reply to its agent', async (tes
   const asking = begin('ask', 'Hello');
   await until('it waits', () => asking.err().includes('nobody has begun to reply'));
   asking.interrupt();
-  test.match(await asking.ended, { status: 130, err: /business-runner: the reply goes on: http:\S+\/messages\n$/ });
+  test.match(await asking.ended, {
+    status: 130,
+    err: /business-runner: no worker has begun to reply; a reply will stand in http:\S+\/messages\n$/,
+  });
   test.match(await begin('ask', 'Hello', '--timeout', '1').ended, {
     status: 75,
-    err: /not over after 1 s: the reply goes on/,
+    err: /not over after 1 s: no worker has begun to reply/,
   });
 });

@@ -135,3 +135,9 @@ t.test('what a stranger wrote moves no terminal', async (test) => {
     test.notMatch(text, /[^\P{Cc}\n]|[\u202a-\u202e]/u);
   }
 });
+
+t.test('what it says to call next names the same organization', async (test) => {
+  const { call, organizationId } = await setUp(test, app);
+  const { err } = await call('task', 'create', 'Print', '--org', organizationId);
+  test.equal(err, `created; npx business-runner task wait T-1 --org ${organizationId} follows it\n`);
+});

@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { appendFile, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -46,10 +47,12 @@ t.test('the command line is read, and what is wrong with it is said in one line'
   await writeFile(path.join(directory, 'data', 'agent-service-token'), 'made-by-start');
   const dataDir = { DATA_DIR: path.join(directory, 'data') };
   t.equal(readOptions(['--exec', 'true'], dataDir)?.token, 'made-by-start');
-  t.match(readOptions(['--exec', 'x', '--organization', 'a', '--organization', 'b', '--profile', 'p'], env), {
-    organizationIds: ['a', 'b'],
+  const [first, second] = [randomUUID(), randomUUID()];
+  t.match(readOptions(['--exec', 'x', '--organization', first, '--org', second, '--profile', 'p'], env), {
+    organizationIds: [first, second],
     profileKeys: ['p'],
   });
+  t.throws(() => readOptions(['--exec', 'x', '--org', 'acme'], env), /takes ids, and "acme" is none/);
   t.equal(readOptions(['--exec', 'x', '--url', 'https://host/base/'], env)?.url, 'https://host/base');
   t.equal(readOptions(['--exec', 'x', '--once', '--concurrency', '9'], env)?.concurrency, 1);
   t.match(options, { kinds: ['task', 'chat'], chats: 4, llm: undefined });

@@ -53,8 +53,8 @@ t.test('the seed leaves tasks in every state, chats with replies and a schedule'
   const lists = await Promise.all(links.map(async (link) => list.parse(await (await fetch(link)).json()).data));
   test.same(
     lists.map(({ length }) => length),
-    [8, 2, 1],
-    'tasks, chats, questions to people',
+    [8, 2, 2],
+    'tasks, chats, what waits for people: a question, and word of a failure',
   );
   const { rows: schedules } = await app.database.owner.query('select key from app.schedules');
   test.same(schedules, [{ key: 'weekly-numbers' }]);
