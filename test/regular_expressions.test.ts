@@ -110,7 +110,6 @@ const COMPOSED: Readonly<Record<string, readonly RegExp[]>> = {
     /^(?:source:)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i,
     /^org:\/\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\/context\/sources\/([0-9a-f-]{36})$/i,
   ],
-  'engine/schedules/expression.ts': [/\b(?:JAN|FEB|MAR)\b/gi],
 };
 
 t.test('an expression that is composed is known here, and linear too', (test) => {

@@ -59,6 +59,7 @@ t.test('whatever is printed is escaped', async (test) => {
 const OTHERS = [
   'scripts/bench/',
   'scripts/bootstrap.mjs',
+  'scripts/command/business-runner.mjs',
   'scripts/report.ts',
   'scripts/terminal.ts',
   'scripts/test.ts',

@@ -194,7 +194,7 @@ t.test('the explorer works without the internet, and its page allows nothing fro
   test.same(named, ['/internal/admin/assets/ruru.css', '/internal/admin/assets/start.js']);
   const start = await (await send('/internal/admin/assets/start.js')).text();
   test.notMatch(start, /https?:\/\//);
-  test.match(start, "endpoint: '/internal/admin/graphql'");
+  test.match(start, '"endpoint":"/internal/admin/graphql"');
   // What the pages load: each from here, nothing of it by another address.
   const files = ['ruru.js', 'ruru.css', 'editorWorker.js', 'jsonWorker.js', 'graphqlWorker.js'];
   for (const file of files) {

@@ -190,7 +190,7 @@ t.test('each revision of an assistant message, and the end of a chat, wake those
     messageId: turn.sent.assistantMessage.id,
     actor: OWNER,
   };
-  t.same(await wakesOf(() => call(db, 'message_cancel', cancel, ignored)), [of]);
+  t.same(await wakesOf(() => call(db, 'message_cancel', cancel, ignored)), [of, `runner_stop ${turn.runId}`]);
 
   const two = [await createChat(sql, org), await createChat(sql, org)];
   for (const { id } of two) await send(sql.api, org, id);
