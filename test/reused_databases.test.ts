@@ -30,7 +30,9 @@ t.test('a file takes the database of the last one, without what that left in it'
     t.ok((await count(sql, 'app.schema_migrations')) > 0, 'what the template has is there');
     const { rows } = await sql.api.query(`select current_setting('app.organization_id', true) as tenant`);
     t.notOk(rows[0]?.tenant, 'no connection has a tenant');
-    t.same((await sql.owner.query(`select from pg_locks where locktype = 'advisory'`)).rowCount, 0);
+    const held = `select from pg_locks join pg_database d on d.oid = database
+      where locktype = 'advisory' and d.datname = current_database()`;
+    t.same((await sql.owner.query(held)).rowCount, 0);
     await runNew(sql, await createTestOrganization(sql));
   });
   t.equal(second, first);
