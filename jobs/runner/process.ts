@@ -23,8 +23,15 @@ export type Jobs = Readonly<{
   registry: Registry;
   /** Rejects with what no waiting mends. */
   failed: Promise<never>;
-  /** Within five seconds. */
+  /** Within five seconds, by default. */
   stop(): Promise<void>;
+}>;
+
+export type JobsOptions = Readonly<{
+  /** Also those of Node, of which a process has one set. */
+  processMetrics?: boolean;
+  /** How long running jobs have to leave off at a stop. */
+  graceMs?: number;
 }>;
 
 /**
@@ -32,8 +39,9 @@ export type Jobs = Readonly<{
  * is there goes on half a second after Postgres is. So is the end of a migration under way, whose last steps are the
  * queue's rights, and the functions. A database that was never ready for this code is a fault (NotMigratedError).
  */
-export function startJobs(config: Config, log: Logger, options?: { processMetrics: boolean }): Jobs {
-  const services = openServices(config, log, options);
+export function startJobs(config: Config, log: Logger, options: JobsOptions = {}): Jobs {
+  const { processMetrics = false, graceMs = GRACE_MS } = options;
+  const services = openServices(config, log, { processMetrics });
   const throttle = createThrottle();
   const stopping = new AbortController();
   const first = Promise.withResolvers<void>();
@@ -77,7 +85,7 @@ export function startJobs(config: Config, log: Logger, options?: { processMetric
   async function stop(): Promise<void> {
     stopping.abort();
     const done = new AbortController();
-    const late = delay(GRACE_MS, undefined, { signal: done.signal }).catch(() => undefined);
+    const late = delay(graceMs, undefined, { signal: done.signal }).catch(() => undefined);
     const left = Promise.all([workers?.stop(), running]).catch(() => undefined);
     await Promise.race([left, late]);
     done.abort();

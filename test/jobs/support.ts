@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import pg from 'pg';
+import { z } from 'zod';
 import { type Config, environmentWith, readConfig } from '../../engine/config.ts';
 import { createLogger } from '../../engine/log.ts';
 import { openStorage, type Storage } from '../../engine/storage/index.ts';
@@ -57,10 +58,18 @@ export async function openJobs(t: TearDown, databaseUrl: string, settings: NodeJ
   await stopClock(databaseUrl);
   const config = await jobsConfig(t, databaseUrl, settings);
   const { logged, write } = collectLog();
-  const jobs = startJobs(config, createLogger('debug', 'jobs', { destination: { write } }));
+  const jobs = startJobs(config, createLogger('debug', 'jobs', { destination: { write } }), {
+    // On a busy machine jobs take longer to leave off.
+    graceMs: 60_000,
+  });
   t.teardown(() => jobs.stop());
   await Promise.race([jobs.ready, jobs.failed]);
   return { ...jobs, logged, storage: openStorage(config.storageUrl, config.aws), storageUrl: config.storageUrl };
+}
+
+/** The name under which its jobs are locked; another one after its workers were started again. */
+export function poolOf({ logged }: Pick<TestJobs, 'logged'>): string {
+  return z.string().parse(logged.findLast(({ msg }) => msg === 'jobs are taken')?.['pool']);
 }
 
 export type JobsProcess = Readonly<{
