@@ -246,9 +246,7 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 function organizationIds(given: readonly string[]): readonly string[] | undefined {
   const other = given.find((id) => !UUID.test(id));
   if (other === undefined) return given.length === 0 ? undefined : given;
-  throw new OptionsError(
-    `--organization takes ids, and ${JSON.stringify(other)} is none: npx business-runner org list`,
-  );
+  throw new OptionsError(`--organization takes ids, not ${JSON.stringify(other)}: npx business-runner org list`);
 }
 
 function timeoutMs(values: ReturnType<typeof parse>): number {

@@ -1,16 +1,13 @@
 import { execFileSync } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
 import { appendFile, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import t, { type Test } from 'tap';
 import { ApiError, isRetryable, type LogEntry } from '../../../scripts/worker/api.ts';
-import { OptionsError, readOptions } from '../../../scripts/worker/options.ts';
 import { outputFiles } from '../../../scripts/worker/output_files.ts';
 import { followLines, logShipper, parseProgressLine } from '../../../scripts/worker/progress.ts';
 import { ResultError, readResult, readUsage } from '../../../scripts/worker/result_files.ts';
 import { backoffMs, retry } from '../../../scripts/worker/retry.ts';
-import { taskText } from '../../../scripts/worker/task_text.ts';
 import { makeFolders, pathBelow, workspaceAt } from '../../../scripts/worker/workspace.ts';
 import { until } from '../../support/wait.ts';
 
@@ -22,75 +19,6 @@ async function folder(t: Test): Promise<string> {
   t.teardown(() => rm(made, { recursive: true, force: true }));
   return made;
 }
-
-t.test('the command line is read, and what is wrong with it is said in one line', async (t) => {
-  const directory = await folder(t);
-  const file = path.join(directory, 'token');
-  await writeFile(file, 'from-file\n');
-  const env = { BUSINESS_RUNNER_SERVICE_TOKEN: 'from-env', OWNER_TOKENS: 'secret', DATABASE_URL: 'secret', HOME: '/h' };
-  const options = readOptions(['--exec', 'true'], env);
-  t.match(options, { command: 'true', url: 'http://127.0.0.1:3000', token: 'from-env', concurrency: 1, once: false });
-  t.same(
-    options?.environment,
-    { HOME: '/h', WORKER_DIR: process.cwd() },
-    'commands do not see the secrets of the worker',
-  );
-  const called = { ...env, INIT_CWD: "/home/ann's" };
-  const commandOf = (command: string) => readOptions(['--exec', command], called)?.command;
-  t.equal(commandOf('./agent.sh --fast ./x'), String.raw`'/home/ann'\''s/agent.sh' --fast ./x`);
-  t.equal(commandOf('../agent.sh'), "'/home/agent.sh'");
-  t.equal(commandOf('node ./agent.mjs'), 'node ./agent.mjs');
-  t.equal(readOptions(['--exec', 'x'], called)?.environment['WORKER_DIR'], "/home/ann's");
-  t.equal(readOptions(['--exec', 'true', '--token', 'given'], env)?.token, 'given');
-  t.equal(readOptions(['--exec', 'true', '--token-file', file], env)?.token, 'from-file');
-  await mkdir(path.join(directory, 'data'));
-  await writeFile(path.join(directory, 'data', 'agent-service-token'), 'made-by-start');
-  const dataDir = { DATA_DIR: path.join(directory, 'data') };
-  t.equal(readOptions(['--exec', 'true'], dataDir)?.token, 'made-by-start');
-  const [first, second] = [randomUUID(), randomUUID()];
-  t.match(readOptions(['--exec', 'x', '--organization', first, '--org', second, '--profile', 'p'], env), {
-    organizationIds: [first, second],
-    profileKeys: ['p'],
-  });
-  t.throws(() => readOptions(['--exec', 'x', '--org', 'acme'], env), /takes ids, and "acme" is none/);
-  t.equal(readOptions(['--exec', 'x', '--url', 'https://host/base/'], env)?.url, 'https://host/base');
-  t.equal(readOptions(['--exec', 'x', '--once', '--concurrency', '9'], env)?.concurrency, 1);
-  t.match(options, { kinds: ['task', 'chat'], chats: 4, llm: undefined });
-  t.same(readOptions(['--exec', 'x', '--kind', 'chat'], env)?.kinds, ['chat']);
-  const model = ['--llm', 'http://model/v1/', '--model', 'small'];
-  const llmEnv = { ...env, BUSINESS_RUNNER_LLM_KEY: 'secret' };
-  const llm = { url: 'http://model/v1', model: 'small', key: 'secret', silenceMs: 120_000, timeoutMs: 3_600_000 };
-  t.match(readOptions(model, llmEnv), { command: '', kinds: ['chat'], model: 'small', llm });
-  t.notOk(readOptions(model, llmEnv)?.environment['BUSINESS_RUNNER_LLM_KEY'], 'nor the key of the model');
-  t.same(readOptions([...model, '--exec', 'x'], env)?.kinds, ['task', 'chat']);
-  t.equal(readOptions([...model, '--instructions', file], env)?.llm?.instructions, 'from-file');
-  t.same(
-    [model, [...model, '--images']].map((argv) => readOptions(argv, env)?.llm?.images),
-    [false, true],
-  );
-  t.equal(readOptions(['--help'], {}), null);
-  for (const [argv, message] of [
-    [[], /--exec/],
-    [['--exec', ' '], /--exec/],
-    [['--exec', 'x', '--url', 'ftp://x'], /--url/],
-    [['--exec', 'x', '--concurrency', '0'], /--concurrency/],
-    [['--exec', 'x', '--timeout', '1.5'], /--timeout/],
-    [['--exec', 'x', '--nonsense'], /nonsense/],
-    [['--llm', 'http://model'], /--model/],
-    [['--llm', 'model', '--model', 'x'], /--llm/],
-    [[...model, '--exec', ''], /--exec/],
-    [[...model, '--kind', 'task'], /--kind task: needs --exec/],
-    [[...model, '--instructions', path.join(directory, 'none')], /--instructions.*ENOENT/],
-    [['--exec', 'x', '--kind', 'other'], /--kind/],
-    [['--exec', 'x', '--silence', '5'], /needs --llm/],
-    [['--exec', 'x', '--images'], /needs --llm/],
-    [['--exec', 'x', '--token-file', path.join(directory, 'none')], /no service token.*ENOENT/],
-    [['--exec', 'x', '--token', 'two words'], /no service token.*characters/],
-  ] as const) {
-    t.throws(() => readOptions(argv, env), OptionsError);
-    t.throws(() => readOptions(argv, env), { message });
-  }
-});
 
 t.test('paths from the network stay below the folder of the run', async (t) => {
   t.equal(pathBelow('/scratch/run', 'a/b c.txt'), '/scratch/run/a/b c.txt');
@@ -310,105 +238,4 @@ t.test('a call is repeated while a repeat can succeed and there is time', async 
   t.notOk(isRetryable(new TypeError('x is not a function')));
   t.notOk(isRetryable(Object.assign(new Error('no space'), { code: 'ENOSPC' })));
   for (let failures = 0; failures < 50; failures += 1) t.ok(backoffMs(failures) <= 5_000 && backoffMs(failures) >= 75);
-});
-
-t.test('TASK.md holds all that counts: an answer that stood in task.json alone was asked for again', async (t) => {
-  const claim = {
-    organizationId: 'o',
-    runRequestId: 'r',
-    leaseToken: 'l',
-    attempt: 2,
-    mode: 'execute',
-    leaseExpiresAt: '2030-01-01T00:00:00Z',
-    claimMs: 1,
-    agentProfile: { key: 'growth', name: 'Growth' },
-    task: {
-      id: 'i',
-      identifier: 'T-3',
-      title: 'Sales report',
-      consumedAgentRunCount: 4,
-      spec: {
-        objective: 'Add up the sales.',
-        acceptanceCriteria: [
-          {
-            kind: 'output_file',
-            path: 'report.json',
-            checks: [
-              { kind: 'media_type', anyOf: ['application/json'] },
-              { kind: 'json_pointer', pointer: '/total', operator: 'eq', value: 12 },
-              { kind: 'json_pointer', pointer: '/rows', operator: 'exists' },
-            ],
-          },
-          { kind: 'taste', text: 'short' },
-        ],
-        budget: { maxAttemptsPerPhase: 3, maxAgentRuns: 10, maxReplans: 2, maxTokens: 500 },
-      },
-      state: {
-        contract: { failures: 1, checks: [{ summary: 'expected /total to be 12' }] },
-        answers: [{ title: 'Question about: Sales', question: 'With returns?', response: 'Yes', note: 'Since\nMay' }],
-        failures: [
-          {
-            mode: 'execute',
-            status: 'failed',
-            error: { code: 'command_failed', message: 'exit status 3:\nno such column' },
-          },
-          { mode: 'plan', status: 'expired', error: { code: 'run_lease_expired', message: 'The worker is gone' } },
-        ],
-        children: [
-          { identifier: 'T-4', title: 'Read', status: 'completed', summary: 'Read.', artifacts: [{ path: 'a.md' }] },
-        ],
-        spend: { costMinorUnits: 7, tokens: 120 },
-      },
-    },
-  };
-  const input = { path: 'sales.csv', mediaType: 'text/csv', sizeBytes: 9, available: true };
-  const textOf = (mode: string) =>
-    taskText({ ...claim, mode }, [input, { ...input, path: 'late.csv', available: false }], 60_000);
-  const lines = textOf('execute').split('\n');
-  const ends = lines.indexOf('## How to end');
-  t.same(
-    lines.slice(0, ends).filter((line) => line !== ''),
-    [
-      '# T-3: Sales report',
-      'For Growth (growth), to execute; attempt 2.',
-      '## Objective',
-      'Add up the sales.',
-      '## Input files',
-      '- `inputs/sales.csv` (text/csv, 9 bytes)',
-      '- `inputs/late.csv` (text/csv, 9 bytes, not available)',
-      '## It is done when',
-      '- `report.json` is uploaded; media type application/json; /total eq 12; /rows exists',
-      '- taste: {"text":"short"}',
-      '## What people answered',
-      '- With returns?',
-      '  Answer: Yes',
-      '  Note: Since',
-      '  May',
-      '## The last result was refused because',
-      '- expected /total to be 12',
-      '## What failed before',
-      '- A run (execute) failed: command_failed: exit status 3:',
-      '  no such column',
-      '- A run (plan) lost its lease: run_lease_expired: The worker is gone',
-      '## Subtasks so far',
-      '- T-4 Read: completed, Read.',
-      '  Files: `a.md`',
-    ],
-  );
-  const rest = lines.slice(ends).join('\n');
-  for (const means of ['"summary"', '"needs_input"', '"waiting"', '"failed"', '`progress.log`', '`usage.json`']) {
-    t.ok(rest.includes(means), means);
-  }
-  t.same(
-    lines.slice(lines.indexOf('## What is left')).filter((line) => line.startsWith('- ')),
-    [
-      '- attempts after this one: 1 of 3',
-      '- runs after this one, of the task and all below it: 5 of 10',
-      '- tokens: 380 of 500',
-      '- time for this run: 60 s',
-    ],
-  );
-  t.match(textOf('plan'), /"operations".*`plan\.json`/);
-  t.match(textOf('verify'), /"verdict".*`verdict\.json`/);
-  t.notMatch(textOf('verify'), 'needs_input', 'a verifier decides');
 });
