@@ -65,7 +65,12 @@ t.test('the time-out ends with the wait: what runs may take longer', async (t) =
   const waiting = queue.run(() => second.promise.then(() => 'done'));
   first.open();
   await running;
-  setTimeout(second.open, 100);
+  // A later call waits in vain: by then the time-out of the second one is long over.
+  await t.rejects(
+    queue.run(async () => t.fail('it must not start')),
+    { name: 'QueueRefusedError' },
+  );
+  second.open();
   t.equal(await waiting, 'done');
 });
 
@@ -79,7 +84,7 @@ t.test('work that fails makes way for the next', async (t) => {
   t.equal(await next, 'next');
 });
 
-t.test('each owner has a share, and a line of its own', async (t) => {
+t.test('each owner has a share and a queue', async (t) => {
   const shares = createShares({ concurrency: 1, maxWaiting: 1, waitTimeoutMs: 10_000 });
   const started: string[] = [];
   const gates = { a: gate(), b: gate(), other: gate() };

@@ -114,15 +114,23 @@ t.test('text that comes as parts is read, and what a model only thinks is not', 
 });
 
 t.test('an endpoint that sends comments is not silent', async (t) => {
+  let givenUp = 0;
+  const silent = async () => {
+    const { work } = await setUp(t, begin([]), {}, '--silence', '1');
+    await work();
+    givenUp += 1;
+  };
   const { work, reply } = await setUp(
     t,
     async (model) => {
       model.say('Hel');
-      // Three times the limit, without an event.
-      for (let nth = 0; nth < 30; nth += 1) {
+      // No event for as long as it takes the worker to give up two silent endpoints, one after the other.
+      const over = silent().then(silent);
+      await until('two silent endpoints are given up', () => {
         model.res.write(': keep-alive\n\n');
-        await new Promise((resolve) => setTimeout(resolve, 100));
-      }
+        return givenUp === 2;
+      });
+      await over;
       model.say('lo', 'stop');
       model.event('[DONE]');
       model.res.end();
