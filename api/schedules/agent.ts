@@ -3,7 +3,7 @@ import { organizationId } from '../fields/ids.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { newScheduleExample, newScheduleSchema, scheduleRef } from './changes.ts';
 import { listSchedules, scheduleListQuery } from './list.ts';
-import { createSchedule, endSchedule, resumeSchedule } from './operations.ts';
+import { createSchedule, resumeSchedule, stopSchedule } from './operations.ts';
 import { scheduleExample, scheduleSchema } from './schema.ts';
 
 const BASE = '/internal/agent/organizations/{organizationId}/schedules';
@@ -61,7 +61,7 @@ export function agentScheduleEndpoints(): readonly Endpoint[] {
       summary: 'Pause a schedule',
       example: { data: { ...scheduleExample, status: 'paused', nextRunAt: null } },
       description: `The schedule does not fire until it is resumed; missed times are not caught up. Pausing a paused schedule has no effect. ${MAY}`,
-      handler: (context) => endSchedule('schedule_pause', context),
+      handler: (context) => stopSchedule('schedule_pause', context),
     }),
     endpoint({
       ...pausing,
@@ -79,7 +79,7 @@ export function agentScheduleEndpoints(): readonly Endpoint[] {
       operationId: 'deleteScheduleAsAgent',
       summary: 'Delete a schedule',
       description: `Returns the schedule as it was. Its tasks stay. A repeated call is 404. ${MAY}`,
-      handler: (context) => endSchedule('schedule_delete', context),
+      handler: (context) => stopSchedule('schedule_delete', context),
     }),
   ];
 }

@@ -59,8 +59,8 @@ function pace(db: Queries, organizationId: string, ref: string) {
 }
 
 /**
- * When a schedule that goes on now fires next, and the version that says so; both undefined where there is none. The
- * transition compares the version, and judges everything else.
+ * The next fire of a schedule that is resumed now, and the version it follows from; both undefined if there is no such
+ * schedule. The transition compares the version and decides everything else.
  */
 export async function resumedFire(
   db: Queries,
@@ -73,8 +73,8 @@ export async function resumedFire(
 }
 
 /**
- * When a schedule fires next by what a patch makes of it; undefined where the patch leaves that alone, or there is no such
- * schedule, as the transition says. It may be computed before the transition, from the version that this expects.
+ * The next fire of a patched schedule; undefined if the patch changes neither expression nor zone, or if there is no such
+ * schedule, which the transition refuses. The version has to be the expected one: the fire would follow from another otherwise.
  * @throws Problem 409 `state_conflict` when the schedule is at another version, 400 for a zone that the database reads otherwise
  */
 export async function changedFire(
@@ -89,8 +89,9 @@ export async function changedFire(
   const found = await pace(db, organizationId, ref);
   if (!found) return undefined;
   if (found.version !== expectedVersion) {
-    const at = `he schedule is at version ${found.version}`;
-    throw new Problem(409, 'state_conflict', `T${at}`, [{ path: 'expectedVersion', message: `t${at}`, code: 'stale' }]);
+    const { version } = found;
+    const issue = { path: 'expectedVersion', message: `the schedule is at version ${version}`, code: 'stale' };
+    throw new Problem(409, 'state_conflict', `The schedule is at version ${version}`, [issue]);
   }
   return fireAfter(cron ?? found.cron, timezone ?? found.timezone, found.now);
 }

@@ -58,8 +58,8 @@ export async function resumeSchedule({ db, params, caller, decision }: ChangingO
   return (await call(db, 'schedule_resume', args, scheduleResult, decision)).schedule;
 }
 
-/** Pauses or deletes. @throws Problem of the transition */
-export async function endSchedule(
+/** Pauses or deletes: it fires no more. @throws Problem of the transition */
+export async function stopSchedule(
   transition: 'schedule_pause' | 'schedule_delete',
   { db, params, caller, decision }: ChangingOne,
 ): Promise<Schedule> {

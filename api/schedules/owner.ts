@@ -3,7 +3,7 @@ import { organizationId } from '../fields/ids.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { newScheduleExample, newScheduleSchema, schedulePatchSchema, scheduleRef } from './changes.ts';
 import { getSchedule, listSchedules, scheduleListQuery } from './list.ts';
-import { createSchedule, endSchedule, resumeSchedule, updateSchedule } from './operations.ts';
+import { createSchedule, resumeSchedule, stopSchedule, updateSchedule } from './operations.ts';
 import { scheduleExample, scheduleSchema } from './schema.ts';
 
 const SCHEDULES = '/organizations/{organizationId}/schedules';
@@ -100,7 +100,7 @@ export function scheduleEndpoints(): readonly Endpoint[] {
         'The schedule does not fire until it is resumed; missed times are not caught up. Pausing a paused schedule has no effect.',
       example: { data: { ...scheduleExample, status: 'paused', nextRunAt: null } },
       decision: { action: 'schedule.pause', ...about },
-      handler: (context) => endSchedule('schedule_pause', context),
+      handler: (context) => stopSchedule('schedule_pause', context),
     }),
     endpoint({
       ...one,
@@ -120,7 +120,7 @@ export function scheduleEndpoints(): readonly Endpoint[] {
       summary: 'Delete a schedule',
       description: 'Returns the schedule as it was. Its tasks stay. A repeated call is 404.',
       decision: { action: 'schedule.delete', ...about },
-      handler: (context) => endSchedule('schedule_delete', context),
+      handler: (context) => stopSchedule('schedule_delete', context),
     }),
   ];
 }
