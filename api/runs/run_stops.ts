@@ -2,7 +2,7 @@ import { STOP_CHANNEL } from '../../engine/db/channels.ts';
 import type { Listener } from '../../engine/db/listen.ts';
 import type { Notifier } from '../../engine/db/notify.ts';
 
-/** A heartbeat that waits to hear of the cancel of its run. */
+/** A heartbeat that waits for the cancel of its run. */
 export type RunWatch = Disposable &
   Readonly<{
     /** Resolves after `waitMs`, earlier with true when the run may have been cancelled; with false when the wait is over. */
@@ -10,7 +10,7 @@ export type RunWatch = Disposable &
   }>;
 
 export type RunStops = Readonly<{
-  /** What is told from now on is not missed. */
+  /** From now on no cancel is missed. */
   watch: (runId: string) => RunWatch;
   /** The payload of a notification: a run that may have to stop. */
   wake: (runId: string) => void;
@@ -18,7 +18,7 @@ export type RunStops = Readonly<{
   close: () => void;
 }>;
 
-/** Tells waiting heartbeats of cancels, those of other processes too. A lost notification costs the rest of the wait. */
+/** Wakes heartbeats whose run is cancelled, by any process. A lost notification costs the rest of the wait. */
 export function createRunStops(options: {
   listener: Pick<Listener, 'subscribe' | 'onResync'>;
   notifier: Pick<Notifier, 'sender'>;
@@ -27,19 +27,19 @@ export function createRunStops(options: {
   const watchers = new Map<string, Set<(stopped: boolean) => void>>();
   let closed = false;
 
-  function tell(runId: string, stopped: boolean): void {
-    for (const told of watchers.get(runId) ?? []) told(stopped);
+  function settle(runId: string, stopped: boolean): void {
+    for (const resolve of watchers.get(runId) ?? []) resolve(stopped);
   }
-  const all = (stopped: boolean) => {
-    for (const runId of watchers.keys()) tell(runId, stopped);
-  };
+  function settleAll(stopped: boolean): void {
+    for (const runId of watchers.keys()) settle(runId, stopped);
+  }
   const stopListening = [
     listener.subscribe(STOP_CHANNEL, (runId, sender) => {
       // What this process marked has woken its own waiters already.
-      if (sender !== notifier.sender()) tell(runId, true);
+      if (sender !== notifier.sender()) settle(runId, true);
     }),
     // Something may have been missed.
-    listener.onResync(() => all(true)),
+    listener.onResync(() => settleAll(true)),
   ];
 
   return {
@@ -63,11 +63,11 @@ export function createRunStops(options: {
         },
       };
     },
-    wake: (runId) => tell(runId, true),
+    wake: (runId) => settle(runId, true),
     close() {
       closed = true;
       for (const stop of stopListening) stop();
-      all(false);
+      settleAll(false);
     },
   };
 }

@@ -9,8 +9,8 @@ export type Database = Queries &
     /** One attempt: repeating is decided by the caller, in one place. */
     transaction<T>(work: (connection: Queries) => Promise<T>): Promise<T>;
     /**
-     * The same for the work of one organization, which has at most three quarters of the connections: whatever its statements wait
-     * for, the rest are left to others. Work beyond that waits in a line of its own, of the same length and time.
+     * The same for the work of one organization, which gets at most three quarters of the connections: whatever its statements
+     * wait for, the others have the rest. Further work queues per organization, with the same limits of length and time.
      */
     of(organizationId: string): Database;
     /** How many statements or transactions run, and wait for a connection. */

@@ -12,9 +12,9 @@ function isLocal({ socket, headers }: IncomingMessage): boolean {
 }
 
 /**
- * Who reads the metrics, which tell how much work there is: whoever has a token of METRICS_TOKENS; without any, whoever asks on this
- * machine, and at a port that is for metrics alone (`ownPort`), since that is kept from others by the network.
- * @returns why not; undefined: granted
+ * Decides who may read the metrics, which show how much work there is. With METRICS_TOKENS: whoever sends one of them. Without:
+ * requests from this machine, and all at a port for metrics alone (`ownPort`), which the network protects.
+ * @returns why access is refused; undefined: granted
  */
 export function metricsAccess(
   tokens: readonly string[],

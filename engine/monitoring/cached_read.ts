@@ -2,8 +2,8 @@ const KEPT_MS = 5_000;
 const TIMEOUT_MS = 2_000;
 
 /**
- * Numbers for metrics, read at most every five seconds by whoever asks, however many ask. A stalled database holds up nobody: after
- * two seconds, and where reading fails, it is `otherwise`, and one that is still being read is not read again.
+ * Caches what metrics read for five seconds, whatever the number of scrapers. A stalled database delays no scrape: after two
+ * seconds, and when the read fails, the value is `otherwise`. There is one read at a time.
  */
 export function cachedRead<T>(
   read: () => Promise<T>,

@@ -69,7 +69,7 @@ export async function startMonitor(options: MonitorOptions): Promise<Monitor> {
   const server = createServer({ headersTimeout: REQUEST_MS, requestTimeout: REQUEST_MS }, (req, res) => {
     req.resume();
     respond(req, res).catch((error: unknown) => {
-      // For instance metrics that cannot be collected: a probe sees it, and the process goes on.
+      // Metrics that cannot be collected, for instance: the probe fails, the process does not.
       if (!res.headersSent) res.writeHead(500);
       res.end(error instanceof Error ? error.message : '');
     });

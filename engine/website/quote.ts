@@ -38,7 +38,7 @@ function sentences(text: string): string {
     .trim();
 }
 
-/** What people, and the context, are told of a page: plain text, never markup. */
+/** The text of a page as people and the context see it: plain, never markup. */
 export function quotePage({ title, description, main }: Pick<Page, 'title' | 'description' | 'main'>): PageQuote {
   const [first = ''] = main.split('\n', 1);
   const excerpt = description ?? sentences(main);

@@ -109,8 +109,8 @@ const dueKinds: Readonly<Record<string, DueKind>> = {
   index: {
     batch: 1,
     async process({ dispatchDb }) {
-      // Slow work for a job of its own, which goes over all that waits: for the transition that adds it, a notification would be
-      // too dear, and it needs to be added once.
+      // Slow work: one job covers all messages that wait. Dispatch adds it, since in the transition it would add a notification to
+      // the commit.
       await dispatchDb.query(sql.unsafe`
         select graphile_worker.add_job(${INDEX}, job_key => ${INDEX}) where not exists (
           select from graphile_worker.jobs where key = ${INDEX} and attempts < max_attempts)`);

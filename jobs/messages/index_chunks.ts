@@ -25,7 +25,7 @@ async function readDue(db: Database, after: string | null) {
   return { messages, after: ids[ORGANIZATIONS - 1] ?? null };
 }
 
-/** @returns whether it got any further */
+/** @returns whether it cut any piece */
 async function fill({ db, log }: JobContext, message: Due): Promise<boolean> {
   const args = { organizationId: message.organization_id, messageId: message.message_id };
   try {
@@ -57,7 +57,7 @@ export const messagesIndexChunks: JobHandler<'messages__index_chunks'> = async (
       further ||= filled;
     }
     if (after !== null) continue;
-    // What another process has in hand is left to it.
+    // What is left, if anything, another process is cutting.
     if (!further) return 'done';
     further = false;
   }

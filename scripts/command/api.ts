@@ -43,7 +43,7 @@ const pageSchema = z.object({
   pagination: z.looseObject({ nextCursor: z.string().nullish() }),
 });
 
-const UNKNOWN = 'the response is none that this command knows: is the API of another version?';
+const UNKNOWN = 'unexpected response: is the API of another version?';
 
 type Query = Readonly<Record<string, string | number | undefined>>;
 type Method = 'GET' | 'POST';

@@ -53,7 +53,7 @@ function printParts(output: Output, { parts }: Message): void {
   }
 }
 
-/** Prints the reply while it is written; returns it when it is final. `onBegun` is told of its first words. */
+/** Prints the reply while it is written; returns it when it is final. `onBegun` is called at its first words. */
 async function follow(context: AskContext, chat: Chat, reply: Message, onBegun: () => void): Promise<Message> {
   const { api, home, output, stop } = context;
   let written = '';
@@ -100,11 +100,13 @@ export async function ask(context: AskContext, text: string): Promise<Exit> {
   const { assistantMessage } = await api.post(postedSchema, path, await messageBody(context, chat, text));
   const where = `${api.url}${path}`;
   stop.goesOn(`no worker has begun to reply; a reply will stand in ${where}`);
-  const reply = await follow(context, chat, assistantMessage, () => stop.goesOn(`the reply goes on: ${where}`));
+  const reply = await follow(context, chat, assistantMessage, () =>
+    stop.goesOn(`the reply is still being written: ${where}`),
+  );
   if (output.json) output.value(reply);
   else printParts(output, reply);
   if (reply.status === 'complete') {
-    output.progress(`${output.call(`ask --chat ${shortId(chat.id)} TEXT`)} goes on with this chat`, 'dim');
+    output.progress(`${output.call(`ask --chat ${shortId(chat.id)} TEXT`)} continues this chat`, 'dim');
     return EXIT.done;
   }
   const why = reply.error ? `: ${reply.error.message}` : '';

@@ -31,7 +31,7 @@ function inputOf(file: string) {
   // What is no text in UTF-8 was read with replacement characters.
   if (text.includes('\ufffd') || text.includes('\0') || text.length > MAX_INPUT) {
     throw usageError(
-      `--input takes text in UTF-8 of at most ${MAX_INPUT} characters, and ${file} is none; PUT it to …/inputs/{path}`,
+      `--input takes UTF-8 text of at most ${MAX_INPUT} characters, not ${file}: PUT it to …/inputs/{path}`,
     );
   }
   return { kind: 'inline', path: path.basename(file), text };

@@ -9,7 +9,7 @@ export const MAX_TIMEOUT_S = 2_000_000;
 export type Stop = Readonly<{
   /** Its reason is a CommandError. */
   signal: AbortSignal;
-  /** What is said then: what goes on without this command, and how to come back to it. */
+  /** Printed then: what continues without this command, and how to come back to it. */
   goesOn: (what: string) => void;
   /** Waits no longer than this. */
   after: (seconds: number) => void;

@@ -8,7 +8,7 @@ const INDENT = '    ';
 
 type Style = Parameters<Output['line']>[1];
 
-/** How a state is told apart at a glance. */
+/** The color of each state. */
 export function styleOf(status: string): Style {
   if (status === 'completed' || status === 'succeeded') return 'green';
   return ['failed', 'expired', 'cancelled'].includes(status) ? 'red' : undefined;

@@ -19,7 +19,7 @@ async function show({ calls, output }: TaskContext, task: Task): Promise<void> {
 /** Follows a task, then shows it. */
 async function follow(context: TaskContext, begun: Task): Promise<Exit> {
   const { calls, output, stop } = context;
-  stop.goesOn(`${begun.identifier} goes on: ${output.call(`task wait ${begun.identifier}`)}`);
+  stop.goesOn(`${begun.identifier} continues: ${output.call(`task wait ${begun.identifier}`)}`);
   const task = await waitForTask(calls, output, begun, stop.signal);
   output.progress('');
   await show(context, task);

@@ -52,7 +52,7 @@ export function holdLease(options: {
   async function heartbeat(): Promise<void> {
     // Counted from before the call: the server renews the lease later than that, never earlier.
     const sentAt = performance.now();
-    // It hears of a cancel while it waits; of a run that has to stop there is nothing more to hear.
+    // A heartbeat that waits returns at the cancel; a run that has to stop has nothing more to wait for.
     const waitMs = ended === null ? Math.floor(Math.min(options.heartbeatIntervalMs, MAX_WAIT_MS)) : 0;
     const timeoutMs = waitMs + Math.max(1_000, Math.min(options.heartbeatIntervalMs, deadline - sentAt - waitMs));
     try {

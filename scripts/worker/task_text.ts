@@ -46,7 +46,7 @@ function answerTexts(state: Fields): string[] {
   });
 }
 
-/** How earlier runs ended, the latest first. A refused result is told by its checks. */
+/** How earlier runs ended, the latest first. A refused result is described by its checks. */
 function failureTexts(state: Fields): string[] {
   return listOf(state['failures']).map(({ mode, status, error }) => {
     const { code, message } = objectOf(error);

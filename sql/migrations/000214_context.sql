@@ -25,7 +25,7 @@ create table app.context_sources (
   department app.department,
   provenance_urls jsonb not null default '[]',
   title text,
-  -- Of a page: what people and the context are told of it, as plain text. The bytes keep their markup.
+  -- Of a page: its text as people and the context see it, without markup. The stored bytes keep theirs.
   excerpt text,
   page_text text,
   -- What it was made of, e.g. the page of an attempt: made again it is the same source.

@@ -1,7 +1,7 @@
 -- Changes a schedule, whatever its status, by a JSON merge patch. p_patch: {title, cron, timezone, taskTemplate, overlap},
 -- validated in shape. p_next_run_at: the first fire after now of the new expression and zone, computed by the caller from the
--- version that it expects; a paused schedule does not take it. If the template changes, it is judged as in schedule_create, and
--- a schedule that could not make its task notifies a person again if that is still so. A patch that changes nothing leaves the
+-- version that it expects; a paused schedule does not take it. A changed template is checked as in schedule_create, and
+-- a schedule that could not make its task notifies a person again if it still cannot. A patch that changes nothing leaves the
 -- version as it is.
 -- Locks: schedule → profile (shared) → … as schedule_template_refusal → run request of a capability.
 -- Codes: 400 validation_failed, 401 agent_unauthorized, 404 organization_not_found | not_found | task_not_found, 409
@@ -18,7 +18,7 @@ declare
   s app.schedules := app.schedule_find(p_organization_id, p_schedule_ref);
   n app.schedules := s;
 begin
-  -- Before the version is judged: who may not change it learns nothing of it.
+  -- Before the version is compared: whoever may not change the schedule learns nothing about it.
   perform app.actor_require(p_organization_id, p_actor, null);
   if s.id is null then
     perform app.fail(404, 'not_found', 'Schedule not found');
@@ -32,7 +32,7 @@ begin
   if p_patch ? 'timezone' then n.timezone := p_patch ->> 'timezone'; end if;
   if p_patch ? 'overlap' then n.overlap := coalesce(p_patch ->> 'overlap', 'skip'); end if;
   if p_patch ? 'taskTemplate' then
-    -- Whoever names the owner in one way takes the other one away.
+    -- The owner is named in one way: by id or by key.
     n.task_template := app.merge_patch(case
       when p_patch -> 'taskTemplate' ? 'ownerProfileKey' then s.task_template - 'ownerAgentProfileId'
       when p_patch -> 'taskTemplate' ? 'ownerAgentProfileId' then s.task_template - 'ownerProfileKey'

@@ -1,5 +1,5 @@
--- Tells people that a task failed and that nothing goes on by itself: what ended with it, why, and what they can do. It closes
--- when they acknowledge it or when the failure is retried (task_retry).
+-- Notifies people of a failure that nothing retries by itself: what failed, why, what ended with it, and what they can do. The item
+-- closes when it is acknowledged or the failure is retried (task_retry).
 -- Called by task_fail once per failure, with the roots locked, after the open items of what failed were closed. The index on
 -- open items keeps a second one out. Locks: (roots) → inbox item.
 create or replace function app.task_failure_notify(p_organization_id uuid, p_task_id uuid, p_error jsonb)
@@ -15,8 +15,8 @@ as $$
           case o.cancelled when 0 then null when 1 then ' Cancelled with it: one open task.'
             else format(' Cancelled with it: %s open tasks.', o.cancelled) end,
           p_error ->> 'code', right(p_error ->> 'message', 2000))
-          || format('Retry %s once the reason is mended, which reopens all that ended with it. Acknowledge this to leave it.',
-            n.name),
+          || format('Once the cause is fixed, retry %s: that reopens everything that ended with it. Acknowledge this to leave it '
+            'failed.', n.name),
         t.id, r.id
       from app.tasks t
       cross join lateral (select t.identifier_scope || '-' || t.identifier_number as name) n

@@ -1,4 +1,4 @@
--- The worker of a run that is cancelled hears of it at once: its heartbeat may be waiting. A trigger, so that nothing that cancels
+-- Wakes the heartbeat that waits for the cancel of a run, so that its worker stops at once. A trigger: no transition that cancels
 -- can forget it.
 create or replace function app.run_requests_wake_stop()
   returns trigger

@@ -26,7 +26,7 @@ t.test('a reply is printed while it is written, over a connection that breaks', 
   const { status, out, err } = await asking.ended;
   test.equal(status, 0, err);
   test.equal(out, 'One, two, three.\n', 'nothing twice');
-  const [, chat = ''] = /npx business-runner ask --chat ([0-9a-f]{8}) TEXT goes on/.exec(err) ?? [];
+  const [, chat = ''] = /npx business-runner ask --chat ([0-9a-f]{8}) TEXT continues/.exec(err) ?? [];
   const json = await call('ask', 'Again', '--chat', chat, '--json');
   test.equal(json.err, '');
   test.match(JSON.parse(json.out), { status: 'complete', role: 'assistant' });

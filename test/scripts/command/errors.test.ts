@@ -52,7 +52,7 @@ t.test('a wrong command line is told in one line', async (test) => {
   }
 });
 
-t.test('a server that does not run, is none of ours, or wants a token', async (test) => {
+t.test('a server that does not run, is not ours, or wants a token', async (test) => {
   const ended = (url: string, settings: object = {}) =>
     begin({ BUSINESS_RUNNER_URL: url, ...settings }, 'org', 'list').ended;
   const { url: database } = await createEmptyDatabase(test);
@@ -158,6 +158,6 @@ t.test('as a process: help, its statuses, and Ctrl-C', async (test) => {
   child.kill('SIGINT');
   const [[status]] = await ended;
   test.equal(status, 130);
-  test.match(err, /\nbusiness-runner: T-1 goes on: npx business-runner task wait T-1\n$/);
+  test.match(err, /\nbusiness-runner: T-1 continues: npx business-runner task wait T-1\n$/);
   test.match(JSON.parse((await call('task', 'show', 'T-1', '--json')).out), { status: 'pending' });
 });

@@ -61,7 +61,7 @@ t.test('a refused result names its check, and Ctrl-C leaves the task to its agen
   test.equal(status, 130);
   test.match(err, /run 1 failed: its result was refused: report\.json: expected \/lamps/);
   test.match(err, /T-1 asks: The result was refused twice: Count\n {2}report\.json: expected .*\n {2}- try_again\n/);
-  test.match(err, /business-runner: T-1 goes on: npx business-runner task wait T-1\n$/);
+  test.match(err, /business-runner: T-1 continues: npx business-runner task wait T-1\n$/);
 });
 
 t.test('a question is shown where it is waited for and in the inbox, and answered there', async (test) => {
@@ -120,7 +120,7 @@ t.test('inputs are files of the caller, and what is no text is told', async (tes
   await writeFile(bytes, Buffer.from([0x89, 0xff, 0]));
   const created = await call('task', 'create', 'Read', '--input', text, '--json');
   test.match(JSON.parse(created.out).spec.inputs, [{ kind: 'inline', path: 'sales.csv', text: 'a,b\n' }]);
-  test.match(await call('task', 'create', 'Read', '--input', bytes), { status: 64, err: /image\.png is none/ });
+  test.match(await call('task', 'create', 'Read', '--input', bytes), { status: 64, err: /not .*image\.png: PUT it/ });
   test.match(await call('task', 'create', 'Read', '--input', path.join(folder, 'none')), { status: 64, err: /ENOENT/ });
 });
 

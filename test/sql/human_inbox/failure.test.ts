@@ -59,7 +59,7 @@ scenario('a task that fails for good has a notice with the error and what can be
       '',
       'no_paper: The printer\nis out of paper',
       '',
-      'Retry T-1 once the reason is mended, which reopens all that ended with it. Acknowledge this to leave it.',
+      'Once the cause is fixed, retry T-1: that reopens everything that ended with it. Acknowledge this to leave it failed.',
     ].join('\n'),
   );
   test.match(await refusal(respond(sql.api, org, item.id, 'retry')), { status: 400, reason: 'not_a_question' });
@@ -82,7 +82,7 @@ scenario('nobody is told while attempts are left, and of a long message the end 
   test.same(others, []);
   test.equal(item?.['run_id'], second.runId);
   test.match(item?.['body'], /^T-1 failed after 2 attempts, and is not tried again\.\n\nbroken: /);
-  test.ok(String(item?.['body']).includes(`broken: ${[...message].slice(-2000).join('')}\n\nRetry`));
+  test.ok(String(item?.['body']).includes(`broken: ${[...message].slice(-2000).join('')}\n\nOnce`));
   test.notMatch(item?.['body'], /begin/);
 });
 
