@@ -21,6 +21,13 @@ type Place = Readonly<{
   stored: (data: never) => string;
 }>;
 
+const schedule = (timezone: string) => ({
+  cron: '0 9 * * *',
+  timezone,
+  taskTemplate: { title: 'Report', ownerProfileKey: org.profileKey },
+});
+const made = expectSuccess(await app.owner.post<Schedule>(ownerPath(org, '/schedules'), schedule('UTC')), 201);
+
 const named = () => `zone-${randomUUID()}`;
 const config = ({ config }: Organization) => config.timezone;
 
@@ -58,12 +65,21 @@ const PLACES: Readonly<Record<string, Place>> = {
   },
   'a schedule': {
     path: 'timezone',
-    send: (timezone) =>
-      app.service.post(agentPath(org, '/schedules'), {
-        cron: '0 9 * * *',
-        timezone,
-        taskTemplate: { title: 'Report', ownerProfileKey: org.profileKey },
-      }),
+    send: (timezone) => app.service.post(agentPath(org, '/schedules'), schedule(timezone)),
+    stored: ({ timezone }: Schedule) => timezone,
+  },
+  'a schedule of an owner': {
+    path: 'timezone',
+    send: (timezone) => app.owner.post(ownerPath(org, '/schedules'), schedule(timezone)),
+    stored: ({ timezone }: Schedule) => timezone,
+  },
+  'a changed schedule': {
+    path: 'timezone',
+    async send(timezone) {
+      const path = ownerPath(org, `/schedules/${made.id}`);
+      const { version: expectedVersion } = expectSuccess(await app.owner.get<Schedule>(path));
+      return app.owner.patch(path, { expectedVersion, timezone });
+    },
     stored: ({ timezone }: Schedule) => timezone,
   },
 };
