@@ -268,6 +268,12 @@ const wrongBodies: Readonly<Record<string, Fields>> = {
   'a place with a user': { workspaceUri: 'ssh://root@host/runs/1' },
   'a place with a password': { workspaceUri: 'https://u:p@host/runs/1' },
   'a place with a key': { workspaceUri: `https://host/runs/1?api_key=${'0'.repeat(32)}` },
+  'an artifact of another kind': {
+    output: { kind: 'task_result', result: { ...COMPLETED, artifacts: [{ kind: 'folder', path: 'a' }] } },
+  },
+  'an artifact whose run is no id': {
+    output: { kind: 'task_result', result: { ...COMPLETED, artifacts: [{ runId: 'mine', path: 'a' }] } },
+  },
   'a place of 2,001 characters': { workspaceUri: `file:///${'a'.repeat(1993)}` },
   'an unknown field': { status: 'succeeded' },
 };

@@ -70,7 +70,7 @@ t.test('a finished run shows its result, its usage and what was decided', async 
   const stored = expectSuccess(await worker.put('r.txt', 'hello'), 201);
   const usage = { inputTokens: 12, outputTokens: 3, toolCalls: 2, costMinorUnits: 7 };
   const receipts = [{ kind: 'command', id: '1', commandHash: 'a'.repeat(64), status: 'completed', exitCode: 0 }];
-  const workspaceUri = 'file:///var/lib/worker/runs/1?of=host-1#a';
+  const workspaceUri = 'file:///var/lib/worker/runs/1?of=host-1#a'.padEnd(2000, 'a');
   const more = { usage, receipts, harness: 'h', workspaceUri, logState: 'complete' };
   const uri = `org://${org.organizationId}/runs/${run.runId}/outputs/r.txt`;
   const { sha256 } = stored;
