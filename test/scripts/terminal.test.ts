@@ -60,11 +60,17 @@ const OTHERS = [
   'scripts/bench/',
   'scripts/bootstrap.mjs',
   'scripts/command/business-runner.mjs',
+  // Its streams are written to by output.ts and command.ts, which escape.
+  'scripts/command/main.ts',
   'scripts/report.ts',
   'scripts/terminal.ts',
   'scripts/test.ts',
   'scripts/test/',
 ];
+
+/** What prints by another way. */
+const PRINTING =
+  /\bconsole\.|\bprocess\.std(?:out|err)\b|\bstd(?:out|err)\b[^}]*\} = process;|\bwriteOutput\b|'node:(?:process|console|tty)'/;
 
 t.test('all scripts print through these functions', async (test) => {
   const files = globSync('scripts/**/*.{ts,mjs}', { cwd: root }).filter(
@@ -72,6 +78,6 @@ t.test('all scripts print through these functions', async (test) => {
   );
   test.ok(files.length > 80);
   for (const file of files) {
-    test.notMatch(readFileSync(path.join(root, file), 'utf8'), /\bconsole\.|\bprocess\.std(?:out|err)\b/, file);
+    test.notMatch(readFileSync(path.join(root, file), 'utf8'), PRINTING, file);
   }
 });
