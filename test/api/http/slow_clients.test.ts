@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { z } from 'zod';
 import { endpoint } from '../../../api/http/endpoint.ts';
+import { TIMING } from '../../../api/http/timing.ts';
 import { runTask, sqlOf, workerOf } from '../../support/api_fixtures.ts';
 import { SERVICE_TOKEN, startTestApp, type TestAppOptions } from '../../support/app.ts';
 import { createTestDatabase } from '../../support/database.ts';
@@ -60,6 +61,11 @@ async function trickle(client: RawConnection, bytes: string): Promise<void> {
     await delay(5);
   }
 }
+
+t.test('the times are those of the interface', async (t) => {
+  t.match(TIMING, { bodyMs: 30_000, bodyBytesPerSecond: 16_384, pauseMs: 60_000 });
+  t.match(TIMING, { restBytes: 33_554_432, restMs: 2_000 }, 'and what is read after a response');
+});
 
 t.test('headers that never come, or never end, end the connection', async (t) => {
   const app = await start({ headersMs: SHORT_MS, checkMs: 50, lingerMs: 50 });
