@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import t, { type Test } from 'tap';
 import { openFolder } from '../../support/folders.ts';
@@ -82,10 +82,14 @@ t.test(
       for (const line of log('api').trimEnd().split('\n')) test.doesNotThrow(() => JSON.parse(line));
     });
 
-    await test.test('temporary files', async () => {
+    await test.test('temporary files', async (test) => {
       disks.temporary.fill();
-      await makeOrganization(client);
+      test.throws(() => writeFileSync(path.join(disks.temporary.folder, 'more'), 'more'), { code: 'ENOSPC' });
+      test.equal((await makeOrganization(client)).status, 'active');
+      test.match(await upload(world, organizationId), { status: 201 });
+      test.match(await client.get('/readyz'), { status: 200, data: { storage: 'reachable' } });
       disks.temporary.empty();
+      test.match(await upload(world, organizationId), { status: 201 });
     });
 
     await test.test('files', async (test) => {
