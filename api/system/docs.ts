@@ -2,7 +2,9 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { runInNewContext } from 'node:vm';
 import { type EncodedContent, encodeContent, once } from '../http/encoded.ts';
+import { overview } from '../http/openapi/document.ts';
 import { htmlPage } from '../http/page.ts';
+import { overviewHtml } from './docs_beginning.ts';
 
 export const docsFiles = ['reference.js', 'start.js', 'icon.svg'] as const;
 type DocsFile = (typeof docsFiles)[number];
@@ -40,7 +42,35 @@ const configuration = {
   metaData: { title: 'Business Runner API' },
 };
 
-const script = `Scalar.createApiReference('#reference', ${JSON.stringify(configuration)});\n`;
+/**
+ * Scalar's script keeps a browser busy for seconds before it shows anything. So the page itself holds how to begin, above the
+ * reference, and the script starts once that is painted.
+ */
+const script = `const reference = document.getElementById('reference');
+const beginning = document.getElementById('beginning');
+new MutationObserver((_changes, observer) => {
+  if (reference.querySelector('h1, h2, h3') === null) return;
+  observer.disconnect();
+  beginning.remove();
+}).observe(reference, { childList: true, subtree: true });
+const library = document.createElement('script');
+library.src = new URL('reference.js', document.currentScript.src).href;
+library.onload = () => Scalar.createApiReference(reference, ${JSON.stringify(configuration)});
+library.onerror = () => {
+  beginning.querySelector('[role=status]').textContent = 'The calls could not be loaded: reload this page, or read openapi.json.';
+};
+requestAnimationFrame(() => setTimeout(() => document.head.append(library)));
+`;
+
+const style = `
+      #beginning { color-scheme: light dark; position: fixed; inset: 0; z-index: 1; overflow: auto; font: 16px/1.55 system-ui, sans-serif; background: light-dark(#fff, #0f0f0f); color: light-dark(#2a2f45, #e7e7e7); }
+      #beginning > div { max-width: 46rem; margin: 0 auto; padding: 2.5rem 1.25rem 4rem; }
+      #beginning h1 { font-size: 1.6rem; line-height: 1.2; }
+      #beginning [role=status] { color: light-dark(#586070, #a0a8b8); }
+      #beginning h2 { margin-top: 2rem; font-size: 1.15rem; }
+      #beginning pre { padding: 0.7rem 0.9rem; background: light-dark(#f5f6f8, #1c1f26); border-radius: 6px; font: 14px/1.5 ui-monospace, monospace; overflow-x: auto; }
+      #beginning code { font: 0.9em ui-monospace, monospace; overflow-wrap: anywhere; }
+    `;
 
 const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#1f56c4"/><path d="M9 7h9a5 5 0 0 1 2.6 9.2A5.4 5.4 0 0 1 18 26H9zm4 4v4h4.4a2 2 0 0 0 0-4zm0 8v3h4.6a1.5 1.5 0 0 0 0-3z" fill="#fff"/></svg>
 `;
@@ -59,9 +89,16 @@ export const docsPolicy = [
 
 export const docsPage = htmlPage(
   'Business Runner API',
-  '<link rel="icon" href="docs/icon.svg">',
+  `<link rel="icon" href="docs/icon.svg">
+    <link rel="preload" href="docs/reference.js" as="script">
+    <link rel="preload" href="openapi.json" as="fetch" crossorigin>
+    <style>${style}</style>`,
   `<div id="reference"></div>
-    <script src="docs/reference.js"></script>
+    <div id="beginning"><div>
+      <h1>Business Runner API</h1>
+      <p role="status">Every call, with search, follows in a moment.</p>
+      ${overviewHtml(overview)}
+    </div></div>
     <script src="docs/start.js"></script>`,
 );
 

@@ -16,7 +16,8 @@ import { commonSecurity, securityOf, securitySchemes } from './security.ts';
 export const API_VERSION = '0.1.0';
 
 /** What the document begins with. */
-const overview = readFileSync(path.join(import.meta.dirname, 'overview.md'), 'utf8').trim();
+/** What the document begins with, in Markdown. */
+export const overview = readFileSync(path.join(import.meta.dirname, 'overview.md'), 'utf8').trim();
 
 function requestBody(endpoint: Endpoint, components: SchemaNames): JsonSchema {
   if (endpoint.body === undefined) return {};

@@ -8,7 +8,7 @@ t.test('the documentation page works with files of this host alone', async (t) =
   t.equal(page.status, 200);
   const html = await page.text();
   const links = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1] ?? '');
-  t.same(links, ['docs/icon.svg', 'docs/reference.js', 'docs/start.js']);
+  t.same(links, ['docs/icon.svg', 'docs/reference.js', 'openapi.json', 'docs/start.js']);
   for (const link of links) {
     t.notMatch(link, /^(https?:)?\/\//);
     const file = await app.owner.fetch(new URL(link, `${app.url}/docs`).pathname);
@@ -23,10 +23,35 @@ t.test('the documentation page works with files of this host alone', async (t) =
   t.match(await app.owner.get('/docs/..%2fpackage.json'), { status: 400 });
 });
 
+t.test('the page shows how to begin before the script of the reference has run', async (t) => {
+  const html = await (await app.owner.fetch('/docs')).text();
+  const { info } = (await (await app.owner.fetch('/openapi.json')).json()) as { info: { description: string } };
+  const [, beginning = ''] = /<div id="beginning">([\s\S]*?)<\/div>/.exec(html) ?? [];
+  const text = beginning
+    .replaceAll('</li>', '\n')
+    .replace(/<[^>]+>/g, '')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&amp;', '&');
+  const squeeze = (words: string): string =>
+    words
+      .replace(/```(sh)?|[`*#]|^- /gm, '')
+      .replace(/\s+/g, ' ')
+      .trim();
+  t.ok(squeeze(text).endsWith(squeeze(info.description)), 'all of it, as /openapi.json has it');
+  t.match(beginning, /<h2>Getting started<\/h2>/);
+  t.notMatch(text, /```|\*\*|^## /m, 'no Markdown is left');
+  t.notMatch(html, /<script[^>]+reference\.js/, 'no script that parsing waits for');
+});
+
 t.test('the documentation is told to ask nobody else, and begins with how to begin', async (t) => {
   const start = await (await app.owner.fetch('/docs/start.js')).text();
   const quiet = { withDefaultFonts: false, telemetry: false, agent: { disabled: true }, mcp: { disabled: true } };
-  t.match(JSON.parse(/\{.*\}/.exec(start)?.[0] ?? '{}'), { url: 'openapi.json', ...quiet });
+  t.match(JSON.parse(/createApiReference\(reference, (\{.*\})\)/.exec(start)?.[1] ?? '{}'), {
+    url: 'openapi.json',
+    ...quiet,
+  });
   t.match(await (await app.owner.fetch('/docs/reference.js')).text(), 'createApiReference');
   const { info } = (await (await app.owner.fetch('/openapi.json')).json()) as { info: { description: string } };
   t.match(info.description, /^[^#]*\n## Getting started\n/);
