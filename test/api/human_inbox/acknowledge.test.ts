@@ -65,7 +65,7 @@ t.test('a task that fails for good is told of, with the error of its run, and a 
       taskId: held.taskId,
       runId: held.runId,
       allowFreeText: false,
-      body: /command_failed: exit status 1: no such file\n\nRetry T-1 /,
+      body: /command_failed: exit status 1: no such file\n\nOnce the cause is fixed, retry T-1: /,
     },
   ]);
   t.equal(told.length, 1, 'once, though it was reported twice');
