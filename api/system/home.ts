@@ -58,12 +58,13 @@ function origin(req: Request, config: Config): string {
 
 function commands(base: string, config: Config): string {
   const bearer = config.ownerAuth.mode === 'open' ? '' : ' -H "Authorization: Bearer $BUSINESS_RUNNER_OWNER_TOKEN"';
-  // Without it the command asks the port of the settings on this machine.
+  // Without it the commands ask the port of the settings on this machine.
   const url = base === 'http://127.0.0.1:3000' ? '' : ` --url ${base}`;
+  const npmUrl = url && ` --${url}`;
   const list = [
-    ['Watch a demo organization finish two tasks', 'npm run demo'],
+    ['Watch a demo organization finish two tasks', `npm run demo${npmUrl}`],
     ['Create an organization with agents', `npx business-runner org create "Acme"${url}`],
-    ['Run an agent for every task', 'npm run worker -- --exec ./examples/agents/agent.sh'],
+    ['Run an agent for every task', `npm run worker -- --exec ./examples/agents/agent.sh${url}`],
     ['Give it a task, and wait for the result', `npx business-runner task create "Write a haiku" --wait${url}`],
     [
       'Create an organization by HTTP',

@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import { localUrl } from '../worker/local_url.ts';
 import { CommandError, EXIT, usageError } from './errors.ts';
-
-const DEFAULT_PORT = '3000';
 
 const options = {
   objective: { type: 'string' },
@@ -135,14 +134,6 @@ export function readText(name: OptionName, file: string): string {
 }
 
 export type Target = Readonly<{ url: string; token: string | undefined; organization: string | undefined }>;
-
-function localUrl(settings: NodeJS.ProcessEnv): string {
-  const port = settings['PORT'] && settings['PORT'] !== '0' ? settings['PORT'] : DEFAULT_PORT;
-  const host = settings['HOST'] || '127.0.0.1';
-  // What listens on every address is reached on this machine's own.
-  const reached = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
-  return `http://${reached.includes(':') ? `[${reached}]` : reached}:${port}`;
-}
 
 /**
  * Which API, as whom and for which organization: by options, the environment, `.env` (`settings`), in this order.

@@ -35,7 +35,7 @@ export const USAGE = `business-runner COMMAND [options]: give work to agents, an
   --timeout SECONDS       the longest time to wait for a task or a reply
   --org ORGANIZATION      slug or id; needed where there are several
   --json                  JSON on standard output, nothing else
-  --url URL               the API (http://127.0.0.1:3000)
+  --url URL               the API (http://127.0.0.1:3000, or HOST and PORT)
   --token-file FILE       a file with an owner's token; --token TOKEN is seen in
                           the list of processes
   --no-env-file           does not read the settings in .env

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { loadEnvironmentFile } from '../environment_file.ts';
 import { printLine, printText, printTimed } from '../terminal.ts';
+import { localUrl } from '../worker/local_url.ts';
 import { OptionsError, ownerToken } from '../worker/options.ts';
 import { CHAT_COMMAND, demoChat } from './chat.ts';
 import { requireReady, runDemoCommand } from './command.ts';
@@ -25,7 +26,7 @@ two tasks with a sales file, an initiative that an agent plans and that asks you
 and the workers for all of them; then a second organization, onboarded from a website and two files. Run it as often as you
 like.
 
-  --url URL           the API (http://127.0.0.1:3000)
+  --url URL           the API (http://127.0.0.1:3000, or HOST and PORT as npm start reads them)
   --token-file FILE   file with the service token (.data/agent-service-token, made by npm start)
   --no-env-file       does not read the settings in .env
   --help
@@ -143,5 +144,5 @@ async function demo(url: string, tokenFile: string | undefined): Promise<void> {
 await runDemoCommand('demo', async () => {
   const values = readArguments();
   if (values.help) printText(USAGE);
-  else await demo((values.url ?? 'http://127.0.0.1:3000').replace(/(?<!\/)\/+$/, ''), values['token-file']);
+  else await demo((values.url ?? localUrl(process.env)).replace(/(?<!\/)\/+$/, ''), values['token-file']);
 });

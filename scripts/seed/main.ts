@@ -12,6 +12,7 @@ import { DemoError } from '../demo/watch.ts';
 import { serviceToken, startWorker, type Target } from '../demo/worker.ts';
 import { loadEnvironmentFile } from '../environment_file.ts';
 import { printText, printTimed } from '../terminal.ts';
+import { localUrl } from '../worker/local_url.ts';
 import { OptionsError, ownerToken } from '../worker/options.ts';
 import { DEPARTMENTS, ORGANIZATION, SEED_CHATS, SEED_SCHEDULE, seedTasks } from './content.ts';
 
@@ -25,7 +26,7 @@ Makes one more organization with plausible data on a Business Runner that npm st
 tasks that are completed, failed, scheduled, pending or wait for a person, their runs, logs and files, chats with replies,
 and a schedule. It takes half a minute; each call makes an organization of its own.
 
-  --url URL           the API (http://127.0.0.1:3000)
+  --url URL           the API (http://127.0.0.1:3000, or HOST and PORT as npm start reads them)
   --token-file FILE   file with the service token (.data/agent-service-token, made by npm start)
   --no-env-file       does not read the settings in .env
   --help
@@ -123,5 +124,5 @@ async function seed(url: string, tokenFile: string | undefined): Promise<void> {
 await runDemoCommand('seed', async () => {
   const values = readArguments();
   if (values.help) printText(USAGE);
-  else await seed((values.url ?? 'http://127.0.0.1:3000').replace(/(?<!\/)\/+$/, ''), values['token-file']);
+  else await seed((values.url ?? localUrl(process.env)).replace(/(?<!\/)\/+$/, ''), values['token-file']);
 });

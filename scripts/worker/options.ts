@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { homedir, hostname, tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import { localUrl } from './local_url.ts';
 
 export const USAGE = `npm run worker -- --exec 'COMMAND' [options]
 npm run worker -- --llm URL --model NAME [--exec 'COMMAND'] [options]
@@ -45,7 +46,7 @@ With --llm a model replies in chats instead, through any endpoint that speaks Op
 in BUSINESS_RUNNER_LLM_KEY if it needs one. The model gets attached texts (the beginning of long ones), images with --images,
 and a note about each file that it does not get. Without --exec no tasks are pulled.
 
-  --url URL           the API (http://127.0.0.1:3000)
+  --url URL           the API (http://127.0.0.1:3000, or HOST and PORT as npm start reads them)
   --token TOKEN       service token; better --token-file or BUSINESS_RUNNER_SERVICE_TOKEN, which ps does not show
   --token-file FILE   file with the service token (.data/agent-service-token, made by npm start)
   --concurrency N     tasks at the same time (1)
@@ -290,7 +291,7 @@ export function readOptions(
     llm: llmOptions(values, given),
     kinds: requestKinds(values, command),
     chats: wholeNumber('chats', values.chats, 4, 50),
-    url: httpUrl('url', values.url ?? 'http://127.0.0.1:3000'),
+    url: httpUrl('url', values.url ?? localUrl(given)),
     token: serviceToken(
       { ...(values.token === undefined ? {} : { token: values.token }), ...(file === undefined ? {} : { file }) },
       given,

@@ -24,6 +24,9 @@ t.test('the page at / says what runs, and each of its links leads somewhere on t
   for (const link of links) test.equal((await fetch(new URL(link, `${app.url}/`))).status, 200, link);
   const command = new RegExp(`curl .*${app.url}/organizations/[0-9a-f-]{36} `);
   test.match(html, command, 'the curl of the page reaches the service that showed it');
+  for (const start of ['npm run demo -- ', 'org create &quot;Acme&quot; ', 'agents/agent.sh ', '--wait ']) {
+    test.ok(html.includes(`${start}--url ${app.url}`), `and so does that with ${start}`);
+  }
 });
 
 t.test('it needs no script, and its policy allows its own style alone', async (test) => {

@@ -37,6 +37,10 @@ t.test('the command line is read, and what is wrong with it is said in one line'
   });
   t.throws(() => readOptions(['--exec', 'x', '--org', 'acme'], env), /takes ids, not "acme"/);
   t.equal(readOptions(['--exec', 'x', '--url', 'https://host/base/'], env)?.url, 'https://host/base');
+  const urlOf = (settings: NodeJS.ProcessEnv) => readOptions(['--exec', 'x'], { ...env, ...settings })?.url;
+  t.equal(urlOf({ PORT: '4100' }), 'http://127.0.0.1:4100', 'the port of .env, which npm start reads too');
+  t.equal(urlOf({ HOST: '::', PORT: '0' }), 'http://127.0.0.1:3000');
+  t.equal(urlOf({ HOST: '::1' }), 'http://[::1]:3000');
   t.equal(readOptions(['--exec', 'x', '--once', '--concurrency', '9'], env)?.concurrency, 1);
   t.match(options, { kinds: ['task', 'chat'], chats: 4, llm: undefined });
   t.same(readOptions(['--exec', 'x', '--kind', 'chat'], env)?.kinds, ['chat']);
