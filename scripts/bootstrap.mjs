@@ -34,6 +34,9 @@ const COUNT_MS = 1_000;
 /** Between two lines of progress where they cannot overwrite each other. */
 const LINE_MS = 10_000;
 
+// Whoever reads may go first, and the disk of a file be full: what is only said ends no installation half-way.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
+
 class BootstrapError extends Error {}
 
 function readText(file) {

@@ -67,8 +67,9 @@ async function cloneOf(test: Test) {
   });
   copyFileSync(path.join(root, 'scripts', 'bootstrap.mjs'), path.join(clone, 'scripts', 'bootstrap.mjs'));
   if (isRoot()) execFileSync('chown', ['-R', '65534:65534', clone]);
-  const run = async (args: readonly string[] = [], command = process.execPath) => {
-    const child = spawn(command, ['scripts/bootstrap.mjs', ...args], {
+  const run = async (args: readonly string[] = [], command = process.execPath, output = '>/dev/null') => {
+    const line = `set -o pipefail; "$0" scripts/bootstrap.mjs "$@" ${output}`;
+    const child = spawn('bash', ['-c', line, command, ...args], {
       ...user,
       cwd: clone,
       env: { PATH: process.env['PATH'], HOME: home },
@@ -104,6 +105,14 @@ t.test('what runs is installed first, and the rest beside it when something need
   test.equal(all['a'], first['a'], 'what may run keeps its files');
   test.same(await run(), done);
   test.same(packages(), all, 'and what is there stays');
+});
+
+t.test('a reader who goes first, standard output that is closed or a full disk end no installation', async (test) => {
+  for (const output of ['| true', '>&-', '>/dev/full']) {
+    const { packages, run } = await cloneOf(test);
+    test.same(await run([], process.execPath, output), done, output);
+    test.same(Object.keys(packages()), ['a'], output);
+  }
 });
 
 t.test('two at once get what they need, whoever is first', async (test) => {
