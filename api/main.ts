@@ -1,8 +1,9 @@
 import { publishBuiltinCatalog } from '../engine/catalog/index.ts';
-import { ConfigError, readConfig } from '../engine/config.ts';
+import { readConfig } from '../engine/config.ts';
 import { NotMigratedError, requireMigrated } from '../engine/db/migrated.ts';
 import { createLogger } from '../engine/log.ts';
 import { startMonitor } from '../engine/monitoring/server.ts';
+import { endProcess } from '../engine/process/failure.ts';
 import { writeOutput } from '../engine/process/output.ts';
 import { tellParent } from '../engine/process/parent.ts';
 import { settingsHelp } from '../engine/settings_text.ts';
@@ -12,7 +13,6 @@ import { closeServer, createHttpServer, listen } from './server.ts';
 import { closeServices, endWaits, openServices, type Services } from './services.ts';
 
 const GRACE_MS = 5_000;
-const EX_CONFIG = 78;
 
 /** Whether the database responds; one that is away comes up later. @throws NotMigratedError */
 async function checkDatabase({ db, log }: Services): Promise<boolean> {
@@ -83,13 +83,5 @@ async function main(): Promise<void> {
   tellParent({ type: 'ready', url });
 }
 
-function fail(error: unknown): void {
-  const inUse = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
-  const isConfig = error instanceof ConfigError || error instanceof NotMigratedError;
-  const plain = isConfig || inUse;
-  writeOutput(process.stderr, `${error instanceof Error ? (plain ? error.message : error.stack) : String(error)}\n`);
-  process.exit(isConfig ? EX_CONFIG : 1);
-}
-
 if (process.argv.includes('--help')) writeOutput(process.stdout, `node api/main.ts\n\n${settingsHelp()}`);
-else main().catch(fail);
+else main().catch(endProcess);

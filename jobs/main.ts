@@ -1,13 +1,12 @@
-import { ConfigError, readConfig } from '../engine/config.ts';
-import { NotMigratedError } from '../engine/db/migrated.ts';
+import { readConfig } from '../engine/config.ts';
 import { createLogger } from '../engine/log.ts';
 import { startMonitor } from '../engine/monitoring/server.ts';
+import { endProcess } from '../engine/process/failure.ts';
 import { writeOutput } from '../engine/process/output.ts';
 import { tellParent } from '../engine/process/parent.ts';
 import { settingsHelp } from '../engine/settings_text.ts';
 import { startJobs } from './runner/process.ts';
 
-const EX_CONFIG = 78;
 /** Whatever hangs: the process is gone within five seconds, and its jobs run elsewhere. */
 const STOP_WITHIN_MS = 4_900;
 
@@ -42,13 +41,5 @@ async function main(): Promise<void> {
   await jobs.failed;
 }
 
-function fail(error: unknown): void {
-  const inUse = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
-  const isConfig = error instanceof ConfigError || error instanceof NotMigratedError;
-  const plain = isConfig || inUse;
-  writeOutput(process.stderr, `${error instanceof Error ? (plain ? error.message : error.stack) : String(error)}\n`);
-  process.exit(isConfig ? EX_CONFIG : 1);
-}
-
 if (process.argv.includes('--help')) writeOutput(process.stdout, `node jobs/main.ts\n\n${settingsHelp()}`);
-else main().catch(fail);
+else main().catch(endProcess);

@@ -1,26 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { callOwnerApi, OwnerApiError, type OwnerCall } from '../owner_call.ts';
 import { CommandError, EXIT, type Exit } from './errors.ts';
 import type { Target } from './options.ts';
 
-const REQUEST_TIMEOUT_MS = 30_000;
 const MAX_PAGE = 200;
 /** Between the tries of a call whose response was lost: each carries the same `Idempotency-Key`. */
 const RETRY_AFTER_MS = [200, 1_000];
-
-/** A response that is not 2xx, as one line. */
-export class RefusedError extends CommandError {
-  override name = 'RefusedError';
-  readonly status: number;
-  readonly code: string;
-
-  constructor(exit: Exit, status: number, code: string, message: string) {
-    super(exit, message);
-    this.status = status;
-    this.code = code;
-  }
-}
 
 /** Nobody responds, or not now: the same call may succeed later. */
 export class UnavailableError extends CommandError {
@@ -31,13 +18,6 @@ export class UnavailableError extends CommandError {
   }
 }
 
-const refusalSchema = z.object({
-  message: z.string(),
-  error: z.object({
-    code: z.string(),
-    issues: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
-  }),
-});
 const pageSchema = z.object({
   data: z.array(z.unknown()),
   pagination: z.looseObject({ nextCursor: z.string().nullish() }),
@@ -70,36 +50,20 @@ function isNetworkError(error: unknown): boolean {
 export function ownerApi({ url, token }: Target, signal?: AbortSignal) {
   const authorization: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
 
-  async function refusal(response: Response): Promise<CommandError> {
-    const { status } = response;
-    const { data } = refusalSchema.safeParse(await response.json().catch(() => null));
-    if (status === 503) return new UnavailableError(`${url} is not ready: ${data?.message ?? 'HTTP 503'}`);
-    if (!data) return new RefusedError(EXIT.refused, status, '', `${url} is no Business Runner: HTTP ${status}`);
-    if (status === 401) {
-      const what = token === undefined ? 'wants an owner’s token' : 'does not take this token';
-      const message = `${url} ${what}: give --token-file or set BUSINESS_RUNNER_OWNER_TOKEN`;
-      return new RefusedError(EXIT.forbidden, status, data.error.code, message);
-    }
-    const issues = (data.error.issues ?? []).map(({ path, message }) =>
-      path === '' ? message : `${path}: ${message}`,
-    );
-    const message = issues.length === 0 ? data.message : `${data.message} (${issues.join('; ')})`;
-    return new RefusedError(exitOf(status), status, data.error.code, message);
+  function refusal({ status, reason }: OwnerApiError): CommandError {
+    if (status === 503) return new UnavailableError(`${url} is not ready: ${reason ?? 'HTTP 503'}`);
+    if (reason === undefined) return new CommandError(EXIT.refused, `${url} is not Business Runner: HTTP ${status}`);
+    if (status !== 401) return new CommandError(exitOf(status), reason);
+    const what = token === undefined ? 'wants an owner’s token' : 'does not take this token';
+    return new CommandError(EXIT.forbidden, `${url} ${what}: give --token-file or set BUSINESS_RUNNER_OWNER_TOKEN`);
   }
 
-  async function once(method: Method, path: string, init: RequestInit): Promise<Response> {
-    const timeout = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
+  async function once(call: OwnerCall): Promise<Response> {
     try {
-      const response = await fetch(url + path, {
-        ...init,
-        method,
-        headers: { ...authorization, ...init.headers },
-        signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
-      });
-      if (!response.ok) throw await refusal(response);
-      return response;
+      return await callOwnerApi(call);
     } catch (error) {
       signal?.throwIfAborted();
+      if (error instanceof OwnerApiError) throw refusal(error);
       if (!isNetworkError(error)) throw error;
       throw new UnavailableError(
         `no Business Runner responds at ${url} (${reasonOf(error)}): run npm start, or give --url`,
@@ -109,23 +73,18 @@ export function ownerApi({ url, token }: Target, signal?: AbortSignal) {
 
   /** Again, where a response may have been lost or the service was not ready: every call here may be repeated. */
   async function send(method: Method, path: string, body?: unknown): Promise<Response> {
-    const init: RequestInit =
-      method === 'GET'
-        ? {}
-        : {
-            headers: { 'content-type': 'application/json', 'idempotency-key': randomUUID() },
-            body: JSON.stringify(body ?? {}),
-          };
+    const sent = method === 'GET' ? {} : { body: body ?? {}, headers: { 'idempotency-key': randomUUID() } };
+    const call: OwnerCall = { url, method, path, token, signal, ...sent };
     for (const wait of RETRY_AFTER_MS) {
       try {
-        return await once(method, path, init);
+        return await once(call);
       } catch (error) {
         if (!(error instanceof UnavailableError)) throw error;
         await sleep(wait, undefined, signal ? { signal } : {}).catch(() => {});
         signal?.throwIfAborted();
       }
     }
-    return once(method, path, init);
+    return once(call);
   }
 
   async function parsed<S extends z.ZodType>(schema: S, response: Response): Promise<z.output<S>> {

@@ -1,7 +1,8 @@
 import { ChatEventsError } from '../chat_events.ts';
+import { OwnerApiError } from '../owner_call.ts';
 import { printError } from '../terminal.ts';
 import { OptionsError } from '../worker/options.ts';
-import { type OwnerApi, OwnerApiError } from './owner_api.ts';
+import type { OwnerApi } from './owner_api.ts';
 import { DemoError } from './watch.ts';
 
 /** @throws DemoError, with what to do, when no API is ready at `url` */

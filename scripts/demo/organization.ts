@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { type OwnerApi, OwnerApiError } from './owner_api.ts';
+import { OwnerApiError } from '../owner_call.ts';
+import type { OwnerApi } from './owner_api.ts';
 import type { Print } from './worker.ts';
 
 /** The demo finds its organization again by this id. */

@@ -1,18 +1,6 @@
 import { z } from 'zod';
 import { chatEvents } from '../chat_events.ts';
-
-const TIMEOUT_MS = 30_000;
-const BYTES = 'application/octet-stream';
-
-/** A response that is not 2xx; the message is for the person who runs the demo. */
-export class OwnerApiError extends Error {
-  override name = 'OwnerApiError';
-  readonly status: number;
-  constructor(status: number, message: string) {
-    super(message);
-    this.status = status;
-  }
-}
+import { callOwnerApi } from '../owner_call.ts';
 
 const organizationSchema = z.looseObject({ id: z.string(), workDispatchStoppedAt: z.string().nullable() });
 
@@ -68,23 +56,9 @@ const sentSchema = z.looseObject({ assistantMessage: createdSchema });
 
 /** The calls of the demo as the owner of an organization. */
 export function ownerApi(options: Readonly<{ url: string; token?: string | undefined }>) {
-  async function request(method: string, path: string, body?: unknown, token = options.token): Promise<Response> {
-    const response = await fetch(options.url + path, {
-      method,
-      headers: {
-        ...(token ? { authorization: `Bearer ${token}` } : {}),
-        ...(body === undefined ? {} : { 'content-type': body instanceof Uint8Array ? BYTES : 'application/json' }),
-      },
-      ...(body === undefined ? {} : { body: body instanceof Uint8Array ? new Uint8Array(body) : JSON.stringify(body) }),
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-    });
-    if (response.ok) return response;
-    const refusal = z.looseObject({ message: z.string() }).safeParse(await response.json().catch(() => null));
-    throw new OwnerApiError(
-      response.status,
-      `${method} ${path}: ${refusal.data?.message ?? `HTTP ${response.status}`}`,
-    );
-  }
+  const { url } = options;
+  const request = (method: string, path: string, body?: unknown, token = options.token): Promise<Response> =>
+    callOwnerApi({ url, method, path, body, token });
 
   async function requestJson<S extends z.ZodType>(
     schema: S,

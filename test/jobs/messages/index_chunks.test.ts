@@ -5,6 +5,7 @@ import { messagesIndexChunks } from '../../../jobs/messages/index_chunks.ts';
 import type { JobContext } from '../../../jobs/runner/handler.ts';
 import { openServices } from '../../../jobs/runner/services.ts';
 import { createChat, createChatOrganization, send, text, waitingChunks } from '../../support/chat_fixtures.ts';
+import { foundTitles } from '../../support/chat_search.ts';
 import type { TestOrganization } from '../../support/fixtures.ts';
 import { openSql, type Sql } from '../../support/transitions.ts';
 import { until } from '../../support/wait.ts';
@@ -31,19 +32,7 @@ async function sayLong(sql: Sql, org: TestOrganization, word: string): Promise<s
   return (await send(sql.api, org, id, { parts: [...parts, text(word)] })).userMessage.id;
 }
 
-async function isFound(sql: Sql, org: TestOrganization, words: string): Promise<boolean> {
-  const search = functionText('chats_search', {
-    organizationId: '$1',
-    search: '$2',
-    status: 'null',
-    lastMessageAtUs: 'null',
-    id: 'null',
-    inclusive: 'false',
-    backward: 'false',
-    limit: '1',
-  });
-  return (await sql.api.query(`select from ${search}`, [org.organizationId, words])).rows.length > 0;
-}
+const isFound = async (sql: Sql, org: TestOrganization, word: string) => (await foundTitles(sql, org, word)).length > 0;
 
 t.test('the process indexes long messages soon after they are written', async (test) => {
   const sql = await openSql(test);

@@ -66,7 +66,7 @@ t.test('a server that does not run, is not ours, or wants a token', async (test)
   test.teardown(() => void other.close());
   await once(other, 'listening');
   const { port } = other.address() as AddressInfo;
-  test.match(await ended(`http://127.0.0.1:${port}`), { status: 1, err: /:\d+ is no Business Runner: HTTP 404\n$/ });
+  test.match(await ended(`http://127.0.0.1:${port}`), { status: 1, err: /:\d+ is not Business Runner: HTTP 404\n$/ });
   test.match(await ended(locked.url), {
     status: 77,
     err: / wants an owner’s token: give --token-file or set BUSINESS_RUNNER_OWNER_TOKEN\n$/,

@@ -1,5 +1,4 @@
 import t from 'tap';
-import { functionText } from '../../../engine/db/function_text.ts';
 import {
   claimTurn,
   completeTurn,
@@ -13,27 +12,14 @@ import {
   text,
   waitingChunks,
 } from '../../support/chat_fixtures.ts';
+import { foundTitles } from '../../support/chat_search.ts';
 import { deleteOrganization, type TestOrganization } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
 import { openSession, openSql, transition } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
-const SEARCH = functionText('chats_search', {
-  organizationId: '$1',
-  search: '$2',
-  status: 'null',
-  lastMessageAtUs: 'null',
-  id: 'null',
-  inclusive: 'false',
-  backward: 'false',
-  limit: '100',
-});
-
-async function found(org: TestOrganization, words: string): Promise<string[]> {
-  const { rows } = await sql.api.query(`select title from ${SEARCH}`, [org.organizationId, words]);
-  return rows.map(({ title }) => String(title));
-}
+const found = (org: TestOrganization, words: string) => foundTitles(sql, org, words);
 
 /** A chat, titled so, with one message. */
 async function say(org: TestOrganization, title: string, ...texts: readonly string[]) {

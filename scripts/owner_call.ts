@@ -1,0 +1,63 @@
+import { z } from 'zod';
+
+const TIMEOUT_MS = 30_000;
+
+const refusalSchema = z.object({
+  message: z.string(),
+  error: z.object({ issues: z.array(z.object({ path: z.string(), message: z.string() })).optional() }),
+});
+
+/** A response that is not 2xx. */
+export class OwnerApiError extends Error {
+  override name = 'OwnerApiError';
+  readonly status: number;
+  /** What the API says, with its issues; undefined: the response is not one of ours. */
+  readonly reason: string | undefined;
+
+  constructor(call: string, status: number, reason: string | undefined) {
+    super(`${call}: ${reason ?? `HTTP ${status}`}`);
+    this.status = status;
+    this.reason = reason;
+  }
+}
+
+async function reasonOf(response: Response): Promise<string | undefined> {
+  const { data } = refusalSchema.safeParse(await response.json().catch(() => null));
+  const issues = (data?.error.issues ?? []).map(({ path, message }) => (path === '' ? message : `${path}: ${message}`));
+  return data && (issues.length === 0 ? data.message : `${data.message} (${issues.join('; ')})`);
+}
+
+export type OwnerCall = Readonly<{
+  /** Of the API. */
+  url: string;
+  method: string;
+  path: string;
+  /** Bytes are sent as they are, everything else as JSON. */
+  body?: unknown;
+  token?: string | undefined;
+  headers?: Readonly<Record<string, string>>;
+  signal?: AbortSignal | undefined;
+}>;
+
+/**
+ * One call of the commands that act for an owner, not repeated.
+ * @throws OwnerApiError; what fetch throws where nothing responds within 30 s; the reason of `signal`
+ */
+export async function callOwnerApi(call: OwnerCall): Promise<Response> {
+  const { url, method, path, body, token, headers, signal } = call;
+  const timeout = AbortSignal.timeout(TIMEOUT_MS);
+  const isBytes = body instanceof Uint8Array;
+  const contentType = isBytes ? 'application/octet-stream' : 'application/json';
+  const response = await fetch(url + path, {
+    method,
+    headers: {
+      ...(token ? { authorization: `Bearer ${token}` } : {}),
+      ...(body === undefined ? {} : { 'content-type': contentType }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: isBytes ? new Uint8Array(body) : JSON.stringify(body) }),
+    signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
+  });
+  if (!response.ok) throw new OwnerApiError(`${method} ${path}`, response.status, await reasonOf(response));
+  return response;
+}
