@@ -3,6 +3,12 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { type AdminToken, sharesToken } from './admin_tokens.ts';
+import {
+  type IntegrationConfig,
+  IntegrationSettingError,
+  integrationConfig,
+  integrationSettings,
+} from './integration_settings.ts';
 import { LibpqError, withLibpq, withoutLibpq } from './libpq.ts';
 import type { ModelSettings } from './research/model_settings.ts';
 import { adminTokens, folder, httpUrl, integer, postgresUrl, storageUrl, tokens } from './setting_values.ts';
@@ -162,6 +168,7 @@ export const settings = {
     help: 'bearer key of RESEARCH_LLM_URL',
   },
   RESEARCH_SECONDS: { schema: integer(1, 3_600), default: '300', help: 'how long one attempt at research may take' },
+  ...integrationSettings,
   ALLOW_PRIVATE_ADDRESSES: {
     schema: z.enum(['0', '1'], 'must be 0 or 1').transform((text) => text === '1'),
     default: '0',
@@ -218,6 +225,7 @@ export type Config = Readonly<{
   researchModel: ModelSettings | undefined;
   researchSeconds: number;
   allowPrivateAddresses: boolean;
+  integrations: IntegrationConfig;
   logLevel: z.output<Settings['LOG_LEVEL']['schema']>;
   validateResponses: boolean;
 }>;
@@ -325,6 +333,15 @@ function databaseUrls(values: Parsed, environment: NodeJS.ProcessEnv) {
   };
 }
 
+function integrations(values: Parsed): IntegrationConfig {
+  try {
+    return integrationConfig(values, values.ALLOW_PRIVATE_ADDRESSES);
+  } catch (error) {
+    if (error instanceof IntegrationSettingError) throw new ConfigError(error.message);
+    throw error;
+  }
+}
+
 /** Where files lie when STORAGE_URL does not say. */
 export function defaultStorageUrl(dataDir: string): string {
   return pathToFileURL(path.join(dataDir, 'files')).href;
@@ -369,6 +386,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     researchModel: researchModel(values),
     researchSeconds: values.RESEARCH_SECONDS,
     allowPrivateAddresses: values.ALLOW_PRIVATE_ADDRESSES,
+    integrations: integrations(values),
     logLevel: values.LOG_LEVEL,
     validateResponses: values.VALIDATE_RESPONSES,
   };

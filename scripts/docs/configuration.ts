@@ -60,6 +60,24 @@ const groups: readonly (readonly [title: string, names: readonly Name[], notes: 
     ['RESEARCH_LLM_URL', 'RESEARCH_LLM_MODEL', 'RESEARCH_LLM_KEY', 'RESEARCH_SECONDS', 'ALLOW_PRIVATE_ADDRESSES'],
     'See [interface.md](interface.md#107-outgoing-requests) 10.7 for what is never asked.',
   ],
+  [
+    'Integrations',
+    [
+      'ENCRYPTION_KEYS',
+      'PUBLIC_URL',
+      'FRONTEND_URL',
+      'GOOGLE_CLIENT_ID',
+      'GOOGLE_CLIENT_SECRET',
+      'GITHUB_CLIENT_ID',
+      'GITHUB_CLIENT_SECRET',
+      'X_ADS_CONSUMER_KEY',
+      'X_ADS_CONSUMER_SECRET',
+      'MCP_CLIENT_ID',
+      'MCP_CLIENT_METADATA_URL',
+      'PROVIDER_ORIGINS',
+    ],
+    'Set them alike for all processes. `ENCRYPTION_KEYS` encrypts the credentials of connections: keep it apart from backups of the database, and keep it, for what it encrypted opens with nothing else. To make a key: `openssl rand -base64 32`. To rotate, put the new key first and leave the old one behind it until no record needs it.',
+  ],
   ['Tests', ['VALIDATE_RESPONSES'], 'Slows every response; for tests.'],
 ];
 

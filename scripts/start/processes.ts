@@ -7,7 +7,7 @@ import { lockDataFolder } from './data_folder.ts';
 import { startDatabase } from './database.ts';
 import { openLogFile } from './log_file.ts';
 import { screen } from './screen.ts';
-import { adminToken, serviceToken } from './secrets.ts';
+import { adminToken, keptEncryptionKeys, serviceToken } from './secrets.ts';
 import { type Service, startService } from './service.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '..', '..');
@@ -92,10 +92,15 @@ export async function startProcesses(config: Config, options: ProcessesOptions):
   await checkPort(config);
   const token = config.agentServiceTokens.length > 0 ? undefined : serviceToken(config.dataDir);
   const admin = config.adminTokens.length > 0 ? undefined : adminToken(config.dataDir);
+  const encryption = config.integrations.encryptionKeys.length > 0 ? undefined : keptEncryptionKeys(config.dataDir);
   const database = await startDatabase(config, { log: log('postgres'), print, signal });
   parts.defer(() => database.stop(Math.max(500, Math.min(left(), STOP.postgres))));
 
-  const shared = { DATA_DIR: config.dataDir, ...(token ? { AGENT_SERVICE_TOKENS: token.token } : {}) };
+  const shared = {
+    DATA_DIR: config.dataDir,
+    ...(token ? { AGENT_SERVICE_TOKENS: token.token } : {}),
+    ...(encryption ? { ENCRYPTION_KEYS: encryption.keys } : {}),
+  };
   /** Compiled code is cached from start to start, which halves the time that the two need to load. */
   const environment = (values: Parameters<typeof environmentWith>[0]) => ({
     ...environmentWith({ ...shared, ...values }),
@@ -140,6 +145,7 @@ export async function startProcesses(config: Config, options: ProcessesOptions):
     database,
     tokenFile: token?.file,
     adminTokenFile: admin?.file,
+    encryptionKeysFile: encryption?.file,
     organizationId: randomUUID(),
     storageProblem: problem,
   });

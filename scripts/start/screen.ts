@@ -28,6 +28,8 @@ export type Screen = Readonly<{
   tokenFile: string | undefined;
   /** Undefined when ADMIN_TOKENS is set. */
   adminTokenFile: string | undefined;
+  /** Undefined when ENCRYPTION_KEYS is set. */
+  encryptionKeysFile: string | undefined;
   organizationId: string;
   /** Why files cannot be stored now; undefined: they can. */
   storageProblem: string | undefined;
@@ -41,7 +43,8 @@ function filesRow({ storageUrl, aws, dataDir }: Config): [string, string][] {
 
 /** What a person sees when everything is ready. It names the files of secrets, never a secret. */
 export function screen(options: Screen): string {
-  const { config, url, jobsUrl, database, tokenFile, adminTokenFile, organizationId, storageProblem } = options;
+  const { config, url, jobsUrl, database, tokenFile, adminTokenFile, encryptionKeysFile } = options;
+  const { organizationId, storageProblem } = options;
   const mode = config.ownerAuth.mode;
   const authorization = mode === 'open' ? '' : ' -H "Authorization: Bearer $BUSINESS_RUNNER_OWNER_TOKEN"';
   const owner = mode === 'open' ? '' : 'BUSINESS_RUNNER_OWNER_TOKEN=… ';
@@ -63,6 +66,12 @@ export function screen(options: Screen): string {
     ['Health', `${url}/readyz and ${jobsUrl}/readyz (jobs); /metrics on both`],
     ['Data', config.dataDir],
     ['Database', database.summary],
+    [
+      'Credentials',
+      encryptionKeysFile
+        ? `encrypted with the key in ${displayPath(encryptionKeysFile)}: keep a copy`
+        : 'encrypted with ENCRYPTION_KEYS',
+    ],
     ...filesRow(config),
     ['Logs', displayPath(path.join(config.dataDir, 'logs'))],
     ...database.notes.map((note) => ['Note', note]),

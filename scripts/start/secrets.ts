@@ -2,12 +2,16 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
+import { ConfigError } from '../../engine/config.ts';
+import { encryptionKeys } from '../../engine/secrets/index.ts';
 import { unusable } from './data_folder.ts';
 
 /** Where workers and agent runtimes find their service token. */
 export const TOKEN_FILE = 'agent-service-token';
 /** Where an administrator finds the token of the administration. */
 export const ADMIN_TOKEN_FILE = 'admin-token';
+/** Where the key lies that the credentials of integrations are encrypted with. */
+export const ENCRYPTION_KEYS_FILE = 'encryption-keys';
 const PASSWORD_FILE = 'database-passwords.json';
 
 const logins = ['superuser', 'runner_api', 'runner_jobs', 'runner_admin'] as const;
@@ -47,6 +51,27 @@ export const serviceToken = (dataDir: string) => keptToken(dataDir, TOKEN_FILE);
 
 /** The token of the administration. */
 export const adminToken = (dataDir: string) => keptToken(dataDir, ADMIN_TOKEN_FILE);
+
+/**
+ * The ENCRYPTION_KEYS of this data folder, made on the first start. A damaged file is never replaced: what was encrypted opens
+ * with its key alone, and another copy of the file may be at hand.
+ * @throws ConfigError
+ */
+export function keptEncryptionKeys(dataDir: string): { keys: string; file: string } {
+  const file = path.join(dataDir, ENCRYPTION_KEYS_FILE);
+  if (!existsSync(file)) {
+    const keys = `local:${randomBytes(32).toString('base64')}`;
+    writeSecret(file, `${keys}\n`);
+    return { keys, file };
+  }
+  const keys = readFileSync(file, 'utf8').trim();
+  if (!encryptionKeys.safeParse(keys).success) {
+    throw new ConfigError(
+      `ENCRYPTION_KEYS: ${file} is damaged; put back a copy of it, or move it away, and connect each integration again`,
+    );
+  }
+  return { keys, file };
+}
 
 function storedPasswords(file: string): Partial<DatabasePasswords> {
   try {

@@ -17,6 +17,7 @@ const options = {
   },
   tokenFile: path.resolve('.data', 'agent-service-token'),
   adminTokenFile: path.resolve('.data', 'admin-token'),
+  encryptionKeysFile: path.resolve('.data', 'encryption-keys'),
   organizationId: crypto.randomUUID(),
   storageProblem: undefined,
 };
