@@ -12,9 +12,9 @@ const MAX_HEADER_BYTES = 16 * 1024;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
 export type WebRequest = Readonly<{
-  method?: 'GET' | 'POST';
+  method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   headers?: Readonly<Record<string, string>>;
-  body?: string;
+  body?: string | Uint8Array;
   /** Bytes of the body as sent, and after decompression (default 10 MiB). */
   maxBytes?: number;
   /** A longer body ends there rather than with an error. */
@@ -42,7 +42,7 @@ export type WebResponse = Readonly<{
 
 export type WebClient = Readonly<{
   /**
-   * Asks an address that a user chose. GET follows up to five redirects, each checked like the first; POST none.
+   * Asks an address that a user chose. GET and HEAD follow up to five redirects, each checked like the first; others none.
    * Nothing is sent but what is given here: no cookies, no credentials of ours.
    * @throws NetError, the signal's reason, or what `beforeHop` throws
    */
@@ -58,6 +58,8 @@ export type WebClientOptions = Readonly<{
   resolve?: Resolve;
   ca?: string;
   connectMs?: number;
+  /** At once to one server (default 4). */
+  connections?: number;
 }>;
 
 function headersOf(response: Dispatcher.ResponseData): Record<string, string> {
@@ -83,11 +85,11 @@ function deadline(ms: number, error: () => NetError): { signal: AbortSignal; cle
 
 /** A client for addresses that users choose (docs/decisions/0027). */
 export function createWebClient(options: WebClientOptions = {}): WebClient {
-  const { resolve = nameResolver(), connectMs = 5_000, ca } = options;
+  const { resolve = nameResolver(), connectMs = 5_000, connections = 4, ca } = options;
   const allows = options.allowPrivateAddresses ? () => true : (options.allows ?? isPublicAddress);
   const agent = new Agent({
     connect: checkedConnector({ resolve, allows, timeoutMs: connectMs, ca }),
-    connections: 4,
+    connections,
     pipelining: 1,
     maxHeaderSize: MAX_HEADER_BYTES,
     allowH2: false,
@@ -118,6 +120,7 @@ export function createWebClient(options: WebClientOptions = {}): WebClient {
     const seen = new Set<string>();
     let url = first;
     let sent = given;
+    const follows = given.method === undefined || given.method === 'GET' || given.method === 'HEAD';
     for (;;) {
       if (seen.has(url.href)) throw new NetError('redirect_loop', `${first.host} redirects in a loop.`);
       if (seen.size > MAX_REDIRECTS) {
@@ -127,7 +130,7 @@ export function createWebClient(options: WebClientOptions = {}): WebClient {
       await given.beforeHop?.(url);
       const response = await ask(url, sent, signals);
       const location = headersOf(response)['location'];
-      if (!REDIRECTS.has(response.statusCode) || location === undefined || given.method === 'POST') {
+      if (!REDIRECTS.has(response.statusCode) || location === undefined || !follows) {
         return { url, response };
       }
       // Its bytes are of no interest, and could be endless.

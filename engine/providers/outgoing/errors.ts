@@ -1,0 +1,81 @@
+import { NetError, type NetReason } from '../../net/index.ts';
+
+/**
+ * Why a provider did not do what it was asked to. `rejected`: it does not accept the credential. `forbidden`: the credential
+ * is good and may not do this. `not_found`: there is no such thing, or the credential does not see it. `rate_limited`: not
+ * before `retryNotBefore`. `unavailable`: it is down, slow or broke off, and may recover by itself. `refused`: the address is
+ * at fault, and nothing was sent to it. `failed`: anything else, which asking again does not mend.
+ */
+export type ProviderReason =
+  | 'rejected'
+  | 'forbidden'
+  | 'not_found'
+  | 'rate_limited'
+  | 'unavailable'
+  | 'refused'
+  | 'failed';
+
+export type ProviderErrorFacts = Readonly<{
+  /** Of the provider's response. */
+  status?: number;
+  /** The provider's own code of the error: a word, never a sentence. */
+  code?: string | undefined;
+  retryNotBefore?: Date | undefined;
+}>;
+
+/** The message is ours. No text of a provider is in it, nor in its cause: responses can hold what was sent to them. */
+export class ProviderError extends Error {
+  override name = 'ProviderError';
+  readonly reason: ProviderReason;
+  readonly provider: string;
+  readonly status: number | undefined;
+  readonly code: string | undefined;
+  readonly retryNotBefore: Date | undefined;
+  constructor(provider: string, reason: ProviderReason, message: string, facts: ProviderErrorFacts = {}) {
+    super(message);
+    this.provider = provider;
+    this.reason = reason;
+    this.status = facts.status;
+    this.code = facts.code;
+    this.retryNotBefore = facts.retryNotBefore;
+  }
+}
+
+const CODE = /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/;
+
+/** What a provider calls the error, where it is a word: a sentence, a number or a token is none. */
+export function providerCode(value: unknown): string | undefined {
+  return typeof value === 'string' && CODE.test(value) && !/[A-Za-z0-9]{32}/.test(value) ? value : undefined;
+}
+
+const reasons: Readonly<Record<NetReason, ProviderReason>> = {
+  url_refused: 'refused',
+  address_refused: 'refused',
+  name_unknown: 'unavailable',
+  unreachable: 'unavailable',
+  timed_out: 'unavailable',
+  tls_failed: 'failed',
+  too_large: 'failed',
+  redirect_loop: 'failed',
+  too_many_redirects: 'failed',
+  bad_response: 'failed',
+};
+
+const messages: Readonly<Record<NetReason, string>> = {
+  url_refused: 'The address may not be called.',
+  address_refused: 'The address is not one of the public internet, so it is not called.',
+  name_unknown: 'There is no server of this name.',
+  unreachable: 'The provider cannot be reached, or broke off.',
+  timed_out: 'The provider did not respond in time.',
+  tls_failed: 'The provider has no valid certificate, so that nothing was sent to it.',
+  too_large: 'The response of the provider is too large.',
+  redirect_loop: 'The provider redirects in a loop.',
+  too_many_redirects: 'The provider redirects too often.',
+  bad_response: 'The provider sends a broken response.',
+};
+
+/** What went wrong on the way, as the provider's error. Anything that is not of the network stays as it is. */
+export function networkFailure(provider: string, error: unknown): unknown {
+  if (!(error instanceof NetError)) return error;
+  return new ProviderError(provider, reasons[error.reason], messages[error.reason]);
+}

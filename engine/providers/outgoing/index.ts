@@ -1,0 +1,13 @@
+export type { Bucket, Budgets } from './budgets.ts';
+export {
+  createProviderClient,
+  type ProviderClient,
+  type ProviderClientOptions,
+  type ProviderRequest,
+  type Site,
+} from './client.ts';
+export { ProviderError, type ProviderReason, providerCode } from './errors.ts';
+export { type CallOutcome, callObserver, type ObserveCall, type ObservedCall } from './observe.ts';
+export type { OriginMap } from './origins.ts';
+export { jsonOf, type ProviderResponse, parsed, type ReadRefusal, type Refusal } from './response.ts';
+export { resetAt, retryAfter } from './retry_after.ts';

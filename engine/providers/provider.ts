@@ -1,0 +1,152 @@
+import { z } from 'zod';
+import type { Bucket, ProviderClient } from './outgoing/index.ts';
+
+export type ConnectionKind = 'oauth2' | 'oauth1' | 'api_key' | 'bearer_token' | 'github_token' | 'mongodb' | 'none';
+export type AccessMode = 'read_only' | 'full';
+export type Effect = 'read' | 'write';
+/** `low`: reads, and writes that nobody outside sees. `external`: others see it. `high`: money, or hard to take back. */
+export type Risk = 'low' | 'external' | 'high';
+
+/** A part of a provider that a person chooses when they connect it, with the scopes that it takes. */
+export type Service = Readonly<{ key: string; title: string; scopes: Readonly<Record<Effect, readonly string[]>> }>;
+
+/** A tool as owners see and select it. */
+export type Tool = Readonly<{
+  key: string;
+  title: string;
+  description: string;
+  effect: Effect;
+  risk: Risk;
+  /** One of them is enough: a wider scope covers a narrower one. Empty: any connection. */
+  scopes: readonly string[];
+  /** JSON schema of its input. */
+  inputSchema: Readonly<Record<string, unknown>>;
+}>;
+
+/** Facts that are collected from a connection (docs/interface.md, 2.14). */
+export type Dataset = Readonly<{ key: string; scopes: readonly string[] }>;
+
+/** The account behind a credential. */
+export type Account = Readonly<{
+  /** The provider's own id of it: two credentials of one subject are of one account. Never shown. */
+  subject: string;
+  /** Masked, for people. */
+  label: string;
+  /** Undefined where the provider has no scopes, or does not tell them. */
+  grantedScopes?: readonly string[] | undefined;
+}>;
+
+export type Discovery = Readonly<{
+  /** What a person may choose from, for the settings. */
+  items: readonly Readonly<Record<string, unknown>>[];
+  /** There is more than `items` holds. */
+  truncated: boolean;
+  /** Of a provider whose tools are its server's own. */
+  tools?: readonly Tool[];
+}>;
+
+/** What a call to a provider is made with. */
+export type ProviderContext = Readonly<{
+  client: ProviderClient;
+  /** Names the connection in budgets: the account's subject where it is known, else the integration. No secret. */
+  account: string;
+  signal?: AbortSignal | undefined;
+}>;
+
+export type Access<C = unknown, S = unknown> = Readonly<{
+  /** As it was stored, or as a person sent it. */
+  credential: C;
+  /** As they are stored, or as they are about to be; null: none yet. */
+  settings: S | null;
+}>;
+
+/** A setting that the provider or the connection does not bear out. */
+export type SettingIssue = Readonly<{ path: readonly (string | number)[]; message: string }>;
+
+export type Settings<S extends z.ZodType = z.ZodType> = Readonly<{
+  schema: S;
+  /** Without them the connection does nothing. */
+  required: boolean;
+  /** They say what the credential is for, so they come before it. */
+  beforeConnection?: boolean;
+}>;
+
+export type Provider = Readonly<{
+  /** As in paths: lower case, hyphens. */
+  key: string;
+  title: string;
+  connections: readonly ConnectionKind[];
+  services: readonly Service[];
+  /** Null: none. Their `kind` is the key with underscores. */
+  settings: Settings | null;
+  /** Credentials of all its kinds, as they are stored; a person sends those without tokens of OAuth. */
+  credential: z.ZodType;
+  /** Without those of a server's own. */
+  tools: readonly Tool[];
+  datasets: readonly Dataset[];
+  /**
+   * Asks the provider who the credential belongs to. Stores nothing.
+   * @throws ProviderError: `rejected` where the credential is not accepted
+   */
+  verify(context: ProviderContext, access: Access): Promise<Account>;
+  /** What the credential reaches. Stores nothing. @throws ProviderError */
+  discover(context: ProviderContext, access: Access): Promise<Discovery>;
+  /** What of the settings is not among what was discovered. */
+  checkSettings(settings: unknown, discovery: Discovery): readonly SettingIssue[];
+}>;
+
+type Definition<C extends z.ZodType, S extends z.ZodType> = Readonly<
+  Omit<Provider, 'credential' | 'settings' | 'verify' | 'discover' | 'checkSettings'> & {
+    credential: C;
+    settings: Settings<S> | null;
+    verify(context: ProviderContext, access: Access<z.output<C>, z.output<S>>): Promise<Account>;
+    discover(context: ProviderContext, access: Access<z.output<C>, z.output<S>>): Promise<Discovery>;
+    checkSettings?(settings: z.output<S>, discovery: Discovery): readonly SettingIssue[];
+  }
+>;
+
+/** A provider whose functions get what its schemas read. A credential or settings of another shape are our own error. */
+export function defineProvider<C extends z.ZodType, S extends z.ZodType = z.ZodNever>(
+  definition: Definition<C, S>,
+): Provider {
+  const { credential, settings } = definition;
+  const read = (access: Access): Access<z.output<C>, z.output<S>> => ({
+    credential: credential.parse(access.credential),
+    settings: access.settings === null || settings === null ? null : settings.schema.parse(access.settings),
+  });
+  return {
+    ...definition,
+    verify: async (context, access) => definition.verify(context, read(access)),
+    discover: async (context, access) => definition.discover(context, read(access)),
+    checkSettings: (given, discovery) =>
+      settings === null ? [] : (definition.checkSettings?.(settings.schema.parse(given), discovery) ?? []),
+  };
+}
+
+/** The JSON schema of an input, without the draft that it follows. */
+export function inputSchema(shape: z.ZodRawShape): Tool['inputSchema'] {
+  const { $schema: _draft, ...schema } = z.toJSONSchema(z.strictObject(shape), { io: 'input' });
+  return schema;
+}
+
+/** One bucket of the connection's account at the provider. */
+export function accountBucket(
+  provider: string,
+  { account }: ProviderContext,
+  capacity: number,
+  perSecond: number,
+): Bucket {
+  return { key: `${provider}:account:${account}`, capacity, perSecond };
+}
+
+/** The issues of choices that are not among those there are. */
+export function unknownChoices(
+  field: string,
+  chosen: readonly string[],
+  known: ReadonlySet<string>,
+  what: string,
+): readonly SettingIssue[] {
+  return chosen.flatMap((id, index) => {
+    return known.has(id) ? [] : [{ path: [field, index], message: `The connection reaches no such ${what}.` }];
+  });
+}

@@ -1,0 +1,85 @@
+import { z } from 'zod';
+import { maskedId } from '../mask.ts';
+import type { Site } from '../outgoing/index.ts';
+import { accountBucket, defineProvider, type ProviderContext } from '../provider.ts';
+import { tools } from './tools.ts';
+
+const ORIGIN = 'https://api.stripe.com';
+/** What we read follows this version, whatever the account's default is. */
+const VERSION = '2025-09-30.clover';
+
+const credential = z.strictObject({
+  kind: z.literal('api_key'),
+  // A secret key may do everything: it is refused before it is sent anywhere.
+  apiKey: z
+    .string()
+    .max(300)
+    .regex(/^rk_(?:live|test)_[A-Za-z0-9]+$/, 'must be a restricted key, which begins with rk_'),
+});
+type Credential = z.output<typeof credential>;
+
+const refusal = z.object({ error: z.object({ code: z.string().optional(), type: z.string().optional() }) });
+
+const site: Site = {
+  provider: 'stripe',
+  origins: [ORIGIN],
+  readRefusal({ json }) {
+    const { error } = refusal.safeParse(json).data ?? {};
+    return { code: error?.code ?? error?.type };
+  },
+};
+
+const account = z.object({
+  id: z.string().min(1),
+  country: z.string().nullish(),
+  default_currency: z.string().nullish(),
+  settings: z.object({ dashboard: z.object({ display_name: z.string().nullish() }).nullish() }).nullish(),
+});
+
+/** The account of the key: every restricted key may read that. */
+function readAccount(context: ProviderContext, { apiKey }: Credential) {
+  return context.client.json(
+    site,
+    {
+      effect: 'read',
+      url: `${ORIGIN}/v1/account`,
+      headers: { authorization: `Bearer ${apiKey}`, 'stripe-version': VERSION },
+      buckets: [accountBucket('stripe', context, 25, 25)],
+      signal: context.signal,
+    },
+    account,
+  );
+}
+
+const modeOf = ({ apiKey }: Credential) => (apiKey.startsWith('rk_live_') ? 'live' : 'test');
+
+export const stripe = defineProvider({
+  key: 'stripe',
+  title: 'Stripe',
+  connections: ['api_key'],
+  services: [],
+  settings: { schema: z.strictObject({ kind: z.literal('stripe') }), required: false },
+  credential,
+  tools,
+  datasets: [
+    { key: 'stripe.balance_tx', scopes: [] },
+    { key: 'stripe.subscription_snapshot', scopes: [] },
+  ],
+  async verify(context, access) {
+    const { id } = await readAccount(context, access.credential);
+    const mode = modeOf(access.credential);
+    // The same account holds other things in each of its modes.
+    return { subject: `${id}:${mode}`, label: `${maskedId(id)} (${mode})` };
+  },
+  async discover(context, access) {
+    const found = await readAccount(context, access.credential);
+    const item = {
+      id: found.id,
+      name: found.settings?.dashboard?.display_name ?? null,
+      mode: modeOf(access.credential),
+      country: found.country ?? null,
+      currency: found.default_currency?.toUpperCase() ?? null,
+    };
+    return { items: [item], truncated: false };
+  },
+});
