@@ -84,7 +84,8 @@ export const lemonSqueezy = defineProvider({
       // A count that its pages do not bear out would have us ask for ever.
       if (found.data.length === 0) break;
     }
-    return { items: items.slice(0, MAX_STORES), truncated: total > MAX_STORES };
+    const kept = items.slice(0, MAX_STORES);
+    return { items: kept, truncated: total > kept.length };
   },
   checkSettings({ storeIds }, discovery) {
     return unknownChoices('storeIds', storeIds, new Set(discovery.items.map(({ id }) => String(id))), 'store');
