@@ -3,21 +3,14 @@ import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { type AdminToken, sharesToken } from './admin_tokens.ts';
-import {
-  type IntegrationConfig,
-  IntegrationSettingError,
-  integrationConfig,
-  integrationSettings,
-} from './integration_settings.ts';
+import { ConfigError } from './config_error.ts';
+import { type IntegrationConfig, integrationConfig, integrationSettings } from './integration_settings.ts';
 import { LibpqError, withLibpq, withoutLibpq } from './libpq.ts';
 import type { ModelSettings } from './research/model_settings.ts';
 import { adminTokens, folder, httpUrl, integer, postgresUrl, storageUrl, tokens } from './setting_values.ts';
 import { type S3Settings, s3Location } from './storage/s3_location.ts';
 
-/** Where a setting is wrong: one line that names it. The process prints `message` and exits with 78 (EX_CONFIG). */
-export class ConfigError extends Error {
-  override name = 'ConfigError';
-}
+export { ConfigError };
 
 /** One row a setting: `--help`, `.env.example` and docs/configuration.md follow from it. */
 export const settings = {
@@ -333,15 +326,6 @@ function databaseUrls(values: Parsed, environment: NodeJS.ProcessEnv) {
   };
 }
 
-function integrations(values: Parsed): IntegrationConfig {
-  try {
-    return integrationConfig(values, values.ALLOW_PRIVATE_ADDRESSES);
-  } catch (error) {
-    if (error instanceof IntegrationSettingError) throw new ConfigError(error.message);
-    throw error;
-  }
-}
-
 /** Where files lie when STORAGE_URL does not say. */
 export function defaultStorageUrl(dataDir: string): string {
   return pathToFileURL(path.join(dataDir, 'files')).href;
@@ -386,7 +370,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     researchModel: researchModel(values),
     researchSeconds: values.RESEARCH_SECONDS,
     allowPrivateAddresses: values.ALLOW_PRIVATE_ADDRESSES,
-    integrations: integrations(values),
+    integrations: integrationConfig(values, values.ALLOW_PRIVATE_ADDRESSES),
     logLevel: values.LOG_LEVEL,
     validateResponses: values.VALIDATE_RESPONSES,
   };

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { ConfigError } from './config_error.ts';
 import { encryptionKeys } from './secrets/index.ts';
 import { httpUrl } from './setting_values.ts';
 
@@ -19,7 +20,13 @@ const providerOrigins = z
       return z.NEVER;
     }
   })
-  .pipe(z.record(z.string(), z.string('must be a JSON object from origin to origin'), 'must be a JSON object from origin to origin'))
+  .pipe(
+    z.record(
+      z.string(),
+      z.string('must be a JSON object from origin to origin'),
+      'must be a JSON object from origin to origin',
+    ),
+  )
   .refine(
     (map) => Object.entries(map).every((pair) => pair.every(isOrigin)),
     'each side is an origin, such as https://api.stripe.com, without a path and without a slash at its end',
@@ -89,11 +96,6 @@ export type IntegrationConfig = Readonly<{
   providerOrigins: ReadonlyMap<string, string>;
 }>;
 
-/** A setting that another one contradicts. The message names it. */
-export class IntegrationSettingError extends Error {
-  override name = 'IntegrationSettingError';
-}
-
 function client(
   values: IntegrationValues,
   idName: 'GOOGLE_CLIENT_ID' | 'GITHUB_CLIENT_ID' | 'X_ADS_CONSUMER_KEY',
@@ -101,23 +103,23 @@ function client(
 ): DeploymentClient | undefined {
   const { [idName]: id, [secretName]: secretOf } = values;
   if (id === undefined && secretOf === undefined) return undefined;
-  if (id === undefined) throw new IntegrationSettingError(`${idName}: required by ${secretName}`);
-  if (secretOf === undefined) throw new IntegrationSettingError(`${secretName}: required by ${idName}`);
+  if (id === undefined) throw new ConfigError(`${idName}: required by ${secretName}`);
+  if (secretOf === undefined) throw new ConfigError(`${secretName}: required by ${idName}`);
   return { id, secret: secretOf };
 }
 
 function mcpClient({ MCP_CLIENT_ID: id, MCP_CLIENT_METADATA_URL: url }: IntegrationValues) {
   if (id !== undefined && url !== undefined) {
-    throw new IntegrationSettingError('MCP_CLIENT_METADATA_URL: set it or MCP_CLIENT_ID, not both');
+    throw new ConfigError('MCP_CLIENT_METADATA_URL: set it or MCP_CLIENT_ID, not both');
   }
   if (id !== undefined) return { kind: 'registered', id } as const;
   return url === undefined ? undefined : ({ kind: 'metadata', url } as const);
 }
 
-/** @throws IntegrationSettingError */
+/** @throws ConfigError */
 export function integrationConfig(values: IntegrationValues, allowPrivateAddresses: boolean): IntegrationConfig {
   if (values.PROVIDER_ORIGINS !== undefined && !allowPrivateAddresses) {
-    throw new IntegrationSettingError('PROVIDER_ORIGINS: only with ALLOW_PRIVATE_ADDRESSES=1, which is for tests');
+    throw new ConfigError('PROVIDER_ORIGINS: only with ALLOW_PRIVATE_ADDRESSES=1, which is for tests');
   }
   return {
     encryptionKeys: values.ENCRYPTION_KEYS ?? [],

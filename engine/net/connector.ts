@@ -1,5 +1,5 @@
 import { lookup, Resolver } from 'node:dns/promises';
-import { isIP, type Socket } from 'node:net';
+import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { buildConnector } from 'undici';
 import { NetError } from './errors.ts';
 
@@ -28,6 +28,8 @@ export function nameResolver(servers?: readonly string[]): Resolve {
   };
 }
 
+export type Guard = Readonly<{ resolve: Resolve; allows: (address: string) => boolean; timeoutMs: number }>;
+
 /** A name with many addresses is not a reason to try for minutes. */
 const TRIES = 4;
 
@@ -52,13 +54,11 @@ async function checkedAddresses(hostname: string, resolve: Resolve, allows: (add
  * never passes a `lookup` filter). TLS still asks for and verifies the certificate of the name.
  */
 export function checkedConnector(
-  options: Readonly<{
-    resolve: Resolve;
-    allows: (address: string) => boolean;
-    timeoutMs: number;
-    /** Certificates that count beside the usual ones, in PEM. */
-    ca?: string | undefined;
-  }>,
+  options: Guard &
+    Readonly<{
+      /** Certificates that count beside the usual ones, in PEM. */
+      ca?: string | undefined;
+    }>,
 ): buildConnector.connector {
   const connect = buildConnector({
     timeout: options.timeoutMs,
@@ -102,4 +102,40 @@ export function checkedConnector(
       (error: Error) => callback(error, null),
     );
   };
+}
+
+function openTcp(address: string, port: number, timeoutMs: number, signal: AbortSignal | undefined): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = connectTcp({ host: address, port, noDelay: true, ...(signal ? { signal } : {}) });
+    socket.setTimeout(timeoutMs, () =>
+      socket.destroy(new NetError('timed_out', 'The server did not respond in time.')),
+    );
+    // It stays: whoever gets the socket may not listen yet when it breaks.
+    socket.on('error', reject);
+    socket.once('connect', () => {
+      socket.setTimeout(0);
+      resolve(socket);
+    });
+  });
+}
+
+/**
+ * A connection for protocols that are not HTTP, to exactly the addresses that were checked.
+ * @throws NetError, the signal's reason, or what the network says
+ */
+export async function openChecked(
+  hostname: string,
+  port: number,
+  { resolve, allows, timeoutMs }: Guard,
+  signal?: AbortSignal,
+): Promise<Socket> {
+  let failure: unknown;
+  for (const address of await checkedAddresses(hostname, resolve, allows)) {
+    try {
+      return await openTcp(address, port, timeoutMs, signal);
+    } catch (error) {
+      failure = error;
+    }
+  }
+  throw failure;
 }

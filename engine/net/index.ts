@@ -1,6 +1,6 @@
 export { isPublicAddress } from './address.ts';
-export { nameResolver, type Resolve } from './connector.ts';
-export { NetError, type NetReason } from './errors.ts';
+export { type Guard, nameResolver, openChecked, type Resolve } from './connector.ts';
+export { NetError, type NetReason, netError } from './errors.ts';
 export { parseUrl } from './url.ts';
 export {
   createWebClient,

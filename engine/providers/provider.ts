@@ -1,5 +1,7 @@
 import { z } from 'zod';
-import type { Bucket, ProviderClient } from './outgoing/index.ts';
+import type { DeploymentClient, IntegrationConfig } from '../integration_settings.ts';
+import type { OAuthClient, OAuthServer, Tokens } from './oauth/index.ts';
+import { type Bucket, type ProviderClient, ProviderError } from './outgoing/index.ts';
 
 export type ConnectionKind = 'oauth2' | 'oauth1' | 'api_key' | 'bearer_token' | 'github_token' | 'mongodb' | 'none';
 export type AccessMode = 'read_only' | 'full';
@@ -21,6 +23,8 @@ export type Tool = Readonly<{
   scopes: readonly string[];
   /** JSON schema of its input. */
   inputSchema: Readonly<Record<string, unknown>>;
+  /** Of a server's own tool: the whole of it as it was offered. What an owner enabled holds for this alone. */
+  digest?: string;
 }>;
 
 /** Facts that are collected from a connection (docs/interface.md, 2.14). */
@@ -50,7 +54,11 @@ export type ProviderContext = Readonly<{
   client: ProviderClient;
   /** Names the connection in budgets: the account's subject where it is known, else the integration. No secret. */
   account: string;
+  /** That of `Provider.deploymentClient`; undefined: the settings have none. */
+  deploymentClient?: DeploymentClient | undefined;
   signal?: AbortSignal | undefined;
+  /** Of a verification or a discovery, all of its requests together (default 22 s). */
+  deadlineMs?: number;
 }>;
 
 export type Access<C = unknown, S = unknown> = Readonly<{
@@ -71,11 +79,52 @@ export type Settings<S extends z.ZodType = z.ZodType> = Readonly<{
   beforeConnection?: boolean;
 }>;
 
+/** How a provider is authorized with OAuth 2, where its authorization server is one and known. */
+export type OAuth2 = Readonly<{
+  /** How the client shows that it is who it says. */
+  authentication: OAuthClient['authentication'];
+  server: OAuthServer;
+  /** Asks for an ID token: its subject is the account. */
+  openId: boolean;
+  /** What its authorization takes beside the standard's parameters. */
+  parameters: Readonly<Record<string, string>>;
+  /** Connections of all providers with the same `grant` and subject end together when one is revoked. */
+  grant: string;
+  /** Without a refresh token, a stored one of the same subject or none at all makes the connection fail. */
+  needsRefreshToken: boolean;
+  scopes(services: readonly string[], accessMode: AccessMode): readonly string[];
+  /** The scopes of a response that names none: null where those asked for are granted. */
+  grantedScopes(tokens: Tokens): readonly string[] | null;
+  /** Ends the whole grant at the provider. @throws ProviderError */
+  revoke(context: ProviderContext, client: OAuthClient, token: string): Promise<void>;
+}>;
+
+/** The three steps of OAuth 1.0a. The secret of the request token is kept for the callback, and used once. */
+export type OAuth1 = Readonly<{
+  /** @throws ProviderError */
+  begin(
+    context: ProviderContext,
+    options: Readonly<{ callbackUrl: string; accessMode: AccessMode }>,
+  ): Promise<Readonly<{ token: string; secret: string; url: URL }>>;
+  /** The credential to store, and whose it is. @throws ProviderError */
+  finish(
+    context: ProviderContext,
+    pending: Readonly<{ token: string; secret: string; verifier: string }>,
+  ): Promise<Readonly<{ credential: unknown; account: Account }>>;
+  /** Ends the token at the provider. @throws ProviderError */
+  revoke(context: ProviderContext, credential: unknown): Promise<void>;
+}>;
+
 export type Provider = Readonly<{
   /** As in paths: lower case, hyphens. */
   key: string;
   title: string;
   connections: readonly ConnectionKind[];
+  /** Of those with `oauth2`; `discovered`: its authorization server is found at the address of the settings. */
+  oauth2?: OAuth2 | 'discovered';
+  oauth1?: OAuth1;
+  /** The client of this deployment that its authorizations need. */
+  deploymentClient?: keyof IntegrationConfig['oauthClients'];
   services: readonly Service[];
   /** Null: none. Their `kind` is the key with underscores. */
   settings: Settings | null;
@@ -105,19 +154,38 @@ type Definition<C extends z.ZodType, S extends z.ZodType> = Readonly<
   }
 >;
 
+/** What waits for a verification or a discovery gets a response within 25 s, so that a provider that stalls is one that fails. */
+const DEADLINE_MS = 22_000;
+
+async function inTime<T>(
+  provider: string,
+  context: ProviderContext,
+  run: (context: ProviderContext) => Promise<T>,
+): Promise<T> {
+  const late = AbortSignal.timeout(context.deadlineMs ?? DEADLINE_MS);
+  const signal = context.signal === undefined ? late : AbortSignal.any([context.signal, late]);
+  try {
+    return await run({ ...context, signal });
+  } catch (error) {
+    context.signal?.throwIfAborted();
+    if (late.aborted) throw new ProviderError(provider, 'unavailable', 'The provider did not respond in time.');
+    throw error;
+  }
+}
+
 /** A provider whose functions get what its schemas read. A credential or settings of another shape are our own error. */
 export function defineProvider<C extends z.ZodType, S extends z.ZodType = z.ZodNever>(
   definition: Definition<C, S>,
 ): Provider {
-  const { credential, settings } = definition;
+  const { key, credential, settings } = definition;
   const read = (access: Access): Access<z.output<C>, z.output<S>> => ({
     credential: credential.parse(access.credential),
     settings: access.settings === null || settings === null ? null : settings.schema.parse(access.settings),
   });
   return {
     ...definition,
-    verify: async (context, access) => definition.verify(context, read(access)),
-    discover: async (context, access) => definition.discover(context, read(access)),
+    verify: (context, access) => inTime(key, context, async (within) => definition.verify(within, read(access))),
+    discover: (context, access) => inTime(key, context, async (within) => definition.discover(within, read(access))),
     checkSettings: (given, discovery) =>
       settings === null ? [] : (definition.checkSettings?.(settings.schema.parse(given), discovery) ?? []),
   };

@@ -1,6 +1,16 @@
+import type { Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { z } from 'zod';
-import { createWebClient, type WebClient, type WebClientOptions, type WebRequest } from '../../net/index.ts';
+import {
+  createWebClient,
+  isPublicAddress,
+  nameResolver,
+  netError,
+  openChecked,
+  type WebClient,
+  type WebClientOptions,
+  type WebRequest,
+} from '../../net/index.ts';
 import type { Bucket, Budgets } from './budgets.ts';
 import { networkFailure, ProviderError } from './errors.ts';
 import type { CallOutcome, ObserveCall } from './observe.ts';
@@ -32,6 +42,18 @@ export type ProviderRequest = Readonly<{
   totalMs?: number;
   /** Statuses that are a response here, and no refusal. */
   accepts?: (status: number) => boolean;
+  /** True of the bytes so far where nothing more is awaited: streams of events may stay open. */
+  isComplete?: (bytes: Uint8Array, headers: Readonly<Record<string, string>>) => boolean;
+}>;
+
+/** A call that is not one of HTTP. */
+export type OtherCall = Readonly<{
+  provider: string;
+  method: string;
+  /** For the log: a host. */
+  target: string;
+  buckets: readonly Bucket[];
+  signal?: AbortSignal | undefined;
 }>;
 
 export type ProviderClient = Readonly<{
@@ -41,8 +63,15 @@ export type ProviderClient = Readonly<{
   json<S extends z.ZodType>(site: Site, request: ProviderRequest, schema: S): Promise<z.output<S>>;
   /** The address to send a browser to: that of the provider, or what stands in for it. */
   browserUrl(url: URL): URL;
-  /** @throws NetError with `url_refused` */
-  secureUrl(address: string | URL): URL;
+  /** An address that somebody named, as one that may be called. @throws ProviderError with `refused` */
+  secureUrl(provider: string, address: string | URL): URL;
+  /** A call that is not one of HTTP, in its budgets, counted and logged like all. @throws ProviderError, or what `run` throws */
+  counted<T>(call: OtherCall, run: () => Promise<T>): Promise<T>;
+  /**
+   * A connection for a protocol that is not HTTP, to a server that a person or another server named. The guard judges it.
+   * @throws ProviderError, the signal's reason, or what the network says
+   */
+  connect(provider: string, hostname: string, port: number, signal?: AbortSignal): Promise<Socket>;
   close(): Promise<void>;
 }>;
 
@@ -64,9 +93,15 @@ const ATTEMPTS = 3;
 const FIRST_BACKOFF_MS = 500;
 const LONGEST_BACKOFF_MS = 4_000;
 
-async function bytesOf(body: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+async function bytesOf(
+  body: AsyncIterable<Uint8Array>,
+  isComplete?: (bytes: Uint8Array) => boolean,
+): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
-  for await (const chunk of body) chunks.push(chunk);
+  for await (const chunk of body) {
+    chunks.push(chunk);
+    if (isComplete?.(Buffer.concat(chunks))) break;
+  }
   return Buffer.concat(chunks);
 }
 
@@ -77,6 +112,12 @@ async function bytesOf(body: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
 export function createProviderClient(options: ProviderClientOptions): ProviderClient {
   const { allowPrivateAddresses, origins, budgets, observe, random = Math.random, now = Date.now } = options;
   const web: WebClient = createWebClient({ ...options.net, allowPrivateAddresses, connections: 16 });
+
+  const guard = {
+    resolve: options.net?.resolve ?? nameResolver(),
+    allows: allowPrivateAddresses ? () => true : (options.net?.allows ?? isPublicAddress),
+    timeoutMs: options.net?.connectMs ?? 5_000,
+  };
 
   function target(site: Site, request: ProviderRequest): URL {
     try {
@@ -105,7 +146,13 @@ export function createProviderClient(options: ProviderClientOptions): ProviderCl
           throw new ProviderError(site.provider, 'failed', 'The provider redirects to another server.');
         },
       });
-      return { status: response.status, headers: response.headers, body: await bytesOf(response.body) };
+      const { status, headers } = response;
+      const { isComplete } = request;
+      return {
+        status,
+        headers,
+        body: await bytesOf(response.body, isComplete && ((bytes) => isComplete(bytes, headers))),
+      };
     } catch (error) {
       throw networkFailure(site.provider, error);
     }
@@ -119,40 +166,58 @@ export function createProviderClient(options: ProviderClientOptions): ProviderCl
     throw refusalOf(site.provider, response, site.readRefusal, now());
   }
 
-  /** Sends it once, in its budgets, and tells how it went. */
-  async function observed(site: Site, request: ProviderRequest, number: number, totalMs: number) {
+  /** Runs a call once, in its budgets, and tells how it went. */
+  async function inBudgets<T>(
+    call: OtherCall,
+    number: number,
+    run: () => Promise<T>,
+    statusOf: (result: T) => number | undefined,
+  ) {
     const begin = performance.now();
+    const { provider, method, target: to, buckets } = call;
     const tell = (outcome: CallOutcome, status?: number) => {
-      const url = URL.parse(String(request.url));
-      observe({
-        provider: site.provider,
-        method: request.method ?? 'GET',
-        target: `${url?.host ?? ''}${site.origins === 'chosen' ? '' : (url?.pathname ?? '')}`,
-        outcome,
-        status,
-        attempt: number,
-        durationMs: Math.round(performance.now() - begin),
-      });
+      const durationMs = Math.round(performance.now() - begin);
+      observe({ provider, method, target: to, outcome, status, attempt: number, durationMs });
     };
-    const notBefore = await budgets.take(request.buckets);
+    const notBefore = await budgets.take(buckets);
     if (notBefore) {
       tell('throttled');
-      throw new ProviderError(site.provider, 'rate_limited', 'The provider is called as often as it allows.', {
-        retryNotBefore: notBefore,
-      });
+      const facts = { retryNotBefore: notBefore };
+      throw new ProviderError(provider, 'rate_limited', 'The provider is called as often as it allows.', facts);
     }
     try {
-      const response = await attempt(site, request, totalMs);
-      tell('ok', response.status);
-      return response;
+      const result = await run();
+      tell('ok', statusOf(result));
+      return result;
     } catch (error) {
-      request.signal?.throwIfAborted();
-      if (error instanceof ProviderError) tell(error.reason, error.status);
-      if (error instanceof ProviderError && error.retryNotBefore) {
-        await budgets.postpone(request.buckets, error.retryNotBefore);
+      if (call.signal?.aborted) {
+        tell('aborted');
+        throw call.signal.reason;
+      }
+      if (error instanceof ProviderError) {
+        tell(error.reason, error.status);
+        if (error.retryNotBefore) await budgets.postpone(buckets, error.retryNotBefore);
       }
       throw error;
     }
+  }
+
+  function observed(site: Site, request: ProviderRequest, number: number, totalMs: number): Promise<ProviderResponse> {
+    const url = URL.parse(String(request.url));
+    const call: OtherCall = {
+      provider: site.provider,
+      method: request.method ?? 'GET',
+      // The path of an address that somebody chose may hold a secret.
+      target: `${url?.host ?? ''}${site.origins === 'chosen' ? '' : (url?.pathname ?? '')}`,
+      buckets: request.buckets,
+      signal: request.signal,
+    };
+    return inBudgets(
+      call,
+      number,
+      () => attempt(site, request, totalMs),
+      ({ status }) => status,
+    );
   }
 
   /** How long to wait before it is sent again; undefined: it is not. */
@@ -183,7 +248,21 @@ export function createProviderClient(options: ProviderClientOptions): ProviderCl
     send,
     json: async (site, request, schema) => parsed(site.provider, await send(site, request), schema),
     browserUrl: (url) => replacedOrigin(url, origins),
-    secureUrl: (address) => secureUrl(address, allowPrivateAddresses),
+    secureUrl(provider, address) {
+      try {
+        return secureUrl(address, allowPrivateAddresses);
+      } catch (error) {
+        throw networkFailure(provider, error);
+      }
+    },
+    counted: (call, run) => inBudgets(call, 1, run, () => undefined),
+    async connect(provider, hostname, port, signal) {
+      try {
+        return await openChecked(hostname, port, guard, signal);
+      } catch (error) {
+        throw networkFailure(provider, netError(error, hostname));
+      }
+    },
     close: () => web.close(),
   };
 }

@@ -4,7 +4,7 @@ import { NetError, type NetReason } from '../../net/index.ts';
  * Why a provider did not do what it was asked to. `rejected`: it does not accept the credential. `forbidden`: the credential
  * is good and may not do this. `not_found`: there is no such thing, or the credential does not see it. `rate_limited`: not
  * before `retryNotBefore`. `unavailable`: it is down, slow or broke off, and may recover by itself. `refused`: the address is
- * at fault, and nothing was sent to it. `failed`: anything else, which asking again does not mend.
+ * at fault, and nothing was sent to it. `blocked`: the organization blocks its domain. `failed`: anything else, which asking again does not mend.
  */
 export type ProviderReason =
   | 'rejected'
@@ -13,6 +13,7 @@ export type ProviderReason =
   | 'rate_limited'
   | 'unavailable'
   | 'refused'
+  | 'blocked'
   | 'failed';
 
 export type ProviderErrorFacts = Readonly<{

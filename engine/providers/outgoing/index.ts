@@ -1,3 +1,4 @@
+export { withoutDomains } from './blocked.ts';
 export type { Bucket, Budgets } from './budgets.ts';
 export {
   createProviderClient,

@@ -2,8 +2,8 @@ import type { Logger } from 'pino';
 import { Counter, type Registry } from 'prom-client';
 import type { ProviderReason } from './errors.ts';
 
-/** How a call ended. `throttled`: we did not send it, since a budget was used up. */
-export type CallOutcome = 'ok' | 'throttled' | ProviderReason;
+/** How a call ended. `throttled`: we did not send it, since a budget was used up. `aborted`: nobody waited for it any more. */
+export type CallOutcome = 'ok' | 'throttled' | 'aborted' | ProviderReason;
 
 export type ObservedCall = Readonly<{
   provider: string;

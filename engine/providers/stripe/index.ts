@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { maskedId } from '../mask.ts';
-import type { Site } from '../outgoing/index.ts';
+import { ProviderError, type Site } from '../outgoing/index.ts';
 import { accountBucket, defineProvider, type ProviderContext } from '../provider.ts';
 import { tools } from './tools.ts';
 
@@ -36,7 +36,6 @@ const account = z.object({
   settings: z.object({ dashboard: z.object({ display_name: z.string().nullish() }).nullish() }).nullish(),
 });
 
-/** The account of the key: every restricted key may read that. */
 function readAccount(context: ProviderContext, { apiKey }: Credential) {
   return context.client.json(
     site,
@@ -49,6 +48,20 @@ function readAccount(context: ProviderContext, { apiKey }: Credential) {
     },
     account,
   );
+}
+
+/**
+ * A restricted key may read its account only where its owner let it. Without that it is accepted all the same (403 says so, where
+ * 401 would refuse it), and it carries the id of its account: `rk_live_51AbC…` is one of `acct_1AbC…`.
+ */
+async function accountOf(context: ProviderContext, given: Credential): Promise<z.output<typeof account>> {
+  try {
+    return await readAccount(context, given);
+  } catch (error) {
+    const [, id] = /^rk_(?:live|test)_5(1[A-Za-z0-9]{15})/.exec(given.apiKey) ?? [];
+    if (!(error instanceof ProviderError) || error.reason !== 'forbidden' || id === undefined) throw error;
+    return { id: `acct_${id}` };
+  }
 }
 
 const modeOf = ({ apiKey }: Credential) => (apiKey.startsWith('rk_live_') ? 'live' : 'test');
@@ -66,13 +79,13 @@ export const stripe = defineProvider({
     { key: 'stripe.subscription_snapshot', scopes: [] },
   ],
   async verify(context, access) {
-    const { id } = await readAccount(context, access.credential);
+    const { id } = await accountOf(context, access.credential);
     const mode = modeOf(access.credential);
     // The same account holds other things in each of its modes.
     return { subject: `${id}:${mode}`, label: `${maskedId(id)} (${mode})` };
   },
   async discover(context, access) {
-    const found = await readAccount(context, access.credential);
+    const found = await accountOf(context, access.credential);
     const item = {
       id: found.id,
       name: found.settings?.dashboard?.display_name ?? null,

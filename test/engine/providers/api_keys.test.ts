@@ -37,6 +37,19 @@ t.test('a secret key of Stripe is not sent', async (test) => {
   test.equal(server.calls.length, 0);
 });
 
+t.test('a restricted key that may not read its account carries the id of it', async (test) => {
+  const server = await openServer(test, (_call, res) => json(res, 403, { error: { type: 'invalid_request_error' } }));
+  const client = openClient(test, { [STRIPE]: server.origin });
+  const context = { client, account: 'i1' };
+  const withId = { kind: 'api_key', apiKey: 'rk_live_51AbCdEfGhIjKlMnOmore0123' };
+  test.same(await stripe.verify(context, { credential: withId, settings: null }), {
+    subject: 'acct_1AbCdEfGhIjKlMnO:live',
+    label: '…lMnO (live)',
+  });
+  const without = { kind: 'api_key', apiKey: 'rk_live_short' };
+  await fails(test, stripe.verify(context, { credential: without, settings: null }), 'forbidden', 'an older key');
+});
+
 t.test('Stripe says why it refuses in a word', async (test) => {
   const server = await openServer(test, (_call, res) =>
     json(res, 401, { error: { type: 'invalid_request_error', message: 'Invalid API Key provided: rk_test_abc123' } }),
@@ -46,6 +59,26 @@ t.test('Stripe says why it refuses in a word', async (test) => {
   const error = await fails(test, stripe.verify({ client, account: 'i1' }, access), 'rejected', '401');
   test.match(error, { status: 401, code: 'invalid_request_error' });
   test.notMatch(JSON.stringify([error, error.message]), 'rk_test');
+});
+
+t.test('a provider that stalls has failed when the time of a discovery is over', async (test) => {
+  const server = await openServer(test, ({ url }) =>
+    url.searchParams.get('page[number]') === '1'
+      ? { data: Array.from({ length: 100 }, (_, index) => store(index)), meta: { page: { total: 200 } } }
+      : undefined,
+  );
+  const client = openClient(test, { [LEMON]: server.origin });
+  const context = { client, account: 'i1', deadlineMs: 500 };
+  const access = { credential: { kind: 'api_key', apiKey: 'x'.repeat(40) }, settings: null };
+  await fails(test, lemonSqueezy.discover(context, access), 'unavailable', 'the second page');
+  test.same(
+    client.observed.map(({ outcome }) => outcome),
+    ['ok', 'aborted'],
+  );
+  const gone = new AbortController();
+  const reason = new Error('gone');
+  gone.abort(reason);
+  await test.rejects(lemonSqueezy.discover({ ...context, signal: gone.signal }, access), reason);
 });
 
 const store = (id: number) => ({

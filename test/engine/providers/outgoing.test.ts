@@ -3,7 +3,12 @@ import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import t from 'tap';
 import { z } from 'zod';
-import { callObserver, type ProviderRequest, type Site } from '../../../engine/providers/outgoing/index.ts';
+import {
+  callObserver,
+  type ProviderRequest,
+  type Site,
+  withoutDomains,
+} from '../../../engine/providers/outgoing/index.ts';
 import { until } from '../../support/wait.ts';
 import { fails, json, openClient, openServer } from './support.ts';
 
@@ -58,6 +63,28 @@ t.test('an address that somebody chose is https and public', async (test) => {
   test.equal((await local.send(chosen, { ...read(''), url: server.origin })).status, 200, 'loopback in tests');
   await fails(test, local.send(chosen, { ...read(''), url: 'http://server.example/' }), 'refused', 'http elsewhere');
   test.notOk(JSON.stringify(local.observed).includes('/?'), 'no path of a chosen address');
+});
+
+t.test('a domain that the organization blocks is sent nothing, nor what lies below it', async (test) => {
+  const server = await openServer(test, () => ({}));
+  const chosen: Site = { provider: 'example', origins: 'chosen' };
+  const origins = { [ORIGIN]: server.origin, 'https://other.example': server.origin };
+  const client = withoutDomains(openClient(test, origins), ['Example.com.', '']);
+  for (const url of [ORIGIN, 'https://EXAMPLE.com/', 'https://a.b.example.com./', 'https://example.com:8443/']) {
+    await fails(test, client.send(chosen, { ...read(''), url }), 'blocked', url);
+    await fails(test, client.json(chosen, { ...read(''), url }, z.unknown()), 'blocked', url);
+    test.throws(() => client.secureUrl('example', url), { message: /blocks the domain/ });
+  }
+  await fails(test, client.connect('example', 'db.example.com', 27_017), 'blocked', 'a connection');
+  const call = { provider: 'example', method: 'SESSION', target: 'db.example.com', buckets };
+  await fails(
+    test,
+    client.counted(call, async () => 1),
+    'blocked',
+    'a session',
+  );
+  test.equal(server.calls.length, 0);
+  test.equal((await client.send(chosen, { ...read(''), url: 'https://other.example' })).status, 200);
 });
 
 t.test('a redirect stays at its origin, and the credential with it', async (test) => {

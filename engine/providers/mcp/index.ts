@@ -1,0 +1,80 @@
+import { z } from 'zod';
+import { oauth2Credential } from '../oauth/index.ts';
+import { ProviderError } from '../outgoing/index.ts';
+import { type Access, defineProvider, type ProviderContext } from '../provider.ts';
+import { withMcp } from './session.ts';
+import { KEY, settings } from './site.ts';
+import { readTool } from './tools.ts';
+
+const MAX_TOOLS = 200;
+
+/** `none` is a credential here: a person says that the server is to be used without one. */
+const credential = z.discriminatedUnion('kind', [z.strictObject({ kind: z.literal('none') }), oauth2Credential]);
+type Connection = Access<z.output<typeof credential>, z.output<typeof settings>>;
+
+const page = z.object({ tools: z.array(z.unknown()), nextCursor: z.string().optional() });
+
+function session({ credential: given, settings: chosen }: Connection) {
+  if (chosen === null) {
+    throw new ProviderError(KEY, 'refused', 'The settings name the server, and there are none yet.');
+  }
+  return { serverUrl: chosen.serverUrl, accessToken: given.kind === 'oauth2' ? given.accessToken : undefined };
+}
+
+/** All pages, until there are enough. The SDK's own reader compiles each schema, which is what we do not do with a stranger's. */
+async function offeredTools(context: ProviderContext, access: Connection) {
+  const { ResultSchema } = await import('@modelcontextprotocol/sdk/types.js');
+  return withMcp(context, session(access), async (client, options) => {
+    const offered: unknown[] = [];
+    const seen = new Set<string>();
+    let cursor: string | undefined;
+    do {
+      const params = cursor === undefined ? {} : { cursor };
+      const result = page.parse(await client.request({ method: 'tools/list', params }, ResultSchema, options));
+      offered.push(...result.tools);
+      cursor = result.nextCursor;
+      // A cursor that comes again would have us ask for ever.
+      if (cursor !== undefined && seen.has(cursor)) break;
+      if (cursor !== undefined) seen.add(cursor);
+    } while (cursor !== undefined && offered.length < MAX_TOOLS);
+    return { offered: offered.slice(0, MAX_TOOLS), truncated: cursor !== undefined || offered.length > MAX_TOOLS };
+  });
+}
+
+export const mcp = defineProvider({
+  key: KEY,
+  title: 'MCP server',
+  connections: ['oauth2', 'none'],
+  oauth2: 'discovered',
+  services: [],
+  settings: { schema: settings, required: true, beforeConnection: true },
+  credential,
+  tools: [],
+  datasets: [],
+  /** A server does not say whose a token is, so that the account is the server. */
+  async verify(context, access) {
+    const { serverUrl } = session(access);
+    await withMcp(context, session(access), async () => {});
+    const { host } = new URL(serverUrl);
+    const grantedScopes = access.credential.kind === 'oauth2' ? access.credential.scopes : undefined;
+    return { subject: serverUrl, label: host, grantedScopes };
+  },
+  /** `{name, title, problem}`; a tool with a problem cannot be enabled. */
+  async discover(context, access) {
+    const { offered, truncated } = await offeredTools(context, access);
+    // Of two with one name the first counts: which of them a call would reach, nobody knows.
+    const tools = [
+      ...new Map(
+        offered
+          .map(readTool)
+          .reverse()
+          .map((tool) => [tool.name, tool]),
+      ).values(),
+    ].reverse();
+    return {
+      items: tools.map(({ name, title, problem }) => ({ id: name, name, title, problem })),
+      truncated,
+      tools: tools.flatMap(({ tool }) => tool ?? []),
+    };
+  },
+});

@@ -1,0 +1,23 @@
+import { z } from 'zod';
+import type { Site } from '../outgoing/index.ts';
+import { accountBucket, type ProviderContext } from '../provider.ts';
+
+export const KEY = 'mcp';
+
+/** Servers, their metadata and their tokens may be anywhere: the guard judges each address. */
+export const site: Site = { provider: KEY, origins: 'chosen' };
+
+export const buckets = (context: ProviderContext) => [accountBucket(KEY, context, 60, 5)];
+
+export const settings = z.strictObject({
+  kind: z.literal('mcp'),
+  serverUrl: z
+    .string()
+    .max(2_000)
+    // What is secret belongs into a credential, and a fragment never arrives.
+    .refine((text) => {
+      const url = URL.parse(text);
+      if (url === null || !/^https?:$/.test(url.protocol)) return false;
+      return url.username === '' && url.password === '' && url.hash === '';
+    }, 'must be an https address without user, password and fragment'),
+});

@@ -1,0 +1,133 @@
+import type { MongoClient } from 'mongodb';
+import { z } from 'zod';
+import { ProviderError, providerCode } from '../outgoing/index.ts';
+import { accountBucket, type ProviderContext } from '../provider.ts';
+import { openSocksProxy } from './socks_proxy.ts';
+
+const KEY = 'mongodb';
+const DEFAULT_PORT = 27_017;
+/** Of one verification or discovery, all connections together. */
+const MAX_BYTES = 64 * 1024 * 1024;
+const TOTAL_MS = 20_000;
+
+const hostname = z
+  .string()
+  .max(253)
+  .regex(/^[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?$/, 'must be the name of a server, without a port');
+
+/** The parts of a connection string. There are no options among them: some of those read files, or turn checks off. */
+export const credential = z
+  .strictObject({
+    kind: z.literal('mongodb'),
+    host: hostname,
+    port: z.int().min(1_024).max(65_535).optional(),
+    /** The name has SRV records, which name the servers. */
+    srv: z.boolean(),
+    username: z.string().min(1).max(200),
+    password: z.string().min(1).max(1_000),
+    authSource: z.string().min(1).max(63).optional(),
+    tls: z.boolean(),
+  })
+  .refine(({ srv, port }) => !srv || port === undefined, { path: ['port'], message: 'SRV records name the port' })
+  .refine(({ srv, tls }) => !srv || tls, { path: ['tls'], message: 'is required with SRV records' });
+
+export type MongoCredential = z.output<typeof credential>;
+
+export const authSourceOf = ({ authSource }: MongoCredential) => authSource ?? 'admin';
+
+const AUTHENTICATION_FAILED = new Set([18, 8_000]);
+const UNAUTHORIZED = new Set([13, 31]);
+const TIME_IS_OVER = 50;
+
+const serverError = z.object({ code: z.number(), codeName: z.string().optional() });
+
+/** What the driver throws, in our words. Its messages hold hosts, and what the server said. */
+function mongoFailure(error: unknown): unknown {
+  if (error instanceof ProviderError || !(error instanceof Error)) return error;
+  if (!error.name.startsWith('Mongo')) {
+    // Looking the SRV records up, the driver passes on what DNS says.
+    const isDns = 'syscall' in error && /^query/.test(String(error.syscall));
+    return isDns ? new ProviderError(KEY, 'unavailable', 'There is no server of this name.') : error;
+  }
+  if (/Network|ServerSelection|PoolCleared|OperationTimeout/.test(error.name)) {
+    return new ProviderError(KEY, 'unavailable', 'The server cannot be reached, or does not respond in time.');
+  }
+  const { code, codeName } = serverError.safeParse(error).data ?? {};
+  const facts = { code: providerCode(codeName) };
+  if (code === undefined) return new ProviderError(KEY, 'failed', 'The server refuses the connection.');
+  if (AUTHENTICATION_FAILED.has(code)) {
+    return new ProviderError(KEY, 'rejected', 'The server does not accept user and password.', facts);
+  }
+  if (UNAUTHORIZED.has(code)) return new ProviderError(KEY, 'forbidden', 'The user may not do this.', facts);
+  if (code === TIME_IS_OVER) return new ProviderError(KEY, 'unavailable', 'The server took too long.', facts);
+  return new ProviderError(KEY, 'failed', 'The server refuses the request.', facts);
+}
+
+/** Rejects when a server may not be called, when the time is over, or when nobody waits any more. */
+function ended(
+  refused: Promise<ProviderError>,
+  signal: AbortSignal | undefined,
+): { promise: Promise<never>; clear: () => void } {
+  const { promise, reject } = Promise.withResolvers<never>();
+  // The driver would try it again until its own time is over.
+  void refused.then(reject);
+  const late = () => reject(new ProviderError(KEY, 'unavailable', 'The server did not respond in time.'));
+  const timer = setTimeout(late, TOTAL_MS);
+  const gone = () => reject(signal?.reason);
+  signal?.addEventListener('abort', gone, { once: true });
+  promise.catch(() => {});
+  return {
+    promise,
+    clear() {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', gone);
+    },
+  };
+}
+
+type Run<T> = (client: MongoClient) => Promise<T>;
+
+/**
+ * One session with the official driver, whose connections all go through the guard. It is bounded in bytes and time, and closed
+ * at its end.
+ * @throws ProviderError, or the signal's reason
+ */
+export function withMongo<T>(context: ProviderContext, given: MongoCredential, run: Run<T>): Promise<T> {
+  const buckets = [accountBucket(KEY, context, 10, 1)];
+  const call = { provider: KEY, method: 'SESSION', target: given.host, buckets, signal: context.signal };
+  return context.client.counted(call, () => session(context, given, run));
+}
+
+async function session<T>(context: ProviderContext, given: MongoCredential, run: Run<T>): Promise<T> {
+  context.signal?.throwIfAborted();
+  // A large library, which only organizations with such a connection need.
+  const { MongoClient: Client } = await import('mongodb');
+  await using proxy = await openSocksProxy((...target) => context.client.connect(KEY, ...target), MAX_BYTES);
+  const place = given.srv ? given.host : `${given.host}:${given.port ?? DEFAULT_PORT}`;
+  const end = ended(proxy.refused, context.signal);
+  let client: MongoClient | undefined;
+  try {
+    client = new Client(`mongodb${given.srv ? '+srv' : ''}://${place}/`, {
+      ...proxy.options,
+      auth: { username: given.username, password: given.password },
+      authSource: authSourceOf(given),
+      tls: given.tls,
+      appName: 'business-runner',
+      maxPoolSize: 2,
+      maxConnecting: 1,
+      connectTimeoutMS: 5_000,
+      serverSelectionTimeoutMS: 8_000,
+      socketTimeoutMS: 10_000,
+      waitQueueTimeoutMS: 10_000,
+      readPreference: 'primaryPreferred',
+      retryWrites: false,
+    });
+    return await Promise.race([run(client), end.promise]);
+  } catch (error) {
+    context.signal?.throwIfAborted();
+    throw mongoFailure(error);
+  } finally {
+    end.clear();
+    await client?.close().catch(() => {});
+  }
+}

@@ -1,0 +1,70 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import t from 'tap';
+import { providers } from '../../../engine/providers/index.ts';
+
+t.test('a provider is what its key says', (test) => {
+  test.equal(providers.size, 9);
+  for (const [key, provider] of providers) {
+    test.equal(provider.key, key);
+    test.match(key, /^[a-z0-9]+(?:-[a-z0-9]+)*$/);
+    const kind = key.replaceAll('-', '_');
+    const { settings } = provider;
+    if (settings) test.notOk(settings.schema.safeParse({ kind: 'another' }).success, key);
+    for (const { key: name } of provider.tools) test.ok(name.startsWith(`${kind}.`), name);
+    test.equal(provider.connections.includes('oauth2'), provider.oauth2 !== undefined, key);
+    test.equal(provider.connections.includes('oauth1'), provider.oauth1 !== undefined, key);
+  }
+  test.end();
+});
+
+t.test('tools have keys of their own, fitting risks, and schemas that are closed', (test) => {
+  const ajv = new Ajv2020({ strict: false });
+  addFormats.default(ajv);
+  const tools = [...providers.values()].flatMap((provider) => provider.tools);
+  test.equal(new Set(tools.map(({ key }) => key)).size, tools.length);
+  for (const tool of tools) {
+    if (tool.effect === 'read') test.equal(tool.risk, 'low', tool.key);
+    test.match(tool.inputSchema, { type: 'object', additionalProperties: false }, tool.key);
+    test.equal(ajv.compile(tool.inputSchema)({ unknownField: 1 }), false, tool.key);
+  }
+  test.end();
+});
+
+t.test('scopes of tools are among those that a service asks for, and each service has tools', (test) => {
+  for (const provider of providers.values()) {
+    const asked = new Set(provider.services.flatMap(({ scopes }) => [...scopes.read, ...scopes.write]));
+    for (const { key, title, scopes } of provider.services) {
+      test.ok(title.length > 0, key);
+      for (const scope of scopes.read) {
+        test.ok(
+          provider.tools.some((tool) => tool.scopes.includes(scope)),
+          `${key}: ${scope}`,
+        );
+      }
+    }
+    for (const tool of provider.tools.filter(() => provider.services.length > 0)) {
+      test.ok(
+        tool.scopes.some((scope) => asked.has(scope)),
+        tool.key,
+      );
+    }
+  }
+  test.end();
+});
+
+t.test('no credential of another kind, and no part of one, is taken', (test) => {
+  for (const [key, { credential }] of providers) {
+    for (const given of [
+      null,
+      {},
+      'text',
+      { kind: 'password' },
+      { kind: 'api_key' },
+      { kind: 'oauth2', accessToken: '' },
+    ]) {
+      test.notOk(credential.safeParse(given).success, `${key} ${JSON.stringify(given)}`);
+    }
+  }
+  test.end();
+});
