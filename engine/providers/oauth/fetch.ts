@@ -1,6 +1,5 @@
 import type { CustomFetchOptions } from 'oauth4webapi';
 import { jsonOf, type ProviderClient, type ProviderResponse, type Site } from '../outgoing/index.ts';
-import type { ProviderContext } from '../provider.ts';
 
 type Sent = CustomFetchOptions<string, URLSearchParams | string | undefined>;
 
@@ -47,4 +46,4 @@ function contentHeaders(headers: Readonly<Record<string, string>>): [string, str
   return Object.entries(headers).filter(([name]) => name !== 'content-encoding' && name !== 'content-length');
 }
 
-export type OAuthContext = Pick<ProviderContext, 'client' | 'signal'>;
+export type OAuthContext = Readonly<{ client: ProviderClient; signal?: AbortSignal | undefined }>;
