@@ -680,6 +680,361 @@ CREATE POLICY scoped_all ON app.idempotency_keys TO runner_scoped USING ((organi
 GRANT SELECT, UPDATE, DELETE ON app.idempotency_keys TO runner_global;
 GRANT SELECT, INSERT, UPDATE, DELETE ON app.idempotency_keys TO runner_scoped;
 
+-- integration_connections ─────────────────────────────────────────────────────────────────────────────────────────────
+-- The account that an integration is connected to. No row: it is not connected.
+CREATE TABLE app.integration_connections (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  integration_id uuid NOT NULL,                                   -- The integration; it has one connection at most.
+  kind app.integration_connection_kind NOT NULL,                  -- How it was connected.
+  account_label text,                                             -- The account, masked.
+  subject_hash text,                                              -- SHA-256, in hex, of the account: to see that it is the same. Null: there is none.
+  granted_scopes jsonb,                                           -- What the provider granted; null: it does not tell.
+  grant_hash text,                                                -- SHA-256, in hex, of the authorization at the provider, which other connections may hang on.
+  connected_at timestamptz NOT NULL,                              -- Since when, or since when again.
+  token_version integer NOT NULL DEFAULT 1,                       -- Rises when the tokens are exchanged.
+  token_expires_at timestamptz,                                   -- When the token that is used expires; null: never, or unknown.
+  refresh_due_at timestamptz,                                     -- When it is refreshed although nobody uses it; null: never.
+  refresh_lease_id uuid,                                          -- Whoever refreshes it just now.
+  refresh_lease_expires_at timestamptz,                           -- When another one may.
+  reauthorization_reason app.integration_reauthorization_reason,  -- Why it has to be authorized again; null: it need not.
+  reauthorization_at timestamptz,                                 -- Since when.
+  degraded_at timestamptz,                                        -- Since when the provider fails or limits us; null: it works.
+  degraded_code text,                                             -- With which code of ours.
+  retry_not_before timestamptz,                                   -- The provider asked not to be called before.
+  checked_at timestamptz,                                         -- When it was last found well or ill.
+  check_due_at timestamptz NOT NULL,                              -- When it is looked at next.
+  CONSTRAINT integration_connections_pkey PRIMARY KEY (organization_id, integration_id),
+  CONSTRAINT integration_connections_integration_id_fkey FOREIGN KEY (organization_id, integration_id) REFERENCES
+    app.integrations(organization_id, id) ON DELETE CASCADE,
+  CONSTRAINT integration_connections_account_label_check CHECK (((length(account_label) >= 1) AND (length(account_label)
+    <= 200))),
+  CONSTRAINT integration_connections_account_unless_none_check CHECK (((kind = 'none') = (subject_hash IS NULL))),
+  CONSTRAINT integration_connections_degraded_check CHECK (((degraded_at IS NULL) = (degraded_code IS NULL))),
+  CONSTRAINT integration_connections_grant_hash_check CHECK ((grant_hash ~ '^[0-9a-f]{64}$')),
+  CONSTRAINT integration_connections_granted_scopes_check CHECK ((jsonb_typeof(granted_scopes) = 'array')),
+  CONSTRAINT integration_connections_reauthorization_check CHECK (((reauthorization_reason IS NULL) = (reauthorization_at
+    IS NULL))),
+  CONSTRAINT integration_connections_refresh_lease_check CHECK (((refresh_lease_id IS NULL) = (refresh_lease_expires_at IS
+    NULL))),
+  CONSTRAINT integration_connections_subject_hash_check CHECK ((subject_hash ~ '^[0-9a-f]{64}$')),
+  CONSTRAINT integration_connections_token_version_check CHECK ((token_version >= 1))
+);
+-- Not sampled (SET STATISTICS 0): account_label, subject_hash, granted_scopes, grant_hash
+CREATE INDEX integration_connections_all_check_due_at_idx ON app.integration_connections USING btree (check_due_at)
+  WHERE (reauthorization_reason IS NULL);
+CREATE INDEX integration_connections_all_refresh_due_at_idx ON app.integration_connections USING btree (refresh_due_at)
+  WHERE (reauthorization_reason IS NULL);
+CREATE INDEX integration_connections_check_due_at_idx ON app.integration_connections USING btree (organization_id,
+  check_due_at, integration_id) WHERE (reauthorization_reason IS NULL);
+CREATE INDEX integration_connections_grant_hash_idx ON app.integration_connections USING btree (grant_hash) WHERE
+  (grant_hash IS NOT NULL);
+CREATE INDEX integration_connections_refresh_due_at_idx ON app.integration_connections USING btree (organization_id,
+  refresh_due_at, integration_id) WHERE (reauthorization_reason IS NULL);
+CREATE TRIGGER integration_connections_raise_epoch AFTER INSERT OR DELETE OR UPDATE ON app.integration_connections FOR
+  EACH ROW EXECUTE FUNCTION app.integration_connections_raise_epoch();
+ALTER TABLE app.integration_connections ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.integration_connections FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.integration_connections FOR SELECT TO runner_admin USING (((((SELECT
+  app.current_organization()) IS NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id
+  <> ALL ((SELECT app.organizations_deleted())::uuid[]))));
+CREATE POLICY global_read ON app.integration_connections FOR SELECT TO runner_global USING (true);
+CREATE POLICY owner_all ON app.integration_connections TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY scoped_all ON app.integration_connections TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.integration_connections FOR SELECT TO runner_api, runner_jobs USING ((organization_id =
+  (SELECT app.current_organization())));
+GRANT SELECT (organization_id, integration_id, kind, account_label, granted_scopes, connected_at, token_version,
+  token_expires_at, refresh_due_at, refresh_lease_expires_at, reauthorization_reason, reauthorization_at, degraded_at,
+  degraded_code, retry_not_before, checked_at, check_due_at) ON app.integration_connections TO runner_admin;
+GRANT SELECT (organization_id, integration_id, kind, account_label, granted_scopes, connected_at, token_version,
+  token_expires_at, refresh_due_at, refresh_lease_id, refresh_lease_expires_at, reauthorization_reason,
+  reauthorization_at, degraded_at, degraded_code, retry_not_before, checked_at, check_due_at) ON
+  app.integration_connections TO runner_api, runner_jobs;
+GRANT SELECT (organization_id, integration_id, grant_hash, refresh_due_at, reauthorization_reason, check_due_at) ON
+  app.integration_connections TO runner_global;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.integration_connections TO runner_scoped;
+
+-- integration_context_repairs ─────────────────────────────────────────────────────────────────────────────────────────
+-- What the next health report is to say of an integration.
+CREATE TABLE app.integration_context_repairs (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  id uuid NOT NULL DEFAULT app.uuid_v7(),                         -- Id of the repair.
+  integration_id uuid NOT NULL,                                   -- The integration.
+  mapping jsonb NOT NULL,                                         -- What it means to the organization.
+  status app.integration_repair_status NOT NULL DEFAULT 'queued',  -- queued: the next reconciliation takes it.
+  report_revision integer,                                        -- The health report that says it.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was asked for.
+  finished_at timestamptz,                                        -- When it was applied or given up.
+  CONSTRAINT integration_context_repairs_pkey PRIMARY KEY (organization_id, id),
+  CONSTRAINT integration_context_repairs_integration_id_fkey FOREIGN KEY (organization_id, integration_id) REFERENCES
+    app.integrations(organization_id, id) ON DELETE CASCADE,
+  CONSTRAINT integration_context_repairs_finished_at_when_over_check CHECK (((status = 'queued') = (finished_at IS NULL))),
+  CONSTRAINT integration_context_repairs_mapping_check CHECK ((jsonb_typeof(mapping) = 'object')),
+  CONSTRAINT integration_context_repairs_report_when_applied_check CHECK (((status = 'applied') = (report_revision IS NOT
+    NULL)))
+);
+-- Not sampled (SET STATISTICS 0): mapping
+CREATE INDEX integration_context_repairs_all_queued_idx ON app.integration_context_repairs USING btree (created_at)
+  WHERE (status = 'queued');
+CREATE INDEX integration_context_repairs_integration_id_idx ON app.integration_context_repairs USING btree
+  (organization_id, integration_id, created_at, id);
+CREATE INDEX integration_context_repairs_queued_idx ON app.integration_context_repairs USING btree (organization_id,
+  created_at, id) WHERE (status = 'queued');
+ALTER TABLE app.integration_context_repairs ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.integration_context_repairs FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.integration_context_repairs FOR SELECT TO runner_admin USING (((((SELECT
+  app.current_organization()) IS NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id
+  <> ALL ((SELECT app.organizations_deleted())::uuid[]))));
+CREATE POLICY global_read ON app.integration_context_repairs FOR SELECT TO runner_global USING (true);
+CREATE POLICY owner_all ON app.integration_context_repairs TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY scoped_all ON app.integration_context_repairs TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.integration_context_repairs FOR SELECT TO runner_api, runner_jobs USING
+  ((organization_id = (SELECT app.current_organization())));
+GRANT SELECT (organization_id, id, integration_id, mapping, status, report_revision, created_at, finished_at) ON
+  app.integration_context_repairs TO runner_admin;
+GRANT SELECT ON app.integration_context_repairs TO runner_api, runner_jobs;
+GRANT SELECT (organization_id, id, status, created_at) ON app.integration_context_repairs TO runner_global;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.integration_context_repairs TO runner_scoped;
+
+-- integration_gateway_capabilities ────────────────────────────────────────────────────────────────────────────────────
+-- What an execution may call the gateway with. Judged at each call, by its execution too.
+CREATE TABLE app.integration_gateway_capabilities (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  token_hash text NOT NULL,                                       -- SHA-256 of the capability, in hex.
+  integration_id uuid NOT NULL,                                   -- The integration that it is for.
+  agent_profile_id uuid NOT NULL,                                 -- The profile that it is for.
+  run_id uuid NOT NULL,                                           -- The execution that it is for.
+  kind app.integration_gateway_kind NOT NULL,                     -- Which of the gateways.
+  connection_revision integer NOT NULL,                           -- The connection that it is for.
+  authorization_epoch integer NOT NULL,                           -- What agents could do when it was made; void once that has changed.
+  expires_at timestamptz NOT NULL,                                -- When it ends at the latest.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was made.
+  CONSTRAINT integration_gateway_capabilities_pkey PRIMARY KEY (organization_id, token_hash),
+  CONSTRAINT integration_gateway_capabilities_agent_profile_id_fkey FOREIGN KEY (organization_id, agent_profile_id)
+    REFERENCES app.agent_profiles(organization_id, id) ON DELETE CASCADE,
+  CONSTRAINT integration_gateway_capabilities_integration_id_fkey FOREIGN KEY (organization_id, integration_id) REFERENCES
+    app.integrations(organization_id, id) ON DELETE CASCADE,
+  CONSTRAINT integration_gateway_capabilities_run_id_fkey FOREIGN KEY (organization_id, run_id) REFERENCES
+    app.runs(organization_id, id) ON DELETE CASCADE,
+  CONSTRAINT integration_gateway_capabilities_token_hash_check CHECK ((token_hash ~ '^[0-9a-f]{64}$'))
+);
+CREATE INDEX integration_gateway_capabilities_agent_profile_id_idx ON app.integration_gateway_capabilities USING btree
+  (organization_id, agent_profile_id);
+CREATE INDEX integration_gateway_capabilities_expires_at_idx ON app.integration_gateway_capabilities USING btree
+  (expires_at);
+CREATE INDEX integration_gateway_capabilities_integration_id_idx ON app.integration_gateway_capabilities USING btree
+  (organization_id, integration_id);
+CREATE INDEX integration_gateway_capabilities_run_id_idx ON app.integration_gateway_capabilities USING btree
+  (organization_id, run_id);
+CREATE INDEX integration_gateway_capabilities_token_hash_idx ON app.integration_gateway_capabilities USING btree
+  (token_hash);
+ALTER TABLE app.integration_gateway_capabilities ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.integration_gateway_capabilities FORCE ROW LEVEL SECURITY;
+CREATE POLICY global_all ON app.integration_gateway_capabilities TO runner_global USING (true) WITH CHECK (true);
+CREATE POLICY owner_all ON app.integration_gateway_capabilities TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY scoped_all ON app.integration_gateway_capabilities TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+GRANT DELETE ON app.integration_gateway_capabilities TO runner_global;
+GRANT SELECT (organization_id, token_hash, expires_at) ON app.integration_gateway_capabilities TO runner_global;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.integration_gateway_capabilities TO runner_scoped;
+
+-- integration_oauth_states ────────────────────────────────────────────────────────────────────────────────────────────
+-- Authorizations that somebody has begun: ten minutes, consumed once.
+CREATE TABLE app.integration_oauth_states (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  id uuid NOT NULL DEFAULT app.uuid_v7(),                         -- Id of the flow.
+  integration_id uuid NOT NULL,                                   -- What is to be connected.
+  connection_revision integer NOT NULL,                           -- The connection revision when it was begun.
+  ticket_hash text,                                               -- Digest of the ticket of the page that begins it; null once used.
+  state_hash text,                                                -- Digest of the state; null until its button was used.
+  request_token_hash text,                                        -- Digest of the request token of OAuth 1.0a.
+  services jsonb NOT NULL DEFAULT '[]',                           -- What was selected.
+  access_mode app.integration_access_mode NOT NULL,               -- What is asked for.
+  replace_account boolean NOT NULL,                               -- Another account may take the place of the connected one.
+  starter text,                                                   -- Who began it; null: no session.
+  browser_hash text,                                              -- Digest of the cookie of the browser that went to the provider.
+  key_id text,                                                    -- The key that the data key of its secrets is wrapped by.
+  wrapped_key bytea,                                              -- The data key, wrapped; never shown.
+  ciphertext bytea,                                               -- Its secrets; never shown, and gone when it is consumed.
+  expires_at timestamptz NOT NULL,                                -- Until when it may end.
+  consumed_at timestamptz,                                        -- When the provider sent the browser back.
+  result app.integration_oauth_result,                            -- How it ended.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was begun.
+  CONSTRAINT integration_oauth_states_pkey PRIMARY KEY (organization_id, id),
+  CONSTRAINT integration_oauth_states_integration_id_fkey FOREIGN KEY (organization_id, integration_id) REFERENCES
+    app.integrations(organization_id, id) ON DELETE CASCADE,
+  CONSTRAINT integration_oauth_states_begun_check CHECK ((((ticket_hash IS NULL) = (browser_hash IS NOT NULL)) AND
+    ((ticket_hash IS NULL) = (state_hash IS NOT NULL)))),
+  CONSTRAINT integration_oauth_states_browser_hash_check CHECK ((browser_hash ~ '^[0-9a-f]{64}$')),
+  CONSTRAINT integration_oauth_states_connection_revision_check CHECK ((connection_revision >= 0)),
+  CONSTRAINT integration_oauth_states_request_token_hash_check CHECK ((request_token_hash ~ '^[0-9a-f]{64}$')),
+  CONSTRAINT integration_oauth_states_result_when_consumed_check CHECK (((result IS NULL) OR (consumed_at IS NOT NULL))),
+  CONSTRAINT integration_oauth_states_sealed_check CHECK ((((key_id IS NULL) = (ciphertext IS NULL)) AND ((key_id IS NULL)
+    = (wrapped_key IS NULL)))),
+  CONSTRAINT integration_oauth_states_sealed_until_consumed_check CHECK (((consumed_at IS NULL) OR (key_id IS NULL))),
+  CONSTRAINT integration_oauth_states_services_check CHECK ((jsonb_typeof(services) = 'array')),
+  CONSTRAINT integration_oauth_states_state_hash_check CHECK ((state_hash ~ '^[0-9a-f]{64}$')),
+  CONSTRAINT integration_oauth_states_ticket_hash_check CHECK ((ticket_hash ~ '^[0-9a-f]{64}$'))
+);
+-- Not sampled (SET STATISTICS 0): services, starter, wrapped_key, ciphertext
+CREATE INDEX integration_oauth_states_expires_at_idx ON app.integration_oauth_states USING btree (expires_at);
+CREATE INDEX integration_oauth_states_integration_id_idx ON app.integration_oauth_states USING btree (organization_id,
+  integration_id);
+CREATE INDEX integration_oauth_states_request_token_hash_idx ON app.integration_oauth_states USING btree
+  (request_token_hash) WHERE (request_token_hash IS NOT NULL);
+CREATE INDEX integration_oauth_states_state_hash_idx ON app.integration_oauth_states USING btree (state_hash) WHERE
+  (state_hash IS NOT NULL);
+CREATE INDEX integration_oauth_states_ticket_hash_idx ON app.integration_oauth_states USING btree (ticket_hash) WHERE
+  (ticket_hash IS NOT NULL);
+ALTER TABLE app.integration_oauth_states ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.integration_oauth_states FORCE ROW LEVEL SECURITY;
+CREATE POLICY global_all ON app.integration_oauth_states TO runner_global USING (true) WITH CHECK (true);
+CREATE POLICY owner_all ON app.integration_oauth_states TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY scoped_all ON app.integration_oauth_states TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+GRANT DELETE ON app.integration_oauth_states TO runner_global;
+GRANT SELECT (organization_id, id, ticket_hash, state_hash, request_token_hash, key_id, expires_at) ON
+  app.integration_oauth_states TO runner_global;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.integration_oauth_states TO runner_scoped;
+
+-- integration_secrets ─────────────────────────────────────────────────────────────────────────────────────────────────
+-- Encrypted credentials and tokens of connections; read by one function.
+CREATE TABLE app.integration_secrets (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  integration_id uuid NOT NULL,                                   -- The integration.
+  field text NOT NULL,                                            -- Which of its secrets.
+  revision integer NOT NULL,                                      -- The connection revision that it belongs to.
+  key_id text NOT NULL,                                           -- The key that its data key is wrapped by.
+  wrapped_key bytea NOT NULL,                                     -- Its data key, wrapped; never shown.
+  ciphertext bytea NOT NULL,                                      -- What it protects; never shown.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was stored.
+  CONSTRAINT integration_secrets_pkey PRIMARY KEY (organization_id, integration_id, field),
+  CONSTRAINT integration_secrets_integration_id_fkey FOREIGN KEY (organization_id, integration_id) REFERENCES
+    app.integration_connections(organization_id, integration_id) ON DELETE CASCADE,
+  CONSTRAINT integration_secrets_ciphertext_check CHECK (((octet_length(ciphertext) >= 1) AND (octet_length(ciphertext) <=
+    65536))),
+  CONSTRAINT integration_secrets_field_check CHECK (((field ~ '^[a-z]+(_[a-z]+)*$') AND (length(field) <= 63))),
+  CONSTRAINT integration_secrets_key_id_check CHECK (((length(key_id) >= 1) AND (length(key_id) <= 63))),
+  CONSTRAINT integration_secrets_revision_check CHECK ((revision >= 1)),
+  CONSTRAINT integration_secrets_wrapped_key_check CHECK (((octet_length(wrapped_key) >= 1) AND (octet_length(wrapped_key)
+    <= 256)))
+);
+-- Not sampled (SET STATISTICS 0): wrapped_key, ciphertext
+CREATE INDEX integration_secrets_key_id_idx ON app.integration_secrets USING btree (key_id, organization_id,
+  integration_id, field);
+ALTER TABLE app.integration_secrets ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.integration_secrets FORCE ROW LEVEL SECURITY;
+CREATE POLICY global_read ON app.integration_secrets FOR SELECT TO runner_global USING (true);
+CREATE POLICY owner_all ON app.integration_secrets TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY scoped_all ON app.integration_secrets TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+GRANT SELECT (organization_id, integration_id, field, revision, key_id, wrapped_key) ON app.integration_secrets TO
+  runner_global;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.integration_secrets TO runner_scoped;
+
+-- integration_tools ───────────────────────────────────────────────────────────────────────────────────────────────────
+-- What can be done with an integration.
+CREATE TABLE app.integration_tools (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  integration_id uuid NOT NULL,                                   -- The integration.
+  key text NOT NULL,                                              -- Its name at the provider.
+  place integer NOT NULL,                                         -- Its place among the tools.
+  title text NOT NULL,                                            -- For people.
+  description text NOT NULL DEFAULT '',                           -- What it does, in the words of the provider.
+  effect app.integration_effect NOT NULL,                         -- read: looks. write: changes something outside.
+  risk app.integration_risk NOT NULL,                             -- What an approval is asked for by.
+  required_scopes jsonb NOT NULL DEFAULT '[]',                    -- One of these has to be granted; empty: any connection will do.
+  input_schema jsonb NOT NULL,                                    -- JSON Schema of its input.
+  digest text NOT NULL,                                           -- SHA-256, in hex, of what its owner enabled.
+  enabled boolean NOT NULL DEFAULT false,                         -- Its owner lets agents use it.
+  offered boolean NOT NULL DEFAULT true,                          -- The provider offered it at the last look.
+  CONSTRAINT integration_tools_pkey PRIMARY KEY (organization_id, integration_id, key),
+  CONSTRAINT integration_tools_integration_id_fkey FOREIGN KEY (organization_id, integration_id) REFERENCES
+    app.integrations(organization_id, id) ON DELETE CASCADE,
+  CONSTRAINT integration_tools_description_check CHECK ((length(description) <= 4000)),
+  CONSTRAINT integration_tools_digest_check CHECK ((digest ~ '^[0-9a-f]{64}$')),
+  CONSTRAINT integration_tools_input_schema_check CHECK (((jsonb_typeof(input_schema) = 'object') AND
+    (octet_length(input_schema) <= 131072))),
+  CONSTRAINT integration_tools_key_check CHECK (((length(key) >= 1) AND (length(key) <= 128))),
+  CONSTRAINT integration_tools_offered_when_enabled_check CHECK ((offered OR (NOT enabled))),
+  CONSTRAINT integration_tools_required_scopes_check CHECK ((jsonb_typeof(required_scopes) = 'array')),
+  CONSTRAINT integration_tools_title_check CHECK ((length(title) <= 200))
+);
+-- Not sampled (SET STATISTICS 0): title, description, required_scopes, input_schema
+CREATE TRIGGER integration_tools_raise_epoch AFTER INSERT OR DELETE OR UPDATE ON app.integration_tools FOR EACH ROW
+  EXECUTE FUNCTION app.integration_tools_raise_epoch();
+ALTER TABLE app.integration_tools ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.integration_tools FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.integration_tools FOR SELECT TO runner_admin USING (((((SELECT
+  app.current_organization()) IS NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id
+  <> ALL ((SELECT app.organizations_deleted())::uuid[]))));
+CREATE POLICY owner_all ON app.integration_tools TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY scoped_all ON app.integration_tools TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.integration_tools FOR SELECT TO runner_api, runner_jobs USING ((organization_id =
+  (SELECT app.current_organization())));
+GRANT SELECT (organization_id, integration_id, key, place, title, description, effect, risk, required_scopes,
+  input_schema, digest, enabled, offered) ON app.integration_tools TO runner_admin;
+GRANT SELECT ON app.integration_tools TO runner_api, runner_jobs;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.integration_tools TO runner_scoped;
+
+-- integrations ────────────────────────────────────────────────────────────────────────────────────────────────────────
+-- What an organization connects to. Several may be of one provider.
+CREATE TABLE app.integrations (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  id uuid NOT NULL DEFAULT app.uuid_v7(),                         -- Id of the integration.
+  key text NOT NULL,                                              -- Stable name; unique in the organization.
+  provider text NOT NULL,                                         -- Whose it is: a provider of the registry.
+  name text NOT NULL,                                             -- For people.
+  status app.integration_status NOT NULL DEFAULT 'enabled',       -- disabled: its owner has turned it off; nothing uses it.
+  access_mode app.integration_access_mode NOT NULL DEFAULT 'read_only',  -- full: tools that write may be enabled.
+  services jsonb NOT NULL DEFAULT '[]',                           -- What was selected of the provider, when it was authorized.
+  departments jsonb NOT NULL DEFAULT '[]',                        -- Whose agents may use it; empty: all.
+  settings_required boolean NOT NULL,                             -- Its provider needs settings before it can be used.
+  settings jsonb,                                                 -- What of the provider may be reached; null: not set. They outlive a disconnect.
+  context_mapping jsonb,                                          -- What it means to the organization, as last asked for.
+  connection_revision integer NOT NULL DEFAULT 0,                 -- Rises with each connection, replacement and disconnect.
+  discovery_at timestamptz,                                       -- When the provider was last asked what there is.
+  discovery_status app.integration_discovery_status,              -- How that went.
+  discovery_error jsonb,                                          -- {code, message} of one that failed.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was made.
+  updated_at timestamptz NOT NULL DEFAULT now(),                  -- When it was last changed.
+  CONSTRAINT integrations_pkey PRIMARY KEY (organization_id, id),
+  CONSTRAINT integrations_key_key UNIQUE (organization_id, key),
+  CONSTRAINT integrations_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES app.organizations(id) ON DELETE
+    CASCADE,
+  CONSTRAINT integrations_connection_revision_check CHECK ((connection_revision >= 0)),
+  CONSTRAINT integrations_context_mapping_check CHECK ((jsonb_typeof(context_mapping) = 'object')),
+  CONSTRAINT integrations_departments_check CHECK ((jsonb_typeof(departments) = 'array')),
+  CONSTRAINT integrations_discovery_check CHECK ((((discovery_at IS NULL) = (discovery_status IS NULL)) AND
+    ((discovery_error IS NOT NULL) = (NOT (discovery_status IS DISTINCT FROM 'failed'))))),
+  CONSTRAINT integrations_key_check CHECK (((key ~ '^[a-z0-9]+(-[a-z0-9]+)*$') AND (length(key) <= 63) AND (key !~
+    '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$'))),
+  CONSTRAINT integrations_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
+  CONSTRAINT integrations_provider_check CHECK (((provider ~ '^[a-z0-9]+(-[a-z0-9]+)*$') AND (length(provider) <= 63))),
+  CONSTRAINT integrations_services_check CHECK ((jsonb_typeof(services) = 'array')),
+  CONSTRAINT integrations_settings_check CHECK ((jsonb_typeof(settings) = 'object'))
+);
+-- Not sampled (SET STATISTICS 0): services, departments, settings, context_mapping, discovery_error
+CREATE TRIGGER integrations_raise_epoch AFTER INSERT OR DELETE OR UPDATE ON app.integrations FOR EACH ROW EXECUTE
+  FUNCTION app.integrations_raise_epoch();
+ALTER TABLE app.integrations ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.integrations FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.integrations FOR SELECT TO runner_admin USING (((((SELECT app.current_organization()) IS
+  NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id <> ALL ((SELECT
+  app.organizations_deleted())::uuid[]))));
+CREATE POLICY owner_all ON app.integrations TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY scoped_all ON app.integrations TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.integrations FOR SELECT TO runner_api, runner_jobs USING ((organization_id = (SELECT
+  app.current_organization())));
+GRANT SELECT (organization_id, id, key, provider, name, status, access_mode, services, departments, settings_required,
+  settings, context_mapping, connection_revision, discovery_at, discovery_status, discovery_error, created_at,
+  updated_at) ON app.integrations TO runner_admin;
+GRANT SELECT ON app.integrations TO runner_api, runner_jobs;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.integrations TO runner_scoped;
+
 -- message_chunks ──────────────────────────────────────────────────────────────────────────────────────────────────────
 -- The searched text of long messages, beyond their beginning.
 CREATE TABLE app.message_chunks (
@@ -940,6 +1295,18 @@ CREATE TABLE app.pull_gate (
   CONSTRAINT pull_gate_only_row_check CHECK (only_row)
 );
 GRANT SELECT, UPDATE ON app.pull_gate TO runner_global;
+
+-- rate_limit_buckets ──────────────────────────────────────────────────────────────────────────────────────────────────
+-- Budgets of outgoing requests: of an account at a provider, and of our client there.
+CREATE TABLE app.rate_limit_buckets (
+  key text NOT NULL,                                              -- Whose budget; accounts by digest.
+  full_at timestamptz NOT NULL,                                   -- When all of it is there again.
+  retry_not_before timestamptz,                                   -- The provider asked not to be called before.
+  CONSTRAINT rate_limit_buckets_pkey PRIMARY KEY (key),
+  CONSTRAINT rate_limit_buckets_key_check CHECK (((length(key) >= 1) AND (length(key) <= 200)))
+);
+CREATE INDEX rate_limit_buckets_full_at_idx ON app.rate_limit_buckets USING btree (full_at);
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.rate_limit_buckets TO runner_global;
 
 -- research_findings ───────────────────────────────────────────────────────────────────────────────────────────────────
 -- Claims about an organization, and the sources that say so.
@@ -1687,6 +2054,19 @@ CREATE DOMAIN app.human_inbox_item_purpose AS text CHECK (VALUE IN ('repair', 'b
   'agent', 'schedule', 'failure'));
 CREATE DOMAIN app.human_inbox_item_status AS text CHECK (VALUE IN ('open', 'responded', 'acknowledged', 'resolved',
   'cancelled'));
+CREATE DOMAIN app.integration_access_mode AS text CHECK (VALUE IN ('read_only', 'full'));
+CREATE DOMAIN app.integration_connection_kind AS text CHECK (VALUE IN ('none', 'api_key', 'bearer_token',
+  'github_token', 'mongodb', 'oauth1', 'oauth2'));
+CREATE DOMAIN app.integration_discovery_status AS text CHECK (VALUE IN ('ok', 'failed'));
+CREATE DOMAIN app.integration_effect AS text CHECK (VALUE IN ('read', 'write'));
+CREATE DOMAIN app.integration_gateway_kind AS text CHECK (VALUE IN ('cli', 'git'));
+CREATE DOMAIN app.integration_oauth_result AS text CHECK (VALUE IN ('connected', 'denied', 'failed', 'expired',
+  'conflict'));
+CREATE DOMAIN app.integration_reauthorization_reason AS text CHECK (VALUE IN ('refresh_refused', 'key_lost',
+  'scopes_withdrawn', 'revoked'));
+CREATE DOMAIN app.integration_repair_status AS text CHECK (VALUE IN ('queued', 'applied', 'failed'));
+CREATE DOMAIN app.integration_risk AS text CHECK (VALUE IN ('low', 'external', 'high'));
+CREATE DOMAIN app.integration_status AS text CHECK (VALUE IN ('enabled', 'disabled'));
 CREATE DOMAIN app.message_role AS text CHECK (VALUE IN ('user', 'assistant'));
 CREATE DOMAIN app.message_status AS text CHECK (VALUE IN ('pending', 'complete', 'cancelling', 'cancelled', 'failed'));
 CREATE DOMAIN app.onboarding_status AS text CHECK (VALUE IN ('collecting', 'researching', 'research_failed', 'review',
@@ -1798,6 +2178,8 @@ app.audit_entries_keep() returns trigger
   -- plpgsql, owner runner_owner
 app.audit_value(p_value jsonb) returns jsonb
   -- plpgsql, immutable, owner runner_scoped
+app.authorization_epoch_raise(p_organization_id uuid) returns void
+  -- plpgsql, owner runner_scoped, executed by runner_owner
 app.canonical_json(p_value jsonb) returns text
   -- plpgsql, immutable, owner runner_scoped
 app.capability_actor(p_organization_id uuid, p_token_hash text, p_lock boolean) returns jsonb
@@ -1920,6 +2302,151 @@ app.initiative_close(p_organization_id uuid, p_task_id uuid) returns void
   -- plpgsql, owner runner_scoped
 app.initiative_replan(p_organization_id uuid, p_task_id uuid, p_reason jsonb) returns void
   -- plpgsql, owner runner_scoped
+app.integration_agent_get(p_organization_id uuid, p_actor jsonb, p_authorization_epoch integer, p_integration_ref text)
+    returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.integration_agent_require(p_organization_id uuid, p_actor jsonb, p_authorization_epoch integer) returns
+    app.agent_profiles
+  -- plpgsql, owner runner_scoped
+app.integration_capability_check(p_organization_id uuid, p_token_hash text, p_integration_id uuid, p_kind text) returns
+    jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.integration_capability_find(p_token_hash text) returns jsonb
+  -- sql, stable, security definer, owner runner_global, executed by runner_api
+app.integration_connect(p_organization_id uuid, p_integration_ref text, p_revision integer, p_next_revision integer,
+    p_connection jsonb, p_secrets jsonb, p_replace_account boolean) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.integration_connection_drop(i app.integrations) returns app.integrations
+  -- plpgsql, owner runner_scoped
+app.integration_connection_lock(i app.integrations, p_connection_revision integer) returns app.integration_connections
+  -- plpgsql, owner runner_scoped
+app.integration_connection_plan(p_organization_id uuid, p_integration_ref text, p_connection jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.integration_connection_write(i app.integrations, p_next_revision integer, p_connection jsonb, p_secrets jsonb,
+    p_replace_account boolean) returns jsonb
+  -- plpgsql, owner runner_scoped
+app.integration_connections_raise_epoch() returns trigger
+  -- plpgsql, owner runner_owner
+app.integration_context_mapping_put(p_organization_id uuid, p_integration_ref text, p_mapping jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.integration_context_repair_finish(p_organization_id uuid, p_repair_id uuid, p_mapping jsonb, p_report_revision
+    integer) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.integration_create(p_organization_id uuid, p_integration jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.integration_delete(p_organization_id uuid, p_integration_ref text) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.integration_disconnect(p_organization_id uuid, p_integration_ref text) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.integration_discovery_record(p_organization_id uuid, p_integration_ref text, p_connection_revision integer,
+    p_discovery jsonb, p_tools jsonb DEFAULT NULL::jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api, runner_jobs
+app.integration_find(p_organization_id uuid, p_integration_ref text) returns app.integrations
+  -- plpgsql, owner runner_scoped
+app.integration_flows_clean(p_rows integer) returns jsonb
+  -- plpgsql, security definer, owner runner_global, executed by runner_jobs
+app.integration_for_agent(i app.integrations, p app.agent_profiles, p_allowed jsonb) returns jsonb
+  -- plpgsql, stable, owner runner_scoped
+app.integration_grant_delete(p_organization_id uuid, p_grant_hash text, p_connections jsonb, p_revoked boolean,
+    p_began_at timestamptz) returns jsonb
+  -- plpgsql, security definer, owner runner_global, executed by runner_api
+app.integration_grant_read(p_organization_id uuid, p_integration_ref text) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.integration_grant_unlink(p_organization_id uuid, p_grant_hash text, p_connections jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_global
+app.integration_grant_withdraw(p_organization_id uuid, p_grant_hash text, p_began_at timestamptz) returns boolean
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_global
+app.integration_health_mark(p_organization_id uuid, p_integration_id uuid, p_connection_revision integer, p_health
+    jsonb, p_check_seconds integer) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api, runner_jobs
+app.integration_lock(p_organization_id uuid, p_integration_ref text, p_epoch boolean) returns app.integrations
+  -- plpgsql, owner runner_scoped
+app.integration_next_revision(i app.integrations, c app.integration_connections, p_connection jsonb) returns integer
+  -- sql, stable, owner runner_scoped
+app.integration_oauth_begin(p_organization_id uuid, p_ticket_hash text, p_begin jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.integration_oauth_complete(p_organization_id uuid, p_integration_id uuid, p_flow_id uuid, p_next_revision integer,
+    p_connection jsonb, p_secrets jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.integration_oauth_consume(p_organization_id uuid, p_flow_id uuid, p_browser_hash text, p_starter text) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.integration_oauth_end(p_organization_id uuid, p_flow_id uuid, p_result text) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.integration_oauth_find(p_kind text, p_hash text) returns jsonb
+  -- sql, stable, security definer, owner runner_global, executed by runner_api
+app.integration_oauth_flow(o app.integration_oauth_states) returns jsonb
+  -- sql, stable, owner runner_scoped
+app.integration_oauth_start(p_organization_id uuid, p_integration_ref text, p_flow jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.integration_oauth_ticket(p_organization_id uuid, p_ticket_hash text) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.integration_provider_allowed(p_organization_id uuid, p_provider text) returns boolean
+  -- sql, stable, owner runner_scoped
+app.integration_provider_require(p_organization_id uuid, p_provider text) returns void
+  -- plpgsql, owner runner_scoped
+app.integration_read(p_organization_id uuid, p_integration_ref text) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.integration_readiness(i app.integrations, c app.integration_connections) returns text
+  -- sql, immutable, owner runner_scoped
+app.integration_reauthorization_mark(p_organization_id uuid, p_integration_id uuid, p_connection_revision integer,
+    p_token_version integer, p_reason text) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api, runner_jobs
+app.integration_record(i app.integrations) returns jsonb
+  -- plpgsql, stable, owner runner_scoped
+app.integration_refresh_lease(p_organization_id uuid, p_integration_id uuid, p_connection_revision integer,
+    p_token_version integer, p_lease_id uuid, p_seconds integer) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api, runner_jobs
+app.integration_resolve(p_organization_id uuid, p_actor jsonb, p_authorization_epoch integer, p_integration_ref text,
+    p_kind text, p_token_hash text, p_run_id uuid, p_seconds integer) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.integration_revision_require(i app.integrations, p_connection_revision integer) returns void
+  -- plpgsql, owner runner_scoped
+app.integration_scopes_cover(p_granted jsonb, p_required jsonb) returns boolean
+  -- sql, immutable, owner runner_scoped
+app.integration_secret_rewrap(p_organization_id uuid, p_secret jsonb, p_key_id text, p_wrapped_key text) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped
+app.integration_secrets_by_key() returns jsonb
+  -- sql, stable, security definer, owner runner_global
+app.integration_secrets_read(p_organization_id uuid, p_integration_id uuid, p_connection_revision integer) returns jsonb
+  -- plpgsql, stable, security definer, owner runner_scoped, executed by runner_api, runner_jobs
+app.integration_secrets_to_rewrap(p_key_ids text[], p_after jsonb, p_limit integer) returns jsonb
+  -- sql, stable, security definer, owner runner_global
+app.integration_secrets_write(p_organization_id uuid, p_integration_id uuid, p_revision integer, p_secrets jsonb)
+    returns void
+  -- sql, owner runner_scoped
+app.integration_settings_put(p_organization_id uuid, p_integration_ref text, p_connection_revision integer, p_settings
+    jsonb, p_disconnect boolean) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.integration_status_set(p_organization_id uuid, p_integration_ref text, p_status text) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.integration_tokens_rotate(p_organization_id uuid, p_integration_id uuid, p_connection_revision integer,
+    p_token_version integer, p_tokens jsonb, p_secrets jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api, runner_jobs
+app.integration_tool_unavailable(i app.integrations, c app.integration_connections, t app.integration_tools) returns
+    text
+  -- sql, immutable, owner runner_scoped
+app.integration_tools_put(p_organization_id uuid, p_integration_ref text, p_change jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.integration_tools_raise_epoch() returns trigger
+  -- plpgsql, owner runner_owner
+app.integration_tools_write(p_organization_id uuid, p_integration_id uuid, p_tools jsonb) returns void
+  -- sql, owner runner_scoped
+app.integration_unavailable(i app.integrations, c app.integration_connections, p app.agent_profiles, p_allowed jsonb)
+    returns text
+  -- sql, immutable, owner runner_scoped
+app.integration_update(p_organization_id uuid, p_integration_ref text, p_patch jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.integrations_due(p_kind text, p_organizations integer, p_rows integer, p_after uuid DEFAULT NULL::uuid) returns
+    TABLE(organization_id uuid, id uuid)
+  -- plpgsql, stable, security definer, owner runner_global, executed by runner_jobs
+app.integrations_for_agent(p_organization_id uuid, p_actor jsonb, p_authorization_epoch integer, p_after text, p_limit
+    integer) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.integrations_list(p_organization_id uuid, p_key text, p_inclusive boolean, p_backward boolean, p_limit integer)
+    returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.integrations_raise_epoch() returns trigger
+  -- plpgsql, owner runner_owner
 app.issue(p_path text, p_code text, p_message text) returns jsonb
   -- sql, immutable, owner runner_scoped, executed by runner_global
 app.lease_is_current(r app.run_requests, p_lease_token text) returns boolean
@@ -2061,6 +2588,12 @@ app.profiles_lock_shared(p_organization_id uuid) returns void
   -- plpgsql, owner runner_scoped
 app.questions_pending(m app.messages) returns jsonb
   -- sql, immutable, owner runner_scoped
+app.rate_limit_buckets_clean(p_rows integer) returns jsonb
+  -- plpgsql, security definer, owner runner_global, executed by runner_jobs
+app.rate_limit_hold(p_keys text[], p_until timestamptz) returns jsonb
+  -- plpgsql, security definer, owner runner_global, executed by runner_api, runner_jobs
+app.rate_limit_take(p_buckets jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_global, executed by runner_api, runner_jobs
 app.report_shows(p_organization_id uuid, p_all boolean, p_organization_ids uuid[]) returns boolean
   -- plpgsql, immutable, parallel safe, cost 1e-30, no search path, owner runner_owner, executed by runner_analyst, runner_report
 app.rule_refuse(p_table text, p_rule text) returns void

@@ -9,7 +9,7 @@ const RUNTIME_ROLES = [...LOGINS, 'runner_owner', 'runner_scoped', 'runner_globa
 /** Kept by the migration itself, before there are roles. */
 const OF_THE_MIGRATION = ['schema_migrations', 'schema_files'];
 /** Not a tenant's. */
-const SHARED_TABLES = ['agent_catalogs', 'analysts', 'pull_gate', ...OF_THE_MIGRATION];
+const SHARED_TABLES = ['agent_catalogs', 'analysts', 'pull_gate', 'rate_limit_buckets', ...OF_THE_MIGRATION];
 
 const breaking = rulesOf(sql);
 
@@ -213,6 +213,7 @@ const LISTS: Readonly<Record<string, readonly string[]>> = {
   agent_profiles: ['created_at, id'],
   human_inbox_items: ['status, created_at, id'],
   schedules: ['created_at, id'],
+  integrations: ['key'],
   chats: ['last_message_at, id', 'status, last_message_at, id'],
   messages: ['chat_id, created_at, id'],
   context_sources: ['created_at, id'],

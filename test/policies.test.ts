@@ -30,7 +30,9 @@ type Outcome = 'reached' | 'hidden' | 'refused';
  * The rules: the tenant's transition functions (runner_scoped) do everything to rows of the tenant that is set; the API
  * reads them; nobody else touches them. Exceptions are named here, by table.
  */
-const NOT_READ_BY_API = ['task_identifiers', 'idempotency_keys', 'message_chunks'];
+/** Secrets, and digests of what opens something. */
+const SEALED = ['integration_secrets', 'integration_oauth_states', 'integration_gateway_capabilities'];
+const NOT_READ_BY_API = ['task_identifiers', 'idempotency_keys', 'message_chunks', ...SEALED];
 const READ_BY_JOBS = [
   'schedules',
   'organizations',
@@ -45,11 +47,15 @@ const READ_BY_JOBS = [
   'context_documents',
   'context_publications',
   'context_health_reports',
+  'integrations',
+  'integration_tools',
+  'integration_connections',
+  'integration_context_repairs',
   'onboardings',
   'research_findings',
 ];
 /** The administration reads the rest: of every tenant, or of the one that is set. */
-const NOT_READ_BY_ADMIN = ['task_identifiers', 'idempotency_keys', 'message_chunks'];
+const NOT_READ_BY_ADMIN = ['task_identifiers', 'idempotency_keys', 'message_chunks', ...SEALED];
 /** Nobody's to change, not even the transitions'. */
 const APPEND_ONLY = ['audit_entries'];
 /** What the named cross-tenant functions (runner_global) do to rows of every tenant. */
@@ -71,6 +77,11 @@ const GLOBAL: Readonly<Record<string, readonly Verb[]>> = {
   dispatch_lanes: ['select', 'update'],
   idempotency_keys: ['select', 'update', 'delete'],
   analyst_grants: ['select', 'insert', 'delete'],
+  integration_connections: ['select'],
+  integration_secrets: ['select'],
+  integration_oauth_states: ['select', 'delete'],
+  integration_gateway_capabilities: ['select', 'delete'],
+  integration_context_repairs: ['select'],
 };
 /** Read by the views for analysts: here as an operator, who sees every tenant. What a login sees: test/sql/reporting. */
 const REPORTED = [
@@ -105,6 +116,7 @@ const SHARED: Readonly<Record<string, Partial<Record<Role, readonly Verb[]>>>> =
     runner_admin: ['select'],
   },
   pull_gate: { runner_global: ['select', 'update'] },
+  rate_limit_buckets: { runner_global: ['select', 'insert', 'update', 'delete'] },
   schema_migrations: { runner_api: ['select'], runner_jobs: ['select'], runner_admin: ['select'] },
   schema_files: {},
   analysts: { runner_global: ['select', 'insert', 'update', 'delete'], runner_report: ['select'] },

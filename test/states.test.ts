@@ -4,6 +4,17 @@ import { ACTOR_KINDS, OUTCOMES } from '../api/audit/schema.ts';
 import { CHAT_STATUSES } from '../api/chats/schema.ts';
 import { SOURCE_KINDS, SOURCE_ORIGINS, SOURCE_STATUSES } from '../api/context/sources.ts';
 import { INBOX_KINDS, INBOX_STATUSES } from '../api/human_inbox/schema.ts';
+import {
+  ACCESS_MODES,
+  CONNECTION_KINDS,
+  DISCOVERY_STATUSES,
+  GATEWAY_KINDS,
+  INTEGRATION_STATUSES,
+  OAUTH_RESULTS,
+  REPAIR_STATUSES,
+  TOOL_EFFECTS,
+  TOOL_RISKS,
+} from '../api/integrations/states.ts';
 import { MESSAGE_ROLES, MESSAGE_STATUSES } from '../api/messages/schema.ts';
 import { ONBOARDING_STATUSES, RESEARCH_STATUSES } from '../api/onboardings/schema.ts';
 import { MEMBER_ROLES } from '../api/organization_members/schema.ts';
@@ -36,6 +47,15 @@ const inCode: Readonly<Record<string, readonly string[]>> = {
   department: DEPARTMENTS,
   human_inbox_item_kind: INBOX_KINDS,
   human_inbox_item_status: INBOX_STATUSES,
+  integration_access_mode: ACCESS_MODES,
+  integration_connection_kind: CONNECTION_KINDS,
+  integration_discovery_status: DISCOVERY_STATUSES,
+  integration_effect: TOOL_EFFECTS,
+  integration_gateway_kind: GATEWAY_KINDS,
+  integration_oauth_result: OAUTH_RESULTS,
+  integration_repair_status: REPAIR_STATUSES,
+  integration_risk: TOOL_RISKS,
+  integration_status: INTEGRATION_STATUSES,
   message_role: MESSAGE_ROLES,
   message_status: MESSAGE_STATUSES,
   onboarding_status: ONBOARDING_STATUSES,
@@ -59,6 +79,7 @@ const inCode: Readonly<Record<string, readonly string[]>> = {
 /** Known to SQL alone: no answer of the API shows them. */
 const OF_SQL = [
   'human_inbox_item_purpose',
+  'integration_reauthorization_reason',
   'research_finding_origin',
   'run_finish_call',
   'run_request_state',

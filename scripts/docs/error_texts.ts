@@ -25,10 +25,15 @@ export const codeTexts: Readonly<Record<string, Text>> = {
     'A viewer writes; a member suspends an organization; with `OWNER_AUTH=open`, a browser of another site asks',
     'Ask an owner, or a platform operator.',
   ],
+  '403 provider_forbidden': [
+    'The organization does not allow this provider (`constraints.allowedIntegrations`)',
+    'Allow it, or use another provider.',
+  ],
   '404 agent_profile_not_found': ['Unknown, deleted, or of another organization', LIST],
   '404 attachment_not_found': ['Unknown, or of another chat', LIST],
   '404 chat_not_found': ['Unknown, removed, or of another organization', LIST],
   '404 human_inbox_item_not_found': ['Unknown, or of another organization', LIST],
+  '404 integration_not_found': ['Unknown, deleted, or of another organization', LIST],
   '404 message_not_found': ['Unknown, or of another organization or chat', LIST],
   '404 not_found': [
     'Unknown path; or there is no such file, artifact, member, schedule, run request, source or revision; or, for agents, nothing by this id',
@@ -59,6 +64,15 @@ export const codeTexts: Readonly<Record<string, Text>> = {
   '409 idempotency_key_reused': [
     'The key came with another body before',
     'Use a new key for each call that is not a repeat.',
+  ],
+  '409 integration_account_differs': [
+    'The credential is of another account than the connected one',
+    'Send `replaceAccount: true` if the other account is meant.',
+  ],
+  '409 integration_conflict': ['The key is in use, or the connection has changed meanwhile', READ_AGAIN],
+  '409 integration_not_ready': [
+    'The integration is disabled, or has no connection that can be used; the first issue says which',
+    'Connect, authorize or enable it.',
   ],
   '409 message_not_cancellable': [
     'The message is not pending',
@@ -113,6 +127,11 @@ const OF_SHAPE = '`validation_failed`';
 
 /** The `code` of an issue, by which one code is told apart. */
 export const reasonTexts: Readonly<Record<string, ReasonText>> = {
+  account_differs: [
+    '`integration_account_differs`',
+    'The credential is of another account',
+    'Say `replaceAccount: true`, or send one of the same account.',
+  ],
   already_staged: ['`state_conflict`', 'A run hands in one outcome', 'Nothing: the first one counts.'],
   approval_required: [OF_SHAPE, 'A note or an approval takes `approved` and nothing else', 'Send `approved`.'],
   before_with_after: [OF_SHAPE, 'A log page takes `before` or `after`, not both', 'Send one of them.'],
@@ -153,7 +172,11 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
   foreign_uri: [OF_SHAPE, 'A URI or a citation of another organization', FIX],
   graphql_invalid: [OF_SHAPE, 'Admin GraphQL: the query does not fit the schema', FIX],
   has_warnings: ['`request_failed`', 'The review has warnings', 'Remedy them, or send `allowWarnings: true`.'],
-  in_use: ['`state_conflict`, `request_failed`', 'An id, key or slug is taken', 'Choose another.'],
+  in_use: [
+    '`state_conflict`, `request_failed`, `integration_conflict`',
+    'An id, key or slug is taken',
+    'Choose another.',
+  ],
   integrity: [
     '`state_conflict`',
     'A stored health report is gone or was changed',
@@ -207,6 +230,7 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
   ],
   not_a_notification: [OF_SHAPE, 'Only notifications are acknowledged', 'Respond instead.'],
   not_a_question: [OF_SHAPE, 'Only questions are responded to', 'Acknowledge instead.'],
+  not_allowed: ['`provider_forbidden`', 'The provider is not among `constraints.allowedIntegrations`', 'Allow it.'],
   not_an_approval: [OF_SHAPE, 'A question does not take `approved`', 'Send `value` or `deferred`.'],
   not_an_open_initiative: [
     '`state_conflict`',
@@ -219,6 +243,7 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
     'Send one of the options.',
   ],
   not_below: ['`state_conflict`', 'A plan changes only what is below its initiative', FIX],
+  not_connected: ['`integration_not_ready`', 'The integration is not connected', 'Connect it first.'],
   not_deferrable: [OF_SHAPE, 'A question without options in the onboarding chat', 'Answer it.'],
   not_found: [
     '`task_not_found`, `request_failed`',
@@ -245,10 +270,18 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
   out_of_order: [OF_SHAPE, 'Answers go in the order of the questions', FIX],
   output_of_kind: [OF_SHAPE, 'Turns end with a `chat_message`, tasks with a `task_result`', FIX],
   reply_active: ['`request_failed`', 'A reply is in progress in the onboarding chat', 'Wait for it, or cancel it.'],
+  required: [OF_SHAPE, 'The service token names no run that the capability is for', 'Send `runId`.'],
+  revision_moved: ['`integration_conflict`', 'The connection has changed since it was read', READ_AGAIN],
+  run_not_active: ['`state_conflict`', 'The run is over, or is not the caller’s', 'Stop the work.'],
   stale: [
     '`state_conflict`, `request_failed`',
     '`expectedVersion`, `baseRevision`, `expectedGeneration` or `reviewSha256` is not the current one',
     READ_AGAIN,
+  ],
+  stale_epoch: [
+    '`state_conflict`',
+    'What agents may do has changed; the message says the current `authorizationEpoch`',
+    'Read the organization again, and resolve again.',
   ],
   suspended: [
     '`request_failed`',

@@ -1,7 +1,14 @@
 import type pg from 'pg';
 
 /** Not granted to any login: scripts call them with the rights of an operator. */
-const OF_OPERATORS = ['analyst_grant', 'analyst_revoke', 'analysts_list'];
+const OF_OPERATORS = [
+  'analyst_grant',
+  'analyst_revoke',
+  'analysts_list',
+  'integration_secret_rewrap',
+  'integration_secrets_by_key',
+  'integration_secrets_to_rewrap',
+];
 
 /** Parts of policies and defaults, which logins may execute and no call needs. */
 const OF_SQL = ['current_organization', 'uuid_v7'];

@@ -242,6 +242,16 @@ const invariants: Readonly<Record<string, string>> = {
     join app.organizations o on o.id = c.organization_id and o.deleted_at is null
     join app.messages m on m.organization_id = c.organization_id and m.chat_id = c.id and m.status in ('pending', 'cancelling')
     where c.status = 'archived'`,
+  'secrets are bound to the connection that is current': `
+    select s.organization_id, s.integration_id, s.field, s.revision, i.connection_revision
+    from app.integration_secrets s
+    join app.integrations i on i.organization_id = s.organization_id and i.id = s.integration_id
+    where s.revision <> i.connection_revision`,
+  'a tool that writes is on only with full access': `
+    select t.organization_id, t.integration_id, t.key
+    from app.integration_tools t
+    join app.integrations i on i.organization_id = t.organization_id and i.id = t.integration_id
+    where t.enabled and t.effect = 'write' and i.access_mode <> 'full'`,
 };
 
 /** All of them as one statement, which a connection plans once. */

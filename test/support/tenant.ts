@@ -13,6 +13,7 @@ import {
   stageOutcome,
   type TestOrganization,
 } from './fixtures.ts';
+import { createIntegrationRows } from './integration_fixtures.ts';
 import { insertOnboarding } from './onboarding_fixtures.ts';
 import { createSchedule } from './schedule_fixtures.ts';
 import { type Sql, transition } from './transitions.ts';
@@ -25,6 +26,7 @@ export async function createTenant(sql: Sql): Promise<TestOrganization> {
   const run = await runNext(sql, org);
   await appendLogs(sql.api, run, [logEntry(1)]);
   await recordOutput(sql.api, run, 'out.txt');
+  await createIntegrationRows(sql, org, run.runId);
   await createTask(sql, org, { dependsOn: [first.id] });
   await createSchedule(sql, org);
   await createTask(sql, org);

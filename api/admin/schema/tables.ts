@@ -67,6 +67,11 @@ export const shownPlugin: GraphileConfig.Plugin = {
   name: 'AdminShownTables',
   inflection: {
     replace: {
+      // Pages have these endings: `integration_connections` would be the page of `integrations`.
+      tableType(previous, _options, codec) {
+        const name = previous?.(codec) ?? codec.name;
+        return /(Connection|Edge)$/.test(name) ? `${name}Record` : name;
+      },
       // There are no global ids here that `id` could be confused with.
       _attributeName(_previous, _options, { attributeName }) {
         return attributeName;

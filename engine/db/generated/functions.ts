@@ -203,6 +203,185 @@ export const functions = {
   idempotency_release: {
     required: { organizationId: 'uuid', caller: 'text', method: 'text', path: 'text', key: 'text', claimId: 'uuid' },
   },
+  integration_agent_get: {
+    required: { organizationId: 'uuid', actor: 'jsonb', authorizationEpoch: 'int4', integrationRef: 'text' },
+  },
+  integration_capability_check: {
+    required: { organizationId: 'uuid', tokenHash: 'text', integrationId: 'uuid', kind: 'text' },
+  },
+  integration_capability_find: {
+    required: { tokenHash: 'text' },
+  },
+  integration_connect: {
+    required: {
+      organizationId: 'uuid',
+      integrationRef: 'text',
+      revision: 'int4',
+      nextRevision: 'int4',
+      connection: 'jsonb',
+      secrets: 'jsonb',
+      replaceAccount: 'bool',
+    },
+  },
+  integration_connection_plan: {
+    required: { organizationId: 'uuid', integrationRef: 'text', connection: 'jsonb' },
+  },
+  integration_context_mapping_put: {
+    required: { organizationId: 'uuid', integrationRef: 'text', mapping: 'jsonb' },
+  },
+  integration_context_repair_finish: {
+    required: { organizationId: 'uuid', repairId: 'uuid', mapping: 'jsonb', reportRevision: 'int4' },
+  },
+  integration_create: {
+    required: { organizationId: 'uuid', integration: 'jsonb' },
+  },
+  integration_delete: {
+    required: { organizationId: 'uuid', integrationRef: 'text' },
+  },
+  integration_disconnect: {
+    required: { organizationId: 'uuid', integrationRef: 'text' },
+  },
+  integration_discovery_record: {
+    required: { organizationId: 'uuid', integrationRef: 'text', connectionRevision: 'int4', discovery: 'jsonb' },
+    optional: { tools: 'jsonb' },
+  },
+  integration_flows_clean: {
+    required: { rows: 'int4' },
+  },
+  integration_grant_delete: {
+    required: {
+      organizationId: 'uuid',
+      grantHash: 'text',
+      connections: 'jsonb',
+      revoked: 'bool',
+      beganAt: 'timestamptz',
+    },
+  },
+  integration_grant_read: {
+    required: { organizationId: 'uuid', integrationRef: 'text' },
+  },
+  integration_health_mark: {
+    required: {
+      organizationId: 'uuid',
+      integrationId: 'uuid',
+      connectionRevision: 'int4',
+      health: 'jsonb',
+      checkSeconds: 'int4',
+    },
+  },
+  integration_oauth_begin: {
+    required: { organizationId: 'uuid', ticketHash: 'text', begin: 'jsonb' },
+  },
+  integration_oauth_complete: {
+    required: {
+      organizationId: 'uuid',
+      integrationId: 'uuid',
+      flowId: 'uuid',
+      nextRevision: 'int4',
+      connection: 'jsonb',
+      secrets: 'jsonb',
+    },
+  },
+  integration_oauth_consume: {
+    required: { organizationId: 'uuid', flowId: 'uuid', browserHash: 'text', starter: 'text' },
+  },
+  integration_oauth_end: {
+    required: { organizationId: 'uuid', flowId: 'uuid', result: 'text' },
+  },
+  integration_oauth_find: {
+    required: { kind: 'text', hash: 'text' },
+  },
+  integration_oauth_start: {
+    required: { organizationId: 'uuid', integrationRef: 'text', flow: 'jsonb' },
+  },
+  integration_oauth_ticket: {
+    required: { organizationId: 'uuid', ticketHash: 'text' },
+  },
+  integration_read: {
+    required: { organizationId: 'uuid', integrationRef: 'text' },
+  },
+  integration_reauthorization_mark: {
+    required: {
+      organizationId: 'uuid',
+      integrationId: 'uuid',
+      connectionRevision: 'int4',
+      tokenVersion: 'int4',
+      reason: 'text',
+    },
+  },
+  integration_refresh_lease: {
+    required: {
+      organizationId: 'uuid',
+      integrationId: 'uuid',
+      connectionRevision: 'int4',
+      tokenVersion: 'int4',
+      leaseId: 'uuid',
+      seconds: 'int4',
+    },
+  },
+  integration_resolve: {
+    required: {
+      organizationId: 'uuid',
+      actor: 'jsonb',
+      authorizationEpoch: 'int4',
+      integrationRef: 'text',
+      kind: 'text',
+      tokenHash: 'text',
+      runId: 'uuid',
+      seconds: 'int4',
+    },
+  },
+  integration_secret_rewrap: {
+    required: { organizationId: 'uuid', secret: 'jsonb', keyId: 'text', wrappedKey: 'text' },
+  },
+  integration_secrets_by_key: {
+    required: {},
+  },
+  integration_secrets_read: {
+    required: { organizationId: 'uuid', integrationId: 'uuid', connectionRevision: 'int4' },
+  },
+  integration_secrets_to_rewrap: {
+    required: { keyIds: 'text[]', after: 'jsonb', limit: 'int4' },
+  },
+  integration_settings_put: {
+    required: {
+      organizationId: 'uuid',
+      integrationRef: 'text',
+      connectionRevision: 'int4',
+      settings: 'jsonb',
+      disconnect: 'bool',
+    },
+  },
+  integration_status_set: {
+    required: { organizationId: 'uuid', integrationRef: 'text', status: 'text' },
+  },
+  integration_tokens_rotate: {
+    required: {
+      organizationId: 'uuid',
+      integrationId: 'uuid',
+      connectionRevision: 'int4',
+      tokenVersion: 'int4',
+      tokens: 'jsonb',
+      secrets: 'jsonb',
+    },
+  },
+  integration_tools_put: {
+    required: { organizationId: 'uuid', integrationRef: 'text', change: 'jsonb' },
+  },
+  integration_update: {
+    required: { organizationId: 'uuid', integrationRef: 'text', patch: 'jsonb' },
+  },
+  integrations_due: {
+    required: { kind: 'text', organizations: 'int4', rows: 'int4' },
+    optional: { after: 'uuid' },
+    returnsSet: true,
+  },
+  integrations_for_agent: {
+    required: { organizationId: 'uuid', actor: 'jsonb', authorizationEpoch: 'int4', after: 'text', limit: 'int4' },
+  },
+  integrations_list: {
+    required: { organizationId: 'uuid', key: 'text', inclusive: 'bool', backward: 'bool', limit: 'int4' },
+  },
   message_cancel: {
     required: { organizationId: 'uuid', chatId: 'uuid', messageId: 'uuid', actor: 'jsonb' },
   },
@@ -302,6 +481,15 @@ export const functions = {
       limit: 'int4',
     },
     returnsSet: true,
+  },
+  rate_limit_buckets_clean: {
+    required: { rows: 'int4' },
+  },
+  rate_limit_hold: {
+    required: { keys: 'text[]', until: 'timestamptz' },
+  },
+  rate_limit_take: {
+    required: { buckets: 'jsonb' },
   },
   run_attachment: {
     required: { organizationId: 'uuid', runId: 'uuid', leaseToken: 'text', attachmentId: 'uuid' },

@@ -27,6 +27,7 @@ const LISTS: Readonly<Record<string, string>> = {
   chats: 'chats',
   dispatches: 'dispatch',
   humanInboxItems: 'human_inbox_items',
+  integrations: 'integrations',
   onboardings: 'onboardings',
   organizations: 'organizations',
   runRequests: 'run_requests',
@@ -256,14 +257,26 @@ t.test('states are the enums that their checks name', async (test) => {
 
 t.test('the schema says what its rows and their fields are, and knows no secrets, offsets or writes', async (test) => {
   const known = await types();
-  for (const list of ['Task', 'Run', 'RunRequest', 'Organization', 'AuditEntry', 'Chat', 'Message', 'Schedule']) {
+  for (const list of [
+    'Task',
+    'Run',
+    'RunRequest',
+    'Organization',
+    'AuditEntry',
+    'Chat',
+    'Message',
+    'Schedule',
+    'Integration',
+    'IntegrationConnectionRecord',
+  ]) {
     const type = known.get(list);
     test.ok(type?.description, list);
     const scalars = type?.fields?.filter((field) => !known.get(typeName(field))?.fields) ?? [];
     for (const field of scalars) test.ok(field.description, `${list}.${field.name}`);
   }
   const fields = [...known.values()].flatMap((type) => (type.fields ?? []).map(({ name }) => `${type.name}.${name}`));
-  const secret = /secret|hash|token(?!s)|storageKey|content$|password|searchText|harnessSession|dedupeKey|totalCount/i;
+  const secret =
+    /secret|hash|token(?!s|Version|ExpiresAt)|storageKey|content$|password|searchText|harnessSession|dedupeKey|totalCount/i;
   test.same(
     fields.filter((name) => secret.test(name) && name !== 'Task.dedupeKey'),
     [],

@@ -27,6 +27,14 @@ const GRANTED: Readonly<Record<string, string>> = {
   dispatch_lanes: 'organization_id agent_profile_id kind capacity ready held open',
   human_inbox_items:
     'organization_id id kind status purpose blocking title body options task_id run_id action_id chat_id response responded_at created_at updated_at note allow_free_text schedule_id',
+  integration_connections:
+    'organization_id integration_id kind account_label granted_scopes connected_at token_version token_expires_at refresh_due_at refresh_lease_expires_at reauthorization_reason reauthorization_at degraded_at degraded_code retry_not_before checked_at check_due_at',
+  integration_context_repairs:
+    'organization_id id integration_id mapping status report_revision created_at finished_at',
+  integration_tools:
+    'organization_id integration_id key place title description effect risk required_scopes input_schema digest enabled offered',
+  integrations:
+    'organization_id id key provider name status access_mode services departments settings_required settings context_mapping connection_revision discovery_at discovery_status discovery_error created_at updated_at',
   messages:
     'organization_id id chat_id reply_to_message_id role status revision author parts error completed_at created_at updated_at',
   onboardings:
@@ -64,6 +72,13 @@ const SECRETS = [
   'chat_attachments.storage_key',
   'messages.search_text',
   'idempotency_keys.response',
+  'integration_connections.subject_hash',
+  'integration_connections.grant_hash',
+  'integration_secrets.wrapped_key',
+  'integration_secrets.ciphertext',
+  'integration_oauth_states.state_hash',
+  'integration_oauth_states.ciphertext',
+  'integration_gateway_capabilities.token_hash',
   'chats.harness_session_id',
 ];
 

@@ -1,0 +1,35 @@
+-- Saves exchanged tokens by compare-and-swap on the version of the tokens that they were exchanged for, before any of them is used.
+-- The lease does not decide: a process that lost it may have the only tokens that still work. p_tokens: {tokenExpiresAt?,
+-- refreshDueAt?}. p_secrets: see integration_secrets_write. What the provider did not give anew stays.
+-- Returns {saved, tokenVersion}; saved false: others have saved newer ones, read those.
+-- A connection that needs reauthorization since is not mended by tokens that were exchanged before: 409.
+-- Locks: integration → connection. Codes: 404 organization_not_found | integration_not_found, 409 integration_conflict (another
+-- connection) | integration_not_ready (disabled, not_connected, needs_reauthorization).
+create or replace function app.integration_tokens_rotate(
+  p_organization_id uuid, p_integration_id uuid, p_connection_revision integer, p_token_version integer, p_tokens jsonb,
+  p_secrets jsonb)
+  returns jsonb
+  language plpgsql security definer
+as $$
+declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
+  v_saved boolean;
+  i app.integrations := app.integration_lock(p_organization_id, p_integration_id::text, false);
+  c app.integration_connections;
+begin
+  -- Disabled in between: the tokens are saved all the same, or enabling it again would find dead ones.
+  i.status := 'enabled';
+  c := app.integration_connection_lock(i, p_connection_revision);
+  v_saved := c.token_version = p_token_version;
+  if v_saved then
+    update app.integration_connections
+      set token_version = token_version + 1, token_expires_at = (p_tokens ->> 'tokenExpiresAt')::timestamptz,
+        refresh_due_at = (p_tokens ->> 'refreshDueAt')::timestamptz, refresh_lease_id = null, refresh_lease_expires_at = null,
+        degraded_at = null, degraded_code = null
+      where organization_id = p_organization_id and integration_id = i.id
+      returning * into c;
+    perform app.integration_secrets_write(p_organization_id, i.id, p_connection_revision, p_secrets);
+  end if;
+  return jsonb_build_object('saved', v_saved, 'tokenVersion', c.token_version);
+end
+$$;

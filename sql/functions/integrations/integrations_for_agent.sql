@@ -1,0 +1,21 @@
+-- The integrations of an organization by key, after p_after (null: from the first), as an agent may use them. One page of at most
+-- p_limit. Asks no provider. Returns {integrations}. Locks: none.
+-- Codes: 401 agent_unauthorized, 404 organization_not_found, 409 state_conflict (stale_epoch, suspended).
+create or replace function app.integrations_for_agent(
+  p_organization_id uuid, p_actor jsonb, p_authorization_epoch integer, p_after text, p_limit integer)
+  returns jsonb
+  language plpgsql security definer
+as $$
+declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
+  v_allowed jsonb;
+  p app.agent_profiles := app.integration_agent_require(p_organization_id, p_actor, p_authorization_epoch);
+begin
+  select constraints -> 'allowedIntegrations' into v_allowed from app.organizations where id = p_organization_id;
+  return jsonb_build_object('integrations', (
+    select coalesce(jsonb_agg(app.integration_for_agent(i, p, v_allowed) order by i.key), '[]')
+      from (select n.* from app.integrations n
+        where n.organization_id = p_organization_id and n.key > coalesce(p_after, '')
+        order by n.key limit p_limit) i));
+end
+$$;

@@ -1,0 +1,584 @@
+-- Integrations: what an organization connects to, its tools, the connection and its secrets, the flows that authorize one, the
+-- capabilities of the gateway, and the budgets of outgoing requests.
+set local role runner_owner;
+
+create domain app.integration_status as text constraint integration_status_check
+  check (value in ('enabled', 'disabled'));
+create domain app.integration_access_mode as text constraint integration_access_mode_check
+  check (value in ('read_only', 'full'));
+create domain app.integration_discovery_status as text constraint integration_discovery_status_check
+  check (value in ('ok', 'failed'));
+create domain app.integration_effect as text constraint integration_effect_check
+  check (value in ('read', 'write'));
+create domain app.integration_risk as text constraint integration_risk_check
+  check (value in ('low', 'external', 'high'));
+create domain app.integration_connection_kind as text constraint integration_connection_kind_check
+  check (value in ('none', 'api_key', 'bearer_token', 'github_token', 'mongodb', 'oauth1', 'oauth2'));
+create domain app.integration_reauthorization_reason as text constraint integration_reauthorization_reason_check
+  check (value in ('refresh_refused', 'key_lost', 'scopes_withdrawn', 'revoked'));
+create domain app.integration_oauth_result as text constraint integration_oauth_result_check
+  check (value in ('connected', 'denied', 'failed', 'expired', 'conflict'));
+create domain app.integration_gateway_kind as text constraint integration_gateway_kind_check
+  check (value in ('cli', 'git'));
+create domain app.integration_repair_status as text constraint integration_repair_status_check
+  check (value in ('queued', 'applied', 'failed'));
+
+create table app.integrations (
+  organization_id uuid not null,
+  id uuid not null default app.uuid_v7(),
+  key text not null,
+  provider text not null,
+  name text not null,
+  status app.integration_status not null default 'enabled',
+  access_mode app.integration_access_mode not null default 'read_only',
+  -- Of providers that have them: what was selected when it was authorized.
+  services jsonb not null default '[]',
+  -- Empty: of every department.
+  departments jsonb not null default '[]',
+  -- A fact of its provider, noted when it is made, so that the readiness needs no knowledge of providers.
+  settings_required boolean not null,
+  settings jsonb,
+  context_mapping jsonb,
+  -- Rises with each connection, replacement and disconnect, and outlives them: what an old tab captured never fits again.
+  connection_revision integer not null default 0,
+  discovery_at timestamptz,
+  discovery_status app.integration_discovery_status,
+  discovery_error jsonb,
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
+  constraint integrations_pkey primary key (organization_id, id),
+  constraint integrations_key_key unique (organization_id, key),
+  constraint integrations_organization_id_fkey foreign key (organization_id)
+    references app.organizations (id) on delete cascade,
+  constraint integrations_key_check check (key ~ '^[a-z0-9]+(-[a-z0-9]+)*$' and length(key) <= 63
+    and key !~ '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$'),
+  constraint integrations_provider_check check (provider ~ '^[a-z0-9]+(-[a-z0-9]+)*$' and length(provider) <= 63),
+  constraint integrations_name_check check (length(name) between 1 and 200),
+  constraint integrations_services_check check (jsonb_typeof(services) = 'array'),
+  constraint integrations_departments_check check (jsonb_typeof(departments) = 'array'),
+  constraint integrations_settings_check check (jsonb_typeof(settings) = 'object'),
+  constraint integrations_context_mapping_check check (jsonb_typeof(context_mapping) = 'object'),
+  constraint integrations_connection_revision_check check (connection_revision >= 0),
+  constraint integrations_discovery_check check ((discovery_at is null) = (discovery_status is null)
+    and (discovery_error is not null) = (discovery_status is not distinct from 'failed'))
+);
+
+create trigger integrations_raise_epoch after insert or update or delete on app.integrations
+  for each row execute function app.integrations_raise_epoch();
+
+alter table app.integrations enable row level security;
+alter table app.integrations force row level security;
+create policy owner_all on app.integrations to runner_owner using (true) with check (true);
+create policy scoped_all on app.integrations to runner_scoped
+  using (organization_id = (select app.current_organization()))
+  with check (organization_id = (select app.current_organization()));
+create policy tenant_read on app.integrations for select to runner_api, runner_jobs
+  using (organization_id = (select app.current_organization()));
+create policy admin_read on app.integrations for select to runner_admin
+  using (((select app.current_organization()) is null or organization_id = (select app.current_organization()))
+    and organization_id <> all ((select app.organizations_deleted())::uuid[]));
+grant select, insert, update, delete on app.integrations to runner_scoped;
+grant select on app.integrations to runner_api, runner_jobs;
+grant select (organization_id, id, key, provider, name, status, access_mode, services, departments, settings_required,
+  settings, context_mapping, connection_revision, discovery_at, discovery_status, discovery_error, created_at,
+  updated_at)
+  on app.integrations to runner_admin;
+-- Not sampled: no plan is made by it, and EXPLAIN tells estimates of all tenants.
+alter table app.integrations
+  alter services set statistics 0,
+  alter departments set statistics 0,
+  alter settings set statistics 0,
+  alter context_mapping set statistics 0,
+  alter discovery_error set statistics 0;
+
+comment on table app.integrations is
+  'What an organization connects to. Several may be of one provider.';
+comment on column app.integrations.organization_id is 'The organization it belongs to.';
+comment on column app.integrations.id is 'Id of the integration.';
+comment on column app.integrations.key is 'Stable name; unique in the organization.';
+comment on column app.integrations.provider is 'Whose it is: a provider of the registry.';
+comment on column app.integrations.name is 'For people.';
+comment on column app.integrations.status is 'disabled: its owner has turned it off; nothing uses it.';
+comment on column app.integrations.access_mode is 'full: tools that write may be enabled.';
+comment on column app.integrations.services is 'What was selected of the provider, when it was authorized.';
+comment on column app.integrations.departments is 'Whose agents may use it; empty: all.';
+comment on column app.integrations.settings_required is 'Its provider needs settings before it can be used.';
+comment on column app.integrations.settings is
+  'What of the provider may be reached; null: not set. They outlive a disconnect.';
+comment on column app.integrations.context_mapping is 'What it means to the organization, as last asked for.';
+comment on column app.integrations.connection_revision is 'Rises with each connection, replacement and disconnect.';
+comment on column app.integrations.discovery_at is 'When the provider was last asked what there is.';
+comment on column app.integrations.discovery_status is 'How that went.';
+comment on column app.integrations.discovery_error is '{code, message} of one that failed.';
+comment on column app.integrations.created_at is 'When it was made.';
+comment on column app.integrations.updated_at is 'When it was last changed.';
+
+create table app.integration_tools (
+  organization_id uuid not null,
+  integration_id uuid not null,
+  key text not null,
+  -- The provider's order.
+  place integer not null,
+  title text not null,
+  description text not null default '',
+  effect app.integration_effect not null,
+  risk app.integration_risk not null,
+  required_scopes jsonb not null default '[]',
+  input_schema jsonb not null,
+  -- Of all that an owner enables by it; another one turns the tool off.
+  digest text not null,
+  enabled boolean not null default false,
+  -- False: the provider does not offer it any more.
+  offered boolean not null default true,
+  constraint integration_tools_pkey primary key (organization_id, integration_id, key),
+  constraint integration_tools_integration_id_fkey foreign key (organization_id, integration_id)
+    references app.integrations (organization_id, id) on delete cascade,
+  constraint integration_tools_key_check check (length(key) between 1 and 128),
+  constraint integration_tools_title_check check (length(title) <= 200),
+  constraint integration_tools_description_check check (length(description) <= 4000),
+  constraint integration_tools_required_scopes_check check (jsonb_typeof(required_scopes) = 'array'),
+  constraint integration_tools_input_schema_check
+    check (jsonb_typeof(input_schema) = 'object' and octet_length(input_schema::text) <= 131072),
+  constraint integration_tools_digest_check check (digest ~ '^[0-9a-f]{64}$'),
+  constraint integration_tools_offered_when_enabled_check check (offered or not enabled)
+);
+
+create trigger integration_tools_raise_epoch after insert or update or delete on app.integration_tools
+  for each row execute function app.integration_tools_raise_epoch();
+
+alter table app.integration_tools enable row level security;
+alter table app.integration_tools force row level security;
+create policy owner_all on app.integration_tools to runner_owner using (true) with check (true);
+create policy scoped_all on app.integration_tools to runner_scoped
+  using (organization_id = (select app.current_organization()))
+  with check (organization_id = (select app.current_organization()));
+create policy tenant_read on app.integration_tools for select to runner_api, runner_jobs
+  using (organization_id = (select app.current_organization()));
+create policy admin_read on app.integration_tools for select to runner_admin
+  using (((select app.current_organization()) is null or organization_id = (select app.current_organization()))
+    and organization_id <> all ((select app.organizations_deleted())::uuid[]));
+grant select, insert, update, delete on app.integration_tools to runner_scoped;
+grant select on app.integration_tools to runner_api, runner_jobs;
+grant select (organization_id, integration_id, key, place, title, description, effect, risk, required_scopes,
+  input_schema, digest, enabled, offered)
+  on app.integration_tools to runner_admin;
+-- Not sampled: no plan is made by it, and EXPLAIN tells estimates of all tenants.
+alter table app.integration_tools
+  alter title set statistics 0,
+  alter description set statistics 0,
+  alter required_scopes set statistics 0,
+  alter input_schema set statistics 0;
+
+comment on table app.integration_tools is
+  'What can be done with an integration.';
+comment on column app.integration_tools.organization_id is 'The organization it belongs to.';
+comment on column app.integration_tools.integration_id is 'The integration.';
+comment on column app.integration_tools.key is 'Its name at the provider.';
+comment on column app.integration_tools.place is 'Its place among the tools.';
+comment on column app.integration_tools.title is 'For people.';
+comment on column app.integration_tools.description is 'What it does, in the words of the provider.';
+comment on column app.integration_tools.effect is 'read: looks. write: changes something outside.';
+comment on column app.integration_tools.risk is 'What an approval is asked for by.';
+comment on column app.integration_tools.required_scopes is
+  'One of these has to be granted; empty: any connection will do.';
+comment on column app.integration_tools.input_schema is 'JSON Schema of its input.';
+comment on column app.integration_tools.digest is 'SHA-256, in hex, of what its owner enabled.';
+comment on column app.integration_tools.enabled is 'Its owner lets agents use it.';
+comment on column app.integration_tools.offered is 'The provider offered it at the last look.';
+
+create table app.integration_connections (
+  organization_id uuid not null,
+  integration_id uuid not null,
+  kind app.integration_connection_kind not null,
+  -- Masked by who connects it.
+  account_label text,
+  -- The account is compared, and never shown.
+  subject_hash text,
+  -- One of a tool's scopes is enough, as a wider one covers it. Null: the provider tells none, and so refuses none.
+  granted_scopes jsonb,
+  -- Of authorizations that a provider keeps once for several connections, of any organization.
+  grant_hash text,
+  connected_at timestamptz not null,
+  -- Rises with each rotation of tokens; the connection revision stays.
+  token_version integer not null default 1,
+  token_expires_at timestamptz,
+  -- Ahead of the expiry, where tokens die that nobody uses.
+  refresh_due_at timestamptz,
+  -- One process refreshes, without a transaction that waits for the provider. Past its end another one may.
+  refresh_lease_id uuid,
+  refresh_lease_expires_at timestamptz,
+  reauthorization_reason app.integration_reauthorization_reason,
+  reauthorization_at timestamptz,
+  degraded_at timestamptz,
+  degraded_code text,
+  retry_not_before timestamptz,
+  checked_at timestamptz,
+  check_due_at timestamptz not null,
+  constraint integration_connections_pkey primary key (organization_id, integration_id),
+  constraint integration_connections_integration_id_fkey foreign key (organization_id, integration_id)
+    references app.integrations (organization_id, id) on delete cascade,
+  constraint integration_connections_account_label_check check (length(account_label) between 1 and 200),
+  constraint integration_connections_subject_hash_check check (subject_hash ~ '^[0-9a-f]{64}$'),
+  constraint integration_connections_account_unless_none_check check ((kind = 'none') = (subject_hash is null)),
+  constraint integration_connections_granted_scopes_check check (jsonb_typeof(granted_scopes) = 'array'),
+  constraint integration_connections_grant_hash_check check (grant_hash ~ '^[0-9a-f]{64}$'),
+  constraint integration_connections_token_version_check check (token_version >= 1),
+  constraint integration_connections_refresh_lease_check
+    check ((refresh_lease_id is null) = (refresh_lease_expires_at is null)),
+  constraint integration_connections_reauthorization_check
+    check ((reauthorization_reason is null) = (reauthorization_at is null)),
+  constraint integration_connections_degraded_check check ((degraded_at is null) = (degraded_code is null))
+);
+-- Of all organizations: what hangs on a grant, and what is due. None is unique.
+create index integration_connections_grant_hash_idx on app.integration_connections (grant_hash)
+  where grant_hash is not null;
+create index integration_connections_check_due_at_idx
+  on app.integration_connections (organization_id, check_due_at, integration_id)
+  where reauthorization_reason is null;
+create index integration_connections_all_check_due_at_idx on app.integration_connections (check_due_at)
+  where reauthorization_reason is null;
+create index integration_connections_refresh_due_at_idx
+  on app.integration_connections (organization_id, refresh_due_at, integration_id)
+  where reauthorization_reason is null;
+create index integration_connections_all_refresh_due_at_idx on app.integration_connections (refresh_due_at)
+  where reauthorization_reason is null;
+
+create trigger integration_connections_raise_epoch after insert or update or delete on app.integration_connections
+  for each row execute function app.integration_connections_raise_epoch();
+
+alter table app.integration_connections enable row level security;
+alter table app.integration_connections force row level security;
+create policy owner_all on app.integration_connections to runner_owner using (true) with check (true);
+create policy scoped_all on app.integration_connections to runner_scoped
+  using (organization_id = (select app.current_organization()))
+  with check (organization_id = (select app.current_organization()));
+create policy tenant_read on app.integration_connections for select to runner_api, runner_jobs
+  using (organization_id = (select app.current_organization()));
+create policy global_read on app.integration_connections for select to runner_global using (true);
+create policy admin_read on app.integration_connections for select to runner_admin
+  using (((select app.current_organization()) is null or organization_id = (select app.current_organization()))
+    and organization_id <> all ((select app.organizations_deleted())::uuid[]));
+grant select, insert, update, delete on app.integration_connections to runner_scoped;
+-- Not by what accounts and grants are compared.
+grant select (organization_id, integration_id, kind, account_label, granted_scopes, connected_at, token_version,
+  token_expires_at, refresh_due_at, refresh_lease_id, refresh_lease_expires_at, reauthorization_reason, reauthorization_at,
+  degraded_at, degraded_code, retry_not_before, checked_at, check_due_at)
+  on app.integration_connections to runner_api, runner_jobs;
+grant select (organization_id, integration_id, grant_hash, check_due_at, refresh_due_at, reauthorization_reason)
+  on app.integration_connections to runner_global;
+grant select (organization_id, integration_id, kind, account_label, granted_scopes, connected_at, token_version,
+  token_expires_at, refresh_due_at, refresh_lease_expires_at, reauthorization_reason, reauthorization_at, degraded_at,
+  degraded_code, retry_not_before, checked_at, check_due_at)
+  on app.integration_connections to runner_admin;
+-- Not sampled: no plan is made by it, and EXPLAIN tells estimates of all tenants.
+alter table app.integration_connections
+  alter account_label set statistics 0,
+  alter subject_hash set statistics 0,
+  alter granted_scopes set statistics 0,
+  alter grant_hash set statistics 0;
+
+comment on table app.integration_connections is
+  'The account that an integration is connected to. No row: it is not connected.';
+comment on column app.integration_connections.organization_id is 'The organization it belongs to.';
+comment on column app.integration_connections.integration_id is 'The integration; it has one connection at most.';
+comment on column app.integration_connections.kind is 'How it was connected.';
+comment on column app.integration_connections.account_label is 'The account, masked.';
+comment on column app.integration_connections.subject_hash is
+  'SHA-256, in hex, of the account: to see that it is the same. Null: there is none.';
+comment on column app.integration_connections.granted_scopes is
+  'What the provider granted; null: it does not tell.';
+comment on column app.integration_connections.grant_hash is
+  'SHA-256, in hex, of the authorization at the provider, which other connections may hang on.';
+comment on column app.integration_connections.connected_at is 'Since when, or since when again.';
+comment on column app.integration_connections.token_version is 'Rises when the tokens are exchanged.';
+comment on column app.integration_connections.token_expires_at is
+  'When the token that is used expires; null: never, or unknown.';
+comment on column app.integration_connections.refresh_due_at is
+  'When it is refreshed although nobody uses it; null: never.';
+comment on column app.integration_connections.refresh_lease_id is 'Whoever refreshes it just now.';
+comment on column app.integration_connections.refresh_lease_expires_at is 'When another one may.';
+comment on column app.integration_connections.reauthorization_reason is
+  'Why it has to be authorized again; null: it need not.';
+comment on column app.integration_connections.reauthorization_at is 'Since when.';
+comment on column app.integration_connections.degraded_at is
+  'Since when the provider fails or limits us; null: it works.';
+comment on column app.integration_connections.degraded_code is 'With which code of ours.';
+comment on column app.integration_connections.retry_not_before is 'The provider asked not to be called before.';
+comment on column app.integration_connections.checked_at is 'When it was last found well or ill.';
+comment on column app.integration_connections.check_due_at is 'When it is looked at next.';
+
+create table app.integration_secrets (
+  organization_id uuid not null,
+  integration_id uuid not null,
+  field text not null,
+  -- The connection revision that it is bound to, as part of the associated data.
+  revision integer not null,
+  key_id text not null,
+  wrapped_key bytea not null,
+  ciphertext bytea not null,
+  created_at timestamptz not null default now(),
+  constraint integration_secrets_pkey primary key (organization_id, integration_id, field),
+  -- Gone with the connection, at once.
+  constraint integration_secrets_integration_id_fkey foreign key (organization_id, integration_id)
+    references app.integration_connections (organization_id, integration_id) on delete cascade,
+  constraint integration_secrets_field_check check (field ~ '^[a-z]+(_[a-z]+)*$' and length(field) <= 63),
+  constraint integration_secrets_revision_check check (revision >= 1),
+  constraint integration_secrets_key_id_check check (length(key_id) between 1 and 63),
+  constraint integration_secrets_wrapped_key_check check (octet_length(wrapped_key) between 1 and 256),
+  constraint integration_secrets_ciphertext_check check (octet_length(ciphertext) between 1 and 65536)
+);
+-- For the rotation of keys: which records still need an old one.
+create index integration_secrets_key_id_idx on app.integration_secrets (key_id, organization_id, integration_id, field);
+
+alter table app.integration_secrets enable row level security;
+alter table app.integration_secrets force row level security;
+create policy owner_all on app.integration_secrets to runner_owner using (true) with check (true);
+create policy scoped_all on app.integration_secrets to runner_scoped
+  using (organization_id = (select app.current_organization()))
+  with check (organization_id = (select app.current_organization()));
+create policy global_read on app.integration_secrets for select to runner_global using (true);
+grant select, insert, update, delete on app.integration_secrets to runner_scoped;
+grant select (organization_id, integration_id, field, revision, key_id, wrapped_key)
+  on app.integration_secrets to runner_global;
+-- Not sampled: no plan is made by it, and EXPLAIN tells estimates of all tenants.
+alter table app.integration_secrets alter wrapped_key set statistics 0, alter ciphertext set statistics 0;
+
+comment on table app.integration_secrets is
+  'Encrypted credentials and tokens of connections; read by one function.';
+comment on column app.integration_secrets.organization_id is 'The organization it belongs to.';
+comment on column app.integration_secrets.integration_id is 'The integration.';
+comment on column app.integration_secrets.field is 'Which of its secrets.';
+comment on column app.integration_secrets.revision is 'The connection revision that it belongs to.';
+comment on column app.integration_secrets.key_id is 'The key that its data key is wrapped by.';
+comment on column app.integration_secrets.wrapped_key is 'Its data key, wrapped; never shown.';
+comment on column app.integration_secrets.ciphertext is 'What it protects; never shown.';
+comment on column app.integration_secrets.created_at is 'When it was stored.';
+
+create table app.integration_oauth_states (
+  organization_id uuid not null,
+  id uuid not null default app.uuid_v7(),
+  integration_id uuid not null,
+  -- What the flow was begun for. Its end writes nothing once another revision is current.
+  connection_revision integer not null,
+  -- Of the page that begins it; null once its button was used.
+  ticket_hash text,
+  -- Made with the button, as are the secrets: before that there is nothing to steal.
+  state_hash text,
+  -- OAuth 1.0a: the provider sends this instead of the state.
+  request_token_hash text,
+  services jsonb not null default '[]',
+  access_mode app.integration_access_mode not null,
+  replace_account boolean not null,
+  -- The person who began it, where there is a session.
+  starter text,
+  -- Of the cookie that the button set: the same browser comes back.
+  browser_hash text,
+  -- PKCE verifier, nonce, secret of the request token.
+  key_id text,
+  wrapped_key bytea,
+  ciphertext bytea,
+  expires_at timestamptz not null,
+  consumed_at timestamptz,
+  result app.integration_oauth_result,
+  created_at timestamptz not null default now(),
+  constraint integration_oauth_states_pkey primary key (organization_id, id),
+  constraint integration_oauth_states_integration_id_fkey foreign key (organization_id, integration_id)
+    references app.integrations (organization_id, id) on delete cascade,
+  constraint integration_oauth_states_connection_revision_check check (connection_revision >= 0),
+  constraint integration_oauth_states_ticket_hash_check check (ticket_hash ~ '^[0-9a-f]{64}$'),
+  constraint integration_oauth_states_state_hash_check check (state_hash ~ '^[0-9a-f]{64}$'),
+  constraint integration_oauth_states_request_token_hash_check check (request_token_hash ~ '^[0-9a-f]{64}$'),
+  constraint integration_oauth_states_browser_hash_check check (browser_hash ~ '^[0-9a-f]{64}$'),
+  constraint integration_oauth_states_begun_check
+    check ((ticket_hash is null) = (browser_hash is not null) and (ticket_hash is null) = (state_hash is not null)),
+  constraint integration_oauth_states_services_check check (jsonb_typeof(services) = 'array'),
+  constraint integration_oauth_states_sealed_check
+    check ((key_id is null) = (ciphertext is null) and (key_id is null) = (wrapped_key is null)),
+  constraint integration_oauth_states_sealed_until_consumed_check check (consumed_at is null or key_id is null),
+  constraint integration_oauth_states_result_when_consumed_check check (result is null or consumed_at is not null)
+);
+create index integration_oauth_states_integration_id_idx
+  on app.integration_oauth_states (organization_id, integration_id);
+create index integration_oauth_states_expires_at_idx on app.integration_oauth_states (expires_at);
+-- A callback names no organization. Hashes of random numbers: none is unique, so that no tenant learns of another.
+create index integration_oauth_states_ticket_hash_idx on app.integration_oauth_states (ticket_hash)
+  where ticket_hash is not null;
+create index integration_oauth_states_state_hash_idx on app.integration_oauth_states (state_hash)
+  where state_hash is not null;
+create index integration_oauth_states_request_token_hash_idx on app.integration_oauth_states (request_token_hash)
+  where request_token_hash is not null;
+
+alter table app.integration_oauth_states enable row level security;
+alter table app.integration_oauth_states force row level security;
+create policy owner_all on app.integration_oauth_states to runner_owner using (true) with check (true);
+create policy scoped_all on app.integration_oauth_states to runner_scoped
+  using (organization_id = (select app.current_organization()))
+  with check (organization_id = (select app.current_organization()));
+create policy global_all on app.integration_oauth_states to runner_global using (true) with check (true);
+grant select, insert, update, delete on app.integration_oauth_states to runner_scoped;
+grant select (organization_id, id, ticket_hash, state_hash, request_token_hash, key_id, expires_at), delete
+  on app.integration_oauth_states to runner_global;
+-- Not sampled: no plan is made by it, and EXPLAIN tells estimates of all tenants.
+alter table app.integration_oauth_states
+  alter services set statistics 0,
+  alter wrapped_key set statistics 0,
+  alter ciphertext set statistics 0,
+  alter starter set statistics 0;
+
+comment on table app.integration_oauth_states is
+  'Authorizations that somebody has begun: ten minutes, consumed once.';
+comment on column app.integration_oauth_states.organization_id is 'The organization it belongs to.';
+comment on column app.integration_oauth_states.id is 'Id of the flow.';
+comment on column app.integration_oauth_states.integration_id is 'What is to be connected.';
+comment on column app.integration_oauth_states.connection_revision is 'The connection revision when it was begun.';
+comment on column app.integration_oauth_states.ticket_hash is
+  'Digest of the ticket of the page that begins it; null once used.';
+comment on column app.integration_oauth_states.state_hash is 'Digest of the state; null until its button was used.';
+comment on column app.integration_oauth_states.request_token_hash is 'Digest of the request token of OAuth 1.0a.';
+comment on column app.integration_oauth_states.services is 'What was selected.';
+comment on column app.integration_oauth_states.access_mode is 'What is asked for.';
+comment on column app.integration_oauth_states.replace_account is
+  'Another account may take the place of the connected one.';
+comment on column app.integration_oauth_states.starter is 'Who began it; null: no session.';
+comment on column app.integration_oauth_states.browser_hash is
+  'Digest of the cookie of the browser that went to the provider.';
+comment on column app.integration_oauth_states.key_id is 'The key that the data key of its secrets is wrapped by.';
+comment on column app.integration_oauth_states.wrapped_key is 'The data key, wrapped; never shown.';
+comment on column app.integration_oauth_states.ciphertext is 'Its secrets; never shown, and gone when it is consumed.';
+comment on column app.integration_oauth_states.expires_at is 'Until when it may end.';
+comment on column app.integration_oauth_states.consumed_at is 'When the provider sent the browser back.';
+comment on column app.integration_oauth_states.result is 'How it ended.';
+comment on column app.integration_oauth_states.created_at is 'When it was begun.';
+
+create table app.integration_gateway_capabilities (
+  organization_id uuid not null,
+  token_hash text not null,
+  integration_id uuid not null,
+  agent_profile_id uuid not null,
+  run_id uuid not null,
+  kind app.integration_gateway_kind not null,
+  connection_revision integer not null,
+  authorization_epoch integer not null,
+  expires_at timestamptz not null,
+  created_at timestamptz not null default now(),
+  constraint integration_gateway_capabilities_pkey primary key (organization_id, token_hash),
+  constraint integration_gateway_capabilities_integration_id_fkey foreign key (organization_id, integration_id)
+    references app.integrations (organization_id, id) on delete cascade,
+  constraint integration_gateway_capabilities_agent_profile_id_fkey foreign key (organization_id, agent_profile_id)
+    references app.agent_profiles (organization_id, id) on delete cascade,
+  constraint integration_gateway_capabilities_run_id_fkey foreign key (organization_id, run_id)
+    references app.runs (organization_id, id) on delete cascade,
+  constraint integration_gateway_capabilities_token_hash_check check (token_hash ~ '^[0-9a-f]{64}$')
+);
+create index integration_gateway_capabilities_integration_id_idx
+  on app.integration_gateway_capabilities (organization_id, integration_id);
+create index integration_gateway_capabilities_agent_profile_id_idx
+  on app.integration_gateway_capabilities (organization_id, agent_profile_id);
+create index integration_gateway_capabilities_run_id_idx
+  on app.integration_gateway_capabilities (organization_id, run_id);
+create index integration_gateway_capabilities_expires_at_idx on app.integration_gateway_capabilities (expires_at);
+-- A call of the gateway names no organization.
+create index integration_gateway_capabilities_token_hash_idx on app.integration_gateway_capabilities (token_hash);
+
+alter table app.integration_gateway_capabilities enable row level security;
+alter table app.integration_gateway_capabilities force row level security;
+create policy owner_all on app.integration_gateway_capabilities to runner_owner using (true) with check (true);
+create policy scoped_all on app.integration_gateway_capabilities to runner_scoped
+  using (organization_id = (select app.current_organization()))
+  with check (organization_id = (select app.current_organization()));
+create policy global_all on app.integration_gateway_capabilities to runner_global using (true) with check (true);
+grant select, insert, update, delete on app.integration_gateway_capabilities to runner_scoped;
+grant select (organization_id, token_hash, expires_at), delete
+  on app.integration_gateway_capabilities to runner_global;
+
+comment on table app.integration_gateway_capabilities is
+  'What an execution may call the gateway with. Judged at each call, by its execution too.';
+comment on column app.integration_gateway_capabilities.organization_id is 'The organization it belongs to.';
+comment on column app.integration_gateway_capabilities.token_hash is 'SHA-256 of the capability, in hex.';
+comment on column app.integration_gateway_capabilities.integration_id is 'The integration that it is for.';
+comment on column app.integration_gateway_capabilities.agent_profile_id is 'The profile that it is for.';
+comment on column app.integration_gateway_capabilities.run_id is 'The execution that it is for.';
+comment on column app.integration_gateway_capabilities.kind is 'Which of the gateways.';
+comment on column app.integration_gateway_capabilities.connection_revision is 'The connection that it is for.';
+comment on column app.integration_gateway_capabilities.authorization_epoch is
+  'What agents could do when it was made; void once that has changed.';
+comment on column app.integration_gateway_capabilities.expires_at is 'When it ends at the latest.';
+comment on column app.integration_gateway_capabilities.created_at is 'When it was made.';
+
+create table app.integration_context_repairs (
+  organization_id uuid not null,
+  id uuid not null default app.uuid_v7(),
+  integration_id uuid not null,
+  mapping jsonb not null,
+  status app.integration_repair_status not null default 'queued',
+  -- The health report that it went into.
+  report_revision integer,
+  created_at timestamptz not null default now(),
+  finished_at timestamptz,
+  constraint integration_context_repairs_pkey primary key (organization_id, id),
+  constraint integration_context_repairs_integration_id_fkey foreign key (organization_id, integration_id)
+    references app.integrations (organization_id, id) on delete cascade,
+  constraint integration_context_repairs_mapping_check check (jsonb_typeof(mapping) = 'object'),
+  constraint integration_context_repairs_finished_at_when_over_check
+    check ((status = 'queued') = (finished_at is null)),
+  constraint integration_context_repairs_report_when_applied_check
+    check ((status = 'applied') = (report_revision is not null))
+);
+create index integration_context_repairs_integration_id_idx
+  on app.integration_context_repairs (organization_id, integration_id, created_at, id);
+create index integration_context_repairs_queued_idx
+  on app.integration_context_repairs (organization_id, created_at, id) where status = 'queued';
+create index integration_context_repairs_all_queued_idx on app.integration_context_repairs (created_at)
+  where status = 'queued';
+
+alter table app.integration_context_repairs enable row level security;
+alter table app.integration_context_repairs force row level security;
+create policy owner_all on app.integration_context_repairs to runner_owner using (true) with check (true);
+create policy scoped_all on app.integration_context_repairs to runner_scoped
+  using (organization_id = (select app.current_organization()))
+  with check (organization_id = (select app.current_organization()));
+create policy tenant_read on app.integration_context_repairs for select to runner_api, runner_jobs
+  using (organization_id = (select app.current_organization()));
+create policy global_read on app.integration_context_repairs for select to runner_global using (true);
+create policy admin_read on app.integration_context_repairs for select to runner_admin
+  using (((select app.current_organization()) is null or organization_id = (select app.current_organization()))
+    and organization_id <> all ((select app.organizations_deleted())::uuid[]));
+grant select, insert, update, delete on app.integration_context_repairs to runner_scoped;
+grant select on app.integration_context_repairs to runner_api, runner_jobs;
+grant select (organization_id, id, status, created_at)
+  on app.integration_context_repairs to runner_global;
+grant select (organization_id, id, integration_id, mapping, status, report_revision, created_at, finished_at)
+  on app.integration_context_repairs to runner_admin;
+-- Not sampled: no plan is made by it, and EXPLAIN tells estimates of all tenants.
+alter table app.integration_context_repairs alter mapping set statistics 0;
+
+comment on table app.integration_context_repairs is
+  'What the next health report is to say of an integration.';
+comment on column app.integration_context_repairs.organization_id is 'The organization it belongs to.';
+comment on column app.integration_context_repairs.id is 'Id of the repair.';
+comment on column app.integration_context_repairs.integration_id is 'The integration.';
+comment on column app.integration_context_repairs.mapping is 'What it means to the organization.';
+comment on column app.integration_context_repairs.status is 'queued: the next reconciliation takes it.';
+comment on column app.integration_context_repairs.report_revision is 'The health report that says it.';
+comment on column app.integration_context_repairs.created_at is 'When it was asked for.';
+comment on column app.integration_context_repairs.finished_at is 'When it was applied or given up.';
+
+-- Not a tenant's: accounts of providers and our own clients at them are limited whoever calls. A row is one time: when the
+-- bucket is full again. So one comparison and one addition take a token, and an unused row says the same as none.
+create table app.rate_limit_buckets (
+  key text not null,
+  full_at timestamptz not null,
+  retry_not_before timestamptz,
+  constraint rate_limit_buckets_pkey primary key (key),
+  constraint rate_limit_buckets_key_check check (length(key) between 1 and 200)
+);
+create index rate_limit_buckets_full_at_idx on app.rate_limit_buckets (full_at);
+grant select, insert, update, delete on app.rate_limit_buckets to runner_global;
+
+comment on table app.rate_limit_buckets is
+  'Budgets of outgoing requests: of an account at a provider, and of our client there.';
+comment on column app.rate_limit_buckets.key is 'Whose budget; accounts by digest.';
+comment on column app.rate_limit_buckets.full_at is 'When all of it is there again.';
+comment on column app.rate_limit_buckets.retry_not_before is 'The provider asked not to be called before.';
+
+reset role;

@@ -1,0 +1,183 @@
+import { randomUUID } from 'node:crypto';
+import t from 'tap';
+import { authorizationEpoch, createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
+import {
+  account,
+  connect,
+  createConnected,
+  dueIntegrations,
+  readIntegration,
+  SOON,
+  sealed,
+} from '../../support/integration_fixtures.ts';
+import { scenarios } from '../../support/invariants.ts';
+import {
+  type Connection,
+  type JsonObject,
+  openSession,
+  openSql,
+  refusal,
+  transition,
+} from '../../support/transitions.ts';
+
+const sql = await openSql(t);
+const scenario = scenarios(t, sql);
+
+const missing = { status: 404, code: 'integration_not_found' };
+const moved = { status: 409, code: 'integration_conflict', reason: 'revision_moved' };
+const PERSON = account('person', { kind: 'oauth2', grantHash: 'a'.repeat(64) });
+
+function notReady(reason: string) {
+  return { status: 409, code: 'integration_not_ready', reason };
+}
+
+function calls(org: TestOrganization, integrationId: string, connectionRevision = 1) {
+  const at = { organizationId: org.organizationId, integrationId, connectionRevision };
+  return {
+    lease: (connection: Connection, tokenVersion: number, leaseId: string = randomUUID(), seconds = 30) =>
+      transition(connection, 'integration_refresh_lease', { ...at, tokenVersion, leaseId, seconds }),
+    rotate: (connection: Connection, tokenVersion: number, text = 'new', tokens: JsonObject = {}) =>
+      transition(connection, 'integration_tokens_rotate', {
+        ...at,
+        tokenVersion,
+        tokens,
+        secrets: [sealed('access_token', text)],
+      }),
+    refused: (connection: Connection, tokenVersion: number | null, reason = 'refresh_refused') =>
+      transition(connection, 'integration_reauthorization_mark', { ...at, tokenVersion, reason }),
+    health: (connection: Connection, health: JsonObject, checkSeconds = 60) =>
+      transition(connection, 'integration_health_mark', { ...at, health, checkSeconds }),
+    secrets: () => transition(sql.jobs, 'integration_secrets_read', at),
+  };
+}
+
+async function connected(org: TestOrganization) {
+  const { id } = await createConnected(sql, org, { provider: 'google-workspace' }, PERSON);
+  return { id, ...calls(org, id) };
+}
+
+scenario('one process of all refreshes, until its lease ends', async (test) => {
+  const org = await createTestOrganization(sql);
+  const { id, lease, rotate, secrets } = await connected(org);
+  const epoch = await authorizationEpoch(sql, org.organizationId);
+  const [mine, other] = [randomUUID(), randomUUID()];
+  test.match(await lease(sql.jobs, 1, mine), { leased: true, tokenVersion: 1 });
+  test.match(await lease(sql.api, 1, other), { leased: false, tokenVersion: 1 });
+  test.match(await lease(sql.jobs, 1, mine), { leased: true }, 'a repeat');
+  await sql.owner.query(
+    'update app.integration_connections set refresh_lease_expires_at = now() where integration_id = $1',
+    [id],
+  );
+  test.match(await lease(sql.api, 1, other), { leased: true });
+  test.match(await rotate(sql.jobs, 1, 'first'), { saved: true, tokenVersion: 2 }, 'the tokens count, not the lease');
+  test.match(await rotate(sql.api, 1, 'second'), { saved: false, tokenVersion: 2 });
+  test.match(await secrets(), { connection: { tokenVersion: 2 }, secrets: [sealed('access_token', 'first'), {}] });
+  test.match(await lease(sql.api, 1, other), { leased: false, tokenVersion: 2 }, 'there is something newer to read');
+  test.equal(await authorizationEpoch(sql, org.organizationId), epoch, 'a refresh gives and takes nothing');
+});
+
+scenario('of fifty at once one takes the lease, and of two that save one does', async (test) => {
+  const org = await createTestOrganization(sql);
+  const { lease, rotate } = await connected(org);
+  const leases = await Promise.all(Array.from({ length: 50 }, () => lease(sql.api, 1)));
+  test.equal(leases.filter((result) => result['leased'] === true).length, 1);
+  const session = await openSession(test, sql);
+  const rival = await openSession(test, sql);
+  await session.begin();
+  test.match(await rotate(session, 1), { saved: true });
+  const second = rotate(rival, 1);
+  await rival.waits();
+  await session.commit();
+  test.match(await second, { saved: false, tokenVersion: 2 });
+});
+
+scenario(
+  'tokens are neither leased nor saved for what is gone, replaced, disabled or another tenant’s',
+  async (test) => {
+    const org = await createTestOrganization(sql);
+    const { organizationId } = org;
+    const { id, lease, rotate } = await connected(org);
+    const foreign = calls(await createTestOrganization(sql), id);
+    test.match(await refusal(foreign.lease(sql.api, 1)), missing);
+    test.match(await refusal(foreign.rotate(sql.api, 1)), missing);
+    test.match(await refusal(foreign.refused(sql.api, 1)), missing);
+    test.match(await refusal(foreign.health(sql.api, {})), missing);
+    test.match(await refusal(calls(org, id, 2).lease(sql.api, 1)), moved);
+    const at = { organizationId, integrationRef: id };
+    await transition(sql.api, 'integration_status_set', { ...at, status: 'disabled' });
+    test.match(await refusal(lease(sql.api, 1)), notReady('disabled'));
+    test.match(await rotate(sql.api, 1), { saved: true }, 'what was exchanged before is kept, or it would be lost');
+    await transition(sql.api, 'integration_status_set', { ...at, status: 'enabled' });
+    const session = await openSession(test, sql);
+    const rival = await openSession(test, sql);
+    await session.begin();
+    await transition(session, 'integration_disconnect', at);
+    const late = refusal(rotate(rival, 2));
+    await rival.waits();
+    await session.commit();
+    test.match(await late, moved);
+    test.match(await refusal(calls(org, id, 2).lease(sql.api, 1)), notReady('not_connected'));
+  },
+);
+
+scenario('a refusal counts for the newest tokens alone, and until it is connected again', async (test) => {
+  const org = await createTestOrganization(sql);
+  const { organizationId } = org;
+  const { id, lease, rotate, refused } = await connected(org);
+  await rotate(sql.jobs, 1);
+  const epoch = await authorizationEpoch(sql, organizationId);
+  test.same(await refused(sql.jobs, 1), { marked: false }, 'another process has newer tokens');
+  test.same(await calls(org, id, 0).refused(sql.jobs, 2), { marked: false }, 'of another connection');
+  test.match(await readIntegration(sql, org, id), { readiness: 'ready' });
+  test.same(await refused(sql.jobs, 2), { marked: true });
+  test.same(await refused(sql.jobs, 2), { marked: false });
+  test.match(await readIntegration(sql, org, id), { readiness: 'needs_reauthorization', connection: { revision: 1 } });
+  test.equal(await authorizationEpoch(sql, organizationId), epoch + 1);
+  test.match(await refusal(lease(sql.api, 2)), notReady('needs_reauthorization'));
+  test.match(await refusal(rotate(sql.api, 2)), notReady('needs_reauthorization'));
+  const again = { revision: 1, nextRevision: 1, secrets: [sealed('access_token'), sealed('refresh_token')] };
+  await connect(sql.api, org, id, PERSON, again);
+  test.match(await readIntegration(sql, org, id), { readiness: 'ready', connection: { revision: 1 } });
+  test.equal(await authorizationEpoch(sql, organizationId), epoch + 2);
+  test.same(await refused(sql.jobs, 2), { marked: false }, 'the refusal of the tokens before comes late');
+  test.same(await refused(sql.jobs, null, 'key_lost'), { marked: true }, 'whatever the tokens are');
+});
+
+scenario('a provider that fails degrades, and one that works recovers; agents see none of it', async (test) => {
+  const org = await createTestOrganization(sql);
+  const { id, lease, health, refused, secrets } = await connected(org);
+  const epoch = await authorizationEpoch(sql, org.organizationId);
+  const leaseId = randomUUID();
+  await lease(sql.jobs, 1, leaseId);
+  const limited = { code: 'provider_unavailable', retryNotBefore: SOON, leaseId };
+  test.same(await health(sql.jobs, limited), { marked: true });
+  test.match(await readIntegration(sql, org, id), { readiness: 'degraded' });
+  test.match(await secrets(), { integration: { readiness: 'degraded' }, connection: { retryNotBefore: /^\d{4}-/ } });
+  test.match(await lease(sql.jobs, 1), { leased: true }, 'the lease was given back');
+  test.same(await health(sql.jobs, {}), { marked: true });
+  test.match(await readIntegration(sql, org, id), { readiness: 'ready' });
+  test.same(await calls(org, id, 0).health(sql.jobs, limited), { marked: false });
+  test.equal(await authorizationEpoch(sql, org.organizationId), epoch);
+  await refused(sql.jobs, 1);
+  test.same(await health(sql.jobs, {}), { marked: false }, 'a call that works does not mend it');
+});
+
+scenario('what is due is found in turns, and a failed refresh waits', async (test) => {
+  const org = await createTestOrganization(sql);
+  const { id, health, refused } = await connected(org);
+  await sql.owner.query(
+    `update app.integration_connections set check_due_at = now() - interval '1 day', refresh_due_at = now()
+     where organization_id = $1`,
+    [org.organizationId],
+  );
+  const due = (kind: 'check' | 'refresh') => dueIntegrations(sql, org, kind);
+  test.same(await due('check'), [id]);
+  test.same(await due('refresh'), [id]);
+  await health(sql.jobs, { code: 'provider_failed' });
+  test.same(await due('check'), []);
+  test.same(await due('refresh'), []);
+  await health(sql.jobs, {}, 0);
+  test.same(await due('check'), [id]);
+  await refused(sql.jobs, null);
+  test.same(await due('check'), [], 'nothing is asked for what has to be authorized');
+});
