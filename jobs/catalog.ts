@@ -11,6 +11,8 @@ export const catalog = {
   chats__clean: nothing,
   messages__index_chunks: nothing,
   idempotency_keys__clean: nothing,
+  integrations__clean: nothing,
+  rate_limits__clean: nothing,
   storage__clean: nothing,
   runner__check: nothing,
   /** `generation`: of the attempt; a job of an attempt that is over does nothing. */

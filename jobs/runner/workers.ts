@@ -17,9 +17,11 @@ import { contextHealthSchedule } from '../context/schedule_health.ts';
 import { crontab, DISPATCH } from '../crontab.ts';
 import { dispatch } from '../dispatch/dispatch.ts';
 import { idempotencyKeysClean } from '../idempotency_keys/clean.ts';
+import { integrationsClean } from '../integrations/clean.ts';
 import { messagesIndexChunks } from '../messages/index_chunks.ts';
 import { onboardingsResearch } from '../onboardings/research.ts';
 import { organizationsDelete } from '../organizations/delete.ts';
+import { rateLimitsClean } from '../rate_limits/clean.ts';
 import { storageClean } from '../storage/clean.ts';
 import { jobsCheck } from './check.ts';
 import { firstLook } from './first_poll.ts';
@@ -36,6 +38,8 @@ const tasks: Readonly<{ [N in JobName]: JobHandler<N> }> = {
   chats__clean: chatsClean,
   messages__index_chunks: messagesIndexChunks,
   idempotency_keys__clean: idempotencyKeysClean,
+  integrations__clean: integrationsClean,
+  rate_limits__clean: rateLimitsClean,
   storage__clean: storageClean,
   runner__check: jobsCheck,
   onboardings__research: onboardingsResearch,

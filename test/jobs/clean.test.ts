@@ -3,6 +3,8 @@ import { mkdir, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
+import { createTestOrganization, runNew } from '../support/fixtures.ts';
+import { account, allow, beginFlow, createConnected, resolveGateway } from '../support/integration_fixtures.ts';
 import { openSql } from '../support/transitions.ts';
 import { until } from '../support/wait.ts';
 import { addJob, openJobs, queued } from './support.ts';
@@ -25,6 +27,52 @@ t.test('idempotency keys go after a day, all of them, and no other', async (t) =
   await run('idempotency_keys__clean');
   const { rows } = await sql.owner.query('select key from app.idempotency_keys order by key');
   t.same(rows, [{ key: 'key 2101' }, { key: 'key 2102' }, { key: 'key 2103' }]);
+});
+
+t.test('flows and capabilities go an hour after their end, all of them, and no other', async (t) => {
+  const org = await createTestOrganization(sql);
+  const { id } = await createConnected(sql, org, { provider: 'google-workspace' }, account('acme', { kind: 'oauth2' }));
+  await allow(sql, org, 'integrations.read');
+  const { runId } = await runNew(sql, org);
+  for (let n = 0; n < 2; n += 1) {
+    await beginFlow(sql, org, id);
+    await resolveGateway(sql, org, id, { runId });
+  }
+  const rows = async () => {
+    const { rows: found } = await sql.owner.query(
+      `select (select count(*)::integer from app.integration_oauth_states) as flows,
+         (select count(*)::integer from app.integration_gateway_capabilities) as capabilities`,
+    );
+    return found[0];
+  };
+  await run('integrations__clean');
+  t.same(await rows(), { flows: 2, capabilities: 2 });
+  // More than a batch, of which each ended an hour ago.
+  await sql.owner.query(
+    `update app.integration_oauth_states set expires_at = now() - interval '61 minutes'
+     where id = (select min(id::text)::uuid from app.integration_oauth_states)`,
+  );
+  await sql.owner.query(
+    `insert into app.integration_gateway_capabilities (organization_id, token_hash, integration_id, agent_profile_id,
+       run_id, kind, connection_revision, authorization_epoch, expires_at)
+     select g.organization_id, md5(n::text) || md5(n::text), g.integration_id, g.agent_profile_id, g.run_id, g.kind, 1, 1,
+       now() - interval '61 minutes'
+     from generate_series(1, 1100) n, (select * from app.integration_gateway_capabilities limit 1) g`,
+  );
+  await run('integrations__clean');
+  t.same(await rows(), { flows: 1, capabilities: 2 });
+});
+
+t.test('budgets go once they are full for an hour, unless the provider asked to be left alone', async (t) => {
+  await sql.owner.query(
+    `insert into app.rate_limit_buckets (key, full_at, retry_not_before)
+     select 'full ' || n, now() - interval '61 minutes', null::timestamptz from generate_series(1, 2100) n
+     union all select 'used', now() - interval '59 minutes', null
+     union all select 'held', now() - interval '61 minutes', now() + interval '1 hour'`,
+  );
+  await run('rate_limits__clean');
+  const { rows } = await sql.owner.query('select key from app.rate_limit_buckets order by key');
+  t.same(rows, [{ key: 'held' }, { key: 'used' }]);
 });
 
 t.test('uploads that nobody will finish go after a day', async (t) => {
