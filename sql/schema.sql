@@ -2404,7 +2404,7 @@ app.integration_revision_require(i app.integrations, p_connection_revision integ
 app.integration_scopes_cover(p_granted jsonb, p_required jsonb) returns boolean
   -- sql, immutable, owner runner_scoped
 app.integration_secret_rewrap(p_organization_id uuid, p_secret jsonb, p_key_id text, p_wrapped_key text) returns jsonb
-  -- plpgsql, security definer, owner runner_scoped
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_global
 app.integration_secrets_by_key() returns jsonb
   -- sql, stable, security definer, owner runner_global
 app.integration_secrets_read(p_organization_id uuid, p_integration_id uuid, p_connection_revision integer) returns jsonb

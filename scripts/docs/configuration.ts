@@ -76,7 +76,7 @@ const groups: readonly (readonly [title: string, names: readonly Name[], notes: 
       'MCP_CLIENT_METADATA_URL',
       'PROVIDER_ORIGINS',
     ],
-    'Set them alike for all processes. `ENCRYPTION_KEYS` encrypts the credentials of connections: keep it apart from backups of the database, and keep it, for what it encrypted opens with nothing else. To make a key: `openssl rand -base64 32`. To rotate, put the new key first and leave the old one behind it until no record needs it.',
+    'Set them alike for all processes. `ENCRYPTION_KEYS` encrypts the credentials of connections: keep it apart from backups of the database, and keep it, for what it encrypted opens with nothing else. To make a key: `openssl rand -base64 32`. To rotate, see [deploy.md](deploy.md#rotating-keys).',
   ],
   ['Tests', ['VALIDATE_RESPONSES'], 'Slows every response; for tests.'],
 ];
@@ -88,7 +88,17 @@ function row(name: Name): string {
 
 /** The commands that follow settings. */
 const commands = [
-  ...['start', 'run dev', 'run migrate', 'run psql', 'run report', 'run analyst', 'run catalog', 'run reset'],
+  ...[
+    'start',
+    'run dev',
+    'run migrate',
+    'run psql',
+    'run report',
+    'run analyst',
+    'run catalog',
+    'run keys',
+    'run reset',
+  ],
   ...['run worker', 'run demo', 'run seed'],
 ].map((name) => `\`npm ${name}\``);
 

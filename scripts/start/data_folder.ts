@@ -4,6 +4,9 @@ import { ConfigError } from '../../engine/config.ts';
 import { makeDataFolder } from '../../engine/postgres/place.ts';
 import { acquireLock, LockedError } from '../../engine/process/lock.ts';
 
+/** Names the start that runs, and is as old as it. */
+export const LOCK_FILE = 'start.lock';
+
 /** Another start holds the data folder. */
 export class RunningError extends Error {
   override name = 'RunningError';
@@ -26,7 +29,7 @@ export async function lockDataFolder(dataDir: string): Promise<() => void> {
     throw unusable(dataDir, error);
   }
   try {
-    return acquireLock(path.join(dataDir, 'start.lock'));
+    return acquireLock(path.join(dataDir, LOCK_FILE));
   } catch (error) {
     if (!(error instanceof LockedError)) throw unusable(dataDir, error);
     throw new RunningError(

@@ -16,9 +16,19 @@ async function shell(line: string): Promise<{ err: string; status: string }> {
 const COMMANDS = [
   'api/main.ts',
   'jobs/main.ts',
-  ...['analyst', 'bench/main', 'catalog', 'chaos', 'command/main', 'demo/main', 'dev', 'docs', 'generate', 'reset'].map(
-    (name) => `scripts/${name}.ts`,
-  ),
+  ...[
+    'analyst',
+    'bench/main',
+    'catalog',
+    'chaos',
+    'command/main',
+    'demo/main',
+    'dev',
+    'docs',
+    'generate',
+    'keys',
+    'reset',
+  ].map((name) => `scripts/${name}.ts`),
   ...['lint_sql', 'migrate', 'psql', 'report', 'seed/main', 'start', 'test', 'worker/main'].map(
     (name) => `scripts/${name}.ts`,
   ),
