@@ -1,5 +1,5 @@
 // A command for the reference worker: replies in a chat about the sales that are attached to it, word by word.
-//   npm run worker -- --kind chat --exec 'node "$WORKER_DIR/examples/chat_reply.mjs"'
+//   npm run worker -- --kind chat --exec 'node examples/chat_reply.mjs'
 // What goes to the standard output is the reply; whoever reads the chat sees it while it is written.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';

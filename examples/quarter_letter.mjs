@@ -1,6 +1,6 @@
 // A command for the reference worker that plans an initiative and does the tasks of its plan: two of them read
 // INPUT_DIR/sales.csv, the third asks a person, waits for both, and writes a letter.
-//   npm run worker -- --exec 'node "$WORKER_DIR/examples/quarter_letter.mjs"'
+//   npm run worker -- --exec 'node examples/quarter_letter.mjs'
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 

@@ -1,5 +1,5 @@
 // A command for the reference worker: adds up INPUT_DIR/sales.csv and hands in report.json and report.md.
-//   npm run worker -- --exec 'node "$WORKER_DIR/examples/sales_report.mjs"'
+//   npm run worker -- --exec 'node examples/sales_report.mjs'
 // Money is counted in whole cents, so that a total is what adding it up by hand gives.
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

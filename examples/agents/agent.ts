@@ -1,5 +1,5 @@
 // A template for an agent in TypeScript, for Node.js 24. Copy it, put your model in the place of `work`, and run it for every task:
-//   npm run worker -- --exec 'node "$WORKER_DIR/examples/agents/agent.ts"'
+//   npm run worker -- --exec 'node examples/agents/agent.ts'
 // The worker starts it in a folder of its own, once for each run. TASK.md there says all that counts, as a page to read or to give
 // to a model; task.json says the same for programs.
 import { appendFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';

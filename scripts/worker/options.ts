@@ -4,6 +4,7 @@ import { homedir, hostname, tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { localUrl } from './local_url.ts';
+import { resolveProgram } from './program.ts';
 
 export const USAGE = `npm run worker -- --exec 'COMMAND' [options]
 npm run worker -- --llm URL --model NAME [--exec 'COMMAND'] [options]
@@ -17,8 +18,8 @@ Pulls run requests of tasks from Business Runner and runs COMMAND (by /bin/sh) f
   RESULT_FILE         optional JSON {"summary": "…"}, or another end: {"kind": "waiting", "until": …, "reason": …},
                       {"kind": "needs_input", "question": …, "options": […]},
                       {"kind": "failed", "code": …, "message": …, "retryable": false}
-  WORKER_DIR          the folder in which the worker was started: --exec 'node "$WORKER_DIR/agent.mjs"';
-                      a COMMAND that begins with ./ or ../ is resolved there too
+  WORKER_DIR          the folder in which the worker was started. A COMMAND that begins with ./ or ../ is resolved there,
+                      and so is the script of 'node agent.mjs', 'python3 agent.py' or 'bash agent.sh'
   USAGE_FILE          optional JSON {"inputTokens": 1, "outputTokens": 2, "toolCalls": 3, "costMinorUnits": 4}
 
 Exit status 0 completes the run with the uploaded files as its artifacts. Any other fails the run, and the task is retried; the end
@@ -108,15 +109,6 @@ export type WorkerOptions = Readonly<{
   /** The environment of commands: that of the worker without its secrets. */
   environment: NodeJS.ProcessEnv;
 }>;
-
-function quoted(text: string): string {
-  return `'${text.replaceAll("'", `'\\''`)}'`;
-}
-
-/** Commands run in the folder of their run; a relative program path means the folder in which the worker was started. */
-function resolveProgram(command: string, directory: string): string {
-  return command.replace(/^\s*(\.{1,2}\/\S+)/, (_match, program: string) => quoted(path.resolve(directory, program)));
-}
 
 /** The command line is wrong; the message is one line. */
 export class OptionsError extends Error {
@@ -259,6 +251,11 @@ function directoryOf(environment: NodeJS.ProcessEnv): string {
   return environment['INIT_CWD'] || process.cwd();
 }
 
+/** Options before a `--` go to npm, which keeps those it does not know. */
+function eatenByNpm(environment: NodeJS.ProcessEnv): string {
+  return environment['npm_config_exec'] === undefined ? '' : ' Options follow a --: npm run worker -- --exec …';
+}
+
 /** The kinds that this worker can do, narrowed by --kind. */
 function requestKinds(values: ReturnType<typeof parse>, command: string): RequestKind[] {
   const able: RequestKind[] = command === '' ? ['chat'] : ['task', 'chat'];
@@ -283,7 +280,7 @@ export function readOptions(
   if (values.help) return null;
   const command = values.exec?.trim() ? values.exec : '';
   if (command === '' && (values.llm === undefined || values.exec !== undefined))
-    throw new OptionsError(`--exec 'COMMAND' is missing: what runs for each task?`);
+    throw new OptionsError(`--exec 'COMMAND' is missing: what runs for each task?${eatenByNpm(environment)}`);
   const file = values['token-file'];
   const directory = directoryOf(environment);
   return {

@@ -32,6 +32,7 @@ export async function pullLoop(given: Omit<WorkerContext, 'gate'> & { drain: Abo
   const drain = AbortSignal.any([given.drain, failed.signal, gate.broken]);
   let disconnected = false;
   let taken = 0;
+  let idle = false;
   let succeeded = true;
 
   function puller({ kinds }: Slots) {
@@ -44,6 +45,10 @@ export async function pullLoop(given: Omit<WorkerContext, 'gate'> & { drain: Abo
         if (disconnected) print(`reconnected to ${options.url}`);
         disconnected = false;
         failures = 0;
+        if (claims.length === 0 && taken === 0 && !idle && !drain.aborted) {
+          idle = true;
+          print(`nothing to do yet: waiting for ${options.kinds.join('s or ')}s`);
+        }
         return claims;
       } catch (error) {
         if (drain.aborted) return [];

@@ -77,13 +77,16 @@ async function refusalText({ claim, worker }: TaskRun): Promise<string> {
 }
 
 /** What the result waits for, if it is no end. */
-function nextText(report: Report): string {
-  if (report.kind === 'fail') return '';
+function nextLines(report: Report, identifier: string): string[] {
+  if (report.kind === 'fail') return [];
   const { result } = report;
-  if (result.kind === 'waiting') return `waits until ${result.until}: ${result.reason}`;
-  if (result.kind !== 'needs_input') return '';
+  if (result.kind === 'waiting') return [`waits until ${result.until}: ${result.reason}`];
+  if (result.kind !== 'needs_input') return [];
   const options = result.options && result.options.length > 0 ? ` (${result.options.join(', ')})` : '';
-  return `asks a person: ${result.question}${options}`;
+  return [
+    `asks a person: ${result.question}${options}`,
+    `waits for the response: npx business-runner inbox respond ${identifier} TEXT`,
+  ];
 }
 
 async function perform(run: TaskRun): Promise<boolean> {
@@ -94,8 +97,8 @@ async function perform(run: TaskRun): Promise<boolean> {
     const status = await sendReport(run, report, command);
     const refused = report.kind === 'complete' && status === 'failed' ? `: ${await refusalText(run)}` : '';
     const why = report.kind === 'fail' ? `: ${firstLine(report.message)}` : refused;
-    const next = status === 'succeeded' ? nextText(report) : '';
-    if (next !== '') worker.print(`${claim.task.identifier}  ${next}`);
+    const next = status === 'succeeded' ? nextLines(report, claim.task.identifier) : [];
+    for (const line of next) worker.print(`${claim.task.identifier}  ${line}`);
     worker.print(`${claim.task.identifier}  ${status}${why} (${formatSeconds(performance.now() - begun)})`);
     return status === 'succeeded';
   } finally {

@@ -16,7 +16,7 @@ const app = await startWithCatalog(t);
 const AGENTS = {
   'agent.sh': './examples/agents/agent.sh',
   'agent.py': './examples/agents/agent.py',
-  'agent.ts': 'node "$WORKER_DIR/examples/agents/agent.ts"',
+  'agent.ts': 'node examples/agents/agent.ts',
 };
 
 for (const [name, exec] of Object.entries(AGENTS)) {

@@ -134,7 +134,7 @@ t.test('what can be told of the program before the first pull', async (t) => {
     '"$AGENT" x',
     '( x )',
     '$(x)',
-    'node a.mjs',
+    'cd inputs && node a.mjs',
   ]) {
     t.equal(found(fine), undefined, fine);
   }
@@ -145,6 +145,7 @@ t.test('the screen says that the agent asks or waits, and which check failed', a
   const asked = await setUp(t, {}, `echo '${question}' > $RESULT_FILE`, '--once');
   t.equal(await asked.work(), true);
   t.ok(asked.printed.includes('T-1  asks a person: Who is it for? (the team, us)'));
+  t.ok(asked.printed.includes('T-1  waits for the response: npx business-runner inbox respond T-1 TEXT'));
   const wait = '{"kind":"waiting","until":"2030-01-01T00:00:00Z","reason":"rates"}';
   const waits = await setUp(t, {}, `echo '${wait}' > $RESULT_FILE`, '--once');
   t.equal(await waits.work(), true);
@@ -153,4 +154,24 @@ t.test('the screen says that the agent asks or waits, and which check failed', a
   const refused = await setUp(t, { refused: [{ summary }] }, 'true', '--once');
   t.equal(await refused.work(), false);
   t.match(refused.printed.at(-1), /T-1 {2}failed: .*criteria; report\.json: expected \/lamps to be 1, found 0 \(/);
+});
+
+t.test('a worker that finds nothing to do says so once', async (t) => {
+  let pulls = 0;
+  const { work, printed, drain } = await setUp(
+    t,
+    {
+      tasks: [],
+      respond: (verb) => {
+        if (verb === 'pull' && ++pulls > 6) drain.abort();
+        return null;
+      },
+    },
+    'true',
+  );
+  t.equal(await work(), true);
+  t.same(
+    printed.filter((line) => line.startsWith('nothing to do')),
+    ['nothing to do yet: waiting for tasks or chats'],
+  );
 });

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import t from 'tap';
 import { OptionsError, readOptions } from '../../../scripts/worker/options.ts';
+import { missingProgram } from '../../../scripts/worker/program.ts';
 
 t.test('the command line is read, and what is wrong with it is said in one line', async (t) => {
   const directory = await mkdtemp(path.join(tmpdir(), 'worker-test-'));
@@ -22,7 +23,23 @@ t.test('the command line is read, and what is wrong with it is said in one line'
   const commandOf = (command: string) => readOptions(['--exec', command], called)?.command;
   t.equal(commandOf('./agent.sh --fast ./x'), String.raw`'/home/ann'\''s/agent.sh' --fast ./x`);
   t.equal(commandOf('../agent.sh'), "'/home/agent.sh'");
-  t.equal(commandOf('node ./agent.mjs'), 'node ./agent.mjs');
+  t.equal(commandOf('node ./agent.mjs'), 'node ./agent.mjs', 'there is no such file');
+  await mkdir(path.join(directory, 'agents'));
+  for (const name of ['agent.mjs', 'agents/agent.py', '-c']) await writeFile(path.join(directory, name), '');
+  const inFolder = (command: string) => readOptions(['--exec', command], { ...env, INIT_CWD: directory })?.command;
+  t.equal(inFolder('node agent.mjs --fast'), `node '${directory}/agent.mjs' --fast`);
+  t.equal(inFolder('python3 ./agents/agent.py'), `python3 '${directory}/agents/agent.py'`);
+  for (const kept of ['sh -c agent.mjs', 'echo agent.mjs', 'node $X/agent.mjs', 'bash', 'sh agents']) {
+    t.equal(inFolder(kept), kept);
+  }
+  const isMissing = (command: string) => missingProgram(command, { PATH: process.env['PATH'], WORKER_DIR: directory });
+  t.equal(isMissing('node agnet.mjs'), `there is no ${directory}/agnet.mjs`);
+  t.equal(isMissing('node /none/agent.mjs'), 'there is no /none/agent.mjs');
+  for (const kept of ['node inputs/agent.mjs', "node 'agent.mjs'", 'node --version', 'sh agents']) {
+    t.equal(isMissing(kept), undefined);
+  }
+  t.throws(() => readOptions([], { ...env, npm_config_exec: 'true' }), /npm run worker -- --exec/);
+  t.throws(() => readOptions([], env), /is missing: what runs for each task\?$/);
   t.equal(readOptions(['--exec', 'x'], called)?.environment['WORKER_DIR'], "/home/ann's");
   t.equal(readOptions(['--exec', 'true', '--token', 'given'], env)?.token, 'given');
   t.equal(readOptions(['--exec', 'true', '--token-file', file], env)?.token, 'from-file');
