@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import { nearest } from '../nearest.ts';
 import { localUrl } from '../worker/local_url.ts';
 import { CommandError, EXIT, usageError } from './errors.ts';
 
@@ -62,12 +63,19 @@ const COMMANDS = {
 } as const satisfies Record<string, { takes: readonly string[]; options: readonly OptionName[] }>;
 export type CommandName = keyof typeof COMMANDS;
 
+function didYouMean(word: string, words: readonly string[], before = ''): string {
+  const meant = nearest(word, words);
+  return meant === undefined ? '' : `: did you mean ${before}${meant}?`;
+}
+
 function parse(argv: readonly string[]) {
   try {
     return parseArgs({ args: [...argv], options, allowPositionals: true });
   } catch (error) {
     // Node's second sentence is about options of the kind --x that are meant as text.
-    throw usageError((error as Error).message.split('. ')[0] ?? '');
+    const [said = ''] = (error as Error).message.split('. ');
+    const [, unknown] = /^Unknown option '--([\w-]+)/.exec(said) ?? [];
+    throw usageError(unknown === undefined ? said : said + didYouMean(unknown, Object.keys(options), '--'));
   }
 }
 
@@ -78,17 +86,25 @@ function isCommand(name: string): name is CommandName {
   return Object.hasOwn(COMMANDS, name);
 }
 
+/** "create", "list", … of "task". */
+function verbsOf(noun: string): string[] {
+  return Object.keys(COMMANDS).flatMap((name) => (name.startsWith(`${noun} `) ? [name.slice(noun.length + 1)] : []));
+}
+
 /** The longest name that the words begin with. */
 function commandOf(words: readonly string[]): { name: CommandName; args: readonly string[] } {
   for (const length of [2, 1]) {
     const name = words.slice(0, length).join(' ');
     if (words.length >= length && isCommand(name)) return { name, args: words.slice(length) };
   }
-  const [first = ''] = words;
-  const below = Object.keys(COMMANDS).filter((name) => name.startsWith(`${first} `));
+  const [first = '', second = ''] = words;
+  const below = verbsOf(first);
   if (words.length === 0) throw usageError('name a command, such as task create or ask');
-  if (below.length === 0) throw usageError(`there is no command ${JSON.stringify(first)}`);
-  throw usageError(`${first} takes one of ${below.map((name) => name.slice(first.length + 1)).join(', ')}`);
+  if (below.length > 0) throw usageError(`${first} takes one of ${below.join(', ')}${didYouMean(second, below)}`);
+  const nouns = [...new Set(Object.keys(COMMANDS).map((name) => name.split(' ', 1)[0] ?? ''))];
+  throw usageError(
+    `there is no command ${JSON.stringify(first)}${didYouMean(first, nouns) || `: ${nouns.join(', ')}`}`,
+  );
 }
 
 /** What is to be done; undefined: help is asked for. @throws CommandError */
@@ -100,6 +116,9 @@ export function readCommand(argv: readonly string[]): Called | undefined {
   const missing = takes[args.length];
   if (missing !== undefined) throw usageError(`${name}: ${missing} is missing`);
   const more = args[takes.length];
+  if (more !== undefined && takes.length === 0 && verbsOf(name).length > 0) {
+    throw usageError(`${name} takes nothing, or one of ${verbsOf(name).join(', ')}${didYouMean(more, verbsOf(name))}`);
+  }
   if (more !== undefined) {
     throw usageError(`${name}: ${JSON.stringify(more)} is too much; text of several words stands in quotes`);
   }

@@ -100,3 +100,13 @@ export function oneLine(text: string, columns: number): string {
 export function localTime(instant: string): string {
   return new Date(instant).toLocaleString('sv-SE', { dateStyle: 'short', timeStyle: 'short' });
 }
+
+/** A sentence of the API, whose times are those of no time zone that a person lives in. */
+export function withLocalTimes(text: string): string {
+  return text.replace(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z\b/g, localTime);
+}
+
+/** "2026-11-27T09:20:42.001Z" → "09:20:42", in the time zone of this machine. */
+export function clockTime(instant: string): string {
+  return new Date(instant).toTimeString().slice(0, 8);
+}

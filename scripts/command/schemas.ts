@@ -22,10 +22,22 @@ const artifactSchema = z.looseObject({
 export type Artifact = z.output<typeof artifactSchema>;
 
 const resultSchema = z.looseObject({
+  kind: z.string().optional(),
   summary: z.string().optional(),
+  /** Of a run that ended with it: what it asked a person. */
+  question: z.string().optional(),
   artifacts: z.array(artifactSchema).optional(),
   completion: z.looseObject({ disposition: z.string(), checks: z.array(checkSchema) }).optional(),
 });
+
+/** What a person responded. */
+const answerSchema = z.looseObject({
+  title: z.string(),
+  question: z.string().nullish(),
+  response: z.string().nullable(),
+  respondedAt: z.string(),
+});
+export type Answer = z.output<typeof answerSchema>;
 
 export const taskSchema = z.looseObject({
   id: z.string(),
@@ -38,6 +50,7 @@ export const taskSchema = z.looseObject({
   state: z.looseObject({
     blockers: z.array(z.looseObject({ kind: z.string(), inboxItemId: z.string().optional() })),
     error: errorSchema.optional(),
+    answers: z.array(answerSchema).optional(),
   }),
   result: resultSchema.nullable(),
 });
@@ -73,7 +86,10 @@ export const logPageSchema = z.looseObject({
   }),
 });
 
-export const explanationSchema = z.looseObject({ summary: z.string() });
+export const explanationSchema = z.looseObject({
+  summary: z.string(),
+  causes: z.array(z.looseObject({ kind: z.string() })),
+});
 
 export const inboxItemSchema = z.looseObject({
   id: z.string(),

@@ -1,4 +1,5 @@
 import type { OwnerApi } from './api.ts';
+import { withLocalTimes } from './output.ts';
 import {
   explanationSchema,
   type InboxItem,
@@ -55,8 +56,12 @@ export function taskCalls(api: OwnerApi, home: string) {
       api.list(taskSchema, `${home}/tasks`, query, limit),
     cancel: (ref: string): Promise<Task> => api.post(taskSchema, at(ref, '/cancel')),
     retry: (ref: string): Promise<Task> => api.post(taskSchema, at(ref, '/retry')),
-    /** Why it does not run, in a sentence. */
-    why: async (ref: string): Promise<string> => (await api.get(explanationSchema, at(ref, '/explain'))).summary,
+    /** Why it does not run, in a sentence, and how to start the worker that it may lack. */
+    why: async (ref: string): Promise<string[]> => {
+      const { summary, causes } = await api.get(explanationSchema, at(ref, '/explain'));
+      const needsWorker = causes.some(({ kind }) => kind === 'worker');
+      return [withLocalTimes(summary), ...(needsWorker ? ["one begins by: npm run worker -- --exec 'COMMAND'"] : [])];
+    },
     /** The first one first. */
     runs: async (task: Task): Promise<Run[]> =>
       (await api.list(runSchema, `${home}/runs`, { taskId: task.id }, MOST_RUNS)).toReversed(),

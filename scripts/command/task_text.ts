@@ -1,4 +1,4 @@
-import { fieldLines, localTime, type Output, oneLine, shellWord, wrapped } from './output.ts';
+import { clockTime, fieldLines, localTime, type Output, oneLine, shellWord, wrapped } from './output.ts';
 import type { Artifact, InboxItem, LogEntry, Run, Task } from './schemas.ts';
 import type { TaskCalls } from './task_calls.ts';
 
@@ -74,7 +74,7 @@ async function standingLines(calls: TaskCalls, output: Output, task: Task): Prom
   const { state, status, identifier, result } = task;
   if (status === 'completed') return result?.summary ? [['summary', result.summary]] : [];
   if (state.error) return [['why', state.error.message]];
-  const lines: [string, string][] = [['why', await calls.why(identifier)]];
+  const lines: [string, string][] = [['why', (await calls.why(identifier)).join('\n')]];
   for (const { inboxItemId } of state.blockers) {
     if (inboxItemId === undefined) continue;
     const question = await calls.question(inboxItemId);
@@ -95,7 +95,7 @@ export async function printTask(calls: TaskCalls, output: Output, task: Task, ru
   for (const [name, text] of await standingLines(calls, output, task)) print(name, text);
   for (const [index, run] of runs.entries()) {
     const why = failureText(run);
-    if (why !== '') print('', oneLine(`run ${index + 1} ${run.status}: ${why}`, output.columns - 12), 'dim');
+    if (why !== '') print(`run ${index + 1}`, oneLine(`${run.status}: ${why}`, output.columns - 12), 'dim');
   }
   const artifacts = status === 'completed' ? (result?.artifacts ?? []) : [];
   for (const { status: passed, summary } of result?.completion?.checks ?? []) print('check', `${passed}: ${summary}`);
@@ -107,16 +107,35 @@ export async function printTask(calls: TaskCalls, output: Output, task: Task, ru
   await printFiles(calls, output, artifacts);
 }
 
+/** What happened at a time of the clock. */
+function printEvent(output: Output, instant: string, text: string, style?: Style): void {
+  const [first = '', ...more] = wrapped(text, output.columns, ' '.repeat(12));
+  output.line(`  ${clockTime(instant)}  ${first.trimStart()}`, style);
+  for (const line of more) output.line(line);
+}
+
 /** A run with its log. */
 export function printRun(output: Output, run: Run, number: number, log: readonly LogEntry[]): void {
   const [first = '', ...rest] = runLines(run, number);
   const about = `(${run.agentProfile.name}, ${run.mode}, ${localTime(run.startedAt)})`;
   output.line(`${first.replace(/:$/, '')} ${about}`, 'bold');
   for (const line of rest) output.line(line);
+  const said = failureText(run).replaceAll('\n', ' | ');
   for (const entry of log) {
-    const at = new Date(entry.occurredAt).toTimeString().slice(0, 8);
-    const [line = '', ...more] = wrapped(logLine(entry), output.columns, ' '.repeat(12));
-    output.line(`  ${at}  ${line.trimStart()}`, styleOf(entry.status === 'failed' ? 'failed' : ''));
-    for (const one of more) output.line(one);
+    // What the command said last stands above as the error.
+    if (entry.detail !== '' && said.endsWith(` | ${entry.detail}`)) continue;
+    printEvent(output, entry.occurredAt, logLine(entry), styleOf(entry.status === 'failed' ? 'failed' : ''));
+  }
+  const { question = '' } = run.output?.result ?? {};
+  if (question !== '') printEvent(output, run.finishedAt ?? run.startedAt, `Asked: ${question}`, 'yellow');
+}
+
+/** What people responded between the beginnings of two runs; a question that ended the first stands there already. */
+export function printAnswers(output: Output, { state }: Task, run: Run, next: Run | undefined): void {
+  for (const { respondedAt, question, title, response } of state.answers ?? []) {
+    if (respondedAt < run.startedAt || (next && respondedAt >= next.startedAt)) continue;
+    const isAsked = question === run.output?.result?.question;
+    const asked = isAsked ? '' : ` to ${JSON.stringify(question || title)}`;
+    printEvent(output, respondedAt, `Response${asked}: ${response}`, 'yellow');
   }
 }

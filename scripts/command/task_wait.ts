@@ -89,7 +89,7 @@ export async function waitForTask(calls: TaskCalls, output: Output, begun: Task,
     for (const follow of followers) await follow(task);
     if (still === 0 && isOver) tell();
     status = task.status;
-    if (still === STILL && status !== 'running') print(`  ${await calls.why(begun.id)}`);
+    if (still === STILL && status !== 'running') for (const line of await calls.why(begun.id)) print(`  ${line}`);
     return task;
   }
 

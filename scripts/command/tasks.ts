@@ -5,7 +5,7 @@ import { localTime, type Output } from './output.ts';
 import type { LogEntry, Run, Task } from './schemas.ts';
 import type { Stop } from './stop.ts';
 import type { TaskCalls } from './task_calls.ts';
-import { printRun, printTask } from './task_text.ts';
+import { printAnswers, printRun, printTask } from './task_text.ts';
 import { waitForTask } from './task_wait.ts';
 
 /** A command about tasks. */
@@ -89,10 +89,19 @@ export async function taskRetry(context: TaskContext, ref: string): Promise<Exit
 }
 
 export async function taskLogs({ calls, output }: TaskContext, ref: string): Promise<Exit> {
+  const task = await calls.get(ref);
   const logs: { run: Run; log: LogEntry[] }[] = [];
-  for (const run of await calls.runs(await calls.get(ref))) logs.push({ run, log: await calls.log(run) });
+  for (const run of await calls.runs(task)) logs.push({ run, log: await calls.log(run) });
   if (output.json) output.value(logs);
-  else if (logs.length === 0) output.line(`no run of ${ref} has started: ${await calls.why(ref)}`);
-  else for (const [index, { run, log }] of logs.entries()) printRun(output, run, index + 1, log);
+  else if (logs.length === 0) {
+    const [why = '', ...more] = await calls.why(ref);
+    output.line(`no run of ${ref} has started: ${why}`);
+    for (const line of more) output.line(line);
+  } else {
+    for (const [index, { run, log }] of logs.entries()) {
+      printRun(output, run, index + 1, log);
+      printAnswers(output, task, run, logs[index + 1]?.run);
+    }
+  }
   return EXIT.done;
 }

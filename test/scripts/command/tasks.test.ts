@@ -39,6 +39,7 @@ t.test('a task that fails says why, and is tried again', async (test) => {
   test.equal(failed.status, 2, failed.err);
   test.match(failed.err, /run 1 failed: No paper\nT-1 is failed\n/);
   test.match(failed.out, / {2}status {4}failed\n.* {2}why {7}No paper\n/s);
+  test.match(failed.out, / {2}run 1 {5}failed: No paper\n/);
   test.match((await call('task', 'logs', 'T-1')).out, /^run 1 failed: No paper \(/);
   test.match(JSON.parse((await call('task', 'show', 'T-1', '--json')).out), {
     spec: { objective: 'On paper', budget: { maxAttemptsPerPhase: 1 } },
@@ -49,6 +50,17 @@ t.test('a task that fails says why, and is tried again', async (test) => {
   test.equal(again.status, 0, again.err);
   test.match(JSON.parse(again.out), { identifier: 'T-1', status: 'completed' });
   test.equal(again.err, '', 'with --json nothing but the document');
+});
+
+t.test('what a failed command said last is shown once in the logs', async (test) => {
+  const { call, worker, folder } = await setUp(test, app);
+  const spec = path.join(folder, 'spec.json');
+  await writeFile(spec, '{"budget": {"maxAttemptsPerPhase": 1}}');
+  worker('echo "no such ledger" >&2; echo "at all" >&2; exit 3');
+  test.match(await call('task', 'create', 'Add up', '--spec', spec, '--wait'), { status: 2 });
+  const { out } = await call('task', 'logs', 'T-1');
+  test.match(out, /^run 1 failed: The command ended with exit status 3 \(.*\n {4}no such ledger\n {4}at all\n/);
+  test.equal(out.split('no such ledger').length, 2, out);
 });
 
 t.test('a refused result names its check, and Ctrl-C leaves the task to its agents', async (test) => {
@@ -82,6 +94,11 @@ t.test('a question is shown where it is waited for and in the inbox, and answere
   );
   test.match(await call('inbox', 'respond', id, 'our customers'), { status: 0, out: /^responded: / });
   test.match(await waiting.ended, { status: 0 });
+  const logs = await call('task', 'logs', 'T-1');
+  test.match(
+    logs.out,
+    /\n {2}\d\d:\d\d:\d\d {2}Asked: Who is it for\?\n {2}[\d:]{8} {2}Response: our customers\nrun 2 /,
+  );
   test.match((await call('inbox')).out, 'nothing waits for you');
   test.match(await call('inbox', 'respond', 'T-1', 'late'), { status: 66, err: /T-1 has no open question/ });
   test.match(await call('inbox', 'respond', id, 'late'), { status: 66, err: /there is no open inbox item/ });
@@ -107,7 +124,9 @@ t.test('the list, a cancel, and what a task waits for', async (test) => {
   test.match(JSON.parse((await call('task', 'list', '--status', 'blocked', '--json')).out), [{ identifier: 'I-1' }]);
   test.equal(JSON.parse((await call('task', 'list', '--limit', '2', '--json')).out).length, 2);
   test.match((await call('task', 'show', 'I-1')).out, /why {7}.*T-1/);
-  test.match((await call('task', 'logs', 'T-1')).out, /^no run of T-1 has started: T-1 is ready/);
+  const unstarted = await call('task', 'logs', 'T-1');
+  test.match(unstarted.out, /^no run of T-1 has started: T-1 is ready since \d{4}-\d\d-\d\d \d\d:\d\d, and no worker/);
+  test.match(unstarted.out, /\none begins by: npm run worker -- --exec 'COMMAND'\n$/);
   test.match(await call('task', 'cancel', 'T-1'), { status: 0, out: 'T-1 is cancelled\n' });
   test.match(await call('task', 'wait', 'T-1'), { status: 2, err: 'T-1 is cancelled' });
 });
