@@ -2,6 +2,7 @@
 // The command as npx finds it, on whatever Node the machine has (20 or newer): plain JavaScript, nothing imported but Node itself.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, realpathSync } from 'node:fs';
+import module from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -18,10 +19,16 @@ if (!existsSync(path.join(root, 'node_modules', '.package-lock.json'))) {
   if (status !== 0) process.exit(status ?? 1);
 }
 
-if (Number.parseInt(process.versions.node, 10) >= NODE_NEEDED) await import(main);
-else {
+// Compiled code is kept from call to call. Where the folder may not be written to, it is not.
+const compiled = path.join(root, 'node_modules', '.cache', 'compiled');
+
+if (Number.parseInt(process.versions.node, 10) >= NODE_NEEDED) {
+  module.enableCompileCache(compiled);
+  await import(main);
+} else {
   const child = spawn(path.join(root, 'node_modules', '.bin', 'node'), [main, ...process.argv.slice(2)], {
     stdio: 'inherit',
+    env: { NODE_COMPILE_CACHE: compiled, ...process.env },
   });
   // A terminal sends Ctrl-C to both; the other one says what it means and how it ends.
   process.on('SIGINT', () => {});

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import path from 'node:path';
 import { commandLine } from '../../engine/process/identity.ts';
+import { bareEnvironment } from './environment.ts';
 import { treeOf } from './processes.ts';
 import { until } from './wait.ts';
 
@@ -22,7 +23,7 @@ export type Started = Readonly<{
 export function start(settings: Readonly<Record<string, string>>, options: readonly string[] = []): Started {
   const child = spawn(process.execPath, ['scripts/start.ts', '--no-env-file', ...options], {
     cwd: ROOT,
-    env: { PATH: process.env['PATH'] ?? '', ...settings },
+    env: bareEnvironment(settings),
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   });

@@ -8,6 +8,7 @@ import { text } from 'node:stream/consumers';
 import t from 'tap';
 import { OWNER_TOKEN, startTestApp } from '../../support/app.ts';
 import { createEmptyDatabase } from '../../support/database.ts';
+import { bareEnvironment } from '../../support/environment.ts';
 import { openFolder } from '../../support/folders.ts';
 import { startProxy } from '../../support/proxy.ts';
 import { until } from '../../support/wait.ts';
@@ -141,7 +142,7 @@ t.test('an API that goes away while a task is waited for is waited for too', asy
 t.test('as a process: help, its statuses, and Ctrl-C', async (test) => {
   const { environment, call } = await setUp(test, app);
   const bin = path.join(root, 'scripts/command/business-runner.mjs');
-  const env = { PATH: process.env['PATH'], ...environment };
+  const env = bareEnvironment(environment);
   const run = (...argv: string[]) => {
     const child = spawn(process.execPath, [bin, '--no-env-file', ...argv], { env, stdio: ['ignore', 'pipe', 'pipe'] });
     const ended = Promise.all([once(child, 'close'), text(child.stdout)]);

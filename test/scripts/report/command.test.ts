@@ -8,6 +8,7 @@ import t from 'tap';
 import { ReportError } from '../../../scripts/report/session.ts';
 import { width } from '../../../scripts/report/text.ts';
 import { createAnalyst, openReporting } from '../../support/analysts.ts';
+import { bareEnvironment } from '../../support/environment.ts';
 import { createSecondProfile, createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
 import { inboxRow, runRow, setTimezone, taskRow } from '../../support/reporting_fixtures.ts';
 import { jsonLines, printed } from '../../support/reports.ts';
@@ -31,7 +32,7 @@ type Said = Readonly<{ status: number | null; out: string; err: string }>;
 async function run(settings: NodeJS.ProcessEnv, ...argv: string[]): Promise<Said> {
   const child = spawn(process.execPath, ['scripts/report.ts', '--no-env-file', ...argv], {
     cwd: root,
-    env: { PATH: process.env['PATH'], ...settings },
+    env: bareEnvironment(settings),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const [out, err, [status]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')]);
@@ -301,7 +302,7 @@ t.test('more rows than a page of the cursor come in full, and a reader that goes
 
   const child = spawn(process.execPath, ['scripts/report.ts', '--no-env-file', ...argv], {
     cwd: root,
-    env: { PATH: process.env['PATH'], DATABASE_URL: sql.url },
+    env: bareEnvironment({ DATABASE_URL: sql.url }),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   child.stdout.destroy();

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import path from 'node:path';
 import t from 'tap';
 import { SERVICE_TOKEN } from '../../support/app.ts';
+import { bareEnvironment } from '../../support/environment.ts';
 import { openFolder } from '../../support/folders.ts';
 import { until } from '../../support/wait.ts';
 import { setUp, startWithCatalog } from '../command/set_up.ts';
@@ -26,10 +27,10 @@ for (const [name, exec] of Object.entries(AGENTS)) {
     const argv = ['--url', app.url, '--organization', organizationId, '--scratch', path.join(folder, 'runs')];
     const child = spawn(process.execPath, ['scripts/worker/main.ts', '--no-env-file', '--exec', exec, ...argv], {
       cwd: root,
-      env: {
+      env: bareEnvironment({
         PATH: `${path.dirname(process.execPath)}:${process.env['PATH']}`,
         BUSINESS_RUNNER_SERVICE_TOKEN: SERVICE_TOKEN,
-      },
+      }),
       stdio: ['ignore', 'ignore', 'inherit'],
     });
     test.teardown(async () => {

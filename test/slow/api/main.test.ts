@@ -6,6 +6,7 @@ import path from 'node:path';
 import t, { type Test } from 'tap';
 import { SERVICE_TOKEN, startTestApp } from '../../support/app.ts';
 import { createEmptyDatabase, createTestDatabase } from '../../support/database.ts';
+import { bareEnvironment } from '../../support/environment.ts';
 import { createClient } from '../../support/http.ts';
 import { makeOrganization, makeProfile, makeTask } from '../../support/owner_api.ts';
 import { startProxy } from '../../support/proxy.ts';
@@ -21,13 +22,12 @@ async function start(t: Test, environment: Record<string, string>): Promise<Api>
   const folder = await mkdtemp(path.join(tmpdir(), 'runner-main-'));
   t.teardown(() => rm(folder, { recursive: true, force: true }));
   const child = spawn(process.execPath, [main], {
-    env: {
-      PATH: process.env['PATH'],
+    env: bareEnvironment({
       PORT: '0',
       DATA_DIR: folder,
       AGENT_SERVICE_TOKENS: SERVICE_TOKEN,
       ...environment,
-    },
+    }),
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
   let text = '';

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import t, { type Test } from 'tap';
 import { identify, isAlive } from '../../../engine/process/identity.ts';
+import { bareEnvironment } from '../../support/environment.ts';
 import { openFolder } from '../../support/folders.ts';
 import { identities, treeOf } from '../../support/processes.ts';
 import { processOf, type Started, start } from '../../support/start.ts';
@@ -59,7 +60,7 @@ t.test('it starts, refuses a second start, and whatever is killed, runs again', 
 
   const report = promisify(execFile)(process.execPath, ['scripts/report.ts', '--no-env-file', 'throughput'], {
     cwd: root,
-    env: { PATH: process.env['PATH'], ...settings },
+    env: bareEnvironment(settings),
   });
   test.match(await report, { stderr: '' }, 'its database is reported on');
 

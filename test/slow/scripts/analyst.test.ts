@@ -6,6 +6,7 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import t from 'tap';
 import { analystName, ask, loginUrl, openReporting } from '../../support/analysts.ts';
+import { bareEnvironment } from '../../support/environment.ts';
 import { createTestOrganization } from '../../support/fixtures.ts';
 import { transition } from '../../support/transitions.ts';
 
@@ -20,7 +21,7 @@ const other = await createTestOrganization(sql);
 async function run(argv: readonly string[], env: NodeJS.ProcessEnv = { DATABASE_URL: sql.url }) {
   const child = spawn(process.execPath, ['scripts/analyst.ts', '--no-env-file', ...argv], {
     cwd: root,
-    env: { PATH: process.env['PATH'], ...env },
+    env: bareEnvironment(env),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const [out, err, [status]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')]);

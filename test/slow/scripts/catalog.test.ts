@@ -8,6 +8,7 @@ import t from 'tap';
 import { builtinCatalog, catalogRevision, publishBuiltinCatalog } from '../../../engine/catalog/index.ts';
 import { openPool } from '../../../engine/db/pool.ts';
 import { createTestDatabase } from '../../support/database.ts';
+import { bareEnvironment } from '../../support/environment.ts';
 
 t.setTimeout(120_000);
 const root = path.resolve(import.meta.dirname, '../../..');
@@ -19,7 +20,7 @@ t.test('a catalog is published and shown by the command', async (t) => {
   const run = async (argv: string[], env: NodeJS.ProcessEnv = { DATABASE_URL: database.url }) => {
     const child = spawn(process.execPath, ['scripts/catalog.ts', '--no-env-file', ...argv], {
       cwd: root,
-      env: { PATH: process.env['PATH'], ...env },
+      env: bareEnvironment(env),
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const [out, err, [status]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')]);

@@ -13,6 +13,7 @@ import { GROSS_TOTAL, NET_TOTAL } from '../../../scripts/demo/tasks.ts';
 import { PRIVATE } from '../../jobs/onboardings/support.ts';
 import { openJobs } from '../../jobs/support.ts';
 import { SERVICE_TOKEN, startTestApp } from '../../support/app.ts';
+import { bareEnvironment } from '../../support/environment.ts';
 
 // Processes are started, and a machine that is busy takes its time.
 t.setTimeout(180_000);
@@ -22,7 +23,7 @@ const root = path.resolve(import.meta.dirname, '../../..');
 async function demo(...argv: string[]): Promise<{ status: number; out: string; err: string }> {
   const child = spawn(process.execPath, ['scripts/demo/main.ts', '--no-env-file', ...argv], {
     cwd: root,
-    env: { PATH: process.env['PATH'] },
+    env: bareEnvironment(),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const [out, err, [status]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')]);

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import t from 'tap';
+import { bareEnvironment } from '../../support/environment.ts';
 import { createTestOrganization } from '../../support/fixtures.ts';
 import { openSql } from '../../support/transitions.ts';
 
@@ -16,7 +17,7 @@ await createTestOrganization(sql);
 async function psql(argv: readonly string[], env: NodeJS.ProcessEnv = {}) {
   const child = spawn(process.execPath, ['scripts/psql.ts', '--no-env-file', ...argv], {
     cwd: root,
-    env: { PATH: process.env['PATH'], DATABASE_URL: sql.url, ...env },
+    env: bareEnvironment({ DATABASE_URL: sql.url, ...env }),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const [out, err, [status]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')]);

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import { acquireLock } from '../../../engine/process/lock.ts';
+import { bareEnvironment } from '../../support/environment.ts';
 import { openFolder } from '../../support/folders.ts';
 
 t.setTimeout(180_000);
@@ -13,7 +14,7 @@ const root = path.resolve(import.meta.dirname, '../../..');
 async function reset(dataDir: string, argv: readonly string[] = ['--yes'], env: NodeJS.ProcessEnv = {}) {
   const child = spawn(process.execPath, ['scripts/reset.ts', '--no-env-file', ...argv], {
     cwd: root,
-    env: { PATH: process.env['PATH'], DATA_DIR: dataDir, ...env },
+    env: bareEnvironment({ DATA_DIR: dataDir, ...env }),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const [out, err, [status]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')]);
@@ -65,7 +66,7 @@ t.test('the end of input is a no', { skip: hasScript ? false : 'script is not in
   const answer = async (keys: string) => {
     const child = spawn('script', ['-qec', `${process.execPath} scripts/reset.ts --no-env-file`, '/dev/null'], {
       cwd: root,
-      env: { PATH: process.env['PATH'], DATA_DIR: dataDir },
+      env: bareEnvironment({ DATA_DIR: dataDir }),
       stdio: ['pipe', 'pipe', 'inherit'],
     });
     let out = '';

@@ -8,6 +8,7 @@ import { z } from 'zod';
 import { builtinCatalog, catalogRevision } from '../../../engine/catalog/index.ts';
 import { openJobs } from '../../jobs/support.ts';
 import { SERVICE_TOKEN, startTestApp } from '../../support/app.ts';
+import { bareEnvironment } from '../../support/environment.ts';
 import { openFolder } from '../../support/folders.ts';
 
 t.setTimeout(240_000);
@@ -16,7 +17,7 @@ const root = path.resolve(import.meta.dirname, '../../..');
 async function seed(...argv: string[]) {
   const child = spawn(process.execPath, ['scripts/seed/main.ts', '--no-env-file', ...argv], {
     cwd: root,
-    env: { PATH: process.env['PATH'] },
+    env: bareEnvironment(),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const [out, err, [status]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')]);

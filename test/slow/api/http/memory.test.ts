@@ -9,6 +9,7 @@ import { pathToFileURL } from 'node:url';
 import t from 'tap';
 import { SERVICE_TOKEN } from '../../../support/app.ts';
 import { createChat, createChatOrganization } from '../../../support/chat_fixtures.ts';
+import { bareEnvironment } from '../../../support/environment.ts';
 import { createTask, createTestOrganization } from '../../../support/fixtures.ts';
 import { openFolder } from '../../../support/folders.ts';
 import { createClient } from '../../../support/http.ts';
@@ -27,15 +28,14 @@ const sql = await openSql(t);
 async function start() {
   const reporter = pathToFileURL(path.join(root, 'test', 'support', 'memory_reporter.ts')).href;
   const child = spawn(process.execPath, ['--expose-gc', '--import', reporter, path.join(root, 'api', 'main.ts')], {
-    env: {
-      PATH: process.env['PATH'],
+    env: bareEnvironment({
       PORT: '0',
       DATA_DIR: await openFolder(t),
       DATABASE_URL: sql.url,
       OWNER_AUTH: 'open',
       AGENT_SERVICE_TOKENS: SERVICE_TOKEN,
       LOG_LEVEL: 'warn',
-    },
+    }),
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
   t.teardown(async () => {

@@ -12,6 +12,7 @@ import { ask, chatPath, createChat, createChatOrganization, followChat } from '.
 import { startModel } from '../../../scripts/worker/model.ts';
 import { expectSuccess, ownerPath } from '../../../support/api_fixtures.ts';
 import { SERVICE_TOKEN, startTestApp, type TestApp } from '../../../support/app.ts';
+import { bareEnvironment } from '../../../support/environment.ts';
 import { until } from '../../../support/wait.ts';
 
 // Processes are started, and a machine that is busy takes its time.
@@ -45,7 +46,7 @@ async function setUp(t: Test, app: TestApp) {
     const given = ['--url', app.url, '--organization', org.organizationId, '--scratch', scratch, '--once'];
     const child = spawn(process.execPath, ['scripts/worker/main.ts', '--no-env-file', ...given, ...argv], {
       cwd: root,
-      env: { PATH: process.env['PATH'], BUSINESS_RUNNER_SERVICE_TOKEN: SERVICE_TOKEN },
+      env: bareEnvironment({ BUSINESS_RUNNER_SERVICE_TOKEN: SERVICE_TOKEN }),
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     child.stdout?.on('data', (chunk) => lines.push(String(chunk)));

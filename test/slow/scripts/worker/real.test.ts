@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import t, { type Test } from 'tap';
 import { SERVICE_TOKEN, startTestApp, type TestApp } from '../../../support/app.ts';
+import { bareEnvironment } from '../../../support/environment.ts';
 import { openFolder } from '../../../support/folders.ts';
 import { until } from '../../../support/wait.ts';
 
@@ -54,7 +55,7 @@ async function setUp(t: Test, app: TestApp) {
     const given = ['--exec', command, '--url', app.url, '--organization', organizationId, '--scratch', scratch];
     const child = spawn(process.execPath, ['scripts/worker/main.ts', '--no-env-file', ...given, ...argv], {
       cwd: root,
-      env: { PATH: process.env['PATH'], BUSINESS_RUNNER_SERVICE_TOKEN: SERVICE_TOKEN },
+      env: bareEnvironment({ BUSINESS_RUNNER_SERVICE_TOKEN: SERVICE_TOKEN }),
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     child.stdout?.on('data', (chunk) => lines.push(String(chunk)));

@@ -1,0 +1,8 @@
+/**
+ * What a process of a test gets of our environment: no setting of the person who tests, but the folder of compiled code, with
+ * which it starts in half the time.
+ */
+export function bareEnvironment(settings: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv {
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
+  return { PATH, ...(NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE }), ...settings };
+}
