@@ -7,6 +7,7 @@ import type { Connections } from '../engine/db/driver.ts';
 import { type Listener, openListener } from '../engine/db/listen.ts';
 import { type Notifier, openNotifier } from '../engine/db/notify.ts';
 import { openPool, roleUrl } from '../engine/db/pool.ts';
+import { type Integrations, openIntegrations } from '../engine/integrations/index.ts';
 import { openStorage, type Storage } from '../engine/storage/index.ts';
 import { type Admin, openAdmin } from './admin/instance.ts';
 import { type ChatStreams, createChatStreams } from './chats/events/hub.ts';
@@ -20,6 +21,7 @@ export type Services = Readonly<{
   db: Database;
   storage: Storage;
   evaluateAcceptance: EvaluateAcceptance;
+  integrations: Integrations;
   listener: Listener;
   notifier: Notifier;
   brokers: PullBrokers;
@@ -92,12 +94,14 @@ export function openServices(config: Config, log: Logger, options: ServicesOptio
   };
   const storage = openStorage(config.storageUrl, config.aws);
   const evaluateAcceptance = acceptanceEvaluator({ storage });
+  const integrations = openIntegrations({ config, db, registry: metrics.registry, log });
   const admin = openAdmin({ config, url: config.adminDatabaseUrl ?? databaseUrl, onWakes, log });
   return {
     config,
     db,
     storage,
     evaluateAcceptance,
+    integrations,
     listener,
     notifier,
     brokers,
@@ -118,6 +122,6 @@ export async function endWaits(services: Services): Promise<void> {
 /** Closes all of it; nothing may be using it any more, save for waits, which end. */
 export async function closeServices(services: Services): Promise<void> {
   await endWaits(services);
-  await Promise.all([services.notifier.close(), services.listener.close()]);
+  await Promise.all([services.notifier.close(), services.listener.close(), services.integrations.close()]);
   await Promise.all([services.db.end(), services.admin.close()]);
 }

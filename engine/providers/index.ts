@@ -18,9 +18,12 @@ export const providers: ReadonlyMap<string, Provider> = new Map(
 );
 
 export type {
+  Access,
   AccessMode,
   Account,
   Dataset,
+  DiscoveredAuthorization,
+  DiscoveredOAuth2,
   Discovery,
   Effect,
   OAuth1,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { DeploymentClient, IntegrationConfig } from '../integration_settings.ts';
 import type { OAuthClient, OAuthServer, Tokens } from './oauth/index.ts';
-import { type Bucket, type ProviderClient, ProviderError } from './outgoing/index.ts';
+import { type Bucket, type ProviderClient, ProviderError, type Site } from './outgoing/index.ts';
 
 export type ConnectionKind = 'oauth2' | 'oauth1' | 'api_key' | 'bearer_token' | 'github_token' | 'mongodb' | 'none';
 export type AccessMode = 'read_only' | 'full';
@@ -99,6 +99,43 @@ export type OAuth2 = Readonly<{
   revoke(context: ProviderContext, client: OAuthClient, token: string): Promise<void>;
 }>;
 
+/** How a server wants to be authorized whose authorization server is any. */
+export type DiscoveredAuthorization = Readonly<{
+  server: OAuthServer;
+  /** The protected resource, as the server writes it: sent byte by byte. */
+  resource: string;
+  scopes: readonly string[];
+}>;
+
+/** How a provider is authorized with OAuth 2 where its authorization server is found at the address of the settings. */
+export type DiscoveredOAuth2 = Readonly<{
+  /** Where requests to its servers may go. */
+  site: Site;
+  /**
+   * `connected`: what the connection has now; where the server asks it for more, the scopes are those of both.
+   * @returns null where the server asks for no authorization
+   * @throws ProviderError
+   */
+  discover(
+    context: ProviderContext,
+    options: Readonly<{
+      settings: unknown;
+      connected?: Readonly<{ accessToken: string; scopes: readonly string[] }> | undefined;
+    }>,
+  ): Promise<DiscoveredAuthorization | null>;
+  /** The client that the server knows this deployment by; `isNew`: it was registered just now. @throws OAuthError or ProviderError */
+  client(
+    context: ProviderContext,
+    authorization: DiscoveredAuthorization,
+    options: Readonly<{
+      configured: IntegrationConfig['mcpClient'];
+      /** Of this issuer, from an earlier registration. */
+      registered: OAuthClient | undefined;
+      redirectUri: string;
+    }>,
+  ): Promise<Readonly<{ client: OAuthClient; isNew: boolean }>>;
+}>;
+
 /** The three steps of OAuth 1.0a. The secret of the request token is kept for the callback, and used once. */
 export type OAuth1 = Readonly<{
   /** @throws ProviderError */
@@ -120,8 +157,8 @@ export type Provider = Readonly<{
   key: string;
   title: string;
   connections: readonly ConnectionKind[];
-  /** Of those with `oauth2`; `discovered`: its authorization server is found at the address of the settings. */
-  oauth2?: OAuth2 | 'discovered';
+  /** Of those with `oauth2`. */
+  oauth2?: OAuth2 | DiscoveredOAuth2;
   oauth1?: OAuth1;
   /** The client of this deployment that its authorizations need. */
   deploymentClient?: keyof IntegrationConfig['oauthClients'];

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Config } from '../../engine/config.ts';
 import type { Database } from '../../engine/db/database.ts';
+import type { Integrations } from '../../engine/integrations/index.ts';
 import type { Storage } from '../../engine/storage/index.ts';
 import type { JobName, Payload } from '../catalog.ts';
 import type { JobMetrics } from './metrics.ts';
@@ -13,6 +14,7 @@ export type JobServices = Readonly<{
   /** For dispatch alone: few connections, short time-outs. */
   dispatchDb: Database;
   storage: Storage;
+  integrations: Integrations;
   log: Logger;
   metrics: JobMetrics;
 }>;

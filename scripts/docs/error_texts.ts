@@ -9,7 +9,15 @@ const LIST = 'Check the id. A deleted one is gone for good.';
 
 /** By status and code. */
 export const codeTexts: Readonly<Record<string, Text>> = {
+  '400 credential_rejected': [
+    'The provider does not accept the credential, or takes none of this kind',
+    'Send another one; the issue has the status and the code of the provider.',
+  ],
   '400 request_failed': ['Onboarding: the request is not valid', FIX],
+  '400 settings_invalid': [
+    'The settings have another shape than the provider’s, name what the connection does not reach, or a domain that the organization blocks',
+    FIX,
+  ],
   '400 validation_failed': ['The request is not valid, or names what does not exist or does not go together', FIX],
   '401 admin_unauthorized': ['No token of `ADMIN_TOKENS`, or the session of the explorer is over', 'Sign in again.'],
   '401 agent_unauthorized': [
@@ -26,7 +34,7 @@ export const codeTexts: Readonly<Record<string, Text>> = {
     'Ask an owner, or a platform operator.',
   ],
   '403 provider_forbidden': [
-    'The organization does not allow this provider (`constraints.allowedIntegrations`)',
+    'The organization does not allow this provider (`constraints.allowedIntegrations`), or blocks its domain (`constraints.blockedDomains`)',
     'Allow it, or use another provider.',
   ],
   '404 agent_profile_not_found': ['Unknown, deleted, or of another organization', LIST],
@@ -108,6 +116,14 @@ export const codeTexts: Readonly<Record<string, Text>> = {
   '500 internal_error': [
     'Something unforeseen on our side',
     'Report the request id; the log has the details under it. A call that is safe to repeat may be repeated.',
+  ],
+  '502 provider_failed': [
+    'The provider refuses, or responds in a way that is not the documented one; the issue has its status and code',
+    'Look at the provider; trying again rarely helps.',
+  ],
+  '503 provider_unavailable': [
+    'The provider is down, slow, or limits how often it is called',
+    'Try again after `Retry-After`.',
   ],
   '503 query_timeout': [
     'Admin GraphQL: a statement took longer than five seconds',
@@ -312,10 +328,20 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
   ],
   unknown_attachment: [OF_SHAPE, 'The chat has no such attachment', 'Upload it first.'],
   unknown_chat: [OF_SHAPE, 'The organization has no such chat', LIST],
+  unknown_choice: [
+    '`settings_invalid`',
+    'The connection does not reach what the settings name',
+    'Discover, and choose.',
+  ],
   unknown_document: [OF_SHAPE, 'A document to remove is not in the base revision', READ_AGAIN],
   unknown_key: [OF_SHAPE, 'No operation of the plan makes an initiative with this key', FIX],
   unknown_message: [OF_SHAPE, 'The organization, or the chat named with it, has no such message', LIST],
   unknown_profile: [OF_SHAPE, 'The organization has no such profile', LIST],
+  unknown_provider: [
+    '`integration_not_ready`',
+    'The provider is not one of this version',
+    'Run a version that knows it, or delete the integration.',
+  ],
   unknown_question: [OF_SHAPE, 'An answer names no part of a message of its chat', READ_AGAIN],
   unknown_source: [
     '`validation_failed`, `request_failed`',

@@ -12,16 +12,8 @@ import { oauthFailure } from '../oauth/errors.ts';
 import { oauthFetch } from '../oauth/fetch.ts';
 import { type OAuthClient, OAuthError, type OAuthServer } from '../oauth/index.ts';
 import { ProviderError } from '../outgoing/index.ts';
-import type { ProviderContext } from '../provider.ts';
-import { buckets, KEY, site } from './site.ts';
-
-/** How a server wants to be authorized. */
-export type McpAuthorization = Readonly<{
-  server: OAuthServer;
-  /** The protected resource, as the server writes it: sent byte by byte. */
-  resource: string;
-  scopes: readonly string[];
-}>;
+import type { DiscoveredAuthorization, DiscoveredOAuth2, ProviderContext } from '../provider.ts';
+import { buckets, KEY, settings, site } from './site.ts';
 
 /** What a server asked for with a 401 or a 403. */
 export type Challenge = Readonly<{
@@ -91,8 +83,12 @@ function challengeOf(headers: Readonly<Record<string, string>>): Challenge {
   return { metadataUrl: resourceMetadataUrl?.href, scopes, error };
 }
 
-/** Begins a session without a credential. @returns undefined where the server asks for none */
-async function challenge(context: ProviderContext, serverUrl: string): Promise<Challenge | undefined> {
+/** Begins a session, without a credential or with one. @returns undefined where the server asks for no other */
+async function challenge(
+  context: ProviderContext,
+  serverUrl: string,
+  accessToken?: string,
+): Promise<Challenge | undefined> {
   const params = {
     protocolVersion: '2025-11-25',
     capabilities: {},
@@ -102,15 +98,19 @@ async function challenge(context: ProviderContext, serverUrl: string): Promise<C
     method: 'POST',
     effect: 'read',
     url: serverUrl,
-    headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      ...(accessToken === undefined ? {} : { authorization: `Bearer ${accessToken}` }),
+    },
     body: JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'initialize', params }),
     buckets: buckets(context),
     signal: context.signal,
     // Only whether it asks for an authorization matters here; a stream of events could stay open.
     isComplete: () => true,
-    accepts: (status) => status === 401,
+    accepts: (status) => status === 401 || (status === 403 && accessToken !== undefined),
   });
-  return response.status === 401 ? challengeOf(response.headers) : undefined;
+  return response.status >= 400 ? challengeOf(response.headers) : undefined;
 }
 
 /** The resource has to be the server itself, or a part of its address: another's tokens are not for us to ask for. */
@@ -147,7 +147,7 @@ async function authorizationServer(context: ProviderContext, issuer: string): Pr
 export async function discoverAuthorization(
   context: ProviderContext,
   serverUrl: string,
-): Promise<McpAuthorization | null> {
+): Promise<DiscoveredAuthorization | null> {
   const asked = await challenge(context, serverUrl);
   if (asked === undefined) return null;
   const url = new URL(serverUrl);
@@ -170,7 +170,7 @@ export async function discoverAuthorization(
  */
 export async function clientFor(
   context: ProviderContext,
-  { server }: McpAuthorization,
+  { server }: DiscoveredAuthorization,
   options: Readonly<{
     configured: IntegrationConfig['mcpClient'];
     /** Of this issuer, from an earlier registration. */
@@ -221,3 +221,26 @@ async function register(context: ProviderContext, server: OAuthServer, redirectU
 export function widenedScopes(granted: readonly string[], asked: readonly string[]): readonly string[] {
   return [...new Set([...granted, ...asked])].slice(0, 50);
 }
+
+/** The scopes to ask for: of a connection that the server asks for more, those of both; else what it says that it needs. */
+async function scopesToAsk(
+  context: ProviderContext,
+  serverUrl: string,
+  found: DiscoveredAuthorization,
+  connected: Readonly<{ accessToken: string; scopes: readonly string[] }>,
+): Promise<readonly string[]> {
+  const asked = await challenge(context, serverUrl, connected.accessToken);
+  if (asked?.error !== 'insufficient_scope') return found.scopes;
+  return widenedScopes([...connected.scopes, ...found.scopes], asked.scopes);
+}
+
+export const oauth2: DiscoveredOAuth2 = {
+  site,
+  async discover(context, { settings: given, connected }) {
+    const { serverUrl } = settings.parse(given);
+    const found = await discoverAuthorization(context, serverUrl);
+    if (found === null || connected === undefined) return found;
+    return { ...found, scopes: await scopesToAsk(context, serverUrl, found, connected) };
+  },
+  client: clientFor,
+};

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { oauth2Credential } from '../oauth/index.ts';
 import { ProviderError } from '../outgoing/index.ts';
 import { type Access, defineProvider, type ProviderContext } from '../provider.ts';
+import { oauth2 } from './authorization.ts';
 import { withMcp } from './session.ts';
 import { KEY, settings } from './site.ts';
 import { readTool } from './tools.ts';
@@ -45,7 +46,7 @@ export const mcp = defineProvider({
   key: KEY,
   title: 'MCP server',
   connections: ['oauth2', 'none'],
-  oauth2: 'discovered',
+  oauth2,
   services: [],
   settings: { schema: settings, required: true, beforeConnection: true },
   credential,

@@ -22,7 +22,8 @@ const client = { id: 'client-1', secret: 's3cret', authentication: 'post' } as c
 const PLANTED = 'planted-4711';
 
 function oauthOf(provider: Provider): OAuth2 {
-  if (typeof provider.oauth2 !== 'object') throw new Error(`${provider.key} has no known server`);
+  if (provider.oauth2 === undefined || 'discover' in provider.oauth2)
+    throw new Error(`${provider.key} has no known server`);
   return provider.oauth2;
 }
 

@@ -1,0 +1,128 @@
+import type { Access, Provider, ProviderContext } from '../providers/index.ts';
+import { ProviderError } from '../providers/outgoing/index.ts';
+import type { Integrations } from './integrations.ts';
+import { needsReauthorization, notReady } from './problems.ts';
+import { readFresh, refreshed, tokensMoved } from './refresh.ts';
+import {
+  accessOf,
+  type ConnectionTarget,
+  contextOf,
+  markHealth,
+  markReauthorization,
+  oauth2Credential,
+  type Stored,
+  type StoredRow,
+} from './stored.ts';
+
+/** A connection to work with: its secrets are open, and its tokens are fresh. */
+export type OpenConnection = Readonly<{
+  target: ConnectionTarget;
+  provider: Provider;
+  integration: StoredRow['integration'];
+  grantedScopes: readonly string[] | null;
+  access: Access;
+  context: ProviderContext;
+}>;
+
+export type UseOptions = Readonly<{
+  signal?: AbortSignal | undefined;
+  /** Also of an integration that is disabled: its owner looks at it. Default: 409. */
+  evenDisabled?: boolean;
+  /** All of it together: refreshing, and what is done then. */
+  withinMs?: number;
+}>;
+
+/** The provider was found to work, though the connection says that it does not. Nobody waits for that, nor fails by it. */
+async function recover(integrations: Integrations, { target, row }: Stored): Promise<void> {
+  if (row.integration.readiness !== 'degraded') return;
+  await markHealth(integrations, target, {}).catch((error: unknown) => {
+    integrations.log.warn({ err: error, integrationId: target.integrationId }, 'a recovery was not recorded');
+  });
+}
+
+/** What a failed call says about its connection. @returns what its caller is told */
+async function noteFailure(integrations: Integrations, stored: Stored, error: ProviderError): Promise<Error> {
+  const { target, row, provider } = stored;
+  const { reason, status, retryNotBefore } = error;
+  if (reason === 'rejected') {
+    const isNewest = await markReauthorization(integrations, target, 'revoked', row.connection.tokenVersion);
+    return isNewest ? needsReauthorization() : tokensMoved(provider);
+  }
+  // A limit without a status is a budget of ours, which says nothing about the provider.
+  if (reason === 'unavailable' || (reason === 'rate_limited' && status !== undefined)) {
+    await markHealth(integrations, target, { code: 'provider_unavailable', retryNotBefore });
+  }
+  return error;
+}
+
+function requireUsable(stored: Stored, { evenDisabled = false }: UseOptions): void {
+  if (stored.row.integration.status === 'disabled' && !evenDisabled) {
+    throw notReady('status', 'disabled', 'enable the integration first');
+  }
+}
+
+const isRejected = (error: unknown): error is ProviderError =>
+  error instanceof ProviderError && error.reason === 'rejected';
+
+/** A signal that is also aborted when the time is over; what then comes is a provider that did not respond. */
+function within(provider: () => string, { signal, withinMs }: UseOptions) {
+  const late = withinMs === undefined ? undefined : AbortSignal.timeout(withinMs);
+  const signals = [signal, late].flatMap((one) => one ?? []);
+  return {
+    signal: signals.length === 0 ? undefined : AbortSignal.any(signals),
+    failure(error: unknown): unknown {
+      if (signal?.aborted || !late?.aborted || error instanceof ProviderError) return error;
+      return new ProviderError(provider(), 'unavailable', 'The provider did not respond in time.');
+    },
+  };
+}
+
+/**
+ * Does something in the name of a connection: opens its secrets, refreshes its tokens where they are over, and once more where the
+ * provider no longer takes them; says of the connection what the outcome says about it.
+ * @throws Problem 403, 404, 409 (`integration_not_ready`, `integration_conflict`); ProviderError and OAuthError, which
+ *   `integrationProblem` maps; the signal's reason
+ */
+export async function useConnection<T>(
+  integrations: Integrations,
+  target: ConnectionTarget,
+  run: (connection: OpenConnection) => Promise<T>,
+  options: UseOptions = {},
+): Promise<T> {
+  let providerKey = '';
+  const time = within(() => providerKey, options);
+  async function once(stored: Stored): Promise<T> {
+    const { provider, row } = stored;
+    providerKey = provider.key;
+    const context = await contextOf(integrations, stored, { signal: time.signal });
+    return run({
+      target,
+      provider,
+      integration: row.integration,
+      grantedScopes: row.connection.grantedScopes,
+      access: accessOf(stored),
+      context,
+    });
+  }
+  let stored: Stored | undefined;
+  try {
+    stored = await readFresh(integrations, target, time.signal);
+    requireUsable(stored, options);
+    const first = stored;
+    const result = await once(first).catch(async (error: unknown) => {
+      // An access token may end before its time. What was rejected was not done, so that it may be sent again.
+      if (!isRejected(error) || !oauth2Credential(first)?.refreshToken) throw error;
+      stored = await refreshed(integrations, first, time.signal);
+      requireUsable(stored, options);
+      return once(stored);
+    });
+    await recover(integrations, stored);
+    return result;
+  } catch (error) {
+    const failure = time.failure(error);
+    if (stored && failure instanceof ProviderError) {
+      throw await noteFailure(integrations, stored, failure);
+    }
+    throw failure;
+  }
+}

@@ -1,0 +1,155 @@
+import { call } from '../db/call.ts';
+import { Problem } from '../db/problem.ts';
+import type { Discovery, SettingIssue } from '../providers/index.ts';
+import { parseCredential } from './connect.ts';
+import { useConnection } from './connection.ts';
+import { type Integrations, organizationClient } from './integrations.ts';
+import { type Given, integrationProblem, needsReauthorization, notReady, withProblems } from './problems.ts';
+import { type ReadIntegration, recordResult, requireSettings, targetOf, toolRows } from './record.ts';
+import { providerContext } from './stored.ts';
+
+/** Whoever waits for a discovery has a response within 25 s. */
+const WITHIN_MS = 23_000;
+
+export type DiscoverOptions = Readonly<{
+  signal?: AbortSignal | undefined;
+  /** In place of the stored ones; not kept. */
+  settings?: unknown;
+  /** In place of the stored one; not kept. */
+  credential?: unknown;
+}>;
+
+function requireConnected({ record }: ReadIntegration): void {
+  if (record.readiness === 'not_connected') throw notReady('connection', 'not_connected', 'connect it first');
+  if (record.readiness === 'needs_reauthorization') throw needsReauthorization();
+}
+
+/**
+ * What a connection, or a credential that somebody just gave, reaches. Within 25 s, and nothing is kept.
+ * @throws Problem 400, 403, 404, 409, 502, 503; the signal's reason
+ */
+export async function lookUp(
+  integrations: Integrations,
+  integration: ReadIntegration,
+  options: DiscoverOptions = {},
+): Promise<Discovery> {
+  const { organizationId, provider, record } = integration;
+  const { signal, settings = record.settings, credential } = options;
+  if (credential !== undefined) {
+    const given = parseCredential(provider, credential);
+    return withProblems(async () => {
+      const client = await organizationClient(integrations, organizationId);
+      const context = providerContext(integrations, provider, client, { account: record.id, signal });
+      return provider.discover(context, { credential: given, settings });
+    }, 'credential');
+  }
+  requireConnected(integration);
+  const given: Given = options.settings === undefined ? 'nothing' : 'settings';
+  return withProblems(
+    () =>
+      useConnection(
+        integrations,
+        targetOf(integration),
+        ({ context, access }) => provider.discover(context, { ...access, settings }),
+        { signal, evenDisabled: true, withinMs: WITHIN_MS },
+      ),
+    given,
+  );
+}
+
+/** What is recorded of one that failed: a code of the contract and our own words. */
+function recorded(error: unknown) {
+  if (!(error instanceof Problem)) return undefined;
+  const { code, message } = error;
+  return { status: 'failed', error: { code, message: error.issues?.[0]?.message ?? message } } as const;
+}
+
+/**
+ * Asks the provider what there is, and records how that went, also where it failed. Tools that the provider changed are off.
+ * @throws Problem 403, 404, 409 `integration_not_ready` | `integration_conflict`, 502, 503; the signal's reason
+ */
+export async function discover(
+  integrations: Integrations,
+  integration: ReadIntegration,
+  options: Readonly<{ signal?: AbortSignal | undefined }> = {},
+): Promise<Readonly<{ discovery: Discovery; integration: typeof recordResult._output.integration }>> {
+  requireConnected(integration);
+  requireSettings(integration);
+  const { organizationId, record, provider } = integration;
+  const write = (discovery: Readonly<Record<string, unknown>>, tools: ReturnType<typeof toolRows> | null) => {
+    const { connection_revision: connectionRevision } = record;
+    const args = { organizationId, integrationRef: record.id, connectionRevision, discovery, tools };
+    return call(integrations.db.of(organizationId), 'integration_discovery_record', args, recordResult);
+  };
+  try {
+    const found = await lookUp(integrations, integration, options);
+    const { integration: after } = await write({ status: 'ok' }, toolRows(found.tools ?? provider.tools));
+    return { discovery: found, integration: after };
+  } catch (error) {
+    const problem = integrationProblem(error);
+    const failure = recorded(problem);
+    // Of one that was replaced meanwhile there is nothing to record, and who has left waits for nothing.
+    if (failure && failure.error.code !== 'integration_conflict') {
+      await write(failure, null).catch((cause: unknown) => {
+        integrations.log.warn({ err: cause, integrationId: record.id }, 'a discovery was not recorded');
+      });
+    }
+    throw problem;
+  }
+}
+
+/**
+ * What of settings the connection does not bear out: `settings` are read by the provider's schema, and compared with what the
+ * provider says there is now. Where it is not connected yet nothing can be compared, and the schema alone judges.
+ * @throws Problem 400 `settings_invalid`, 403, 404, 409, 502, 503; the signal's reason
+ */
+export async function checkSettings(
+  integrations: Integrations,
+  integration: ReadIntegration,
+  settings: unknown,
+  options: Readonly<{ signal?: AbortSignal | undefined }> = {},
+): Promise<Readonly<{ settings: unknown; discovery: Discovery | null }>> {
+  const { provider, record } = integration;
+  if (provider.settings === null) {
+    const message = 'this provider has no settings';
+    throw new Problem(400, 'settings_invalid', 'The settings are not valid.', [
+      { path: 'settings', code: 'invalid_value', message },
+    ]);
+  }
+  const parsed = provider.settings.schema.safeParse(settings);
+  if (!parsed.success) {
+    const issues = parsed.error.issues.map(({ path, message, code }) => ({
+      path: ['settings', ...path.map(String)].join('.'),
+      message,
+      code,
+    }));
+    throw new Problem(400, 'settings_invalid', 'The settings are not valid.', issues);
+  }
+  await withProblems(() => checkAddresses(integrations, integration, parsed.data), 'settings');
+  const canAsk = record.readiness !== 'not_connected' && record.readiness !== 'needs_reauthorization';
+  // Settings that say what is connected are for another connection than the stored one.
+  if (!canAsk || provider.settings.beforeConnection === true) return { settings: parsed.data, discovery: null };
+  const discovery = await lookUp(integrations, integration, { ...options, settings: parsed.data });
+  refuse(provider.checkSettings(parsed.data, discovery));
+  return { settings: parsed.data, discovery };
+}
+
+function refuse(found: readonly SettingIssue[]): void {
+  if (found.length === 0) return;
+  const issues = found.map(({ path, message }) => ({
+    path: ['settings', ...path.map(String)].join('.'),
+    code: 'unknown_choice',
+    message,
+  }));
+  throw new Problem(400, 'settings_invalid', 'The connection does not bear the settings out.', issues);
+}
+
+const ADDRESS = /^https?:\/\//i;
+
+/** Addresses among settings: https, and none of a domain that the organization blocks. Where a name leads is judged at each call. */
+async function checkAddresses(integrations: Integrations, integration: ReadIntegration, settings: unknown) {
+  const client = await organizationClient(integrations, integration.organizationId);
+  for (const value of Object.values(settings as Readonly<Record<string, unknown>>)) {
+    if (typeof value === 'string' && ADDRESS.test(value)) client.secureUrl(integration.provider.key, value);
+  }
+}

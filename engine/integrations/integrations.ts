@@ -1,0 +1,68 @@
+import type { Logger } from 'pino';
+import type { Registry } from 'prom-client';
+import { sql } from 'slonik';
+import { z } from 'zod';
+import type { Config } from '../config.ts';
+import type { Database } from '../db/database.ts';
+import { scoped } from '../db/scope.ts';
+import {
+  callObserver,
+  createProviderClient,
+  type ProviderClient,
+  type ProviderClientOptions,
+  withoutDomains,
+} from '../providers/outgoing/index.ts';
+import { sharedBudgets } from '../rate_limits/budgets.ts';
+
+/** What works with connections needs: made once a process, by the API and by the jobs. */
+export type Integrations = Readonly<{
+  db: Database;
+  settings: Config['integrations'];
+  /** The one client of this process. What an organization sends goes through `organizationClient`. */
+  client: ProviderClient;
+  log: Logger;
+  /** Refreshes under way in this process, by connection and version of its tokens: whoever needs one too waits for it. */
+  refreshes: Map<string, Promise<void>>;
+  close(): Promise<void>;
+}>;
+
+export type IntegrationsOptions = Readonly<{
+  config: Pick<Config, 'integrations' | 'allowPrivateAddresses'>;
+  db: Database;
+  registry: Registry;
+  log: Logger;
+  /** Of a test: the guard's own view of the network. */
+  net?: ProviderClientOptions['net'];
+}>;
+
+export function openIntegrations({ config, db, registry, log, net }: IntegrationsOptions): Integrations {
+  const { integrations: settings, allowPrivateAddresses } = config;
+  const client = createProviderClient({
+    allowPrivateAddresses,
+    origins: settings.providerOrigins,
+    budgets: sharedBudgets(db),
+    observe: callObserver(registry, log),
+    ...(net ? { net } : {}),
+  });
+  return { db, settings, client, log, refreshes: new Map(), close: () => client.close() };
+}
+
+const domainsRow = z.object({ domains: z.array(z.string()).nullable() });
+
+/** The client for what an organization sends: nothing goes to a domain that it blocks. */
+export async function organizationClient(
+  { db, client }: Pick<Integrations, 'db' | 'client'>,
+  organizationId: string,
+): Promise<ProviderClient> {
+  const row = await db.of(organizationId).maybeOne(
+    scoped(
+      organizationId,
+      domainsRow,
+      sql.fragment`
+        select o.constraints -> 'blockedDomains' as domains
+        from app.organizations o where o.id = scope.organization_id`,
+    ),
+  );
+  const domains = row?.domains ?? [];
+  return domains.length === 0 ? client : withoutDomains(client, domains);
+}
