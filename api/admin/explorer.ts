@@ -10,7 +10,7 @@ import {
   sessionOwner,
   setSessionCookie,
 } from '../http/auth/admin_session.ts';
-import { htmlPage } from '../http/page.ts';
+import { htmlPage, icon } from '../http/page.ts';
 import { emptyTab, explorerQueries } from './explorer_queries.ts';
 
 /** Everything from this host: the pages work without the internet. Ruru sets styles in the page, and has workers. */
@@ -27,7 +27,10 @@ const policy = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-const signInStyle = `<style>
+const iconLink = `<link rel="icon" href="${SESSION_PATH}/assets/icon.svg">`;
+
+const signInStyle = `${iconLink}
+    <style>
       body { font: 16px/1.5 system-ui, sans-serif; margin: 15vh auto 0; max-width: 24rem; padding: 0 1rem; color-scheme: light dark; }
       input, button { font: inherit; box-sizing: border-box; width: 100%; margin-top: 0.5rem; padding: 0.5rem; }
       [role=alert] { color: light-dark(#b3261e, #ff8f85); }
@@ -62,7 +65,8 @@ const explorerStyle = `
 
 const explorerPage = htmlPage(
   'Business Runner administration',
-  `<link rel="stylesheet" href="${SESSION_PATH}/assets/ruru.css">
+  `${iconLink}
+    <link rel="stylesheet" href="${SESSION_PATH}/assets/ruru.css">
     <style>${explorerStyle}</style>
     <script type="module" src="${SESSION_PATH}/assets/start.js"></script>`,
   `<header>
@@ -135,6 +139,10 @@ export function signOut(req: Request, res: Response): void {
 export async function sendAsset(req: Request, res: Response, file: string): Promise<void> {
   if (file === 'start.js') {
     res.set('Cache-Control', 'no-cache').type('js').end(startScript);
+    return;
+  }
+  if (file === 'icon.svg') {
+    res.set('Cache-Control', 'no-cache').type('svg').end(icon);
     return;
   }
   // Loaded by the first page: it is several megabytes.

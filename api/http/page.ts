@@ -29,3 +29,7 @@ export function htmlPage(title: string, head: string, body: string): string {
 export function inlineSource(text: string): string {
   return `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 }
+
+/** Of each page: a browser that is given none asks for /favicon.ico. */
+export const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#1f56c4"/><path d="M9 7h9a5 5 0 0 1 2.6 9.2A5.4 5.4 0 0 1 18 26H9zm4 4v4h4.4a2 2 0 0 0 0-4zm0 8v3h4.6a1.5 1.5 0 0 0 0-3z" fill="#fff"/></svg>
+`;

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { runInNewContext } from 'node:vm';
 import { type EncodedContent, encodeContent, once } from '../http/encoded.ts';
 import { overview } from '../http/openapi/document.ts';
-import { htmlPage } from '../http/page.ts';
+import { htmlPage, icon } from '../http/page.ts';
 import { overviewHtml } from './docs_beginning.ts';
 
 export const docsFiles = ['reference.js', 'start.js', 'icon.svg'] as const;
@@ -71,9 +71,6 @@ const style = `
       #beginning pre { padding: 0.7rem 0.9rem; background: light-dark(#f5f6f8, #1c1f26); border-radius: 6px; font: 14px/1.5 ui-monospace, monospace; overflow-x: auto; }
       #beginning code { font: 0.9em ui-monospace, monospace; overflow-wrap: anywhere; }
     `;
-
-const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#1f56c4"/><path d="M9 7h9a5 5 0 0 1 2.6 9.2A5.4 5.4 0 0 1 18 26H9zm4 4v4h4.4a2 2 0 0 0 0-4zm0 8v3h4.6a1.5 1.5 0 0 0 0-3z" fill="#fff"/></svg>
-`;
 
 /** Everything from this host: the page works without the internet. Scalar sets styles in the page. */
 export const docsPolicy = [

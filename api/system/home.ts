@@ -31,6 +31,7 @@ const style = `
 export const homePolicy = [
   "default-src 'none'",
   `style-src ${inlineSource(style)}`,
+  "img-src 'self'",
   "base-uri 'none'",
   "form-action 'none'",
   "frame-ancestors 'none'",
@@ -96,7 +97,8 @@ export function homePage(req: Request, config: Config, state: Readiness | string
   // Relative addresses: a proxy may serve this below a path of its own.
   return htmlPage(
     'Business Runner',
-    `<style>${style}</style>`,
+    `<link rel="icon" href="docs/icon.svg">
+    <style>${style}</style>`,
     `<main>
       <h1>Business Runner</h1>
       <p class="quiet">The control plane on which organizations delegate business work to AI agents.</p>

@@ -3,6 +3,7 @@ import pg from 'pg';
 import type { Config } from '../../engine/config.ts';
 import { MigrateError, migrate } from '../../engine/db/migrate.ts';
 import { CLOSE_OTHER_DATABASES } from '../../engine/db/schema/close.ts';
+import { clusterExists } from '../../engine/postgres/cluster.ts';
 import { type RunningPostgres, startPostgres } from '../../engine/postgres/embedded.ts';
 import { fullDisk, PostgresError } from '../../engine/postgres/error.ts';
 import { findPlace } from '../../engine/postgres/place.ts';
@@ -12,6 +13,8 @@ import { type DatabasePasswords, databasePasswords } from './secrets.ts';
 export const DATABASE_NAME = 'business_runner';
 /** So many of its last lines say why Postgres ended. */
 const LAST_WORDS = 50;
+/** The first start waits half a minute, and a person who sees nothing thinks that it hangs. */
+const MIGRATING = 'Bringing the database up to date …';
 const FIRST_BACKOFF_MS = 100;
 const MAX_BACKOFF_MS = 10_000;
 
@@ -93,6 +96,7 @@ async function startEmbedded(config: Config, options: DatabaseOptions): Promise<
       signal: end,
       ...(port === undefined ? {} : { port }),
     });
+  print(clusterExists(place.cluster) ? 'Starting Postgres …' : 'Making a database …');
   let postgres = await start();
   lastWords.length = 0;
   /** Starts a Postgres that ended by itself again, at the same port: the other processes reconnect. */
@@ -116,6 +120,7 @@ async function startEmbedded(config: Config, options: DatabaseOptions): Promise<
     }
   }
   try {
+    print(MIGRATING);
     await prepare(postgres, passwords, log);
   } catch (error) {
     await postgres.stop();
@@ -141,11 +146,12 @@ async function startEmbedded(config: Config, options: DatabaseOptions): Promise<
   };
 }
 
-async function useExisting(url: string, log: LogFile, signal: AbortSignal): Promise<Database> {
+async function useExisting(url: string, { log, print, signal }: DatabaseOptions): Promise<Database> {
   signal.throwIfAborted();
   const aborted = new Promise<never>((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true });
   });
+  print(MIGRATING);
   // It may wait long for another process that migrates: Ctrl-C ends the wait.
   await Promise.race([migrate(url, { log: log.write }), aborted]);
   const { host, pathname } = new URL(url);
@@ -162,5 +168,5 @@ async function useExisting(url: string, log: LogFile, signal: AbortSignal): Prom
 export function startDatabase(config: Config, options: DatabaseOptions): Promise<Database> {
   // The direct connection: the lock of the migration belongs to a session.
   const url = config.listenDatabaseUrl;
-  return url === undefined ? startEmbedded(config, options) : useExisting(url, options.log, options.signal);
+  return url === undefined ? startEmbedded(config, options) : useExisting(url, options);
 }

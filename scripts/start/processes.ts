@@ -3,6 +3,7 @@ import { createServer } from 'node:net';
 import path from 'node:path';
 import { type Config, ConfigError, environmentWith } from '../../engine/config.ts';
 import { openStorage } from '../../engine/storage/index.ts';
+import { readEnvironmentFile } from '../environment_option.ts';
 import { lockDataFolder } from './data_folder.ts';
 import { startDatabase } from './database.ts';
 import { openLogFile } from './log_file.ts';
@@ -96,6 +97,7 @@ export async function startProcesses(config: Config, options: ProcessesOptions):
   const database = await startDatabase(config, { log: log('postgres'), print, signal });
   parts.defer(() => database.stop(Math.max(500, Math.min(left(), STOP.postgres))));
 
+  print('Starting the API and the jobs …');
   const shared = {
     DATA_DIR: config.dataDir,
     ...(token ? { AGENT_SERVICE_TOKENS: token.token } : {}),
@@ -147,6 +149,7 @@ export async function startProcesses(config: Config, options: ProcessesOptions):
     adminTokenFile: admin?.file,
     encryptionKeysFile: encryption?.file,
     organizationId: randomUUID(),
+    settings: readEnvironmentFile([]).settings,
     storageProblem: problem,
   });
   const running = parts.move();

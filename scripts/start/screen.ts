@@ -1,10 +1,10 @@
+import { homedir } from 'node:os';
 import path from 'node:path';
 import { type Config, defaultStorageUrl } from '../../engine/config.ts';
 import { storagePlace } from '../../engine/storage/index.ts';
+import { localUrl } from '../worker/local_url.ts';
 import type { Database } from './database.ts';
 import { TOKEN_FILE } from './secrets.ts';
-
-const DEFAULT_URL = 'http://127.0.0.1:3000';
 
 const ownerAccess: Readonly<Record<Config['ownerAuth']['mode'], string>> = {
   open: 'open: anybody on this machine, without a token (OWNER_AUTH)',
@@ -31,6 +31,8 @@ export type Screen = Readonly<{
   /** Undefined when ENCRYPTION_KEYS is set. */
   encryptionKeysFile: string | undefined;
   organizationId: string;
+  /** Those in `.env`, where the commands in another terminal look for what is not given to them. */
+  settings: NodeJS.ProcessEnv;
   /** Why files cannot be stored now; undefined: they can. */
   storageProblem: string | undefined;
 }>;
@@ -44,16 +46,15 @@ function filesRow({ storageUrl, aws, dataDir }: Config): [string, string][] {
 /** What a person sees when everything is ready. It names the files of secrets, never a secret. */
 export function screen(options: Screen): string {
   const { config, url, jobsUrl, database, tokenFile, adminTokenFile, encryptionKeysFile } = options;
-  const { organizationId, storageProblem } = options;
+  const { organizationId, settings, storageProblem } = options;
   const mode = config.ownerAuth.mode;
   const authorization = mode === 'open' ? '' : ' -H "Authorization: Bearer $BUSINESS_RUNNER_OWNER_TOKEN"';
   const owner = mode === 'open' ? '' : 'BUSINESS_RUNNER_OWNER_TOKEN=… ';
   const service = tokenFile ? '' : 'BUSINESS_RUNNER_SERVICE_TOKEN=… ';
-  const isDefaultTokenFile = tokenFile === undefined || tokenFile === path.resolve('.data', TOKEN_FILE);
-  const extraOptions = [
-    ...(url === DEFAULT_URL ? [] : [` --url ${url}`]),
-    ...(isDefaultTokenFile ? [] : [` --token-file ${displayPath(tokenFile)}`]),
-  ].join('');
+  const there = settings['BUSINESS_RUNNER_URL'] || url !== localUrl(settings) ? ` --url ${url}` : '';
+  const dataDir = (settings['DATA_DIR'] || '.data').replace(/^~(?=\/|$)/, homedir());
+  const isFound = tokenFile === undefined || tokenFile === path.resolve(dataDir, TOKEN_FILE);
+  const extraOptions = there + (isFound ? '' : ` --token-file ${displayPath(tokenFile)}`);
   const rows = [
     ['API', url],
     ['Documentation', `${url}/docs`],
@@ -78,7 +79,6 @@ export function screen(options: Screen): string {
     ...(storageProblem === undefined ? [] : [['Note', `files cannot be stored now: ${storageProblem}`]]),
   ];
   const command = `${owner}npx business-runner`;
-  const there = url === DEFAULT_URL ? '' : ` --url ${url}`;
   return `
 Business Runner is ready.
 

@@ -20,6 +20,10 @@ t.test('with DATABASE_URL it brings no Postgres, and a second Ctrl-C does not wa
   const url = await started.ready();
   test.equal((await fetch(`${url}/readyz`)).status, 200);
   test.match(started.stdout(), new RegExp(`^ +Database +${new URL(databaseUrl).host}/\\w+ \\(DATABASE_URL\\)$`, 'm'));
+  test.match(
+    started.stdout(),
+    /^Bringing the database up to date …\nStarting the API and the jobs …\n\nBusiness Runner is ready\.\n/,
+  );
   const processes = await started.tree();
   test.equal(processes.length, 3, 'start, jobs, API');
   const rest = identities(processes);

@@ -9,7 +9,11 @@ const app = await startTestApp(t);
 
 t.test('a browser names the origin of the forms of the page, which they are refused without', async (test) => {
   const page = await fetch(new URL('/internal/admin', app.url));
-  test.match(await page.text(), '<form method="post" action="/internal/admin/sign-in">');
+  const html = await page.text();
+  test.match(html, '<form method="post" action="/internal/admin/sign-in">');
+  test.match(html, '<link rel="icon" href="/internal/admin/assets/icon.svg">');
+  const icon = await fetch(new URL('/internal/admin/assets/icon.svg', app.url));
+  test.match(icon.headers.get('content-type'), /^image\/svg\+xml/);
   // With no-referrer, which everything else here has, browsers send `Origin: null` with a form.
   test.equal(page.headers.get('referrer-policy'), 'same-origin');
   const origin = { origin: 'null', 'sec-fetch-site': 'same-origin' };

@@ -20,7 +20,7 @@ t.test('the page at / says what runs, and each of its links leads somewhere on t
   test.match(html, /<dt>Database<\/dt><dd><span class="good">reachable<\/span>, at migration \d+<\/dd>/);
   test.match(html, /<dt>Files<\/dt><dd><span class="good">reachable<\/span>/);
   const links = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1] ?? '');
-  test.same(links, ['docs', 'internal/admin', 'readyz', 'healthz', 'metrics', 'openapi.json']);
+  test.same(links, ['docs/icon.svg', 'docs', 'internal/admin', 'readyz', 'healthz', 'metrics', 'openapi.json']);
   for (const link of links) test.equal((await fetch(new URL(link, `${app.url}/`))).status, 200, link);
   const command = new RegExp(`curl .*${app.url}/organizations/[0-9a-f-]{36} `);
   test.match(html, command, 'the curl of the page reaches the service that showed it');

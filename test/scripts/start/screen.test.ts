@@ -19,6 +19,7 @@ const options = {
   adminTokenFile: path.resolve('.data', 'admin-token'),
   encryptionKeysFile: path.resolve('.data', 'encryption-keys'),
   organizationId: crypto.randomUUID(),
+  settings: {},
   storageProblem: undefined,
 };
 
@@ -48,4 +49,19 @@ t.test('the commands on the screen are commands, wherever the API listens and wh
       test.equal(line.includes('BUSINESS_RUNNER_OWNER_TOKEN='), shown === token);
     }
   }
+});
+
+t.test('what .env says the commands find by themselves', async (test) => {
+  const moved = {
+    ...options,
+    url: 'http://127.0.0.1:4100',
+    tokenFile: path.resolve('data', 'agent-service-token'),
+    settings: { PORT: '4100', DATA_DIR: 'data' },
+  };
+  test.notMatch(screen(moved), /--url|--token-file/);
+  test.match(
+    screen({ ...moved, settings: {} }),
+    / --url http:\/\/127\.0\.0\.1:4100 --token-file data\/agent-service-token\n/,
+  );
+  test.match(screen({ ...moved, settings: { ...moved.settings, BUSINESS_RUNNER_URL: 'https://x' } }), / --url /);
 });
