@@ -84,6 +84,11 @@ export const docsPolicy = [
   "frame-ancestors 'none'",
 ].join('; ');
 
+/** The commands in a text, for a service at this port; 0: it was chosen, and the text keeps the default. */
+export function atPort(text: string, port: number): string {
+  return port === 0 ? text : text.replaceAll('127.0.0.1:3000', `127.0.0.1:${port}`);
+}
+
 export const docsPage = htmlPage(
   'Business Runner API',
   `<link rel="icon" href="docs/icon.svg">

@@ -2,18 +2,22 @@ import { z } from 'zod';
 import { Problem } from '../../engine/db/problem.ts';
 import { codeVersion } from '../../engine/db/schema/version.ts';
 import { metricsAccess } from '../../engine/monitoring/access.ts';
-import { encodeContent, once, sendEncoded } from '../http/encoded.ts';
+import { type EncodedContent, encodeContent, once, sendEncoded } from '../http/encoded.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { openApi } from '../http/openapi/document.ts';
-import { docsAsset, docsFiles, docsPage, docsPolicy, docsTypes } from './docs.ts';
+import { atPort, docsAsset, docsFiles, docsPage, docsPolicy, docsTypes } from './docs.ts';
 import { createReadiness } from './readiness.ts';
 
 /** Health, metrics and the description of the `described` endpoints and of these. */
 export function systemEndpoints(described: readonly Endpoint[]): readonly Endpoint[] {
   let needed: number | undefined;
   const checkReady = createReadiness();
+  let made: ReturnType<typeof once<EncodedContent>> | undefined;
   // Made when it is first asked for: it takes a part of a second, and most processes are never asked.
-  const document = once(() => encodeContent(JSON.stringify(openApi([...described, ...system]))));
+  const document = (port: number) => {
+    made ??= once(() => encodeContent(atPort(JSON.stringify(openApi([...described, ...system])), port)));
+    return made();
+  };
 
   const system = [
     endpoint({
@@ -87,8 +91,8 @@ export function systemEndpoints(described: readonly Endpoint[]): readonly Endpoi
         schema: z.looseObject({ openapi: z.string() }),
       },
       example: { data: { openapi: '3.1.0', info: { title: 'Business Runner', version: '0.1.0' }, paths: {} } },
-      async handler({ req, res }) {
-        sendEncoded(req, res, await document(), 'application/json; charset=utf-8');
+      async handler({ services, req, res }) {
+        sendEncoded(req, res, await document(services.config.port), 'application/json; charset=utf-8');
       },
     }),
     endpoint({
@@ -100,8 +104,8 @@ export function systemEndpoints(described: readonly Endpoint[]): readonly Endpoi
       summary: 'Open the API documentation',
       description: 'This document as a page, to read and to try out.',
       response: { stream: true, mediaType: 'text/html', description: 'A page for browsers.' },
-      handler({ res }) {
-        res.set('Content-Security-Policy', docsPolicy).type('html').end(docsPage);
+      handler({ services, res }) {
+        res.set('Content-Security-Policy', docsPolicy).type('html').end(atPort(docsPage, services.config.port));
       },
     }),
     endpoint({

@@ -21,7 +21,7 @@ export function hasRadosgw(): boolean {
   return NEEDED.every((name) => existsSync(path.join(BINARIES, name)));
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;

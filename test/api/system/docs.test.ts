@@ -1,5 +1,6 @@
 import t from 'tap';
 import { startTestApp } from '../../support/app.ts';
+import { freePort } from '../../support/radosgw.ts';
 
 const app = await startTestApp(t);
 
@@ -55,4 +56,15 @@ t.test('the documentation is told to ask nobody else, and begins with how to beg
   t.match(await (await app.owner.fetch('/docs/reference.js')).text(), 'createApiReference');
   const { info } = (await (await app.owner.fetch('/openapi.json')).json()) as { info: { description: string } };
   t.match(info.description, /^[^#]*\n## Getting started\n/);
+});
+
+t.test('its commands reach the service at the port that was set', async (t) => {
+  const port = await freePort();
+  const moved = await startTestApp(t, { config: { port } });
+  for (const path of ['/docs', '/openapi.json']) {
+    const text = await (await moved.owner.fetch(path)).text();
+    t.ok(text.includes(`API=http://127.0.0.1:${port} `), path);
+    t.notOk(text.includes('127.0.0.1:3000'), path);
+    t.ok((await (await app.owner.fetch(path)).text()).includes('API=http://127.0.0.1:3000 '), 'unless it was chosen');
+  }
 });
