@@ -36,6 +36,23 @@ t.test('the shipped catalog has an operator, a chat and three department profile
   );
 });
 
+t.test('the shipped profiles may use integrations and repositories as their work needs', async (t) => {
+  const { version, profiles } = builtinCatalog();
+  t.equal(version, 2);
+  const policies = profiles.map(({ key, config }) => [
+    key,
+    config.toolPolicyKeys.filter((policy) => /^(integrations|git)\./.test(policy)).toSorted(),
+  ]);
+  const both = ['integrations.propose', 'integrations.read'];
+  t.same(Object.fromEntries(policies), {
+    operator: both,
+    chat: both,
+    growth: both,
+    engineering: ['git.propose', 'git.read', ...both],
+    support: both,
+  });
+});
+
 t.test('the revision follows the content alone', async (t) => {
   const catalog = builtinCatalog();
   const revision = catalogRevision(catalog);
