@@ -2486,8 +2486,8 @@ app.messages_wake() returns trigger
   -- plpgsql, owner runner_owner
 app.onboarding_chat_lock(p_organization_id uuid, p_actor jsonb) returns app.onboardings
   -- plpgsql, owner runner_scoped
-app.onboarding_complete(p_organization_id uuid, p_review_sha256 text, p_allow_warnings boolean, p_documents jsonb)
-    returns jsonb
+app.onboarding_complete(p_organization_id uuid, p_review_sha256 text, p_allow_warnings boolean, p_documents jsonb,
+    p_providers jsonb DEFAULT '[]') returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
 app.onboarding_config(p_setup jsonb) returns jsonb
   -- sql, immutable, owner runner_scoped
@@ -2508,6 +2508,10 @@ app.onboarding_findings_add(p_organization_id uuid, p_findings jsonb, p_warnings
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
 app.onboarding_findings_insert(p_organization_id uuid, p_findings jsonb, p_origin text) returns void
   -- plpgsql, owner runner_scoped
+app.onboarding_integration_usable(p_organization_id uuid, p_integration_key text) returns boolean
+  -- sql, stable, owner runner_scoped
+app.onboarding_integrations_create(o app.onboardings, p_providers jsonb) returns void
+  -- sql, owner runner_scoped
 app.onboarding_lock(p_organization_id uuid, p_generation integer, p_allowed text[]) returns app.onboardings
   -- plpgsql, owner runner_scoped
 app.onboarding_read(p_organization_id uuid) returns jsonb

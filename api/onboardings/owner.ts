@@ -16,6 +16,7 @@ import {
 } from './changes.ts';
 import { common, missing, notPermitted } from './errors.ts';
 import { deleteStored, storeReviewed } from './files.ts';
+import { plannedIntegrations } from './integrations.ts';
 import { onboardingExample, onboardingResult, onboardingSchema, removalResult } from './schema.ts';
 
 const noCatalog = {
@@ -211,7 +212,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       operationId: 'completeOnboarding',
       summary: 'Complete an onboarding',
       description:
-        'Confirms the review by its digest. In one transaction the agent profiles are provisioned, the first context revisions are published (facts from setup, integrations and findings; notes from each source, in the scope of its department), the organization becomes `active`, which lets its tasks be dispatched unless an owner has stopped that, and the onboarding chat is closed for messages. Before that, the stored bytes of all sources are verified: a damaged source fails, and the review is computed again.',
+        'Confirms the review by its digest. In one transaction the agent profiles are provisioned, the first context revisions are published (facts from setup, integrations and findings; notes from each source, in the scope of its department), the organization becomes `active`, which lets its tasks be dispatched unless an owner has stopped that, integrations that are to be connected are created where they are missing and their key is that of a provider, and the onboarding chat is closed for messages. Before that, the stored bytes of all sources are verified: a damaged source fails, and the review is computed again.',
       params: { organizationId },
       body: completionBody,
       response: { data: onboardingSchema },
@@ -232,22 +233,15 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       external: true,
       costly: true,
       async handler({ db, services, params: { organizationId }, body, signal, decision, commit }) {
-        const complete = (on: typeof db, documents: Json | null, confirmed?: typeof decision) =>
-          call(
-            on,
-            'onboarding_complete',
-            {
-              organizationId,
-              reviewSha256: body.reviewSha256,
-              allowWarnings: body.allowWarnings,
-              documents,
-            },
-            onboardingResult,
-            confirmed,
-          );
-        const seen = (await complete(db, null)).onboarding;
+        const complete = (
+          on: typeof db,
+          made: Readonly<{ documents: Json | null; providers?: Json }>,
+          confirmed?: typeof decision,
+        ) => call(on, 'onboarding_complete', { organizationId, ...body, ...made }, onboardingResult, confirmed);
+        const seen = (await complete(db, { documents: null })).onboarding;
         const documents = await storeReviewed(db, services.storage, seen, signal);
-        return commit(async (on) => (await complete(on, documents, decision)).onboarding);
+        const made = { documents, providers: plannedIntegrations(seen) };
+        return commit(async (on) => (await complete(on, made, decision)).onboarding);
       },
     }),
   ];

@@ -399,6 +399,11 @@ export const recordTexts: Readonly<Record<string, ReasonText>> = {
     'Nothing.',
   ],
   findings_left_out: ['review warning', 'More claims than an onboarding keeps', 'Nothing.'],
+  integration_not_connected: [
+    'review warning',
+    'A disposition is `connect_now`, and there is no usable connection',
+    'Connect it, decide `connect_later`, or allow the warning.',
+  ],
   integration_undecided: ['review warning', 'A disposition is `unknown`', 'Decide it.'],
   no_departments: ['review warning', 'No department is selected', 'Select some, or allow the warning.'],
   no_evidence: ['review warning', 'Neither a source nor a website was read', 'Upload a source, or name a website.'],

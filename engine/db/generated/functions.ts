@@ -401,6 +401,7 @@ export const functions = {
   },
   onboarding_complete: {
     required: { organizationId: 'uuid', reviewSha256: 'text', allowWarnings: 'bool', documents: 'jsonb' },
+    optional: { providers: 'jsonb' },
   },
   onboarding_create: {
     required: {},

@@ -1,13 +1,16 @@
--- Onboarding review → completed, atomically: provisions the profiles of the catalog, publishes the first context revisions,
--- activates the organization, lets its tasks be dispatched unless its owner stopped that, and makes the onboarding chat immutable.
+-- Onboarding review → completed, atomically: provisions the profiles of the catalog, makes the integrations that are to be connected,
+-- publishes the first context revisions, activates the organization, lets its tasks be dispatched unless its owner stopped that, and
+-- makes the onboarding chat immutable.
 -- p_review_sha256: the digest of the review that was shown. p_documents: [{scope, documents}] as context_promote takes them,
--- made from the review's summary; null: only checks, before they are stored.
+-- made from the review's summary; null: only checks, before they are stored. p_providers: what integrations of the dispositions are
+-- made of, where they are missing (see onboarding_integrations_create).
 -- Locks: organization → onboarding → profiles → roots → … → chat → publications → sources.
 -- Returns {onboarding}. Codes: 404 request_failed, 409 request_failed (not_permitted, suspended, stale, has_warnings,
 -- reply_active, being_read), 409 state_conflict (a profile made by hand has a key of the catalog), 503 request_failed (no
 -- catalog).
 create or replace function app.onboarding_complete(
-  p_organization_id uuid, p_review_sha256 text, p_allow_warnings boolean, p_documents jsonb)
+  p_organization_id uuid, p_review_sha256 text, p_allow_warnings boolean, p_documents jsonb,
+  p_providers jsonb default '[]')
   returns jsonb
   language plpgsql security definer
 as $$
@@ -65,6 +68,7 @@ begin
     where id = p_organization_id;
   o.status := 'completed';
   o := app.onboarding_write(o);
+  perform app.onboarding_integrations_create(o, p_providers);
   perform app.dispatch_settle(p_organization_id);
   return jsonb_build_object('onboarding', app.onboarding_state(o));
 end

@@ -44,6 +44,12 @@ begin
     into v_warnings
     from jsonb_array_elements(o.integrations) with ordinality i(value, place)
     where i.value ->> 'disposition' = 'unknown';
+  select v_warnings || coalesce(jsonb_agg(jsonb_build_object('code', 'integration_not_connected', 'message',
+      format('%s is to be connected now, and is not.', i.value ->> 'integrationKey')) order by i.place), '[]')
+    into v_warnings
+    from jsonb_array_elements(o.integrations) with ordinality i(value, place)
+    where i.value ->> 'disposition' = 'connect_now'
+      and not app.onboarding_integration_usable(o.organization_id, i.value ->> 'integrationKey');
 
   return jsonb_build_object('summary', v_summary, 'warnings', v_warnings, 'sha256', encode(sha256(convert_to(
     app.canonical_json(jsonb_build_object('summary', v_summary, 'warnings', v_warnings)), 'UTF8')), 'hex'));

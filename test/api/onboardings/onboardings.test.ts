@@ -4,6 +4,7 @@ import type { AgentProfile } from '../../../api/agent_profiles/schema.ts';
 import type { Onboarding } from '../../../api/onboardings/schema.ts';
 import type { Organization } from '../../../api/organizations/schema.ts';
 import { canonicalSha256 } from '../../../engine/canonical_json.ts';
+import { providers } from '../../../engine/providers/index.ts';
 import { expectSuccess, ownerPath, refusalOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import { issuePaths, type Reply } from '../../support/http.ts';
@@ -304,6 +305,36 @@ t.test('the research fails, is retried, ends in a review, and the completion mak
     await app.owner.get<Summary>(ownerPath(created, '/context/summary'), { query: { scope: 'growth' } }),
   );
   t.match(growth.documents, [{ path: 'sources.json', entries: [{ title: 'prices.csv', value: 'a,b\n1,2\n' }] }]);
+});
+
+t.test('the completion makes what is to be connected, as its provider is', async (t) => {
+  let onboarding = await inState(app, 'review');
+  for (const [key, disposition] of Object.entries({ 'upstash-redis': 'connect_later', stripe: 'connect_now' })) {
+    const path = onboardingPath(onboarding, `/integrations/${key}/disposition`);
+    const body = { expectedGeneration: onboarding.generation, disposition, departments: ['growth'] };
+    onboarding = expectSuccess(await app.owner.put<Onboarding>(path, body));
+  }
+  t.match(onboarding.review?.warnings, [{ code: 'integration_not_connected' }]);
+  t.equal(refusalOf(await complete(app, onboarding)), '409 request_failed has_warnings');
+  expectSuccess(await complete(app, onboarding, { allowWarnings: true }));
+  const { rows } = await app.database.owner.query(
+    `select i.key, i.provider, i.name, i.departments, i.settings_required,
+       (select count(*)::integer from app.integration_tools t where t.integration_id = i.id) as tools
+     from app.integrations i where i.organization_id = $1 order by i.key`,
+    [onboarding.organizationId],
+  );
+  const expected = ['stripe', 'upstash-redis'].map((key) => {
+    const provider = providers.get(key);
+    return {
+      key,
+      provider: key,
+      name: provider?.title,
+      departments: ['growth'],
+      settings_required: provider?.settings?.required,
+      tools: provider?.tools.length,
+    };
+  });
+  t.same(rows, expected);
 });
 
 t.test('two completions at once: one wins, and publishes one revision', async (t) => {
