@@ -72,7 +72,7 @@ export const settings = {
   OWNER_TOKENS: {
     schema: tokens.optional(),
     default: undefined,
-    help: 'comma-separated bearer tokens of OWNER_AUTH=token',
+    help: 'comma-separated bearer tokens of OWNER_AUTH=token; with open, for changes of integrations alone, and npm start makes one',
   },
   OWNER_JWKS_URL: { schema: z.url().optional(), default: undefined, help: 'key set of OWNER_AUTH=jwt' },
   OWNER_JWT_ISSUER: {
@@ -197,7 +197,11 @@ export type Config = Readonly<{
   /** For a storage in S3. */
   aws: S3Settings;
   ownerAuth:
-    | { mode: 'open' }
+    | {
+        mode: 'open';
+        /** For what takes a token in this mode too. */
+        tokens: readonly string[];
+      }
     | { mode: 'token'; tokens: readonly string[] }
     | { mode: 'jwt'; jwksUrl: string; issuer: string; audience: string };
   agentServiceTokens: readonly string[];
@@ -250,7 +254,7 @@ function ownerAuth(values: Parsed): Config['ownerAuth'] {
         `OWNER_AUTH: open is only allowed while HOST is a loopback address, and HOST is ${values.HOST}; set OWNER_AUTH=token with OWNER_TOKENS, or OWNER_AUTH=jwt`,
       );
     }
-    return { mode };
+    return { mode, tokens: values.OWNER_TOKENS ?? [] };
   }
   if (mode === 'token') {
     if (!values.OWNER_TOKENS?.length) throw new ConfigError('OWNER_TOKENS: required by OWNER_AUTH=token');

@@ -74,7 +74,13 @@ function ofResponse(endpoint: Endpoint): readonly DeclaredError[] {
 
 /** True where an `Idempotency-Key` counts. */
 export function takesIdempotencyKey(endpoint: Endpoint): boolean {
-  if (endpoint.method !== 'post' || isStream(endpoint.body) || isStream(endpoint.response)) return false;
+  if (
+    endpoint.method !== 'post' ||
+    endpoint.idempotencyKey === 'ignored' ||
+    isStream(endpoint.body) ||
+    isStream(endpoint.response)
+  )
+    return false;
   return endpoint.audience === 'owner' || endpoint.audience === 'agent';
 }
 

@@ -108,6 +108,13 @@ export type Definition<
   errors?: readonly DeclaredError[];
   /** Codes that differ from the audience's, by status (docs/interface.md 7.1). */
   codes?: Readonly<Partial<Record<number, string>>>;
+  /**
+   * Owners alone: with OWNER_AUTH=open it takes a token of OWNER_TOKENS all the same. Whoever reaches the loopback port may be an
+   * agent, and must not decide what agents may do outside.
+   */
+  ownerToken?: boolean;
+  /** `ignored`: the response holds what must not be kept, so that no `Idempotency-Key` counts. */
+  idempotencyKey?: 'ignored';
   /** False: may be called by viewers too, and is not a write. Default: every method but GET writes. */
   writes?: boolean;
   /**

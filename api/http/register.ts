@@ -54,7 +54,7 @@ async function authenticate(
   req: Request,
   organizationId: string | undefined,
 ): Promise<Caller> {
-  if (endpoint.audience === 'owner') return authentication.owner(req);
+  if (endpoint.audience === 'owner') return authentication.owner(req, endpoint.ownerToken === true);
   if (endpoint.audience === 'worker') return authentication.worker(req);
   if (endpoint.audience === 'agent') return authentication.agent(req, services.db, organizationId);
   if (endpoint.audience === 'admin') return authentication.admin(req);

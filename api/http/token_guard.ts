@@ -39,7 +39,7 @@ export function settingsTokens({
   adminTokens,
   metricsTokens,
 }: Config): readonly string[] {
-  const owners = ownerAuth.mode === 'token' ? ownerAuth.tokens : [];
+  const owners = ownerAuth.mode === 'jwt' ? [] : ownerAuth.tokens;
   return [...agentServiceTokens, ...owners, ...adminTokens.map(({ token }) => token), ...metricsTokens];
 }
 

@@ -8,7 +8,7 @@ import { lockDataFolder } from './data_folder.ts';
 import { startDatabase } from './database.ts';
 import { openLogFile } from './log_file.ts';
 import { screen } from './screen.ts';
-import { adminToken, keptEncryptionKeys, serviceToken } from './secrets.ts';
+import { adminToken, keptEncryptionKeys, ownerToken, serviceToken } from './secrets.ts';
 import { type Service, startService } from './service.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '..', '..');
@@ -93,6 +93,8 @@ export async function startProcesses(config: Config, options: ProcessesOptions):
   await checkPort(config);
   const token = config.agentServiceTokens.length > 0 ? undefined : serviceToken(config.dataDir);
   const admin = config.adminTokens.length > 0 ? undefined : adminToken(config.dataDir);
+  const { ownerAuth } = config;
+  const owner = ownerAuth.mode === 'open' && ownerAuth.tokens.length === 0 ? ownerToken(config.dataDir) : undefined;
   const encryption = config.integrations.encryptionKeys.length > 0 ? undefined : keptEncryptionKeys(config.dataDir);
   const database = await startDatabase(config, { log: log('postgres'), print, signal });
   parts.defer(() => database.stop(Math.max(500, Math.min(left(), STOP.postgres))));
@@ -125,6 +127,8 @@ export async function startProcesses(config: Config, options: ProcessesOptions):
     environment: (first) =>
       environment({
         ...connection(database.urls?.api),
+        // Said, or tokens would mean OWNER_AUTH=token.
+        ...(owner ? { OWNER_AUTH: 'open', OWNER_TOKENS: owner.token } : {}),
         ...(admin ? { ADMIN_TOKENS: `local:${admin.token}` } : {}),
         ...(database.urls ? { ADMIN_DATABASE_URL: database.urls.admin } : {}),
         // With PORT=0 the first process chose a port, which others know by now.
@@ -146,6 +150,7 @@ export async function startProcesses(config: Config, options: ProcessesOptions):
     jobsUrl,
     database,
     tokenFile: token?.file,
+    ownerTokenFile: owner?.file,
     adminTokenFile: admin?.file,
     encryptionKeysFile: encryption?.file,
     organizationId: randomUUID(),

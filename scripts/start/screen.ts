@@ -6,16 +6,20 @@ import { localUrl } from '../worker/local_url.ts';
 import type { Database } from './database.ts';
 import { TOKEN_FILE } from './secrets.ts';
 
-const ownerAccess: Readonly<Record<Config['ownerAuth']['mode'], string>> = {
-  open: 'open: anybody on this machine, without a token (OWNER_AUTH)',
-  token: 'with a token of OWNER_TOKENS',
-  jwt: 'with a JWT of OWNER_JWT_ISSUER',
-};
-
 /** A path as a person types it: relative where that is shorter. */
 function displayPath(file: string): string {
   const relative = path.relative(process.cwd(), file);
   return relative !== '' && relative.length < file.length ? relative : file;
+}
+
+/** Who may act as an owner, and how. */
+function ownerRows({ ownerAuth: { mode } }: Config, tokenFile: string | undefined): [string, string][] {
+  if (mode === 'token') return [['Owners', 'with a token of OWNER_TOKENS']];
+  if (mode === 'jwt') return [['Owners', 'with a JWT of OWNER_JWT_ISSUER']];
+  return [
+    ['Owners', 'open: anybody on this machine, without a token (OWNER_AUTH)'],
+    ['', `integrations: with ${tokenFile ? `the token in ${displayPath(tokenFile)}` : 'a token of OWNER_TOKENS'}`],
+  ];
 }
 
 export type Screen = Readonly<{
@@ -26,6 +30,8 @@ export type Screen = Readonly<{
   database: Database;
   /** Undefined when AGENT_SERVICE_TOKENS is set. */
   tokenFile: string | undefined;
+  /** Undefined when OWNER_TOKENS is set, or OWNER_AUTH is not open. */
+  ownerTokenFile: string | undefined;
   /** Undefined when ADMIN_TOKENS is set. */
   adminTokenFile: string | undefined;
   /** Undefined when ENCRYPTION_KEYS is set. */
@@ -46,7 +52,7 @@ function filesRow({ storageUrl, aws, dataDir }: Config): [string, string][] {
 /** What a person sees when everything is ready. It names the files of secrets, never a secret. */
 export function screen(options: Screen): string {
   const { config, url, jobsUrl, database, tokenFile, adminTokenFile, encryptionKeysFile } = options;
-  const { organizationId, settings, storageProblem } = options;
+  const { organizationId, ownerTokenFile, settings, storageProblem } = options;
   const mode = config.ownerAuth.mode;
   const authorization = mode === 'open' ? '' : ' -H "Authorization: Bearer $BUSINESS_RUNNER_OWNER_TOKEN"';
   const owner = mode === 'open' ? '' : 'BUSINESS_RUNNER_OWNER_TOKEN=… ';
@@ -58,7 +64,7 @@ export function screen(options: Screen): string {
   const rows = [
     ['API', url],
     ['Documentation', `${url}/docs`],
-    ['Owners', ownerAccess[mode]],
+    ...ownerRows(config, ownerTokenFile),
     ['Workers', tokenFile ? `with the token in ${displayPath(tokenFile)}` : 'with a token of AGENT_SERVICE_TOKENS'],
     [
       'Administration',

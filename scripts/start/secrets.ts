@@ -12,6 +12,8 @@ export const TOKEN_FILE = 'agent-service-token';
 export const ADMIN_TOKEN_FILE = 'admin-token';
 /** Where the key lies that the credentials of integrations are encrypted with. */
 export const ENCRYPTION_KEYS_FILE = 'encryption-keys';
+/** Where an owner finds the token of what takes one with OWNER_AUTH=open too. */
+const OWNER_TOKEN_FILE = 'owner-token';
 const PASSWORD_FILE = 'database-passwords.json';
 
 const logins = ['superuser', 'runner_api', 'runner_jobs', 'runner_admin'] as const;
@@ -51,6 +53,9 @@ export const serviceToken = (dataDir: string) => keptToken(dataDir, TOKEN_FILE);
 
 /** The token of the administration. */
 export const adminToken = (dataDir: string) => keptToken(dataDir, ADMIN_TOKEN_FILE);
+
+/** The token of owners, for what takes one in open mode too. */
+export const ownerToken = (dataDir: string) => keptToken(dataDir, OWNER_TOKEN_FILE);
 
 /**
  * The ENCRYPTION_KEYS of this data folder, made on the first start. A damaged file is never replaced: what was encrypted opens

@@ -22,7 +22,7 @@ export type TestApp = Readonly<{
   config: Config;
   services: Services;
   database: TestDatabase;
-  /** As the owner in open mode. */
+  /** As the owner in open mode, with the token that some calls take there too. */
   owner: Client;
   /** With the service token: workers and runtimes. */
   service: Client;
@@ -50,6 +50,8 @@ async function testConfig(t: TearDown, databaseUrl: string, overrides: Partial<C
     STORAGE_URL: pathToFileURL(path.join(folder, 'files')).href,
     DATABASE_URL: databaseUrl,
     DATABASE_POOL_SIZE: '8',
+    OWNER_AUTH: 'open',
+    OWNER_TOKENS: OWNER_TOKEN,
     AGENT_SERVICE_TOKENS: SERVICE_TOKEN,
     ADMIN_TOKENS: `tess:${ADMIN_TOKEN}`,
     LOG_LEVEL: 'debug',
@@ -75,6 +77,7 @@ export async function startTestApp(t: TearDown, options: TestAppOptions = {}): P
     await Promise.all([endWaits(services), closeServer(server, 1_000)]);
     await closeServices(services);
   });
-  const owner = createClient(url);
-  return { url, config, services, database, owner, service: owner.as(SERVICE_TOKEN), logged };
+  const client = createClient(url);
+  const owner = config.ownerAuth.mode === 'open' ? client.as(OWNER_TOKEN) : client;
+  return { url, config, services, database, owner, service: client.as(SERVICE_TOKEN), logged };
 }

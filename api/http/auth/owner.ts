@@ -12,6 +12,8 @@ import { UnavailableError } from '../errors.ts';
 import { bearerToken } from './bearer.ts';
 
 type Authenticate = (req: Request) => OwnerCaller | Promise<OwnerCaller>;
+/** `ownerToken`: the endpoint takes a token in open mode too. */
+type Authentication = (req: Request, ownerToken: boolean) => OwnerCaller | Promise<OwnerCaller>;
 
 function unauthorized(message: string, error?: string): Problem {
   const challenge = `Bearer realm="business-runner"${error ? `, error="${error}"` : ''}`;
@@ -39,12 +41,32 @@ function openOwner(req: Request): OwnerCaller {
   return { kind: 'owner', mode: 'open', subject: null, platform: true };
 }
 
-function tokenOwner(tokens: readonly string[]): Authenticate {
+function tokenCheck(tokens: readonly string[], required: string): (req: Request) => void {
   const matches = tokenMatcher(tokens);
   return (req) => {
     const token = bearerToken(req);
-    if (token === undefined) throw unauthorized('A bearer token is required.');
+    if (token === undefined) throw unauthorized(required);
     if (!matches(token)) throw unauthorized('The bearer token is not valid.', 'invalid_token');
+  };
+}
+
+/** Who reaches the loopback port may be an agent of this machine: what decides about agents takes the owner's token. */
+function openAuthentication(tokens: readonly string[]): Authentication {
+  const check = tokenCheck(
+    tokens,
+    'This call takes an owner’s token in open mode too: that of the file owner-token, or of OWNER_TOKENS.',
+  );
+  return (req, ownerToken) => {
+    const caller = openOwner(req);
+    if (ownerToken) check(req);
+    return caller;
+  };
+}
+
+function tokenOwner(tokens: readonly string[]): Authenticate {
+  const check = tokenCheck(tokens, 'A bearer token is required.');
+  return (req) => {
+    check(req);
     return { kind: 'owner', mode: 'token', subject: null, platform: true };
   };
 }
@@ -100,9 +122,9 @@ function jwtOwner(auth: Extract<Config['ownerAuth'], { mode: 'jwt' }>): Authenti
 }
 
 /** The check of the configured mode (docs/interface.md 5.1). */
-export function ownerAuthentication(config: Config): Authenticate {
+export function ownerAuthentication(config: Config): Authentication {
   const auth = config.ownerAuth;
-  if (auth.mode === 'open') return openOwner;
+  if (auth.mode === 'open') return openAuthentication(auth.tokens);
   return auth.mode === 'token' ? tokenOwner(auth.tokens) : jwtOwner(auth);
 }
 

@@ -9,6 +9,7 @@ import { type Endpoint, endpoint } from '../../../api/http/endpoint.ts';
 import { call } from '../../../engine/db/call.ts';
 import { OWNER_TOKEN, SERVICE_TOKEN, startTestApp } from '../../support/app.ts';
 import { createTestDatabase } from '../../support/database.ts';
+import { createClient } from '../../support/http.ts';
 import { createOrganization, startRun } from './started_run.ts';
 
 const who = z.looseObject({ kind: z.string() });
@@ -23,6 +24,18 @@ const endpoints: readonly Endpoint[] = [
     operationId: 'ownerReads',
     summary: 'Owner',
     params: { organizationId: uuid },
+    response: { data: who },
+    handler: ({ caller }) => ({ ...caller }),
+  }),
+  endpoint({
+    method: 'get',
+    path: '/organizations/{organizationId}/decided',
+    audience: 'owner',
+    tag: 'System',
+    operationId: 'ownerDecides',
+    summary: 'Owner, by token',
+    params: { organizationId: uuid },
+    ownerToken: true,
     response: { data: who },
     handler: ({ caller }) => ({ ...caller }),
   }),
@@ -119,6 +132,33 @@ t.test('open mode serves loopback names alone, and no other web site', async (t)
   }
   const refused = await app.owner.get(path, { headers: { origin: 'https://evil.example' } });
   t.match(refused, { status: 403, code: 'forbidden' });
+});
+
+t.test('what decides about agents takes a token in open mode too', async (t) => {
+  const app = await start(t, {});
+  const organizationId = await createOrganization(app.services.db);
+  const [open, decided] = ['who', 'decided'].map((last) => `/organizations/${organizationId}/${last}`) as [
+    string,
+    string,
+  ];
+  const nobody = createClient(app.url);
+  t.match(await nobody.get(open), { status: 200, data: { mode: 'open' } });
+  t.match(
+    await nobody.as('another-token-0123456789-0123456789-0123').get(open),
+    { status: 200 },
+    'nothing is compared',
+  );
+  t.match(await nobody.get(decided), { status: 401, code: 'owner_unauthorized' });
+  t.match((await nobody.get(decided)).headers.get('www-authenticate'), /^Bearer/);
+  for (const token of ['another-token-0123456789-0123456789-0123', SERVICE_TOKEN]) {
+    t.match(await nobody.as(token).get(decided), { status: 401, code: 'owner_unauthorized' });
+  }
+  t.match(await nobody.as(OWNER_TOKEN).get(decided), { status: 200, data: { mode: 'open', platform: true } });
+  const without = await start(t, { config: { ownerAuth: { mode: 'open', tokens: [] } } });
+  t.match(await without.owner.get(decided), { status: 401 }, 'where there is no token, nobody has it');
+  const locked = await start(t, { config: { ownerAuth: { mode: 'token', tokens: [OWNER_TOKEN] } } });
+  t.match(await locked.owner.get(decided), { status: 401 });
+  t.match(await locked.owner.as(OWNER_TOKEN).get(decided), { status: 200, data: { mode: 'token' } });
 });
 
 t.test('token mode takes each of its tokens, and says 401 with a challenge otherwise', async (t) => {

@@ -90,6 +90,9 @@ t.test('the local service is found by its settings, and no other address gets it
   };
   test.match(await begin(settings, 'org', 'list').ended, { status: 0 });
   test.match(await begin(settings, 'org', 'list', '--url', locked.url).ended, { status: 77 });
+  const kept = { PORT: port, DATA_DIR: test.testdir({ 'owner-token': `${OWNER_TOKEN}\n` }) };
+  test.match(await begin(kept, 'org', 'list').ended, { status: 0 }, 'the token that npm start keeps');
+  test.match(await begin(kept, 'org', 'list', '--url', locked.url).ended, { status: 77 });
 });
 
 t.test('organizations and tasks that are not there, and too many to choose from', async (test) => {

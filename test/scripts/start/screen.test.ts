@@ -16,6 +16,7 @@ const options = {
     stop: async () => {},
   },
   tokenFile: path.resolve('.data', 'agent-service-token'),
+  ownerTokenFile: path.resolve('.data', 'owner-token'),
   adminTokenFile: path.resolve('.data', 'admin-token'),
   encryptionKeysFile: path.resolve('.data', 'encryption-keys'),
   organizationId: crypto.randomUUID(),
