@@ -1,6 +1,6 @@
 import { documentedErrors } from '../declared_errors.ts';
 import type { DeclaredError, Endpoint } from '../endpoint.ts';
-import { ids, times } from './example_values.ts';
+import { times } from './example_values.ts';
 import { type JsonSchema, schemaRef } from './json_schema.ts';
 import { pascalCase } from './names.ts';
 
@@ -36,15 +36,23 @@ const headerTexts: Readonly<Record<string, readonly [description: string, exampl
 
 type Texts = ReadonlyMap<string, string>;
 
-/** Of any call, whatever it does: said once, as the `default` of every operation, unless an endpoint says more about one. */
-const ofAnyCall: ReadonlyMap<number, string> = new Map([
-  [408, 'request_timeout'],
-  [413, 'payload_too_large'],
-  [415, 'unsupported_media_type'],
-  [500, 'internal_error'],
-  [503, 'service_unavailable'],
+/** Of any call of an audience, whatever it does: said once, as the `default`, unless an endpoint says more about one. */
+const ofAnyCall: ReadonlySet<string> = new Set([
+  '400 validation_failed',
+  '401 owner_unauthorized',
+  '401 agent_unauthorized',
+  '401 admin_unauthorized',
+  '403 forbidden',
+  '404 organization_not_found',
+  '408 request_timeout',
+  '409 idempotency_key_reused',
+  '409 idempotency_key_in_use',
+  '413 payload_too_large',
+  '415 unsupported_media_type',
+  '500 internal_error',
+  '503 service_unavailable',
 ]);
-const DEFAULT_NAME = 'AnyCall';
+const defaultName = ({ audience }: Endpoint) => (audience === 'public' ? 'AnyCall' : `${pascalCase(audience)}Call`);
 
 const keyOf = ({ status, code }: DeclaredError): string => `${status} ${code}`;
 
@@ -75,7 +83,7 @@ function exampleEnvelope({ status, code, when }: DeclaredError): JsonSchema {
     statusCode: status,
     message: messages[code] ?? sentence(when),
     error: { code, ...(issues[code] ? { issues: issues[code] } : {}) },
-    meta: { timestamp: times.finished, requestId: ids.request },
+    meta: { timestamp: times.finished },
   };
 }
 
@@ -89,23 +97,13 @@ function headersOf(status: number): JsonSchema {
   return { headers: Object.fromEntries(described) };
 }
 
-/** Said of many endpoints: what is particular to one comes first. */
-const general = ['organization_not_found', 'idempotency_key_reused', 'idempotency_key_in_use'];
-
-function bySpecificity(a: DeclaredError, b: DeclaredError): number {
-  return general.indexOf(a.code) - general.indexOf(b.code) || (a.code < b.code ? -1 : 1);
-}
+const byCode = (a: DeclaredError, b: DeclaredError): number => (a.code < b.code ? -1 : 1);
 
 /** `TaskNotFound`; with its status where the code has several, `RequestFailed404`. */
 function componentNames(errors: readonly DeclaredError[]): (error: DeclaredError) => string {
   const statuses = new Map<string, Set<number>>();
   for (const { status, code } of errors) statuses.set(code, (statuses.get(code) ?? new Set()).add(status));
   return ({ status, code }) => `${pascalCase(code)}${statuses.get(code)?.size === 1 ? '' : status}`;
-}
-
-/** Names of codes that stand together in many responses, in a word. */
-function responseName(names: readonly string[]): string {
-  return names.join('Or').replace('IdempotencyKeyReusedOrIdempotencyKeyInUse', 'IdempotencyKey');
 }
 
 export type ErrorResponses = Readonly<{
@@ -123,8 +121,7 @@ export function errorResponses(endpoints: readonly Endpoint[]): ErrorResponses {
   const responses: Record<string, JsonSchema> = {};
   const examples: Record<string, JsonSchema> = {};
 
-  const isOfAnyCall = (error: DeclaredError) =>
-    ofAnyCall.get(error.status) === error.code && texts.get(keyOf(error)) === error.when;
+  const isOfAnyCall = (error: DeclaredError) => ofAnyCall.has(keyOf(error)) && texts.get(keyOf(error)) === error.when;
 
   function contentOf(errors: readonly DeclaredError[]): JsonSchema {
     for (const error of errors) examples[nameOf(error)] = { value: exampleEnvelope(error) };
@@ -133,7 +130,7 @@ export function errorResponses(endpoints: readonly Endpoint[]): ErrorResponses {
   }
 
   function shared(status: number, codes: readonly DeclaredError[]): { name: string; description: string } {
-    const name = responseName(codes.map(nameOf));
+    const name = codes.map(nameOf).join('Or');
     const common = codes.map((error) => ({ ...error, when: texts.get(keyOf(error)) ?? error.when }));
     const description = describe(common);
     responses[name] = { description, ...headersOf(status), content: contentOf(common) };
@@ -141,29 +138,33 @@ export function errorResponses(endpoints: readonly Endpoint[]): ErrorResponses {
   }
 
   function responseOf(status: number, errors: readonly DeclaredError[]): JsonSchema {
-    const sorted = errors.toSorted(bySpecificity);
+    const sorted = errors.toSorted(byCode);
     const codes = [...new Map(sorted.map((error) => [error.code, error])).values()];
     const { name, description } = shared(status, codes);
     const own = describe(sorted);
     return { $ref: `#/components/responses/${name}`, ...(own === description ? {} : { description: own }) };
   }
 
-  const usual = [...new Map(all.filter(isOfAnyCall).map((error) => [error.status, error])).values()];
-  usual.sort((a, b) => a.status - b.status);
-  responses[DEFAULT_NAME] = {
-    description: usual.map(({ status, code, when }) => `- ${status} \`${code}\`: ${when}`).join('\n'),
-    ...headersOf(503),
-    content: contentOf(usual),
-  };
+  for (const [name, alike] of Map.groupBy(endpoints, defaultName)) {
+    const errors = alike.flatMap(documentedErrors).filter(isOfAnyCall);
+    const usual = [...new Map(errors.map((error) => [keyOf(error), error])).values()];
+    usual.sort((a, b) => a.status - b.status || byCode(a, b));
+    const lines = usual.map(({ status, code, when }) => `- ${status} \`${code}\`: ${when}`);
+    const headers = [401, 503].map((status) => headersOf(status)['headers']);
+    responses[name] = {
+      description: ['Besides what a call itself may get:', ...lines].join('\n'),
+      headers: Object.assign({}, ...headers),
+      content: contentOf(usual),
+    };
+  }
 
   return {
     of(endpoint) {
-      const byStatus = [...Map.groupBy(documentedErrors(endpoint), (error) => error.status)];
-      // A status that is there is not the default's: what any call may get stands beside what this one may.
-      const own = byStatus.filter(([, errors]) => !errors.every(isOfAnyCall));
+      const own = documentedErrors(endpoint).filter((error) => !isOfAnyCall(error));
+      const byStatus = [...Map.groupBy(own, (error) => error.status)];
       return {
-        ...Object.fromEntries(own.map(([status, errors]) => [status, responseOf(status, errors)])),
-        default: { $ref: `#/components/responses/${DEFAULT_NAME}` },
+        ...Object.fromEntries(byStatus.map(([status, errors]) => [status, responseOf(status, errors)])),
+        default: { $ref: `#/components/responses/${defaultName(endpoint)}` },
       };
     },
     responses,

@@ -86,15 +86,14 @@ t.test('every refusal is in the document, as a shared response with an example o
     t.ok(hidden.every(({ status }) => one.body === undefined && [408, 413, 415].includes(status)));
     const responses = operationOf(one)?.responses ?? {};
     const refused = Object.keys(responses).filter((status) => status >= '400' && status !== 'default');
-    const ofAnyCall = [...shown].filter((status) => responses[status] === undefined);
     t.ok(
-      ofAnyCall.every((status) => [408, 413, 415, 500, 503].includes(status)),
+      refused.every((status) => shown.has(Number(status))),
       one.operationId,
     );
-    t.same(refused, [...shown].filter((status) => !ofAnyCall.includes(status)).map(String), one.operationId);
-    const faults = documented.flatMap((error) =>
-      faultOf(one, error, responses[error.status] ?? responses['default'] ?? {}),
-    );
+    const faults = documented.flatMap((error) => {
+      const places = [responses[error.status], responses['default']].flatMap((place) => (place ? [place as Json] : []));
+      return places.some((place) => faultOf(one, error, place).length === 0) ? [] : [`${error.status} ${error.code}`];
+    });
     t.same(faults, [], one.operationId);
   }
 });
@@ -110,7 +109,7 @@ function faultOf(one: Endpoint, { status, code, when }: DeclaredError, response:
     'does not name the code': !description.includes(`\`${code}\`: `),
     'does not say when': isOwn && !description.includes(when),
     'has no example of the code': example?.error['code'] !== code,
-    'has an example that would be refused': checkResponse(one, status, example) !== undefined,
+    'has an example that would be refused': !example || checkResponse(one, status, example) !== undefined,
   };
   return Object.entries(faults).flatMap(([fault, is]) => (is ? [`${status} ${code} ${fault}`] : []));
 }

@@ -34,15 +34,21 @@ function isEnvelope(schema: JsonSchema | undefined): boolean {
   return /(Success|Created|Accepted|Page)Envelope$/.test(String(envelope?.['$ref']));
 }
 
-/** What is wrong with a body: the document says it once, as the default of every operation. */
+/** What is wrong with a body. */
 const OF_BODIES = [408, 413, 415];
+
+/** What any call of an audience may get stands in the document once, as the default of its operations. */
+function usualRefusal({ responses }: Operation, { status, body }: SentResponse) {
+  const usual = responses['default'];
+  const code = status >= 400 && body.length > 0 ? JSON.parse(body.toString('utf8')).error?.code : undefined;
+  return usual?.description.includes(`${status} \`${code}\`: `) ? usual : undefined;
+}
 
 /** Why a response is not one that the document allows; undefined when all is well. */
 function fault(operation: Operation, response: SentResponse): string | undefined {
   const { status, type, body } = response;
   if (status >= 500) return `status ${status}`;
-  const usual = operation.body && OF_BODIES.includes(status) ? operation.responses['default'] : undefined;
-  const declared = operation.responses[status] ?? usual;
+  const declared = operation.responses[status] ?? usualRefusal(operation, response);
   // Broken paths are refused before it is known whose they are.
   // A body where none is taken is refused as everywhere, and not mentioned.
   const unmentioned = [400, 404, 405, ...(operation.body ? [] : OF_BODIES)];
