@@ -17,6 +17,8 @@ import { securityHeaders } from './http/security_headers.ts';
 import { type HttpTiming, TIMING } from './http/timing.ts';
 import { agentInboxEndpoints } from './human_inbox/agent.ts';
 import { humanInboxEndpoints } from './human_inbox/owner.ts';
+import { agentIntegrationEndpoints } from './integrations/agent.ts';
+import { integrationEndpoints } from './integrations/owner.ts';
 import { messageEndpoints } from './messages/owner.ts';
 import { agentOnboardingEndpoints } from './onboardings/agent.ts';
 import { onboardingEndpoints } from './onboardings/owner.ts';
@@ -49,6 +51,7 @@ const ownerEndpoints = (): readonly Endpoint[] => [
   ...runEndpoints(),
   ...humanInboxEndpoints(),
   ...scheduleEndpoints(),
+  ...integrationEndpoints(),
   ...chatEndpoints(),
   ...messageEndpoints(),
   ...chatAttachmentEndpoints(),
@@ -64,6 +67,7 @@ const agentEndpoints = (): readonly Endpoint[] => [
   ...agentInboxEndpoints(),
   ...agentOutcomeEndpoints(),
   ...agentScheduleEndpoints(),
+  ...agentIntegrationEndpoints(),
 ];
 
 /** Workers: the service token alone; every call about a run also carries its lease token. */

@@ -2439,12 +2439,15 @@ app.integration_update(p_organization_id uuid, p_integration_ref text, p_patch j
 app.integrations_due(p_kind text, p_organizations integer, p_rows integer, p_after uuid DEFAULT NULL::uuid) returns
     TABLE(organization_id uuid, id uuid)
   -- plpgsql, stable, security definer, owner runner_global, executed by runner_jobs
-app.integrations_for_agent(p_organization_id uuid, p_actor jsonb, p_authorization_epoch integer, p_after text, p_limit
-    integer) returns jsonb
+app.integrations_for_agent(p_organization_id uuid, p_actor jsonb, p_authorization_epoch integer, p_key text, p_inclusive
+    boolean, p_backward boolean, p_limit integer) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
 app.integrations_list(p_organization_id uuid, p_key text, p_inclusive boolean, p_backward boolean, p_limit integer)
     returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.integrations_page(p_organization_id uuid, p_key text, p_inclusive boolean, p_backward boolean, p_limit integer)
+    returns SETOF app.integrations
+  -- plpgsql, stable, owner runner_scoped
 app.integrations_raise_epoch() returns trigger
   -- plpgsql, owner runner_owner
 app.issue(p_path text, p_code text, p_message text) returns jsonb

@@ -7,6 +7,7 @@ export const tags = {
   Runs: 'Attempts at tasks: status, logs, usage, input files and artifacts.',
   Inbox: 'Questions and notifications for people, and their answers.',
   Schedules: 'Tasks that are created at certain times.',
+  Integrations: 'Connections to providers: credentials, settings, tools, and what they mean to the organization.',
   Chats: 'Conversations with the chat profile: messages, streamed replies and attachments.',
   Context: 'What the organization knows about itself: published documents, the evidence behind them, and their health.',
   'Agent tools': 'What agents call during a run, and runtimes on their behalf.',

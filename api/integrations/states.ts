@@ -16,3 +16,24 @@ export const CONNECTION_KINDS = [
 export const OAUTH_RESULTS = ['connected', 'denied', 'failed', 'expired', 'conflict'] as const;
 export const GATEWAY_KINDS = ['cli', 'git'] as const;
 export const REPAIR_STATUSES = ['queued', 'applied', 'failed'] as const;
+/** Computed by app.integration_readiness. Agents see the last two as `ready`. */
+export const READINESSES = [
+  'not_connected',
+  'needs_configuration',
+  'needs_reauthorization',
+  'ready',
+  'degraded',
+] as const;
+/** Why a tool cannot be used as its integration stands (app.integration_tool_unavailable). */
+export const TOOL_REASONS = ['not_offered', 'read_only', 'not_connected', 'scopes_missing'] as const;
+/** Why a profile may not use an integration (app.integration_unavailable). */
+export const UNAVAILABLE_REASONS = [
+  'disabled',
+  'provider_forbidden',
+  'not_connected',
+  'needs_configuration',
+  'needs_reauthorization',
+  'profile_disabled',
+  'department',
+  'tool_policy',
+] as const;

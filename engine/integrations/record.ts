@@ -48,6 +48,11 @@ export function requireSettings({ provider, record }: ReadIntegration): void {
 const MAX_TITLE = 200;
 const MAX_DESCRIPTION = 4_000;
 
+/** By characters: half of a pair is nothing that Postgres takes. */
+function cut(text: string, length: number): string {
+  return text.length <= length ? text : [...text.slice(0, 2 * length)].slice(0, length).join('');
+}
+
 /** Of one of ours a better wording is the same tool; of a server's own nobody can tell. */
 function digestOf({ key, effect, risk, scopes, inputSchema, digest }: Tool): string {
   return digest ?? canonicalSha256({ key, effect, risk, scopes, inputSchema });
@@ -57,8 +62,8 @@ function digestOf({ key, effect, risk, scopes, inputSchema, digest }: Tool): str
 export function toolRows(tools: readonly Tool[]) {
   return tools.map((tool) => ({
     key: tool.key,
-    title: tool.title.slice(0, MAX_TITLE),
-    description: tool.description.slice(0, MAX_DESCRIPTION),
+    title: cut(tool.title, MAX_TITLE),
+    description: cut(tool.description, MAX_DESCRIPTION),
     effect: tool.effect,
     risk: tool.risk,
     requiredScopes: tool.scopes,

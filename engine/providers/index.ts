@@ -5,6 +5,7 @@ import { lemonSqueezy } from './lemon-squeezy/index.ts';
 import { mcp } from './mcp/index.ts';
 import { mongodb } from './mongodb/index.ts';
 import type { Provider } from './provider.ts';
+
 import { stripe } from './stripe/index.ts';
 import { upstashRedis } from './upstash-redis/index.ts';
 import { xAds } from './x-ads/index.ts';
@@ -26,6 +27,7 @@ export type {
   DiscoveredOAuth2,
   Discovery,
   Effect,
+  LookUp,
   OAuth1,
   OAuth2,
   Provider,

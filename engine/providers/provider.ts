@@ -77,7 +77,12 @@ export type Settings<S extends z.ZodType = z.ZodType> = Readonly<{
   required: boolean;
   /** They say what the credential is for, so they come before it. */
   beforeConnection?: boolean;
+  /** Of those: where the credential is sent. With another address the connection is for another server, and ends. */
+  address?(settings: z.output<S>): string;
 }>;
+
+/** What a person may ask for while choosing settings (docs/interface.md, 4.10); its items are those of `discover`. */
+export type LookUp = 'properties' | 'stores' | 'resources';
 
 /** How a provider is authorized with OAuth 2, where its authorization server is one and known. */
 export type OAuth2 = Readonly<{
@@ -170,6 +175,7 @@ export type Provider = Readonly<{
   /** Without those of a server's own. */
   tools: readonly Tool[];
   datasets: readonly Dataset[];
+  lookUp?: LookUp;
   /**
    * Asks the provider who the credential belongs to. Stores nothing.
    * @throws ProviderError: `rejected` where the credential is not accepted

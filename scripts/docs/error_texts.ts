@@ -184,6 +184,11 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
   duplicate_id: [OF_SHAPE, 'Two parts of a message have one id', FIX],
   duplicate_key: [OF_SHAPE, 'Two tasks of a plan have one key', FIX],
   edge_differs: ['`state_conflict`', 'The edge exists with another value of `required`', READ_AGAIN],
+  effect_known: [
+    OF_SHAPE,
+    'What a tool of this provider does is known: an owner says it of the tools of an MCP server alone',
+    'Leave the tool out of `effects`.',
+  ],
   empty: [OF_SHAPE, 'An answer without text, or a message that says nothing', FIX],
   foreign_uri: [OF_SHAPE, 'A URI or a citation of another organization', FIX],
   graphql_invalid: [OF_SHAPE, 'Admin GraphQL: the query does not fit the schema', FIX],

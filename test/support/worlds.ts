@@ -15,6 +15,7 @@ import {
 } from './chat_fixtures.ts';
 import { publishDocuments, storeSource } from './context_files.ts';
 import {
+  authorizationEpoch,
   claimNext,
   completeRun,
   createSecondProfile,
@@ -26,6 +27,7 @@ import {
   type TestOrganization,
 } from './fixtures.ts';
 import { createItem } from './inbox_fixtures.ts';
+import { allow, createConnected } from './integration_fixtures.ts';
 import { type Onboarding, onboardingIn } from './onboarding_fixtures.ts';
 import type { Operation } from './openapi.ts';
 import { createSchedule } from './schedule_fixtures.ts';
@@ -120,6 +122,7 @@ export async function makeWorld(app: TestApp, operation: Operation, kind = 'depa
     scheduleKey: schedule.key,
     ...(await makeChats(app, sql, org)),
     ...(await makeContext(app, sql, org)),
+    ...(await makeIntegration(sql, org)),
     freshId: randomUUID(),
   };
 }
@@ -146,6 +149,13 @@ async function makeChats(app: TestApp, sql: Sql, org: TestOrganization): Promise
     waitingChatId: waiting.id,
     waitingMessageId: assistantMessage.id,
   };
+}
+
+/** A connected integration that the agents may use. */
+async function makeIntegration(sql: Sql, org: TestOrganization): Promise<World> {
+  await allow(sql, org, 'integrations.read', 'integrations.propose');
+  const { key } = await createConnected(sql, org, { key: 'web-shop' });
+  return { integrationKey: key, authorizationEpoch: String(await authorizationEpoch(sql, org.organizationId)) };
 }
 
 /** A published document, and a source. */

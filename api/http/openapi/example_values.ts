@@ -20,6 +20,8 @@ export const ids = {
   assistantMessage: '01a21c46-97fd-791a-906b-cdfe753340fd',
   attachment: '01a21c45-843d-7f1c-853c-9fd548740684',
   inboxItem: '01a21c4e-9611-78ab-a42f-9784aad7c8a8',
+  integration: '01a1a2c4-3b1e-7f06-9c52-7d0e4fb6a115',
+  repair: '01a1a2d8-77c1-7a3b-8e90-52c6d1f0b7ae',
   schedule: '01a1c64b-9a79-78dd-acf9-1c3118a0e333',
   source: '01a19b5a-6dd4-7f21-9463-b16dadaab2c3',
   finding: '01a19b62-4b3c-75ba-8bb4-afcddd482bdf',

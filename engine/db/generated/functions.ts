@@ -377,7 +377,15 @@ export const functions = {
     returnsSet: true,
   },
   integrations_for_agent: {
-    required: { organizationId: 'uuid', actor: 'jsonb', authorizationEpoch: 'int4', after: 'text', limit: 'int4' },
+    required: {
+      organizationId: 'uuid',
+      actor: 'jsonb',
+      authorizationEpoch: 'int4',
+      key: 'text',
+      inclusive: 'bool',
+      backward: 'bool',
+      limit: 'int4',
+    },
   },
   integrations_list: {
     required: { organizationId: 'uuid', key: 'text', inclusive: 'bool', backward: 'bool', limit: 'int4' },

@@ -75,6 +75,7 @@ export const googleAnalytics = defineProvider({
   settings: { schema: settings, required: true },
   credential: oauth2Credential,
   tools,
+  lookUp: 'properties',
   datasets: [
     { key: 'ga4.daily_totals', scopes: [SCOPE] },
     { key: 'ga4.period_users', scopes: [SCOPE] },

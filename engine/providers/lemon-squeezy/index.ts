@@ -64,6 +64,7 @@ export const lemonSqueezy = defineProvider({
   settings: { schema: settings, required: true },
   credential,
   tools,
+  lookUp: 'stores',
   datasets: ['ls.orders', 'ls.refunds', 'ls.subscription_invoices', 'ls.subscription_snapshot'].map((key) => ({
     key,
     scopes: [],

@@ -48,7 +48,7 @@ export const mcp = defineProvider({
   connections: ['oauth2', 'none'],
   oauth2,
   services: [],
-  settings: { schema: settings, required: true, beforeConnection: true },
+  settings: { schema: settings, required: true, beforeConnection: true, address: ({ serverUrl }) => serverUrl },
   credential,
   tools: [],
   datasets: [],

@@ -56,6 +56,7 @@ export const mongodb = defineProvider({
   settings: { schema: settings, required: true },
   credential,
   tools,
+  lookUp: 'resources',
   datasets: [],
   verify(context, { credential: given }) {
     return withMongo(context, given, async (client) => {

@@ -73,7 +73,7 @@ export const upstashRedis = defineProvider({
   title: 'Upstash Redis',
   connections: ['bearer_token'],
   services: [],
-  settings: { schema: settings, required: true, beforeConnection: true },
+  settings: { schema: settings, required: true, beforeConnection: true, address: ({ restUrl }) => restUrl },
   credential,
   tools,
   datasets: [],

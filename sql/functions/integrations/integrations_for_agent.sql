@@ -1,8 +1,9 @@
--- The integrations of an organization by key, after p_after (null: from the first), as an agent may use them. One page of at most
--- p_limit. Asks no provider. Returns {integrations}. Locks: none.
+-- A page of an organization's integrations (see integrations_page) as an agent may use them, always in the order of keys. Asks no
+-- provider. Returns {integrations}. Locks: none.
 -- Codes: 401 agent_unauthorized, 404 organization_not_found, 409 state_conflict (stale_epoch, suspended).
 create or replace function app.integrations_for_agent(
-  p_organization_id uuid, p_actor jsonb, p_authorization_epoch integer, p_after text, p_limit integer)
+  p_organization_id uuid, p_actor jsonb, p_authorization_epoch integer, p_key text, p_inclusive boolean, p_backward boolean,
+  p_limit integer)
   returns jsonb
   language plpgsql security definer
 as $$
@@ -14,8 +15,6 @@ begin
   select constraints -> 'allowedIntegrations' into v_allowed from app.organizations where id = p_organization_id;
   return jsonb_build_object('integrations', (
     select coalesce(jsonb_agg(app.integration_for_agent(i, p, v_allowed) order by i.key), '[]')
-      from (select n.* from app.integrations n
-        where n.organization_id = p_organization_id and n.key > coalesce(p_after, '')
-        order by n.key limit p_limit) i));
+      from app.integrations_page(p_organization_id, p_key, p_inclusive, p_backward, p_limit) i));
 end
 $$;

@@ -19,6 +19,7 @@ import {
   type TestOrganization,
 } from '../../support/fixtures.ts';
 import { createItem } from '../../support/inbox_fixtures.ts';
+import { integrationDecisions } from '../../support/integration_decisions.ts';
 import { startIssuer } from '../../support/jwt.ts';
 import { type Onboarding, onboardingIn, read } from '../../support/onboarding_fixtures.ts';
 import { makeOrganization } from '../../support/owner_api.ts';
@@ -183,6 +184,7 @@ const decisions: Readonly<Record<string, () => Promise<Made>>> = {
     return { organizationId: at.organizationId, path, entry };
   },
   ...scheduleDecisions(sql, org),
+  ...integrationDecisions(sql, org),
   async respondToHumanInboxItem() {
     const { organizationId, base, id } = await item('question');
     const body = { response: 'prices.csv' };

@@ -66,6 +66,14 @@ const bodies: Readonly<Record<string, Body>> = {
     idempotencyKey: 'k',
     outcome: { kind: 'needs_input', question: 'Which?', options: [] },
   }),
+  listIntegrationsAsAgent: none,
+  getIntegrationAsAgent: none,
+  resolveIntegration: ({ integrationKey, authorizationEpoch, runId }) => ({
+    integrationKey,
+    authorizationEpoch: Number(authorizationEpoch),
+    kind: 'cli',
+    runId,
+  }),
   listSchedulesAsAgent: none,
   createScheduleAsAgent: () => ({ cron: '0 9 * * *', taskTemplate: { title: 'x', ownerProfileKey: 'growth' } }),
   pauseScheduleAsAgent: none,
@@ -89,10 +97,14 @@ function call(client: Client, operation: Operation, world: World, organizationId
     taskRef: taskOf(operation, world),
     dependsOnRef: world['failedId'],
     scheduleRef: world['scheduleKey'],
+    integrationKey: world['integrationKey'],
     path: 'a.txt',
   };
   const filled = path.replace(/\{(\w+)\*?\}/g, (_whole, name) => values[name] ?? '');
-  return client.send(method, filled, bodies[operationId]?.(world));
+  const query = operation.parameters.some(({ name }) => name === 'authorizationEpoch')
+    ? { authorizationEpoch: world['authorizationEpoch'] }
+    : {};
+  return client.send(method, filled, bodies[operationId]?.(world), { query });
 }
 
 const outcomeOf = (reply: Reply<unknown>) => (reply.status < 400 ? String(reply.status) : refusalOf(reply));

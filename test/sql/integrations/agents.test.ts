@@ -165,7 +165,9 @@ scenario('another epoch, tenant or execution is refused', async (test) => {
       organizationId,
       actor,
       authorizationEpoch: epoch,
-      after: null,
+      key: null,
+      inclusive: false,
+      backward: false,
       limit: 20,
       ...fields,
     });

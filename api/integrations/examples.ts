@@ -1,0 +1,76 @@
+import { ids } from '../http/openapi/example_values.ts';
+import type { AgentIntegration, Integration } from './schema.ts';
+
+const inputSchema = { type: 'object', properties: { limit: { type: 'integer', minimum: 1 } } };
+
+export const newIntegrationExample = {
+  key: 'web-shop',
+  provider: 'lemon-squeezy',
+  name: 'Web shop',
+  departments: ['growth'],
+};
+
+const made = '2026-11-03T09:20:41.300Z';
+
+export const integrationExample = {
+  id: ids.integration,
+  organizationId: ids.organization,
+  key: 'web-shop',
+  provider: 'lemon-squeezy',
+  name: 'Web shop',
+  status: 'enabled',
+  readiness: 'ready',
+  accessMode: 'read_only',
+  services: [],
+  departments: ['growth'],
+  settings: { kind: 'lemon_squeezy', storeIds: ['40917'] },
+  tools: [
+    {
+      key: 'orders.list',
+      title: 'List orders',
+      description: 'Orders of the allowed stores, newest first.',
+      effect: 'read',
+      risk: 'low',
+      enabled: true,
+      available: true,
+      unavailableReason: null,
+      requiredScopes: [],
+      inputSchema,
+    },
+  ],
+  connection: {
+    kind: 'api_key',
+    account: { label: 'a…@lampstudio.example' },
+    grantedScopes: [],
+    connectedAt: '2026-11-03T09:22:10.114Z',
+    revision: 1,
+  },
+  contextMapping: null,
+  discovery: { at: '2026-11-03T09:24:55.027Z', status: 'ok', error: null },
+  createdAt: made,
+  updatedAt: '2026-11-03T09:24:55.027Z',
+} satisfies Integration;
+
+/** As it was made. */
+export const newIntegrationData = {
+  ...integrationExample,
+  readiness: 'not_connected',
+  settings: null,
+  tools: [],
+  connection: null,
+  discovery: null,
+  updatedAt: made,
+} satisfies Integration;
+
+export const agentIntegrationExample = {
+  id: ids.integration,
+  key: 'web-shop',
+  provider: 'lemon-squeezy',
+  name: 'Web shop',
+  readiness: 'ready',
+  accessMode: 'read_only',
+  departments: ['growth'],
+  capabilities: [{ tool: 'orders.list', effect: 'read', risk: 'low', inputSchema }],
+  available: true,
+  unavailableReason: null,
+} satisfies AgentIntegration;
