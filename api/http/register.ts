@@ -255,7 +255,8 @@ function notFound(endpoints: readonly Endpoint[]) {
       methods.add(method.toUpperCase());
       if (method === 'get') methods.add('HEAD');
     }
-    if (methods.size === 0) throw new Problem(404, 'not_found', 'There is nothing at this path.');
+    if (methods.size === 0)
+      throw new Problem(404, 'not_found', 'There is nothing at this path: /docs lists every call.');
     const allow = [...methods].sort().join(', ');
     throw new Problem(405, 'method_not_allowed', `This path takes ${allow}.`, undefined, { Allow: allow });
   };

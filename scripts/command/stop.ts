@@ -1,7 +1,6 @@
+import { countPresses } from '../presses.ts';
 import { CommandError, EXIT } from './errors.ts';
 
-/** npm passes the signal of one Ctrl-C on, so that it arrives twice; a second Ctrl-C comes later than this. */
-const SAME_SIGNAL_MS = 500;
 /** As long as a timer lasts. */
 export const MAX_TIMEOUT_S = 2_000_000;
 
@@ -35,10 +34,9 @@ export function createStop(): Stop {
 /** The same with the signals of this process. A second Ctrl-C does not wait. */
 export function openStop(): Stop {
   const stop = createStop();
-  let firstAt = 0;
+  const press = countPresses();
   process.on('SIGINT', () => {
-    if (firstAt > 0 && Date.now() - firstAt > SAME_SIGNAL_MS) process.exit(EXIT.interrupted);
-    if (firstAt === 0) firstAt = Date.now();
+    if (press() > 1) process.exit(EXIT.interrupted);
     stop.interrupt();
   });
   return stop;

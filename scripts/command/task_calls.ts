@@ -60,7 +60,7 @@ export function taskCalls(api: OwnerApi, home: string) {
     why: async (ref: string): Promise<string[]> => {
       const { summary, causes } = await api.get(explanationSchema, at(ref, '/explain'));
       const needsWorker = causes.some(({ kind }) => kind === 'worker');
-      return [withLocalTimes(summary), ...(needsWorker ? ["one begins by: npm run worker -- --exec 'COMMAND'"] : [])];
+      return [withLocalTimes(summary), ...(needsWorker ? ["start one: npm run worker -- --exec 'COMMAND'"] : [])];
     },
     /** The first one first. */
     runs: async (task: Task): Promise<Run[]> =>

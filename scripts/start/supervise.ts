@@ -4,14 +4,13 @@ import { PostgresError } from '../../engine/postgres/error.ts';
 import { LockedError } from '../../engine/process/lock.ts';
 import { settingsHelp } from '../../engine/settings_text.ts';
 import { loadEnvironmentFile } from '../environment_file.ts';
+import { countPresses } from '../presses.ts';
 import { printError, printErrorText, printLine, printText } from '../terminal.ts';
 import { RunningError } from './data_folder.ts';
 import { ServiceError } from './service.ts';
 
 const EX_USAGE = 64;
 const EX_CONFIG = 78;
-/** npm passes the signal of one Ctrl-C on, so that it arrives twice; a second Ctrl-C comes later than this. */
-const SAME_SIGNAL_MS = 500;
 
 class Stopped extends Error {
   override name = 'Stopped';
@@ -20,15 +19,11 @@ class Stopped extends Error {
 /** Aborted by the first signal; a second Ctrl-C exits without waiting. */
 function stopSignal(): AbortSignal {
   const controller = new AbortController();
-  let firstAt = 0;
+  const press = countPresses();
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(name, () => {
-      if (controller.signal.aborted) {
-        // Our exit kills the API and the jobs; Postgres is stopped by its guard, which sees that we are gone.
-        if (Date.now() - firstAt > SAME_SIGNAL_MS) process.exit(130);
-        return;
-      }
-      firstAt = Date.now();
+      // Our exit kills the API and the jobs; Postgres is stopped by its guard, which sees that we are gone.
+      if (press() > 1) process.exit(130);
       controller.abort(new Stopped());
     });
   }

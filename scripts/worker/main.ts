@@ -1,4 +1,5 @@
 import { readEnvironmentFile } from '../environment_option.ts';
+import { countPresses } from '../presses.ts';
 import { printError, printText, printTimed } from '../terminal.ts';
 import { ApiError, workerApi } from './api.ts';
 import { CommandNotFoundError } from './command_gate.ts';
@@ -21,14 +22,16 @@ async function main(): Promise<number> {
   if (missing !== undefined) throw new CommandNotFoundError(`--exec: ${missing}`);
   const drain = new AbortController();
   const stop = new AbortController();
+  const press = countPresses();
   const onSignal = () => {
-    if (!drain.signal.aborted) {
+    const pressed = press();
+    if (pressed === 1) {
       printTimed('draining: running commands finish, nothing new is pulled (again to stop them)');
       drain.abort();
-    } else if (!stop.signal.aborted) {
+    } else if (pressed === 2) {
       printTimed('stopping the running commands');
       stop.abort();
-    } else process.exit(1);
+    } else if (pressed > 2) process.exit(1);
   };
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);

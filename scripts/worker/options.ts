@@ -161,7 +161,7 @@ function serviceToken(given: { token?: string; file?: string }, environment: Nod
   }
 }
 
-function parse(argv: readonly string[]) {
+function parse(argv: readonly string[], environment: NodeJS.ProcessEnv) {
   try {
     return parseArgs({
       args: [...argv],
@@ -191,7 +191,7 @@ function parse(argv: readonly string[]) {
     }).values;
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
-    throw new OptionsError(`${message.split('. ')[0]} (npm run worker -- --help)`);
+    throw new OptionsError(`${message.split('. ')[0]} (npm run worker -- --help)${eatenByNpm(environment)}`);
   }
 }
 
@@ -253,7 +253,7 @@ function directoryOf(environment: NodeJS.ProcessEnv): string {
 
 /** Options before a `--` go to npm, which keeps those it does not know. */
 function eatenByNpm(environment: NodeJS.ProcessEnv): string {
-  return environment['npm_config_exec'] === undefined ? '' : ' Options follow a --: npm run worker -- --exec …';
+  return environment['npm_config_exec'] === undefined ? '' : ': options follow a --, as in npm run worker -- --exec …';
 }
 
 /** The kinds that this worker can do, narrowed by --kind. */
@@ -276,11 +276,11 @@ export function readOptions(
   settings: NodeJS.ProcessEnv = {},
 ): WorkerOptions | null {
   const given = { ...settings, ...environment };
-  const values = parse(argv);
+  const values = parse(argv, environment);
   if (values.help) return null;
   const command = values.exec?.trim() ? values.exec : '';
   if (command === '' && (values.llm === undefined || values.exec !== undefined))
-    throw new OptionsError(`--exec 'COMMAND' is missing: what runs for each task?${eatenByNpm(environment)}`);
+    throw new OptionsError(`--exec 'COMMAND' is missing${eatenByNpm(environment) || ': what runs for each task?'}`);
   const file = values['token-file'];
   const directory = directoryOf(environment);
   return {

@@ -77,7 +77,7 @@ async function refusalText({ claim, worker }: TaskRun): Promise<string> {
 }
 
 /** What the result waits for, if it is no end. */
-function nextLines(report: Report, identifier: string): string[] {
+function nextLines(report: Report, { task, organizationId }: Claim): string[] {
   if (report.kind === 'fail') return [];
   const { result } = report;
   if (result.kind === 'waiting') return [`waits until ${result.until}: ${result.reason}`];
@@ -85,7 +85,7 @@ function nextLines(report: Report, identifier: string): string[] {
   const options = result.options && result.options.length > 0 ? ` (${result.options.join(', ')})` : '';
   return [
     `asks a person: ${result.question}${options}`,
-    `waits for the response: npx business-runner inbox respond ${identifier} TEXT`,
+    `waits for the response: npx business-runner inbox respond ${task.identifier} TEXT --org ${organizationId}`,
   ];
 }
 
@@ -97,7 +97,7 @@ async function perform(run: TaskRun): Promise<boolean> {
     const status = await sendReport(run, report, command);
     const refused = report.kind === 'complete' && status === 'failed' ? `: ${await refusalText(run)}` : '';
     const why = report.kind === 'fail' ? `: ${firstLine(report.message)}` : refused;
-    const next = status === 'succeeded' ? nextLines(report, claim.task.identifier) : [];
+    const next = status === 'succeeded' ? nextLines(report, claim) : [];
     for (const line of next) worker.print(`${claim.task.identifier}  ${line}`);
     worker.print(`${claim.task.identifier}  ${status}${why} (${formatSeconds(performance.now() - begun)})`);
     return status === 'succeeded';

@@ -71,7 +71,7 @@ t.test('request ids that are not safe to repeat, and broken trace parents, are r
 });
 
 t.test('unknown paths are 404, other methods 405 with Allow, and HEAD works where GET does', async (t) => {
-  t.match(await app.owner.get('/nowhere'), { status: 404, code: 'not_found' });
+  t.match(await app.owner.get('/nowhere'), { status: 404, code: 'not_found', body: { message: /\/docs/ } });
   t.match(await app.owner.get('/Organizations'), { status: 404 }, 'paths are case sensitive');
   t.match(await app.owner.get(`${things}/a/`), { status: 404 }, 'a trailing slash is another path');
   const wrong = await app.owner.patch(`${things}/a`, {});

@@ -126,7 +126,7 @@ t.test('the list, a cancel, and what a task waits for', async (test) => {
   test.match((await call('task', 'show', 'I-1')).out, /why {7}.*T-1/);
   const unstarted = await call('task', 'logs', 'T-1');
   test.match(unstarted.out, /^no run of T-1 has started: T-1 is ready since \d{4}-\d\d-\d\d \d\d:\d\d, and no worker/);
-  test.match(unstarted.out, /\none begins by: npm run worker -- --exec 'COMMAND'\n$/);
+  test.match(unstarted.out, /\nstart one: npm run worker -- --exec 'COMMAND'\n$/);
   test.match(await call('task', 'cancel', 'T-1'), { status: 0, out: 'T-1 is cancelled\n' });
   test.match(await call('task', 'wait', 'T-1'), { status: 2, err: 'T-1 is cancelled' });
 });

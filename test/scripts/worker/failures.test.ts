@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import t, { type Test } from 'tap';
@@ -8,7 +10,8 @@ import { readOptions } from '../../../scripts/worker/options.ts';
 import { missingProgram } from '../../../scripts/worker/program.ts';
 import { pullLoop } from '../../../scripts/worker/pull_loop.ts';
 import { openFolder } from '../../support/folders.ts';
-import { type Script, standIn } from './stand_in.ts';
+import { until } from '../../support/wait.ts';
+import { ORGANIZATION, type Script, standIn } from './stand_in.ts';
 
 // Processes are started, and a machine that is busy takes its time.
 t.setTimeout(180_000);
@@ -145,7 +148,11 @@ t.test('the screen says that the agent asks or waits, and which check failed', a
   const asked = await setUp(t, {}, `echo '${question}' > $RESULT_FILE`, '--once');
   t.equal(await asked.work(), true);
   t.ok(asked.printed.includes('T-1  asks a person: Who is it for? (the team, us)'));
-  t.ok(asked.printed.includes('T-1  waits for the response: npx business-runner inbox respond T-1 TEXT'));
+  t.ok(
+    asked.printed.includes(
+      `T-1  waits for the response: npx business-runner inbox respond T-1 TEXT --org ${ORGANIZATION}`,
+    ),
+  );
   const wait = '{"kind":"waiting","until":"2030-01-01T00:00:00Z","reason":"rates"}';
   const waits = await setUp(t, {}, `echo '${wait}' > $RESULT_FILE`, '--once');
   t.equal(await waits.work(), true);
@@ -174,4 +181,26 @@ t.test('a worker that finds nothing to do says so once', async (t) => {
     printed.filter((line) => line.startsWith('nothing to do')),
     ['nothing to do yet: waiting for tasks or chats'],
   );
+});
+
+t.test('one Ctrl-C below npm, which passes it on, lets the running command finish', async (t) => {
+  const folder = await openFolder(t);
+  const { url, bodies } = await standIn(t, {});
+  const command = `echo begun; until [ -e '${folder}/go' ]; do sleep 0.1; done`;
+  const main = path.resolve(import.meta.dirname, '../../../scripts/worker/main.ts');
+  const given = ['--once', '--url', url, '--token', 'service', '--scratch', folder, '--exec', command];
+  const child = spawn(process.execPath, [main, '--no-env-file', ...given], { stdio: ['ignore', 'pipe', 'inherit'] });
+  let printed = '';
+  child.stdout.on('data', (chunk) => {
+    printed += chunk;
+  });
+  const ended = once(child, 'close');
+  await until('the command to run', () => printed.includes('| begun'));
+  // Two of a kind may arrive as one.
+  child.kill('SIGINT');
+  child.kill('SIGTERM');
+  await until('the drain', () => printed.includes('draining'));
+  writeFileSync(path.join(folder, 'go'), '');
+  t.same(await ended, [0, null], printed);
+  t.equal(bodies('complete').length, 1);
 });

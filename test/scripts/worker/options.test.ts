@@ -39,6 +39,7 @@ t.test('the command line is read, and what is wrong with it is said in one line'
     t.equal(isMissing(kept), undefined);
   }
   t.throws(() => readOptions([], { ...env, npm_config_exec: 'true' }), /npm run worker -- --exec/);
+  t.throws(() => readOptions(['node x'], { ...env, npm_config_exec: 'true' }), /'node x'.*npm run worker -- --exec/);
   t.throws(() => readOptions([], env), /is missing: what runs for each task\?$/);
   t.equal(readOptions(['--exec', 'x'], called)?.environment['WORKER_DIR'], "/home/ann's");
   t.equal(readOptions(['--exec', 'true', '--token', 'given'], env)?.token, 'given');
