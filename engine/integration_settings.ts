@@ -36,7 +36,7 @@ const providerOrigins = z
 /** Where a path is put behind, so it must not end in one of its own. */
 const baseUrl = httpUrl
   .refine((text) => !/[?#]/.test(text), 'must have no query and no fragment')
-  .transform((text) => text.replace(/\/+$/, ''));
+  .transform((text) => text.replace(/(?<!\/)\/+$/, ''));
 
 const credential = (help: string) => ({ schema: secret.optional(), default: undefined, help }) as const;
 

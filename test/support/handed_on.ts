@@ -38,7 +38,7 @@ const idle: Database[] = [];
 /** More than a file usually leaves; deleting them would leave the next one bloated tables. */
 const MOST_ROWS = 5_000;
 /** How long a session that a test has closed may take to end on the server. */
-const END_WITHIN_MS = 2_000;
+const END_WITHIN_MS = 10_000;
 
 function openPool(url: string, max: number): pg.Pool {
   // Idle connections stay for the next file, and keep no process alive.

@@ -73,7 +73,7 @@ async function first<T>(urls: readonly string[], ask: (url: string) => Promise<T
 }
 
 /** `/path`, or nothing for the root. */
-const pathOf = (url: URL) => url.pathname.replace(/\/+$/, '');
+const pathOf = (url: URL) => url.pathname.replace(/(?<!\/)\/+$/, '');
 
 function challengeOf(headers: Readonly<Record<string, string>>): Challenge {
   const given = headers['www-authenticate'];

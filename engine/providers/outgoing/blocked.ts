@@ -2,7 +2,7 @@ import type { ProviderClient } from './client.ts';
 import { ProviderError } from './errors.ts';
 
 /** As names are compared: `Example.COM.` is `example.com`. */
-const plain = (name: string) => name.toLowerCase().replace(/\.+$/, '');
+const plain = (name: string) => name.toLowerCase().replace(/(?<!\.)\.+$/, '');
 
 /** True for the domains themselves and all below them. */
 function isBlocked(hostname: string, domains: readonly string[]): boolean {
