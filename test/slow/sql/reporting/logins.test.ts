@@ -1,11 +1,11 @@
 import t from 'tap';
-import { migrate } from '../../../engine/db/migrate.ts';
-import { AnalystError, addAnalyst, listAnalysts, removeAnalyst } from '../../../scripts/analyst/logins.ts';
-import { scramVerifier } from '../../../scripts/analyst/password.ts';
-import { analystName, ask, connected, createAnalyst, loginUrl, openReporting } from '../../support/analysts.ts';
-import { createEmptyDatabase } from '../../support/database.ts';
-import { createTestOrganization } from '../../support/fixtures.ts';
-import { refusal, transition } from '../../support/transitions.ts';
+import { migrate } from '../../../../engine/db/migrate.ts';
+import { AnalystError, addAnalyst, listAnalysts, removeAnalyst } from '../../../../scripts/analyst/logins.ts';
+import { scramVerifier } from '../../../../scripts/analyst/password.ts';
+import { analystName, ask, connected, createAnalyst, loginUrl, openReporting } from '../../../support/analysts.ts';
+import { createEmptyDatabase } from '../../../support/database.ts';
+import { createTestOrganization } from '../../../support/fixtures.ts';
+import { refusal, transition } from '../../../support/transitions.ts';
 
 const sql = await openReporting(t);
 const acme = await createTestOrganization(sql);

@@ -2,15 +2,15 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
 import t from 'tap';
-import { SERVICE_TOKEN } from '../../support/app.ts';
-import { bareEnvironment } from '../../support/environment.ts';
-import { openFolder } from '../../support/folders.ts';
-import { until } from '../../support/wait.ts';
-import { setUp, startWithCatalog } from '../command/set_up.ts';
+import { setUp, startWithCatalog } from '../../../scripts/command/set_up.ts';
+import { SERVICE_TOKEN } from '../../../support/app.ts';
+import { bareEnvironment } from '../../../support/environment.ts';
+import { openFolder } from '../../../support/folders.ts';
+import { until } from '../../../support/wait.ts';
 
 // Processes are started, and a machine that is busy takes its time.
 t.setTimeout(240_000);
-const root = path.resolve(import.meta.dirname, '../../..');
+const root = path.resolve(import.meta.dirname, '../../../..');
 const app = await startWithCatalog(t);
 
 /** As the head of each file says. */

@@ -1,8 +1,7 @@
 import t from 'tap';
-import { publishBuiltinCatalog } from '../../../engine/catalog/index.ts';
-import { startTestApp } from '../../support/app.ts';
-import { FULL } from '../../support/full.ts';
-import { readOpenApi } from '../../support/openapi.ts';
+import { publishBuiltinCatalog } from '../../../../engine/catalog/index.ts';
+import { startTestApp } from '../../../support/app.ts';
+import { readOpenApi } from '../../../support/openapi.ts';
 import {
   bodies,
   encodings,
@@ -12,11 +11,11 @@ import {
   placesOfUrl,
   sendPath,
   writtenAt,
-} from '../../support/path_requests.ts';
-import { around, folderOf, layOut, leavingPaths, oddNames } from '../../support/storage_escapes.ts';
-import { makeWorld } from '../../support/worlds.ts';
+} from '../../../support/path_requests.ts';
+import { around, folderOf, layOut, leavingPaths, oddNames } from '../../../support/storage_escapes.ts';
+import { makeWorld } from '../../../support/worlds.ts';
 
-// What links in the storage lead to: test/slow/api/http/path_links.test.ts.
+// What links in the storage lead to: path_links.test.ts.
 
 const app = await startTestApp(t, { config: { logLevel: 'fatal' } });
 await publishBuiltinCatalog(app.services.db);
@@ -32,10 +31,6 @@ t.test('every place of a body that holds a path is tried', async (t) => {
   t.ok(operations.flatMap(placesOfUrl).length >= 11);
 });
 
-/** In the short run one of ten at each place, which are others at the next; with --full all at every place. */
-const isTried = (_: string, index: number) => FULL || (index + places) % 10 === 0;
-let places = 0;
-
 for (const operation of operations) {
   const inUrl = placesOfUrl(operation);
   const orgs = [...inUrl, ...placesOfBody(operation, components)];
@@ -46,9 +41,8 @@ for (const operation of operations) {
     const before = await around(app, inside);
     const leaving = leavingPaths(secret);
     for (const org of orgs) {
-      places += 1;
       const ways = inUrl.includes(org) ? encodings : encodings.slice(0, 1);
-      for (const value of [...leaving, ...oddNames(secret)].filter(isTried)) {
+      for (const value of [...leaving, ...oddNames(secret)]) {
         for (const encode of ways) {
           const written = writtenAt(org, value, world, operation);
           const response = await sendPath(app, operation, world, { org, value: written, encode });

@@ -3,10 +3,10 @@ import path from 'node:path';
 import { Logger, runOnce } from 'graphile-worker';
 import pg from 'pg';
 import t, { type Test } from 'tap';
-import { MigrateError, migrate } from '../../engine/db/migrate.ts';
-import { roleUrl } from '../../engine/db/pool.ts';
-import { createEmptyDatabase, createTestDatabase, type EmptyDatabase } from '../support/database.ts';
-import { databaseUrl, execute, startTestServer } from '../support/postgres.ts';
+import { MigrateError, migrate } from '../../../engine/db/migrate.ts';
+import { roleUrl } from '../../../engine/db/pool.ts';
+import { createEmptyDatabase, createTestDatabase, type EmptyDatabase } from '../../support/database.ts';
+import { databaseUrl, execute, startTestServer } from '../../support/postgres.ts';
 
 const FIRST = 'create table app.things (id int primary key);\ninsert into app.things values (1);\n';
 const FUNCTION = `create or replace function app.thing_count(p_from int) returns int
