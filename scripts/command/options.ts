@@ -111,7 +111,7 @@ function commandOf(words: readonly string[]): { name: CommandName; args: readonl
 /** What is to be done; undefined: help is asked for. @throws CommandError */
 export function readCommand(argv: readonly string[]): Called | undefined {
   const { values, positionals } = parse(argv);
-  if (values.help) return undefined;
+  if (values.help || positionals[0] === 'help') return undefined;
   const { name, args } = commandOf(positionals);
   const { takes, options: own } = COMMANDS[name];
   const missing = takes[args.length];

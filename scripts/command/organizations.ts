@@ -84,4 +84,5 @@ export async function organizationCreate(api: OwnerApi, output: Output, name: st
       .sort()
       .join(', ')}`,
   );
+  output.progress(`give it work: ${output.call(`task create TITLE --org ${created.slug}`)}`);
 }

@@ -123,6 +123,7 @@ t.test('the only organization needs no name', async (test) => {
   test.match(created, {
     status: 0,
     out: /^laempchen-soehne is active: Lämpchen & Söhne\n {2}id {8}\S+\n {2}agents {4}.*operator/,
+    err: 'give it work: npx business-runner task create TITLE --org laempchen-soehne\n',
   });
   test.match(await begin(environment, 'task', 'create', 'Shine').ended, { status: 0, out: 'T-1\n' });
 });

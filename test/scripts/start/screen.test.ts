@@ -66,3 +66,8 @@ t.test('what .env says the commands find by themselves', async (test) => {
   );
   test.match(screen({ ...moved, settings: { ...moved.settings, BUSINESS_RUNNER_URL: 'https://x' } }), / --url /);
 });
+
+t.test('help is asked for by a word too', (test) => {
+  for (const argv of [['help'], ['help', 'task'], ['task', '--help']]) test.equal(readCommand(argv), undefined);
+  test.end();
+});
