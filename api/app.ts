@@ -18,6 +18,8 @@ import { type HttpTiming, TIMING } from './http/timing.ts';
 import { agentInboxEndpoints } from './human_inbox/agent.ts';
 import { humanInboxEndpoints } from './human_inbox/owner.ts';
 import { agentIntegrationEndpoints } from './integrations/agent.ts';
+import { integrationOAuthEndpoints } from './integrations/oauth.ts';
+import { flowPageEndpoints } from './integrations/oauth_pages.ts';
 import { integrationEndpoints } from './integrations/owner.ts';
 import { messageEndpoints } from './messages/owner.ts';
 import { agentOnboardingEndpoints } from './onboardings/agent.ts';
@@ -52,6 +54,7 @@ const ownerEndpoints = (): readonly Endpoint[] => [
   ...humanInboxEndpoints(),
   ...scheduleEndpoints(),
   ...integrationEndpoints(),
+  ...integrationOAuthEndpoints(),
   ...chatEndpoints(),
   ...messageEndpoints(),
   ...chatAttachmentEndpoints(),
@@ -111,7 +114,7 @@ export function createApp(
   app.use(logRequests(services.log, services.metrics));
   app.use(securityHeaders());
   const described = [...endpoints, ...adminEndpoints()];
-  const pages = [...explorerEndpoints(), ...pageEndpoints()];
+  const pages = [...explorerEndpoints(), ...pageEndpoints(), ...flowPageEndpoints()];
   registerEndpoints(app, [...described, ...pages, ...systemEndpoints(described)], services, responder);
   app.use((error: unknown, req: Request, res: Response, _next: NextFunction) => responder.failure(req, res, error));
   return app;

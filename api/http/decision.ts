@@ -38,6 +38,8 @@ export const AUDIT_ACTIONS = [
   'integration.disable',
   'integration.connect',
   'integration.disconnect',
+  'integration.authorize',
+  'integration.revoke_grant',
   'integration.configure',
   'integration.select_tools',
   'integration.map_context',

@@ -115,6 +115,10 @@ export type Definition<
   ownerToken?: boolean;
   /** `ignored`: the response holds what must not be kept, so that no `Idempotency-Key` counts. */
   idempotencyKey?: 'ignored';
+  /** The query is another party's: the handler reads it by itself, and no name in it is refused. */
+  anyQuery?: boolean;
+  /** The path holds a secret: logs have its template. */
+  secretPath?: boolean;
   /** False: may be called by viewers too, and is not a write. Default: every method but GET writes. */
   writes?: boolean;
   /**

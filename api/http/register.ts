@@ -114,7 +114,7 @@ async function admit(
   const organizationId = pathValues['organizationId'];
   const caller = await authenticate(authentication, endpoint, services, req, organizationId);
 
-  const rawQuery = parseQuery(req.url);
+  const rawQuery = endpoint.anyQuery ? {} : parseQuery(req.url);
   const issue = storableIssue({ ...pathValues, ...rawQuery });
   if (issue) throw validationFailed([issue]);
   const guard = tokenGuard(settings, endpoint, req, pathValues, services.db);

@@ -1,6 +1,10 @@
 export { storeCredential, type VerifiedCredential, verifyCredential } from './connect.ts';
 export { type OpenConnection, type UseOptions, useConnection } from './connection.ts';
 export { checkSettings, type DiscoverOptions, discover, lookUp } from './discover.ts';
+export { beginFlow, type Flow, readTicket } from './flow_begin.ts';
+export { type Callback, type FlowOutcome, finishFlow } from './flow_finish.ts';
+export { checkAuthorization, type FlowRequest, isAuthorized, startFlow } from './flow_start.ts';
+export { type DeletedGrant, deleteGrant, type RevokedGrant, revokeGrant } from './grant.ts';
 export { type Integrations, type IntegrationsOptions, openIntegrations } from './integrations.ts';
 export { type Given, integrationProblem, needsReauthorization, notReady, withProblems } from './problems.ts';
 export {

@@ -100,15 +100,20 @@ async function openOrMark(integrations: Integrations, target: ConnectionTarget, 
 }
 
 /**
- * Reads a connection and opens its secrets: the only way to them.
+ * Reads a connection and opens its secrets: the only way to them. `evenRefused`: also of one that has to be authorized again, for
+ * whoever ends it.
  * @throws Problem 403, 404, 409
  */
-export async function readStored(integrations: Integrations, target: ConnectionTarget): Promise<Stored> {
+export async function readStored(
+  integrations: Integrations,
+  target: ConnectionTarget,
+  options: Readonly<{ evenRefused?: boolean }> = {},
+): Promise<Stored> {
   const { organizationId, integrationId, revision } = target;
   const args = { organizationId, integrationId, connectionRevision: revision };
   const row = await call(integrations.db.of(organizationId), 'integration_secrets_read', args, storedSchema);
   const provider = providerOf(row.integration.provider);
-  if (row.integration.readiness === 'needs_reauthorization') throw needsReauthorization();
+  if (row.integration.readiness === 'needs_reauthorization' && !options.evenRefused) throw needsReauthorization();
   const { secrets: _sealed, ...rest } = row;
   return { target, provider, row: rest, fields: await openOrMark(integrations, target, row) };
 }

@@ -2,7 +2,8 @@
 -- of all others marks what hangs on it as needs_reauthorization (only if p_revoked). p_connections: [{id, revision}], as
 -- integration_grant_read gave them. p_began_at: before the provider was asked; what was connected later has another authorization.
 -- Reads all tenants to find them, acts on each by a transition of that tenant, and names none of them.
--- Returns {unlinked: [{id, key}], changedMeanwhile: [{id, key}], otherOrganizations}.
+-- Returns {unlinked: [{id, key}], changedMeanwhile: [{id, key}], otherOrganizations, integrationId}: the last is the first of
+-- p_connections.
 -- Locks: organizations by id, each with its integrations by id → connections. Codes: 404 organization_not_found.
 create or replace function app.integration_grant_delete(
   p_organization_id uuid, p_grant_hash text, p_connections jsonb, p_revoked boolean, p_began_at timestamptz)
@@ -27,6 +28,6 @@ begin
       v_others := v_others + 1;
     end if;
   end loop;
-  return v_result || jsonb_build_object('otherOrganizations', v_others);
+  return v_result || jsonb_build_object('otherOrganizations', v_others, 'integrationId', p_connections #>> '{0,id}');
 end
 $$;

@@ -1,7 +1,7 @@
 -- Flow (none) → started, for ten minutes: it captures the connection revision that its end compares. p_flow: {ticketHash,
 -- services, accessMode, replaceAccount, starter}. There is no secret yet but the ticket, of which the digest is stored. Others that
 -- are under way stay: whichever ends first connects, and the next ends in a conflict if that was a replacement.
--- Returns {flow: {id, expiresAt, connectionRevision}}.
+-- Returns {flow: {id, expiresAt, connectionRevision, integrationId}}.
 -- Locks: integration. Codes: 403 provider_forbidden, 404 organization_not_found | integration_not_found.
 create or replace function app.integration_oauth_start(p_organization_id uuid, p_integration_ref text, p_flow jsonb)
   returns jsonb
@@ -20,6 +20,6 @@ begin
       clock_timestamp() + interval '10 minutes')
     returning * into o;
   return jsonb_build_object('flow', jsonb_build_object('id', o.id, 'expiresAt', o.expires_at,
-    'connectionRevision', o.connection_revision));
+    'connectionRevision', o.connection_revision, 'integrationId', i.id));
 end
 $$;

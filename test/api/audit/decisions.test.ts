@@ -5,6 +5,7 @@ import { apiEndpoints } from '../../../api/app.ts';
 import type { AuditEntry } from '../../../api/audit/schema.ts';
 import type { Chat } from '../../../api/chats/schema.ts';
 import { publishBuiltinCatalog } from '../../../engine/catalog/index.ts';
+import { integrationConfig } from '../../engine/integrations/support.ts';
 import { expectSuccess, sqlOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import { auditEntries } from '../../support/audit_fixtures.ts';
@@ -23,11 +24,16 @@ import { integrationDecisions } from '../../support/integration_decisions.ts';
 import { startIssuer } from '../../support/jwt.ts';
 import { type Onboarding, onboardingIn, read } from '../../support/onboarding_fixtures.ts';
 import { makeOrganization } from '../../support/owner_api.ts';
+import { openProtectedServer } from '../../support/protected_server.ts';
 import { scheduleDecisions } from '../../support/schedule_decisions.ts';
 import { transition } from '../../support/transitions.ts';
 
 const issuer = await startIssuer(t);
-const app = await startTestApp(t, { config: { ownerAuth: issuer.ownerAuth } });
+const mcp = await openProtectedServer(t);
+const { integrations } = integrationConfig({ origins: {} });
+const app = await startTestApp(t, {
+  config: { ownerAuth: issuer.ownerAuth, integrations, allowPrivateAddresses: true },
+});
 const sql = sqlOf(app);
 await publishBuiltinCatalog(app.services.db);
 const anna = app.owner.as(await issuer.token('anna'));
@@ -184,7 +190,7 @@ const decisions: Readonly<Record<string, () => Promise<Made>>> = {
     return { organizationId: at.organizationId, path, entry };
   },
   ...scheduleDecisions(sql, org),
-  ...integrationDecisions(sql, org),
+  ...integrationDecisions(sql, org, { mcp }),
   async respondToHumanInboxItem() {
     const { organizationId, base, id } = await item('question');
     const body = { response: 'prices.csv' };

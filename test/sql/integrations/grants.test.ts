@@ -68,6 +68,7 @@ scenario('a revoked grant unlinks its siblings here, and asks the others to auth
     ].sort((a, b) => (a.id < b.id ? -1 : 1)),
     changedMeanwhile: [],
     otherOrganizations: 1,
+    integrationId: mail.id,
   });
   test.match(await readIntegration(sql, org, mail.id), { readiness: 'not_connected', connection_revision: 2 });
   test.match(await readIntegration(sql, org, bobs.id), { readiness: 'ready' });

@@ -1,0 +1,73 @@
+import type { DiscoveredAuthorization, DiscoveredOAuth2, Provider } from '../providers/index.ts';
+import type { OAuthClient } from '../providers/oauth/index.ts';
+import { isDiscovered, keptAuthorization, openAuthorization } from './authorization.ts';
+import { type Integrations, organizationClient } from './integrations.ts';
+import type { ReadIntegration } from './record.ts';
+import { targetOf } from './record.ts';
+import { oauth2Credential, providerContext, readStored, type Stored } from './stored.ts';
+
+type Options = Readonly<{ signal?: AbortSignal | undefined }>;
+
+/** The connection that a new authorization takes the place of, where there is one whose secrets open. */
+async function storedOf(integrations: Integrations, integration: ReadIntegration): Promise<Stored | undefined> {
+  const { readiness } = integration.record;
+  if (readiness === 'not_connected' || readiness === 'needs_reauthorization') return undefined;
+  return readStored(integrations, targetOf(integration)).catch(() => undefined);
+}
+
+async function contextFor(
+  integrations: Integrations,
+  { organizationId, provider, record }: ReadIntegration,
+  o: Options,
+) {
+  const client = await organizationClient(integrations, organizationId);
+  return providerContext(integrations, provider, client, { account: record.id, signal: o.signal });
+}
+
+/** How a server wants to be authorized now; null: it asks for nothing. @throws ProviderError */
+export async function discoverAuthorization(
+  integrations: Integrations,
+  integration: ReadIntegration,
+  oauth2: DiscoveredOAuth2,
+  options: Options,
+): Promise<DiscoveredAuthorization | null> {
+  const context = await contextFor(integrations, integration, options);
+  const stored = await storedOf(integrations, integration);
+  const credential = stored && oauth2Credential(stored);
+  return oauth2.discover(context, {
+    settings: integration.record.settings,
+    ...(credential ? { connected: { accessToken: credential.accessToken, scopes: credential.scopes } } : {}),
+  });
+}
+
+/** The client of an earlier authorization, where it was one at the same server. */
+function registeredClient(stored: Stored | undefined, provider: Provider, issuer: string): OAuthClient | undefined {
+  const kept = stored?.fields.get('authorization');
+  if (kept === undefined || provider.oauth2 === undefined || !isDiscovered(provider.oauth2)) return undefined;
+  const { server, client } = openAuthorization(provider.oauth2, kept);
+  return server.metadata.issuer === issuer ? client : undefined;
+}
+
+/**
+ * The server that was found, with the client that it knows us by; kept as text until the flow ends, and with the connection after.
+ * @throws ProviderError, OAuthError
+ */
+export async function registeredAuthorization(
+  integrations: Integrations,
+  integration: ReadIntegration,
+  oauth2: DiscoveredOAuth2,
+  found: DiscoveredAuthorization,
+  options: Options & Readonly<{ redirectUri: string }>,
+): Promise<string> {
+  const { provider } = integration;
+  const context = await contextFor(integrations, integration, options);
+  const stored = await storedOf(integrations, integration);
+  const { client } = await oauth2.client(context, found, {
+    configured: integrations.settings.mcpClient,
+    registered: registeredClient(stored, provider, found.server.metadata.issuer),
+    redirectUri: options.redirectUri,
+  });
+  const kept = keptAuthorization(provider, { server: found.server, client, resource: found.resource });
+  if (kept === undefined) throw new TypeError('the server was not found at the address of settings');
+  return kept;
+}

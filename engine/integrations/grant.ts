@@ -1,0 +1,106 @@
+import { z } from 'zod';
+import { call, type Queries } from '../db/call.ts';
+import type { Decision } from '../db/decision.ts';
+import { OAuthError, revokeToken } from '../providers/oauth/index.ts';
+import { ProviderError } from '../providers/outgoing/index.ts';
+import { isDiscovered, knownAuthorization, openAuthorization } from './authorization.ts';
+import type { Integrations } from './integrations.ts';
+import { notReady } from './problems.ts';
+import { type ReadIntegration, targetOf } from './record.ts';
+import { accessOf, contextOf, oauth2Credential, readStored, type Stored } from './stored.ts';
+
+const linkSchema = z.object({ id: z.uuid(), key: z.string() });
+const readSchema = z.object({
+  grantHash: z.string(),
+  connections: z.array(linkSchema.extend({ revision: z.int() })),
+});
+const deletedSchema = z.object({
+  unlinked: z.array(linkSchema),
+  changedMeanwhile: z.array(linkSchema),
+  otherOrganizations: z.int(),
+});
+export type DeletedGrant = z.output<typeof deletedSchema>;
+
+/** What was done at the provider, for `deleteGrant`. */
+export type RevokedGrant = Readonly<{
+  organizationId: string;
+  grantHash: string;
+  connections: z.output<typeof readSchema>['connections'];
+  /** False: the provider could not be told, or takes no such word. What is here is unlinked all the same. */
+  revoked: boolean;
+  beganAt: string;
+}>;
+
+/** Ends the authorization at the provider. @returns false where the provider has no way to. @throws OAuthError, ProviderError */
+async function revokeAt(integrations: Integrations, stored: Stored, signal: AbortSignal | undefined): Promise<boolean> {
+  const { provider, fields } = stored;
+  const context = await contextOf(integrations, stored, { signal });
+  if (provider.oauth1 !== undefined) {
+    const { credential } = accessOf(stored);
+    await provider.oauth1.revoke(context, credential);
+    return true;
+  }
+  const credential = oauth2Credential(stored);
+  const { oauth2 } = provider;
+  if (oauth2 === undefined || credential === undefined) return false;
+  if (!isDiscovered(oauth2)) {
+    const { client } = knownAuthorization(integrations, provider, oauth2);
+    await oauth2.revoke(context, client, revocable(oauth2.needsRefreshToken, credential));
+    return true;
+  }
+  const kept = fields.get('authorization');
+  if (kept === undefined) return false;
+  const { server, client } = openAuthorization(oauth2, kept);
+  if (server.metadata.revocation_endpoint === undefined) return false;
+  await revokeToken(context, server, client, credential.refreshToken ?? credential.accessToken);
+  return true;
+}
+
+/** An access token that is over says nothing any more; where refresh tokens are always there, one of those is better. */
+function revocable(
+  prefersRefresh: boolean,
+  { refreshToken, accessToken }: Readonly<{ refreshToken: string | null; accessToken: string }>,
+): string {
+  return prefersRefresh ? (refreshToken ?? accessToken) : accessToken;
+}
+
+/**
+ * Revokes the authorization of a connection at its provider, for all connections that hang on it. Nothing is unlinked yet:
+ * `deleteGrant` does. A provider that does not work is no reason to keep a connection: `revoked` tells.
+ * @throws Problem 404, 409 `integration_not_ready`; the signal's reason
+ */
+export async function revokeGrant(
+  integrations: Integrations,
+  integration: ReadIntegration,
+  options: Readonly<{ signal?: AbortSignal | undefined }> = {},
+): Promise<RevokedGrant> {
+  const { organizationId, record, provider } = integration;
+  if (provider.oauth2 === undefined && provider.oauth1 === undefined) {
+    throw notReady('provider', 'no_authorization', 'this provider takes a credential instead');
+  }
+  const args = { organizationId, integrationRef: record.id };
+  const { grantHash, connections } = await call(
+    integrations.db.of(organizationId),
+    'integration_grant_read',
+    args,
+    readSchema,
+  );
+  const beganAt = new Date().toISOString();
+  let revoked = false;
+  try {
+    const stored = await readStored(integrations, targetOf(integration), { evenRefused: true });
+    revoked = await revokeAt(integrations, stored, options.signal);
+  } catch (error) {
+    options.signal?.throwIfAborted();
+    const facts = { organizationId, integrationId: record.id, provider: provider.key };
+    if (error instanceof OAuthError || error instanceof ProviderError) {
+      integrations.log.warn({ ...facts, reason: error.reason, code: error.code }, 'a grant was not revoked');
+    } else integrations.log.warn({ ...facts, err: error }, 'a grant was not revoked');
+  }
+  return { organizationId, grantHash, connections, revoked, beganAt };
+}
+
+/** Unlinks what hung on a grant here, and has other organizations authorize theirs again. @throws Problem 404 */
+export function deleteGrant(db: Queries, grant: RevokedGrant, decision?: Decision): Promise<DeletedGrant> {
+  return call(db, 'integration_grant_delete', grant, deletedSchema, decision);
+}

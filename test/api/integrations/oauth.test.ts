@@ -1,0 +1,362 @@
+import { randomUUID } from 'node:crypto';
+import t from 'tap';
+import type { Integration } from '../../../api/integrations/schema.ts';
+import { useConnection } from '../../../engine/integrations/index.ts';
+import { integrationConfig } from '../../engine/integrations/support.ts';
+import { expectSuccess, ownerPath, refusalOf, sqlOf } from '../../support/api_fixtures.ts';
+import { startTestApp } from '../../support/app.ts';
+import { openAuthorizationServer, openBrowser } from '../../support/authorization_server.ts';
+import { createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
+import { transition } from '../../support/transitions.ts';
+
+const CONSOLE = 'https://console.example';
+const SCOPE = 'https://www.googleapis.com/auth';
+const google = await openAuthorizationServer(t, {
+  issuer: 'https://accounts.google.com',
+  routes: {
+    authorization: '/o/oauth2/v2/auth',
+    token: '/token',
+    revocation: '/revoke',
+    userinfo: '/v1/userinfo',
+  },
+  scopes: ['email', `${SCOPE}/gmail.readonly`, `${SCOPE}/calendar.readonly`, `${SCOPE}/analytics.readonly`],
+  client: { id: 'google-client', secret: 'google-secret' },
+});
+const config = integrationConfig({
+  origins: {
+    'https://accounts.google.com': google.origin,
+    'https://oauth2.googleapis.com': google.origin,
+    'https://openidconnect.googleapis.com': google.origin,
+  },
+});
+const app = await startTestApp(t, {
+  config: {
+    integrations: { ...config.integrations, frontendUrl: CONSOLE },
+    allowPrivateAddresses: true,
+  },
+});
+const sql = sqlOf(app);
+const provider = google.open([
+  `${app.url}/oauth/google-workspace/callback`,
+  `${app.url}/oauth/google-analytics/callback`,
+]);
+// Google's revocation takes any token without a client, and ends all that the person granted.
+google.before.push(async (req, res) => {
+  if (req.method !== 'POST' || req.url !== '/revoke') return false;
+  let body = '';
+  for await (const chunk of req) body += chunk;
+  const value = new URLSearchParams(body).get('token') ?? '';
+  const token = (await provider.RefreshToken.find(value)) ?? (await provider.AccessToken.find(value));
+  if (!token) {
+    res.writeHead(400, { 'content-type': 'application/json' }).end('{"error":"invalid_token"}');
+    return true;
+  }
+  const { grantId = '' } = token;
+  await provider.RefreshToken.revokeByGrantId(grantId);
+  await provider.AccessToken.revokeByGrantId(grantId);
+  res.writeHead(200, { 'content-type': 'application/json' }).end('{}');
+  return true;
+});
+
+t.beforeEach(() => {
+  google.person.account = `p-${randomUUID()}`;
+  google.person.denies = false;
+  google.person.grants = () => true;
+  google.refresh.isOn = true;
+});
+
+const toConsole = (url: URL) => url.origin === CONSOLE;
+const at = (org: TestOrganization, rest: string) => ownerPath(org, `/integrations${rest}`);
+
+async function create(org: TestOrganization, key = 'office', of = 'google-workspace'): Promise<Integration> {
+  return expectSuccess(await app.owner.post<Integration>(at(org, ''), { key, provider: of }), 201);
+}
+
+const read = async (org: TestOrganization, key = 'office') =>
+  expectSuccess(await app.owner.get<Integration>(at(org, `/${key}`)), 200);
+
+const GMAIL = { enabledTools: ['gmail', 'calendar'] };
+
+async function start(org: TestOrganization, body: object = GMAIL, key = 'office', of = 'google-workspace') {
+  const started = await app.owner.post<{ authorizationUrl: string; expiresAt: string }>(
+    at(org, `/${key}/oauth/${of}/start`),
+    body,
+  );
+  return expectSuccess(started, 200).authorizationUrl;
+}
+
+type Browser = ReturnType<typeof openBrowser>;
+const press = (browser: Browser, page: string, stops = toConsole) => browser.go(page, stops, { method: 'POST' });
+
+/** As far as the provider's response: the address of the callback, which nobody has asked for yet. */
+async function comeBack(browser: Browser, page: string): Promise<URL> {
+  return (await press(browser, page, (url) => url.pathname.endsWith('/callback'))).url;
+}
+
+const resultOf = ({ url }: { url: URL }) => ({
+  path: `${url.origin}${url.pathname}`,
+  ...Object.fromEntries(url.searchParams),
+});
+
+async function authorize(org: TestOrganization, body: object = GMAIL, key = 'office', of = 'google-workspace') {
+  return resultOf(await press(openBrowser(), await start(org, body, key, of)));
+}
+
+const result = (name: string, key = 'office') => ({
+  path: `${CONSOLE}/integrations/callback`,
+  integration: key,
+  result: name,
+});
+
+const verify = (org: TestOrganization, { id, connection }: Integration) =>
+  useConnection(
+    app.services.integrations,
+    { organizationId: org.organizationId, integrationId: id, revision: connection?.revision ?? 0 },
+    (open) => open.provider.verify(open.context, open.access),
+  );
+
+t.test('a page says what is asked for, and its button leads to a connection', async (test) => {
+  const org = await createTestOrganization(sql);
+  await create(org);
+  const page = await start(org);
+  test.match(page, `${app.url}/oauth/begin/`);
+  const browser = openBrowser();
+  const shown = await (await browser.go(page, toConsole)).response?.text();
+  test.match(shown, /Connect Google Workspace/);
+  test.match(shown, /office/);
+  test.match(shown, /Gmail, Calendar/);
+  test.match(shown, /read only/);
+  test.equal(browser.cookies(app.url)?.size, 0, 'looking at it begins nothing');
+  test.same(resultOf(await press(browser, page)), result('connected'));
+  const connected = await read(org);
+  test.match(connected, {
+    readiness: 'ready',
+    services: ['gmail', 'calendar'],
+    accessMode: 'read_only',
+    connection: { kind: 'oauth2', account: { label: /^p….?@example\.com$|^p…@example\.com$/ }, revision: 1 },
+  });
+  test.same(connected.connection?.grantedScopes.toSorted(), [
+    'email',
+    `${SCOPE}/calendar.readonly`,
+    `${SCOPE}/gmail.readonly`,
+    'openid',
+  ]);
+  test.ok(await verify(org, connected));
+  test.equal((await press(openBrowser(), page)).response?.status, 404, 'the page begins once');
+  const ticket = page.split('/').at(-1) ?? '';
+  test.notMatch(JSON.stringify(app.logged), ticket);
+});
+
+t.test('a person says no', async (test) => {
+  const org = await createTestOrganization(sql);
+  await create(org);
+  google.person.denies = true;
+  test.same(await authorize(org), result('denied'));
+  test.match(await read(org), { readiness: 'not_connected', connection: null });
+  test.notMatch(JSON.stringify(app.logged), 'planted text of a provider');
+});
+
+t.test('a callback that comes again leads to the same page, and changes nothing', async (test) => {
+  const org = await createTestOrganization(sql);
+  await create(org);
+  const browser = openBrowser();
+  const callback = await comeBack(browser, await start(org));
+  callback.searchParams.append('unknown', 'one');
+  callback.searchParams.append('unknown', 'two');
+  test.same(resultOf(await browser.go(callback, toConsole)), result('connected'));
+  const before = await read(org);
+  test.same(resultOf(await browser.go(callback, toConsole)), result('connected'));
+  const twice = await Promise.all([browser.go(callback, toConsole), browser.go(callback, toConsole)]);
+  test.same(twice.map(resultOf), [result('connected'), result('connected')]);
+  test.same(await read(org), before);
+});
+
+t.test('one callback that is delivered twice at once connects once', async (test) => {
+  const org = await createTestOrganization(sql);
+  await create(org);
+  const browser = openBrowser();
+  const callback = await comeBack(browser, await start(org));
+  const both = await Promise.all([browser.go(callback, toConsole), browser.go(callback, toConsole)]);
+  test.same(both.map(resultOf), [result('connected'), result('connected')]);
+  test.match(await read(org), { connection: { revision: 1 } });
+});
+
+t.test('another browser than the one that began fails, and the right one still connects', async (test) => {
+  const org = await createTestOrganization(sql);
+  await create(org);
+  const browser = openBrowser();
+  const callback = await comeBack(browser, await start(org));
+  test.same(resultOf(await openBrowser().go(callback, toConsole)), result('failed'));
+  test.match(await read(org), { connection: null });
+  test.same(resultOf(await browser.go(callback, toConsole)), result('connected'));
+});
+
+t.test('what took too long, or what nobody knows, is expired', async (test) => {
+  const org = await createTestOrganization(sql);
+  const { id } = await create(org);
+  const browser = openBrowser();
+  const callback = await comeBack(browser, await start(org));
+  await sql.owner.query('update app.integration_oauth_states set expires_at = now() where integration_id = $1', [id]);
+  test.same(resultOf(await browser.go(callback, toConsole)), result('expired'));
+  const page = await start(org);
+  await sql.owner.query('update app.integration_oauth_states set expires_at = now() where integration_id = $1', [id]);
+  test.equal((await browser.go(page, toConsole)).response?.status, 404);
+  test.equal((await press(browser, page)).response?.status, 404);
+  for (const query of ['', '?state=unknown', '?state=%00', '?state=a&state=b', '?oauth_token=x', '?denied=x']) {
+    const { url } = await browser.go(`${app.url}/oauth/google-workspace/callback${query}`, toConsole);
+    test.match(resultOf({ url }), { path: `${CONSOLE}/integrations/callback`, result: /expired|failed/ }, query);
+    test.notOk(url.searchParams.has('integration'), query);
+  }
+});
+
+t.test('of two tabs the old one does not restore what was disconnected', async (test) => {
+  const org = await createTestOrganization(sql);
+  const { id } = await create(org);
+  const [first, second] = [openBrowser(), openBrowser()];
+  const old = await comeBack(first, await start(org));
+  const other = await comeBack(second, await start(org));
+  test.same(resultOf(await second.go(other, toConsole)), result('connected'));
+  test.same(resultOf(await first.go(old, toConsole)), result('conflict'), 'the connection is another one by now');
+  const again = await comeBack(first, await start(org));
+  const { organizationId } = org;
+  await transition(sql.api, 'integration_disconnect', { organizationId, integrationRef: id });
+  test.same(resultOf(await first.go(again, toConsole)), result('conflict'));
+  test.match(await read(org), { readiness: 'not_connected' });
+});
+
+t.test('a part of what was asked for is what is connected', async (test) => {
+  const org = await createTestOrganization(sql);
+  await create(org);
+  google.person.grants = (scope) => !scope.includes('gmail');
+  test.same(await authorize(org), result('connected'));
+  const { tools, connection } = await read(org);
+  test.notMatch(connection?.grantedScopes.join(' '), 'gmail');
+  const reasons = (service: string) =>
+    new Set(
+      tools.filter(({ key, effect }) => key.includes(service) && effect === 'read').map((one) => one.unavailableReason),
+    );
+  test.same(reasons('.gmail.'), new Set(['scopes_missing']));
+  test.same(reasons('.calendar.'), new Set([null]));
+});
+
+t.test('another account takes the place of the connected one only where that is said', async (test) => {
+  const org = await createTestOrganization(sql);
+  await create(org);
+  await authorize(org);
+  const before = await read(org);
+  test.same(await authorize(org), result('connected'), 'the same account');
+  test.equal((await read(org)).connection?.revision, before.connection?.revision, 'is no replacement');
+  google.person.account = `other-${randomUUID()}`;
+  test.same(await authorize(org), result('conflict'));
+  test.same(await authorize(org, { ...GMAIL, replaceAccount: true }), result('connected'));
+  test.match(await read(org), { connection: { revision: 2, account: { label: /^o/ } } });
+});
+
+t.test('without a refresh token the stored one of the same account goes on, or nothing is connected', async (test) => {
+  const org = await createTestOrganization(sql);
+  const { id } = await create(org);
+  google.refresh.isOn = false;
+  test.same(await authorize(org), result('failed'));
+  test.match(await read(org), { readiness: 'not_connected' });
+  google.refresh.isOn = true;
+  test.same(await authorize(org), result('connected'));
+  google.refresh.isOn = false;
+  test.same(await authorize(org), result('connected'));
+  const { rows } = await sql.owner.query('select field from app.integration_secrets where integration_id = $1', [id]);
+  test.same(rows.map(({ field }) => field).sort(), ['access_token', 'refresh_token']);
+  google.person.account = `other-${randomUUID()}`;
+  test.same(
+    await authorize(org, { ...GMAIL, replaceAccount: true }),
+    result('failed'),
+    'one of another account is none',
+  );
+});
+
+t.test('what is revoked at the provider has to be authorized again', async (test) => {
+  const org = await createTestOrganization(sql);
+  await create(org);
+  await authorize(org);
+  const connected = await read(org);
+  await sql.owner.query('update app.integration_connections set token_expires_at = now() where integration_id = $1', [
+    connected.id,
+  ]);
+  test.ok(await verify(org, connected), 'refreshed');
+  await fetch(`${google.origin}/revoke`, {
+    method: 'POST',
+    body: new URLSearchParams({ token: await refreshTokenOf(org, connected) }),
+  });
+  await test.rejects(verify(org, connected), { code: 'integration_not_ready' });
+  test.match(await read(org), { readiness: 'needs_reauthorization' });
+  test.same(await authorize(org), result('connected'));
+  test.match(await read(org), { readiness: 'ready', connection: { revision: 1 } });
+});
+
+async function refreshTokenOf(org: TestOrganization, { id, connection }: Integration): Promise<string> {
+  return useConnection(
+    app.services.integrations,
+    { organizationId: org.organizationId, integrationId: id, revision: connection?.revision ?? 0 },
+    async ({ access }) => (access.credential as { refreshToken: string }).refreshToken,
+  );
+}
+
+t.test('a grant that is revoked takes its siblings with it, here and elsewhere', async (test) => {
+  const [org, elsewhere] = [await createTestOrganization(sql), await createTestOrganization(sql)];
+  await create(org);
+  await create(org, 'numbers', 'google-analytics');
+  await create(elsewhere);
+  test.same(await authorize(org), result('connected'));
+  test.same(await authorize(org, {}, 'numbers', 'google-analytics'), result('connected', 'numbers'));
+  test.same(await authorize(elsewhere), result('connected'));
+  google.person.account = `other-${randomUUID()}`;
+  const bystander = await createTestOrganization(sql);
+  await create(bystander);
+  await authorize(bystander);
+  const deleted = expectSuccess(
+    await app.owner.delete<Record<string, unknown>>(at(org, '/office/oauth/google-workspace/grant')),
+    200,
+  );
+  test.match(deleted, {
+    revoked: true,
+    unlinked: [{ key: /office|numbers/ }, { key: /office|numbers/ }],
+    changedMeanwhile: [],
+    otherOrganizations: 1,
+  });
+  test.match(await read(org), { readiness: 'not_connected' });
+  test.match(await read(org, 'numbers'), { readiness: 'not_connected' });
+  test.match(await read(elsewhere), { readiness: 'needs_reauthorization' });
+  test.match(await read(bystander), { readiness: 'ready' });
+  const again = await app.owner.delete(at(org, '/office/oauth/google-workspace/grant'));
+  test.equal(refusalOf(again), '409 integration_not_ready not_connected');
+});
+
+t.test('what cannot be authorized is said at the start', async (test) => {
+  const org = await createTestOrganization(sql);
+  await create(org);
+  await create(org, 'payments', 'stripe');
+  const start = '/office/oauth/google-workspace/start';
+  for (const [path, body, expected] of [
+    [start, {}, '400 validation_failed invalid_type'],
+    [start, { enabledTools: ['maps'] }, '400 validation_failed invalid_value'],
+    [start, { ...GMAIL, clientId: 'x' }, '400 validation_failed unrecognized_keys'],
+    ['/payments/oauth/google-workspace/start', GMAIL, '400 validation_failed another_provider'],
+    ['/nothing/oauth/google-workspace/start', GMAIL, '404 integration_not_found'],
+  ] as const) {
+    test.equal(refusalOf(await app.owner.post(at(org, path), body)), expected);
+  }
+  const foreign = await createTestOrganization(sql);
+  test.equal(refusalOf(await app.owner.post(at(foreign, start), GMAIL)), '404 integration_not_found');
+});
+
+t.test('the button is that of our own page', async (test) => {
+  const org = await createTestOrganization(sql);
+  await create(org);
+  const page = await start(org);
+  for (const headers of [{ 'sec-fetch-site': 'cross-site' }, { origin: 'https://evil.example' }]) {
+    const response = await fetch(page, { method: 'POST', redirect: 'manual', headers });
+    test.equal(response.status, 403);
+    await response.body?.cancel();
+  }
+  const { response } = await openBrowser().go(page, toConsole);
+  test.match(response?.headers.get('content-security-policy'), /default-src 'none'.*frame-ancestors 'none'/);
+  test.same(resultOf(await press(openBrowser(), page)), result('connected'));
+});
