@@ -2450,6 +2450,8 @@ app.integrations_page(p_organization_id uuid, p_key text, p_inclusive boolean, p
   -- plpgsql, stable, owner runner_scoped
 app.integrations_raise_epoch() returns trigger
   -- plpgsql, owner runner_owner
+app.integrations_reconcile_read(p_organization_id uuid) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
 app.issue(p_path text, p_code text, p_message text) returns jsonb
   -- sql, immutable, owner runner_scoped, executed by runner_global
 app.lease_is_current(r app.run_requests, p_lease_token text) returns boolean

@@ -25,5 +25,6 @@ export {
   type HealthReport,
   healthReportSchema,
 } from './health_report.ts';
+export { type ComparedIntegration, comparedIntegrationSchema, reconcileIntegrations } from './integrations.ts';
 export { readDocument } from './read.ts';
 export { type StoredDocument, storeDocument } from './store.ts';

@@ -4,6 +4,7 @@ import {
   type AssessedDocument,
   type AssessedSource,
   CONTEXT_SCOPES,
+  comparedIntegrationSchema,
   DOCUMENT_KINDS,
   readDocument,
 } from '../../engine/context/index.ts';
@@ -141,7 +142,7 @@ export async function readSources(context: JobContext, organizationId: string): 
   }
 }
 
-const reportRow = z.object({ storage_key: z.string(), size_bytes: z.int(), sha256: z.string() });
+const reportRow = z.object({ revision: z.int(), storage_key: z.string(), size_bytes: z.int(), sha256: z.string() });
 
 /** Where the latest report lies, or null. */
 export function readLatestReport({ db }: JobContext, organizationId: string) {
@@ -150,8 +151,18 @@ export function readLatestReport({ db }: JobContext, organizationId: string) {
       organizationId,
       reportRow,
       sql.fragment`
-        select h.storage_key, h.size_bytes, h.sha256 from app.context_health_reports h
+        select h.revision, h.storage_key, h.size_bytes, h.sha256 from app.context_health_reports h
         where h.organization_id = scope.organization_id order by h.revision desc limit 1`,
     ),
   );
+}
+
+const comparedSchema = z.object({
+  integrations: z.array(comparedIntegrationSchema),
+  repairs: z.array(z.object({ id: z.uuid(), mapping: z.looseObject({}) })),
+});
+
+/** The integrations, and the repairs that wait for a report. */
+export function readIntegrations({ db }: JobContext, organizationId: string) {
+  return call(db, 'integrations_reconcile_read', { organizationId }, comparedSchema);
 }

@@ -438,6 +438,18 @@ export const recordTexts: Readonly<Record<string, ReasonText>> = {
   evidence_missing: ['health finding', 'A fact cites no evidence', 'Name what grounds it.'],
   evidence_stale: ['health finding', 'Evidence is older than 180 days', 'Check whether it still holds.'],
   evidence_unusable: ['health finding', 'An entry cites a source that grounds nothing', 'Cite another one.'],
+  integration_department_disabled: [
+    'health finding',
+    'An integration is mapped to a department that is not enabled',
+    'Map it anew, or enable the department.',
+  ],
+  integration_mapped: ['health finding', 'What an integration means to the organization', 'Nothing to do.'],
+  integration_unmapped: ['health finding', 'Nothing says what a usable integration is for', 'Map it.'],
+  integration_unusable: [
+    'health finding',
+    'An integration is mapped, and disabled or without a usable connection',
+    'Connect and enable it, or delete it.',
+  ],
   kind_missing: ['health finding', 'The organization has no document of this kind', 'Promote one.'],
   more_findings: ['health finding', 'There are more findings than a report holds', 'Solve these first.'],
   note: ['health finding', 'A finding of an older report', 'See the message.'],

@@ -390,6 +390,9 @@ export const functions = {
   integrations_list: {
     required: { organizationId: 'uuid', key: 'text', inclusive: 'bool', backward: 'bool', limit: 'int4' },
   },
+  integrations_reconcile_read: {
+    required: { organizationId: 'uuid' },
+  },
   message_cancel: {
     required: { organizationId: 'uuid', chatId: 'uuid', messageId: 'uuid', actor: 'jsonb' },
   },

@@ -23,6 +23,10 @@ begin
   end if;
   update app.integrations set context_mapping = p_mapping, updated_at = clock_timestamp()
     where organization_id = p_organization_id and id = i.id;
+  -- A key of its own: it takes no full audit's place.
+  perform app.enqueue('context__assess_health',
+    jsonb_build_object('organizationId', p_organization_id, 'assessment', 'integration_reconciliation'),
+    format('context__assess_health:%s:integrations', p_organization_id));
   return jsonb_build_object('repairId', v_id, 'status', 'queued');
 end
 $$;
