@@ -11,6 +11,7 @@ export const catalog = {
   chats__clean: nothing,
   messages__index_chunks: nothing,
   idempotency_keys__clean: nothing,
+  integrations__check: nothing,
   integrations__clean: nothing,
   rate_limits__clean: nothing,
   storage__clean: nothing,

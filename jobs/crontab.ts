@@ -15,6 +15,7 @@ export const crontab: readonly (CronItem & { readonly task: JobName })[] = [
   { task: 'idempotency_keys__clean', match: '7 * * * *', options: { jobKey: 'idempotency_keys__clean' } },
   { task: 'context__schedule_health', match: '12 * * * *', options: { jobKey: 'context__schedule_health' } },
   { task: 'chats__clean', match: '22 * * * *', options: { jobKey: 'chats__clean' } },
+  { task: 'integrations__check', match: '*/5 * * * *', options: { jobKey: 'integrations__check' } },
   { task: 'integrations__clean', match: '27 * * * *', options: { jobKey: 'integrations__clean' } },
   { task: 'rate_limits__clean', match: '32 * * * *', options: { jobKey: 'rate_limits__clean' } },
   { task: 'storage__clean', match: '37 * * * *', options: { jobKey: 'storage__clean' } },

@@ -17,6 +17,7 @@ import { contextHealthSchedule } from '../context/schedule_health.ts';
 import { crontab, DISPATCH } from '../crontab.ts';
 import { dispatch } from '../dispatch/dispatch.ts';
 import { idempotencyKeysClean } from '../idempotency_keys/clean.ts';
+import { integrationsCheck } from '../integrations/check.ts';
 import { integrationsClean } from '../integrations/clean.ts';
 import { messagesIndexChunks } from '../messages/index_chunks.ts';
 import { onboardingsResearch } from '../onboardings/research.ts';
@@ -38,6 +39,7 @@ const tasks: Readonly<{ [N in JobName]: JobHandler<N> }> = {
   chats__clean: chatsClean,
   messages__index_chunks: messagesIndexChunks,
   idempotency_keys__clean: idempotencyKeysClean,
+  integrations__check: integrationsCheck,
   integrations__clean: integrationsClean,
   rate_limits__clean: rateLimitsClean,
   storage__clean: storageClean,

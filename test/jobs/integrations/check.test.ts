@@ -1,0 +1,123 @@
+import t from 'tap';
+import { encryptionKeys } from '../../../engine/secrets/index.ts';
+import { type Connected, connectTokens, KEYS, openRotatingGithub } from '../../engine/integrations/support.ts';
+import { updateOrganization } from '../../support/fixtures.ts';
+import type { JsonObject } from '../../support/transitions.ts';
+import { openSql } from '../../support/transitions.ts';
+import { until } from '../../support/wait.ts';
+import { addJob, openJobs, queued } from '../support.ts';
+
+const sql = await openSql(t);
+const github = await openRotatingGithub(t);
+const jobs = await openJobs(t, sql.url, {
+  ENCRYPTION_KEYS: KEYS,
+  GITHUB_CLIENT_ID: 'github-client',
+  GITHUB_CLIENT_SECRET: 'github-secret',
+  ALLOW_PRIVATE_ADDRESSES: '1',
+  PROVIDER_ORIGINS: JSON.stringify(github.origins),
+});
+const keys = encryptionKeys.parse(KEYS);
+const later = () => new Date(Date.now() + 3_600_000).toISOString();
+
+/** A connection that is due, whose access token is this one. */
+async function dueConnection(accessToken: string, facts: JsonObject = {}): Promise<Connected> {
+  const tokens = { access_token: accessToken };
+  const connected = await connectTokens(sql, tokens, { keys, facts: { tokenExpiresAt: later(), ...facts } });
+  await makeDue(connected);
+  return connected;
+}
+
+async function makeDue({ target }: Connected): Promise<void> {
+  await sql.owner.query(
+    `update app.integration_connections set check_due_at = now() - interval '1 minute', checked_at = null
+     where integration_id = $1`,
+    [target.integrationId],
+  );
+}
+
+async function check(): Promise<void> {
+  await addJob(sql.owner, 'integrations__check', {}, 'integrations__check');
+  await until('the check has run', async () => (await queued(sql.owner, 'integrations__check')).length === 0);
+}
+
+/** What is recorded of it, and in how many minutes it is due. */
+async function recorded({ target }: Connected) {
+  const { rows } = await sql.owner.query(
+    `select reauthorization_reason as reason, degraded_code as code, degraded_at is not null as degraded,
+       checked_at is not null as checked, retry_not_before is not null as held,
+       extract(epoch from check_due_at - now())::integer / 60 as minutes
+     from app.integration_connections where integration_id = $1`,
+    [target.integrationId],
+  );
+  return rows[0];
+}
+
+t.test(
+  'one that works is looked at a day later, spread out, and one that was degraded is ready again',
+  async (test) => {
+    const [well, ill] = [await dueConnection('access-0'), await dueConnection('access-0')];
+    await sql.owner.query(
+      `update app.integration_connections set degraded_at = now(), degraded_code = 'provider_unavailable',
+       retry_not_before = now() where integration_id = $1`,
+      [ill.target.integrationId],
+    );
+    await check();
+    for (const one of [well, ill]) {
+      const { minutes, ...facts } = await recorded(one);
+      test.same(facts, { reason: null, code: null, degraded: false, checked: true, held: false });
+      test.ok(minutes > 19 * 60 && minutes < 29 * 60, `in ${minutes} minutes`);
+    }
+    const calls = github.server.calls.length;
+    await check();
+    test.equal(github.server.calls.length, calls, 'nothing is due, so that nothing is asked');
+  },
+);
+
+t.test(
+  'a provider that is away makes it degraded until the next look soon, and a refused token ends it',
+  async (test) => {
+    const away = await dueConnection('access-0');
+    github.state.isDown = true;
+    await check();
+    github.state.isDown = false;
+    const { minutes, ...facts } = await recorded(away);
+    test.match(facts, { reason: null, code: 'provider_unavailable', degraded: true, checked: true });
+    test.ok(minutes >= 11 && minutes <= 19, `in ${minutes} minutes`);
+    await makeDue(away);
+    const refused = await dueConnection('another');
+    await check();
+    test.match(await recorded(away), { reason: null, code: null, degraded: false });
+    test.match(await recorded(refused), { reason: 'revoked', degraded: false });
+    const calls = github.server.calls.length;
+    await check();
+    test.equal(github.server.calls.length, calls);
+  },
+);
+
+t.test('what may not be asked stays what it was, and is looked at later', async (test) => {
+  const forbidden = await dueConnection('access-0');
+  await updateOrganization(sql.api, forbidden.org, { constraints: { allowedIntegrations: ['stripe'] } });
+  const blocked = await dueConnection('access-0');
+  await updateOrganization(sql.api, blocked.org, { constraints: { blockedDomains: ['github.com'] } });
+  const gone = await dueConnection('access-0');
+  await sql.owner.query('delete from app.integrations where id = $1', [gone.target.integrationId]);
+  const lost = await connectTokens(
+    sql,
+    { access_token: 'access-0' },
+    {
+      keys: encryptionKeys.parse(`lost:${Buffer.alloc(32, 9).toString('base64')}`),
+      facts: { tokenExpiresAt: later() },
+    },
+  );
+  await makeDue(lost);
+  const calls = github.server.calls.length;
+  await check();
+  test.equal(github.server.calls.length, calls);
+  for (const one of [forbidden, blocked]) {
+    const { minutes, ...facts } = await recorded(one);
+    test.same(facts, { reason: null, code: null, degraded: false, checked: false, held: false });
+    test.ok(minutes >= 58 && minutes <= 60, `in ${minutes} minutes`);
+  }
+  test.match(await recorded(lost), { reason: 'key_lost' });
+  test.notOk(jobs.logged.some(({ msg }) => msg === 'a connection was not checked'));
+});
