@@ -1894,7 +1894,7 @@ CREATE TABLE app.tasks (
   id uuid NOT NULL DEFAULT app.uuid_v7(),                         -- Id of the task.
   identifier_scope app.task_identifier_scope NOT NULL,            -- T for tasks, I for initiatives.
   identifier_number integer NOT NULL,                             -- Counted in the organization, by scope.
-  parent_id uuid,                                                 -- The initiative it is below of.
+  parent_id uuid,                                                 -- The initiative that it is below.
   root_task_id uuid NOT NULL,                                     -- The top of its hierarchy; itself at depth 0.
   depth integer NOT NULL DEFAULT 0,                               -- How far below its root.
   owner_agent_profile_id uuid NOT NULL,                           -- Whose work it is.

@@ -209,7 +209,7 @@ comment on column app.tasks.organization_id is 'The organization it belongs to.'
 comment on column app.tasks.id is 'Id of the task.';
 comment on column app.tasks.identifier_scope is 'T for tasks, I for initiatives.';
 comment on column app.tasks.identifier_number is 'Counted in the organization, by scope.';
-comment on column app.tasks.parent_id is 'The initiative it is below of.';
+comment on column app.tasks.parent_id is 'The initiative that it is below.';
 comment on column app.tasks.root_task_id is 'The top of its hierarchy; itself at depth 0.';
 comment on column app.tasks.depth is 'How far below its root.';
 comment on column app.tasks.owner_agent_profile_id is 'Whose work it is.';
