@@ -69,5 +69,7 @@ export function missingProgram(command: string, environment: NodeJS.ProcessEnv):
     env: environment,
     stdio: 'ignore',
   });
-  return status === 0 ? undefined : `there is no program ${program} in PATH`;
+  if (status === 0) return undefined;
+  const isHere = isFile(path.resolve(environment['WORKER_DIR'] ?? '', program));
+  return `there is no program ${program} in PATH${isHere ? `: write ./${program}` : ''}`;
 }

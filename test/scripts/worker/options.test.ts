@@ -34,6 +34,8 @@ t.test('the command line is read, and what is wrong with it is said in one line'
   }
   const isMissing = (command: string) => missingProgram(command, { PATH: process.env['PATH'], WORKER_DIR: directory });
   t.equal(isMissing('node agnet.mjs'), `there is no ${directory}/agnet.mjs`);
+  t.equal(isMissing('agent.mjs'), 'there is no program agent.mjs in PATH: write ./agent.mjs');
+  t.equal(isMissing('agnet.mjs'), 'there is no program agnet.mjs in PATH');
   t.equal(isMissing('node /none/agent.mjs'), 'there is no /none/agent.mjs');
   for (const kept of ['node inputs/agent.mjs', "node 'agent.mjs'", 'node --version', 'sh agents']) {
     t.equal(isMissing(kept), undefined);
