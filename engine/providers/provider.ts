@@ -240,14 +240,17 @@ export function inputSchema(shape: z.ZodRawShape): Tool['inputSchema'] {
   return schema;
 }
 
-/** One bucket of the connection's account at the provider. */
+/**
+ * One bucket of the connection's account at the provider. Calls of other limits have another one: counted at the pace of the slower
+ * ones, the faster would wait for them.
+ */
 export function accountBucket(
   provider: string,
   { account }: ProviderContext,
   capacity: number,
   perSecond: number,
 ): Bucket {
-  return { key: `${provider}:account:${account}`, capacity, perSecond };
+  return { key: `${provider}:account:${account}:${capacity}/${perSecond}`, capacity, perSecond };
 }
 
 /** The issues of choices that are not among those there are. */
