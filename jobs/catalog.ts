@@ -12,6 +12,7 @@ export const catalog = {
   messages__index_chunks: nothing,
   idempotency_keys__clean: nothing,
   integrations__check: nothing,
+  integrations__refresh: nothing,
   integrations__clean: nothing,
   rate_limits__clean: nothing,
   storage__clean: nothing,

@@ -18,6 +18,7 @@ export const crontab: readonly (CronItem & { readonly task: JobName })[] = [
   { task: 'integrations__check', match: '*/5 * * * *', options: { jobKey: 'integrations__check' } },
   { task: 'integrations__clean', match: '27 * * * *', options: { jobKey: 'integrations__clean' } },
   { task: 'rate_limits__clean', match: '32 * * * *', options: { jobKey: 'rate_limits__clean' } },
+  { task: 'integrations__refresh', match: '42 * * * *', options: { jobKey: 'integrations__refresh' } },
   { task: 'storage__clean', match: '37 * * * *', options: { jobKey: 'storage__clean' } },
   { task: 'runner__check', match: '52 * * * *', options: { jobKey: 'runner__check' } },
 ];

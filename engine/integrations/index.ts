@@ -16,4 +16,5 @@ export {
   targetOf,
   toolRows,
 } from './record.ts';
+export { refreshConnection } from './refresh.ts';
 export { type ConnectionTarget, type Health, markHealth, markReauthorization } from './stored.ts';

@@ -183,6 +183,18 @@ export async function refreshed(
   return readStored(integrations, stored.target);
 }
 
+/**
+ * Exchanges the tokens of a connection that nobody uses, before its refresh token dies of that.
+ * @throws Problem 403, 404, 409; ProviderError and OAuthError, which are recorded; the signal's reason
+ */
+export async function refreshConnection(
+  integrations: Integrations,
+  target: ConnectionTarget,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  await refreshed(integrations, await readStored(integrations, target), signal);
+}
+
 /** The connection, with tokens that are good for another minute. @throws as `refreshed` */
 export async function readFresh(
   integrations: Integrations,

@@ -21,7 +21,7 @@ const POSTPONED_S = 3_600;
 const revisionRow = z.object({ connection_revision: z.int() });
 
 /** Undefined where it is gone. */
-async function readTarget({ db }: JobContext, due: Due): Promise<ConnectionTarget | undefined> {
+export async function readTarget({ db }: JobContext, due: Due): Promise<ConnectionTarget | undefined> {
   const { organization_id: organizationId, id: integrationId } = due;
   const row = await db.maybeOne(
     scoped(
@@ -36,9 +36,13 @@ async function readTarget({ db }: JobContext, due: Due): Promise<ConnectionTarge
 }
 
 /** It stays what it was: what kept us from asking says nothing about the provider. */
-async function postpone({ db }: JobContext, { organizationId, integrationId, revision }: ConnectionTarget) {
+export async function postpone(
+  { db }: JobContext,
+  { organizationId, integrationId, revision }: ConnectionTarget,
+  checkSeconds = POSTPONED_S,
+) {
   const health = { postponed: true };
-  const args = { organizationId, integrationId, connectionRevision: revision, health, checkSeconds: POSTPONED_S };
+  const args = { organizationId, integrationId, connectionRevision: revision, health, checkSeconds };
   await call(db.of(organizationId), 'integration_health_mark', args, ignored);
 }
 

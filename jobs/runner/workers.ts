@@ -19,6 +19,7 @@ import { dispatch } from '../dispatch/dispatch.ts';
 import { idempotencyKeysClean } from '../idempotency_keys/clean.ts';
 import { integrationsCheck } from '../integrations/check.ts';
 import { integrationsClean } from '../integrations/clean.ts';
+import { integrationsRefresh } from '../integrations/refresh.ts';
 import { messagesIndexChunks } from '../messages/index_chunks.ts';
 import { onboardingsResearch } from '../onboardings/research.ts';
 import { organizationsDelete } from '../organizations/delete.ts';
@@ -40,6 +41,7 @@ const tasks: Readonly<{ [N in JobName]: JobHandler<N> }> = {
   messages__index_chunks: messagesIndexChunks,
   idempotency_keys__clean: idempotencyKeysClean,
   integrations__check: integrationsCheck,
+  integrations__refresh: integrationsRefresh,
   integrations__clean: integrationsClean,
   rate_limits__clean: rateLimitsClean,
   storage__clean: storageClean,

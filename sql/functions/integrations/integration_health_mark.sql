@@ -23,7 +23,8 @@ begin
       degraded_code = case when v_postponed then degraded_code else p_health ->> 'code' end,
       retry_not_before = case when v_postponed then retry_not_before else (p_health ->> 'retryNotBefore')::timestamptz end,
       checked_at = case when v_postponed then checked_at else clock_timestamp() end, check_due_at = v_next,
-      refresh_due_at = case when p_health ? 'code' and refresh_due_at < v_next then v_next else refresh_due_at end,
+      refresh_due_at = case when (v_postponed or p_health ? 'code') and refresh_due_at < v_next then v_next
+        else refresh_due_at end,
       refresh_lease_id = case when refresh_lease_id = v_lease_id then null else refresh_lease_id end,
       refresh_lease_expires_at = case when refresh_lease_id = v_lease_id then null else refresh_lease_expires_at end
     where organization_id = p_organization_id and integration_id = i.id and reauthorization_reason is null
