@@ -719,7 +719,7 @@ CREATE TABLE app.integration_connections (
   CONSTRAINT integration_connections_subject_hash_check CHECK ((subject_hash ~ '^[0-9a-f]{64}$')),
   CONSTRAINT integration_connections_token_version_check CHECK ((token_version >= 1))
 );
--- Not sampled (SET STATISTICS 0): account_label, subject_hash, granted_scopes, grant_hash
+-- Not sampled (SET STATISTICS 0): account_label, subject_hash, granted_scopes, grant_hash, degraded_code
 CREATE INDEX integration_connections_all_check_due_at_idx ON app.integration_connections USING btree (check_due_at)
   WHERE (reauthorization_reason IS NULL);
 CREATE INDEX integration_connections_all_refresh_due_at_idx ON app.integration_connections USING btree (refresh_due_at)
@@ -739,6 +739,13 @@ CREATE POLICY admin_read ON app.integration_connections FOR SELECT TO runner_adm
   <> ALL ((SELECT app.organizations_deleted())::uuid[]))));
 CREATE POLICY global_read ON app.integration_connections FOR SELECT TO runner_global USING (true);
 CREATE POLICY owner_all ON app.integration_connections TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY report_read ON app.integration_connections FOR SELECT TO runner_report USING
+  ((app.report_shows(organization_id, (SELECT (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS
+  (SELECT FROM app.analysts a WHERE ((a.login = SESSION_USER) AND (a.login_oid =
+  ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint) AND a.all_organizations))))), ARRAY(SELECT g.organization_id
+  FROM app.analyst_grants g WHERE ((g.login = SESSION_USER) AND (g.login_oid =
+  ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint)))) AND (organization_id = ANY (ARRAY(SELECT o.id FROM
+  app.organizations o)))));
 CREATE POLICY scoped_all ON app.integration_connections TO runner_scoped USING ((organization_id = (SELECT
   app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
 CREATE POLICY tenant_read ON app.integration_connections FOR SELECT TO runner_api, runner_jobs USING ((organization_id =
@@ -752,6 +759,8 @@ GRANT SELECT (organization_id, integration_id, kind, account_label, granted_scop
   app.integration_connections TO runner_api, runner_jobs;
 GRANT SELECT (organization_id, integration_id, grant_hash, refresh_due_at, reauthorization_reason, check_due_at) ON
   app.integration_connections TO runner_global;
+GRANT SELECT (organization_id, integration_id, kind, connected_at, reauthorization_reason, reauthorization_at,
+  degraded_at, degraded_code, checked_at) ON app.integration_connections TO runner_report;
 GRANT SELECT, INSERT, UPDATE, DELETE ON app.integration_connections TO runner_scoped;
 
 -- integration_context_repairs ─────────────────────────────────────────────────────────────────────────────────────────
@@ -970,6 +979,12 @@ CREATE POLICY admin_read ON app.integration_tools FOR SELECT TO runner_admin USI
   app.current_organization()) IS NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id
   <> ALL ((SELECT app.organizations_deleted())::uuid[]))));
 CREATE POLICY owner_all ON app.integration_tools TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY report_read ON app.integration_tools FOR SELECT TO runner_report USING ((app.report_shows(organization_id,
+  (SELECT (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS (SELECT FROM app.analysts a WHERE
+  ((a.login = SESSION_USER) AND (a.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint) AND
+  a.all_organizations))))), ARRAY(SELECT g.organization_id FROM app.analyst_grants g WHERE ((g.login = SESSION_USER) AND
+  (g.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint)))) AND (organization_id = ANY (ARRAY(SELECT
+  o.id FROM app.organizations o)))));
 CREATE POLICY scoped_all ON app.integration_tools TO runner_scoped USING ((organization_id = (SELECT
   app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
 CREATE POLICY tenant_read ON app.integration_tools FOR SELECT TO runner_api, runner_jobs USING ((organization_id =
@@ -977,6 +992,7 @@ CREATE POLICY tenant_read ON app.integration_tools FOR SELECT TO runner_api, run
 GRANT SELECT (organization_id, integration_id, key, place, title, description, effect, risk, required_scopes,
   input_schema, digest, enabled, offered) ON app.integration_tools TO runner_admin;
 GRANT SELECT ON app.integration_tools TO runner_api, runner_jobs;
+GRANT SELECT (organization_id, integration_id, effect, enabled, offered) ON app.integration_tools TO runner_report;
 GRANT SELECT, INSERT, UPDATE, DELETE ON app.integration_tools TO runner_scoped;
 
 -- integrations ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -1016,7 +1032,8 @@ CREATE TABLE app.integrations (
   CONSTRAINT integrations_services_check CHECK ((jsonb_typeof(services) = 'array')),
   CONSTRAINT integrations_settings_check CHECK ((jsonb_typeof(settings) = 'object'))
 );
--- Not sampled (SET STATISTICS 0): services, departments, settings, context_mapping, discovery_error
+-- Not sampled (SET STATISTICS 0): key, provider, name, services, departments, settings, context_mapping,
+-- discovery_error
 CREATE TRIGGER integrations_raise_epoch AFTER INSERT OR DELETE OR UPDATE ON app.integrations FOR EACH ROW EXECUTE
   FUNCTION app.integrations_raise_epoch();
 ALTER TABLE app.integrations ENABLE ROW LEVEL SECURITY;
@@ -1025,6 +1042,12 @@ CREATE POLICY admin_read ON app.integrations FOR SELECT TO runner_admin USING ((
   NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id <> ALL ((SELECT
   app.organizations_deleted())::uuid[]))));
 CREATE POLICY owner_all ON app.integrations TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY report_read ON app.integrations FOR SELECT TO runner_report USING ((app.report_shows(organization_id,
+  (SELECT (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS (SELECT FROM app.analysts a WHERE
+  ((a.login = SESSION_USER) AND (a.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint) AND
+  a.all_organizations))))), ARRAY(SELECT g.organization_id FROM app.analyst_grants g WHERE ((g.login = SESSION_USER) AND
+  (g.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint)))) AND (organization_id = ANY (ARRAY(SELECT
+  o.id FROM app.organizations o)))));
 CREATE POLICY scoped_all ON app.integrations TO runner_scoped USING ((organization_id = (SELECT
   app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
 CREATE POLICY tenant_read ON app.integrations FOR SELECT TO runner_api, runner_jobs USING ((organization_id = (SELECT
@@ -1033,6 +1056,8 @@ GRANT SELECT (organization_id, id, key, provider, name, status, access_mode, ser
   settings, context_mapping, connection_revision, discovery_at, discovery_status, discovery_error, created_at,
   updated_at) ON app.integrations TO runner_admin;
 GRANT SELECT ON app.integrations TO runner_api, runner_jobs;
+GRANT SELECT (organization_id, id, key, provider, name, status, access_mode, settings_required, settings, discovery_at,
+  discovery_status, created_at, updated_at) ON app.integrations TO runner_report;
 GRANT SELECT, INSERT, UPDATE, DELETE ON app.integrations TO runner_scoped;
 
 -- message_chunks ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -77,14 +77,28 @@ create policy tenant_read on app.integrations for select to runner_api, runner_j
 create policy admin_read on app.integrations for select to runner_admin
   using (((select app.current_organization()) is null or organization_id = (select app.current_organization()))
     and organization_id <> all ((select app.organizations_deleted())::uuid[]));
+create policy report_read on app.integrations for select to runner_report
+  using (app.report_shows(organization_id,
+      (select pg_has_role(session_user, 'runner_report', 'member')
+        or exists (select from app.analysts a where a.login = session_user::text
+          and a.login_oid = to_regrole(quote_ident(session_user))::oid::bigint and a.all_organizations)),
+      array(select g.organization_id from app.analyst_grants g where g.login = session_user::text
+        and g.login_oid = to_regrole(quote_ident(session_user))::oid::bigint))
+    and organization_id = any (array(select o.id from app.organizations o)));
 grant select, insert, update, delete on app.integrations to runner_scoped;
 grant select on app.integrations to runner_api, runner_jobs;
 grant select (organization_id, id, key, provider, name, status, access_mode, services, departments, settings_required,
   settings, context_mapping, connection_revision, discovery_at, discovery_status, discovery_error, created_at,
   updated_at)
   on app.integrations to runner_admin;
+grant select (organization_id, id, key, provider, name, status, access_mode, settings_required, settings, discovery_at,
+  discovery_status, created_at, updated_at)
+  on app.integrations to runner_report;
 -- Not sampled: no plan is made by it, and EXPLAIN tells estimates of all tenants.
 alter table app.integrations
+  alter key set statistics 0,
+  alter provider set statistics 0,
+  alter name set statistics 0,
   alter services set statistics 0,
   alter departments set statistics 0,
   alter settings set statistics 0,
@@ -157,11 +171,21 @@ create policy tenant_read on app.integration_tools for select to runner_api, run
 create policy admin_read on app.integration_tools for select to runner_admin
   using (((select app.current_organization()) is null or organization_id = (select app.current_organization()))
     and organization_id <> all ((select app.organizations_deleted())::uuid[]));
+create policy report_read on app.integration_tools for select to runner_report
+  using (app.report_shows(organization_id,
+      (select pg_has_role(session_user, 'runner_report', 'member')
+        or exists (select from app.analysts a where a.login = session_user::text
+          and a.login_oid = to_regrole(quote_ident(session_user))::oid::bigint and a.all_organizations)),
+      array(select g.organization_id from app.analyst_grants g where g.login = session_user::text
+        and g.login_oid = to_regrole(quote_ident(session_user))::oid::bigint))
+    and organization_id = any (array(select o.id from app.organizations o)));
 grant select, insert, update, delete on app.integration_tools to runner_scoped;
 grant select on app.integration_tools to runner_api, runner_jobs;
 grant select (organization_id, integration_id, key, place, title, description, effect, risk, required_scopes,
   input_schema, digest, enabled, offered)
   on app.integration_tools to runner_admin;
+grant select (organization_id, integration_id, effect, enabled, offered)
+  on app.integration_tools to runner_report;
 -- Not sampled: no plan is made by it, and EXPLAIN tells estimates of all tenants.
 alter table app.integration_tools
   alter title set statistics 0,
@@ -258,6 +282,14 @@ create policy global_read on app.integration_connections for select to runner_gl
 create policy admin_read on app.integration_connections for select to runner_admin
   using (((select app.current_organization()) is null or organization_id = (select app.current_organization()))
     and organization_id <> all ((select app.organizations_deleted())::uuid[]));
+create policy report_read on app.integration_connections for select to runner_report
+  using (app.report_shows(organization_id,
+      (select pg_has_role(session_user, 'runner_report', 'member')
+        or exists (select from app.analysts a where a.login = session_user::text
+          and a.login_oid = to_regrole(quote_ident(session_user))::oid::bigint and a.all_organizations)),
+      array(select g.organization_id from app.analyst_grants g where g.login = session_user::text
+        and g.login_oid = to_regrole(quote_ident(session_user))::oid::bigint))
+    and organization_id = any (array(select o.id from app.organizations o)));
 grant select, insert, update, delete on app.integration_connections to runner_scoped;
 -- Not by what accounts and grants are compared.
 grant select (organization_id, integration_id, kind, account_label, granted_scopes, connected_at, token_version,
@@ -270,12 +302,16 @@ grant select (organization_id, integration_id, kind, account_label, granted_scop
   token_expires_at, refresh_due_at, refresh_lease_expires_at, reauthorization_reason, reauthorization_at, degraded_at,
   degraded_code, retry_not_before, checked_at, check_due_at)
   on app.integration_connections to runner_admin;
+grant select (organization_id, integration_id, kind, connected_at, reauthorization_reason, reauthorization_at,
+  degraded_at, degraded_code, checked_at)
+  on app.integration_connections to runner_report;
 -- Not sampled: no plan is made by it, and EXPLAIN tells estimates of all tenants.
 alter table app.integration_connections
   alter account_label set statistics 0,
   alter subject_hash set statistics 0,
   alter granted_scopes set statistics 0,
-  alter grant_hash set statistics 0;
+  alter grant_hash set statistics 0,
+  alter degraded_code set statistics 0;
 
 comment on table app.integration_connections is
   'The account that an integration is connected to. No row: it is not connected.';

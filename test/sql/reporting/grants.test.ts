@@ -30,6 +30,7 @@ t.test('what it may do is exactly to read these views', async (test) => {
       'cost_by_initiative',
       'cost_outside_initiatives',
       'inbox_items',
+      'integrations',
       'messages',
       'onboarding',
       'organizations',
@@ -133,6 +134,9 @@ const SAMPLED: Readonly<Record<string, string>> = {
   context_revisions: 'base_revision revision scope',
   context_sources: 'origin status',
   human_inbox_items: 'kind purpose status',
+  integration_connections: 'kind reauthorization_reason',
+  integration_tools: 'effect',
+  integrations: 'access_mode discovery_status status',
   messages: 'revision role status',
   onboardings: 'research_status status',
   organizations: 'status',
@@ -176,6 +180,13 @@ const READ: Readonly<Record<string, string>> = {
   human_inbox_items:
     'blocking chat_id created_at id kind organization_id purpose responded_at run_id schedule_id status ' +
     'task_id updated_at',
+  integration_connections:
+    'checked_at connected_at degraded_at degraded_code integration_id kind organization_id reauthorization_at ' +
+    'reauthorization_reason',
+  integration_tools: 'effect enabled integration_id offered organization_id',
+  integrations:
+    'access_mode created_at discovery_at discovery_status id key name organization_id provider settings ' +
+    'settings_required status updated_at',
   messages:
     'chat_id completed_at created_at error id organization_id reply_to_message_id revision role ' + 'status updated_at',
   onboardings:

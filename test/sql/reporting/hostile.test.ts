@@ -18,6 +18,7 @@ for (const [table, columns] of Object.entries({
   agent_profiles: ['name', 'key'],
   tasks: ['title'],
   schedules: ['title', 'key'],
+  integrations: ['name', 'key'],
   audit_entries: ['subject_id'],
 })) {
   const key = table === 'organizations' ? 'id' : 'organization_id';
@@ -313,6 +314,7 @@ t.test('estimates come from samples of all tenants, but of no text', async (test
     ['organizations', 'slug'],
     ['agent_profiles', 'key'],
     ['schedules', 'title'],
+    ['integrations', 'name'],
     ['audit', 'subject_id'],
   ];
   for (const [view, column] of texts) {
