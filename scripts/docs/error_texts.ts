@@ -199,6 +199,11 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
     'An id, key or slug is taken',
     'Choose another.',
   ],
+  insufficient_scope: [
+    '`provider_failed`',
+    'The MCP server wants scopes that the connection does not have',
+    'Authorize it again: the next start asks for them too.',
+  ],
   integrity: [
     '`state_conflict`',
     'A stored health report is gone or was changed',

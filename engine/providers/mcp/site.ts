@@ -1,11 +1,17 @@
 import { z } from 'zod';
-import type { Site } from '../outgoing/index.ts';
+import type { ReadRefusal, Site } from '../outgoing/index.ts';
 import { accountBucket, type ProviderContext } from '../provider.ts';
 
 export const KEY = 'mcp';
 
+/** What a token does not cover is a word of OAuth: the next authorization asks for more. */
+const readRefusal: ReadRefusal = ({ status, headers }) => {
+  const isScope = status === 403 && /\berror="?insufficient_scope\b/.test(headers['www-authenticate'] ?? '');
+  return isScope ? { reason: 'forbidden', code: 'insufficient_scope' } : {};
+};
+
 /** Servers, their metadata and their tokens may be anywhere: the guard judges each address. */
-export const site: Site = { provider: KEY, origins: 'chosen' };
+export const site: Site = { provider: KEY, origins: 'chosen', readRefusal };
 
 export const buckets = (context: ProviderContext) => [accountBucket(KEY, context, 60, 5)];
 

@@ -7,6 +7,7 @@ import { expectSuccess, ownerPath, refusalOf, sqlOf } from '../../support/api_fi
 import { startTestApp } from '../../support/app.ts';
 import { openAuthorizationServer, openBrowser } from '../../support/authorization_server.ts';
 import { createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
+import { startIssuer } from '../../support/jwt.ts';
 import { transition } from '../../support/transitions.ts';
 
 const CONSOLE = 'https://console.example';
@@ -36,7 +37,19 @@ const app = await startTestApp(t, {
   },
 });
 const sql = sqlOf(app);
+// The same database, for people who sign in; browsers end at a page of the service itself.
+const issuer = await startIssuer(t);
+const { frontendUrl: _console, ...own } = config.integrations;
+const signedIn = await startTestApp(t, {
+  database: app.database,
+  config: {
+    ownerAuth: issuer.ownerAuth,
+    integrations: { ...own, frontendUrl: undefined },
+    allowPrivateAddresses: true,
+  },
+});
 const provider = google.open([
+  `${signedIn.url}/oauth/google-workspace/callback`,
   `${app.url}/oauth/google-workspace/callback`,
   `${app.url}/oauth/google-analytics/callback`,
 ]);
@@ -345,6 +358,31 @@ t.test('what cannot be authorized is said at the start', async (test) => {
   }
   const foreign = await createTestOrganization(sql);
   test.equal(refusalOf(await app.owner.post(at(foreign, start), GMAIL)), '404 integration_not_found');
+});
+
+t.test('nobody who is signed in ends what another one began, and the last page is ours', async (test) => {
+  const org = await createTestOrganization(sql);
+  const { organizationId } = org;
+  for (const subject of ['anna', 'bob']) {
+    await transition(sql.api, 'organization_member_put', { organizationId, subject, role: 'owner' });
+  }
+  const anna = signedIn.owner.as(await issuer.token('anna'));
+  await anna.post(at(org, ''), { key: 'office', provider: 'google-workspace' });
+  const path = at(org, '/office/oauth/google-workspace/start');
+  const page = expectSuccess(await anna.post<{ authorizationUrl: string }>(path, GMAIL), 200).authorizationUrl;
+  const browser = openBrowser();
+  const callback = await comeBack(browser, page);
+  const isLast = (url: URL) => url.pathname === '/integrations/callback';
+  const as = async (subject: string) => ({ headers: { authorization: `Bearer ${await issuer.token(subject)}` } });
+  const bobs = await browser.go(callback, isLast, await as('bob'));
+  test.equal(bobs.url.href, `${signedIn.url}/integrations/callback?integration=office&result=failed`);
+  const annas = await browser.go(callback, isLast, await as('anna'));
+  test.equal(annas.url.href, `${signedIn.url}/integrations/callback?integration=office&result=connected`);
+  const { response } = await browser.go(annas.url, () => false);
+  test.equal(response?.status, 200);
+  test.match(await response?.text(), /<h1>Connected<\/h1>[\s\S]*office/);
+  const strange = await fetch(`${signedIn.url}/integrations/callback?result=connected&integration=%3Cscript%3E`);
+  test.notMatch(await strange.text(), /<script>/);
 });
 
 t.test('the button is that of our own page', async (test) => {

@@ -107,7 +107,10 @@ t.test('a server that asks for more scopes gets those of both, and the connectio
   });
   const { organizationId } = org;
   const integration = await readIntegration(app.services.integrations, { organizationId, integrationRef: id });
-  await test.rejects(discover(app.services.integrations, integration), { code: 'provider_failed' });
+  await test.rejects(discover(app.services.integrations, integration), {
+    code: 'provider_failed',
+    message: /code insufficient_scope/,
+  });
   test.match(await read(org), { discovery: { status: 'failed', error: { code: 'provider_failed' } } });
   test.same(await authorize(org), ended('connected', 'mcp'));
   const { connection } = await read(org);
