@@ -3,6 +3,7 @@ import { measureCommits } from './commits.ts';
 import { measureDue } from './due.ts';
 import { measureGraph } from './graph.ts';
 import { measureHttpLifecycles } from './http_lifecycle.ts';
+import { measureIntegrations, seedIntegrations } from './integrations.ts';
 import { measureLists } from './lists.ts';
 import { measureQueue } from './queue.ts';
 import { benchReporting } from './reporting/main.ts';
@@ -13,13 +14,25 @@ import { measureSqlLifecycles, STEPS } from './sql_lifecycle.ts';
 import { measureBareStreams, measureStreams, type StreamRow } from './streams.ts';
 import { measureWake } from './wake.ts';
 
-const HELP = `npm run bench [-- --quick] [-- --only sql,http,queue,wake,due,lists,graph,streams,search,reporting] [--data FOLDER]
+const HELP = `npm run bench [-- --quick] [-- --only sql,http,queue,wake,due,lists,integrations,graph,streams,search,reporting] [--data FOLDER]
 
 Measures a Postgres of its own on this machine and prints a table; --quick takes seconds instead of minutes and says less.
 The data set of reporting is kept in FOLDER and used again where it is given: making it takes minutes.
 `;
 const WORKERS = [1, 8, 32] as const;
-const SECTIONS = ['sql', 'http', 'queue', 'wake', 'due', 'lists', 'graph', 'streams', 'search', 'reporting'] as const;
+const SECTIONS = [
+  'sql',
+  'http',
+  'queue',
+  'wake',
+  'due',
+  'lists',
+  'integrations',
+  'graph',
+  'streams',
+  'search',
+  'reporting',
+] as const;
 
 function row(name: string, value: string, note = ''): void {
   writeOutput(process.stdout, `${name.padEnd(46)} ${value.padStart(12)}  ${note}\n`);
@@ -126,6 +139,18 @@ async function main(): Promise<void> {
           `${perSecond(big)} at ${many} tasks, ${ratio(rate, big)} times the cost`,
         );
       }
+      await api.stop();
+    }
+    if (wanted('integrations')) {
+      const [small = '', large = ''] = (await seedOrganizations(db, 2)).organizationIds;
+      await seedIntegrations(db, small, 10);
+      await seedIntegrations(db, large, 10_000);
+      await db.query('vacuum analyze');
+      const api = await startBenchApi(server);
+      await measureIntegrations(api.url, large, 0.2);
+      const few = await measureIntegrations(api.url, small, seconds / 2);
+      const many = await measureIntegrations(api.url, large, seconds / 2);
+      row('list of integrations', perSecond(few), `${perSecond(many)} of 10,000, ${ratio(few, many)} times the cost`);
       await api.stop();
     }
     if (wanted('graph')) {
