@@ -41,7 +41,9 @@ function unavailable(message: string, until: Date | undefined, issues: readonly 
 
 function ofProvider(error: ProviderError, given: Given): Problem {
   const message = `${error.message}${suffix(error)}`;
-  const issues = [{ path: given === 'nothing' ? 'connection' : given, code: error.reason, message }];
+  // Of OAuth itself, and something to do about it: authorize again, and more.
+  const code = error.code === 'insufficient_scope' ? error.code : error.reason;
+  const issues = [{ path: given === 'nothing' ? 'connection' : given, code, message }];
   switch (error.reason) {
     case 'rate_limited':
     case 'unavailable':

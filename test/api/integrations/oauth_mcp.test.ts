@@ -110,6 +110,7 @@ t.test('a server that asks for more scopes gets those of both, and the connectio
   await test.rejects(discover(app.services.integrations, integration), {
     code: 'provider_failed',
     message: /code insufficient_scope/,
+    issues: [{ code: 'insufficient_scope' }],
   });
   test.match(await read(org), { discovery: { status: 'failed', error: { code: 'provider_failed' } } });
   test.same(await authorize(org), ended('connected', 'mcp'));
