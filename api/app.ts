@@ -21,6 +21,7 @@ import { agentIntegrationEndpoints } from './integrations/agent.ts';
 import { integrationOAuthEndpoints } from './integrations/oauth.ts';
 import { flowPageEndpoints } from './integrations/oauth_pages.ts';
 import { integrationEndpoints } from './integrations/owner.ts';
+import { connectionEndpoints } from './integrations/owner_connection.ts';
 import { messageEndpoints } from './messages/owner.ts';
 import { agentOnboardingEndpoints } from './onboardings/agent.ts';
 import { onboardingEndpoints } from './onboardings/owner.ts';
@@ -55,6 +56,7 @@ const ownerEndpoints = (): readonly Endpoint[] => [
   ...scheduleEndpoints(),
   ...integrationEndpoints(),
   ...integrationOAuthEndpoints(),
+  ...connectionEndpoints(),
   ...chatEndpoints(),
   ...messageEndpoints(),
   ...chatAttachmentEndpoints(),

@@ -90,7 +90,7 @@ export function agentProfileEndpoints(): readonly Endpoint[] {
       body: agentProfilePatchSchema,
       response: { data: agentProfileSchema },
       errors: [notFound, keyInUse],
-      example: { body: { status: 'disabled' }, data: { ...agentProfileExample, status: 'disabled' } },
+      example: { body: { status: 'disabled' }, data: agentProfileExample },
       decision: { action: 'agent_profile.update', subject: 'agent_profile', id: ['agent_profile', 'id'] },
       async handler({ db, params: { organizationId, id }, body, decision }) {
         requireProfileUris(organizationId, body);
@@ -111,7 +111,7 @@ export function agentProfileEndpoints(): readonly Endpoint[] {
       params,
       response: { data: agentProfileSchema },
       errors: [notFound],
-      example: { data: { ...agentProfileExample, status: 'disabled' } },
+      example: { data: agentProfileExample },
       decision: { action: 'agent_profile.delete', subject: 'agent_profile', id: ['agent_profile', 'id'] },
       async handler({ db, params, decision }) {
         const args = { organizationId: params.organizationId, agentProfileId: params.id };

@@ -23,8 +23,6 @@ const changeErrors = [
   { status: 409, code: 'onboarding_chat_immutable', when: 'it is the onboarding chat' },
 ] as const;
 
-const archived = '2026-11-27T16:45:10.338Z';
-
 const eventsDescription = [
   'Server-sent events. After a `retry` line:',
   '',
@@ -104,7 +102,7 @@ export function chatEndpoints(): readonly Endpoint[] {
       body: chatPatchSchema,
       response: { data: chatSchema },
       errors: changeErrors,
-      example: { body: { status: 'archived' }, data: { ...chatExample, status: 'archived', archivedAt: archived } },
+      example: { body: { status: 'archived' }, data: chatExample },
       async handler({ db, params, body, caller }) {
         const args = {
           organizationId: params.organizationId,
@@ -128,7 +126,7 @@ export function chatEndpoints(): readonly Endpoint[] {
       params,
       response: { data: chatSchema },
       errors: changeErrors,
-      example: { data: { ...chatExample, status: 'archived', archivedAt: archived } },
+      example: { data: chatExample },
       async handler({ db, params, caller }) {
         const args = { organizationId: params.organizationId, chatId: params.id, actor: actorOf(caller) };
         const { chat } = await call(db, 'chat_delete', args, chatResult);

@@ -3,6 +3,7 @@ import { providers } from '../../engine/providers/index.ts';
 import { isUuid } from '../fields/ids.ts';
 import { SLUG, unique, WORDS } from '../organizations/changes.ts';
 import { DEPARTMENTS, department } from '../organizations/schema.ts';
+import { credentialExamples, settingsExamples } from './examples.ts';
 import { ACCESS_MODES, INTEGRATION_STATUSES, TOOL_EFFECTS } from './states.ts';
 
 const MAX_KEY = 63;
@@ -83,14 +84,15 @@ const settingsSchema = z
       ...z.ZodType<{ kind: string }>[],
     ],
   )
-  .meta({ id: 'IntegrationSettings', description: '`kind` is the provider with `_`. An empty list allows nothing.' });
+  .meta({
+    id: 'IntegrationSettings',
+    description: '`kind` is the provider with `_`. An empty list allows nothing.',
+    examples: settingsExamples,
+  });
 
 export const settingsBody = z.strictObject({ settings: settingsSchema }).meta({ id: 'IntegrationSettingsChange' });
 
-const replaceAccount = z
-  .boolean()
-  .optional()
-  .describe('True: the credential may be of another account than the connected one, which it replaces.');
+const replaceAccount = z.boolean().optional();
 const secret = z.string().min(1).max(4_000);
 
 const mongoCredential = {
@@ -113,7 +115,12 @@ export const credentialBody = z
     z.strictObject({ ...mongoCredential, replaceAccount }),
     z.strictObject({ kind: z.literal('none'), replaceAccount }),
   ])
-  .meta({ id: 'IntegrationCredential', description: 'Write-only. `none`: the server asks for no authorization.' });
+  .meta({
+    id: 'IntegrationCredential',
+    description:
+      'Write-only. `none`: the server asks for no authorization. `replaceAccount`: it may be of another account than the connected one.',
+    examples: credentialExamples,
+  });
 
 export const storesBody = z
   .strictObject({ apiKey: secret.optional().describe('Default: the stored one. Not kept.') })

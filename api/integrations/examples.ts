@@ -74,3 +74,52 @@ export const agentIntegrationExample = {
   available: true,
   unavailableReason: null,
 } satisfies AgentIntegration;
+
+/** What a person may choose from. */
+export const storeExample = {
+  id: '40917',
+  name: 'Lamp Studio',
+  slug: 'lamp-studio',
+  domain: 'lampstudio.example',
+  currency: 'EUR',
+};
+export const collectionExample = { name: 'orders', fields: ['customer.region', 'lines.sku', 'total'] };
+export const propertyExample = {
+  id: '318204417',
+  name: 'lampstudio.example',
+  account: 'Lamp Studio',
+  timeZone: 'Europe/Berlin',
+  currency: 'EUR',
+};
+
+/** One of each provider that has settings. */
+export const settingsExamples = [
+  { kind: 'github', owner: 'lampstudio', repositories: ['shop', 'website'] },
+  { kind: 'google_analytics', propertyIds: ['318204417'] },
+  { kind: 'lemon_squeezy', storeIds: ['40917'] },
+  { kind: 'mcp', serverUrl: 'https://mcp.lampstudio.example/mcp' },
+  { kind: 'mongodb', databaseName: 'shop', collections: ['orders'] },
+  { kind: 'stripe' },
+  {
+    kind: 'upstash_redis',
+    restUrl: 'https://eu2-tidy-cat-30142.upstash.io',
+    keyScope: { kind: 'prefixes', prefixes: ['cart:'] },
+  },
+  { kind: 'x_ads', accountIds: ['18ce54d4x5t'] },
+];
+
+/** One of each provider that a person connects by a credential. */
+export const credentialExamples = [
+  { kind: 'api_key', apiKey: 'rk_live_51N0tAKey' },
+  { kind: 'bearer_token', token: 'AXVAASQgNzg2ZmI1' },
+  { kind: 'github_token', token: 'github_pat_11N0tAToken0123456789' },
+  {
+    kind: 'mongodb',
+    host: 'shop.lampstudio.example',
+    srv: true,
+    username: 'reader',
+    password: 'not-a-password',
+    tls: true,
+  },
+  { kind: 'none' },
+];

@@ -19,6 +19,7 @@ import { ids } from '../http/openapi/example_values.ts';
 import { unique } from '../organizations/changes.ts';
 import { integrationRef } from './changes.ts';
 import { INTEGRATION } from './owner.ts';
+import { forbidden, notFound, notReady, providerFailed, providerUnavailable } from './owner_errors.ts';
 import { ACCESS_MODES } from './states.ts';
 
 /** Where browsers and providers reach us: PUBLIC_URL, else where the API listens. */
@@ -98,11 +99,6 @@ const shared = {
   external: true,
 } as const;
 
-const notFound = {
-  status: 404,
-  code: 'integration_not_found',
-  when: 'the integration does not exist in this organization',
-} as const;
 const about = { subject: 'integration' } as const;
 
 function startExample({ services, tools }: Provider) {
@@ -120,25 +116,11 @@ function startEndpoint(provider: Provider): Endpoint {
     operationId: `start${pascal(provider.key)}Authorization`,
     summary: `Begin to authorize ${provider.title}`,
     description:
-      'Returns the address of a page that names what is asked for, and whose button goes on to the provider. It works once, for ten minutes, and only the browser that pressed the button can come back. How it ended stands in the address that the browser is sent to at last: `result` is `connected`, `denied`, `failed`, `expired` or `conflict`.',
+      'The address is of a page whose button goes on to the provider. It works once, for ten minutes, in one browser, which is sent on with a `result` at last: `connected`, `denied`, `failed`, `expired` or `conflict`.',
     idempotencyKey: 'ignored',
     body: startBody(provider),
     response: { data: startedSchema },
-    errors: [
-      notFound,
-      { status: 403, code: 'provider_forbidden', when: 'the organization does not allow the provider, or its domain' },
-      {
-        status: 409,
-        code: 'integration_not_ready',
-        when: 'a setting of the deployment or of the integration is missing; the issue names it',
-      },
-      ...(discovered
-        ? ([
-            { status: 502, code: 'provider_failed', when: 'the server says nothing usable of its authorization' },
-            { status: 503, code: 'provider_unavailable', when: 'the server does not respond' },
-          ] as const)
-        : []),
-    ],
+    errors: [notFound, forbidden, notReady, ...(discovered ? [providerFailed, providerUnavailable] : [])],
     example: {
       body: startExample(provider),
       data: {
@@ -172,16 +154,13 @@ function grantEndpoint(provider: Provider): Endpoint {
     operationId: `revoke${pascal(provider.key)}Grant`,
     summary: `Revoke the authorization of ${provider.title}`,
     description:
-      'Ends the authorization at the provider, with all connections that hang on it: those of this organization are unlinked, those of others need to be authorized again. To end one connection alone, disconnect it. A provider that cannot be reached keeps nothing connected here: `revoked` is false then.',
+      'Ends it at the provider, with all connections that hang on it: those of other organizations need to be authorized again. Also where the provider cannot be reached: `revoked` is false then.',
     response: { data: grantSchema },
-    errors: [
-      notFound,
-      { status: 409, code: 'integration_not_ready', when: 'it is not connected, or by no authorization' },
-    ],
+    errors: [notFound, notReady],
     example: {
       data: {
         revoked: true,
-        unlinked: [{ id: ids.integration, key: provider.key }],
+        unlinked: [{ id: ids.integration, key: 'web-shop' }],
         changedMeanwhile: [],
         otherOrganizations: 0,
       },

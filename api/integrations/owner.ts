@@ -14,21 +14,11 @@ import {
 import { integrationExample, newIntegrationData, newIntegrationExample } from './examples.ts';
 import { integrationListQuery, listIntegrations } from './list.ts';
 import { createIntegration, readIntegration, selectTools } from './operations.ts';
+import { forbidden, notFound } from './owner_errors.ts';
 import { integrationResult, integrationSchema, repairSchema } from './schema.ts';
 
-export const INTEGRATIONS = '/organizations/{organizationId}/integrations';
+const INTEGRATIONS = '/organizations/{organizationId}/integrations';
 export const INTEGRATION = `${INTEGRATIONS}/{integrationRef}` as const;
-
-const notFound = {
-  status: 404,
-  code: 'integration_not_found',
-  when: 'the integration does not exist in this organization',
-} as const;
-const forbidden = {
-  status: 403,
-  code: 'provider_forbidden',
-  when: '`constraints.allowedIntegrations` leaves the provider out',
-} as const;
 
 const one = {
   path: INTEGRATION,

@@ -232,3 +232,35 @@ export const resolvedResult = z.object({
   integration: agentIntegrationSchema,
   gateway: z.object({ integrationId: z.string(), expiresAt: timestamp, kind: z.enum(GATEWAY_KINDS) }),
 });
+
+const nullableText = z.string().nullable();
+const truncated = z.boolean().describe('There is more than is shown.');
+
+/** What a discovery found, each in the provider's own shape. */
+export const discoveredSchema = z.object({
+  discovery: discoverySchema,
+  items: z.array(z.looseObject({})),
+  truncated,
+});
+export const storesSchema = z.object({
+  items: z.array(
+    z.object({ id: z.string(), name: nullableText, slug: nullableText, domain: nullableText, currency: nullableText }),
+  ),
+  truncated,
+});
+export const resourcesSchema = z.object({
+  collections: z.array(z.object({ name: z.string(), fields: z.array(z.string()) })),
+  truncated,
+});
+export const propertiesSchema = z.object({
+  items: z.array(
+    z.object({
+      id: z.string(),
+      name: nullableText,
+      account: nullableText,
+      timeZone: nullableText,
+      currency: nullableText,
+    }),
+  ),
+  truncated,
+});

@@ -24,16 +24,6 @@ const noCatalog = {
   code: 'request_failed',
   when: 'no template catalog is published, or the database cannot be reached',
 } as const;
-const reviewed = {
-  ...onboardingExample,
-  status: 'review',
-  generation: 4,
-  review: {
-    sha256: digests.review,
-    warnings: [],
-    summary: { setup: onboardingExample.setup, integrations: [], sources: [], evidence: [], findings: [] },
-  },
-};
 
 /** The onboarding, without its sources. */
 export function onboardingEndpoints(): readonly Endpoint[] {
@@ -88,7 +78,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       params: { organizationId },
       response: { data: onboardingSchema },
       errors: [missing, notPermitted],
-      example: { data: { ...onboardingExample, status: 'discarded', generation: 2 } },
+      example: { data: onboardingExample },
       decision: { action: 'onboarding.discard', subject: 'onboarding' },
       async handler({ db, params, decision }) {
         const args = { organizationId: params.organizationId };
@@ -109,11 +99,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       errors: [missing, notPermitted],
       example: {
         body: { expectedGeneration: 1, summary: 'Desk and floor lamps, made to order' },
-        data: {
-          ...onboardingExample,
-          generation: 2,
-          setup: { ...onboardingExample.setup, summary: 'Desk and floor lamps, made to order' },
-        },
+        data: onboardingExample,
       },
       decision: { action: 'onboarding.setup', subject: 'onboarding' },
       async handler({ db, services, log, params, body: { expectedGeneration, ...patch }, decision }) {
@@ -142,11 +128,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       errors: [missing, notPermitted],
       example: {
         body: { expectedGeneration: 1, disposition: 'connect_later', departments: ['growth'] },
-        data: {
-          ...onboardingExample,
-          generation: 2,
-          integrations: [{ integrationKey: 'web-shop', disposition: 'connect_later', departments: ['growth'] }],
-        },
+        data: onboardingExample,
       },
       decision: { action: 'onboarding.disposition', subject: 'onboarding' },
       async handler({ db, params, body, decision }) {
@@ -176,7 +158,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
         { status: 409, code: 'request_failed', when: 'a profile created by hand has the key of the chat profile' },
         noCatalog,
       ],
-      example: { data: { ...onboardingExample, status: 'researching', generation: 2 } },
+      example: { data: onboardingExample },
       decision: { action: 'onboarding.start', subject: 'onboarding' },
       async handler({ db, params, decision }) {
         const args = { organizationId: params.organizationId };
@@ -197,7 +179,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       errors: [missing, notPermitted],
       example: {
         body: { expectedGeneration: 3 },
-        data: { ...onboardingExample, status: 'researching', generation: 4 },
+        data: onboardingExample,
       },
       decision: { action: 'onboarding.retry', subject: 'onboarding' },
       async handler({ db, params, body, decision }) {
@@ -227,7 +209,7 @@ export function onboardingEndpoints(): readonly Endpoint[] {
       ],
       example: {
         body: { reviewSha256: digests.review },
-        data: { ...reviewed, status: 'completed', generation: 5 },
+        data: onboardingExample,
       },
       decision: { action: 'onboarding.complete', subject: 'onboarding' },
       external: true,

@@ -6,7 +6,6 @@ import { organizationId, uuid } from '../fields/ids.ts';
 import { type ReceivedFile, storeAndRecord } from '../files/stored_file.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { invalid } from '../http/errors.ts';
-import { digests, ids } from '../http/openapi/example_values.ts';
 import { common, missing, notPermitted } from './errors.ts';
 import { deleteStored } from './files.ts';
 import { onboardingExample, onboardingSchema, removalResult, sourcePutResult } from './schema.ts';
@@ -17,23 +16,6 @@ const params = {
   sourceId: uuid.describe('Chosen by the client, unique in the organization.'),
 };
 const path = '/organizations/{organizationId}/onboarding/sources/{sourceId}';
-const sourced = {
-  ...onboardingExample,
-  generation: 2,
-  sources: [
-    {
-      id: ids.source,
-      kind: 'markdown',
-      status: 'ingested',
-      fileName: 'handbook.md',
-      mediaType: 'text/markdown',
-      sizeBytes: 1_842,
-      sha256: digests.report,
-      department: null,
-      createdAt: '2026-11-02T08:22:37.268Z',
-    },
-  ],
-};
 
 /** The evidence that a client uploads. */
 export function onboardingSourceEndpoints(): readonly Endpoint[] {
@@ -65,7 +47,7 @@ export function onboardingSourceEndpoints(): readonly Endpoint[] {
         },
         { status: 415, code: 'request_failed', when: 'sources of this media type are not supported' },
       ],
-      example: { data: sourced },
+      example: { data: onboardingExample },
       async handler({ db, services, params: { organizationId, sourceId }, query, openBody, signal }) {
         const mediaType = sourceType(query);
         const described = { id: sourceId, kind: query.kind, fileName: query.fileName, mediaType };
@@ -106,7 +88,7 @@ export function onboardingSourceEndpoints(): readonly Endpoint[] {
         { ...missing, when: 'the organization has no onboarding, or the onboarding has no source with this id' },
         notPermitted,
       ],
-      example: { data: { ...onboardingExample, generation: 3 } },
+      example: { data: onboardingExample },
       async handler({ db, services, log, params: { organizationId, sourceId } }) {
         const args = { organizationId, sourceId };
         const { onboarding, removedKeys } = await call(db, 'onboarding_source_delete', args, removalResult);

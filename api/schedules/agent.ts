@@ -59,7 +59,6 @@ export function agentScheduleEndpoints(): readonly Endpoint[] {
       method: 'post',
       operationId: 'pauseScheduleAsAgent',
       summary: 'Pause a schedule',
-      example: { data: { ...scheduleExample, status: 'paused', nextRunAt: null } },
       description: `The schedule does not fire until it is resumed; missed times are not caught up. Pausing a paused schedule has no effect. ${MAY}`,
       handler: (context) => stopSchedule('schedule_pause', context),
     }),

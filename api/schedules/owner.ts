@@ -85,7 +85,7 @@ export function scheduleEndpoints(): readonly Endpoint[] {
       ],
       example: {
         body: { expectedVersion: 1, cron: '30 8 * * MON' },
-        data: { ...scheduleExample, cron: '30 8 * * MON', version: 2 },
+        data: scheduleExample,
       },
       decision: { action: 'schedule.update', ...about },
       handler: (context) => updateSchedule(context, context.body),
@@ -98,7 +98,6 @@ export function scheduleEndpoints(): readonly Endpoint[] {
       summary: 'Pause a schedule',
       description:
         'The schedule does not fire until it is resumed; missed times are not caught up. Pausing a paused schedule has no effect.',
-      example: { data: { ...scheduleExample, status: 'paused', nextRunAt: null } },
       decision: { action: 'schedule.pause', ...about },
       handler: (context) => stopSchedule('schedule_pause', context),
     }),

@@ -5,13 +5,11 @@ import { actorOf } from '../http/actor.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { times } from '../http/openapi/example_values.ts';
 import {
-  cancelledTaskExample,
   dependencySchema,
   newDependencySchema,
   newTaskExample,
   newTaskResponseExample,
   newTaskSchema,
-  pendingTaskExample,
   taskPatchSchema,
 } from './changes.ts';
 import { deleteDependencyEndpoint, dependencyListQuery, dependencyResult, listDependencies } from './dependencies.ts';
@@ -157,7 +155,6 @@ export function agentTaskEndpoints(): readonly Endpoint[] {
         description: `Like \`${verb}Task\`${verb === 'retry' ? ', but not for a task that a person cancelled' : ''}. ${MAY}`,
         params: { organizationId, taskRef },
         response: { data: taskSchema },
-        example: { data: verb === 'cancel' ? cancelledTaskExample : pendingTaskExample },
         async handler({ db, params, caller }) {
           const args = {
             organizationId: params.organizationId,

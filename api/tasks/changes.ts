@@ -103,15 +103,6 @@ export const newTaskResponseExample = {
   startedAt: null,
   updatedAt: times.created,
 };
-const nothingRuns = { blockers: [], activeRunIds: [] };
-export const cancelledTaskExample = {
-  status: 'cancelled',
-  phase: 'closed',
-  version: 3,
-  state: nothingRuns,
-  updatedAt: times.finished,
-};
-export const pendingTaskExample = { status: 'pending', version: 4, state: nothingRuns, updatedAt: times.finished };
 
 export const newTaskExample = {
   title: 'Write the weekly sales report',

@@ -3,13 +3,7 @@ import { call } from '../../engine/db/call.ts';
 import { organizationId, taskRef } from '../fields/ids.ts';
 import { actorOf } from '../http/actor.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
-import {
-  cancelledTaskExample,
-  newTaskExample,
-  newTaskResponseExample,
-  newTaskSchema,
-  pendingTaskExample,
-} from './changes.ts';
+import { newTaskExample, newTaskResponseExample, newTaskSchema } from './changes.ts';
 import { deleteDependencyEndpoint } from './dependencies.ts';
 import { EXPLAIN_DESCRIPTION, explainTask, taskExplanationSchema } from './explain.ts';
 import { getTaskGraph, taskGraphSchema } from './graph.ts';
@@ -117,7 +111,6 @@ export function taskEndpoints(): readonly Endpoint[] {
       params: { organizationId, taskRef },
       response: { data: taskSchema },
       errors: [notFound, { status: 409, code: 'state_conflict', when: 'the task is completed or failed' }],
-      example: { data: cancelledTaskExample },
       decision: { action: 'task.cancel', subject: 'task', id: ['task', 'id'] },
       async handler({ db, params, caller, decision }) {
         const args = {
@@ -148,7 +141,6 @@ export function taskEndpoints(): readonly Endpoint[] {
           when: 'nothing has failed here or was cancelled, or it was cancelled with a task above it',
         },
       ],
-      example: { data: pendingTaskExample },
       decision: { action: 'task.retry', subject: 'task', id: ['task', 'id'] },
       async handler({ db, params, caller, decision }) {
         const args = {

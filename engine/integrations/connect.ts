@@ -75,7 +75,7 @@ export async function verifyCredential(
   requireSettings(integration);
   return withProblems(async () => {
     const { encryptionKeys } = integrations.settings;
-    const client = await organizationClient(integrations, organizationId);
+    const client = await organizationClient(integrations, organizationId, provider.key);
     const { signal } = options;
     const context = providerContext(integrations, provider, client, { account: record.id, signal });
     const account = await provider.verify(context, { credential: given, settings: record.settings });

@@ -38,7 +38,7 @@ export async function lookUp(
   if (credential !== undefined) {
     const given = parseCredential(provider, credential);
     return withProblems(async () => {
-      const client = await organizationClient(integrations, organizationId);
+      const client = await organizationClient(integrations, organizationId, provider.key);
       const context = providerContext(integrations, provider, client, { account: record.id, signal });
       return provider.discover(context, { credential: given, settings });
     }, 'credential');
@@ -148,7 +148,7 @@ const ADDRESS = /^https?:\/\//i;
 
 /** Addresses among settings: https, and none of a domain that the organization blocks. Where a name leads is judged at each call. */
 async function checkAddresses(integrations: Integrations, integration: ReadIntegration, settings: unknown) {
-  const client = await organizationClient(integrations, integration.organizationId);
+  const client = await organizationClient(integrations, integration.organizationId, integration.provider.key);
   for (const value of Object.values(settings as Readonly<Record<string, unknown>>)) {
     if (typeof value === 'string' && ADDRESS.test(value)) client.secureUrl(integration.provider.key, value);
   }

@@ -4,6 +4,7 @@ import { sql } from 'slonik';
 import { z } from 'zod';
 import type { Config } from '../config.ts';
 import type { Database } from '../db/database.ts';
+import { Problem } from '../db/problem.ts';
 import { scoped } from '../db/scope.ts';
 import {
   callObserver,
@@ -47,22 +48,31 @@ export function openIntegrations({ config, db, registry, log, net }: Integration
   return { db, settings, client, log, refreshes: new Map(), close: () => client.close() };
 }
 
-const domainsRow = z.object({ domains: z.array(z.string()).nullable() });
+const constraintsRow = z.object({ domains: z.array(z.string()).nullable(), allowed: z.array(z.string()).nullable() });
 
-/** The client for what an organization sends: nothing goes to a domain that it blocks. */
+/**
+ * The client for what an organization sends: nothing goes to a domain that it blocks, or to a provider that it does not allow.
+ * @throws Problem 403 `provider_forbidden`
+ */
 export async function organizationClient(
   { db, client }: Pick<Integrations, 'db' | 'client'>,
   organizationId: string,
+  provider?: string,
 ): Promise<ProviderClient> {
   const row = await db.of(organizationId).maybeOne(
     scoped(
       organizationId,
-      domainsRow,
+      constraintsRow,
       sql.fragment`
-        select o.constraints -> 'blockedDomains' as domains
+        select o.constraints -> 'blockedDomains' as domains, o.constraints -> 'allowedIntegrations' as allowed
         from app.organizations o where o.id = scope.organization_id`,
     ),
   );
-  const domains = row?.domains ?? [];
-  return domains.length === 0 ? client : withoutDomains(client, domains);
+  const { domains, allowed } = row ?? {};
+  if (provider !== undefined && allowed?.length && !allowed.includes(provider)) {
+    throw new Problem(403, 'provider_forbidden', 'The organization does not allow this provider', [
+      { path: 'provider', code: 'not_allowed', message: 'is not among constraints.allowedIntegrations' },
+    ]);
+  }
+  return domains?.length ? withoutDomains(client, domains) : client;
 }

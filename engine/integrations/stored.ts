@@ -154,7 +154,7 @@ export async function contextOf(
   { target, provider, row }: Stored,
   options: Readonly<{ signal?: AbortSignal | undefined; deadlineMs?: number }>,
 ): Promise<ProviderContext> {
-  const client = await organizationClient(integrations, target.organizationId);
+  const client = await organizationClient(integrations, target.organizationId, provider.key);
   const account = row.connection.subjectHash ?? target.integrationId;
   return providerContext(integrations, provider, client, { account, ...options });
 }

@@ -70,6 +70,15 @@ export function integrationDecisions(
     },
     updateIntegration: one('update', '', { name: 'Renamed' }),
     deleteIntegration: one('delete', ''),
+    putIntegrationSettings: one('configure', '/settings', { settings: { kind: 'stripe' } }),
+    putIntegrationCredential: one(
+      'connect',
+      '/credential',
+      { kind: 'api_key', apiKey: 'rk_test_Not' },
+      // Nothing of the credential itself.
+      { arguments: { kind: 'api_key', apiKey: undefined } },
+    ),
+    disconnectIntegration: one('disconnect', '/credential'),
     setIntegrationStatus: one('disable', '/status', { status: 'disabled' }),
     putIntegrationTools: one('select_tools', '/tools', { tools: ['items.list'] }),
     mapIntegrationContext: one('map_context', '/context-mapping', { role: 'primary' }, repair),

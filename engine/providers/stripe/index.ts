@@ -87,7 +87,8 @@ export const stripe = defineProvider({
   async discover(context, access) {
     const found = await accountOf(context, access.credential);
     const item = {
-      id: found.id,
+      // The account is recognized by it, and not told.
+      id: maskedId(found.id),
       name: found.settings?.dashboard?.display_name ?? null,
       mode: modeOf(access.credential),
       country: found.country ?? null,

@@ -6,6 +6,7 @@ import type { AuditEntry } from '../../../api/audit/schema.ts';
 import type { Chat } from '../../../api/chats/schema.ts';
 import { publishBuiltinCatalog } from '../../../engine/catalog/index.ts';
 import { integrationConfig } from '../../engine/integrations/support.ts';
+import { openServer } from '../../engine/providers/support.ts';
 import { expectSuccess, sqlOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import { auditEntries } from '../../support/audit_fixtures.ts';
@@ -30,7 +31,8 @@ import { transition } from '../../support/transitions.ts';
 
 const issuer = await startIssuer(t);
 const mcp = await openProtectedServer(t);
-const { integrations } = integrationConfig({ origins: {} });
+const stripe = await openServer(t, () => ({ id: 'acct_1Abcdefgh' }));
+const { integrations } = integrationConfig({ origins: { 'https://api.stripe.com': stripe.origin } });
 const app = await startTestApp(t, {
   config: { ownerAuth: issuer.ownerAuth, integrations, allowPrivateAddresses: true },
 });
@@ -278,6 +280,9 @@ const NO_DECISIONS = [
   'createChat',
   'deleteChat',
   'deleteOnboardingSource',
+  'discoverIntegration',
+  'listIntegrationResources',
+  'listIntegrationStores',
   'putChatAttachment',
   'putOnboardingSource',
   'putTaskInput',

@@ -1,0 +1,90 @@
+import type { z } from 'zod';
+import { call } from '../../engine/db/call.ts';
+import { Problem } from '../../engine/db/problem.ts';
+import {
+  checkSettings,
+  discover,
+  lookUp,
+  type ReadIntegration,
+  readIntegration,
+  storeCredential,
+  verifyCredential,
+} from '../../engine/integrations/index.ts';
+import type { Discovery } from '../../engine/providers/index.ts';
+import type { Context } from '../http/endpoint.ts';
+import type { credentialBody } from './changes.ts';
+import { type Integration, integrationResult } from './schema.ts';
+
+/** A call about one integration that asks its provider, outside of any transaction. */
+export type Asking = Pick<Context<'owner'>, 'services' | 'decision' | 'signal' | 'commit'> &
+  Readonly<{ params: Readonly<{ organizationId: string; integrationRef: string }> }>;
+
+/** Where its credential is sent; undefined: to the provider's own address. */
+function addressOf({ provider }: ReadIntegration, settings: unknown): string | undefined {
+  return settings === null ? undefined : provider.settings?.address?.(settings);
+}
+
+/**
+ * Sets what of the provider may be reached, after the provider was asked. Settings that name another server end the connection, and
+ * what is under way for it: its secrets are for the other one.
+ * @throws Problem 400 `settings_invalid`, 403, 404, 409, 502, 503
+ */
+export async function putSettings({ services, params, decision, signal, commit }: Asking, given: unknown) {
+  const { integrations } = services;
+  const integration = await readIntegration(integrations, params);
+  const checked = await checkSettings(integrations, integration, given, { signal });
+  const settings = checked.settings as Readonly<Record<string, unknown>>;
+  const { record } = integration;
+  const args = {
+    organizationId: params.organizationId,
+    integrationRef: record.id,
+    connectionRevision: record.connection_revision,
+    settings,
+    disconnect: addressOf(integration, record.settings) !== addressOf(integration, settings),
+  };
+  const changed = await commit((db) => call(db, 'integration_settings_put', args, integrationResult, decision));
+  return changed.integration;
+}
+
+/**
+ * Connects by a credential that the provider has accepted.
+ * @throws Problem 400 `credential_rejected`, 403, 404, 409, 502, 503
+ */
+export async function putCredential(
+  { services, params, decision, signal, commit }: Asking,
+  { replaceAccount = false, ...credential }: z.output<typeof credentialBody>,
+): Promise<Integration> {
+  const { integrations } = services;
+  const integration = await readIntegration(integrations, params);
+  const verified = await verifyCredential(integrations, integration, credential, { signal });
+  const options = { replaceAccount, decision, schema: integrationResult };
+  return (await commit((db) => storeCredential(db, verified, options))).integration;
+}
+
+/** Asks what there is, and records how that went. @throws Problem 403, 404, 409, 502, 503 */
+export async function discoverIntegration({ services, params, signal }: Asking) {
+  const { integrations } = services;
+  const integration = await readIntegration(integrations, params);
+  const found = await discover(integrations, integration, { signal });
+  const { discovery } = integrationResult.parse({ integration: found.integration }).integration;
+  if (discovery === null) throw new Error('a discovery was not recorded');
+  const { items, truncated } = found.discovery;
+  return { discovery, items: [...items], truncated };
+}
+
+/**
+ * What a person may choose from, of an integration of this provider. Nothing of it is kept.
+ * @throws Problem 400 `credential_rejected`, 403, 404, 409, 502, 503
+ */
+export async function lookUpChoices(
+  { services, params, signal }: Omit<Asking, 'decision' | 'commit'>,
+  provider: string,
+  given: Readonly<{ credential?: unknown; settings?: unknown }>,
+): Promise<Discovery> {
+  const { integrations } = services;
+  const integration = await readIntegration(integrations, params);
+  if (integration.provider.key !== provider) {
+    throw new Problem(404, 'integration_not_found', `There is no integration of ${provider} with this id or key.`);
+  }
+  return lookUp(integrations, integration, { ...given, signal });
+}
