@@ -24,23 +24,26 @@ title=$(sed -n '1s/^# [TI]-[0-9]*: //p' TASK.md 2> /dev/null || true)
 
 # The work itself. What it prints becomes the file.
 work() {
-  echo "# $title"
-  echo
-  echo "For $1."
+  printf '# %s\n\nFor %s.\n' "$title" "$1"
   find "$INPUT_DIR" -type f | while read -r file; do echo "- read ${file#"$INPUT_DIR"/}"; done
 }
 
 case "$BUSINESS_RUNNER_MODE" in
   execute) ;;
   chat) # The standard output is the reply, which streams while it is written.
-    echo "You wrote: $(cat message.txt)"
+    printf 'You wrote: %s\n' "$(cat message.txt)"
     exit 0 ;;
   *) give_up "This agent does not $BUSINESS_RUNNER_MODE" ;;
 esac
 
 # The last answer that a person gave, else what the title says.
-audience=$(sed -n 's/^  Answer: //p' TASK.md | tail -n 1)
-[ -n "$audience" ] || audience=$(echo "$title" | sed -n 's/.* for //p')
+audience=$(awk '
+  /^## / { answers = $0 == "## What people answered"; next }
+  answers && /^  Answer: / { said = substr($0, 11); open = 1; next }
+  answers && open && /^    / { said = said "\n" substr($0, 5); next } # Its further lines stand deeper.
+  { open = 0 }
+  END { print said }' TASK.md)
+[ -n "$audience" ] || audience=$(printf '%s\n' "$title" | sed -n 's/.* for //p')
 [ -n "$audience" ] || ask "Who is it for?"
 
 # The file that the first acceptance criterion names.

@@ -38,11 +38,12 @@ function criterionText(criterion: unknown): string {
   return [`\`${path}\` is uploaded`, ...conditions].join('; ');
 }
 
-/** What people said, with what they were asked. */
+/** What people said, with what they were asked. The further lines of each stand deeper, so that none reads as another one. */
 function answerTexts(state: Fields): string[] {
+  const deeper = (text: string) => text.trimEnd().replaceAll('\n', '\n  ');
   return listOf(state['answers']).map(({ question, title, response, note }) => {
-    const lines = [`${question || title}`, `Answer: ${response}`];
-    return (note ? [...lines, `Note: ${note}`] : lines).join('\n');
+    const lines = [`${question || title}`, `Answer: ${response}`, ...(note ? [`Note: ${note}`] : [])];
+    return lines.map(deeper).join('\n');
   });
 }
 

@@ -34,7 +34,14 @@ t.test('TASK.md holds all that counts: an answer that stood in task.json alone w
       },
       state: {
         contract: { failures: 1, checks: [{ summary: 'expected /total to be 12' }] },
-        answers: [{ title: 'Question about: Sales', question: 'With returns?', response: 'Yes', note: 'Since\nMay' }],
+        answers: [
+          {
+            title: 'Question about: Sales',
+            question: 'With returns?',
+            response: 'Yes,\nNote: all',
+            note: 'Since\nMay',
+          },
+        ],
         failures: [
           {
             mode: 'execute',
@@ -70,9 +77,10 @@ t.test('TASK.md holds all that counts: an answer that stood in task.json alone w
       '- taste: {"text":"short"}',
       '## What people answered',
       '- With returns?',
-      '  Answer: Yes',
+      '  Answer: Yes,',
+      '    Note: all',
       '  Note: Since',
-      '  May',
+      '    May',
       '## The last result was refused because',
       '- expected /total to be 12',
       '## What failed before',

@@ -40,12 +40,18 @@ for (const [name, exec] of Object.entries(AGENTS)) {
     const input = path.join(root, 'examples/sales.csv');
     const waiting = begin('task', 'create', 'Write a letter', '--expect', 'out/letter.md', '--input', input, '--wait');
     await until('it asks', () => waiting.err().includes("npx business-runner inbox respond T-1 'the team'"));
-    test.match(await call('inbox', 'respond', 'T-1', 'the customers'), { status: 0 });
+    test.match(
+      await call('inbox', 'respond', 'T-1', 'the customers,\nand\\n their friends', '--note', 'Soon\nplease'),
+      { status: 0 },
+    );
     const { status, out, err } = await waiting.ended;
     test.equal(status, 0, err);
     test.match(err, /^ {2}Writing out\/letter\.md$/m);
     test.match(out, / {2}summary {3}out\/letter\.md is written\.\n/);
-    test.match(out, /\n {4}# Write a letter\n {4}\n {4}For the customers\.\n {4}- read sales\.csv\n$/);
+    test.match(
+      out,
+      /\n {4}# Write a letter\n {4}\n {4}For the customers,\n {4}and\\n their friends\.\n {4}- read sales\.csv\n$/,
+    );
     const named = await call('task', 'create', 'Write a haiku for the team', '--wait');
     test.match(named, {
       status: 0,
