@@ -33,6 +33,7 @@ function printItem(output: Output, item: InboxItem, task: string | undefined): v
   }
   print(askedText(item));
   if (item.status === 'open' && item.kind === 'notification') {
+    if (item.purpose === 'failure' && task) output.line(`  ${output.call(`task retry ${task}`)}`, 'dim');
     output.line(`  ${output.call(`inbox acknowledge ${id}`)}`, 'dim');
   }
 }
