@@ -5,7 +5,7 @@ import { ApiError, workerApi } from './api.ts';
 import { CommandNotFoundError } from './command_gate.ts';
 import { OptionsError, readOptions, USAGE } from './options.ts';
 import { missingProgram } from './program.ts';
-import { pullLoop } from './pull_loop.ts';
+import { pullLoop, startText } from './pull_loop.ts';
 
 const EX_USAGE = 64;
 /** As a shell says it. */
@@ -35,9 +35,7 @@ async function main(): Promise<number> {
   };
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);
-  printTimed(
-    `worker ${options.workerId} pulls from ${options.url}: ${options.kinds.map((kind) => `${kind}s`).join(' and ')}`,
-  );
+  printTimed(startText(options));
   const done = await pullLoop({
     api: workerApi(options),
     options,

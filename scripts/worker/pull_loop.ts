@@ -18,6 +18,13 @@ function slotsOf({ kinds, once, concurrency, chats }: WorkerOptions): Slots[] {
   return kinds.map((kind) => ({ kinds: [kind], concurrency: kind === 'chat' ? chats : concurrency }));
 }
 
+/** Whose work is pulled. npm hides ids where it repeats the command line: here they stand. */
+export function startText({ workerId, url, kinds, organizationIds = [], profileKeys = [] }: WorkerOptions): string {
+  const only = [...organizationIds.map((id) => `organization ${id}`), ...profileKeys.map((key) => `profile ${key}`)];
+  const of = only.length === 0 ? '' : ` of ${only.join(', ')}`;
+  return `worker ${workerId} pulls from ${url}: ${kinds.map((kind) => `${kind}s`).join(' and ')}${of}`;
+}
+
 /**
  * Pulls and performs runs, as many at a time as the options allow, until `drain` aborts; runs that have started are
  * finished. With `once` it ends after the first run. It waits for an API that is down. Returns whether the last run succeeded.

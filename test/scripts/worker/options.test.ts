@@ -5,6 +5,7 @@ import path from 'node:path';
 import t from 'tap';
 import { OptionsError, readOptions } from '../../../scripts/worker/options.ts';
 import { missingProgram } from '../../../scripts/worker/program.ts';
+import { startText } from '../../../scripts/worker/pull_loop.ts';
 
 t.test('the command line is read, and what is wrong with it is said in one line', async (t) => {
   const directory = await mkdtemp(path.join(tmpdir(), 'worker-test-'));
@@ -55,6 +56,15 @@ t.test('the command line is read, and what is wrong with it is said in one line'
     organizationIds: [first, second],
     profileKeys: ['p'],
   });
+  const begins = (...argv: string[]) => {
+    const read = readOptions(['--exec', 'x', '--worker-id', 'w', ...argv], env);
+    return read && startText(read);
+  };
+  t.equal(begins(), 'worker w pulls from http://127.0.0.1:3000: tasks and chats');
+  t.equal(
+    begins('--org', first, '--profile', 'p', '--kind', 'task'),
+    `worker w pulls from http://127.0.0.1:3000: tasks of organization ${first}, profile p`,
+  );
   t.throws(() => readOptions(['--exec', 'x', '--org', 'acme'], env), /takes ids, not "acme"/);
   t.equal(readOptions(['--exec', 'x', '--url', 'https://host/base/'], env)?.url, 'https://host/base');
   const urlOf = (settings: NodeJS.ProcessEnv) => readOptions(['--exec', 'x'], { ...env, ...settings })?.url;
