@@ -256,7 +256,11 @@ function notFound(endpoints: readonly Endpoint[]) {
       if (method === 'get') methods.add('HEAD');
     }
     if (methods.size === 0)
-      throw new Problem(404, 'not_found', 'There is nothing at this path: /docs lists every call.');
+      throw new Problem(
+        404,
+        'not_found',
+        'There is nothing at this path: /openapi.json lists every call, /docs in a browser.',
+      );
     const allow = [...methods].sort().join(', ');
     throw new Problem(405, 'method_not_allowed', `This path takes ${allow}.`, undefined, { Allow: allow });
   };

@@ -98,7 +98,7 @@ export const docsPage = htmlPage(
   `<div id="reference"></div>
     <div id="beginning"><div>
       <h1>Business Runner API</h1>
-      <p role="status">Every call, with search, follows in a moment.</p>
+      <p role="status">Every call, with search, follows in a moment; <a href="openapi.json">openapi.json</a> lists them for programs.</p>
       ${overviewHtml(overview)}
     </div></div>
     <script src="docs/start.js"></script>`,

@@ -9,7 +9,7 @@ t.test('the documentation page works with files of this host alone', async (t) =
   t.equal(page.status, 200);
   const html = await page.text();
   const links = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1] ?? '');
-  t.same(links, ['docs/icon.svg', 'docs/reference.js', 'openapi.json', 'docs/start.js']);
+  t.same(links, ['docs/icon.svg', 'docs/reference.js', 'openapi.json', 'openapi.json', 'docs/start.js']);
   for (const link of links) {
     t.notMatch(link, /^(https?:)?\/\//);
     const file = await app.owner.fetch(new URL(link, `${app.url}/docs`).pathname);
@@ -20,6 +20,7 @@ t.test('the documentation page works with files of this host alone', async (t) =
   t.match(policy, /^default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; .*connect-src 'self';/);
   t.notMatch(policy, /https?:|\*/);
   t.notMatch(html, /<script(?![^>]*src=)/, 'no script in the page: the policy would stop it');
+  t.match(await app.owner.get('/nowhere'), { status: 404, body: { message: /\/openapi\.json lists every call/ } });
   t.match(await app.owner.get('/docs/package.json'), { status: 400 });
   t.match(await app.owner.get('/docs/..%2fpackage.json'), { status: 400 });
 });
@@ -40,6 +41,7 @@ t.test('the page shows how to begin before the script of the reference has run',
       .replace(/```(sh)?|[`*#]|^- /gm, '')
       .replace(/\s+/g, ' ')
       .trim();
+  t.match(beginning, /<a href="openapi\.json">/, 'for those who have no script to list them');
   t.ok(squeeze(text).endsWith(squeeze(info.description)), 'all of it, as /openapi.json has it');
   t.match(beginning, /<h2>Getting started<\/h2>/);
   t.notMatch(text, /```|\*\*|^## /m, 'no Markdown is left');
