@@ -52,7 +52,11 @@ export const taskSchema = z.looseObject({
   identifier: z.string(),
   title: z.string(),
   agentRunCount: z.int().optional(),
-  spec: z.looseObject({ objective: z.string().optional(), acceptanceCriteria: z.array(z.unknown()).optional() }),
+  spec: z.looseObject({
+    objective: z.string().optional(),
+    acceptanceCriteria: z.array(z.unknown()).optional(),
+    budget: z.looseObject({ maxAttemptsPerPhase: z.int().optional() }).optional(),
+  }),
   state: z.looseObject({}).optional(),
 });
 export type Task = z.output<typeof taskSchema>;
@@ -98,6 +102,11 @@ export type Input = z.output<typeof inputSchema>;
 
 const versionsSchema = z.looseObject({ version: z.int(), graphRevision: z.int() });
 const statusSchema = z.looseObject({ status: z.string() });
+/** Where a task stands, and why it does not run. */
+const explanationSchema = z.looseObject({
+  status: z.string(),
+  causes: z.array(z.looseObject({ kind: z.string(), message: z.string(), until: z.string().optional() })),
+});
 /** The checks that the last result failed. */
 const refusedSchema = z.looseObject({
   state: z.looseObject({
@@ -216,6 +225,12 @@ export function workerApi(options: Readonly<{ url: string; token: string }>) {
       const path = `/internal/agent/organizations/${organizationId}/tasks/${task.id}`;
       const { state } = (await requestJson(path, {}, refusedSchema, call)).received;
       return (state.contract?.checks ?? []).map(({ summary }) => summary);
+    },
+    /** What becomes of a task, which the end of its run does not say, and when it is by the server's clock. */
+    async explain({ organizationId, task }: Claim, call: Call) {
+      const path = `/internal/agent/organizations/${organizationId}/tasks/${task.id}/explain`;
+      const { received, serverTime } = await requestJson(path, {}, explanationSchema, call);
+      return { ...received, serverTime };
     },
     /** Stages the outcome of the run. A repeat with the same key is the same outcome. */
     async stageOutcome(

@@ -5,6 +5,7 @@ import { formatSeconds } from './duration.ts';
 import { fetchInputs } from './inputs.ts';
 import type { HeldLease } from './lease.ts';
 import { sendUnderLease, workUnderLease } from './leased_work.ts';
+import { afterFailure, refusalText, waitLines } from './next_steps.ts';
 import { logShipper } from './progress.ts';
 import { redactText } from './redact.ts';
 import {
@@ -66,29 +67,6 @@ async function work(run: TaskRun): Promise<{ report: Report; command?: CommandEn
   }
 }
 
-/** Why the backend refused the result. */
-async function refusalText({ claim, worker }: TaskRun): Promise<string> {
-  if (claim.mode !== 'execute') {
-    return `the ${claim.mode === 'plan' ? 'plan' : 'verdict'} is missing, or does not fit any more`;
-  }
-  // Nothing but this line depends on it.
-  const checks = await worker.api.refusals(claim, { signal: worker.stop }).catch(() => []);
-  return ['the result does not meet the acceptance criteria', ...checks].join('; ');
-}
-
-/** What the result waits for, if it is no end. */
-function nextLines(report: Report, { task, organizationId }: Claim): string[] {
-  if (report.kind === 'fail') return [];
-  const { result } = report;
-  if (result.kind === 'waiting') return [`waits until ${result.until}: ${result.reason}`];
-  if (result.kind !== 'needs_input') return [];
-  const options = result.options && result.options.length > 0 ? ` (${result.options.join(', ')})` : '';
-  return [
-    `asks a person: ${result.question}${options}`,
-    `waits for the response: npx business-runner inbox respond ${task.identifier} TEXT --org ${organizationId}`,
-  ];
-}
-
 async function perform(run: TaskRun): Promise<boolean> {
   const { worker, held, claim } = run;
   const begun = performance.now();
@@ -97,9 +75,12 @@ async function perform(run: TaskRun): Promise<boolean> {
     const status = await sendReport(run, report, command);
     const refused = report.kind === 'complete' && status === 'failed' ? `: ${await refusalText(run)}` : '';
     const why = report.kind === 'fail' ? `: ${firstLine(report.message)}` : refused;
-    const next = status === 'succeeded' ? nextLines(report, claim) : [];
-    for (const line of next) worker.print(`${claim.task.identifier}  ${line}`);
-    worker.print(`${claim.task.identifier}  ${status}${why} (${formatSeconds(performance.now() - begun)})`);
+    const print = (line: string) => worker.print(`${claim.task.identifier}  ${line}`);
+    const waits = status === 'succeeded' ? waitLines(report, claim) : [];
+    for (const line of waits) print(line);
+    const ended = waits.length > 0 ? 'the run ended, and the task waits' : `${status}${why}`;
+    print(`${ended} (${formatSeconds(performance.now() - begun)})`);
+    if (status === 'failed') for (const line of await afterFailure(report, run)) print(line);
     return status === 'succeeded';
   } finally {
     await held.release();

@@ -48,6 +48,8 @@ t.test('a task that fails says why, and is tried again', async (test) => {
   test.match(JSON.parse((await call('task', 'show', 'T-1', '--json')).out), {
     spec: { objective: 'On paper', budget: { maxAttemptsPerPhase: 1 } },
   });
+  const told = / T-1 {2}attempt 1 of 1, not tried again: npx business-runner task retry T-1 --org /;
+  await until('the worker says so too', () => failing.lines.some((line) => told.test(` ${line}`)));
   await failing.end();
   worker('true');
   const again = await call('task', 'retry', 'T-1', '--wait', '--json');

@@ -153,6 +153,7 @@ t.test('the screen says that the agent asks or waits, and which check failed', a
       `T-1  waits for the response: npx business-runner inbox respond T-1 TEXT --org ${ORGANIZATION}`,
     ),
   );
+  t.match(asked.printed.at(-1), /^T-1 {2}the run ended, and the task waits \(/);
   const wait = '{"kind":"waiting","until":"2030-01-01T00:00:00Z","reason":"rates"}';
   const waits = await setUp(t, {}, `echo '${wait}' > $RESULT_FILE`, '--once');
   t.equal(await waits.work(), true);
@@ -161,6 +162,34 @@ t.test('the screen says that the agent asks or waits, and which check failed', a
   const refused = await setUp(t, { refused: [{ summary }] }, 'true', '--once');
   t.equal(await refused.work(), false);
   t.match(refused.printed.at(-1), /T-1 {2}failed: .*criteria; report\.json: expected \/lamps to be 1, found 0 \(/);
+});
+
+t.test('after a failure the screen says whether the task is tried again', async (t) => {
+  const retry = `npx business-runner task retry T-1 --org ${ORGANIZATION}`;
+  const backoff = (until: number) => ({ kind: 'backoff', message: '', until: new Date(until).toISOString() });
+  const budget = { budget: { maxAttemptsPerPhase: 3 } };
+  const cause = { kind: 'failed', message: '' };
+  const after = async (status: string, causes: readonly object[], script: Script = {}, command = 'exit 3') => {
+    const tasks = [{ spec: budget }];
+    const { work, printed } = await setUp(t, { tasks, explained: { status, causes }, ...script }, command, '--once');
+    t.equal(await work(), false);
+    return printed.at(-1);
+  };
+  t.match(
+    await after('pending', [backoff(Date.now() + 3_600_000)]),
+    /^T-1 {2}attempt 1 of 3, tried again in 36\d\d s$/,
+  );
+  t.match(await after('pending', [backoff(1)]), 'T-1  attempt 1 of 3, tried again by the next worker');
+  t.equal(await after('failed', [cause]), `T-1  attempt 1 of 3, not tried again: ${retry}`);
+  t.equal(await after('failed', [cause], { tasks: [{}] }), `T-1  attempt 1, not tried again: ${retry}`);
+  const refused = { refused: [{ summary: 'nothing' }] };
+  t.equal(await after('pending', [], refused, 'true'), 'T-1  tried again by the next worker');
+  const asks = [{ kind: 'human', message: '' }];
+  t.equal(
+    await after('blocked', asks, refused, 'true'),
+    `T-1  waits for a person: npx business-runner inbox --org ${ORGANIZATION}`,
+  );
+  t.equal(await after('blocked', [{ kind: 'profile', message: 'T-1 belongs to X' }]), 'T-1  T-1 belongs to X');
 });
 
 t.test('a worker that finds nothing to do says so once', async (t) => {

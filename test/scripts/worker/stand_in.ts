@@ -25,6 +25,8 @@ export type Script = {
   respond?: (verb: string, nth: number) => null | 'drop' | [number, string] | Promise<null>;
   /** Why a result is refused. */
   refused?: readonly { summary: string }[];
+  /** What becomes of the task of a run that failed. */
+  explained?: { status: string; causes: readonly object[] };
   /** Status that heartbeats return. */
   heartbeat?: (nth: number) => string;
 };
@@ -128,6 +130,8 @@ export async function standIn(t: Test, script: Script) {
         return script.refused ? { status: 'failed' } : { status: 'succeeded' };
       case 'task-id':
         return { version: 1, graphRevision: 1, state: { contract: { checks: script.refused } } };
+      case 'explain':
+        return script.explained ?? null;
       case 'fail':
         return { status: 'failed' };
       default:
