@@ -1,3 +1,8 @@
+// An authorization by OAuth, in order: startFlow (an owner asks, and gets a page's address with a ticket of ten minutes), readTicket
+// (that page), beginFlow (its button binds the browser and sends it to the provider), finishFlow (the callback: code, tokens, account,
+// connection). Then useConnection and refreshConnection renew the tokens, and revokeGrant ends them. Over HTTP the first is
+// api/integrations/oauth.ts, the pages are api/integrations/oauth_pages.ts.
+
 export { storeCredential, type VerifiedCredential, verifyCredential } from './connect.ts';
 export { type OpenConnection, type UseOptions, useConnection } from './connection.ts';
 export { checkSettings, type DiscoverOptions, discover, lookUp } from './discover.ts';

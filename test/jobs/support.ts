@@ -152,3 +152,9 @@ export function dispatching(db: Queries, by: (pool: string) => boolean = () => t
 export async function addJob(db: Queries, task: string, payload: unknown, key: string | null = null): Promise<void> {
   await db.query('select graphile_worker.add_job($1, $2::json, job_key => $3)', [task, JSON.stringify(payload), key]);
 }
+
+/** Adds the job, and waits until it has run; one that failed stays in the queue with its error. */
+export async function runJob(db: Queries, task: string, payload: unknown = {}): Promise<void> {
+  await addJob(db, task, payload, task);
+  await until(`${task} has run`, async () => (await queued(db, task)).every((job) => job.last_error !== null));
+}

@@ -19,32 +19,32 @@ const ofOwners = operations.filter(({ path }) => path.startsWith('/organizations
 const ofAgents = operations.filter(({ path }) => path.startsWith('/internal/agent/'));
 
 type Body = (world: World) => unknown;
-const none: Body = () => undefined;
+const noBody: Body = () => undefined;
 const aTask: Body = () => ({ title: 'x', ownerProfileKey: 'growth' });
 
 /** What each is called with so that it succeeds; an endpoint that is not here fails the first test. */
 const bodies: Readonly<Record<string, Body>> = {
-  listTasks: none,
+  listTasks: noBody,
   createTask: aTask,
-  getTask: none,
-  getTaskGraph: none,
-  explainTask: none,
-  cancelTask: none,
-  retryTask: none,
-  deleteTaskDependency: none,
+  getTask: noBody,
+  getTaskGraph: noBody,
+  explainTask: noBody,
+  cancelTask: noBody,
+  retryTask: noBody,
+  deleteTaskDependency: noBody,
   putTaskInput: () => 'bytes',
-  getAgentStatus: none,
+  getAgentStatus: noBody,
   setWorkDispatchAsAgent: () => ({ stopped: true }),
-  listTasksAsAgent: none,
+  listTasksAsAgent: noBody,
   createTaskAsAgent: aTask,
-  getTaskAsAgent: none,
-  explainTaskAsAgent: none,
+  getTaskAsAgent: noBody,
+  explainTaskAsAgent: noBody,
   updateTaskAsAgent: () => ({ expectedVersion: 1, title: 'y' }),
-  listTaskDependenciesAsAgent: none,
+  listTaskDependenciesAsAgent: noBody,
   createTaskDependencyAsAgent: ({ claimedId }) => ({ dependsOn: claimedId }),
-  deleteTaskDependencyAsAgent: none,
-  cancelTaskAsAgent: none,
-  retryTaskAsAgent: none,
+  deleteTaskDependencyAsAgent: noBody,
+  cancelTaskAsAgent: noBody,
+  retryTaskAsAgent: noBody,
   putTaskInputAsAgent: () => 'bytes',
   promoteContext: ({ sourceId }) => ({
     scope: 'organization',
@@ -66,19 +66,19 @@ const bodies: Readonly<Record<string, Body>> = {
     idempotencyKey: 'k',
     outcome: { kind: 'needs_input', question: 'Which?', options: [] },
   }),
-  listIntegrationsAsAgent: none,
-  getIntegrationAsAgent: none,
+  listIntegrationsAsAgent: noBody,
+  getIntegrationAsAgent: noBody,
   resolveIntegration: ({ integrationKey, authorizationEpoch, runId }) => ({
     integrationKey,
     authorizationEpoch: Number(authorizationEpoch),
     kind: 'cli',
     runId,
   }),
-  listSchedulesAsAgent: none,
+  listSchedulesAsAgent: noBody,
   createScheduleAsAgent: () => ({ cron: '0 9 * * *', taskTemplate: { title: 'x', ownerProfileKey: 'growth' } }),
-  pauseScheduleAsAgent: none,
-  resumeScheduleAsAgent: none,
-  deleteScheduleAsAgent: none,
+  pauseScheduleAsAgent: noBody,
+  resumeScheduleAsAgent: noBody,
+  deleteScheduleAsAgent: noBody,
 };
 
 /** Which task of the world a call is about. */
