@@ -61,6 +61,14 @@ export function hintsOf({ path, operationId }: Operation): Hints {
     attachmentIds: fc.constantFrom([], ['@attachmentId@']),
     inboxItemId: placeholder(path.endsWith('/acknowledge') ? 'noticeId' : 'questionId'),
     scheduleRef: placeholder('scheduleKey'),
+    ...(path.includes('/integrations') && !path.includes('/onboarding')
+      ? { integrationRef: placeholder('integrationKey'), integrationKey: placeholder('integrationKey') }
+      : {}),
+    authorizationEpoch: placeholder('authorizationEpoch'),
+    ...(path.includes('/integrations/')
+      ? { settings: fc.constant({ kind: 'stripe' }), tools: fc.constant(['items.list']) }
+      : {}),
+    ...(path.endsWith('/integrations') ? { key: fc.constant('k-@freshId@') } : {}),
     cron: fc.constantFrom('0 9 * * MON', '*/15 * * * *'),
     taskTemplate: fc.constant({ title: 'x', ownerProfileKey: 'growth' }),
     ...(path.endsWith('/schedules') ? { key: fc.constant('k-@freshId@') } : {}),
