@@ -23,7 +23,12 @@ const settings = z.strictObject({
   owner: z.string().regex(/^[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})$/, 'must be the name of a user or an organization'),
   /** Names, without the owner. Empty: no repository is allowed. */
   repositories: z
-    .array(z.string().regex(/^(?!\.{1,2}$)[A-Za-z0-9_.-]{1,100}$/, 'must be the name of a repository'))
+    .array(
+      z
+        .string()
+        .regex(/^[A-Za-z0-9_.-]{1,100}$/, 'must be the name of a repository')
+        .refine((name) => name !== '.' && name !== '..', 'must be the name of a repository'),
+    )
     .max(MAX_REPOSITORIES),
 });
 
