@@ -8,6 +8,7 @@ import { ProviderError } from '../providers/outgoing/index.ts';
 import { type Authorization, isDiscovered, knownAuthorization, openAuthorization } from './authorization.ts';
 import type { Integrations } from './integrations.ts';
 import { needsReauthorization } from './problems.ts';
+import { changedScopes } from './scopes.ts';
 import { sealFields } from './secrets.ts';
 import {
   type ConnectionTarget,
@@ -81,7 +82,11 @@ function rotated(integrations: Integrations, stored: Stored, tokens: Tokens) {
     integrationId,
     connectionRevision: revision,
     tokenVersion: row.connection.tokenVersion,
-    tokens: { tokenExpiresAt: next.expiresAt, refreshDueAt: refreshDueAt(next) },
+    tokens: {
+      tokenExpiresAt: next.expiresAt,
+      refreshDueAt: refreshDueAt(next),
+      ...changedScopes(stored, credential, tokens),
+    },
     secrets: sealFields(integrations.settings.encryptionKeys, provider.key, target, secrets),
   };
 }

@@ -6,6 +6,7 @@ import {
   connect,
   createConnected,
   dueIntegrations,
+  type IntegrationRow,
   readIntegration,
   SOON,
   sealed,
@@ -160,6 +161,75 @@ scenario('a provider that fails degrades, and one that works recovers; agents se
   test.equal(await authorizationEpoch(sql, org.organizationId), epoch);
   await refused(sql.jobs, 1);
   test.same(await health(sql.jobs, {}), { marked: false }, 'a call that works does not mend it');
+});
+
+const reasonsOf = ({ tools }: IntegrationRow) =>
+  Object.fromEntries(tools.map((one) => [one.key, one.unavailable_reason]));
+
+scenario('scopes that a refresh gives or takes are those of the tools, and raise the epoch', async (test) => {
+  const org = await createTestOrganization(sql);
+  const { organizationId } = org;
+  const { id, rotate, secrets } = await connected(org);
+  const epoch = () => authorizationEpoch(sql, organizationId);
+  const before = await epoch();
+  const scopesInUse = ['read', 'write'];
+  const told = (...grantedScopes: string[]) => ({ grantedScopes, scopesInUse });
+  await rotate(sql.jobs, 1, 'a', told('write', 'read'));
+  await rotate(sql.jobs, 2, 'b', { grantedScopes: null, scopesInUse });
+  await rotate(sql.jobs, 3, 'c');
+  test.equal(await epoch(), before, 'another order is no change, and neither is what nobody tells');
+  const shrunk = told('read');
+  test.match(await rotate(sql.jobs, 4, 'd', shrunk), { saved: true, tokenVersion: 5 });
+  test.equal(await epoch(), before + 1);
+  const less = await readIntegration(sql, org, id);
+  test.match(less, { readiness: 'ready', connection: { granted_scopes: ['read'], revision: 1 } });
+  test.same(reasonsOf(less), { 'items.list': null, 'items.create': 'scopes_missing' });
+  test.match(await rotate(sql.jobs, 4, 'd', shrunk), { saved: false, tokenVersion: 5 }, 'a repeat');
+  test.equal(await epoch(), before + 1);
+  await rotate(sql.jobs, 5, 'e', told('read', 'write', 'more'));
+  test.equal(await epoch(), before + 2);
+  test.same(reasonsOf(await readIntegration(sql, org, id)), { 'items.list': null, 'items.create': null });
+  const foreign = calls(await createTestOrganization(sql), id);
+  test.match(await refusal(foreign.rotate(sql.jobs, 6, 'f', told('more'))), missing);
+  test.match(await rotate(sql.jobs, 6, 'f', told('more')), { saved: true, tokenVersion: 7 });
+  test.equal(await epoch(), before + 3);
+  test.match(await readIntegration(sql, org, id), { readiness: 'needs_reauthorization', connection: { revision: 1 } });
+  test.match(await secrets(), { secrets: [sealed('access_token', 'f'), {}] }, 'whoever revokes them needs the newest');
+  const { rows } = await sql.owner.query(
+    'select reauthorization_reason from app.integration_connections where integration_id = $1',
+    [id],
+  );
+  test.same(rows, [{ reauthorization_reason: 'scopes_withdrawn' }]);
+  test.match(await refusal(rotate(sql.jobs, 7, 'g', told('read'))), notReady('needs_reauthorization'));
+  const again = { revision: 1, nextRevision: 1, secrets: [sealed('access_token'), sealed('refresh_token')] };
+  await connect(sql.api, org, id, PERSON, again);
+  test.match(await readIntegration(sql, org, id), { readiness: 'ready' });
+});
+
+scenario('what a connection never had is not withdrawn', async (test) => {
+  const org = await createTestOrganization(sql);
+  const facts = account('person', { kind: 'oauth2', grantedScopes: ['other'] });
+  const { id } = await createConnected(sql, org, { provider: 'google-workspace' }, facts);
+  const { rotate } = calls(org, id);
+  await rotate(sql.jobs, 1, 'a', { grantedScopes: ['another'], scopesInUse: ['read'] });
+  await rotate(sql.jobs, 2, 'b', { grantedScopes: ['more'], scopesInUse: [] });
+  test.match(await readIntegration(sql, org, id), { readiness: 'ready', connection: { granted_scopes: ['more'] } });
+});
+
+scenario('of two refreshes at once the scopes of one are written, and raise the epoch once', async (test) => {
+  const org = await createTestOrganization(sql);
+  const { id, rotate } = await connected(org);
+  const epoch = await authorizationEpoch(sql, org.organizationId);
+  const session = await openSession(test, sql);
+  const rival = await openSession(test, sql);
+  await session.begin();
+  await rotate(session, 1, 'first', { grantedScopes: ['read'], scopesInUse: ['read'] });
+  const second = rotate(rival, 1, 'second', { grantedScopes: ['write'], scopesInUse: ['read'] });
+  await rival.waits();
+  await session.commit();
+  test.match(await second, { saved: false, tokenVersion: 2 });
+  test.match(await readIntegration(sql, org, id), { readiness: 'ready', connection: { granted_scopes: ['read'] } });
+  test.equal(await authorizationEpoch(sql, org.organizationId), epoch + 1);
 });
 
 scenario('what is due is found in turns, and a failed refresh waits', async (test) => {
