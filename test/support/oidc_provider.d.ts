@@ -26,7 +26,8 @@ declare module 'oidc-provider' {
     constructor(issuer: string, configuration: Readonly<Record<string, unknown>>);
     proxy: boolean;
     AccessToken: Tokens;
-    RefreshToken: Tokens;
+    RefreshToken: Tokens & { new (of: Readonly<Record<string, unknown>>): Readonly<{ save(): Promise<string> }> };
+    Client: Readonly<{ find(id: string): Promise<unknown> }>;
     Grant: { new (of: Readonly<{ accountId: string; clientId: string }>): Grant };
     callback(): (req: IncomingMessage, res: ServerResponse) => void;
     interactionDetails(req: IncomingMessage, res: ServerResponse): Promise<Interaction>;

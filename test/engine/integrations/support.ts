@@ -46,16 +46,22 @@ export function openTestIntegrations(t: TearDown, db: Database, settings: TestSe
 
 export type Connected = Readonly<{ org: TestOrganization; target: ConnectionTarget }>;
 
-/** An integration of GitHub that was authorized: its access token ended a minute ago, unless said otherwise. */
+/** An integration, of GitHub unless said otherwise, that was authorized: its access token ended a minute ago. */
 export async function connectTokens(
   sql: Sql,
   tokens: Readonly<Record<string, string>>,
-  { keys, facts = {} }: Readonly<{ keys: Integrations['settings']['encryptionKeys']; facts?: JsonObject }>,
+  options: Readonly<{
+    keys: Integrations['settings']['encryptionKeys'];
+    facts?: JsonObject;
+    provider?: string;
+    tools?: readonly JsonObject[];
+  }>,
 ): Promise<Connected> {
+  const { keys, facts = {}, provider = 'github', tools = [] } = options;
   const org = await createTestOrganization(sql);
-  const { id } = await createIntegration(sql, org, { provider: 'github', tools: [] });
+  const { id } = await createIntegration(sql, org, { provider, tools });
   const target = { organizationId: org.organizationId, integrationId: id, revision: 1 };
-  const secrets = sealFields(keys, 'github', target, new Map(Object.entries(tokens)));
+  const secrets = sealFields(keys, provider, target, new Map(Object.entries(tokens)));
   const person = account('person', {
     kind: 'oauth2',
     grantedScopes: [],
