@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { Issue } from '../../engine/db/problem.ts';
+import { issueText, UNKNOWN_FIELD } from '../../engine/issue_text.ts';
 import { validationFailed } from './errors.ts';
 
 const MAX_ISSUES = 100;
@@ -21,7 +22,7 @@ function issuesOf(issue: z.core.$ZodIssue, prefix: readonly PropertyKey[]): Issu
     // One for each, so that a form can point at every wrong field.
     return issue.keys.slice(0, MAX_ISSUES).map((key) => ({
       path: pathText([...path, key]),
-      message: 'is not a known field',
+      message: UNKNOWN_FIELD,
       code: issue.code,
     }));
   }
@@ -30,8 +31,7 @@ function issuesOf(issue: z.core.$ZodIssue, prefix: readonly PropertyKey[]): Issu
     const nearest = issue.errors.filter((errors) => errors.length > 0).sort((a, b) => faults(a) - faults(b))[0];
     if (nearest) return nearest.flatMap((inner) => issuesOf(inner, path));
   }
-  const missing = issue.code === 'invalid_type' && issue.message.endsWith('received undefined');
-  return [{ path: pathText(path), message: missing ? 'is required' : issue.message, code: issue.code }];
+  return [{ path: pathText(path), message: issue.message, code: issue.code }];
 }
 
 /** The issues of a failed check as responses carry them. */
@@ -49,7 +49,7 @@ export function checkParts<T extends Record<string, readonly [z.ZodType, unknown
   const values: Record<string, unknown> = {};
   const issues: Issue[] = [];
   for (const [name, [schema, value]] of Object.entries(parts)) {
-    const result = schema.safeParse(value);
+    const result = schema.safeParse(value, { error: issueText });
     if (result.success) values[name] = result.data;
     else issues.push(...toIssues(result.error));
   }
@@ -99,7 +99,7 @@ export function storableIssue(root: unknown): Issue | undefined {
       return issueAt(place, undefined, `is nested deeper than ${MAX_DEPTH} levels`, 'too_deep');
     }
     for (const [key, value] of entries(place.value)) {
-      if (key === '__proto__') return issueAt(place, key, 'is not a known field', 'unrecognized_keys');
+      if (key === '__proto__') return issueAt(place, key, UNKNOWN_FIELD, 'unrecognized_keys');
       const wrongKey = scalarFault(key);
       if (wrongKey) return issueAt(place, undefined, ...wrongKey);
       const wrong = scalarFault(value);

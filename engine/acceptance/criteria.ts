@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { FILE_PATH_RULE, isFilePath } from '../file_paths.ts';
+import { issueText } from '../issue_text.ts';
 import { mapping } from '../mapping.ts';
 import { JSON_POINTER } from './json_pointer.ts';
 
@@ -89,7 +90,7 @@ export const acceptanceCriterionSchema = z
   .looseObject({ kind: z.string().min(1).max(100) })
   .check((context) => {
     if (context.value.kind !== 'output_file') return;
-    const result = outputFileCriterionSchema.safeParse(context.value);
+    const result = outputFileCriterionSchema.safeParse(context.value, { error: issueText });
     for (const issue of result.error?.issues ?? []) context.issues.push({ ...issue, input: context.value } as never);
   })
   // Its checks are a list wherever it is read, also where it was sent without any.

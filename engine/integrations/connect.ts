@@ -3,6 +3,7 @@ import type { Queries } from '../db/call.ts';
 import { call } from '../db/call.ts';
 import type { Decision } from '../db/decision.ts';
 import { Problem } from '../db/problem.ts';
+import { issueText } from '../issue_text.ts';
 import type { Account, Provider } from '../providers/index.ts';
 import { subjectHash } from './digests.ts';
 import { type Integrations, organizationClient } from './integrations.ts';
@@ -38,12 +39,12 @@ export function parseCredential(provider: Provider, credential: unknown): Readon
     const issues = [{ path: 'kind', code: 'invalid_value', message }];
     throw new Problem(400, 'credential_rejected', 'The provider takes no credential of this kind.', issues);
   }
-  const parsed = provider.credential.safeParse(credential);
+  const parsed = provider.credential.safeParse(credential, { error: issueText });
   if (parsed.success) return { ...(parsed.data as object), kind };
   throw new Problem(400, 'credential_rejected', 'The credential is not one of this provider.', issuesOf(parsed.error));
 }
 
-/** Zod's own messages tell what was expected, and not what was given. */
+/** Messages tell what was expected, and not what was given. */
 function issuesOf(error: z.ZodError) {
   return error.issues.map(({ path, message, code }) => ({ path: path.map(String).join('.'), message, code }));
 }

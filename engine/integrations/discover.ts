@@ -1,5 +1,6 @@
 import { call } from '../db/call.ts';
 import { Problem } from '../db/problem.ts';
+import { issueText } from '../issue_text.ts';
 import type { Discovery, SettingIssue } from '../providers/index.ts';
 import { parseCredential } from './connect.ts';
 import { useConnection } from './connection.ts';
@@ -116,7 +117,7 @@ export async function checkSettings(
       { path: 'settings', code: 'invalid_value', message },
     ]);
   }
-  const parsed = provider.settings.schema.safeParse(settings);
+  const parsed = provider.settings.schema.safeParse(settings, { error: issueText });
   if (!parsed.success) {
     const issues = parsed.error.issues.map(({ path, message, code }) => ({
       path: ['settings', ...path.map(String)].join('.'),

@@ -1,5 +1,6 @@
 import { open } from 'node:fs/promises';
 import { z } from 'zod';
+import { issueText } from '../../engine/issue_text.ts';
 
 const MAX_BYTES = 256 * 1024;
 
@@ -63,10 +64,12 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 }
 
 function check<S extends z.ZodType>(schema: S, value: unknown, name: string): z.output<S> {
-  const parsed = schema.safeParse(value);
+  const parsed = schema.safeParse(value, { error: issueText });
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
-  throw new ResultError(`${name}: ${issue?.path.join('.') || 'it'}: ${issue?.message ?? 'is not valid'}`);
+  const unknown = issue?.code === 'unrecognized_keys' ? issue.keys.slice(0, 1) : [];
+  const field = [...(issue?.path ?? []), ...unknown].join('.');
+  throw new ResultError(`${name}: ${field === '' ? 'it' : field} ${issue?.message ?? 'is not valid'}`);
 }
 
 /** RESULT_FILE by the schema; without the file the run is completed. @throws ResultError */

@@ -320,3 +320,18 @@ t.test('a task is found by its id in any case, and by its identifier', async (t)
 t.test('the database is consistent after all of it', async (t) => {
   t.same(await brokenInvariants(sql), {});
 });
+
+t.test('what is not valid is said in words of our own, also inside of a criterion', async (t) => {
+  const criterion = (given: object) => ({ acceptanceCriteria: [{ kind: 'output_file', path: 'a.json', ...given }] });
+  for (const [task, path, message] of [
+    [{}, 'title', 'is required'],
+    [{ title: '' }, 'title', 'must not be empty'],
+    [{ title: 1 }, 'title', 'must be a string'],
+    [{ title: 'a', kind: 'chore' }, 'kind', 'must be one of task, initiative'],
+    [{ title: 'a', spec: criterion({ checks: 1 }) }, 'spec.acceptanceCriteria.0.checks', 'must be an array'],
+  ] as const) {
+    const { status, body } = await post(task);
+    t.equal(status, 400);
+    t.match(body, { error: { issues: [{ path, message }] } });
+  }
+});

@@ -192,6 +192,19 @@ t.test('after a failure the screen says whether the task is tried again', async 
   t.equal(await after('blocked', [{ kind: 'profile', message: 'T-1 belongs to X' }]), 'T-1  T-1 belongs to X');
 });
 
+t.test('a result file that is not valid is refused in the words of the API', async (t) => {
+  for (const [result, message] of [
+    ['{"kind":"needs_input"}', 'RESULT_FILE: question is required'],
+    ['{"sumary":"x"}', 'RESULT_FILE: sumary is not a known field'],
+    ['{"kind":"asks"}', 'RESULT_FILE: kind must be one of completed, waiting, needs_input, failed'],
+    ['[]', 'RESULT_FILE: it must be an object'],
+  ]) {
+    const { work, bodies } = await setUp(t, {}, `echo '${result}' > $RESULT_FILE`, '--once');
+    t.equal(await work(), false);
+    t.match(bodies('fail'), [{ error: { code: 'result_invalid', message } }]);
+  }
+});
+
 t.test('a worker that finds nothing to do says so once', async (t) => {
   let pulls = 0;
   const { work, printed, drain } = await setUp(
