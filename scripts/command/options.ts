@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { homedir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { nearest } from '../nearest.ts';
+import { localOwnerToken } from '../owner_token.ts';
 import { localUrl } from '../worker/local_url.ts';
 import { CommandError, EXIT, usageError } from './errors.ts';
 
@@ -155,18 +155,6 @@ export function readText(name: OptionName, file: string): string {
 
 export type Target = Readonly<{ url: string; token: string | undefined; organization: string | undefined }>;
 
-const ROOT = path.resolve(import.meta.dirname, '..', '..');
-
-/** The token that `npm start` keeps for owners of this machine; undefined where there is none. */
-function keptToken(settings: NodeJS.ProcessEnv): string | undefined {
-  const dataDir = (settings['DATA_DIR'] || '.data').replace(/^~(?=\/|$)/, homedir());
-  try {
-    return readFileSync(path.resolve(ROOT, dataDir, 'owner-token'), 'utf8').trim();
-  } catch {
-    return undefined;
-  }
-}
-
 /**
  * Which API, as whom and for which organization: by options, the environment, `.env` (`settings`), in this order.
  * @throws CommandError
@@ -178,7 +166,7 @@ export function readTarget(values: Values, environment: NodeJS.ProcessEnv, setti
   if (!/^https?:\/\//.test(url) || !URL.canParse(url)) throw usageError('--url takes an http:// or https:// URL');
   const file = values['token-file'];
   // The tokens of the service itself are those of its own machine, and no other address gets one.
-  const own = named ? undefined : given['OWNER_TOKENS']?.split(',')[0]?.trim() || keptToken(given);
+  const own = named ? undefined : localOwnerToken(given);
   const token =
     values.token ??
     (file === undefined
