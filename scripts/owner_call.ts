@@ -4,8 +4,11 @@ const TIMEOUT_MS = 30_000;
 
 const refusalSchema = z.object({
   message: z.string(),
-  error: z.object({ issues: z.array(z.object({ path: z.string(), message: z.string() })).optional() }),
+  error: z.object({
+    issues: z.array(z.object({ path: z.string(), code: z.string().optional(), message: z.string() })).optional(),
+  }),
 });
+type Refusal = Readonly<{ reason: string; issueCode: string | undefined }>;
 
 /** A response that is not 2xx. */
 export class OwnerApiError extends Error {
@@ -13,18 +16,24 @@ export class OwnerApiError extends Error {
   readonly status: number;
   /** What the API says, with its issues; undefined: the response is not one of ours. */
   readonly reason: string | undefined;
+  /** Of the first issue. */
+  readonly issueCode: string | undefined;
 
-  constructor(call: string, status: number, reason: string | undefined) {
-    super(`${call}: ${reason ?? `HTTP ${status}`}`);
+  constructor(call: string, status: number, refusal: Refusal | undefined) {
+    super(`${call}: ${refusal?.reason ?? `HTTP ${status}`}`);
     this.status = status;
-    this.reason = reason;
+    this.reason = refusal?.reason;
+    this.issueCode = refusal?.issueCode;
   }
 }
 
-async function reasonOf(response: Response): Promise<string | undefined> {
+async function refusalOf(response: Response): Promise<Refusal | undefined> {
   const { data } = refusalSchema.safeParse(await response.json().catch(() => null));
-  const issues = (data?.error.issues ?? []).map(({ path, message }) => (path === '' ? message : `${path}: ${message}`));
-  return data && (issues.length === 0 ? data.message : `${data.message} (${issues.join('; ')})`);
+  if (!data) return undefined;
+  const issues = data.error.issues ?? [];
+  const texts = issues.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`));
+  const reason = texts.length === 0 ? data.message : `${data.message} (${texts.join('; ')})`;
+  return { reason, issueCode: issues[0]?.code };
 }
 
 export type OwnerCall = Readonly<{
@@ -58,6 +67,6 @@ export async function callOwnerApi(call: OwnerCall): Promise<Response> {
     ...(body === undefined ? {} : { body: isBytes ? new Uint8Array(body) : JSON.stringify(body) }),
     signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
   });
-  if (!response.ok) throw new OwnerApiError(`${method} ${path}`, response.status, await reasonOf(response));
+  if (!response.ok) throw new OwnerApiError(`${method} ${path}`, response.status, await refusalOf(response));
   return response;
 }

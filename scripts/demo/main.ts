@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { loadEnvironmentFile } from '../environment_file.ts';
+import { localOwnerToken } from '../owner_token.ts';
 import { printLine, printText, printTimed } from '../terminal.ts';
 import { localUrl } from '../worker/local_url.ts';
 import { OptionsError, ownerToken } from '../worker/options.ts';
@@ -20,24 +21,33 @@ import { startWorker, type Target } from './worker.ts';
 const TIMEOUT_MS = 60_000;
 
 const USAGE = `npm run demo [-- options]
+       npm run demo -- integrations [options]
 
 Shows finished work within a minute, on a Business Runner that npm start runs in another terminal: a demo organization,
 two tasks with a sales file, an initiative that an agent plans and that asks you a question, a chat whose reply streams,
 and the workers for all of them; then a second organization, onboarded from a website and two files. Run it as often as you
 like.
 
+integrations: an integration with an MCP server of the demo's own, without any account: connected, its tools chosen, and what
+an owner and an agent see of it. Needs ALLOW_PRIVATE_ADDRESSES=1 npm start, since the server is on this machine.
+
   --url URL           the API (http://127.0.0.1:3000, or HOST and PORT as npm start reads them)
   --token-file FILE   file with the service token (.data/agent-service-token, made by npm start)
   --no-env-file       does not read the settings in .env
   --help
 
-Set BUSINESS_RUNNER_OWNER_TOKEN to an owner's bearer token where the API requires one (OWNER_AUTH).
+Set BUSINESS_RUNNER_OWNER_TOKEN to an owner's bearer token where the API requires one (OWNER_AUTH). Without it, and without
+--url, integrations finds the one that npm start keeps.
 `;
 
 function readArguments() {
   try {
     const options = { url: { type: 'string' }, 'token-file': { type: 'string' }, help: { type: 'boolean' } } as const;
-    return parseArgs({ args: loadEnvironmentFile(process.argv.slice(2)), options }).values;
+    const args = loadEnvironmentFile(process.argv.slice(2));
+    const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
+    const unknown = positionals.find((name, index) => name !== 'integrations' || index > 0);
+    if (unknown !== undefined) throw new Error(`${JSON.stringify(unknown)}: the demo takes nothing, or integrations`);
+    return { ...values, isAboutIntegrations: positionals.length > 0 };
   } catch (error) {
     throw new OptionsError(error instanceof Error ? error.message : String(error));
   }
@@ -143,6 +153,13 @@ async function demo(url: string, tokenFile: string | undefined): Promise<void> {
 
 await runDemoCommand('demo', async () => {
   const values = readArguments();
-  if (values.help) printText(USAGE);
-  else await demo((values.url ?? localUrl(process.env)).replace(/(?<!\/)\/+$/, ''), values['token-file']);
+  const url = (values.url ?? localUrl(process.env)).replace(/(?<!\/)\/+$/, '');
+  const tokenFile = values['token-file'];
+  if (values.help) return printText(USAGE);
+  if (!values.isAboutIntegrations) return demo(url, tokenFile);
+  // The token of the service on this machine is for no other address.
+  const token = ownerToken() ?? (values.url === undefined ? localOwnerToken(process.env) : undefined);
+  // Its server loads what no other part of the demo needs.
+  const { demoIntegrations } = await import('./integrations.ts');
+  await demoIntegrations({ url, token, tokenFile });
 });
