@@ -43,7 +43,7 @@ const cookieName = (flowId: string) => `runner_oauth_${flowId.replaceAll('-', ''
 function setCookie(res: Response, base: string, flowId: string, value: string): void {
   const { protocol, pathname } = new URL(base);
   res.cookie(cookieName(flowId), value, {
-    path: `${pathname.replace(/\/+$/, '')}/oauth/`,
+    path: `${pathname.replace(/(?<!\/)\/+$/, '')}/oauth/`,
     httpOnly: true,
     sameSite: 'lax',
     secure: protocol === 'https:',
