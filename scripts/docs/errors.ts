@@ -18,7 +18,7 @@ const ZOD_CODES = [
   'custom',
 ];
 /** Codes of responses that records and issues have as well. */
-const SHARED = ['internal_error', 'run_lease_expired', 'not_found'];
+const SHARED = ['internal_error', 'run_lease_expired', 'not_found', 'forbidden'];
 /** A prefix in the code, whose values are named one by one. */
 const PREFIXES: Readonly<Record<string, readonly string[]>> = { 'bytes_…': ['bytes_changed', 'bytes_missing'] };
 

@@ -16,6 +16,13 @@ const ISSUES_OF_ARTIFACTS = /'code', case when [^']+'(\w+)' else '(\w+)' end/g;
 /** The issues that one query makes of the operations of a plan: place, path, code. */
 const ISSUES_OF_PLANS =
   /^ +select (?:-1|\w\.place)\b.*?(?:'[\w.]*'|\.place| end)(?: as at)?,\s+'([a-z_]+)'(?: as code)?,/gms;
+/** Where a function decides which code an issue has: v_reason := case … then 'disabled' …; app.issue('connection', case …, …). */
+const REASONS_IN_SQL = [
+  /\bv_reason := ([^;]*);/g,
+  /app\.issue\('\w+', (case [^;]*? end),/g,
+  /function app\.integration_unavailable(\([\s\S]*)/g,
+];
+const OUTCOME_OF_CASE = /\b(?:then|else) '(\w+)'/g;
 /** {code, message} of a record: the error of a run or a message, a warning of a review. */
 const RECORDED_IN_SQL = /'code', '(\w+)'/g;
 
@@ -23,6 +30,11 @@ const RAISED_IN_TYPESCRIPT = /new Problem\(\s*(\d{3}),\s*'(\w+)'/g;
 /** invalid(path, message, code), issueAt(…, code), and the pairs of message and code beside it. */
 const INVALID =
   /\b(?:invalid|issueAt)\((?:[^()]|\([^()]*\))*?,\s*'([a-z_]+)',?\s*\)|\breturn \['[^']+', '([a-z_]+)'\]/g;
+/** notReady('connection', 'not_connected', …); its path may be a variable. */
+const NOT_READY = /\bnotReady\(\s*(?:'\w+'|\w+),\s*'(\w+)'/g;
+/** What a provider refuses for is the code of the issue that says so. */
+const PROVIDER_REASONS = /\btype ProviderReason =([^;]*);/g;
+const LITERAL = /'(\w+)'/g;
 const CODE = /\bcode: (?:'([a-z_]+)'|`(\w+_)\$\{)/g;
 const FINDING = /\bfinding\(\s*'(?:critical|warning|info)',\s*'(\w+)'/g;
 
@@ -67,7 +79,12 @@ export function raised(): Raised {
   const named = new Set([...codes.keys()].map((key) => key.split(' ')[1]));
   const others = [
     ...[ISSUES, ISSUES_OF_ARTIFACTS, ISSUES_OF_PLANS, RECORDED_IN_SQL].flatMap((pattern) => found(functions, pattern)),
-    ...[INVALID, CODE, FINDING].flatMap((pattern) => found(modules, pattern)),
+    ...found(
+      REASONS_IN_SQL.flatMap((pattern) => found(functions, pattern)),
+      OUTCOME_OF_CASE,
+    ),
+    ...[INVALID, NOT_READY, CODE, FINDING].flatMap((pattern) => found(modules, pattern)),
+    ...found(found(modules, PROVIDER_REASONS), LITERAL),
   ].filter((code) => !named.has(code));
   return { codes, others: new Set(others.map((code) => (code.endsWith('_') ? `${code}…` : code))) };
 }
