@@ -69,7 +69,7 @@ export async function verifyCredential(
   integrations: Integrations,
   integration: ReadIntegration,
   credential: unknown,
-  options: Readonly<{ signal?: AbortSignal | undefined }> = {},
+  options: Readonly<{ signal?: AbortSignal | undefined; deadlineMs?: number }> = {},
 ): Promise<VerifiedCredential> {
   const { organizationId, record, provider } = integration;
   const given = parseCredential(provider, credential);
@@ -77,8 +77,7 @@ export async function verifyCredential(
   return withProblems(async () => {
     const { encryptionKeys } = integrations.settings;
     const client = await organizationClient(integrations, organizationId, provider.key);
-    const { signal } = options;
-    const context = providerContext(integrations, provider, client, { account: record.id, signal });
+    const context = providerContext(integrations, provider, client, { account: record.id, ...options });
     const account = await provider.verify(context, { credential: given, settings: record.settings });
     const connection = connectionFacts(provider, given.kind, account);
     const args = { organizationId, integrationRef: record.id, connection };

@@ -14,6 +14,8 @@ const WITHIN_MS = 23_000;
 
 export type DiscoverOptions = Readonly<{
   signal?: AbortSignal | undefined;
+  /** All requests to the provider together. */
+  deadlineMs?: number;
   /** In place of the stored ones; not kept. */
   settings?: unknown;
   /** In place of the stored one; not kept. */
@@ -35,12 +37,12 @@ export async function lookUp(
   options: DiscoverOptions = {},
 ): Promise<Discovery> {
   const { organizationId, provider, record } = integration;
-  const { signal, settings = record.settings, credential } = options;
+  const { signal, deadlineMs = WITHIN_MS, settings = record.settings, credential } = options;
   if (credential !== undefined) {
     const given = parseCredential(provider, credential);
     return withProblems(async () => {
       const client = await organizationClient(integrations, organizationId, provider.key);
-      const context = providerContext(integrations, provider, client, { account: record.id, signal });
+      const context = providerContext(integrations, provider, client, { account: record.id, signal, deadlineMs });
       return provider.discover(context, { credential: given, settings });
     }, 'credential');
   }
@@ -52,7 +54,7 @@ export async function lookUp(
         integrations,
         targetOf(integration),
         ({ context, access }) => provider.discover(context, { ...access, settings }),
-        { signal, evenDisabled: true, withinMs: WITHIN_MS },
+        { signal, evenDisabled: true, withinMs: deadlineMs },
       ),
     given,
   );
@@ -108,7 +110,7 @@ export async function checkSettings(
   integrations: Integrations,
   integration: ReadIntegration,
   settings: unknown,
-  options: Readonly<{ signal?: AbortSignal | undefined }> = {},
+  options: Pick<DiscoverOptions, 'signal' | 'deadlineMs'> = {},
 ): Promise<Readonly<{ settings: unknown; discovery: Discovery | null }>> {
   const { provider, record } = integration;
   if (provider.settings === null) {
