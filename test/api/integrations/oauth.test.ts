@@ -3,14 +3,22 @@ import t from 'tap';
 import type { Integration } from '../../../api/integrations/schema.ts';
 import { useConnection } from '../../../engine/integrations/index.ts';
 import { integrationConfig } from '../../engine/integrations/support.ts';
-import { expectSuccess, ownerPath, refusalOf, sqlOf } from '../../support/api_fixtures.ts';
+import { expectSuccess, refusalOf, sqlOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
+import {
+  atIntegrations,
+  CONSOLE,
+  ended,
+  openFlows,
+  press,
+  resultOf,
+  toConsole,
+} from '../../support/authorization_flows.ts';
 import { openAuthorizationServer, openBrowser } from '../../support/authorization_server.ts';
 import { createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
 import { startIssuer } from '../../support/jwt.ts';
 import { transition } from '../../support/transitions.ts';
 
-const CONSOLE = 'https://console.example';
 const SCOPE = 'https://www.googleapis.com/auth';
 const google = await openAuthorizationServer(t, {
   issuer: 'https://accounts.google.com',
@@ -78,55 +86,17 @@ t.beforeEach(() => {
   google.refresh.isOn = true;
 });
 
-const toConsole = (url: URL) => url.origin === CONSOLE;
-const at = (org: TestOrganization, rest: string) => ownerPath(org, `/integrations${rest}`);
-
-async function create(org: TestOrganization, key = 'office', of = 'google-workspace'): Promise<Integration> {
-  return expectSuccess(await app.owner.post<Integration>(at(org, ''), { key, provider: of }), 201);
-}
-
-const read = async (org: TestOrganization, key = 'office') =>
-  expectSuccess(await app.owner.get<Integration>(at(org, `/${key}`)), 200);
+const KEY = 'office';
+const flows = openFlows(app, 'google-workspace');
+const analytics = openFlows(app, 'google-analytics');
 
 const GMAIL = { enabledTools: ['gmail', 'calendar'] };
-
-async function start(org: TestOrganization, body: object = GMAIL, key = 'office', of = 'google-workspace') {
-  const started = await app.owner.post<{ authorizationUrl: string; expiresAt: string }>(
-    at(org, `/${key}/oauth/${of}/start`),
-    body,
-  );
-  return expectSuccess(started, 200).authorizationUrl;
-}
-
-type Browser = ReturnType<typeof openBrowser>;
-const press = (browser: Browser, page: string, stops = toConsole) => browser.go(page, stops, { method: 'POST' });
-
-/** As far as the provider's response: the address of the callback, which nobody has asked for yet. */
-async function comeBack(browser: Browser, page: string): Promise<URL> {
-  return (await press(browser, page, (url) => url.pathname.endsWith('/callback'))).url;
-}
-
-const resultOf = ({ url }: { url: URL }) => ({
-  path: `${url.origin}${url.pathname}`,
-  ...Object.fromEntries(url.searchParams),
-});
-
-async function authorize(org: TestOrganization, body: object = GMAIL, key = 'office', of = 'google-workspace') {
-  return resultOf(await press(openBrowser(), await start(org, body, key, of)));
-}
-
-const result = (name: string, key = 'office') => ({
-  path: `${CONSOLE}/integrations/callback`,
-  integration: key,
-  result: name,
-});
-
-const verify = (org: TestOrganization, { id, connection }: Integration) =>
-  useConnection(
-    app.services.integrations,
-    { organizationId: org.organizationId, integrationId: id, revision: connection?.revision ?? 0 },
-    (open) => open.provider.verify(open.context, open.access),
-  );
+const create = (org: TestOrganization) => flows.create(org, KEY);
+const read = (org: TestOrganization) => flows.read(org, KEY);
+const start = (org: TestOrganization, body: object = GMAIL) => flows.start(org, body, KEY);
+const authorize = (org: TestOrganization, body: object = GMAIL) => flows.authorize(org, body, KEY);
+const verify = (org: TestOrganization) => flows.verify(org, KEY);
+const result = (name: string, key = KEY) => ended(name, key);
 
 t.test('a page says what is asked for, and its button leads to a connection', async (test) => {
   const org = await createTestOrganization(sql);
@@ -154,7 +124,7 @@ t.test('a page says what is asked for, and its button leads to a connection', as
     `${SCOPE}/gmail.readonly`,
     'openid',
   ]);
-  test.ok(await verify(org, connected));
+  test.ok(await verify(org));
   test.equal((await press(openBrowser(), page)).response?.status, 404, 'the page begins once');
   const ticket = page.split('/').at(-1) ?? '';
   test.notMatch(JSON.stringify(app.logged), ticket);
@@ -173,7 +143,7 @@ t.test('a callback that comes again leads to the same page, and changes nothing'
   const org = await createTestOrganization(sql);
   await create(org);
   const browser = openBrowser();
-  const callback = await comeBack(browser, await start(org));
+  const callback = await flows.comeBack(browser, await start(org));
   callback.searchParams.append('unknown', 'one');
   callback.searchParams.append('unknown', 'two');
   test.same(resultOf(await browser.go(callback, toConsole)), result('connected'));
@@ -188,7 +158,7 @@ t.test('one callback that is delivered twice at once connects once', async (test
   const org = await createTestOrganization(sql);
   await create(org);
   const browser = openBrowser();
-  const callback = await comeBack(browser, await start(org));
+  const callback = await flows.comeBack(browser, await start(org));
   const both = await Promise.all([browser.go(callback, toConsole), browser.go(callback, toConsole)]);
   test.same(both.map(resultOf), [result('connected'), result('connected')]);
   test.match(await read(org), { connection: { revision: 1 } });
@@ -198,7 +168,7 @@ t.test('another browser than the one that began fails, and the right one still c
   const org = await createTestOrganization(sql);
   await create(org);
   const browser = openBrowser();
-  const callback = await comeBack(browser, await start(org));
+  const callback = await flows.comeBack(browser, await start(org));
   test.same(resultOf(await openBrowser().go(callback, toConsole)), result('failed'));
   test.match(await read(org), { connection: null });
   test.same(resultOf(await browser.go(callback, toConsole)), result('connected'));
@@ -208,7 +178,7 @@ t.test('what took too long, or what nobody knows, is expired', async (test) => {
   const org = await createTestOrganization(sql);
   const { id } = await create(org);
   const browser = openBrowser();
-  const callback = await comeBack(browser, await start(org));
+  const callback = await flows.comeBack(browser, await start(org));
   await sql.owner.query('update app.integration_oauth_states set expires_at = now() where integration_id = $1', [id]);
   test.same(resultOf(await browser.go(callback, toConsole)), result('expired'));
   const page = await start(org);
@@ -226,11 +196,11 @@ t.test('of two tabs the old one does not restore what was disconnected', async (
   const org = await createTestOrganization(sql);
   const { id } = await create(org);
   const [first, second] = [openBrowser(), openBrowser()];
-  const old = await comeBack(first, await start(org));
-  const other = await comeBack(second, await start(org));
+  const old = await flows.comeBack(first, await start(org));
+  const other = await flows.comeBack(second, await start(org));
   test.same(resultOf(await second.go(other, toConsole)), result('connected'));
   test.same(resultOf(await first.go(old, toConsole)), result('conflict'), 'the connection is another one by now');
-  const again = await comeBack(first, await start(org));
+  const again = await flows.comeBack(first, await start(org));
   const { organizationId } = org;
   await transition(sql.api, 'integration_disconnect', { organizationId, integrationRef: id });
   test.same(resultOf(await first.go(again, toConsole)), result('conflict'));
@@ -293,12 +263,12 @@ t.test('what is revoked at the provider has to be authorized again', async (test
   await sql.owner.query('update app.integration_connections set token_expires_at = now() where integration_id = $1', [
     connected.id,
   ]);
-  test.ok(await verify(org, connected), 'refreshed');
+  test.ok(await verify(org), 'refreshed');
   await fetch(`${google.origin}/revoke`, {
     method: 'POST',
     body: new URLSearchParams({ token: await refreshTokenOf(org, connected) }),
   });
-  await test.rejects(verify(org, connected), { code: 'integration_not_ready' });
+  await test.rejects(verify(org), { code: 'integration_not_ready' });
   test.match(await read(org), { readiness: 'needs_reauthorization' });
   test.same(await authorize(org), result('connected'));
   test.match(await read(org), { readiness: 'ready', connection: { revision: 1 } });
@@ -315,17 +285,17 @@ async function refreshTokenOf(org: TestOrganization, { id, connection }: Integra
 t.test('a grant that is revoked takes its siblings with it, here and elsewhere', async (test) => {
   const [org, elsewhere] = [await createTestOrganization(sql), await createTestOrganization(sql)];
   await create(org);
-  await create(org, 'numbers', 'google-analytics');
+  await analytics.create(org, 'numbers');
   await create(elsewhere);
   test.same(await authorize(org), result('connected'));
-  test.same(await authorize(org, {}, 'numbers', 'google-analytics'), result('connected', 'numbers'));
+  test.same(await analytics.authorize(org, {}, 'numbers'), result('connected', 'numbers'));
   test.same(await authorize(elsewhere), result('connected'));
   google.person.account = `other-${randomUUID()}`;
   const bystander = await createTestOrganization(sql);
   await create(bystander);
   await authorize(bystander);
   const deleted = expectSuccess(
-    await app.owner.delete<Record<string, unknown>>(at(org, '/office/oauth/google-workspace/grant')),
+    await app.owner.delete<Record<string, unknown>>(atIntegrations(org, '/office/oauth/google-workspace/grant')),
     200,
   );
   test.match(deleted, {
@@ -335,17 +305,17 @@ t.test('a grant that is revoked takes its siblings with it, here and elsewhere',
     otherOrganizations: 1,
   });
   test.match(await read(org), { readiness: 'not_connected' });
-  test.match(await read(org, 'numbers'), { readiness: 'not_connected' });
+  test.match(await analytics.read(org, 'numbers'), { readiness: 'not_connected' });
   test.match(await read(elsewhere), { readiness: 'needs_reauthorization' });
   test.match(await read(bystander), { readiness: 'ready' });
-  const again = await app.owner.delete(at(org, '/office/oauth/google-workspace/grant'));
+  const again = await app.owner.delete(atIntegrations(org, '/office/oauth/google-workspace/grant'));
   test.equal(refusalOf(again), '409 integration_not_ready not_connected');
 });
 
 t.test('what cannot be authorized is said at the start', async (test) => {
   const org = await createTestOrganization(sql);
   await create(org);
-  await create(org, 'payments', 'stripe');
+  await openFlows(app, 'stripe').create(org, 'payments');
   const start = '/office/oauth/google-workspace/start';
   for (const [path, body, expected] of [
     [start, {}, '400 validation_failed invalid_type'],
@@ -354,10 +324,10 @@ t.test('what cannot be authorized is said at the start', async (test) => {
     ['/payments/oauth/google-workspace/start', GMAIL, '400 validation_failed another_provider'],
     ['/nothing/oauth/google-workspace/start', GMAIL, '404 integration_not_found'],
   ] as const) {
-    test.equal(refusalOf(await app.owner.post(at(org, path), body)), expected);
+    test.equal(refusalOf(await app.owner.post(atIntegrations(org, path), body)), expected);
   }
   const foreign = await createTestOrganization(sql);
-  test.equal(refusalOf(await app.owner.post(at(foreign, start), GMAIL)), '404 integration_not_found');
+  test.equal(refusalOf(await app.owner.post(atIntegrations(foreign, start), GMAIL)), '404 integration_not_found');
 });
 
 t.test('nobody who is signed in ends what another one began, and the last page is ours', async (test) => {
@@ -367,11 +337,11 @@ t.test('nobody who is signed in ends what another one began, and the last page i
     await transition(sql.api, 'organization_member_put', { organizationId, subject, role: 'owner' });
   }
   const anna = signedIn.owner.as(await issuer.token('anna'));
-  await anna.post(at(org, ''), { key: 'office', provider: 'google-workspace' });
-  const path = at(org, '/office/oauth/google-workspace/start');
+  await anna.post(atIntegrations(org, ''), { key: 'office', provider: 'google-workspace' });
+  const path = atIntegrations(org, '/office/oauth/google-workspace/start');
   const page = expectSuccess(await anna.post<{ authorizationUrl: string }>(path, GMAIL), 200).authorizationUrl;
   const browser = openBrowser();
-  const callback = await comeBack(browser, page);
+  const callback = await flows.comeBack(browser, page);
   const isLast = (url: URL) => url.pathname === '/integrations/callback';
   const as = async (subject: string) => ({ headers: { authorization: `Bearer ${await issuer.token(subject)}` } });
   const bobs = await browser.go(callback, isLast, await as('bob'));
