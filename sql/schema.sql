@@ -2377,7 +2377,8 @@ app.integration_grant_delete(p_organization_id uuid, p_grant_hash text, p_connec
   -- plpgsql, security definer, owner runner_global, executed by runner_api
 app.integration_grant_read(p_organization_id uuid, p_integration_ref text) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
-app.integration_grant_unlink(p_organization_id uuid, p_grant_hash text, p_connections jsonb) returns jsonb
+app.integration_grant_unlink(p_organization_id uuid, p_grant_hash text, p_connections jsonb, p_began_at timestamptz)
+    returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_global
 app.integration_grant_withdraw(p_organization_id uuid, p_grant_hash text, p_began_at timestamptz) returns boolean
   -- plpgsql, security definer, owner runner_scoped, executed by runner_global

@@ -26,7 +26,7 @@ export const integrationExample = {
   settings: { kind: 'lemon_squeezy', storeIds: ['40917'] },
   tools: [
     {
-      key: 'orders.list',
+      key: 'lemon_squeezy.orders.list',
       title: 'List orders',
       description: 'Orders of the allowed stores, newest first.',
       effect: 'read',
@@ -70,7 +70,7 @@ export const agentIntegrationExample = {
   readiness: 'ready',
   accessMode: 'read_only',
   departments: ['growth'],
-  capabilities: [{ tool: 'orders.list', effect: 'read', risk: 'low', inputSchema }],
+  capabilities: [{ tool: 'lemon_squeezy.orders.list', effect: 'read', risk: 'low', inputSchema }],
   available: true,
   unavailableReason: null,
 } satisfies AgentIntegration;

@@ -97,6 +97,8 @@ function callbackEndpoint(provider: string): Endpoint {
     anyQuery: true,
     response: { ...html, description: 'A redirect.' },
     async handler({ services, req, res, log, signal }) {
+      // Asks what there is, and does nothing.
+      if (req.method === 'HEAD') return void res.set('Cache-Control', 'no-store').end();
       const base = publicUrl(services.config, req);
       const { searchParams: parameters } = new URL(req.originalUrl, base);
       let outcome: FlowOutcome = { integrationKey: null, result: 'failed' };

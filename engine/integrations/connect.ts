@@ -49,14 +49,26 @@ function issuesOf(error: z.ZodError) {
   return error.issues.map(({ path, message, code }) => ({ path: path.map(String).join('.'), message, code }));
 }
 
+/** What a provider can say of an account, so that it neither fills a page nor turns its text around. */
+const MAX_SCOPES = 200;
+/** RFC 6749, 3.3, with a length. */
+const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,300}$/;
+
+const labelOf = (text: string) => text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '').slice(0, 200);
+
+/** Those that are scopes. */
+export function knownScopes(scopes: readonly string[]): readonly string[] {
+  return scopes.filter((scope) => SCOPE.test(scope)).slice(0, MAX_SCOPES);
+}
+
 /** The facts of a connection as SQL takes them. */
 export function connectionFacts(provider: Provider, kind: string, account: Account) {
   return {
     kind,
-    accountLabel: account.label.slice(0, 200),
+    accountLabel: labelOf(account.label),
     // Without a credential there is no account to compare.
     subjectHash: kind === 'none' ? null : subjectHash(provider.key, account.subject),
-    grantedScopes: account.grantedScopes ?? null,
+    grantedScopes: account.grantedScopes === undefined ? null : knownScopes(account.grantedScopes),
   };
 }
 

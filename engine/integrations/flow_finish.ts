@@ -110,7 +110,7 @@ async function grantedByOAuth2(ending: Ending): Promise<Granted> {
     grantHash: grantHash(known?.grant ?? provider.key, client.id, known ? account.subject : newSecret()),
     tokenExpiresAt: expiresAt,
     refreshDueAt: known?.needsRefreshToken || refreshToken !== null ? refreshDueAt({ refreshToken: 'any' }) : null,
-    reuseRefreshToken: refreshToken === null && known?.needsRefreshToken === true,
+    reuseRefreshToken: refreshToken === null && known !== undefined && (known.needsRefreshToken || expiresAt !== null),
     secrets: secretsOf(tokens, pending.authorization),
   };
 }

@@ -12,6 +12,7 @@ import { accessOf, contextOf, oauth2Credential, readStored, type Stored } from '
 const linkSchema = z.object({ id: z.uuid(), key: z.string() });
 const readSchema = z.object({
   grantHash: z.string(),
+  readAt: z.string(),
   connections: z.array(linkSchema.extend({ revision: z.int() })),
 });
 const deletedSchema = z.object({
@@ -28,6 +29,7 @@ export type RevokedGrant = Readonly<{
   connections: z.output<typeof readSchema>['connections'];
   /** False: the provider could not be told, or takes no such word. What is here is unlinked all the same. */
   revoked: boolean;
+  /** By the database's clock, which connections are dated by. */
   beganAt: string;
 }>;
 
@@ -79,13 +81,12 @@ export async function revokeGrant(
     throw notReady('provider', 'no_authorization', 'this provider takes a credential instead');
   }
   const args = { organizationId, integrationRef: record.id };
-  const { grantHash, connections } = await call(
+  const { grantHash, readAt, connections } = await call(
     integrations.db.of(organizationId),
     'integration_grant_read',
     args,
     readSchema,
   );
-  const beganAt = new Date().toISOString();
   let revoked = false;
   try {
     const stored = await readStored(integrations, targetOf(integration), { evenRefused: true });
@@ -97,7 +98,7 @@ export async function revokeGrant(
       integrations.log.warn({ ...facts, reason: error.reason, code: error.code }, 'a grant was not revoked');
     } else integrations.log.warn({ ...facts, err: error }, 'a grant was not revoked');
   }
-  return { organizationId, grantHash, connections, revoked, beganAt };
+  return { organizationId, grantHash, connections, revoked, beganAt: readAt };
 }
 
 /** Unlinks what hung on a grant here, and has other organizations authorize theirs again. @throws Problem 404 */

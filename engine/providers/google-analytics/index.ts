@@ -41,7 +41,10 @@ function read<S extends z.ZodType>(context: ProviderContext, token: string, path
     url: `${ADMIN}/v1beta/${path}`,
     headers: { authorization: `Bearer ${token}` },
     // 600 a minute and user, and 1,200 a minute of the whole project.
-    buckets: [accountBucket(KEY, context, 50, 10), { key: `${KEY}:project`, capacity: 100, perSecond: 20 }],
+    buckets: [
+      accountBucket(KEY, context, 50, 10),
+      { key: `${KEY}:project`, capacity: 100, perSecond: 20, isShared: true },
+    ],
     signal: context.signal,
   } as const;
   return context.client.json(site, request, schema);

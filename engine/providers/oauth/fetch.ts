@@ -30,7 +30,7 @@ export function oauthFetch(client: ProviderClient, site: Site, signal: AbortSign
       url,
       headers,
       ...(body === undefined ? {} : { body: String(body) }),
-      buckets: [{ key: `${site.provider}:oauth:${new URL(url).host}`, capacity: 100, perSecond: 20 }],
+      buckets: [{ key: `${site.provider}:oauth:${new URL(url).host}`, capacity: 100, perSecond: 20, isShared: true }],
       signal,
       maxBytes: MAX_BYTES,
       totalMs: TOTAL_MS,

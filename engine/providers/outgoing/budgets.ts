@@ -6,6 +6,8 @@ export type Bucket = Readonly<{
   capacity: number;
   /** How fast it fills again. */
   perSecond: number;
+  /** All organizations take from it: what a provider says of its limits holds it for a minute at most. */
+  isShared?: boolean;
 }>;
 
 /**

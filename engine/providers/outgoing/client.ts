@@ -17,6 +17,9 @@ import type { CallOutcome, ObserveCall } from './observe.ts';
 import { type OriginMap, replacedOrigin, secureUrl } from './origins.ts';
 import { type ProviderResponse, parsed, type ReadRefusal, refusalOf } from './response.ts';
 
+/** How long one provider's word holds a bucket that all organizations take from. */
+const SHARED_HOLD_MS = 60_000;
+
 /** Where the requests of one provider may go, and how it says no. */
 export type Site = Readonly<{
   provider: string;
@@ -166,6 +169,15 @@ export function createProviderClient(options: ProviderClientOptions): ProviderCl
     throw refusalOf(site.provider, response, site.readRefusal, now());
   }
 
+  /** What one organization has met must not keep the others from the provider for a day. */
+  async function hold(buckets: readonly Bucket[], until: Date): Promise<void> {
+    const soon = new Date(Math.min(until.getTime(), now() + SHARED_HOLD_MS));
+    const shared = buckets.filter(({ isShared }) => isShared);
+    const own = buckets.filter(({ isShared }) => !isShared);
+    if (own.length > 0) await budgets.postpone(own, until);
+    if (shared.length > 0) await budgets.postpone(shared, soon);
+  }
+
   /** Runs a call once, in its budgets, and tells how it went. */
   async function inBudgets<T>(
     call: OtherCall,
@@ -196,7 +208,7 @@ export function createProviderClient(options: ProviderClientOptions): ProviderCl
       }
       if (error instanceof ProviderError) {
         tell(error.reason, error.status);
-        if (error.retryNotBefore) await budgets.postpone(buckets, error.retryNotBefore);
+        if (error.retryNotBefore) await hold(buckets, error.retryNotBefore);
       }
       throw error;
     }

@@ -1,5 +1,5 @@
 -- One integration, by UUID or key, as an agent may use it. Asks no provider. Returns {integration}. Locks: none.
--- Codes: 401 agent_unauthorized, 404 organization_not_found | integration_not_found, 409 state_conflict (stale_epoch, suspended).
+-- Codes: 401 agent_unauthorized, 404 organization_not_found | integration_not_found, 409 state_conflict (stale_epoch).
 create or replace function app.integration_agent_get(
   p_organization_id uuid, p_actor jsonb, p_authorization_epoch integer, p_integration_ref text)
   returns jsonb

@@ -1,6 +1,6 @@
 -- Checks who asks about integrations as an agent, and that what it knows of its authority is current. p_actor: {kind: service} | {kind:
 -- capability, tokenHash}. Returns the profile, without id for the service. Locks: none.
--- Codes: 401 agent_unauthorized, 404 organization_not_found, 409 state_conflict (stale_epoch, suspended).
+-- Codes: 401 agent_unauthorized, 404 organization_not_found, 409 state_conflict (stale_epoch).
 create or replace function app.integration_agent_require(
   p_organization_id uuid, p_actor jsonb, p_authorization_epoch integer)
   returns app.agent_profiles
@@ -24,9 +24,6 @@ begin
       where organization_id = p_organization_id and id = (v_actor ->> 'agentProfileId')::uuid;
   elsif p_actor ->> 'kind' is distinct from 'service' then
     raise exception 'unknown actor %', p_actor ->> 'kind';
-  end if;
-  if o.status = 'suspended' then
-    perform app.fail(409, 'state_conflict', 'The organization is suspended');
   end if;
   if p_authorization_epoch is distinct from o.authorization_epoch then
     perform app.fail(409, 'state_conflict', format('The authorization epoch is %s', o.authorization_epoch),

@@ -1,6 +1,7 @@
 -- After an authorization was revoked at its provider, or could not be: unlinks what the caller has found of its own organization, and
 -- of all others marks what hangs on it as needs_reauthorization (only if p_revoked). p_connections: [{id, revision}], as
--- integration_grant_read gave them. p_began_at: before the provider was asked; what was connected later has another authorization.
+-- integration_grant_read gave them. p_began_at: readAt of that, before the provider was asked; what was connected later has another
+-- authorization.
 -- Reads all tenants to find them, acts on each by a transition of that tenant, and names none of them.
 -- Returns {unlinked: [{id, key}], changedMeanwhile: [{id, key}], otherOrganizations, integrationId}: the last is the first of
 -- p_connections.
@@ -23,7 +24,7 @@ begin
     order by 1
   loop
     if v_id = p_organization_id then
-      v_result := app.integration_grant_unlink(v_id, p_grant_hash, p_connections);
+      v_result := app.integration_grant_unlink(v_id, p_grant_hash, p_connections, p_began_at);
     elsif app.integration_grant_withdraw(v_id, p_grant_hash, p_began_at) then
       v_others := v_others + 1;
     end if;

@@ -1,5 +1,5 @@
 -- What of this organization hangs on the authorization that an integration is connected by: for whoever is about to revoke it.
--- Returns {grantHash, connections: [{id, key, revision}]}, the asked one first. Locks: none.
+-- Returns {grantHash, readAt, connections: [{id, key, revision}]}, the asked one first. Locks: none.
 -- Codes: 404 organization_not_found | integration_not_found, 409 integration_not_ready (not_connected, no_grant).
 create or replace function app.integration_grant_read(p_organization_id uuid, p_integration_ref text)
   returns jsonb
@@ -16,7 +16,7 @@ begin
       app.issue('connection', case when c.integration_id is null then 'not_connected' else 'no_grant' end,
         'there is no authorization to revoke'));
   end if;
-  return jsonb_build_object('grantHash', c.grant_hash, 'connections', (
+  return jsonb_build_object('grantHash', c.grant_hash, 'readAt', statement_timestamp(), 'connections', (
     select jsonb_agg(jsonb_build_object('id', n.id, 'key', n.key, 'revision', n.connection_revision)
         order by n.id <> i.id, n.key)
       from app.integration_connections k

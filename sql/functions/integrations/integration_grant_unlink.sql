@@ -1,7 +1,9 @@
 -- Disconnects what hangs on a revoked authorization in the organization that revoked it, where it is as it was then; the rest is
--- told. Called by integration_grant_delete. Locks: organization → integrations by id → connections.
+-- told: also what was authorized again since, which keeps its revision. Called by integration_grant_delete.
+-- Locks: organization → integrations by id → connections.
 -- Codes: 404 organization_not_found.
-create or replace function app.integration_grant_unlink(p_organization_id uuid, p_grant_hash text, p_connections jsonb)
+create or replace function app.integration_grant_unlink(
+  p_organization_id uuid, p_grant_hash text, p_connections jsonb, p_began_at timestamptz)
   returns jsonb
   language plpgsql security definer
 as $$
@@ -27,7 +29,8 @@ begin
     v_item := jsonb_build_object('id', i.id, 'key', i.key);
     if p_connections @> jsonb_build_array(jsonb_build_object('id', i.id, 'revision', i.connection_revision))
        and exists (select from app.integration_connections k
-         where k.organization_id = i.organization_id and k.integration_id = i.id and k.grant_hash = p_grant_hash) then
+         where k.organization_id = i.organization_id and k.integration_id = i.id and k.grant_hash = p_grant_hash
+           and k.connected_at <= p_began_at) then
       perform app.integration_connection_drop(i);
       v_unlinked := v_unlinked || v_item;
     else

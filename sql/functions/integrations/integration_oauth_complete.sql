@@ -3,7 +3,7 @@
 -- p_connection, p_secrets: see integration_connect. Services and access mode become those of the flow; tools that write are off
 -- without full access. Another account without replaceAccount is a conflict. A provider that is not allowed any more is a failure,
 -- and so is no refresh token, neither new nor stored of the same account. One that is over keeps its result.
--- Returns {flow, integration?}.
+-- The connection leaves the audit entry of whoever began it. Returns {flow, integration?}.
 -- Locks: organization → integration → flow → connection. Codes: 404 organization_not_found | integration_not_found | not_found.
 create or replace function app.integration_oauth_complete(
   p_organization_id uuid, p_integration_id uuid, p_flow_id uuid, p_next_revision integer, p_connection jsonb, p_secrets jsonb)
@@ -41,6 +41,10 @@ begin
     update app.integration_tools set enabled = false
       where organization_id = p_organization_id and integration_id = i.id and enabled and effect = 'write'
         and i.access_mode = 'read_only';
+    perform app.audit_append(p_organization_id, case when o.starter is null then 'operator' else 'owner' end,
+      coalesce(o.starter, 'authorization'), 'integration.connect', 'integration', i.id::text,
+      jsonb_build_object('kind', p_connection ->> 'kind', 'services', o.services, 'accessMode', o.access_mode,
+        'replaceAccount', o.replace_account));
   end if;
   update app.integration_oauth_states set result = v_result
     where organization_id = p_organization_id and id = o.id

@@ -24,6 +24,10 @@ begin
     perform app.fail(400, 'validation_failed', 'The service token needs the run that this is for',
       app.issue('runId', 'required', 'is the run that the capability is for'));
   end if;
+  if exists (select from app.organizations where id = p_organization_id and status = 'suspended') then
+    perform app.fail(409, 'state_conflict', 'The organization is suspended',
+      app.issue('organizationId', 'suspended', 'is suspended'));
+  end if;
   i := app.integration_find(p_organization_id, p_integration_ref);
   select * into r from app.run_requests
     where organization_id = p_organization_id and state = 'started'

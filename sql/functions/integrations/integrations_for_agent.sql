@@ -1,6 +1,6 @@
 -- A page of an organization's integrations (see integrations_page) as an agent may use them, always in the order of keys. Asks no
 -- provider. Returns {integrations}. Locks: none.
--- Codes: 401 agent_unauthorized, 404 organization_not_found, 409 state_conflict (stale_epoch, suspended).
+-- Codes: 401 agent_unauthorized, 404 organization_not_found, 409 state_conflict (stale_epoch).
 create or replace function app.integrations_for_agent(
   p_organization_id uuid, p_actor jsonb, p_authorization_epoch integer, p_key text, p_inclusive boolean, p_backward boolean,
   p_limit integer)

@@ -161,6 +161,23 @@ t.test('a limit is told to all processes, and waited for where that is short', a
   test.same(forever.retryNotBefore, new Date(now + 24 * 60 * 60_000), 'at most a day');
 });
 
+t.test('what all organizations share is held for a minute at most', async (test) => {
+  const now = 1_000_000;
+  const server = await openServer(test, (_call, res) => {
+    json(res, 429, {}, { 'retry-after': '86400' });
+    return undefined;
+  });
+  const client = openClient(test, { [ORIGIN]: server.origin }, { now: () => now });
+  const own = { key: 'example:account:1', capacity: 1, perSecond: 1 };
+  const shared = { key: 'example:oauth', capacity: 1, perSecond: 1, isShared: true };
+  const request = read('/a', { effect: 'write', method: 'POST', buckets: [own, shared] });
+  await fails(test, client.send(site, request), 'rate_limited', 'a day');
+  test.same(client.postponed, [
+    { keys: [own.key], until: new Date(now + 86_400_000) },
+    { keys: [shared.key], until: new Date(now + 60_000) },
+  ]);
+});
+
 t.test('a 403 with a rate reason is a limit', async (test) => {
   const server = await openServer(test, (_call, res) => json(res, 403, { reason: 'rateLimitExceeded' }));
   const client = openClient(test, { [ORIGIN]: server.origin });

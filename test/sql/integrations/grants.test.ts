@@ -99,6 +99,20 @@ scenario('what changed while the provider was asked is told and left', async (te
     test.match(await readIntegration(sql, one, id), { readiness: 'ready' });
 });
 
+scenario(
+  'what was authorized again while the provider was asked stays, though it has the same revision',
+  async (test) => {
+    const org = await createTestOrganization(sql);
+    const { id } = await workspace(org, 'mail', 'hal');
+    const grant = await read(org, id);
+    await connect(sql.api, org, id, of('hal'), { revision: 1, nextRevision: 1 });
+    test.match(await readIntegration(sql, org, id), { connection_revision: 1 }, 'the same account');
+    const result = await remove(org, grant, true, new Date(String(grant['readAt'])));
+    test.match(result, { unlinked: [], changedMeanwhile: [{ id, key: 'mail' }] });
+    test.match(await readIntegration(sql, org, id), { readiness: 'ready' });
+  },
+);
+
 scenario('a grant that could not be revoked is unlinked here alone', async (test) => {
   const [org, other] = [await createTestOrganization(sql), await createTestOrganization(sql)];
   const mine = await workspace(org, 'mail', 'eve');
