@@ -72,3 +72,12 @@ export function resultPage(result: FlowOutcome['result'], integrationKey: string
   const about = integrationKey === undefined ? '' : `<dl>${row('Integration', integrationKey)}</dl>\n      `;
   return page(title, `${about}<p>${text}</p>`);
 }
+
+/** The provider does not respond now, or limits us. The ticket is still good. */
+export function laterPage(): string {
+  return page(
+    'Not begun yet',
+    `<p>The provider cannot be asked now. Nothing was used up: try again in a minute.</p>
+      <form method="post"><button type="submit">Try again</button></form>`,
+  );
+}

@@ -1,12 +1,13 @@
 import type { Request, Response } from 'express';
 import { z } from 'zod';
+import { Problem } from '../../engine/db/problem.ts';
 import { beginFlow, type FlowOutcome, finishFlow, isAuthorized, readTicket } from '../../engine/integrations/index.ts';
 import { providers } from '../../engine/providers/index.ts';
 import { ownerAuthentication } from '../http/auth/owner.ts';
 import { type Context, type Endpoint, endpoint } from '../http/endpoint.ts';
 import type { Services } from '../services.ts';
 import { publicUrl } from './oauth.ts';
-import { beginPage, pagePolicy, resultPage } from './oauth_html.ts';
+import { beginPage, laterPage, pagePolicy, resultPage } from './oauth_html.ts';
 import { OAUTH_RESULTS } from './states.ts';
 
 // The browser's side of an authorization: the page that begins it, and where the provider sends the browser back to.
@@ -155,6 +156,10 @@ export function flowPageEndpoints(): readonly Endpoint[] {
           redirect(res, begun.url.href);
         } catch (error) {
           log.warn({ err: error }, 'an authorization did not begin');
+          if (error instanceof Problem && error.status === 503) {
+            res.set(error.headers ?? {});
+            return sendPage(context, laterPage(), true, 503);
+          }
           sendPage(context, resultPage('failed', undefined), false, 502);
         }
       },

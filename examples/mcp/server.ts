@@ -146,6 +146,11 @@ export async function serveSales(port = 0): Promise<SalesServer> {
 }
 
 if (import.meta.main) {
-  const { url } = await serveSales(Number(process.argv[2] ?? 0));
+  const port = process.argv[2] ?? '0';
+  if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535) {
+    console.error(`a port is a number up to 65535, not ${JSON.stringify(port)}`);
+    process.exit(64);
+  }
+  const { url } = await serveSales(Number(port));
   console.log(`MCP server of the demo sales: ${url} (Ctrl-C ends it)`);
 }

@@ -191,7 +191,10 @@ t.test('the explorer works without the internet, and its page allows nothing fro
   test.notMatch(policy, /https?:|\*|unsafe-eval/);
 
   const named = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path = '']) => path);
-  test.same(named, ['/internal/admin/assets/ruru.css', '/internal/admin/assets/start.js']);
+  test.same(
+    named,
+    ['icon.svg', 'ruru.css', 'start.js'].map((file) => `/internal/admin/assets/${file}`),
+  );
   const start = await (await send('/internal/admin/assets/start.js')).text();
   test.notMatch(start, /https?:\/\//);
   test.match(start, '"endpoint":"/internal/admin/graphql"');

@@ -5,6 +5,7 @@ import { useConnection } from '../../../engine/integrations/index.ts';
 import { integrationConfig } from '../../engine/integrations/support.ts';
 import { expectSuccess, refusalOf, sqlOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
+import { auditEntries } from '../../support/audit_fixtures.ts';
 import {
   atIntegrations,
   CONSOLE,
@@ -125,6 +126,20 @@ t.test('a page says what is asked for, and its button leads to a connection', as
     'openid',
   ]);
   test.ok(await verify(org));
+  const { id } = connected;
+  test.match(
+    (await auditEntries(sql, org.organizationId)).slice(-2),
+    [
+      { action: 'integration.authorize', subject_id: id },
+      {
+        action: 'integration.connect',
+        subject_id: id,
+        outcome: 'done',
+        arguments: { services: ['gmail', 'calendar'] },
+      },
+    ],
+    'the connection is an entry of its own',
+  );
   test.equal((await press(openBrowser(), page)).response?.status, 404, 'the page begins once');
   const ticket = page.split('/').at(-1) ?? '';
   test.notMatch(JSON.stringify(app.logged), ticket);
@@ -144,6 +159,9 @@ t.test('a callback that comes again leads to the same page, and changes nothing'
   await create(org);
   const browser = openBrowser();
   const callback = await flows.comeBack(browser, await start(org));
+  const cookie = [...(browser.cookies(app.url) ?? [])].map(([name, value]) => `${name}=${value}`).join('; ');
+  const asked = await fetch(callback, { method: 'HEAD', redirect: 'manual', headers: { cookie } });
+  test.match([asked.status, await read(org)], [200, { readiness: 'not_connected' }], 'HEAD does nothing');
   callback.searchParams.append('unknown', 'one');
   callback.searchParams.append('unknown', 'two');
   test.same(resultOf(await browser.go(callback, toConsole)), result('connected'));

@@ -8,6 +8,7 @@ import { startTestApp } from '../../support/app.ts';
 import { CONSOLE, ended, openFlows, press, resultOf, toConsole } from '../../support/authorization_flows.ts';
 import { openAuthorizationServer, openBrowser } from '../../support/authorization_server.ts';
 import { createTestOrganization } from '../../support/fixtures.ts';
+import { until } from '../../support/wait.ts';
 
 const bodyOf = async (stream: AsyncIterable<unknown>) => {
   let text = '';
@@ -36,7 +37,7 @@ const signer = new OAuth({
   hash_function: (base, key) => createHmac('sha1', key).update(base).digest('base64'),
 });
 const secrets: Record<string, string> = { '': '', '7-access': 'access-secret' };
-const x = { denies: false, revoked: false, requests: 0, steps: [] as string[] };
+const x = { denies: false, revoked: false, isLimiting: false, requests: 0, steps: [] as string[] };
 
 function isSigned({ method, url, headers }: Call): boolean {
   const given = Object.fromEntries(
@@ -62,6 +63,10 @@ const xServer = await openServer(t, (call, res) => {
   }
   if (!isSigned(call)) {
     json(res, 401, { errors: [{ code: 'WRONG_SIGNATURE' }] });
+    return undefined;
+  }
+  if (pathname === '/oauth/request_token' && x.isLimiting) {
+    json(res, 429, {}, { 'retry-after': '1' });
     return undefined;
   }
   if (pathname === '/oauth/request_token') {
@@ -162,6 +167,24 @@ t.test('X is connected by three signed steps, and its token revoked', async (tes
   test.match(expectSuccess(await revoke(org), 200), { revoked: true, unlinked: [{ key: 'x-ads' }] });
   test.ok(x.revoked);
   test.notMatch(JSON.stringify(app.logged), /access-secret|request-secret/);
+});
+
+t.test('a provider that limits us as an authorization begins is asked again from the same page', async (test) => {
+  const { create, start } = openFlows(app, 'x-ads');
+  const org = await createTestOrganization(sql);
+  await create(org);
+  const page = await start(org);
+  x.isLimiting = true;
+  const { response } = await press(openBrowser(), page);
+  test.match([response?.status, response?.headers.get('retry-after')], [503, /^[12]$/]);
+  test.match(await response?.text(), /<form method="post"><button type="submit">Try again/);
+  x.isLimiting = false;
+  const browser = openBrowser();
+  const again = async () => {
+    const { url } = await press(browser, page);
+    return toConsole(url) ? resultOf({ url }) : undefined;
+  };
+  test.same(await until('the limit is over', again), ended('connected', 'x-ads'));
 });
 
 t.test('a person says no to X', async (test) => {
