@@ -143,6 +143,16 @@ t.test('GitHub is connected, its rotating tokens are refreshed, and its grant re
   test.equal(refusalOf(await revoke(org)), '409 integration_not_ready not_connected');
 });
 
+t.test('a token of GitHub that ends, and that nothing refreshes, connects nothing', async (test) => {
+  const org = await createTestOrganization(sql);
+  const { create, read, authorize } = openFlows(app, 'github');
+  await create(org);
+  github.refresh.isOn = false;
+  test.same(await authorize(org), ended('failed', 'github'));
+  test.match(await read(org), { readiness: 'not_connected', connection: null });
+  github.refresh.isOn = true;
+});
+
 t.test('a person says no to GitHub', async (test) => {
   const org = await createTestOrganization(sql);
   const { create, authorize } = openFlows(app, 'github');
