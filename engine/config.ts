@@ -196,12 +196,9 @@ export type Config = Readonly<{
   storageUrl: string;
   /** For a storage in S3. */
   aws: S3Settings;
+  /** The tokens of `open` are for what takes one in this mode too. */
   ownerAuth:
-    | {
-        mode: 'open';
-        /** For what takes a token in this mode too. */
-        tokens: readonly string[];
-      }
+    | { mode: 'open'; tokens: readonly string[] }
     | { mode: 'token'; tokens: readonly string[] }
     | { mode: 'jwt'; jwksUrl: string; issuer: string; audience: string };
   agentServiceTokens: readonly string[];

@@ -1,5 +1,6 @@
-import { codeTexts, reasonTexts, recordTexts } from './error_texts.ts';
+import { codeTexts, recordTexts } from './error_texts.ts';
 import { raised } from './raised.ts';
+import { reasonTexts } from './reason_texts.ts';
 
 const AUDIENCES = ['owner', 'agent', 'worker', 'admin', 'public'];
 

@@ -33,9 +33,8 @@ const issuer = await startIssuer(t);
 const mcp = await openProtectedServer(t);
 const stripe = await openServer(t, () => ({ id: 'acct_1Abcdefgh' }));
 const { integrations } = integrationConfig({ origins: { 'https://api.stripe.com': stripe.origin } });
-const app = await startTestApp(t, {
-  config: { ownerAuth: issuer.ownerAuth, integrations, allowPrivateAddresses: true },
-});
+const config = { ownerAuth: issuer.ownerAuth, integrations, allowPrivateAddresses: true };
+const app = await startTestApp(t, { config });
 const sql = sqlOf(app);
 await publishBuiltinCatalog(app.services.db);
 const anna = app.owner.as(await issuer.token('anna'));
@@ -45,11 +44,7 @@ const { owner: operator } = await startTestApp(t, { database: app.database });
 type Made = Readonly<{ organizationId: string; path: string; body?: unknown; entry: Record<string, unknown> }>;
 
 const memberOf = (organizationId: string, subject = 'anna', role = 'owner') =>
-  transition(sql.api, 'organization_member_put', {
-    organizationId,
-    subject,
-    role,
-  });
+  transition(sql.api, 'organization_member_put', { organizationId, subject, role });
 
 async function org(): Promise<TestOrganization & { base: string }> {
   const made = await createTestOrganization(sql);
@@ -339,10 +334,8 @@ t.test('an operator is written down as one, by how it was let in', async (test) 
   const { id } = await makeOrganization(operator);
   test.match(await auditEntries(sql, id), [{ actor_kind: 'operator', actor: 'open' }]);
   const token = 'another-owner-token-of-the-tests-0123456789';
-  const byToken = await startTestApp(test, {
-    database: app.database,
-    config: { ownerAuth: { mode: 'token', tokens: [token] } },
-  });
+  const ownerAuth = { mode: 'token', tokens: [token] } as const;
+  const byToken = await startTestApp(test, { database: app.database, config: { ownerAuth } });
   const other = await makeOrganization(byToken.owner.as(token));
   test.match(await auditEntries(sql, other.id), [{ actor_kind: 'operator', actor: 'token' }]);
   test.notMatch(JSON.stringify(await auditEntries(sql, other.id)), token);
