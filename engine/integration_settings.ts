@@ -66,7 +66,7 @@ export const integrationSettings = {
   MCP_CLIENT_METADATA_URL: {
     schema: z
       .url({ protocol: /^https$/, error: 'must be an https URL' })
-      // A client ID metadata document is told from other client IDs by its path.
+      // A client ID metadata document is distinguished from other client IDs by its path.
       .refine((text) => !URL.canParse(text) || new URL(text).pathname !== '/', 'must have a path')
       .optional(),
     default: undefined,

@@ -20,7 +20,7 @@ import {
 } from './schema.ts';
 
 const BASE = '/internal/agent/organizations/{organizationId}/integrations';
-/** Each call of the gateway is judged anew, so that this bounds how long a lost capability is of any use. */
+/** Each call of the gateway is checked anew, so that this bounds how long a lost capability is of any use. */
 const CAPABILITY_SECONDS = 900;
 
 const authorizationEpoch = integerText({
@@ -77,7 +77,7 @@ export function agentIntegrationEndpoints(): readonly Endpoint[] {
       tag: 'Agent tools',
       operationId: 'resolveIntegration',
       summary: 'Get a capability for the gateway',
-      description: `For one execution and one integration, at most 15 minutes. Lease, epoch and connection are judged at each call. Where the integration is not available it is 409, and the issue says why. An \`Idempotency-Key\` is ignored. ${STALE}`,
+      description: `For one execution and one integration, at most 15 minutes. Lease, epoch and connection are checked at each call. Where the integration is not available it is 409, and the issue says why. An \`Idempotency-Key\` is ignored. ${STALE}`,
       params: { organizationId },
       idempotencyKey: 'ignored',
       body: resolveBody,

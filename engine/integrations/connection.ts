@@ -40,7 +40,7 @@ async function recover(integrations: Integrations, { target, row }: Stored): Pro
   });
 }
 
-/** What a failed call says about its connection. @returns what its caller is told */
+/** What a failed call says about its connection. @returns what its caller gets */
 async function noteFailure(integrations: Integrations, stored: Stored, error: ProviderError): Promise<Error> {
   const { target, row, provider } = stored;
   const { reason, status, retryNotBefore } = error;

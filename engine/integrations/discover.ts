@@ -103,7 +103,7 @@ export async function discover(
 
 /**
  * What of settings the connection does not bear out: `settings` are read by the provider's schema, and compared with what the
- * provider says there is now. Where it is not connected yet nothing can be compared, and the schema alone judges.
+ * provider says there is now. Where it is not connected yet nothing can be compared, and the schema alone decides.
  * @throws Problem 400 `settings_invalid`, 403, 404, 409, 502, 503; the signal's reason
  */
 export async function checkSettings(
@@ -149,7 +149,7 @@ function refuse(found: readonly SettingIssue[]): void {
 
 const ADDRESS = /^https?:\/\//i;
 
-/** Addresses among settings: https, and none of a domain that the organization blocks. Where a name leads is judged at each call. */
+/** Addresses among settings: https, and none of a domain that the organization blocks. Where a name leads is checked at each call. */
 async function checkAddresses(integrations: Integrations, integration: ReadIntegration, settings: unknown) {
   const client = await organizationClient(integrations, integration.organizationId, integration.provider.key);
   for (const value of Object.values(settings as Readonly<Record<string, unknown>>)) {

@@ -42,7 +42,7 @@ function checkServices(provider: Provider, services: readonly string[]): void {
 
 /**
  * Whether an authorization can begin at all, before anything is written: what the deployment and the integration lack, and what the
- * server says of itself, the starter is told now and not in a browser.
+ * server says of itself, the starter gets the error now, and not in a browser.
  * @throws Problem 400, 403, 409, 502, 503; the signal's reason
  */
 export async function checkAuthorization(

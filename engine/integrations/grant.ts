@@ -27,7 +27,7 @@ export type RevokedGrant = Readonly<{
   organizationId: string;
   grantHash: string;
   connections: z.output<typeof readSchema>['connections'];
-  /** False: the provider could not be told, or takes no such word. What is here is unlinked all the same. */
+  /** False: the provider could not be informed, or takes no such word. What is here is unlinked all the same. */
   revoked: boolean;
   /** By the database's clock, which connections are dated by. */
   beganAt: string;

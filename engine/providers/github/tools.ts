@@ -57,7 +57,7 @@ const rows: readonly Row[] = [
   [
     'issues.create',
     'Open an issue',
-    'Opens an issue. Whoever watches the repository is told.',
+    'Opens an issue. Whoever watches the repository is notified.',
     'write',
     'external',
     { ...at, title, body: body.optional(), labels: labels.optional() },
@@ -65,7 +65,7 @@ const rows: readonly Row[] = [
   [
     'issues.comments.create',
     'Write a comment',
-    'Comments on an issue or pull request. Whoever takes part is told.',
+    'Comments on an issue or pull request. Whoever takes part is notified.',
     'write',
     'external',
     { ...at, number, body: body.min(1) },

@@ -80,7 +80,7 @@ const rows: readonly Row[] = [
   [
     'calendar.events.delete',
     'Delete an event',
-    'Deletes an event. Its attendees are told.',
+    'Deletes an event. Its attendees are notified.',
     'write',
     'external',
     covers.calendarWrite,

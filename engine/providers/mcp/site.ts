@@ -10,7 +10,7 @@ const readRefusal: ReadRefusal = ({ status, headers }) => {
   return isScope ? { reason: 'forbidden', code: 'insufficient_scope' } : {};
 };
 
-/** Servers, their metadata and their tokens may be anywhere: the guard judges each address. */
+/** Servers, their metadata and their tokens may be anywhere: the guard checks each address. */
 export const site: Site = { provider: KEY, origins: 'chosen', readRefusal };
 
 export const buckets = (context: ProviderContext) => [accountBucket(KEY, context, 60, 5)];

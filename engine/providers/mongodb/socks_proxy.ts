@@ -6,7 +6,7 @@ import { NetError } from '../../net/index.ts';
 import { ProviderError } from '../outgoing/index.ts';
 
 // The driver connects to the hosts that a server or a DNS record names, by itself. All of its connections go through this proxy,
-// so that the guard judges each of them: SOCKS 5 (RFC 1928) with a password (RFC 1929), and CONNECT alone.
+// so that the guard checks each of them: SOCKS 5 (RFC 1928) with a password (RFC 1929), and CONNECT alone.
 
 export type Connect = (hostname: string, port: number, signal?: AbortSignal) => Promise<Socket>;
 

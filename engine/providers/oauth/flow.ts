@@ -78,7 +78,7 @@ function authentication({ secret, authentication: method }: OAuthClient): Client
 
 const clientOf = ({ id }: OAuthClient): Client => ({ client_id: id });
 
-/** Our client judges the scheme, and lets http pass in tests alone. */
+/** Our client checks the scheme, and lets http pass in tests alone. */
 function through(context: OAuthContext, { site }: OAuthServer) {
   return { [customFetch]: oauthFetch(context.client, site, context.signal), [allowInsecureRequests]: true } as const;
 }

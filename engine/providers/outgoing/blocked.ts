@@ -12,7 +12,7 @@ function isBlocked(hostname: string, domains: readonly string[]): boolean {
 
 /**
  * The client for an organization that blocks domains: whoever names an address of one, a person, a provider's code or another
- * server, nothing is sent to it. Redirects stay at their origin, so the first address is the one to judge.
+ * server, nothing is sent to it. Redirects stay at their origin, so the first address is the one to check.
  */
 export function withoutDomains(client: ProviderClient, domains: readonly string[]): ProviderClient {
   function check(provider: string, hostname: string): void {

@@ -23,7 +23,7 @@ const SHARED_HOLD_MS = 60_000;
 /** Where the requests of one provider may go, and how it says no. */
 export type Site = Readonly<{
   provider: string;
-  /** Its own origins; `chosen`: an address that a person or a server named, which the guard judges. */
+  /** Its own origins; `chosen`: an address that a person or a server named, which the guard checks. */
   origins: readonly string[] | 'chosen';
   readRefusal?: ReadRefusal;
 }>;
@@ -71,7 +71,7 @@ export type ProviderClient = Readonly<{
   /** A call that is not one of HTTP, in its budgets, counted and logged like all. @throws ProviderError, or what `run` throws */
   counted<T>(call: OtherCall, run: () => Promise<T>): Promise<T>;
   /**
-   * A connection for a protocol that is not HTTP, to a server that a person or another server named. The guard judges it.
+   * A connection for a protocol that is not HTTP, to a server that a person or another server named. The guard checks it.
    * @throws ProviderError, the signal's reason, or what the network says
    */
   connect(provider: string, hostname: string, port: number, signal?: AbortSignal): Promise<Socket>;

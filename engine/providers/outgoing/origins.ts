@@ -12,7 +12,7 @@ export function replacedOrigin(url: URL, origins: OriginMap): URL {
 
 /**
  * An address that a person or another server named, as one that may be called: https, or http on loopback where private
- * addresses are allowed. Where its name leads is judged when it is called.
+ * addresses are allowed. Where its name leads is checked when it is called.
  * @throws NetError with `url_refused`
  */
 export function secureUrl(address: string | URL, allowPrivateAddresses: boolean): URL {

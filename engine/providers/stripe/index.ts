@@ -87,7 +87,7 @@ export const stripe = defineProvider({
   async discover(context, access) {
     const found = await accountOf(context, access.credential);
     const item = {
-      // The account is recognized by it, and not told.
+      // The account is recognized by it, and not shown.
       id: maskedId(found.id),
       name: found.settings?.dashboard?.display_name ?? null,
       mode: modeOf(access.credential),

@@ -1,4 +1,4 @@
--- An integration by UUID or key, without a lock: for what only reads, and for what is judged again when it is used.
+-- An integration by UUID or key, without a lock: for what only reads, and for what is checked again when it is used.
 -- Codes: 404 organization_not_found | integration_not_found.
 create or replace function app.integration_find(p_organization_id uuid, p_integration_ref text)
   returns app.integrations

@@ -1,5 +1,5 @@
 -- Gives an execution a capability for the gateway (docs/interface.md 4.12), of which the digest is stored: p_token_hash. p_run_id: for
--- the service token, the active run that it is for. It lives p_seconds at most; every call judges lease, epoch and connection anew.
+-- the service token, the active run that it is for. It lives p_seconds at most; every call checks lease, epoch and connection anew.
 -- git: of task runs that do not verify, of profiles with git.read.
 -- Returns {integration, gateway: {integrationId, expiresAt, kind}}.
 -- Locks: run request. Codes: 400 validation_failed (no runId), 401 agent_unauthorized, 404 organization_not_found |

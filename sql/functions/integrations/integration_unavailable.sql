@@ -1,5 +1,5 @@
 -- Why a profile may not use an integration now, or null (docs/interface.md 4.12). c: its connection, null without one. p: the
--- profile; without one, only the integration is judged. p_allowed: constraints.allowedIntegrations.
+-- profile; without one, only the integration is checked. p_allowed: constraints.allowedIntegrations.
 create or replace function app.integration_unavailable(
   i app.integrations, c app.integration_connections, p app.agent_profiles, p_allowed jsonb)
   returns text

@@ -68,7 +68,7 @@ t.test('a provider that stalls has nothing to choose from, by either credential'
   test.match((await read(org, id)).record, { readiness: 'degraded' });
 });
 
-t.test('settings are not judged by a provider that stalls', async (test) => {
+t.test('settings are not checked by a provider that stalls', async (test) => {
   const { org, id } = await createConnected();
   const settings = { kind: 'lemon_squeezy', storeIds: ['1'] };
   await stalls(test, checkSettings(integrations, await read(org, id), settings, soon), 'settings');

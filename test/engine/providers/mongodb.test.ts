@@ -141,7 +141,7 @@ t.test('a private server is not connected to, whoever names it', async (test) =>
   test.equal(server.connections(), 0);
 });
 
-t.test('a host that a server names is judged like the one that was chosen', async (test) => {
+t.test('a host that a server names is checked like the one that was chosen', async (test) => {
   const hidden = await openStandIn(test, user);
   const server = await openStandIn(test, {
     ...user,

@@ -221,7 +221,7 @@ scenario('an execution resolves a capability, which opens its own integration an
   test.match(await refusal(resolve({ actor, kind: 'git' })), conflict('tool_policy'));
 });
 
-scenario('every call judges the capability anew', async (test) => {
+scenario('every call checks the capability anew', async (test) => {
   const ends: Readonly<
     Record<string, (org: TestOrganization, id: string, run: Awaited<ReturnType<typeof runNew>>) => Promise<unknown>>
   > = {
