@@ -7,7 +7,7 @@ import { writeOutput } from '../engine/process/output.ts';
 import { startTestPostgres, type TestServer } from '../test/support/postgres.ts';
 import { ALONE, ALSO_ON_OLD, openSeconds, SLOW } from './test/files.ts';
 import { type Options, readOptions, testFiles, USAGE, UsageError } from './test/options.ts';
-import { describe, folders, slowest, totals } from './test/report.ts';
+import { describe, folders, skips, slowest, totals } from './test/report.ts';
 import { runFiles } from './test/schedule.ts';
 import type { FileResult } from './test/test_process.ts';
 import { watch } from './test/watch.ts';
@@ -99,6 +99,8 @@ async function runOnce({ full, chosen }: Options): Promise<boolean> {
   }
   const failedChecks = (await Promise.all(checks)).filter((ok) => !ok).length;
   if (results.length > 1) print(`\n${slowest(results)}\n\n${folders(results, full)}`);
+  const skipped = skips(results);
+  if (skipped !== '') print(`\n${skipped}`);
   const { passed, failed } = totals(results, failedChecks);
   print(`\n${passed} passed, ${failed} failed`);
   return failed === 0 && passed > 0;

@@ -25,7 +25,7 @@ function indent(text: string): string {
 export function describe(result: FileResult, label: string): string {
   const { file, tap, crash, seconds, stderr } = result;
   const failed = tap.failures.length + (crash ? 1 : 0);
-  const skipped = tap.skipped > 0 ? `, ${tap.skipped} skipped` : '';
+  const skipped = tap.skipped.length > 0 ? `, ${tap.skipped.length} skipped` : '';
   const counts = failed > 0 ? `${tap.passed} passed, ${failed} FAILED` : `${tap.passed} passed`;
   const lines = [`${failed > 0 ? '✗' : '✓'} ${file}${label}: ${counts}${skipped} (${seconds.toFixed(1)} s)`];
   for (const failure of tap.failures) lines.push(`  ✗ ${failure.name}`, indent(failure.lines.join('\n')));
@@ -38,6 +38,12 @@ export function totals(results: readonly FileResult[], failedChecks: number): To
   const passed = results.reduce((sum, { tap }) => sum + tap.passed, 0);
   const failed = results.reduce((sum, { tap, crash }) => sum + tap.failures.length + (crash ? 1 : 0), failedChecks);
   return { passed, failed };
+}
+
+/** Every test that was not tried here, with its reason: it counts as neither passed nor failed. Empty where there is none. */
+export function skips(results: readonly FileResult[]): string {
+  const lines = results.flatMap(({ file, tap }) => tap.skipped.map(({ name, why }) => `  ${file}: ${name} (${why})`));
+  return lines.length === 0 ? '' : [`${lines.length} skipped:`, ...lines].join('\n');
 }
 
 export function slowest(results: readonly FileResult[], count = 10): string {

@@ -21,7 +21,7 @@ export type Schedule = Readonly<{
 
 /** A result for a process that did not end as it should, after files that all passed. */
 function badEnd(files: readonly string[], how: string): FileResult {
-  const tap = { passed: 0, skipped: 0, failures: [], complete: true };
+  const tap = { passed: 0, skipped: [], failures: [], complete: true };
   return { file: `the process of ${files.join(', ')}`, seconds: 0, tap, crash: how, stderr: '' };
 }
 

@@ -60,7 +60,7 @@ function readFile(output: string, file: string): TapResult & { ok: boolean } {
 
 function crashOf(tap: TapResult & { ok: boolean }, left: readonly string[] | undefined): string | undefined {
   if (!tap.complete) return 'ended early';
-  if (tap.passed + tap.skipped + tap.failures.length === 0) return 'has no tests';
+  if (tap.passed + tap.skipped.length + tap.failures.length === 0) return 'has no tests';
   if (left && left.length > 0) return left.join('; ');
   return !tap.ok && tap.failures.length === 0 ? 'failed outside of its tests' : undefined;
 }

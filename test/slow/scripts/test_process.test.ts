@@ -1,6 +1,6 @@
 import path from 'node:path';
 import t, { type Test } from 'tap';
-import { describe, totals } from '../../../scripts/test/report.ts';
+import { describe, skips, totals } from '../../../scripts/test/report.ts';
 import { runFiles } from '../../../scripts/test/schedule.ts';
 import type { FileResult } from '../../../scripts/test/test_process.ts';
 
@@ -43,7 +43,7 @@ t.test('passed, failed and skipped tests are counted by name', async (test) => {
      t.test('not now', { skip: 'why' }, async () => {});`,
   );
   test.same(
-    [result.tap.passed, result.tap.skipped, result.tap.failures.map((failure) => failure.name), result.crash],
+    [result.tap.passed, result.tap.skipped.length, result.tap.failures.map((failure) => failure.name), result.crash],
     [1, 1, ['wrong', 'deep', 'throws'], undefined],
   );
   test.same(totals([result], 2), { passed: 1, failed: 5 }, 'failed checks count too');
@@ -51,6 +51,27 @@ t.test('passed, failed and skipped tests are counted by name', async (test) => {
   test.match(text, /not ok 2 - adds up/, 'the failed check is shown');
   test.match(text, /boom/);
   test.notMatch(text, /^ *ok /m, 'what is well is not');
+});
+
+t.test('what was skipped is named and counted, subtests included, with its reason', async (test) => {
+  const results = await runAll(test, {
+    some: `import t from 'tap';
+      t.test('fine', async (t) => { t.ok(true); await t.test('below', { skip: 'nothing can be mounted: EPERM' }, async () => {}); });
+      t.test('not #1 here', { skip: 'needs #2' }, async () => {});
+      t.test('some day', { todo: true }, async () => {});`,
+    none: PASSES,
+  });
+  test.equal(
+    skips(results),
+    [
+      '3 skipped:',
+      '  some.test.ts: below (nothing can be mounted: EPERM)',
+      '  some.test.ts: not #1 here (needs #2)',
+      '  some.test.ts: some day (no reason given)',
+    ].join('\n'),
+  );
+  test.same(totals(results, 0), { passed: 2, failed: 0 }, 'and counts as neither');
+  test.equal(skips(results.filter(({ file }) => file.startsWith('none'))), '');
 });
 
 const CRASHES: Readonly<Record<string, string>> = {
