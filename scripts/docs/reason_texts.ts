@@ -251,7 +251,7 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
   task_not_ready: ['`run_lease_expired`', 'The task waits for something else by now', 'Pull again.'],
   token_found: [
     OF_SHAPE,
-    'What a worker or agent hands in holds a token of this service: of a run, of its lease, or of the settings',
+    'What a worker or agent hands in holds a token of this service: of a run, of its lease, of the gateway, or of the settings',
     'Leave it out. If it was shown elsewhere, replace it.',
   ],
   too_big: [OF_SHAPE, 'A text, list or number is too large', FIX],

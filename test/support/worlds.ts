@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { chatAttachmentKey, runOutputKey } from '../../engine/storage/index.ts';
 import { sqlOf } from './api_fixtures.ts';
@@ -27,7 +27,7 @@ import {
   type TestOrganization,
 } from './fixtures.ts';
 import { createItem } from './inbox_fixtures.ts';
-import { allow, createConnected } from './integration_fixtures.ts';
+import { allow, createConnected, resolveGateway } from './integration_fixtures.ts';
 import { type Onboarding, onboardingIn } from './onboarding_fixtures.ts';
 import type { Operation } from './openapi.ts';
 import { createSchedule } from './schedule_fixtures.ts';
@@ -122,7 +122,7 @@ export async function makeWorld(app: TestApp, operation: Operation, kind = 'depa
     scheduleKey: schedule.key,
     ...(await makeChats(app, sql, org)),
     ...(await makeContext(app, sql, org)),
-    ...(await makeIntegration(sql, org)),
+    ...(await makeIntegration(sql, org, run.runId)),
     freshId: randomUUID(),
   };
 }
@@ -151,11 +151,17 @@ async function makeChats(app: TestApp, sql: Sql, org: TestOrganization): Promise
   };
 }
 
-/** A connected integration that the agents may use. */
-async function makeIntegration(sql: Sql, org: TestOrganization): Promise<World> {
+/** A connected integration that the agents may use, and that the run has resolved. */
+async function makeIntegration(sql: Sql, org: TestOrganization, runId: string): Promise<World> {
   await allow(sql, org, 'integrations.read', 'integrations.propose');
   const { key } = await createConnected(sql, org, { key: 'web-shop' });
-  return { integrationKey: key, authorizationEpoch: String(await authorizationEpoch(sql, org.organizationId)) };
+  const gatewayCapability = randomBytes(32).toString('hex');
+  await resolveGateway(sql, org, key, { runId, token: gatewayCapability });
+  return {
+    integrationKey: key,
+    gatewayCapability,
+    authorizationEpoch: String(await authorizationEpoch(sql, org.organizationId)),
+  };
 }
 
 /** A published document, and a source. */

@@ -24,6 +24,7 @@ const held: Readonly<Record<string, string>> = {
   'the secret of the lease of a claim': secret(of(world, 'claimLease')),
   'the secret of the lease of a turn': secret(of(world, 'turnLease')),
   'an execution token of another organization': of(elsewhere, 'capability'),
+  'the gateway capability': of(world, 'gatewayCapability'),
   'the service token': SERVICE_TOKEN,
   'an owner’s token': OWNER_TOKEN,
   'an administrator’s token': ADMIN_TOKEN,
@@ -122,7 +123,11 @@ t.test('names of members, paths, queries and keys are searched too', async (t) =
 
 t.test('a run’s token is found in capitals, and behind other hex digits', async (t) => {
   const path = agentPath({ organizationId: of(world, 'organizationId') }, '/tasks');
-  for (const token of [of(elsewhere, 'capability'), secret(of(world, 'claimLease'))]) {
+  for (const token of [
+    of(elsewhere, 'capability'),
+    of(elsewhere, 'gatewayCapability'),
+    secret(of(world, 'claimLease')),
+  ]) {
     for (const title of [token.toUpperCase(), `%3D${token}`, `${token}abc`, `x ${'0'.repeat(64)}${token}`]) {
       const reply = await app.service.post(path, { title });
       t.match(reply, { status: 400, body: { error: { issues: [{ path: 'title', code: 'token_found' }] } } });
@@ -165,7 +170,12 @@ t.test('a token that comes in pieces is no reply', async (t) => {
     return reply;
   };
   const refused = { status: 400, body: { error: { issues: [{ path: 'append', code: 'token_found' }] } } };
-  const pieced = [secret(of(world, 'turnLease')), SERVICE_TOKEN, of(world, 'capability')];
+  const pieced = [
+    secret(of(world, 'turnLease')),
+    SERVICE_TOKEN,
+    of(world, 'capability'),
+    of(world, 'gatewayCapability'),
+  ];
   for (const token of pieced) {
     for (const at of [1, 30, token.length - 8]) {
       expectSuccess(await append(`It is ${token.slice(0, at)}`));
@@ -204,6 +214,18 @@ t.test('ordinary texts are taken, hashes and ids among them', async (t) => {
     });
     t.equal(reply.status, 201, `${objective.slice(0, 40)}: ${JSON.stringify(reply.body.error ?? '')}`);
   }
+});
+
+t.test('a gateway capability is held for as long as it opens anything', async (t) => {
+  const path = agentPath({ organizationId: of(world, 'organizationId') }, '/tasks');
+  const title = of(elsewhere, 'gatewayCapability');
+  const write = () => app.service.post(path, { title, ownerProfileKey: 'growth' });
+  t.match(await write(), { status: 400, body: { error: { issues: [{ code: 'token_found' }] } } });
+  await app.database.owner.query(
+    'update app.integration_gateway_capabilities set expires_at = now() where organization_id = $1',
+    [of(elsewhere, 'organizationId')],
+  );
+  expectSuccess(await write(), 201);
 });
 
 /** Text columns of every table and view, whatever reads them. */
