@@ -1,14 +1,11 @@
 import { readFileSync } from 'node:fs';
-import { homedir } from 'node:os';
 import path from 'node:path';
-
-const ROOT = path.resolve(import.meta.dirname, '..');
+import { dataFolder, OWNER_TOKEN_FILE } from './worker/local_data.ts';
 
 /** The token that `npm start` keeps for owners of this machine; undefined where there is none. */
 function keptToken(settings: NodeJS.ProcessEnv): string | undefined {
-  const dataDir = (settings['DATA_DIR'] || '.data').replace(/^~(?=\/|$)/, homedir());
   try {
-    return readFileSync(path.resolve(ROOT, dataDir, 'owner-token'), 'utf8').trim();
+    return readFileSync(path.join(dataFolder(settings), OWNER_TOKEN_FILE), 'utf8').trim();
   } catch {
     return undefined;
   }

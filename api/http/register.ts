@@ -244,14 +244,19 @@ function pathMatcher(path: string): RegExp {
 
 /** 404 for unknown paths, 405 with `Allow` for known ones. */
 function notFound(endpoints: readonly Endpoint[]) {
-  const known = endpoints.map((endpoint) => ({ method: endpoint.method, matches: pathMatcher(endpoint.path) }));
+  const known = endpoints.map(({ method, path, secretPath }) => ({
+    method,
+    matches: pathMatcher(path),
+    hidden: secretPath ? path : undefined,
+  }));
   return (req: Request, res: Response): never => {
     checkRequestHeaders(req, res);
     // Throws for broken percent-encoding, which no route would have matched.
     decodeURIComponent(req.path);
     const methods = new Set<string>();
-    for (const { method, matches } of known) {
+    for (const { method, matches, hidden } of known) {
       if (!matches.test(req.path)) continue;
+      requestState(req).secretPath = hidden;
       methods.add(method.toUpperCase());
       if (method === 'get') methods.add('HEAD');
     }

@@ -15,6 +15,8 @@ export type RequestState = {
   readonly signal: AbortSignal;
   /** Set when a route matched: the template for metrics, logs and error codes. */
   endpoint: Endpoint | undefined;
+  /** Of a path that holds a secret, where no route matched: its template. */
+  secretPath: string | undefined;
   /** True while the client waits for `100 Continue` before it sends its body. */
   awaitsContinue: boolean;
 };
@@ -54,6 +56,7 @@ class TrackedRequest implements RequestState {
   readonly startedAt = process.hrtime.bigint();
   readonly timing: HttpTiming;
   endpoint: Endpoint | undefined = undefined;
+  secretPath: string | undefined = undefined;
   awaitsContinue: boolean;
   readonly #processLog: Logger;
   #log: Logger | undefined = undefined;

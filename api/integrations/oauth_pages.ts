@@ -82,10 +82,12 @@ const callbackUrl = (base: string) => (provider: string) => `${base}/oauth/${pro
 /** Who is signed in, where the request says so: a browser that comes back from a provider rarely does. */
 async function starterOf({ config }: Services, req: Request): Promise<string | null> {
   if (req.get('authorization') === undefined) return null;
-  const caller = await Promise.resolve()
-    .then(() => ownerAuthentication(config)(req, false))
-    .catch(() => undefined);
-  return caller?.subject ?? null;
+  try {
+    const { subject } = await ownerAuthentication(config)(req, false);
+    return subject;
+  } catch {
+    return null;
+  }
 }
 
 function callbackEndpoint(provider: string): Endpoint {

@@ -121,7 +121,7 @@ function openTcp(address: string, port: number, timeoutMs: number, signal: Abort
 
 /**
  * A connection for protocols that are not HTTP, to exactly the addresses that were checked.
- * @throws NetError, the signal's reason, or what the network says
+ * @throws NetError, an AbortError when the signal is aborted, or what the network says
  */
 export async function openChecked(
   hostname: string,

@@ -1,10 +1,9 @@
-import { homedir } from 'node:os';
 import path from 'node:path';
 import { type Config, defaultStorageUrl } from '../../engine/config.ts';
 import { storagePlace } from '../../engine/storage/index.ts';
+import { dataFolder, TOKEN_FILE } from '../worker/local_data.ts';
 import { localUrl } from '../worker/local_url.ts';
 import type { Database } from './database.ts';
-import { TOKEN_FILE } from './secrets.ts';
 
 /** A path as a person types it: relative where that is shorter. */
 function displayPath(file: string): string {
@@ -58,8 +57,7 @@ export function screen(options: Screen): string {
   const owner = mode === 'open' ? '' : 'BUSINESS_RUNNER_OWNER_TOKEN=… ';
   const service = tokenFile ? '' : 'BUSINESS_RUNNER_SERVICE_TOKEN=… ';
   const there = settings['BUSINESS_RUNNER_URL'] || url !== localUrl(settings) ? ` --url ${url}` : '';
-  const dataDir = (settings['DATA_DIR'] || '.data').replace(/^~(?=\/|$)/, homedir());
-  const isFound = tokenFile === undefined || tokenFile === path.resolve(dataDir, TOKEN_FILE);
+  const isFound = tokenFile === undefined || tokenFile === path.join(dataFolder(settings), TOKEN_FILE);
   const extraOptions = there + (isFound ? '' : ` --token-file ${displayPath(tokenFile)}`);
   const rows = [
     ['API', url],

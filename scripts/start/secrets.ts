@@ -4,16 +4,13 @@ import path from 'node:path';
 import { z } from 'zod';
 import { ConfigError } from '../../engine/config.ts';
 import { encryptionKeys } from '../../engine/secrets/index.ts';
+import { OWNER_TOKEN_FILE, TOKEN_FILE } from '../worker/local_data.ts';
 import { unusable } from './data_folder.ts';
 
-/** Where workers and agent runtimes find their service token. */
-export const TOKEN_FILE = 'agent-service-token';
 /** Where an administrator finds the token of the administration. */
 export const ADMIN_TOKEN_FILE = 'admin-token';
 /** Where the key lies that the credentials of integrations are encrypted with. */
 export const ENCRYPTION_KEYS_FILE = 'encryption-keys';
-/** Where an owner finds the token of what takes one with OWNER_AUTH=open too. */
-const OWNER_TOKEN_FILE = 'owner-token';
 const PASSWORD_FILE = 'database-passwords.json';
 
 const logins = ['superuser', 'runner_api', 'runner_jobs', 'runner_admin'] as const;

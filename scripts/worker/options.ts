@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { homedir, hostname, tmpdir } from 'node:os';
+import { hostname, tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import { dataFolder, TOKEN_FILE } from './local_data.ts';
 import { localUrl } from './local_url.ts';
 import { resolveProgram } from './program.ts';
 
@@ -146,9 +147,7 @@ function asToken(text: string, from: string): string {
 function serviceToken(given: { token?: string; file?: string }, environment: NodeJS.ProcessEnv): string {
   const direct = given.token ?? (given.file === undefined ? environment['BUSINESS_RUNNER_SERVICE_TOKEN'] : undefined);
   if (direct) return asToken(direct, 'the service token');
-  // As the settings of the service are read: a shell expands ~, a file of settings does not.
-  const dataDir = (environment['DATA_DIR'] || '.data').replace(/^~(?=\/|$)/, homedir());
-  const file = given.file ?? path.resolve(dataDir, 'agent-service-token');
+  const file = given.file ?? path.join(dataFolder(environment), TOKEN_FILE);
   try {
     const token = readFileSync(file, 'utf8').trim();
     return asToken(token, file);

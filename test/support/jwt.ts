@@ -10,13 +10,19 @@ export type Issuer = Readonly<{
   ownerAuth: Config['ownerAuth'];
   /** A valid token of this person, which ends at `expiresAt` (in ten minutes). */
   token(subject: string, expiresAt?: Date): Promise<string>;
+  /** How often the key set was asked for. */
+  fetches(): number;
 }>;
 
 /** An identity provider on loopback: one key, served as a key set. */
 export async function startIssuer(t: TearDown): Promise<Issuer> {
   const { publicKey, privateKey } = await generateKeyPair('ES256');
   const keys = JSON.stringify({ keys: [{ ...(await exportJWK(publicKey)), kid: 'k1', alg: 'ES256' }] });
-  const server = createServer((_req, res) => void res.setHeader('content-type', 'application/json').end(keys));
+  let fetches = 0;
+  const server = createServer((_req, res) => {
+    fetches += 1;
+    res.setHeader('content-type', 'application/json').end(keys);
+  });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   t.teardown(async () => {
     server.closeAllConnections();
@@ -32,5 +38,6 @@ export async function startIssuer(t: TearDown): Promise<Issuer> {
         .setProtectedHeader({ alg: 'ES256', kid: 'k1' })
         .setExpirationTime(expiresAt ?? '10 minutes')
         .sign(privateKey),
+    fetches: () => fetches,
   };
 }

@@ -121,11 +121,18 @@ function jwtOwner(auth: Extract<Config['ownerAuth'], { mode: 'jwt' }>): Authenti
   };
 }
 
-/** The check of the configured mode (docs/interface.md 5.1). */
-export function ownerAuthentication(config: Config): Authentication {
-  const auth = config.ownerAuth;
+function authenticationOf(auth: Config['ownerAuth']): Authentication {
   if (auth.mode === 'open') return openAuthentication(auth.tokens);
   return auth.mode === 'token' ? tokenOwner(auth.tokens) : jwtOwner(auth);
+}
+
+const made = new WeakMap<Config['ownerAuth'], Authentication>();
+
+/** The check of the configured mode (docs/interface.md 5.1): one of a process, since it keeps the key set that it has fetched. */
+export function ownerAuthentication({ ownerAuth }: Config): Authentication {
+  const authentication = made.get(ownerAuth) ?? authenticationOf(ownerAuth);
+  made.set(ownerAuth, authentication);
+  return authentication;
 }
 
 /**

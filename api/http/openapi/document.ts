@@ -15,7 +15,6 @@ import { commonSecurity, securityOf, securitySchemes } from './security.ts';
 
 export const API_VERSION = '0.1.0';
 
-/** What the document begins with. */
 /** What the document begins with, in Markdown. */
 export const overview = readFileSync(path.join(import.meta.dirname, 'overview.md'), 'utf8').trim();
 

@@ -65,7 +65,7 @@ export async function checkMigrations(client: Client, files: readonly SqlFile[])
     }
     if (migration.file.sha256 !== row.sha256) {
       throw new MigrateError(
-        `sql/${migration.file.path} was changed after it was applied: undo that, and put the change into a new migration`,
+        `sql/${migration.file.path} was changed after it was applied: undo that, and put the change into a new migration. Before 0.1.0 is released the database is made anew instead (npm run reset)`,
       );
     }
   }

@@ -250,7 +250,8 @@ t.test('jwt mode: members read, viewers do not write, others see nothing', async
     t.match(reply.headers.get('www-authenticate'), /invalid_token/, name);
   }
 
-  const later = await start(t, { config: { ownerAuth } });
+  // Another process, which has not fetched the key set.
+  const later = await start(t, { config: { ownerAuth: { ...ownerAuth } } });
   serving = false;
   const unknown = await later.owner.as(await sign({ sub: 'anna' })).get(path);
   t.match(

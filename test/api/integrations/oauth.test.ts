@@ -141,6 +141,7 @@ t.test('a page says what is asked for, and its button leads to a connection', as
     'the connection is an entry of its own',
   );
   test.equal((await press(openBrowser(), page)).response?.status, 404, 'the page begins once');
+  test.equal((await fetch(page, { method: 'PUT' })).status, 405);
   const ticket = page.split('/').at(-1) ?? '';
   test.notMatch(JSON.stringify(app.logged), ticket);
 });
@@ -366,6 +367,7 @@ t.test('nobody who is signed in ends what another one began, and the last page i
   test.equal(bobs.url.href, `${signedIn.url}/integrations/callback?integration=office&result=failed`);
   const annas = await browser.go(callback, isLast, await as('anna'));
   test.equal(annas.url.href, `${signedIn.url}/integrations/callback?integration=office&result=connected`);
+  test.equal(issuer.fetches(), 1, 'the key set is asked for once, whatever asks who is signed in');
   const { response } = await browser.go(annas.url, () => false);
   test.equal(response?.status, 200);
   test.match(await response?.text(), /<h1>Connected<\/h1>[\s\S]*office/);
