@@ -17,14 +17,16 @@ export type Due = z.output<typeof dueSchema>;
 /**
  * Does something with each connection for which it is due, a few at a time, organizations in turns, and each once: `run` sees to it
  * that it is due later, whatever comes of it.
+ * @throws what `run` threw first, once none runs any more
  */
 export async function eachDue(
-  { db, signal }: JobContext,
+  { db, signal }: Pick<JobContext, 'db' | 'signal'>,
   kind: 'check' | 'refresh',
   run: (due: Due) => Promise<void>,
 ): Promise<Outcome> {
   const end = Date.now() + LONGEST_MS;
-  const isOver = () => signal.aborted || Date.now() > end;
+  const failures: unknown[] = [];
+  const isOver = () => signal.aborted || failures.length > 0 || Date.now() > end;
   let after: string | null = null;
   let found = false;
   const seen = new Set<string>();
@@ -41,9 +43,13 @@ export async function eachDue(
     for (const { id } of left) seen.add(id);
     found ||= left.length > 0;
     async function work(): Promise<void> {
-      for (let next = left.shift(); next !== undefined && !isOver(); next = left.shift()) await run(next);
+      for (let next = left.shift(); next !== undefined && !isOver(); next = left.shift()) {
+        await run(next).catch((error: unknown) => failures.push(error));
+      }
     }
     await Promise.all(Array.from({ length: PARALLEL }, work));
+    // Only now: the job is tried again, and none of these may run beside that.
+    if (failures.length > 0) throw failures[0];
     if (isOver()) return 'unfinished';
     after = ids[ORGANIZATIONS - 1] ?? null;
     if (after !== null) continue;
