@@ -107,7 +107,7 @@ async function challenge(
     buckets: buckets(context),
     signal: context.signal,
     // Only whether it asks for an authorization matters here; a stream of events could stay open.
-    isComplete: () => true,
+    isComplete: () => () => true,
     accepts: (status) => status === 401 || (status === 403 && accessToken !== undefined),
   });
   return response.status >= 400 ? challengeOf(response.headers) : undefined;

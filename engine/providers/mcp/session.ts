@@ -22,24 +22,34 @@ function messageOf(body: unknown): Message {
   return typeof parsed === 'object' && parsed !== null ? parsed : {};
 }
 
-/** True as soon as a stream of events holds the response to this request. It may stay open after it. */
-function hasResponse(bytes: Uint8Array, id: unknown): boolean {
-  const text = new TextDecoder().decode(bytes);
-  if (!/[\r\n]$/.test(text)) return false;
-  let found = false;
+/** Looks, chunk by chunk, for the response to this request in a stream of events, which may stay open after it. */
+export function responseFinder(id: unknown) {
+  const decoder = new TextDecoder();
+  let response: string | undefined;
   const parser = createParser({
     onEvent({ data }) {
       try {
         const message: unknown = JSON.parse(data);
         if (typeof message !== 'object' || message === null || !('id' in message) || message.id !== id) return;
-        if ('result' in message || 'error' in message) found = true;
+        if ('result' in message || 'error' in message) response ??= data;
       } catch {
-        // Not for us: the SDK says what is wrong with it.
+        // Not for us.
       }
     },
   });
-  parser.feed(text);
-  return found;
+  let isSplit = false;
+  return {
+    /** The response, as soon as all of it was in the chunks. */
+    add(chunk: Uint8Array): string | undefined {
+      const text = decoder.decode(chunk, { stream: true });
+      if (text === '') return response;
+      // The parser searches all of a text that has a carriage return once a line.
+      const lines = (isSplit && text.startsWith('\n') ? text.slice(1) : text).replace(/\r\n?/g, '\n');
+      isSplit = text.endsWith('\r');
+      parser.feed(lines);
+      return response;
+    },
+  };
 }
 
 function toResponse({ status, headers, body }: ProviderResponse): Response {
@@ -56,6 +66,7 @@ function guardedFetch(context: ProviderContext, accessToken: string | undefined)
     const message = messageOf(init.body);
     const headers = Object.fromEntries(new Headers(init.headers));
     const isStream = (type: string | undefined) => EVENT_STREAM.test(type ?? '');
+    let found: string | undefined;
     const response = await context.client.send(site, {
       method,
       effect: READS.has(String(message.method)) ? 'read' : 'write',
@@ -66,17 +77,23 @@ function guardedFetch(context: ProviderContext, accessToken: string | undefined)
       signal: context.signal,
       maxBytes: MAX_BYTES,
       totalMs: method === 'DELETE' ? GOODBYE_MS : REQUEST_MS,
-      isComplete: (bytes, { 'content-type': type }) => isStream(type) && hasResponse(bytes, message.id),
+      isComplete({ 'content-type': type }) {
+        if (!isStream(type)) return undefined;
+        const finder = responseFinder(message.id);
+        return (chunk) => {
+          found = finder.add(chunk);
+          return found !== undefined;
+        };
+      },
     });
+    if (message.id === undefined || !isStream(response.headers['content-type'])) return toResponse(response);
     // The SDK would wait for it until its time is over.
-    if (
-      message.id !== undefined &&
-      isStream(response.headers['content-type']) &&
-      !hasResponse(response.body, message.id)
-    ) {
+    if (found === undefined) {
       throw new ProviderError(KEY, 'failed', 'The server ended its response before it was there.');
     }
-    return toResponse(response);
+    // Without what else was in the stream: nobody asked for it, and the SDK would parse it all again.
+    const asJson = { ...response.headers, 'content-type': 'application/json' };
+    return toResponse({ ...response, headers: asJson, body: Buffer.from(found) });
   };
 }
 

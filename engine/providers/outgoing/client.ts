@@ -28,6 +28,8 @@ export type Site = Readonly<{
   readRefusal?: ReadRefusal;
 }>;
 
+type IsComplete = (chunk: Uint8Array) => boolean;
+
 export type ProviderRequest = Readonly<{
   /** Default GET. */
   method?: NonNullable<WebRequest['method']>;
@@ -45,8 +47,11 @@ export type ProviderRequest = Readonly<{
   totalMs?: number;
   /** Statuses that are a response here, and no refusal. */
   accepts?: (status: number) => boolean;
-  /** True of the bytes so far where nothing more is awaited: streams of events may stay open. */
-  isComplete?: (bytes: Uint8Array, headers: Readonly<Record<string, string>>) => boolean;
+  /**
+   * Made for each response: gets its chunks one by one, and returns true where nothing more is awaited. Streams of events may stay
+   * open. Undefined: it is read to its end.
+   */
+  isComplete?: (headers: Readonly<Record<string, string>>) => IsComplete | undefined;
 }>;
 
 /** A call that is not one of HTTP. */
@@ -96,14 +101,11 @@ const ATTEMPTS = 3;
 const FIRST_BACKOFF_MS = 500;
 const LONGEST_BACKOFF_MS = 4_000;
 
-async function bytesOf(
-  body: AsyncIterable<Uint8Array>,
-  isComplete?: (bytes: Uint8Array) => boolean,
-): Promise<Uint8Array> {
+async function bytesOf(body: AsyncIterable<Uint8Array>, isComplete?: IsComplete): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of body) {
     chunks.push(chunk);
-    if (isComplete?.(Buffer.concat(chunks))) break;
+    if (isComplete?.(chunk)) break;
   }
   return Buffer.concat(chunks);
 }
@@ -150,12 +152,7 @@ export function createProviderClient(options: ProviderClientOptions): ProviderCl
         },
       });
       const { status, headers } = response;
-      const { isComplete } = request;
-      return {
-        status,
-        headers,
-        body: await bytesOf(response.body, isComplete && ((bytes) => isComplete(bytes, headers))),
-      };
+      return { status, headers, body: await bytesOf(response.body, request.isComplete?.(headers)) };
     } catch (error) {
       throw networkFailure(site.provider, error);
     }

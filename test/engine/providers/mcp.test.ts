@@ -4,6 +4,7 @@ import t from 'tap';
 import { clientFor, discoverAuthorization, widenedScopes } from '../../../engine/providers/mcp/authorization.ts';
 import { mcp } from '../../../engine/providers/mcp/index.ts';
 import { safeSchema } from '../../../engine/providers/mcp/schema.ts';
+import { responseFinder } from '../../../engine/providers/mcp/session.ts';
 import { readTool } from '../../../engine/providers/mcp/tools.ts';
 import { type Call, fails, json, openClient, openServer, type Server } from './support.ts';
 
@@ -90,6 +91,51 @@ t.test('a stream of events is read to the response, and may stay open', async (t
   });
   const found = await mcp.discover({ client: openClient(test, {}), account: 'i1' }, accessTo(server));
   test.match(found.tools, [{ key: 'search' }]);
+});
+
+t.test('a response is found in a stream however its lines end, and wherever its chunks do', (test) => {
+  const found = JSON.stringify({ jsonrpc: '2.0', id: 7, result: { text: 'größer' } });
+  const others = ['{"jsonrpc":"2.0","method":"x"}', '{"id":8,"result":{}}', 'no JSON', '{"id":7}'];
+  for (const end of ['\n', '\r\n', '\r']) {
+    const stream = [': hello', '', ...others.flatMap((one) => [`data: ${one}`, '']), `data: ${found}`, '', ''].join(
+      end,
+    );
+    const bytes = Buffer.from(stream);
+    for (const size of [1, 2, 3, bytes.length]) {
+      const finder = responseFinder(7);
+      let at = 0;
+      let response: string | undefined;
+      for (; response === undefined && at < bytes.length; at += size) {
+        response = finder.add(bytes.subarray(at, at + size));
+      }
+      test.equal(response, found, `${JSON.stringify(end)} in chunks of ${size}`);
+    }
+  }
+  test.end();
+});
+
+t.test('each byte of a stream is looked at a fixed number of times', (test) => {
+  const chunks = [
+    ...Array.from({ length: 200 }, () => `data: "${'x'.repeat(1_000)}"\n\n`),
+    ...Array.from({ length: 200 }, () => 'x'.repeat(1_000)),
+    `\r\n${'\n'.repeat(50_000)}`,
+  ].map((one) => Buffer.from(one));
+  const total = chunks.reduce((sum, { length }) => sum + length, 0);
+  const decode = test.capture(TextDecoder.prototype, 'decode', TextDecoder.prototype.decode);
+  const search = test.capture(String.prototype, 'indexOf', String.prototype.indexOf);
+  const finder = responseFinder(1);
+  for (const chunk of chunks) finder.add(chunk);
+  const decoded = decode().reduce((sum, { args: [input] }) => sum + (input?.byteLength ?? 0), 0);
+  const searched = search().reduce((sum, call) => {
+    const { length } = String(call.receiver);
+    const found = 'returned' in call ? Number(call.returned) : -1;
+    return sum + (found < 0 ? length : found + 1) - (call.args[1] ?? 0);
+  }, 0);
+  decode.restore();
+  search.restore();
+  test.equal(decoded, total);
+  test.ok(searched > 0 && searched <= 4 * total, `${searched} characters for ${total} bytes`);
+  test.end();
 });
 
 t.test('a server that ends too soon, breaks off or says an error is no server of MCP', async (test) => {

@@ -178,6 +178,30 @@ t.test('what all organizations share is held for a minute at most', async (test)
   ]);
 });
 
+t.test('a response is looked at chunk by chunk, each once, until it is complete', async (test) => {
+  const server = await openServer(test, async (_call, res) => {
+    for (let number = 0; number < 64; number += 1) {
+      await new Promise((written) => res.write('x'.repeat(4_096), written));
+    }
+    res.write('end');
+    return undefined;
+  });
+  const client = openClient(test, { [ORIGIN]: server.origin });
+  let made = 0;
+  let seen = 0;
+  const isComplete = () => {
+    made += 1;
+    return (chunk: Uint8Array) => {
+      seen += chunk.length;
+      return chunk.at(-1) === 'd'.charCodeAt(0);
+    };
+  };
+  const { body } = await client.send(site, read('/a', { isComplete }));
+  test.equal(made, 1);
+  test.equal(seen, body.length);
+  test.equal(body.length, 64 * 4_096 + 3);
+});
+
 t.test('a 403 with a rate reason is a limit', async (test) => {
   const server = await openServer(test, (_call, res) => json(res, 403, { reason: 'rateLimitExceeded' }));
   const client = openClient(test, { [ORIGIN]: server.origin });
