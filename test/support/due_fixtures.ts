@@ -11,8 +11,13 @@ export type DueWork = Readonly<{
   kind: string;
   /** An organization with so many items, none of which is due. */
   make(count: number): Promise<TestOrganization>;
-  /** All of them have been due for so many seconds, and a bit less one after the other. */
-  fallDue(org: TestOrganization, seconds: number): Promise<void>;
+  /**
+   * All of them, or so many, have been due for so many seconds, and a bit less one after the other, the later made the longer: in
+   * the order of their ids they would come the other way round.
+   */
+  fallDue(org: TestOrganization, seconds: number, count?: number): Promise<void>;
+  /** The ids of so many in the order in which they fell due. */
+  oldest(org: TestOrganization, count: number): Promise<string[]>;
   /** Holds their rows until the transaction ends: nobody gets any further with them. */
   hold(session: Statement, org: TestOrganization): Promise<void>;
   /** How many have not been moved. */
@@ -137,14 +142,21 @@ export function dueWork(sql: Sql, name: DueName): DueWork {
   return {
     kind,
     make: (count) => make(sql, count),
-    async fallDue(org, seconds) {
-      const time = `(clock_timestamp() - make_interval(secs => $2) + n.n * interval '1 millisecond')`;
+    async fallDue(org, seconds, count = Number.MAX_SAFE_INTEGER) {
+      const time = `(now() - make_interval(secs => $2) + n.n * interval '1 millisecond')`;
       await sql.owner.query(
         `update app.${table} r set ${change.replaceAll('{time}', time)}
-         from (select id, row_number() over (order by id) as n from app.${table} where organization_id = $1 and ${rows}) n
-         where r.organization_id = $1 and r.id = n.id`,
-        [org.organizationId, seconds],
+         from (select id, row_number() over (order by id desc) as n from app.${table} where organization_id = $1 and ${rows}) n
+         where r.organization_id = $1 and r.id = n.id and n.n <= $3`,
+        [org.organizationId, seconds, count],
       );
+    },
+    async oldest(org, count) {
+      const { rows: found } = await sql.owner.query<{ id: string }>(
+        `select id from app.${table} where organization_id = $1 and ${rows} order by ${change.split(' ')[0]} limit $2`,
+        [org.organizationId, count],
+      );
+      return found.map(({ id }) => id);
     },
     async hold(session, org) {
       await session.query(`select from app.${held} where organization_id = $1 for update`, [org.organizationId]);
