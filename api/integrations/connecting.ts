@@ -61,6 +61,9 @@ export async function putCredential(
   return (await commit((db) => storeCredential(db, verified, options))).integration;
 }
 
+/** For people: there is more to see, of whatever. */
+export const isTruncated = ({ truncated, partial = false }: Discovery): boolean => truncated || partial;
+
 /** Asks what there is, and records how that went. @throws Problem 403, 404, 409, 502, 503 */
 export async function discoverIntegration({ services, params, signal }: Asking) {
   const { integrations } = services;
@@ -68,8 +71,8 @@ export async function discoverIntegration({ services, params, signal }: Asking) 
   const found = await discover(integrations, integration, { signal });
   const { discovery } = integrationResult.parse({ integration: found.integration }).integration;
   if (discovery === null) throw new Error('a discovery was not recorded');
-  const { items, truncated } = found.discovery;
-  return { discovery, items: [...items], truncated };
+  const { items } = found.discovery;
+  return { discovery, items: [...items], truncated: isTruncated(found.discovery) };
 }
 
 /**

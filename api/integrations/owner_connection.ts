@@ -3,7 +3,7 @@ import { type LookUp, type Provider, providers } from '../../engine/providers/in
 import { organizationId } from '../fields/ids.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { credentialBody, integrationRef, resourcesBody, settingsBody, storesBody } from './changes.ts';
-import { discoverIntegration, lookUpChoices, putCredential, putSettings } from './connecting.ts';
+import { discoverIntegration, isTruncated, lookUpChoices, putCredential, putSettings } from './connecting.ts';
 import {
   collectionExample,
   credentialExamples,
@@ -168,8 +168,8 @@ export function connectionEndpoints(): readonly Endpoint[] {
       handler: async (context) => {
         const { databaseName, credential } = context.body;
         const settings = { kind: resources, databaseName, collections: [] };
-        const { items, truncated } = await lookUpChoices(context, resources, { credential, settings });
-        return resourcesSchema.parse({ collections: items, truncated });
+        const found = await lookUpChoices(context, resources, { credential, settings });
+        return resourcesSchema.parse({ collections: found.items, truncated: isTruncated(found) });
       },
     }),
     endpoint({

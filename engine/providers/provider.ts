@@ -43,8 +43,10 @@ export type Account = Readonly<{
 export type Discovery = Readonly<{
   /** What a person may choose from, for the settings. */
   items: readonly Readonly<Record<string, unknown>>[];
-  /** There is more than `items` holds. */
+  /** There is more than `items` holds: what is chosen may be among the rest. */
   truncated: boolean;
+  /** All are there, and what is told of some of them is not all. */
+  partial?: boolean;
   /** Of a provider whose tools are its server's own. */
   tools?: readonly Tool[];
 }>;
@@ -183,7 +185,7 @@ export type Provider = Readonly<{
   verify(context: ProviderContext, access: Access): Promise<Account>;
   /** What the credential reaches. Stores nothing. @throws ProviderError */
   discover(context: ProviderContext, access: Access): Promise<Discovery>;
-  /** What of the settings is not among what was discovered. */
+  /** What of the settings is not among what was discovered; nothing where that is not all there is. */
   checkSettings(settings: unknown, discovery: Discovery): readonly SettingIssue[];
 }>;
 
@@ -229,8 +231,10 @@ export function defineProvider<C extends z.ZodType, S extends z.ZodType = z.ZodN
     ...definition,
     verify: (context, access) => inTime(key, context, async (within) => definition.verify(within, read(access))),
     discover: (context, access) => inTime(key, context, async (within) => definition.discover(within, read(access))),
-    checkSettings: (given, discovery) =>
-      settings === null ? [] : (definition.checkSettings?.(settings.schema.parse(given), discovery) ?? []),
+    checkSettings(given, discovery) {
+      if (settings === null || discovery.truncated) return [];
+      return definition.checkSettings?.(settings.schema.parse(given), discovery) ?? [];
+    },
   };
 }
 

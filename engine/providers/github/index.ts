@@ -131,12 +131,10 @@ export const github = defineProvider({
     }));
     return { items, truncated: found.length > MAX_REPOSITORIES };
   },
-  checkSettings({ owner, repositories: chosen }, { items, truncated }): readonly SettingIssue[] {
+  checkSettings({ owner, repositories: chosen }, { items }): readonly SettingIssue[] {
     // GitHub does not tell its names apart by case.
     const same = (name: unknown) => String(name).toLowerCase();
     const owned = items.filter((item) => same(item['owner']) === same(owner));
-    // Of somebody with more than we list, what is chosen may be among the rest.
-    if (truncated) return [];
     const known = new Set(owned.map(({ name }) => same(name)));
     return unknownChoices('repositories', chosen.map(same), known, 'repository');
   },

@@ -84,13 +84,14 @@ export const mongodb = defineProvider({
         .sort();
       const end = performance.now() + SAMPLING_MS;
       const items: { name: string; fields: string[] }[] = [];
-      let truncated = names.length > MAX_COLLECTIONS;
+      let partial = false;
       for (const one of names.slice(0, MAX_COLLECTIONS)) {
         // A slow server names its collections, if not all of their fields.
-        if (performance.now() > end) truncated = true;
-        items.push({ name: one, fields: performance.now() > end ? [] : await fieldsOf(database, one) });
+        const isLate = performance.now() > end;
+        partial ||= isLate;
+        items.push({ name: one, fields: isLate ? [] : await fieldsOf(database, one) });
       }
-      return { items, truncated };
+      return { items, truncated: names.length > MAX_COLLECTIONS, partial };
     });
   },
   checkSettings({ collections }, { items }) {

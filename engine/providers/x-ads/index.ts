@@ -71,8 +71,7 @@ export const xAds = defineProvider({
     }));
     return { items, truncated: typeof next === 'string' && next !== '' };
   },
-  checkSettings({ accountIds }, { items, truncated }) {
-    if (truncated) return [];
+  checkSettings({ accountIds }, { items }) {
     return unknownChoices('accountIds', accountIds, new Set(items.map(({ id }) => String(id))), 'ads account');
   },
 });

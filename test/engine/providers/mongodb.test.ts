@@ -104,6 +104,7 @@ t.test('collections come with the dotted names of their fields, and no values', 
       },
     ],
     truncated: false,
+    partial: false,
   });
   test.match(
     server.commands.find((command) => 'listCollections' in command),

@@ -18,6 +18,26 @@ t.test('a provider is what its key says', (test) => {
   test.end();
 });
 
+t.test('a choice is refused where all there is was read, and it is not among it', (test) => {
+  const chosen: Record<string, object> = {
+    github: { kind: 'github', owner: 'acme', repositories: ['site'] },
+    'google-analytics': { kind: 'google_analytics', propertyIds: ['1'] },
+    'lemon-squeezy': { kind: 'lemon_squeezy', storeIds: ['1'] },
+    mongodb: { kind: 'mongodb', databaseName: 'shop', collections: ['orders'] },
+    'x-ads': { kind: 'x_ads', accountIds: ['abc'] },
+  };
+  for (const [key, { checkSettings }] of providers) {
+    const settings = chosen[key];
+    if (settings === undefined) continue;
+    delete chosen[key];
+    test.equal(checkSettings(settings, { items: [], truncated: false }).length, 1, key);
+    test.equal(checkSettings(settings, { items: [], truncated: false, partial: true }).length, 1, `${key}, partial`);
+    test.same(checkSettings(settings, { items: [], truncated: true }), [], `${key}, beyond the first page`);
+  }
+  test.same(chosen, {});
+  test.end();
+});
+
 t.test('tools have keys of their own, fitting risks, and schemas that are closed', (test) => {
   const ajv = new Ajv2020({ strict: false });
   addFormats.default(ajv);
