@@ -106,8 +106,7 @@ export async function useConnection<T>(
   }
   let stored: Stored | undefined;
   try {
-    stored = await readFresh(integrations, target, time.signal);
-    requireUsable(stored, options);
+    stored = await readFresh(integrations, target, time.signal, (read) => requireUsable(read, options));
     const first = stored;
     const result = await once(first).catch(async (error: unknown) => {
       // An access token may end before its time. What was rejected was not done, so that it may be sent again.

@@ -200,12 +200,17 @@ export async function refreshConnection(
   await refreshed(integrations, await readStored(integrations, target), signal);
 }
 
-/** The connection, with tokens that are good for another minute. @throws as `refreshed` */
+/** The connection, with tokens that are good for another minute. `check` sees it before they are exchanged too. @throws as `refreshed` */
 export async function readFresh(
   integrations: Integrations,
   target: ConnectionTarget,
   signal: AbortSignal | undefined,
+  check: (stored: Stored) => void = () => undefined,
 ): Promise<Stored> {
   const stored = await readStored(integrations, target);
-  return isOver(stored) ? refreshed(integrations, stored, signal) : stored;
+  check(stored);
+  if (!isOver(stored)) return stored;
+  const fresh = await refreshed(integrations, stored, signal);
+  check(fresh);
+  return fresh;
 }

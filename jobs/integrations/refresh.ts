@@ -7,7 +7,7 @@ import type { JobContext, JobHandler } from '../runner/handler.ts';
 import { postpone, readTarget } from './check.ts';
 import { type Due, eachDue } from './due.ts';
 
-/** Until one is tried again whose refresh cannot begin: it is disabled, or its provider is not allowed. */
+/** Until one is tried again whose refresh cannot begin: its provider is not allowed. */
 const POSTPONED_S = 24 * 3_600;
 
 async function refresh(context: JobContext, due: Due): Promise<void> {
@@ -29,7 +29,7 @@ async function refresh(context: JobContext, due: Due): Promise<void> {
 }
 
 /**
- * Exchanges the tokens of connections that nobody has used for weeks: refresh tokens die unused. Dead anywhere, a connection is
+ * Exchanges the tokens of connections that nobody has used for weeks, disabled ones too: refresh tokens die unused. Dead anywhere, a connection is
  * still due; one whose provider fails is due again soon, and one whose tokens are refused needs its authorization again.
  */
 export const integrationsRefresh: JobHandler<'integrations__refresh'> = (_payload, context) =>

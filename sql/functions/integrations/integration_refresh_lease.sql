@@ -1,8 +1,8 @@
 -- Takes the lease by which one process of all exchanges the tokens of a connection, without a transaction that waits for the
 -- provider. p_token_version: what the caller has read; with another one there is something newer to read. A lease past its end is
 -- anybody's. Returns {leased, tokenVersion, leaseExpiresAt}; leased false: read again, or wait for whoever holds it.
--- Locks: integration (its status and revision are read under it) → connection. Codes: 404 organization_not_found |
--- integration_not_found, 409 integration_conflict (another connection) | integration_not_ready (disabled, not_connected,
+-- Locks: integration (its revision is read under it) → connection. Codes: 404 organization_not_found |
+-- integration_not_found, 409 integration_conflict (another connection) | integration_not_ready (not_connected,
 -- needs_reauthorization).
 create or replace function app.integration_refresh_lease(
   p_organization_id uuid, p_integration_id uuid, p_connection_revision integer, p_token_version integer, p_lease_id uuid,

@@ -6,7 +6,7 @@
 -- Returns {saved, tokenVersion}; saved false: others have saved newer ones, read those.
 -- A connection that needs reauthorization since is not mended by tokens that were exchanged before: 409.
 -- Locks: organization (with grantedScopes) → integration → connection. Codes: 404 organization_not_found | integration_not_found, 409
--- integration_conflict (another connection) | integration_not_ready (disabled, not_connected, needs_reauthorization).
+-- integration_conflict (another connection) | integration_not_ready (not_connected, needs_reauthorization).
 create or replace function app.integration_tokens_rotate(
   p_organization_id uuid, p_integration_id uuid, p_connection_revision integer, p_token_version integer, p_tokens jsonb,
   p_secrets jsonb)
@@ -22,8 +22,6 @@ declare
   i app.integrations := app.integration_lock(p_organization_id, p_integration_id::text, v_granted is not null);
   c app.integration_connections;
 begin
-  -- Disabled in between: the tokens are saved all the same, or enabling it again would find dead ones.
-  i.status := 'enabled';
   c := app.integration_connection_lock(i, p_connection_revision);
   v_saved := c.token_version = p_token_version;
   if v_saved then

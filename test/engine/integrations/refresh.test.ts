@@ -1,6 +1,11 @@
 import t from 'tap';
 import { Problem } from '../../../engine/db/problem.ts';
-import { type ConnectionTarget, integrationProblem, useConnection } from '../../../engine/integrations/index.ts';
+import {
+  type ConnectionTarget,
+  integrationProblem,
+  type OpenConnection,
+  useConnection,
+} from '../../../engine/integrations/index.ts';
 import { openAs } from '../../support/database.ts';
 import { readIntegration } from '../../support/integration_fixtures.ts';
 import { openSession, openSql } from '../../support/transitions.ts';
@@ -50,6 +55,20 @@ t.test('fifty uses of tokens that are over, by two processes, make one refresh',
   test.equal(state.refreshes, 1);
   test.equal(state.refused, 0);
   test.equal(await readiness(connected), 'ready');
+});
+
+t.test('of a disabled integration, tokens that are over are exchanged for its owner alone', async (test) => {
+  const { state, origins } = await openRotatingGithub(test);
+  const integrations = openTestIntegrations(test, db, { origins });
+  const { target } = await connectTokens(sql, FIRST, { keys });
+  await sql.owner.query("update app.integrations set status = 'disabled' where id = $1", [target.integrationId]);
+  const refused = await problemOf(use(integrations, target));
+  test.match(refused, { code: 'integration_not_ready', issues: [{ code: 'disabled' }] });
+  test.equal(state.refreshes, 0);
+  const verify = ({ provider, context, access }: OpenConnection) => provider.verify(context, access);
+  const looked = await useConnection(integrations, target, verify, { evenDisabled: true });
+  test.match(looked, { label: 'octocat' });
+  test.equal(state.refreshes, 1);
 });
 
 t.test('a token that ends before its time is exchanged, and what it was refused for is done', async (test) => {

@@ -1,6 +1,7 @@
 import t from 'tap';
 import { encryptionKeys } from '../../../engine/secrets/index.ts';
 import { type Connected, connectTokens, KEYS, openRotatingGithub } from '../../engine/integrations/support.ts';
+import { updateOrganization } from '../../support/fixtures.ts';
 import { openSql } from '../../support/transitions.ts';
 import { until } from '../../support/wait.ts';
 import { addJob, openJobs, queued } from '../support.ts';
@@ -76,11 +77,18 @@ t.test('a provider that is down is asked again later', async (test) => {
   test.match(await recorded(connected), { version: 2, code: null });
 });
 
-t.test('what is disabled is left, and holds up nobody', async (test) => {
+t.test('tokens of what is disabled live on', async (test) => {
   const connected = await unused(github.state.refreshToken);
   await sql.owner.query("update app.integrations set status = 'disabled' where id = $1", [
     connected.target.integrationId,
   ]);
+  await refresh();
+  test.match(await recorded(connected), { version: 2, reason: null, code: null });
+});
+
+t.test('what may not be asked is left, and holds up nobody', async (test) => {
+  const connected = await unused(github.state.refreshToken);
+  await updateOrganization(sql.api, connected.org, { constraints: { allowedIntegrations: ['stripe'] } });
   await refresh();
   test.match(await recorded(connected), { version: 1, reason: null, code: null, days: 1 });
 });

@@ -92,34 +92,31 @@ scenario('of fifty at once one takes the lease, and of two that save one does', 
   test.match(await second, { saved: false, tokenVersion: 2 });
 });
 
-scenario(
-  'tokens are neither leased nor saved for what is gone, replaced, disabled or another tenant’s',
-  async (test) => {
-    const org = await createTestOrganization(sql);
-    const { organizationId } = org;
-    const { id, lease, rotate } = await connected(org);
-    const foreign = calls(await createTestOrganization(sql), id);
-    test.match(await refusal(foreign.lease(sql.api, 1)), missing);
-    test.match(await refusal(foreign.rotate(sql.api, 1)), missing);
-    test.match(await refusal(foreign.refused(sql.api, 1)), missing);
-    test.match(await refusal(foreign.health(sql.api, {})), missing);
-    test.match(await refusal(calls(org, id, 2).lease(sql.api, 1)), moved);
-    const at = { organizationId, integrationRef: id };
-    await transition(sql.api, 'integration_status_set', { ...at, status: 'disabled' });
-    test.match(await refusal(lease(sql.api, 1)), notReady('disabled'));
-    test.match(await rotate(sql.api, 1), { saved: true }, 'what was exchanged before is kept, or it would be lost');
-    await transition(sql.api, 'integration_status_set', { ...at, status: 'enabled' });
-    const session = await openSession(test, sql);
-    const rival = await openSession(test, sql);
-    await session.begin();
-    await transition(session, 'integration_disconnect', at);
-    const late = refusal(rotate(rival, 2));
-    await rival.waits();
-    await session.commit();
-    test.match(await late, moved);
-    test.match(await refusal(calls(org, id, 2).lease(sql.api, 1)), notReady('not_connected'));
-  },
-);
+scenario('tokens are neither leased nor saved for what is gone, replaced or another tenant’s', async (test) => {
+  const org = await createTestOrganization(sql);
+  const { organizationId } = org;
+  const { id, lease, rotate } = await connected(org);
+  const foreign = calls(await createTestOrganization(sql), id);
+  test.match(await refusal(foreign.lease(sql.api, 1)), missing);
+  test.match(await refusal(foreign.rotate(sql.api, 1)), missing);
+  test.match(await refusal(foreign.refused(sql.api, 1)), missing);
+  test.match(await refusal(foreign.health(sql.api, {})), missing);
+  test.match(await refusal(calls(org, id, 2).lease(sql.api, 1)), moved);
+  const at = { organizationId, integrationRef: id };
+  await transition(sql.api, 'integration_status_set', { ...at, status: 'disabled' });
+  test.match(await lease(sql.api, 1), { leased: true }, 'of a disabled one they live on');
+  test.match(await rotate(sql.api, 1), { saved: true });
+  await transition(sql.api, 'integration_status_set', { ...at, status: 'enabled' });
+  const session = await openSession(test, sql);
+  const rival = await openSession(test, sql);
+  await session.begin();
+  await transition(session, 'integration_disconnect', at);
+  const late = refusal(rotate(rival, 2));
+  await rival.waits();
+  await session.commit();
+  test.match(await late, moved);
+  test.match(await refusal(calls(org, id, 2).lease(sql.api, 1)), notReady('not_connected'));
+});
 
 scenario('a refusal counts for the newest tokens alone, and until it is connected again', async (test) => {
   const org = await createTestOrganization(sql);
