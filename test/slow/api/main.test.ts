@@ -47,6 +47,11 @@ async function start(t: Test, environment: Record<string, string>): Promise<Api>
   return { child, url, output: () => text, exit };
 }
 
+/** Of its METRICS_PORT, as it says in its log. */
+function metricsUrl({ output }: Api): string {
+  return /"url":"([^"]+)","msg":"metrics are served"/.exec(output())?.[1] ?? '';
+}
+
 t.test('it says ready over IPC, serves, and ends on SIGTERM after what is under way', async (t) => {
   const api = await start(t, { DATABASE_URL: database.url });
   const client = createClient(api.url);
@@ -78,6 +83,36 @@ t.test('it says ready over IPC, serves, and ends on SIGTERM after what is under 
   t.equal(await api.exit, 0);
   t.ok(Date.now() - responded < 4_000, 'the kept-alive connection does not hold it up');
   t.match(api.output(), /"msg":"the API listens"/);
+});
+
+t.test('METRICS_PORT serves the metrics to all who reach it, the port of the API does not', async (t) => {
+  const proxied = { headers: { 'x-forwarded-for': '203.0.113.9' } };
+  const api = await start(t, { DATABASE_URL: database.url, METRICS_PORT: '0' });
+  const own = metricsUrl(api);
+  t.match(own, /^http:\/\/127\.0\.0\.1:\d+$/);
+  t.not(own, api.url);
+  const served = await fetch(`${own}/metrics`, proxied);
+  t.equal(served.status, 200);
+  t.match(await served.text(), /^runner_run_requests\b/m, 'the same ones as the API');
+  t.equal((await fetch(`${own}/healthz`, proxied)).status, 200);
+  t.equal((await fetch(`${own}/organizations`, proxied)).status, 404, 'and nothing else');
+  const refused = await fetch(`${api.url}/metrics`, proxied);
+  t.equal(refused.status, 401);
+  t.match(await refused.json(), { error: { code: 'metrics_unauthorized' } });
+
+  const token = 'metrics-token-of-the-tests-0123456789';
+  const [guarded, taken, none] = await Promise.all([
+    start(t, { DATABASE_URL: database.url, METRICS_PORT: '0', METRICS_TOKENS: token }),
+    start(t, { DATABASE_URL: database.url, METRICS_PORT: new URL(own).port }),
+    start(t, { DATABASE_URL: database.url }),
+  ]);
+  for (const base of [metricsUrl(guarded), guarded.url]) {
+    t.equal((await fetch(`${base}/metrics`)).status, 401, 'with tokens also on loopback');
+    t.equal((await fetch(`${base}/metrics`, { headers: { authorization: `Bearer ${token}` } })).status, 200);
+  }
+  t.equal(await taken.exit, 1);
+  t.match(taken.output(), /EADDRINUSE/);
+  t.notMatch(none.output(), 'metrics are served');
 });
 
 t.test('it ends when the process that started it is gone', async (t) => {
