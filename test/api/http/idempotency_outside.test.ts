@@ -5,12 +5,14 @@ import { z } from 'zod';
 import { apiEndpoints } from '../../../api/app.ts';
 import { uuid } from '../../../api/fields/ids.ts';
 import { endpoint } from '../../../api/http/endpoint.ts';
+import { call } from '../../../engine/db/call.ts';
 import { contextPrefix } from '../../../engine/storage/index.ts';
 import { expectSuccess, type Fields, ownerPath, refusalOf, sqlOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import { createChat, createChatOrganization } from '../../support/chat_fixtures.ts';
 import { createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
 import { FULL } from '../../support/full.ts';
+import { startIssuer } from '../../support/jwt.ts';
 import { until } from '../../support/wait.ts';
 
 const reading = endpoint({
@@ -50,6 +52,8 @@ const contended = endpoint({
 const app = await startTestApp(t, { endpoints: [...apiEndpoints(), reading, contended] });
 const sql = sqlOf(app);
 const { storage } = app.services;
+const { storageUrl } = app.config;
+const keyed = (key: string) => ({ headers: { 'idempotency-key': key } });
 
 /** Reads of files stand still until `open`. */
 let open = (): void => {};
@@ -170,6 +174,45 @@ t.test('a response is not given again to whom the organization is closed by then
   expectSuccess(await retain(org, body, 'closed'), 201);
   expectSuccess(await app.owner.delete(`/organizations/${org.organizationId}`));
   t.equal((await retain(org, body, 'closed')).status, 404);
+});
+
+t.test('a response is not given again to whom was removed, or may only read by then', async (t) => {
+  const issuer = await startIssuer(t);
+  const jwt = await startTestApp(t, { database: app.database, config: { ownerAuth: issuer.ownerAuth, storageUrl } });
+  const [org, anna] = [await createChatOrganization(sql), jwt.owner.as(await issuer.token('anna'))];
+  const { organizationId } = org;
+  const body = await attach(org);
+  const setRole = (subject: string, role: string) =>
+    call(jwt.services.db, 'organization_member_put', { organizationId, subject, role }, z.unknown());
+  await setRole('berta', 'owner');
+  await setRole('anna', 'owner');
+  // One whose key is in the transaction of its change, and one whose key is claimed before it.
+  const calls = {
+    inside: () => anna.post(ownerPath(org, '/chats'), { title: 'x' }, keyed('k')),
+    outside: () => anna.post(ownerPath(org, '/context/sources'), body, keyed('k')),
+  };
+  for (const [name, repeat] of Object.entries(calls)) {
+    const made = expectSuccess(await repeat(), 201);
+    const again = await repeat();
+    t.equal(again.headers.get('idempotency-replayed'), 'true', name);
+    t.same(again.data, made);
+  }
+  async function refuses(refusal: string) {
+    for (const [name, repeat] of Object.entries(calls)) {
+      const reply = await repeat();
+      t.equal(refusalOf(reply), refusal, name);
+      t.equal(reply.headers.get('idempotency-replayed'), null);
+      t.notOk('data' in reply.body, 'nothing of what is stored');
+    }
+  }
+  await setRole('anna', 'viewer');
+  await refuses('403 forbidden');
+  await call(jwt.services.db, 'organization_member_delete', { organizationId, subject: 'anna' }, z.unknown());
+  await refuses('404 organization_not_found');
+  await setRole('anna', 'owner');
+  for (const repeat of Object.values(calls)) {
+    t.equal((await repeat()).headers.get('idempotency-replayed'), 'true', 'kept for whoever may have it');
+  }
 });
 
 t.test('a handler in a transaction has no files to wait for', async (t) => {
