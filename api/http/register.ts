@@ -8,10 +8,10 @@ import { adminAuthentication } from './auth/admin.ts';
 import { type InternalAuthentication, internalAuthentication } from './auth/internal.ts';
 import { checkMembership, ownerAuthentication } from './auth/owner.ts';
 import { checkStream, readJson } from './body.ts';
-import type { Caller } from './caller.ts';
+import { type Caller, ownerName } from './caller.ts';
 import { type ConcurrencyLimit, createConcurrencyLimit } from './concurrency_limit.ts';
 import { takesIdempotencyKey } from './declared_errors.ts';
-import { type Context, type Endpoint, isStream, type JsonResponse } from './endpoint.ts';
+import { type Context, type Endpoint, isStream, type JsonResponse, type StreamResponse } from './endpoint.ts';
 import { retryTransient, validationFailed } from './errors.ts';
 import { type Commit, idempotencyKey, idempotently, idempotentlyOutside, type StoredResponse } from './idempotency.ts';
 import type { Pagination } from './pagination.ts';
@@ -195,6 +195,15 @@ function isCostly({ costly }: Endpoint, query: Context['query']): boolean {
   return typeof costly === 'function' ? costly(query) : costly === true;
 }
 
+/** The database in the shares of who calls and of the organization. */
+function shareOf(db: Database, { response }: Endpoint, { caller, organizationId }: Admitted): Database {
+  // Event streams stay open, and what they read they read for all.
+  if (isStream<StreamResponse>(response) && response.mediaType === 'text/event-stream') return db;
+  const name = ownerName(caller);
+  const ofCaller = name === undefined ? db : db.by(name);
+  return organizationId === undefined ? ofCaller : ofCaller.of(organizationId);
+}
+
 function createHandler(endpoint: Endpoint, shared: Shared) {
   const { services, responder, costlyCalls } = shared;
   return async function handle(req: Request, res: Response): Promise<void> {
@@ -203,9 +212,7 @@ function createHandler(endpoint: Endpoint, shared: Shared) {
     checkRequestHeaders(req, res);
     const admitted = await admit(endpoint, shared, req, res);
     const { organizationId, query } = admitted;
-    // Event streams stay open, and what they read they read for all.
-    const ofAll = organizationId === undefined || isStream(endpoint.response);
-    const db = ofAll ? services.db : services.db.of(organizationId);
+    const db = shareOf(services.db, endpoint, admitted);
     const context = new RequestContext({ endpoint, services, db, state, admitted, req, res });
     const work = () => respond(endpoint, responder, admitted, context, db);
     await (organizationId !== undefined && isCostly(endpoint, query) ? costlyCalls.run(organizationId, work) : work());

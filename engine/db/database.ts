@@ -13,6 +13,11 @@ export type Database = Queries &
      * wait for, the others have the rest. Further work queues per organization, with the same limits of length and time.
      */
     of(organizationId: string): Database;
+    /**
+     * The same for the work of one caller in all organizations, beside their shares: a member of several gets at most seven
+     * eighths of the connections.
+     */
+    by(caller: string): Database;
     /** How many statements or transactions run, and wait for a connection. */
     load(): DatabaseLoad;
     end(): Promise<void>;
@@ -39,6 +44,19 @@ export type DatabaseOptions = Readonly<{
 
 const WAIT_TIMEOUT_MS = 10_000;
 const END_TIMEOUT_MS = 2_000;
+
+/** Whose shares a statement counts in. */
+type Shared = Readonly<{ organization?: string; caller?: string }>;
+
+/**
+ * How many connections an organization may have at a time, and a caller: more than one organization, for one caller may stand
+ * for many, and so none where the pool is too small for a difference.
+ */
+function sharesOf(size: number): Readonly<{ organization: number; caller: number }> {
+  const organization = Math.max(1, Math.floor((size * 3) / 4));
+  const caller = size - Math.max(1, Math.floor(size / 8));
+  return { organization, caller: caller > organization ? caller : size };
+}
 
 type Run = <T>(statement: (methods: CommonQueryMethods) => Promise<T>) => Promise<T>;
 
@@ -83,7 +101,9 @@ async function withReusableConnection<T>(
 export function openDatabase(options: DatabaseOptions): Database {
   const { size, maxWaiting, waitTimeoutMs = WAIT_TIMEOUT_MS, onWakes: wake = () => {} } = options;
   const statements = createBoundedQueue({ concurrency: size, maxWaiting, waitTimeoutMs });
-  const shares = createShares({ concurrency: Math.max(1, Math.floor((size * 3) / 4)), maxWaiting, waitTimeoutMs });
+  const atOnce = sharesOf(size);
+  const ofOrganizations = createShares({ concurrency: atOnce.organization, maxWaiting, waitTimeoutMs });
+  const ofCallers = createShares({ concurrency: atOnce.caller, maxWaiting, waitTimeoutMs });
   let opening: Promise<DatabasePool> | undefined;
   let ended = false;
 
@@ -126,17 +146,22 @@ export function openDatabase(options: DatabaseOptions): Database {
     }
   }
 
-  async function run<T>(work: (connection: DatabasePoolConnection) => Promise<T>, owner?: string): Promise<T> {
+  async function run<T>(
+    work: (connection: DatabasePoolConnection) => Promise<T>,
+    { organization, caller }: Shared,
+  ): Promise<T> {
     const inLine = () => statements.run(() => timed(work));
+    const ofCaller = () => (caller === undefined ? inLine() : ofCallers.run(caller, inLine));
     try {
-      return await (owner === undefined ? inLine() : shares.run(owner, inLine));
+      // The organization's line is the outer one: what waits in it takes nothing of a caller who stands for others too.
+      return await (organization === undefined ? ofCaller() : ofOrganizations.run(organization, ofCaller));
     } catch (error) {
       if (error instanceof QueueRefusedError) throw new DatabaseUnavailableError(`no connection: ${error.message}`);
       throw error;
     }
   }
 
-  async function transaction<T>(work: (connection: Queries) => Promise<T>, owner?: string): Promise<T> {
+  async function transaction<T>(work: (connection: Queries) => Promise<T>, shared: Shared): Promise<T> {
     // What is noted grows within a transaction: the last note has all.
     let wakes = '';
     const result = await run(
@@ -147,18 +172,22 @@ export function openDatabase(options: DatabaseOptions): Database {
           };
           return work(queriesBy((statement) => statement(inside), note));
         }, 0),
-      owner,
+      shared,
     );
     if (wakes) wake(wakes);
     return result;
   }
 
-  function databaseOf(owner: string | undefined): Database {
+  function databaseOf(shared: Shared): Database {
     return {
-      ...queriesBy((statement) => run(statement, owner), wake),
-      transaction: (work) => transaction(work, owner),
-      of: (organizationId) => databaseOf(organizationId.toLowerCase()),
-      load: () => ({ running: statements.running(), waiting: statements.waiting() + shares.waiting() }),
+      ...queriesBy((statement) => run(statement, shared), wake),
+      transaction: (work) => transaction(work, shared),
+      of: (organizationId) => databaseOf({ ...shared, organization: organizationId.toLowerCase() }),
+      by: (caller) => databaseOf({ ...shared, caller }),
+      load: () => ({
+        running: statements.running(),
+        waiting: statements.waiting() + ofOrganizations.waiting() + ofCallers.waiting(),
+      }),
       async end() {
         ended = true;
         if (opening) await endPool(opening);
@@ -166,5 +195,5 @@ export function openDatabase(options: DatabaseOptions): Database {
     };
   }
 
-  return databaseOf(undefined);
+  return databaseOf({});
 }

@@ -9,7 +9,7 @@ import { Problem } from '../../../engine/db/problem.ts';
 import { scoped } from '../../../engine/db/scope.ts';
 import type { OwnerCaller } from '../caller.ts';
 import { UnavailableError } from '../errors.ts';
-import { bearerToken } from './bearer.ts';
+import { bearerToken, sha256Hex } from './bearer.ts';
 
 type Authenticate = (req: Request) => OwnerCaller | Promise<OwnerCaller>;
 /** `ownerToken`: the endpoint takes a token in open mode too. */
@@ -41,12 +41,13 @@ function openOwner(req: Request): OwnerCaller {
   return { kind: 'owner', mode: 'open', subject: null, platform: true };
 }
 
-function tokenCheck(tokens: readonly string[], required: string): (req: Request) => void {
+function tokenCheck(tokens: readonly string[], required: string): (req: Request) => string {
   const matches = tokenMatcher(tokens);
   return (req) => {
     const token = bearerToken(req);
     if (token === undefined) throw unauthorized(required);
     if (!matches(token)) throw unauthorized('The bearer token is not valid.', 'invalid_token');
+    return token;
   };
 }
 
@@ -66,8 +67,8 @@ function openAuthentication(tokens: readonly string[]): Authentication {
 function tokenOwner(tokens: readonly string[]): Authenticate {
   const check = tokenCheck(tokens, 'A bearer token is required.');
   return (req) => {
-    check(req);
-    return { kind: 'owner', mode: 'token', subject: null, platform: true };
+    const tokenHash = sha256Hex(check(req));
+    return { kind: 'owner', mode: 'token', subject: null, platform: true, tokenHash };
   };
 }
 
