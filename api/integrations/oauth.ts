@@ -97,6 +97,7 @@ const shared = {
   params: { organizationId, integrationRef },
   ownerToken: true,
   external: true,
+  costly: true,
 } as const;
 
 const about = { subject: 'integration' } as const;
@@ -116,7 +117,7 @@ function startEndpoint(provider: Provider): Endpoint {
     operationId: `start${pascal(provider.key)}Authorization`,
     summary: `Begin to authorize ${provider.title}`,
     description:
-      'The address is of a page whose button goes on to the provider. It works once, for ten minutes, in one browser, which is sent on with a `result` at last: `connected`, `denied`, `failed`, `expired` or `conflict`.',
+      'The address is of a page whose button goes on to the provider. It works once, for ten minutes, in one browser, which comes back with a `result`: `connected`, `denied`, `failed`, `expired` or `conflict`.',
     idempotencyKey: 'ignored',
     body: startBody(provider),
     response: { data: startedSchema },
@@ -154,7 +155,7 @@ function grantEndpoint(provider: Provider): Endpoint {
     operationId: `revoke${pascal(provider.key)}Grant`,
     summary: `Revoke the authorization of ${provider.title}`,
     description:
-      'Ends it at the provider, with all connections that hang on it: those of other organizations need to be authorized again. Also where the provider cannot be reached: `revoked` is false then.',
+      'Ends it at the provider, with all connections that hang on it, those of other organizations too; here also where the provider cannot be reached, and `revoked` is false.',
     response: { data: grantSchema },
     errors: [notFound, notReady],
     example: {

@@ -41,7 +41,7 @@ const one = {
 const changed = { ...one, response: { data: integrationSchema }, example: { data: integrationExample } } as const;
 const about = { subject: 'integration', id: ['integration', 'id'] } as const;
 const rejected = { status: 400, code: 'credential_rejected', when: 'the provider does not accept the credential' };
-const asked = { ...one, external: true, idempotencyKey: 'ignored' } as const;
+const asked = { ...one, external: true, costly: true, idempotencyKey: 'ignored' } as const;
 const refused = [notFound, notReady, ...ofProvider];
 const differs = {
   status: 409,
@@ -66,6 +66,7 @@ export function connectionEndpoints(): readonly Endpoint[] {
       description:
         'Where the integration is connected the provider is asked first, and what it does not have is refused. Another `serverUrl` or `restUrl` ends the connection. Settings outlive a disconnect.',
       external: true,
+      costly: true,
       body: settingsBody,
       errors: [invalid, ...refused, conflict],
       example: { body: { settings: integrationExample.settings }, data: integrationExample },
@@ -81,6 +82,7 @@ export function connectionEndpoints(): readonly Endpoint[] {
       description:
         'The provider is asked whose it is before it is stored, encrypted. It is never shown again. A credential of the same account is no replacement: the revision stays.',
       external: true,
+      costly: true,
       body: credentialBody,
       errors: [rejected, ...refused, conflict, differs],
       example: { body: credentialExamples[0], data: integrationExample },
@@ -118,6 +120,7 @@ export function connectionEndpoints(): readonly Endpoint[] {
       description:
         'Within 25 seconds. How it went is recorded in `discovery`, also where it failed. Tools that a server has changed are off. `items` are what settings are chosen from, and are not kept.',
       external: true,
+      costly: true,
       response: { data: discoveredSchema },
       errors: [...refused, conflict],
       example: {

@@ -74,6 +74,7 @@ export function agentTaskEndpoints(): readonly Endpoint[] {
       audience: 'agent',
       tag: 'Agent tools',
       operationId: 'explainTaskAsAgent',
+      costly: true,
       summary: 'Tell why a task is not running',
       description: EXPLAIN_DESCRIPTION,
       params: { organizationId, taskRef },

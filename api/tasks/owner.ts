@@ -92,6 +92,7 @@ export function taskEndpoints(): readonly Endpoint[] {
       audience: 'owner',
       tag: 'Tasks',
       operationId: 'explainTask',
+      costly: true,
       summary: 'Tell why a task is not running',
       description: EXPLAIN_DESCRIPTION,
       params: { organizationId, taskRef },
