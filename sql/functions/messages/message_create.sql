@@ -65,7 +65,8 @@ begin
       app.issue('parts', 'empty', 'a message needs a part or an answer'));
   end if;
   if p.id is null then
-    perform app.fail(409, 'state_conflict', 'The organization has no enabled profile of kind chat');
+    perform app.fail(409, 'state_conflict', 'The organization has no enabled profile of kind chat: '
+      || 'POST /organizations/{organizationId}/agent-profiles/provision makes that of the template catalog');
   end if;
 
   v_at := greatest(clock_timestamp(), m.created_at + interval '1 microsecond');

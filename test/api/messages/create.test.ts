@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import type { Chat } from '../../../api/chats/schema.ts';
 import type { Message } from '../../../api/messages/schema.ts';
+import { publishBuiltinCatalog } from '../../../engine/catalog/index.ts';
 import { expectSuccess, type Fields, ownerPath, refusalOf, sqlOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import { createTestOrganization } from '../../support/fixtures.ts';
@@ -113,8 +114,13 @@ t.test('nothing is said in an archived chat, in one that is not there, or withou
   t.equal(refusalOf(await post({ ...chat, id: randomUUID() }, text('x'))), '404 chat_not_found');
   const mute = await createTestOrganization(sqlOf(app));
   const silent = await createChat(app, mute);
-  t.equal(refusalOf(await post(silent, text('x'))), '409 state_conflict');
+  const refused = await post(silent, text('x'));
+  t.equal(refusalOf(refused), '409 state_conflict');
   t.same(await list(silent), [], 'nothing is kept of it');
+  const [, call = ''] = /POST \/organizations\/\{organizationId\}(\S+)/.exec(refused.body.message) ?? [];
+  await publishBuiltinCatalog(app.services.db);
+  expectSuccess(await app.owner.post(ownerPath(mute, call), { departments: [] }));
+  expectSuccess(await post(silent, text('x')), 202);
 });
 
 t.test('bodies that do not fit are refused, an issue each', async (t) => {

@@ -12,6 +12,7 @@ import {
   createTestOrganization,
   insertOrganization,
   lastRequest,
+  patchTask,
   requestRows,
   runNew,
   runNext,
@@ -23,6 +24,7 @@ import {
   updateProfile,
 } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
+import { scheduleCreate } from '../../support/schedule_fixtures.ts';
 import { type JsonObject, openSession, openSql, refusal, transition } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
@@ -135,11 +137,27 @@ scenario('without an owner a task is the operator’s, and a run’s its own pro
 scenario('an organization without profiles is told how to get them', async (test) => {
   const id = randomUUID();
   await insertOrganization(sql.api, id, { slug: `s-${id}` });
+  const org = await createTestOrganization(sql);
   for (const task of [{ title: 'x' }, { title: 'x', ownerProfileKey: 'growth' }]) {
     const refused = await refusal(transition(sql.api, 'task_create', { organizationId: id, task, actor: SERVICE }));
     test.match(refused.issues, [
       { path: 'ownerProfileKey', code: 'unknown_profile', message: /agent-profiles\/provision/ },
     ]);
+    const scheduled = await refusal(scheduleCreate(sql.api, { ...org, organizationId: id }, { taskTemplate: task }));
+    test.match(scheduled.issues, [{ path: 'taskTemplate.ownerProfileKey', message: /agent-profiles\/provision/ }]);
+  }
+  const left = await createTask(sql, org);
+  await transition(sql.api, 'agent_profile_delete', {
+    organizationId: org.organizationId,
+    agentProfileId: org.profileId,
+  });
+  for (const [path, patch] of [
+    ['ownerProfileKey', { ownerProfileKey: 'growth' }],
+    ['ownerAgentProfileId', { ownerAgentProfileId: org.profileId }],
+    ['spec.verifierProfileKey', { spec: { verifierProfileKey: 'growth' } }],
+  ] as const) {
+    const refused = await refusal(patchTask(sql, org, left.id, patch));
+    test.match(refused.issues, [{ path, code: 'unknown_profile', message: /agent-profiles\/provision/ }]);
   }
 });
 
