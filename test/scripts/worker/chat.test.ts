@@ -103,6 +103,7 @@ t.test('a cancel that a heartbeat or a write says stops the command, and the tur
   for (const script of [byWrite, byHeartbeat]) {
     const { work, bodies, of } = await setUp(t, script, 'echo one; while sleep 0.3; do echo two; done');
     t.equal(await work(), false);
+    t.match(bodies('heartbeat')[0], { waitMs: script.heartbeatIntervalMs ?? 20_000 }, 'it waits for the cancel');
     t.match(bodies('fail'), [{ error: { code: 'cancelled', retryable: false } }]);
     t.equal(of('complete').length, 0);
   }

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
 import { workerApi } from '../../../scripts/worker/api.ts';
 import { CommandNotFoundError } from '../../../scripts/worker/command_gate.ts';
@@ -9,6 +10,7 @@ import { errorTail } from '../../../scripts/worker/error_tail.ts';
 import { readOptions } from '../../../scripts/worker/options.ts';
 import { missingProgram } from '../../../scripts/worker/program.ts';
 import { pullLoop } from '../../../scripts/worker/pull_loop.ts';
+import { bareEnvironment } from '../../support/environment.ts';
 import { openFolder } from '../../support/folders.ts';
 import { until } from '../../support/wait.ts';
 import { ORGANIZATION, type Script, standIn } from './stand_in.ts';
@@ -16,6 +18,7 @@ import { ORGANIZATION, type Script, standIn } from './stand_in.ts';
 // Processes are started, and a machine that is busy takes its time.
 t.setTimeout(180_000);
 
+const NOT_THERE = 'worker: --exec: there is no program no-such-program in PATH';
 const API_KEY = 'a-key-of-a-provider-0123456789';
 
 async function setUp(t: Test, script: Script, command: string, ...argv: string[]) {
@@ -82,18 +85,34 @@ t.test('credentials and private keys are left out line by line', async (t) => {
   t.ok(long.text([]).length <= 2_000);
 });
 
-t.test('a command that cannot be started costs one attempt, and the worker ends', async (t) => {
-  for (const [command, status] of [
-    ['no-such-program --fast', 127],
-    ['/', 126],
-  ] as const) {
-    const script = { tasks: [{}, { identifier: 'T-2' }, { identifier: 'T-3' }] };
-    const { work, of, bodies } = await setUp(t, script, command, '--concurrency', '3');
-    await t.rejects(work(), CommandNotFoundError);
-    t.equal(of('start').length, 1);
-    t.match(bodies('fail'), [{ error: { code: 'command_not_found', retryable: true } }]);
-    t.match(bodies('fail')[0].error.message, new RegExp(`exit status ${status}`));
+t.test('a command that cannot be started costs one attempt of one run, and the worker ends', async (t) => {
+  const tasks: Script = { tasks: [{}, { identifier: 'T-2' }, { identifier: 'T-3' }] };
+  const chats: Script = { chats: [{}, {}, {}] };
+  for (const script of [tasks, chats]) {
+    for (const [command, status] of [
+      ['no-such-program --fast', 127],
+      ['/', 126],
+    ] as const) {
+      const { work, of, bodies } = await setUp(t, structuredClone(script), command, '--concurrency', '3');
+      await t.rejects(work(), CommandNotFoundError);
+      t.equal(of('start').length, 1);
+      t.match(bodies('fail'), [{ error: { code: 'command_not_found', retryable: true } }]);
+      t.match(bodies('fail')[0].error.message, new RegExp(`exit status ${status}`));
+    }
   }
+});
+
+t.test('a worker whose program is not there says so in one line, and pulls nothing', async (t) => {
+  const { url, received } = await standIn(t, {});
+  const argv = ['--exec', 'no-such-program', '--url', url, '--token', 'service', '--scratch', await openFolder(t)];
+  const main = path.resolve(import.meta.dirname, '../../../scripts/worker/main.ts');
+  const child = spawn(process.execPath, [main, '--no-env-file', ...argv], {
+    env: bareEnvironment(),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const [out, err, [status]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+  t.same({ status, out, err }, { status: 127, out: '', err: `${NOT_THERE}\n` });
+  t.same(received, []);
 });
 
 t.test('a command that once ran may end with 127, and others follow it', async (t) => {

@@ -252,6 +252,7 @@ t.test('a cancelled run is stopped and reported', async (t) => {
   const script: Script = { heartbeatIntervalMs: 50, heartbeat: (nth) => (nth >= 2 ? 'cancelling' : 'running') };
   const { work, bodies, of } = await setUp(t, script, 'echo started >> $PROGRESS_FILE; sleep 300');
   t.equal(await work(), false);
+  t.match(bodies('heartbeat')[0], { waitMs: 50 }, 'it waits for the cancel');
   t.match(bodies('fail'), [{ error: { code: 'cancelled', retryable: false } }]);
   t.equal(of('complete').length + of('output').length, 0);
 });

@@ -14,6 +14,7 @@ import { expectSuccess, ownerPath } from '../../../support/api_fixtures.ts';
 import { SERVICE_TOKEN, startTestApp, type TestApp } from '../../../support/app.ts';
 import { bareEnvironment } from '../../../support/environment.ts';
 import { until } from '../../../support/wait.ts';
+import { HEARTBEAT_WAIT_MS, heartbeats } from './heartbeats.ts';
 
 // Processes are started, and a machine that is busy takes its time.
 t.setTimeout(180_000);
@@ -146,16 +147,19 @@ t.test('the reference worker replies in real chats', async (t) => {
   });
 });
 
-t.test('a cancel stops the command at the next write, and at the next heartbeat', async (t) => {
-  const app = await startTestApp(t, { config: { leaseSeconds: 9 } });
+t.test('a cancel stops the command at the next write, and by the heartbeat that waits', async (t) => {
+  const app = await startTestApp(t, { config: { leaseSeconds: 9_000 } });
   for (const command of ['while :; do echo on; sleep 0.1; done', 'echo on; sleep 300']) {
     const { chat, worker, ended, message, seen, said } = await setUp(t, app);
     const reply = await ask(app, chat);
+    const earlier = heartbeats(app).length;
     const child = worker('--exec', command);
     await until('the first words', () => textOf(seen().at(-1)).startsWith('on'), SOON_MS);
+    t.equal(heartbeats(app).length, earlier, 'the first heartbeat still waits');
     const path = chatPath(chat, `/messages/${reply.id}/cancel`);
     t.match(await app.owner.post(path), { status: 200, data: { status: 'cancelling' } });
     t.equal(await ended(child), 1);
+    t.ok(Number(heartbeats(app)[earlier]?.['ms']) < HEARTBEAT_WAIT_MS, 'and does not wait to its end');
     t.match(said(), /cancelled: The run was cancelled/);
     t.match(await message(reply), { status: 'cancelled', error: null });
     await until('the last revision', () => seen().at(-1)?.status === 'cancelled');

@@ -10,6 +10,7 @@ import { SERVICE_TOKEN, startTestApp, type TestApp } from '../../../support/app.
 import { bareEnvironment } from '../../../support/environment.ts';
 import { openFolder } from '../../../support/folders.ts';
 import { until } from '../../../support/wait.ts';
+import { HEARTBEAT_WAIT_MS, heartbeats } from './heartbeats.ts';
 
 // Processes are started, and a machine that is busy takes its time.
 t.setTimeout(180_000);
@@ -165,15 +166,23 @@ t.test('the reference worker against the real API', async (t) => {
   });
 });
 
-t.test('a cancelled run is stopped by its heartbeat', async (t) => {
-  // The heartbeat that waits hears of it: the next one would be sent long after the end of this test.
+t.test('a cancelled run is stopped by the heartbeat that waits', async (t) => {
+  // The next one would be sent after twenty seconds, and no other call hears of the cancel.
   const app = await startTestApp(t, { config: { leaseSeconds: 9_000 } });
   const { home, create, task, runs, worker, ended, said } = await setUp(t, app);
   const given = await create();
-  const child = worker('sleep 300', '--once');
-  await until('the task runs', async () => (await task(given)).status === 'running');
+  const child = worker('echo "it runs"; sleep 300', '--once');
+  await until('the command runs', () => said().includes('it runs'));
+  const [run] = await runs(given);
+  await until('its log arrived', async () => {
+    const logs = await app.owner.get<{ items: { label: string }[] }>(`${home}/runs/${run?.id}/logs`);
+    return logs.data.items.some((item) => item.label === 'Command started');
+  });
+  t.same(heartbeats(app), [], 'the first heartbeat still waits');
   t.equal((await app.owner.post(`${home}/tasks/${given.id}/cancel`)).status, 200);
   t.equal(await ended(child), 1);
+  const [first] = heartbeats(app);
+  t.ok(Number(first?.['ms']) < HEARTBEAT_WAIT_MS, 'and does not wait to its end');
   t.match(said(), /cancelled: The run was cancelled/);
   t.equal((await task(given)).status, 'cancelled');
   t.match(await runs(given), [{ status: 'cancelled' }]);
