@@ -121,7 +121,7 @@ Settings come from the environment. These also read a file \`.env\` (copy \`.env
 environment wins:
 ${commands.slice(0, 6).join(', ')},
 ${commands.slice(6).join(', ')}.
-\`node api/main.ts\` and \`node jobs/main.ts\` read the environment alone.
+\`node scripts/run.mjs api\` and \`node scripts/run.mjs jobs\` read the environment alone.
 
 An empty value counts as none. A wrong value ends the start with one line that names the setting, and exit code 78.
 \`npm start -- --help\` prints this list.

@@ -63,6 +63,7 @@ const OTHERS = [
   // Its streams are written to by output.ts and command.ts, which escape.
   'scripts/command/main.ts',
   'scripts/report.ts',
+  'scripts/run.mjs',
   'scripts/terminal.ts',
   'scripts/test.ts',
   'scripts/test/',

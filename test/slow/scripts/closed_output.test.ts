@@ -16,6 +16,7 @@ async function shell(line: string): Promise<{ err: string; status: string }> {
 const COMMANDS = [
   'api/main.ts',
   'jobs/main.ts',
+  ...['api', 'jobs', 'migrate'].map((part) => `scripts/run.mjs ${part}`),
   ...[
     'analyst',
     'bench/main',
