@@ -1,13 +1,14 @@
 import { z } from 'zod';
 import { call, type Queries } from '../db/call.ts';
 import type { Decision } from '../db/decision.ts';
-import { OAuthError, revokeToken } from '../providers/oauth/index.ts';
+import { type OAuth2Credential, OAuthError, revokeToken } from '../providers/oauth/index.ts';
 import { ProviderError } from '../providers/outgoing/index.ts';
 import { isDiscovered, knownAuthorization, openAuthorization } from './authorization.ts';
 import type { Integrations } from './integrations.ts';
 import { notReady } from './problems.ts';
 import { type ReadIntegration, targetOf } from './record.ts';
-import { accessOf, contextOf, oauth2Credential, readStored, type Stored } from './stored.ts';
+import { readFresh } from './refresh.ts';
+import { accessOf, type ConnectionTarget, contextOf, oauth2Credential, readStored, type Stored } from './stored.ts';
 
 const linkSchema = z.object({ id: z.uuid(), key: z.string() });
 const readSchema = z.object({
@@ -47,8 +48,10 @@ async function revokeAt(integrations: Integrations, stored: Stored, signal: Abor
   if (oauth2 === undefined || credential === undefined) return false;
   if (!isDiscovered(oauth2)) {
     const { client } = knownAuthorization(integrations, provider, oauth2);
-    await oauth2.revoke(context, client, revocable(oauth2.needsRefreshToken, credential));
-    return true;
+    const token = revocable(oauth2.needsRefreshToken, credential);
+    const isKnown = await oauth2.revoke(context, client, token);
+    // A token that it does not know was revoked before. Of one that is over that says nothing: the grant may still be there.
+    return isKnown || token !== credential.accessToken || !hasEnded(credential);
   }
   const kept = fields.get('authorization');
   if (kept === undefined) return false;
@@ -56,6 +59,25 @@ async function revokeAt(integrations: Integrations, stored: Stored, signal: Abor
   if (server.metadata.revocation_endpoint === undefined) return false;
   await revokeToken(context, server, client, credential.refreshToken ?? credential.accessToken);
   return true;
+}
+
+const hasEnded = ({ expiresAt }: Pick<OAuth2Credential, 'expiresAt'>): boolean =>
+  expiresAt !== null && Date.parse(expiresAt) <= Date.now();
+
+/** The connection, with a fresh access token where the provider is to be sent that, and if there is one to be had. */
+async function readRevocable(
+  integrations: Integrations,
+  target: ConnectionTarget,
+  signal: AbortSignal | undefined,
+): Promise<Stored> {
+  const read = () => readStored(integrations, target, { evenRefused: true });
+  const stored = await read();
+  const { oauth2 } = stored.provider;
+  if (oauth2 === undefined || isDiscovered(oauth2) || oauth2.needsRefreshToken) return stored;
+  return readFresh(integrations, target, signal).catch(() => {
+    signal?.throwIfAborted();
+    return read();
+  });
 }
 
 /** An access token that is over says nothing any more; where refresh tokens are always there, one of those is better. */
@@ -89,7 +111,7 @@ export async function revokeGrant(
   );
   let revoked = false;
   try {
-    const stored = await readStored(integrations, targetOf(integration), { evenRefused: true });
+    const stored = await readRevocable(integrations, targetOf(integration), options.signal);
     revoked = await revokeAt(integrations, stored, options.signal);
   } catch (error) {
     options.signal?.throwIfAborted();

@@ -102,8 +102,8 @@ export type OAuth2 = Readonly<{
   scopes(services: readonly string[], accessMode: AccessMode): readonly string[];
   /** The scopes of a response that names none: null where those asked for are granted. */
   grantedScopes(tokens: Tokens): readonly string[] | null;
-  /** Ends the whole grant at the provider. @throws ProviderError */
-  revoke(context: ProviderContext, client: OAuthClient, token: string): Promise<void>;
+  /** Ends the whole grant at the provider. @returns false where it does not know the token. @throws ProviderError */
+  revoke(context: ProviderContext, client: OAuthClient, token: string): Promise<boolean>;
 }>;
 
 /** How a server wants to be authorized whose authorization server is any. */

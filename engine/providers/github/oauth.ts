@@ -21,8 +21,8 @@ const server: OAuthServer = {
 };
 
 /** Takes the App's authorization of this person back, with all of its tokens. */
-async function revoke(context: ProviderContext, { id, secret = '' }: OAuthClient, token: string): Promise<void> {
-  await context.client.send(site, {
+async function revoke(context: ProviderContext, { id, secret = '' }: OAuthClient, token: string): Promise<boolean> {
+  const { status } = await context.client.send(site, {
     method: 'DELETE',
     effect: 'write',
     url: `${API}/applications/${encodeURIComponent(id)}/grant`,
@@ -34,8 +34,9 @@ async function revoke(context: ProviderContext, { id, secret = '' }: OAuthClient
     buckets: [accountBucket('github', context, 10, 1)],
     signal: context.signal,
     // It does not know the token: revoked before, or over.
-    accepts: (status) => status === 404 || status === 422,
+    accepts: (code) => code === 404 || code === 422,
   });
+  return status !== 404 && status !== 422;
 }
 
 export const oauth2: OAuth2 = {

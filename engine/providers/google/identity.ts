@@ -59,7 +59,7 @@ function oauthServer(provider: string): OAuthServer {
 }
 
 /** Ends everything that the person granted to this project, whichever of its tokens it is. */
-async function revoke(provider: string, context: ProviderContext, token: string): Promise<void> {
+async function revoke(provider: string, context: ProviderContext, token: string): Promise<boolean> {
   const response = await context.client.send(
     { provider, origins: [OAUTH] },
     {
@@ -74,9 +74,9 @@ async function revoke(provider: string, context: ProviderContext, token: string)
       accepts: (status) => status === 400,
     },
   );
-  if (response.status !== 400) return;
+  if (response.status !== 400) return true;
   const code = z.object({ error: z.string() }).safeParse(jsonOf(response)).data?.error;
-  if (code === 'invalid_token') return;
+  if (code === 'invalid_token') return false;
   const facts = { status: 400, code: providerCode(code) };
   throw new ProviderError(provider, 'failed', 'The provider refuses to revoke the authorization.', facts);
 }

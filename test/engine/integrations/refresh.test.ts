@@ -4,6 +4,8 @@ import {
   type ConnectionTarget,
   integrationProblem,
   type OpenConnection,
+  readIntegration as readStoredIntegration,
+  revokeGrant,
   useConnection,
 } from '../../../engine/integrations/index.ts';
 import { openAs } from '../../support/database.ts';
@@ -24,6 +26,7 @@ const sql = await openSql(t);
 const db = openAs(sql.url, { role: 'runner_api', size: 8, applicationName: 'test api' });
 t.teardown(() => db.end());
 const keys = integrationConfig({ origins: {} }).integrations.encryptionKeys;
+const tomorrow = () => new Date(Date.now() + 86_400_000).toISOString();
 const FIRST = { access_token: 'access-0', refresh_token: 'refresh-0' };
 
 const use = (integrations: TestIntegrations, target: ConnectionTarget, signal?: AbortSignal) =>
@@ -74,8 +77,7 @@ t.test('of a disabled integration, tokens that are over are exchanged for its ow
 t.test('a token that ends before its time is exchanged, and what it was refused for is done', async (test) => {
   const { state, origins } = await openRotatingGithub(test);
   const integrations = openTestIntegrations(test, db, { origins });
-  const tomorrow = new Date(Date.now() + 86_400_000).toISOString();
-  const connected = await connectTokens(sql, FIRST, { keys, facts: { tokenExpiresAt: tomorrow } });
+  const connected = await connectTokens(sql, FIRST, { keys, facts: { tokenExpiresAt: tomorrow() } });
   await use(integrations, connected.target);
   test.equal(state.refreshes, 0);
   state.accessToken = 'another';
@@ -237,3 +239,30 @@ t.test('what was disconnected, disabled or is another tenant’s is not used', a
   test.match(await problemOf(use(integrations, connected.target)), { issues: [{ code: 'disabled' }] });
   test.equal(server.calls.length, 0);
 });
+
+for (const { what, refreshToken, accessToken, isOver, revoked, grants } of [
+  {
+    what: 'a token that is over is exchanged first',
+    refreshToken: 'refresh-0',
+    isOver: true,
+    revoked: true,
+    grants: 0,
+  },
+  { what: 'over, and its refresh token refused', refreshToken: 'dead', isOver: true, revoked: false, grants: 1 },
+  { what: 'over, without a refresh token', isOver: true, revoked: false, grants: 1 },
+  { what: 'one that is good', isOver: false, revoked: true, grants: 0 },
+  { what: 'one that was revoked before', accessToken: 'another', isOver: false, revoked: true, grants: 1 },
+]) {
+  t.test(`a grant of GitHub is revoked where it really is: ${what}`, async (test) => {
+    const { state, origins } = await openRotatingGithub(test);
+    const integrations = openTestIntegrations(test, db, { origins });
+    const known = accessToken ?? (isOver ? 'over' : 'access-0');
+    const tokens = { access_token: known, ...(refreshToken === undefined ? {} : { refresh_token: refreshToken }) };
+    const facts = { grantHash: '7'.repeat(64), ...(isOver ? {} : { tokenExpiresAt: tomorrow() }) };
+    const { target } = await connectTokens(sql, tokens, { keys, facts });
+    const { organizationId, integrationId: integrationRef } = target;
+    const integration = await readStoredIntegration(integrations, { organizationId, integrationRef });
+    test.equal((await revokeGrant(integrations, integration)).revoked, revoked);
+    test.equal(state.grants, grants);
+  });
+}

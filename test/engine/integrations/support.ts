@@ -74,7 +74,14 @@ export async function connectTokens(
 
 /** GitHub with one refresh token that is good: used, it gives the next one, and a used one ends nothing but itself. */
 export async function openRotatingGithub(t: TearDown) {
-  const state = { refreshToken: 'refresh-0', accessToken: 'access-0', refreshes: 0, refused: 0, isDown: false };
+  const state = {
+    refreshToken: 'refresh-0',
+    accessToken: 'access-0',
+    refreshes: 0,
+    refused: 0,
+    grants: 1,
+    isDown: false,
+  };
   const hooks: { beforeReply?: (() => Promise<unknown>) | undefined } = {};
   const server = await openServer(t, async ({ url, body, headers }, res) => {
     if (state.isDown) {
@@ -84,6 +91,12 @@ export async function openRotatingGithub(t: TearDown) {
     if (url.pathname === '/user') {
       if (headers.authorization === `Bearer ${state.accessToken}`) return { id: 7, login: 'octocat' };
       json(res, 401, { message: 'Bad credentials' });
+      return undefined;
+    }
+    if (url.pathname.endsWith('/grant')) {
+      const isKnown = JSON.parse(body).access_token === state.accessToken;
+      if (isKnown) state.grants -= 1;
+      res.writeHead(isKnown ? 204 : 404).end();
       return undefined;
     }
     if (new URLSearchParams(body).get('refresh_token') !== state.refreshToken) {

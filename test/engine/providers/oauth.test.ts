@@ -220,11 +220,11 @@ t.test('a grant of Google is revoked once, and again without harm', async (test)
     json(res, status, status === 200 ? {} : { error: 'invalid_token', error_description: PLANTED });
   });
   const context = { client: opened, account: '107' };
-  await oauth.revoke(context, client, '1//refresh');
+  test.equal(await oauth.revoke(context, client, '1//refresh'), true);
   test.match(server.calls, [{ method: 'POST', body: 'token=1%2F%2Frefresh' }]);
   test.equal(server.calls[0]?.url.pathname, '/revoke');
   status = 400;
-  await oauth.revoke(context, client, '1//refresh');
+  test.equal(await oauth.revoke(context, client, '1//refresh'), false, 'it does not know the token');
 });
 
 t.test('GitHub refuses with status 200, and lists what its installations were given', async (test) => {
