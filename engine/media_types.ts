@@ -1,6 +1,5 @@
 import { isUtf8 } from 'node:buffer';
 import path from 'node:path';
-import { fileTypeFromBuffer } from 'file-type';
 import { likelyEncoding } from './text_encoding.ts';
 
 export const OCTET_STREAM = 'application/octet-stream';
@@ -107,6 +106,7 @@ export function mediaTypeProbe(fileName: string): MediaTypeProbe {
     },
     async mediaType() {
       if (textType !== undefined && text.problem() === null) return textType;
+      const { fileTypeFromBuffer } = await import('file-type');
       const found = await fileTypeFromBuffer(Buffer.concat(sample));
       return found?.mime ?? OCTET_STREAM;
     },

@@ -1,6 +1,5 @@
 import { lookup, Resolver } from 'node:dns/promises';
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
-import { buildConnector } from 'undici';
 import { NetError } from './errors.ts';
 
 /** All addresses of a name. */
@@ -38,7 +37,7 @@ const TRIES = 4;
  * a public and a private address wants the private one to be used.
  * @throws NetError with `address_refused` or what the resolver throws
  */
-async function checkedAddresses(hostname: string, resolve: Resolve, allows: (address: string) => boolean) {
+export async function checkedAddresses(hostname: string, resolve: Resolve, allows: (address: string) => boolean) {
   const literal = hostname.replace(/^\[|\]$/g, '');
   const addresses = isIP(literal) ? [literal] : await resolve(literal);
   if (addresses.length === 0) throw new NetError('name_unknown', `There is no server named ${hostname}.`);
@@ -46,62 +45,6 @@ async function checkedAddresses(hostname: string, resolve: Resolve, allows: (add
     throw new NetError('address_refused', `${hostname} is not an address of the public internet, so it is not asked.`);
   }
   return addresses.slice(0, TRIES);
-}
-
-/**
- * Connects to exactly the addresses that were checked: the name is resolved once, here, and the socket is given the
- * address, so nothing resolves it a second time (a name may change between two looks, and an address in place of a name
- * never passes a `lookup` filter). TLS still asks for and verifies the certificate of the name.
- */
-export function checkedConnector(
-  options: Guard &
-    Readonly<{
-      /** Certificates that count beside the usual ones, in PEM. */
-      ca?: string | undefined;
-    }>,
-): buildConnector.connector {
-  const connect = buildConnector({
-    timeout: options.timeoutMs,
-    allowH2: false,
-    // A session would be found by name, whichever address the name has by then.
-    maxCachedSessions: 0,
-    rejectUnauthorized: true,
-    ...(options.ca === undefined ? {} : { ca: options.ca }),
-  });
-
-  function connectTo(target: buildConnector.Options, address: string): Promise<Socket> {
-    // SNI is for names alone.
-    const name = isIP(target.hostname.replace(/^\[|\]$/g, '')) ? undefined : target.hostname;
-    return new Promise((resolve, reject) => {
-      connect(
-        { ...target, hostname: address, ...(name === undefined ? {} : { servername: name }) },
-        (error, socket) => {
-          if (error) reject(error);
-          else resolve(socket as Socket);
-        },
-      );
-    });
-  }
-
-  async function open(target: buildConnector.Options): Promise<Socket> {
-    const addresses = await checkedAddresses(target.hostname, options.resolve, options.allows);
-    let failure: unknown;
-    for (const address of addresses) {
-      try {
-        return await connectTo(target, address);
-      } catch (error) {
-        failure = error;
-      }
-    }
-    throw failure;
-  }
-
-  return (target, callback) => {
-    open(target).then(
-      (socket) => callback(null, socket),
-      (error: Error) => callback(error, null),
-    );
-  };
 }
 
 function openTcp(address: string, port: number, timeoutMs: number, signal: AbortSignal | undefined): Promise<Socket> {

@@ -1,14 +1,13 @@
 import { isUtf8 } from 'node:buffer';
-import { Agent, type Dispatcher, request } from 'undici';
+import type { Dispatcher } from 'undici';
 import { isPublicAddress } from './address.ts';
 import { boundedBody } from './body.ts';
-import { checkedConnector, nameResolver, type Resolve } from './connector.ts';
+import { nameResolver, type Resolve } from './connector.ts';
 import { NetError, netError } from './errors.ts';
 import { parseUrl } from './url.ts';
 
 export const USER_AGENT = 'BusinessRunner/0.1';
 const MAX_REDIRECTS = 5;
-const MAX_HEADER_BYTES = 16 * 1024;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
 export type WebRequest = Readonly<{
@@ -87,21 +86,22 @@ function deadline(ms: number, error: () => NetError): { signal: AbortSignal; cle
 export function createWebClient(options: WebClientOptions = {}): WebClient {
   const { resolve = nameResolver(), connectMs = 5_000, connections = 4, ca } = options;
   const allows = options.allowPrivateAddresses ? () => true : (options.allows ?? isPublicAddress);
-  const agent = new Agent({
-    connect: checkedConnector({ resolve, allows, timeoutMs: connectMs, ca }),
-    connections,
-    pipelining: 1,
-    maxHeaderSize: MAX_HEADER_BYTES,
-    allowH2: false,
-    // Both are kept here, to the millisecond.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-  });
+  let closed = false;
+
+  async function open() {
+    const { openAgent, request } = await import('./web_agent.ts');
+    return { agent: openAgent({ resolve, allows, timeoutMs: connectMs, ca }, connections), request };
+  }
+  /** From the first request on: most processes never send one, and start sooner without what it takes. */
+  let opened: ReturnType<typeof open> | undefined;
 
   async function ask(url: URL, given: WebRequest, signals: AbortSignal[]): Promise<Dispatcher.ResponseData> {
     const host = url.host;
     const headers = deadline(given.idleMs ?? 10_000, () => new NetError('timed_out', `${host} does not respond.`));
     try {
+      if (closed) throw new Error('The client is closed.');
+      opened ??= open();
+      const { agent, request } = await opened;
       return await request(url, {
         dispatcher: agent,
         method: given.method ?? 'GET',
@@ -170,7 +170,10 @@ export function createWebClient(options: WebClientOptions = {}): WebClient {
         throw error;
       }
     },
-    close: () => agent.destroy(),
+    async close() {
+      closed = true;
+      await (await opened)?.agent.destroy();
+    },
   };
 }
 

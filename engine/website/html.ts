@@ -1,5 +1,4 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { Parser } from 'htmlparser2';
 
 /** What a page says, as plain text. URLs are as written: the caller knows what they are relative to. */
 export type Html = Readonly<{
@@ -95,6 +94,7 @@ function lines(text: string): string {
  * @throws the signal's reason
  */
 export async function parseHtml(source: string, signal?: AbortSignal): Promise<Html> {
+  const { Parser } = await import('htmlparser2');
   let title = '';
   let description: string | null = null;
   let canonical: string | null = null;

@@ -1,5 +1,4 @@
 import type { Request } from 'express';
-import { createRemoteJWKSet, errors, jwtVerify } from 'jose';
 import { sql } from 'slonik';
 import { z } from 'zod';
 import { tokenMatcher } from '../../../engine/bearer.ts';
@@ -8,17 +7,11 @@ import type { Queries } from '../../../engine/db/call.ts';
 import { Problem } from '../../../engine/db/problem.ts';
 import { scoped } from '../../../engine/db/scope.ts';
 import type { OwnerCaller } from '../caller.ts';
-import { UnavailableError } from '../errors.ts';
-import { bearerToken, sha256Hex } from './bearer.ts';
+import { bearerToken, sha256Hex, ownerUnauthorized as unauthorized } from './bearer.ts';
 
 type Authenticate = (req: Request) => OwnerCaller | Promise<OwnerCaller>;
 /** `ownerToken`: the endpoint takes a token in open mode too. */
 type Authentication = (req: Request, ownerToken: boolean) => OwnerCaller | Promise<OwnerCaller>;
-
-function unauthorized(message: string, error?: string): Problem {
-  const challenge = `Bearer realm="business-runner"${error ? `, error="${error}"` : ''}`;
-  return new Problem(401, 'owner_unauthorized', message, undefined, { 'WWW-Authenticate': challenge });
-}
 
 const forbidden = (message: string) => new Problem(403, 'forbidden', message);
 
@@ -72,54 +65,10 @@ function tokenOwner(tokens: readonly string[]): Authenticate {
   };
 }
 
-// Signatures by key pairs alone: with a shared secret the key set itself could sign.
-const algorithms = [
-  'RS256',
-  'RS384',
-  'RS512',
-  'PS256',
-  'PS384',
-  'PS512',
-  'ES256',
-  'ES384',
-  'ES512',
-  'EdDSA',
-  'Ed25519',
-];
-const CLOCK_TOLERANCE_S = 5;
-const subjectSchema = z
-  .string()
-  .min(1)
-  .max(255)
-  .regex(/^[^\0-\x1f\x7f]+$/);
-
-/** True for what says something about the token, not about the key set's server. */
-function tokenIsWrong(error: unknown): boolean {
-  if (error instanceof errors.JWKSTimeout || error instanceof errors.JWKSInvalid) return false;
-  if (error instanceof errors.JOSEError) return error.code !== 'ERR_JOSE_GENERIC';
-  return false;
-}
-
+/** What reads signed tokens is loaded where they are used. */
 function jwtOwner(auth: Extract<Config['ownerAuth'], { mode: 'jwt' }>): Authenticate {
-  const keys = createRemoteJWKSet(new URL(auth.jwksUrl), { timeoutDuration: 5_000, cooldownDuration: 10_000 });
-  return async (req) => {
-    const token = bearerToken(req);
-    if (token === undefined) throw unauthorized('A bearer token is required.');
-    const verified = await jwtVerify(token, keys, {
-      issuer: auth.issuer,
-      audience: auth.audience,
-      algorithms,
-      clockTolerance: CLOCK_TOLERANCE_S,
-      requiredClaims: ['sub', 'exp'],
-    }).catch((error: unknown) => {
-      if (tokenIsWrong(error)) throw unauthorized('The bearer token is not valid.', 'invalid_token');
-      throw new UnavailableError('The key set that owner tokens are checked with cannot be read.', { cause: error });
-    });
-    const subject = subjectSchema.safeParse(verified.payload.sub);
-    if (!subject.success) throw unauthorized('The bearer token has no usable subject.', 'invalid_token');
-    const expiresAt = ((verified.payload.exp ?? 0) + CLOCK_TOLERANCE_S) * 1000;
-    return { kind: 'owner', mode: 'jwt', subject: subject.data, platform: false, expiresAt };
-  };
+  const loaded = import('./jwt.ts').then(({ jwtAuthentication }) => jwtAuthentication(auth));
+  return async (req) => (await loaded)(req);
 }
 
 function authenticationOf(auth: Config['ownerAuth']): Authentication {

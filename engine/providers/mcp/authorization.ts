@@ -1,4 +1,3 @@
-import { extractWWWAuthenticateParams } from '@modelcontextprotocol/sdk/client/auth.js';
 import {
   type AuthorizationServer,
   allowInsecureRequests,
@@ -75,7 +74,8 @@ async function first<T>(urls: readonly string[], ask: (url: string) => Promise<T
 /** `/path`, or nothing for the root. */
 const pathOf = (url: URL) => url.pathname.replace(/(?<!\/)\/+$/, '');
 
-function challengeOf(headers: Readonly<Record<string, string>>): Challenge {
+async function challengeOf(headers: Readonly<Record<string, string>>): Promise<Challenge> {
+  const { extractWWWAuthenticateParams } = await import('@modelcontextprotocol/sdk/client/auth.js');
   const given = headers['www-authenticate'];
   const response = new Response(null, given === undefined ? {} : { headers: { 'www-authenticate': given } });
   const { resourceMetadataUrl, scope, error } = extractWWWAuthenticateParams(response);
