@@ -700,7 +700,6 @@ CREATE TABLE app.integration_connections (
   reauthorization_at timestamptz,                                 -- Since when.
   degraded_at timestamptz,                                        -- Since when the provider fails or limits us; null: it works.
   degraded_code text,                                             -- With which code of ours.
-  retry_not_before timestamptz,                                   -- The provider asked not to be called before.
   checked_at timestamptz,                                         -- When it was last found well or ill.
   check_due_at timestamptz NOT NULL,                              -- When it is looked at next.
   CONSTRAINT integration_connections_pkey PRIMARY KEY (organization_id, integration_id),
@@ -752,11 +751,11 @@ CREATE POLICY tenant_read ON app.integration_connections FOR SELECT TO runner_ap
   (SELECT app.current_organization())));
 GRANT SELECT (organization_id, integration_id, kind, account_label, granted_scopes, connected_at, token_version,
   token_expires_at, refresh_due_at, refresh_lease_expires_at, reauthorization_reason, reauthorization_at, degraded_at,
-  degraded_code, retry_not_before, checked_at, check_due_at) ON app.integration_connections TO runner_admin;
+  degraded_code, checked_at, check_due_at) ON app.integration_connections TO runner_admin;
 GRANT SELECT (organization_id, integration_id, kind, account_label, granted_scopes, connected_at, token_version,
   token_expires_at, refresh_due_at, refresh_lease_id, refresh_lease_expires_at, reauthorization_reason,
-  reauthorization_at, degraded_at, degraded_code, retry_not_before, checked_at, check_due_at) ON
-  app.integration_connections TO runner_api, runner_jobs;
+  reauthorization_at, degraded_at, degraded_code, checked_at, check_due_at) ON app.integration_connections TO
+  runner_api, runner_jobs;
 GRANT SELECT (organization_id, integration_id, grant_hash, refresh_due_at, reauthorization_reason, check_due_at) ON
   app.integration_connections TO runner_global;
 GRANT SELECT (organization_id, integration_id, kind, connected_at, reauthorization_reason, reauthorization_at,

@@ -1,5 +1,6 @@
 import type { Access, Provider, ProviderContext } from '../providers/index.ts';
 import { ProviderError } from '../providers/outgoing/index.ts';
+import { healthOf, markHealth } from './health.ts';
 import type { Integrations } from './integrations.ts';
 import { needsReauthorization, notReady } from './problems.ts';
 import { readFresh, refreshed, tokensMoved } from './refresh.ts';
@@ -7,7 +8,6 @@ import {
   accessOf,
   type ConnectionTarget,
   contextOf,
-  markHealth,
   markReauthorization,
   oauth2Credential,
   type Stored,
@@ -28,30 +28,39 @@ export type UseOptions = Readonly<{
   signal?: AbortSignal | undefined;
   /** Also of an integration that is disabled: its owner looks at it. Default: 409. */
   evenDisabled?: boolean;
+  /** What is done asks about the connection itself: however that ends is its health, and is recorded. */
+  isCheck?: boolean;
   /** All of it together: refreshing, and what is done then. */
   withinMs?: number;
 }>;
 
-/** The provider was found to work, though the connection says that it does not. Nobody waits for that, nor fails by it. */
-async function recover(integrations: Integrations, { target, row }: Stored): Promise<void> {
+/** The provider was found to work. Where the connection says that it does not, nobody who only calls it fails by that record. */
+async function noteSuccess(
+  integrations: Integrations,
+  { target, row }: Stored,
+  { isCheck }: UseOptions,
+): Promise<void> {
+  if (isCheck) return markHealth(integrations, target, { state: 'works' });
   if (row.integration.readiness !== 'degraded') return;
-  await markHealth(integrations, target, {}).catch((error: unknown) => {
+  await markHealth(integrations, target, { state: 'works' }).catch((error: unknown) => {
     integrations.log.warn({ err: error, integrationId: target.integrationId }, 'a recovery was not recorded');
   });
 }
 
 /** What a failed call says about its connection. @returns what its caller gets */
-async function noteFailure(integrations: Integrations, stored: Stored, error: ProviderError): Promise<Error> {
+async function noteFailure(
+  integrations: Integrations,
+  stored: Stored,
+  error: ProviderError,
+  { isCheck = false }: UseOptions,
+): Promise<Error> {
   const { target, row, provider } = stored;
-  const { reason, status, retryNotBefore } = error;
-  if (reason === 'rejected') {
+  if (error.reason === 'rejected') {
     const isNewest = await markReauthorization(integrations, target, 'revoked', row.connection.tokenVersion);
     return isNewest ? needsReauthorization() : tokensMoved(provider);
   }
-  // A limit without a status is a budget of ours, which says nothing about the provider.
-  if (reason === 'unavailable' || (reason === 'rate_limited' && status !== undefined)) {
-    await markHealth(integrations, target, { code: 'provider_unavailable', retryNotBefore });
-  }
+  const health = healthOf(error, isCheck ? 'check' : 'call');
+  if (health.state !== 'not_asked') await markHealth(integrations, target, health);
   return error;
 }
 
@@ -70,9 +79,10 @@ function within(provider: () => string, { signal, withinMs }: UseOptions) {
   const signals = [signal, late].flatMap((one) => one ?? []);
   return {
     signal: signals.length === 0 ? undefined : AbortSignal.any(signals),
-    failure(error: unknown): unknown {
+    /** `isOurs`: what took the time was waiting for tokens, whose refresh goes on and says itself how it ends. */
+    failure(error: unknown, isOurs: boolean): unknown {
       if (signal?.aborted || !late?.aborted || error instanceof ProviderError) return error;
-      return new ProviderError(provider(), 'unavailable', 'The provider did not respond in time.');
+      return new ProviderError(provider(), 'unavailable', 'The provider did not respond in time.', { isOurs });
     },
   };
 }
@@ -104,24 +114,27 @@ export async function useConnection<T>(
       context,
     });
   }
-  let stored: Stored | undefined;
+  // While it is in use. How a refresh of its tokens ends is recorded there.
+  let used: Stored | undefined;
+  async function use(stored: Stored): Promise<T> {
+    used = stored;
+    const result = await once(stored);
+    await noteSuccess(integrations, stored, options);
+    return result;
+  }
   try {
-    stored = await readFresh(integrations, target, time.signal, (read) => requireUsable(read, options));
-    const first = stored;
-    const result = await once(first).catch(async (error: unknown) => {
+    const first = await readFresh(integrations, target, time.signal, (read) => requireUsable(read, options));
+    return await use(first).catch(async (error: unknown) => {
       // An access token may end before its time. What was rejected was not done, so that it may be sent again.
       if (!isRejected(error) || !oauth2Credential(first)?.refreshToken) throw error;
-      stored = await refreshed(integrations, first, time.signal);
-      requireUsable(stored, options);
-      return once(stored);
+      used = undefined;
+      const again = await refreshed(integrations, first, time.signal);
+      requireUsable(again, options);
+      return use(again);
     });
-    await recover(integrations, stored);
-    return result;
   } catch (error) {
-    const failure = time.failure(error);
-    if (stored && failure instanceof ProviderError) {
-      throw await noteFailure(integrations, stored, failure);
-    }
+    const failure = time.failure(error, used === undefined);
+    if (used && failure instanceof ProviderError) throw await noteFailure(integrations, used, failure, options);
     throw failure;
   }
 }

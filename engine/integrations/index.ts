@@ -10,6 +10,7 @@ export { beginFlow, type Flow, readTicket } from './flow_begin.ts';
 export { type Callback, type FlowOutcome, finishFlow } from './flow_finish.ts';
 export { checkAuthorization, type FlowRequest, isAuthorized, startFlow } from './flow_start.ts';
 export { type DeletedGrant, deleteGrant, type RevokedGrant, revokeGrant } from './grant.ts';
+export { type Health, healthOf, markHealth } from './health.ts';
 export { type Integrations, type IntegrationsOptions, openIntegrations } from './integrations.ts';
 export { type Given, integrationProblem, needsReauthorization, notReady, withProblems } from './problems.ts';
 export {
@@ -22,4 +23,4 @@ export {
   toolRows,
 } from './record.ts';
 export { refreshConnection } from './refresh.ts';
-export { type ConnectionTarget, type Health, markHealth, markReauthorization } from './stored.ts';
+export { type ConnectionTarget, markReauthorization } from './stored.ts';

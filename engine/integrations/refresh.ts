@@ -6,6 +6,7 @@ import { isTransient, isUnavailable } from '../db/errors.ts';
 import { OAuthError, refreshedCredential, refreshTokens, type Tokens } from '../providers/oauth/index.ts';
 import { ProviderError } from '../providers/outgoing/index.ts';
 import { type Authorization, isDiscovered, knownAuthorization, openAuthorization } from './authorization.ts';
+import { healthOf, markHealth } from './health.ts';
 import type { Integrations } from './integrations.ts';
 import { needsReauthorization } from './problems.ts';
 import { changedScopes } from './scopes.ts';
@@ -13,7 +14,6 @@ import { sealFields } from './secrets.ts';
 import {
   type ConnectionTarget,
   contextOf,
-  markHealth,
   markReauthorization,
   oauth2Credential,
   readStored,
@@ -93,7 +93,9 @@ function rotated(integrations: Integrations, stored: Stored, tokens: Tokens) {
 
 /** What was refused were older tokens than those that there are now: with these it may work. */
 export function tokensMoved({ key }: Stored['provider']): ProviderError {
-  return new ProviderError(key, 'unavailable', 'The tokens of the connection have changed meanwhile.');
+  return new ProviderError(key, 'unavailable', 'The tokens of the connection have changed meanwhile.', {
+    isOurs: true,
+  });
 }
 
 /** Why a refresh failed: of what the connection is at fault for, it is marked. */
@@ -105,11 +107,8 @@ async function failed(integrations: Integrations, stored: Stored, leaseId: strin
     if (await markReauthorization(integrations, target, 'refresh_refused', tokenVersion)) throw needsReauthorization();
     throw tokensMoved(stored.provider);
   }
-  const isLimit = error instanceof ProviderError && (error.reason === 'unavailable' || error.reason === 'rate_limited');
-  const retryNotBefore = error instanceof ProviderError ? error.retryNotBefore : undefined;
   if (error instanceof ProviderError || error instanceof OAuthError) {
-    const code = isLimit ? 'provider_unavailable' : 'provider_failed';
-    await markHealth(integrations, target, { code, retryNotBefore, leaseId });
+    await markHealth(integrations, target, healthOf(error, 'check'), { leaseId });
   }
   throw error;
 }
@@ -143,7 +142,8 @@ async function refreshOnce(integrations: Integrations, stored: Stored): Promise<
     if (lease.leased) return exchange(integrations, stored, leaseId);
     if (lease.tokenVersion !== tokenVersion) return;
     if (Date.now() > end) {
-      throw new ProviderError(stored.provider.key, 'unavailable', 'Another process refreshes the tokens for too long.');
+      const message = 'Another process refreshes the tokens for too long.';
+      throw new ProviderError(stored.provider.key, 'unavailable', message, { isOurs: true });
     }
     await pause(POLL_MS + Math.random() * POLL_MS);
   }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { call, ignored } from '../db/call.ts';
+import { call } from '../db/call.ts';
 import { Problem } from '../db/problem.ts';
 import { type Access, type Provider, type ProviderContext, providers } from '../providers/index.ts';
 import type { OAuth2Credential } from '../providers/oauth/index.ts';
@@ -26,7 +26,6 @@ const storedSchema = z.object({
     kind: z.enum(['oauth2', 'oauth1', 'api_key', 'bearer_token', 'github_token', 'mongodb', 'none']),
     tokenVersion: z.int(),
     tokenExpiresAt: z.string().nullable(),
-    retryNotBefore: z.string().nullable(),
     grantedScopes: z.array(z.string()).nullable(),
     subjectHash: z.string().nullable(),
   }),
@@ -157,35 +156,4 @@ export async function contextOf(
   const client = await organizationClient(integrations, target.organizationId, provider.key);
   const account = row.connection.subjectHash ?? target.integrationId;
   return providerContext(integrations, provider, client, { account, ...options });
-}
-
-const DAY_S = 24 * 3_600;
-const FAILED_S = 900;
-
-/** Spread out, so that what was connected together is not looked at together. */
-const spread = (seconds: number) => Math.round(seconds * (0.8 + Math.random() * 0.4));
-
-export type Health = Readonly<{
-  /** Undefined: it works. */
-  code?: 'provider_unavailable' | 'provider_failed';
-  retryNotBefore?: Date | undefined;
-  /** Gives the lease of a refresh back. */
-  leaseId?: string;
-}>;
-
-/** Records how the provider was just found. The next look is a day later, or soon after a failure. */
-export async function markHealth(
-  { db }: Pick<Integrations, 'db'>,
-  { organizationId, integrationId, revision }: ConnectionTarget,
-  { code, retryNotBefore, leaseId }: Health,
-): Promise<void> {
-  const waitS = retryNotBefore === undefined ? 0 : (retryNotBefore.getTime() - Date.now()) / 1_000;
-  const checkSeconds = code === undefined ? spread(DAY_S) : Math.ceil(Math.max(waitS, spread(FAILED_S)));
-  const health = {
-    ...(code === undefined ? {} : { code }),
-    ...(retryNotBefore === undefined ? {} : { retryNotBefore: retryNotBefore.toISOString() }),
-    ...(leaseId === undefined ? {} : { leaseId }),
-  };
-  const args = { organizationId, integrationId, connectionRevision: revision, health, checkSeconds };
-  await call(db.of(organizationId), 'integration_health_mark', args, ignored);
 }

@@ -1,16 +1,15 @@
 import { sql } from 'slonik';
 import { z } from 'zod';
-import { call, ignored } from '../../engine/db/call.ts';
 import { isTransient, isUnavailable } from '../../engine/db/errors.ts';
 import { Problem } from '../../engine/db/problem.ts';
 import { scoped } from '../../engine/db/scope.ts';
 import {
   type ConnectionTarget,
+  healthOf,
   integrationProblem,
   markHealth,
   useConnection,
 } from '../../engine/integrations/index.ts';
-import { ProviderError } from '../../engine/providers/outgoing/index.ts';
 import type { JobContext, JobHandler } from '../runner/handler.ts';
 import { type Due, eachDue } from './due.ts';
 
@@ -35,37 +34,8 @@ export async function readTarget({ db }: JobContext, due: Due): Promise<Connecti
   return row ? { organizationId, integrationId, revision: row.connection_revision } : undefined;
 }
 
-/** It stays what it was: what kept us from asking says nothing about the provider. */
-export async function postpone(
-  { db }: JobContext,
-  { organizationId, integrationId, revision }: ConnectionTarget,
-  checkSeconds = POSTPONED_S,
-) {
-  const health = { postponed: true };
-  const args = { organizationId, integrationId, connectionRevision: revision, health, checkSeconds };
-  await call(db.of(organizationId), 'integration_health_mark', args, ignored);
-}
-
-/** What a failure says of the connection, unless it has been noted that its credential is refused. */
-async function noteFailure(context: JobContext, target: ConnectionTarget, error: unknown): Promise<void> {
-  const { integrations, log } = context;
-  if (error instanceof ProviderError) {
-    const { reason, status, retryNotBefore } = error;
-    const isAway = reason === 'unavailable' || (reason === 'rate_limited' && status !== undefined);
-    if (isAway) return markHealth(integrations, target, { code: 'provider_unavailable', retryNotBefore });
-    // Without a status the limit is a budget of ours, and a blocked domain is the organization's wish.
-    const isOurs = reason === 'rate_limited' || reason === 'blocked';
-    if (!isOurs) return markHealth(integrations, target, { code: 'provider_failed' });
-  } else if (!(integrationProblem(error) instanceof Problem)) {
-    const { organizationId, integrationId } = target;
-    log.error({ err: error, organizationId, integrationId }, 'a connection was not checked');
-  }
-  // Forbidden by the organization, replaced meanwhile, or not to be asked for another reason.
-  await postpone(context, target);
-}
-
 async function check(context: JobContext, due: Due): Promise<void> {
-  const { integrations, signal } = context;
+  const { integrations, signal, log } = context;
   const target = await readTarget(context, due);
   if (!target) return;
   try {
@@ -73,13 +43,20 @@ async function check(context: JobContext, due: Due): Promise<void> {
       integrations,
       target,
       (connection) => connection.provider.verify(connection.context, connection.access),
-      { signal, evenDisabled: true, withinMs: WITHIN_MS },
+      { signal, evenDisabled: true, isCheck: true, withinMs: WITHIN_MS },
     );
-    await markHealth(integrations, target, {});
   } catch (error) {
     if (signal.aborted) return;
     if (isTransient(error) || isUnavailable(error)) throw error;
-    await noteFailure(context, target, error);
+    const health = healthOf(error, 'check');
+    // What the provider said is recorded.
+    if (health.state !== 'not_asked') return;
+    if (!(integrationProblem(error) instanceof Problem)) {
+      const { organizationId, integrationId } = target;
+      log.error({ err: error, organizationId, integrationId }, 'a connection was not checked');
+    }
+    // Forbidden by the organization, replaced meanwhile, or not to be asked for another reason: it stays what it was.
+    await markHealth(integrations, target, health, { checkSeconds: POSTPONED_S });
   }
 }
 

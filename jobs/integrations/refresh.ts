@@ -1,10 +1,10 @@
 import { isTransient, isUnavailable } from '../../engine/db/errors.ts';
 import { Problem } from '../../engine/db/problem.ts';
-import { integrationProblem, refreshConnection } from '../../engine/integrations/index.ts';
+import { healthOf, integrationProblem, markHealth, refreshConnection } from '../../engine/integrations/index.ts';
 import { OAuthError } from '../../engine/providers/oauth/index.ts';
 import { ProviderError } from '../../engine/providers/outgoing/index.ts';
 import type { JobContext, JobHandler } from '../runner/handler.ts';
-import { postpone, readTarget } from './check.ts';
+import { readTarget } from './check.ts';
 import { type Due, eachDue } from './due.ts';
 
 /** Until one is tried again whose refresh cannot begin: its provider is not allowed. */
@@ -24,7 +24,7 @@ async function refresh(context: JobContext, due: Due): Promise<void> {
     const { organizationId, integrationId } = target;
     if (problem instanceof Problem) log.debug({ organizationId, integrationId, code: problem.code }, 'not refreshed');
     else log.error({ err: error, organizationId, integrationId }, 'tokens were not refreshed');
-    await postpone(context, target, POSTPONED_S);
+    await markHealth(integrations, target, healthOf(error, 'check'), { checkSeconds: POSTPONED_S });
   }
 }
 

@@ -228,7 +228,6 @@ create table app.integration_connections (
   reauthorization_at timestamptz,
   degraded_at timestamptz,
   degraded_code text,
-  retry_not_before timestamptz,
   checked_at timestamptz,
   check_due_at timestamptz not null,
   constraint integration_connections_pkey primary key (organization_id, integration_id),
@@ -287,13 +286,13 @@ grant select, insert, update, delete on app.integration_connections to runner_sc
 -- Not by what accounts and grants are compared.
 grant select (organization_id, integration_id, kind, account_label, granted_scopes, connected_at, token_version,
   token_expires_at, refresh_due_at, refresh_lease_id, refresh_lease_expires_at, reauthorization_reason, reauthorization_at,
-  degraded_at, degraded_code, retry_not_before, checked_at, check_due_at)
+  degraded_at, degraded_code, checked_at, check_due_at)
   on app.integration_connections to runner_api, runner_jobs;
 grant select (organization_id, integration_id, grant_hash, check_due_at, refresh_due_at, reauthorization_reason)
   on app.integration_connections to runner_global;
 grant select (organization_id, integration_id, kind, account_label, granted_scopes, connected_at, token_version,
   token_expires_at, refresh_due_at, refresh_lease_expires_at, reauthorization_reason, reauthorization_at, degraded_at,
-  degraded_code, retry_not_before, checked_at, check_due_at)
+  degraded_code, checked_at, check_due_at)
   on app.integration_connections to runner_admin;
 grant select (organization_id, integration_id, kind, connected_at, reauthorization_reason, reauthorization_at,
   degraded_at, degraded_code, checked_at)
@@ -332,7 +331,6 @@ comment on column app.integration_connections.reauthorization_at is 'Since when.
 comment on column app.integration_connections.degraded_at is
   'Since when the provider fails or limits us; null: it works.';
 comment on column app.integration_connections.degraded_code is 'With which code of ours.';
-comment on column app.integration_connections.retry_not_before is 'The provider asked not to be called before.';
 comment on column app.integration_connections.checked_at is 'When it was last found well or ill.';
 comment on column app.integration_connections.check_due_at is 'When it is looked at next.';
 

@@ -17,7 +17,9 @@ function isBlocked(hostname: string, domains: readonly string[]): boolean {
 export function withoutDomains(client: ProviderClient, domains: readonly string[]): ProviderClient {
   function check(provider: string, hostname: string): void {
     if (!isBlocked(hostname, domains)) return;
-    throw new ProviderError(provider, 'blocked', 'The organization blocks the domain of this address.');
+    throw new ProviderError(provider, 'blocked', 'The organization blocks the domain of this address.', {
+      isOurs: true,
+    });
   }
   function checked<T>(provider: string, hostname: string, run: () => Promise<T>): Promise<T> {
     try {

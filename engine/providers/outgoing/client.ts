@@ -191,7 +191,7 @@ export function createProviderClient(options: ProviderClientOptions): ProviderCl
     const notBefore = await budgets.take(buckets);
     if (notBefore) {
       tell('throttled');
-      const facts = { retryNotBefore: notBefore };
+      const facts = { retryNotBefore: notBefore, isOurs: true };
       throw new ProviderError(provider, 'rate_limited', 'The provider is called as often as it allows.', facts);
     }
     try {

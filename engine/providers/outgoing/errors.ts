@@ -22,6 +22,8 @@ export type ProviderErrorFacts = Readonly<{
   /** The provider's own code of the error: a word, never a sentence. */
   code?: string | undefined;
   retryNotBefore?: Date | undefined;
+  /** Nothing was asked: a budget or a block of ours, or what another process does. It says nothing of the provider. */
+  isOurs?: boolean;
 }>;
 
 /** The message is ours. No text of a provider is in it, nor in its cause: responses can hold what was sent to them. */
@@ -32,6 +34,7 @@ export class ProviderError extends Error {
   readonly status: number | undefined;
   readonly code: string | undefined;
   readonly retryNotBefore: Date | undefined;
+  readonly isOurs: boolean;
   constructor(provider: string, reason: ProviderReason, message: string, facts: ProviderErrorFacts = {}) {
     super(message);
     this.provider = provider;
@@ -39,6 +42,7 @@ export class ProviderError extends Error {
     this.status = facts.status;
     this.code = facts.code;
     this.retryNotBefore = facts.retryNotBefore;
+    this.isOurs = facts.isOurs ?? false;
   }
 }
 

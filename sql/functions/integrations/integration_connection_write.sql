@@ -40,7 +40,7 @@ begin
         token_version = k.token_version + 1, refresh_lease_id = null, refresh_lease_expires_at = null,
         token_expires_at = excluded.token_expires_at, refresh_due_at = excluded.refresh_due_at,
         reauthorization_reason = null, reauthorization_at = null, degraded_at = null, degraded_code = null,
-        retry_not_before = null, checked_at = excluded.checked_at, check_due_at = excluded.check_due_at;
+        checked_at = excluded.checked_at, check_due_at = excluded.check_due_at;
   delete from app.integration_secrets
     where organization_id = i.organization_id and integration_id = i.id and not (v_reuse and field = 'refresh_token');
   perform app.integration_secrets_write(i.organization_id, i.id, p_next_revision, p_secrets);

@@ -14,7 +14,7 @@ begin
     order by n.id for no key update;
   update app.integration_connections
     set reauthorization_reason = 'revoked', reauthorization_at = clock_timestamp(), refresh_lease_id = null,
-      refresh_lease_expires_at = null, degraded_at = null, degraded_code = null, retry_not_before = null
+      refresh_lease_expires_at = null, degraded_at = null, degraded_code = null
     where organization_id = p_organization_id and grant_hash = p_grant_hash and connected_at <= p_began_at
       and reauthorization_reason is null;
   return found;

@@ -1,5 +1,5 @@
--- ready ↔ degraded, as the provider was just found. p_health: {code, retryNotBefore?, leaseId?} of one that fails or limits us,
--- {leaseId?} of one that works, {postponed: true} of one that could not be asked, which stays what it was. p_check_seconds: until it
+-- ready ↔ degraded, as the provider was just found. p_health: {code, leaseId?} of one that fails or limits us, {leaseId?}
+-- of one that works, {postponed: true, leaseId?} of one that could not be asked, which stays what it was. p_check_seconds: until it
 -- is looked at next, and until a refresh that is due and failed is tried again. leaseId: gives the refresh lease back. Another
 -- connection than the one that was tried, or one that needs reauthorization, is left as it is. Returns {marked}.
 -- Raises no epoch: agents see degraded as ready. Locks: integration → connection. Codes: 404 organization_not_found |
@@ -21,7 +21,6 @@ begin
     set degraded_at = case when v_postponed then degraded_at
         when p_health ? 'code' then coalesce(degraded_at, clock_timestamp()) end,
       degraded_code = case when v_postponed then degraded_code else p_health ->> 'code' end,
-      retry_not_before = case when v_postponed then retry_not_before else (p_health ->> 'retryNotBefore')::timestamptz end,
       checked_at = case when v_postponed then checked_at else clock_timestamp() end, check_due_at = v_next,
       refresh_due_at = case when (v_postponed or p_health ? 'code') and refresh_due_at < v_next then v_next
         else refresh_due_at end,

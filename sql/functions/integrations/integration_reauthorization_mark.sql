@@ -13,7 +13,7 @@ declare
 begin
   update app.integration_connections
     set reauthorization_reason = p_reason, reauthorization_at = clock_timestamp(), refresh_lease_id = null,
-      refresh_lease_expires_at = null, degraded_at = null, degraded_code = null, retry_not_before = null
+      refresh_lease_expires_at = null, degraded_at = null, degraded_code = null
     where organization_id = p_organization_id and integration_id = i.id and reauthorization_reason is null
       and i.connection_revision = p_connection_revision
       and token_version = coalesce(p_token_version, token_version);

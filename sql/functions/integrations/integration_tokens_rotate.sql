@@ -36,8 +36,7 @@ begin
         refresh_due_at = (p_tokens ->> 'refreshDueAt')::timestamptz, refresh_lease_id = null, refresh_lease_expires_at = null,
         degraded_at = null, degraded_code = null, granted_scopes = v_granted,
         reauthorization_reason = case when v_withdrawn then 'scopes_withdrawn' end,
-        reauthorization_at = case when v_withdrawn then clock_timestamp() end,
-        retry_not_before = case when not v_withdrawn then retry_not_before end
+        reauthorization_at = case when v_withdrawn then clock_timestamp() end
       where organization_id = p_organization_id and integration_id = i.id
       returning * into c;
     perform app.integration_secrets_write(p_organization_id, i.id, p_connection_revision, p_secrets);

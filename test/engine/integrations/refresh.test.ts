@@ -2,13 +2,19 @@ import t from 'tap';
 import { Problem } from '../../../engine/db/problem.ts';
 import {
   type ConnectionTarget,
+  healthOf,
   integrationProblem,
   type OpenConnection,
   readIntegration as readStoredIntegration,
   revokeGrant,
   useConnection,
 } from '../../../engine/integrations/index.ts';
+import { tokensMoved } from '../../../engine/integrations/refresh.ts';
+import { github } from '../../../engine/providers/github/index.ts';
+import { OAuthError } from '../../../engine/providers/oauth/index.ts';
+import { ProviderError, type ProviderReason } from '../../../engine/providers/outgoing/index.ts';
 import { openAs } from '../../support/database.ts';
+import { updateOrganization } from '../../support/fixtures.ts';
 import { readIntegration } from '../../support/integration_fixtures.ts';
 import { openSession, openSql } from '../../support/transitions.ts';
 import { until } from '../../support/wait.ts';
@@ -210,6 +216,52 @@ t.test('a provider that is down degrades the connection, which recovers by itsel
   state.isDown = false;
   await use(integrations, connected.target);
   test.equal(state.refreshes, 1);
+  test.equal(await readiness(connected), 'ready');
+});
+
+t.test(
+  'a refresh that the organization blocks says nothing of the provider, and gives its lease back',
+  async (test) => {
+    const { origins, server } = await openRotatingGithub(test);
+    const integrations = openTestIntegrations(test, db, { origins });
+    const connected = await connectTokens(sql, FIRST, { keys });
+    await updateOrganization(sql.api, connected.org, { constraints: { blockedDomains: ['github.com'] } });
+    test.match(await problemOf(use(integrations, connected.target)), { code: 'provider_forbidden' });
+    test.equal(await readiness(connected), 'ready');
+    const { rows } = await sql.owner.query(
+      'select 1 from app.integration_connections where integration_id = $1 and refresh_lease_id is not null',
+      [connected.target.integrationId],
+    );
+    test.same(rows, []);
+    test.equal(server.calls.length, 0);
+  },
+);
+
+t.test('a failure says of the connection what it is at fault for', (test) => {
+  const facts = { retryNotBefore: new Date(0) };
+  const failure = (reason: ProviderReason, isOurs = false) =>
+    new ProviderError('github', reason, 'It failed.', { ...facts, isOurs });
+  for (const reason of ['unavailable', 'rate_limited'] as const) {
+    const health = { state: 'provider_unavailable', ...facts };
+    test.same(healthOf(failure(reason), 'call'), health);
+    test.same(healthOf(failure(reason), 'check'), health);
+    test.same(healthOf(failure(reason, true), 'check'), { state: 'not_asked', ...facts });
+  }
+  for (const error of [failure('forbidden'), failure('failed'), new OAuthError('client_refused', 'Refused.')]) {
+    test.same(healthOf(error, 'call'), { state: 'not_asked' });
+    test.same(healthOf(error, 'check'), { state: 'provider_failed' });
+  }
+  test.same(healthOf(tokensMoved(github), 'check'), { state: 'not_asked', retryNotBefore: undefined });
+  test.same(healthOf(new Error('ours'), 'check'), { state: 'not_asked' });
+  test.end();
+});
+
+t.test('a call that is refused says nothing of its connection', async (test) => {
+  const { origins, state } = await openRotatingGithub(test);
+  const integrations = openTestIntegrations(test, db, { origins });
+  const connected = await connectTokens(sql, FIRST, { keys, facts: { tokenExpiresAt: tomorrow() } });
+  state.isForbidden = true;
+  test.match(await problemOf(use(integrations, connected.target)), { code: 'provider_failed' });
   test.equal(await readiness(connected), 'ready');
 });
 

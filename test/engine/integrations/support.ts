@@ -81,6 +81,7 @@ export async function openRotatingGithub(t: TearDown) {
     refused: 0,
     grants: 1,
     isDown: false,
+    isForbidden: false,
   };
   const hooks: { beforeReply?: (() => Promise<unknown>) | undefined } = {};
   const server = await openServer(t, async ({ url, body, headers }, res) => {
@@ -89,6 +90,10 @@ export async function openRotatingGithub(t: TearDown) {
       return undefined;
     }
     if (url.pathname === '/user') {
+      if (state.isForbidden) {
+        json(res, 403, { message: 'Resource not accessible' });
+        return undefined;
+      }
       if (headers.authorization === `Bearer ${state.accessToken}`) return { id: 7, login: 'octocat' };
       json(res, 401, { message: 'Bad credentials' });
       return undefined;

@@ -44,7 +44,7 @@ async function check(): Promise<void> {
 async function recorded({ target }: Connected) {
   const { rows } = await sql.owner.query(
     `select reauthorization_reason as reason, degraded_code as code, degraded_at is not null as degraded,
-       checked_at is not null as checked, retry_not_before is not null as held,
+       checked_at is not null as checked,
        extract(epoch from check_due_at - now())::integer / 60 as minutes
      from app.integration_connections where integration_id = $1`,
     [target.integrationId],
@@ -57,14 +57,14 @@ t.test(
   async (test) => {
     const [well, ill] = [await dueConnection('access-0'), await dueConnection('access-0')];
     await sql.owner.query(
-      `update app.integration_connections set degraded_at = now(), degraded_code = 'provider_unavailable',
-       retry_not_before = now() where integration_id = $1`,
+      `update app.integration_connections set degraded_at = now(), degraded_code = 'provider_unavailable'
+       where integration_id = $1`,
       [ill.target.integrationId],
     );
     await check();
     for (const one of [well, ill]) {
       const { minutes, ...facts } = await recorded(one);
-      test.same(facts, { reason: null, code: null, degraded: false, checked: true, held: false });
+      test.same(facts, { reason: null, code: null, degraded: false, checked: true });
       test.ok(minutes > 19 * 60 && minutes < 29 * 60, `in ${minutes} minutes`);
     }
     const calls = github.server.calls.length;
@@ -94,6 +94,14 @@ t.test(
   },
 );
 
+t.test('a provider that refuses to say whose the connection is makes it degraded', async (test) => {
+  const refused = await dueConnection('access-0');
+  github.state.isForbidden = true;
+  await check();
+  github.state.isForbidden = false;
+  test.match(await recorded(refused), { reason: null, code: 'provider_failed', degraded: true, checked: true });
+});
+
 t.test('what may not be asked stays what it was, and is looked at later', async (test) => {
   const forbidden = await dueConnection('access-0');
   await updateOrganization(sql.api, forbidden.org, { constraints: { allowedIntegrations: ['stripe'] } });
@@ -115,7 +123,7 @@ t.test('what may not be asked stays what it was, and is looked at later', async 
   test.equal(github.server.calls.length, calls);
   for (const one of [forbidden, blocked]) {
     const { minutes, ...facts } = await recorded(one);
-    test.same(facts, { reason: null, code: null, degraded: false, checked: false, held: false });
+    test.same(facts, { reason: null, code: null, degraded: false, checked: false });
     test.ok(minutes >= 58 && minutes <= 60, `in ${minutes} minutes`);
   }
   test.match(await recorded(lost), { reason: 'key_lost' });

@@ -28,7 +28,7 @@ const GRANTED: Readonly<Record<string, string>> = {
   human_inbox_items:
     'organization_id id kind status purpose blocking title body options task_id run_id action_id chat_id response responded_at created_at updated_at note allow_free_text schedule_id',
   integration_connections:
-    'organization_id integration_id kind account_label granted_scopes connected_at token_version token_expires_at refresh_due_at refresh_lease_expires_at reauthorization_reason reauthorization_at degraded_at degraded_code retry_not_before checked_at check_due_at',
+    'organization_id integration_id kind account_label granted_scopes connected_at token_version token_expires_at refresh_due_at refresh_lease_expires_at reauthorization_reason reauthorization_at degraded_at degraded_code checked_at check_due_at',
   integration_context_repairs:
     'organization_id id integration_id mapping status report_revision created_at finished_at',
   integration_tools:

@@ -8,7 +8,6 @@ import {
   dueIntegrations,
   type IntegrationRow,
   readIntegration,
-  SOON,
   sealed,
 } from '../../support/integration_fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
@@ -147,15 +146,17 @@ scenario('a provider that fails degrades, and one that works recovers; agents se
   const epoch = await authorizationEpoch(sql, org.organizationId);
   const leaseId = randomUUID();
   await lease(sql.jobs, 1, leaseId);
-  const limited = { code: 'provider_unavailable', retryNotBefore: SOON, leaseId };
+  const limited = { code: 'provider_unavailable', leaseId };
   test.same(await health(sql.jobs, limited), { marked: true });
   test.match(await readIntegration(sql, org, id), { readiness: 'degraded' });
-  test.match(await secrets(), { integration: { readiness: 'degraded' }, connection: { retryNotBefore: /^\d{4}-/ } });
-  test.match(await lease(sql.jobs, 1), { leased: true }, 'the lease was given back');
+  test.match(await secrets(), { integration: { readiness: 'degraded' } });
+  test.match(await lease(sql.jobs, 1, leaseId), { leased: true }, 'the lease was given back');
   test.same(await health(sql.jobs, {}), { marked: true });
   test.match(await readIntegration(sql, org, id), { readiness: 'ready' });
   test.same(await calls(org, id, 0).health(sql.jobs, limited), { marked: false });
   test.equal(await authorizationEpoch(sql, org.organizationId), epoch);
+  test.same(await health(sql.jobs, { postponed: true, leaseId }), { marked: true });
+  test.match(await lease(sql.jobs, 1), { leased: true }, 'so it is where nobody could be asked');
   await refused(sql.jobs, 1);
   test.same(await health(sql.jobs, {}), { marked: false }, 'a call that works does not mend it');
 });
