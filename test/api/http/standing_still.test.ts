@@ -1,0 +1,294 @@
+import { randomUUID } from 'node:crypto';
+import t, { type Test } from 'tap';
+import { apiEndpoints } from '../../../api/app.ts';
+import { type Endpoint, isStream } from '../../../api/http/endpoint.ts';
+import { connectTokens } from '../../engine/integrations/support.ts';
+import {
+  agentPath,
+  claim,
+  expectSuccess,
+  type Fields,
+  makeTask,
+  ownerPath,
+  runTask,
+  sqlOf,
+  startRun,
+  workerOf,
+} from '../../support/api_fixtures.ts';
+import { openBrowser } from '../../support/authorization_server.ts';
+import { publishDocuments } from '../../support/context_files.ts';
+import { createTestOrganization, sha256 } from '../../support/fixtures.ts';
+import { rawConnection } from '../../support/raw_connection.ts';
+import { until } from '../../support/wait.ts';
+import { runtimeOf, startTurn } from '../chat_turns/turns.ts';
+import { createChat, createChatOrganization } from '../chats/support.ts';
+import { complete, inState, publish, putSource } from '../onboardings/support.ts';
+import { MONGO_USER, startWorld } from './standing_world.ts';
+
+const CALLS = 200;
+/** Half of the connections. */
+const AT_ONCE = 4;
+
+/** What requests waited for, and what of it with a connection. */
+const waited: string[] = [];
+const held: string[] = [];
+let hold: Promise<void> | undefined;
+
+/** Whatever a request waits for goes on only when no request has a connection: where one has, it is noted. */
+async function standStill(what: string): Promise<void> {
+  waited.push(what);
+  await until('no connection is in use', () => app.services.db.load().running === 0, 5_000).catch(() => {
+    held.push(what);
+  });
+  await hold;
+}
+
+const { app, origin, mongoPort, authorization } = await startWorld(t, standStill);
+const sql = sqlOf(app);
+const { owner, service } = app;
+await publish(app);
+
+// --- What the requests are about.
+
+const org = await createTestOrganization(sql, { maxConcurrentRuns: 20, limits: { maxConcurrentRuns: 20 } });
+const other = await createTestOrganization(sql);
+const talking = await createChatOrganization(app);
+const chat = await createChat(app, talking);
+const attachmentId = randomUUID();
+const chatPath = ownerPath(talking, `/chats/${chat.id}`);
+const attachment = { kind: 'chat_attachment', chatId: chat.id, attachmentId };
+const markdown = { query: { fileName: 'plan.md', mediaType: 'text/markdown' } };
+const attach = (id: string) => owner.put(`${chatPath}/attachments/${id}`, 'the plan', markdown);
+expectSuccess(await attach(attachmentId), 201);
+const message = { author: { kind: 'human', displayName: 'Anna' }, parts: [{ kind: 'text', text: 'What do we cost?' }] };
+expectSuccess(await owner.post(`${chatPath}/messages`, message), 202);
+const turn = await startTurn(app, talking);
+
+const task = await makeTask(app, org, { spec: { inputs: [{ kind: 'upload', path: 'in/a.txt' }] } });
+const inputOf = (ref: string, path: string) => `/tasks/${ref}/inputs/${path}`;
+expectSuccess(await owner.put(ownerPath(org, inputOf(task.id, 'in/a.txt')), 'a'), 201);
+const run = await startRun(app, await claim(app, org));
+const worker = workerOf(app, run);
+const done = await runTask(app, org);
+expectSuccess(await workerOf(app, done).put('facts.json', '{"entries": [{"key": "founded", "value": "2019"}]}'), 201);
+expectSuccess(await workerOf(app, done).completeWith('facts.json'));
+const criterion = {
+  kind: 'output_file',
+  path: 'a.json',
+  checks: [{ kind: 'json_pointer', pointer: '', operator: 'exists' }],
+};
+const judged = await runTask(app, org, { spec: { acceptanceCriteria: [criterion] } });
+expectSuccess(await workerOf(app, judged).put('a.json', '{}'), 201);
+await publishDocuments(sql, app.services.storage, org, { 'facts.json': {} });
+const promotion = { scope: 'organization', documents: [{ kind: 'facts', path: 'facts.json' }] };
+const entries = [{ key: 'founded', value: '2019' }];
+
+const collecting = await inState(app, 'collecting');
+const reviewed = await inState(app, 'review');
+const talkedOf = await inState(app, 'review');
+expectSuccess(await owner.post(ownerPath(talkedOf, `/chats/${talkedOf.chatId}/messages`), message), 202);
+const researcher = owner.as((await startTurn(app, talkedOf as never)).executionToken);
+const research = (client = researcher) =>
+  client.post(agentPath(talkedOf, '/onboarding/research'), { urls: [`${origin}/prices`], question: 'How much?' });
+
+/** A new integration of the provider, which is not connected. */
+async function create(provider: string, settings?: Fields, key = provider): Promise<string> {
+  const path = ownerPath(org, '/integrations');
+  const { id } = expectSuccess(await owner.post<{ id: string }>(path, { key, provider }), 201);
+  if (settings) expectSuccess(await owner.put(`${path}/${id}/settings`, { settings }));
+  return `${path}/${id}`;
+}
+
+/** One that was authorized. */
+async function connect(
+  provider: string,
+  more: Readonly<Record<string, string>> = {},
+  kind = 'oauth2',
+): Promise<string> {
+  const tokens = kind === 'oauth2' ? { access_token: 'a', refresh_token: 'r', ...more } : more;
+  const facts = { kind, grantHash: sha256(provider) };
+  const connected = await connectTokens(sql, tokens, { keys: app.config.integrations.encryptionKeys, provider, facts });
+  return ownerPath(connected.org, `/integrations/${connected.target.integrationId}`);
+}
+
+const mcp = await create('mcp', { kind: 'mcp', serverUrl: `${origin}/mcp` });
+const analytics = await create('google-analytics');
+const client = { id: 'runner', secret: null, authentication: 'post' };
+const kept = JSON.stringify({ metadata: authorization, resource: `${origin}/mcp`, client });
+const xUser = JSON.stringify({ kind: 'oauth1', token: 't', secret: 's', userId: '7', screenName: 'acme' });
+const mongodb = {
+  kind: 'mongodb',
+  host: '127.0.0.1',
+  port: mongoPort,
+  srv: false,
+  tls: false,
+  ...MONGO_USER,
+};
+const github = await create('github');
+
+const start = (at: string, provider: string, body: Fields = {}) =>
+  owner.post<{ authorizationUrl: string }>(`${at}/oauth/${provider}/start`, body);
+const revoke = (at: string, provider: string) => owner.delete(`${at}/oauth/${provider}/grant`);
+
+/** As far as the browser goes by itself: to the provider. */
+async function press(at: string, provider: string) {
+  const { authorizationUrl } = expectSuccess(await start(at, provider));
+  const browser = openBrowser();
+  const { url, response } = await browser.go(authorizationUrl, ({ pathname }) => pathname.endsWith('authorize'), {
+    method: 'POST',
+  });
+  return { browser, url, response };
+}
+
+type Answer = Readonly<{ status: number }> | Response;
+
+/** A request of each kind that waits for others than Postgres, by the operation that it calls. */
+const requests: Readonly<Record<string, () => Promise<Answer>>> = {
+  putOnboardingSource: () => putSource(app, collecting, '# Plan'),
+  completeOnboarding: () => complete(app, reviewed),
+  researchOnboarding: () => research(),
+  putTaskInput: () => owner.put(ownerPath(org, inputOf(task.id, 'in/a.txt')), 'b'),
+  putTaskInputAsAgent: () => service.put(agentPath(org, inputOf(task.id, 'in/a.txt')), 'c'),
+  putRunOutput: () => worker.put('out.txt', 'out'),
+  completeRun: () => workerOf(app, judged).completeWith('a.json'),
+  getRunInput: () => worker.input('in/a.txt'),
+  getRunContextFile: () => owner.fetch(ownerPath(org, `/runs/${run.runId}/context/files/content?path=in/a.txt`)),
+  getRunArtifact: () => owner.fetch(ownerPath(org, `/runs/${done.runId}/artifacts/0/content`)),
+  getRunAttachment: () => runtimeOf(app, turn).attachment(attachmentId),
+  putChatAttachment: () => attach(randomUUID()),
+  getChatAttachment: () => owner.fetch(`${chatPath}/attachments/${attachmentId}/content`),
+  streamChatEvents: () => owner.fetch(`${chatPath}/events`),
+  retainContextSource: () => owner.post(ownerPath(talking, '/context/sources'), attachment),
+  retainContextSourceAsAgent: () =>
+    service.post(agentPath(org, '/context/sources'), { kind: 'run_artifact', runId: done.runId, artifactIndex: 0 }),
+  getContextSource: () => owner.fetch(ownerPath(talking, `/context/sources/${source.id}/content`)),
+  getContextFile: () => owner.fetch(ownerPath(org, '/context/files/content?scope=organization&path=facts.json')),
+  promoteContext: () =>
+    service.post(agentPath(org, '/context/promotions'), {
+      ...promotion,
+      baseRevision: 1,
+      documents: [{ kind: 'facts', path: 'facts.json', entries }],
+    }),
+  promoteContextOfTask: () =>
+    service.post(agentPath(org, `/tasks/${done.taskId}/context-revisions/promote`), { ...promotion, baseRevision: 2 }),
+
+  putIntegrationSettings: async () =>
+    owner.put(`${await connect('github')}/settings`, { settings: { kind: 'github', owner: 'a', repositories: ['b'] } }),
+  putIntegrationCredential: async () =>
+    owner.put(`${await create('stripe')}/credential`, { kind: 'api_key', apiKey: 'rk_test_0123456789' }),
+  discoverIntegration: async () => owner.post(`${await connect('github')}/discover`),
+  listIntegrationStores: async () =>
+    owner.post(`${await create('lemon-squeezy')}/lemon-squeezy/stores`, { apiKey: 'x'.repeat(40) }),
+  listIntegrationResources: async () =>
+    owner.post(`${await create('mongodb')}/mongodb/resources`, { databaseName: 'shop', credential: mongodb }),
+  listIntegrationProperties: async () => owner.get(`${await connect('google-analytics')}/google-analytics/properties`),
+  startMcpAuthorization: () => start(mcp, 'mcp'),
+  beginAuthorization: async () => ({ status: (await press(mcp, 'mcp')).url.pathname === '/authorize' ? 303 : 500 }),
+  callback_github: async () => {
+    const { browser, url } = await press(github, 'github');
+    const back = new URL('/oauth/github/callback', app.url);
+    back.search = String(new URLSearchParams({ state: url.searchParams.get('state') ?? '', code: 'c' }));
+    return { status: (await browser.go(back, () => false)).response?.status ?? 500 };
+  },
+  revokeGithubGrant: async () => revoke(await connect('github'), 'github'),
+  revokeGoogleAnalyticsGrant: async () => revoke(await connect('google-analytics'), 'google-analytics'),
+  revokeGoogleWorkspaceGrant: async () => revoke(await connect('google-workspace'), 'google-workspace'),
+  revokeXAdsGrant: async () => revoke(await connect('x-ads', { credential: xUser }, 'oauth1'), 'x-ads'),
+  revokeMcpGrant: async () => revoke(await connect('mcp', { authorization: kept }), 'mcp'),
+};
+/** What they share with `startMcpAuthorization` they do not need: these servers are known. */
+const QUIET: Readonly<Record<string, () => Promise<Answer>>> = {
+  startGithubAuthorization: () => start(github, 'github'),
+  startGoogleAnalyticsAuthorization: () => start(analytics, 'google-analytics'),
+  startGoogleWorkspaceAuthorization: async () =>
+    start(await create('google-workspace'), 'google-workspace', { enabledTools: ['gmail'] }),
+  startXAdsAuthorization: async () => start(await create('x-ads'), 'x-ads'),
+};
+/** Not said by their descriptions. */
+const MORE = ['completeRun', 'beginAuthorization', 'callback_github'];
+
+const waits = ({ external, body, response }: Endpoint) => external === true || isStream(body) || isStream(response);
+const source = expectSuccess(await owner.post<{ id: string }>(ownerPath(talking, '/context/sources'), attachment), 201);
+
+t.test('every request that waits is looked at', async (t) => {
+  const names = apiEndpoints()
+    .filter(waits)
+    .map(({ operationId }) => operationId);
+  t.same(Object.keys({ ...requests, ...QUIET }).sort(), [...names, ...MORE].sort());
+});
+
+for (const [name, request] of Object.entries({ ...requests, ...QUIET })) {
+  t.test(`${name} holds no connection while it waits`, async (t) => {
+    waited.length = 0;
+    const answer = await request();
+    // The providers say nothing that makes sense.
+    t.match(String(answer.status), name.includes('Integration') ? /^(2..|502)$/ : /^(2..|303)$/);
+    // An event stream waits for its client alone.
+    t.equal(waited.length > 0, !(name in QUIET || name === 'streamChatEvents'), waited.join(', '));
+    if (answer instanceof Response) {
+      // Its body is not read yet, and of events there is no end.
+      await standStill('the client');
+      await answer.body?.cancel();
+    }
+    t.same(held, []);
+  });
+}
+
+/** With two hundred requests of one owner that stand still, another one is served at once. */
+async function servesOthers(t: Test): Promise<void> {
+  t.equal(app.services.db.load().running, 0);
+  const began = performance.now();
+  expectSuccess(await owner.get(ownerPath(other, '/tasks')));
+  t.ok(performance.now() - began < 1_000, 'another organization is served at once');
+}
+
+t.test('two hundred bodies that do not come keep nobody waiting', async (t) => {
+  const path = ownerPath(org, '/tasks');
+  const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n`;
+  const clients = Array.from({ length: CALLS }, () => {
+    const client = rawConnection(app.url);
+    client.send(`${head}Expect: 100-continue\r\n\r\n`);
+    return client;
+  });
+  await Promise.all(clients.map((client) => client.receives(/^HTTP\/1\.1 100 /)));
+  for (const client of clients) client.send('{"title": ');
+  await servesOthers(t);
+  for (const { socket } of clients) socket.destroy();
+});
+
+const stores = await create('lemon-squeezy', undefined, 'stores');
+const slow: Readonly<Record<string, Readonly<{ request: () => Promise<Answer>; atOnce: number }>>> = {
+  'researches of a silent website': { request: () => research(), atOnce: AT_ONCE },
+  'questions to a silent provider': {
+    request: () => owner.post(`${stores}/lemon-squeezy/stores`, { apiKey: 'x'.repeat(40) }),
+    atOnce: AT_ONCE,
+  },
+  'uploads to a slow disk': { request: () => attach(randomUUID()), atOnce: AT_ONCE },
+  'downloads from a slow disk': {
+    request: () => owner.fetch(`${chatPath}/attachments/${attachmentId}/content`),
+    atOnce: CALLS,
+  },
+};
+for (const [name, { request, atOnce }] of Object.entries(slow)) {
+  t.test(`two hundred ${name} keep nobody waiting`, async (t) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    hold = promise;
+    t.teardown(resolve);
+    waited.length = 0;
+    const refused: number[] = [];
+    const calls = Array.from({ length: CALLS }, async () => {
+      const { status } = await request();
+      if (status === 429) refused.push(status);
+      return status;
+    });
+    await until('some are in work, and the others refused', () => {
+      return waited.length === atOnce && refused.length === CALLS - atOnce;
+    });
+    await servesOthers(t);
+    hold = undefined;
+    resolve();
+    const statuses = await Promise.all(calls);
+    t.equal(statuses.filter((status) => status !== 429).length, atOnce);
+    t.same(held, []);
+  });
+}
