@@ -77,8 +77,12 @@ t.test('an initiative is planned, its tasks are done, verified where they ask fo
     } else if (env.BUSINESS_RUNNER_MODE === 'verify') {
       const text = readFileSync(env.INPUT_DIR + '/outputs/a.txt', 'utf8');
       const verdict = brief.contract ? 'passed' : 'failed';
-      ${write('VERDICT_FILE', `{ verdict, summary: 'Read ' + text, evidence: [{ kind: 'note', text }] }`)}
-    } else writeFileSync(env.OUTPUT_DIR + '/a.txt', 'done');`;
+      const [, asked] = /\\n## The result to verify\\n\\n([^#]*?)\\n\\n/.exec(readFileSync('TASK.md', 'utf8')) ?? [];
+      ${write('VERDICT_FILE', `{ verdict, summary: 'Read ' + text, evidence: [{ kind: 'note', text: asked }] }`)}
+    } else {
+      writeFileSync(env.OUTPUT_DIR + '/a.txt', 'done');
+      ${write('RESULT_FILE', `{ summary: 'Done by hand' }`)}
+    }`;
   const output = await work(t, org, script, isOver(org, task));
   t.match(output, /submitted: a plan of 2 operations/);
   t.match(output, /submitted: failed/);
@@ -88,7 +92,16 @@ t.test('an initiative is planned, its tasks are done, verified where they ask fo
   t.match(second, {
     status: 'completed',
     agentRunCount: 4,
-    result: { completion: { checks: [{ evaluator: 'agent', status: 'passed', summary: 'Read done' }] } },
+    result: {
+      completion: {
+        checks: [
+          {
+            ...{ evaluator: 'agent', status: 'passed', summary: 'Read done' },
+            evidence: [{ text: '- Done by hand\n- `inputs/outputs/a.txt`' }],
+          },
+        ],
+      },
+    },
   });
 });
 

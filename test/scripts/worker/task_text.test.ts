@@ -109,3 +109,63 @@ t.test('TASK.md holds all that counts: an answer that stood in task.json alone w
   t.match(textOf('verify'), /"verdict".*`verdict\.json`/);
   t.notMatch(textOf('verify'), 'needs_input', 'a verifier decides');
 });
+
+t.test('TASK.md of a plan says why it is planned again, and of a verification what is to be verified', (t) => {
+  const claim = {
+    ...{ organizationId: 'o', runRequestId: 'r', leaseToken: 'l', attempt: 1, leaseExpiresAt: '2030-01-01T00:00:00Z' },
+    ...{ claimMs: 1, agentProfile: { key: 'operator', name: 'Operator' } },
+  };
+  const textOf = (mode: string, task: object) => {
+    const common = { id: 'i', identifier: 'I-1', title: 'Quarter', kind: 'initiative', spec: {}, state: {} };
+    const lines = taskText({ ...claim, mode, task: { ...common, ...task } }, [], 60_000).split('\n');
+    /** What stands below a heading. */
+    return (title: string) => {
+      const at = lines.indexOf(`## ${title}`);
+      const next = lines.findIndex((line, index) => index > at && line.startsWith('## '));
+      return at < 0 ? undefined : lines.slice(at + 1, next < 0 ? undefined : next).filter((line) => line !== '');
+    };
+  };
+  const plan = textOf('plan', {
+    spec: { budget: { maxReplans: 5, maxCostMinorUnits: 900 } },
+    replanCount: 2,
+    state: {
+      replan: { reason: 'child_failed', taskId: 't-7', error: { code: 'gone', message: 'The shop is\nclosed' } },
+      spend: { costMinorUnits: 250 },
+    },
+  });
+  t.same(plan('It is planned again because'), ['- child_failed, t-7, The shop is', '  closed']);
+  t.equal(plan('The result to verify'), undefined);
+  t.match(plan('What is left'), [
+    '- replans: 3 of 5',
+    '- cost, in minor units: 650 of 900',
+    '- time for this run: 60 s',
+  ]);
+  t.same(textOf('plan', { state: { replan: { reason: 'none_completed' } } })('It is planned again because'), [
+    '- none_completed',
+  ]);
+  const verify = textOf('verify', {
+    kind: 'task',
+    spec: { budget: { maxReplans: 5, maxCostMinorUnits: 900 } },
+    replanCount: 2,
+    state: {
+      spend: { costMinorUnits: 1_000 },
+      verification: {
+        runId: 'x',
+        result: { summary: 'All\nlamps counted', artifacts: [{ path: 'a.md' }, { path: 'b/c.md' }] },
+      },
+    },
+  });
+  t.same(verify('The result to verify'), [
+    '- All',
+    '  lamps counted',
+    '- `inputs/outputs/a.md`',
+    '- `inputs/outputs/b/c.md`',
+  ]);
+  t.equal(verify('It is planned again because'), undefined);
+  t.match(
+    verify('What is left'),
+    ['- cost, in minor units: 0 of 900', '- time for this run: 60 s'],
+    'only initiatives have replans',
+  );
+  t.end();
+});
