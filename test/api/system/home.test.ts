@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import t from 'tap';
+import { publishBuiltinCatalog } from '../../../engine/catalog/index.ts';
 import { startTestApp } from '../../support/app.ts';
 import { until } from '../../support/wait.ts';
 
@@ -27,6 +28,18 @@ t.test('the page at / says what runs, and each of its links leads somewhere on t
   for (const start of ['npm run demo -- ', 'org create &quot;Acme&quot; ', 'agents/agent.sh ', '--wait ']) {
     test.ok(html.includes(`${start}--url ${app.url}`), `and so does that with ${start}`);
   }
+});
+
+t.test('the organization of its curl has agents: a task needs a title alone', async (test) => {
+  await publishBuiltinCatalog(app.services.db);
+  const { html } = await home();
+  const command = /<pre[^>]*>(curl [^<]*)<\/pre>/.exec(html)?.[1]?.replaceAll('&quot;', '"');
+  const [, url = '', body = ''] =
+    /^curl -H 'Content-Type: application\/json' (\S+) -d '([^']*)'$/.exec(command ?? '') ?? [];
+  const { pathname } = new URL(url);
+  test.equal((await app.owner.post(pathname, JSON.parse(body))).status, 201, command);
+  const task = await app.owner.post(`${pathname}/tasks`, { title: 'hello' });
+  test.match(task, { status: 201, data: { identifier: 'T-1', status: 'pending' } });
 });
 
 t.test('it needs no script, and its policy allows its own style alone', async (test) => {
