@@ -33,9 +33,9 @@ t.test('the page at / says what runs, and each of its links leads somewhere on t
 t.test('the organization of its curl has agents: a task needs a title alone', async (test) => {
   await publishBuiltinCatalog(app.services.db);
   const { html } = await home();
-  const command = /<pre[^>]*>(curl [^<]*)<\/pre>/.exec(html)?.[1]?.replaceAll('&quot;', '"');
-  const [, url = '', body = ''] =
-    /^curl -H 'Content-Type: application\/json' (\S+) -d '([^']*)'$/.exec(command ?? '') ?? [];
+  const [, shown = ''] = /<pre[^>]*>(curl [^<]*)<\/pre>/.exec(html) ?? [];
+  const command = shown.replaceAll('&quot;', '"');
+  const [, url = '', body = ''] = /^curl -H 'Content-Type: application\/json' (\S+) -d '([^']*)'$/.exec(command) ?? [];
   const { pathname } = new URL(url);
   test.equal((await app.owner.post(pathname, JSON.parse(body))).status, 201, command);
   const task = await app.owner.post(`${pathname}/tasks`, { title: 'hello' });
