@@ -132,7 +132,17 @@ t.test('it starts, refuses a second start, and whatever is killed, runs again', 
   kill(await third.tree());
   await third.ended;
   const fourth = start(settings);
-  await fourth.ready();
+  const there = await fourth.ready();
+
+  // The reader of its screen goes, as in `npm start 2>&1 | head -40`: the restart of a part has lines to print.
+  fourth.child.stdout?.destroy();
+  fourth.child.stderr?.destroy();
+  const before = await processOf(fourth, 'api/main.ts');
+  kill([before]);
+  await until('the API to come back', async () => {
+    if (fourth.child.exitCode !== null) throw new Error(`npm start ended with ${fourth.child.exitCode}`);
+    return (await responds(`${there}/readyz`, 200)) && (await processOf(fourth, 'api/main.ts')) !== before;
+  });
   await stop(test, fourth);
 });
 
