@@ -5,6 +5,7 @@ export type FetchRounds = Readonly<{
   url: string;
   method: string;
   headers: Readonly<Record<string, string>>;
+  /** A multiple of 64 KiB. */
   bytes: number;
   /** With a length, or chunked. */
   framing: 'length' | 'chunked';
@@ -15,8 +16,9 @@ export type FetchRounds = Readonly<{
 
 const PIECE = new Uint8Array(64 * 1024).fill(120);
 const { bytes: size } = workerData as FetchRounds;
-/** Sent piece by piece under its length, and made once. */
-const blob = new Blob([new Uint8Array(size)]);
+/** Sent piece by piece under its length. One that is whole would be copied for each request. */
+const piece = new Blob([PIECE]);
+const blob = new Blob(Array.from({ length: size / PIECE.length }, () => piece));
 
 function chunked(bytes: number): ReadableStream<Uint8Array> {
   let left = bytes;
