@@ -3,6 +3,215 @@
 -- column means beside it; then the domains; then every function with its owner and who else executes it. Functions whose
 -- search path is not mentioned have pg_catalog, pg_temp.
 
+-- action_files ────────────────────────────────────────────────────────────────────────────────────────────────────────
+-- Files that actions send, by their digests.
+CREATE TABLE app.action_files (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  action_id uuid NOT NULL,                                        -- The action.
+  argument text NOT NULL,                                         -- The argument that it is for.
+  name text NOT NULL,                                             -- Its name.
+  content_type text NOT NULL,                                     -- Its media type.
+  size_bytes bigint NOT NULL,                                     -- In bytes.
+  sha256 text NOT NULL,                                           -- SHA-256 of the bytes, in hex.
+  storage_key text NOT NULL,                                      -- Where the bytes lie in the object storage; never shown.
+  CONSTRAINT action_files_pkey PRIMARY KEY (organization_id, action_id, argument),
+  CONSTRAINT action_files_action_id_fkey FOREIGN KEY (organization_id, action_id) REFERENCES app.actions(organization_id,
+    id) ON DELETE CASCADE,
+  CONSTRAINT action_files_argument_check CHECK (((length(argument) >= 1) AND (length(argument) <= 200))),
+  CONSTRAINT action_files_content_type_check CHECK (((length(content_type) >= 1) AND (length(content_type) <= 255))),
+  CONSTRAINT action_files_name_check CHECK (((length(name) >= 1) AND (length(name) <= 255))),
+  CONSTRAINT action_files_sha256_check CHECK ((sha256 ~ '^[0-9a-f]{64}$')),
+  CONSTRAINT action_files_size_bytes_check CHECK ((size_bytes >= 0))
+);
+-- Not sampled (SET STATISTICS 0): name, storage_key
+CREATE INDEX action_files_sha256_idx ON app.action_files USING btree (organization_id, sha256);
+ALTER TABLE app.action_files ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.action_files FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.action_files FOR SELECT TO runner_admin USING (((((SELECT app.current_organization()) IS
+  NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id <> ALL ((SELECT
+  app.organizations_deleted())::uuid[]))));
+CREATE POLICY owner_all ON app.action_files TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY scoped_all ON app.action_files TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.action_files FOR SELECT TO runner_api USING ((organization_id = (SELECT
+  app.current_organization())));
+GRANT SELECT (organization_id, action_id, argument, name, content_type, size_bytes, sha256) ON app.action_files TO
+  runner_admin;
+GRANT SELECT ON app.action_files TO runner_api;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.action_files TO runner_scoped;
+
+-- action_invocations ──────────────────────────────────────────────────────────────────────────────────────────────────
+-- Calls of the gateway, as their callers name them: one name is for one body, within an execution and an integration.
+CREATE TABLE app.action_invocations (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  run_id uuid NOT NULL,                                           -- The execution.
+  integration_id uuid NOT NULL,                                   -- The integration that is called.
+  invocation_id text NOT NULL,                                    -- The name, chosen by the caller.
+  body_sha256 text NOT NULL,                                      -- SHA-256, in hex, of the body that it is for.
+  action_id uuid,                                                 -- The action that it proposed; null: it reads.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was first called.
+  CONSTRAINT action_invocations_pkey PRIMARY KEY (organization_id, run_id, integration_id, invocation_id),
+  CONSTRAINT action_invocations_action_id_fkey FOREIGN KEY (organization_id, action_id) REFERENCES
+    app.actions(organization_id, id) ON DELETE CASCADE,
+  CONSTRAINT action_invocations_integration_id_fkey FOREIGN KEY (organization_id, integration_id) REFERENCES
+    app.integrations(organization_id, id) ON DELETE CASCADE,
+  CONSTRAINT action_invocations_run_id_fkey FOREIGN KEY (organization_id, run_id) REFERENCES app.runs(organization_id, id)
+    ON DELETE CASCADE,
+  CONSTRAINT action_invocations_body_sha256_check CHECK ((body_sha256 ~ '^[0-9a-f]{64}$')),
+  CONSTRAINT action_invocations_invocation_id_check CHECK (((length(invocation_id) >= 1) AND (length(invocation_id) <=
+    200)))
+);
+CREATE INDEX action_invocations_action_id_idx ON app.action_invocations USING btree (organization_id, action_id) WHERE
+  (action_id IS NOT NULL);
+CREATE INDEX action_invocations_integration_id_idx ON app.action_invocations USING btree (organization_id,
+  integration_id);
+ALTER TABLE app.action_invocations ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.action_invocations FORCE ROW LEVEL SECURITY;
+CREATE POLICY owner_all ON app.action_invocations TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY scoped_all ON app.action_invocations TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.action_invocations TO runner_scoped;
+
+-- actions ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+-- Effects outside that agents proposed, and what became of them.
+CREATE TABLE app.actions (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  id uuid NOT NULL DEFAULT app.uuid_v7(),                         -- Id of the action; at providers that take one, the key that keeps it from being done twice.
+  integration_id uuid NOT NULL,                                   -- The integration; it may be gone.
+  integration_key text NOT NULL,                                  -- Key of the integration when it was proposed.
+  provider text NOT NULL,                                         -- Provider of the integration.
+  agent_profile_id uuid NOT NULL,                                 -- Whose agent proposed it.
+  task_id uuid,                                                   -- The task whose run proposed it.
+  run_id uuid NOT NULL,                                           -- The run that proposed it.
+  chat_id uuid,                                                   -- The chat whose turn proposed it.
+  message_id uuid,                                                -- The reply of that turn.
+  invocation_id text NOT NULL,                                    -- The invocation of the gateway that proposed it, as its caller named it.
+  retry_of uuid,                                                  -- The action that this is another attempt at, as its proposal says.
+  kind app.action_kind NOT NULL,                                  -- provider_write: by a tool. git_push: branches of a repository.
+  tool text NOT NULL,                                             -- What does it.
+  tool_digest text,                                               -- Digest of the tool when it was proposed; of a push there is none.
+  connection_revision integer NOT NULL,                           -- The connection that it was proposed for.
+  subject_hash text,                                              -- Digest of the account that it was proposed for; null: there is none.
+  summary text NOT NULL,                                          -- What it does, made from the arguments: a person decides by it.
+  risk app.integration_risk NOT NULL,                             -- What an approval is asked for by.
+  arguments jsonb NOT NULL,                                       -- What the tool is called with.
+  arguments_sha256 text NOT NULL,                                 -- SHA-256 of the arguments, in hex: what a person has seen.
+  proposal_sha256 text NOT NULL,                                  -- SHA-256, in hex, of what makes two proposals equal.
+  timeout_ms integer NOT NULL,                                    -- How long its call of the provider may take.
+  status app.action_status NOT NULL,                              -- awaiting_approval, approved, executing and unknown are open; unknown: what became of it has to be found out by a person. The others are final.
+  version integer NOT NULL DEFAULT 1,                             -- Rises with every change of the status.
+  requires_approval boolean NOT NULL,                             -- An owner has to approve it.
+  decision app.action_decision,                                   -- What an owner decided; null: nothing.
+  decided_by text,                                                -- Who decided.
+  decision_note text,                                             -- Why.
+  decided_at timestamptz,                                         -- When.
+  execution_attempts integer NOT NULL DEFAULT 0,                  -- How often a job has taken it up to execute it; it is sent once at most.
+  execution_started_at timestamptz,                               -- When the intent to execute it was committed.
+  execution_finished_at timestamptz,                              -- When its outcome was known, or known to be unknown.
+  result jsonb,                                                   -- What the provider said of one that succeeded.
+  error jsonb,                                                    -- {code, message} of one that failed.
+  lease_id uuid,                                                  -- Whoever executes it or looks it up, or did so last.
+  lease_expires_at timestamptz,                                   -- When another one may.
+  due_at timestamptz,                                             -- When a job takes it up next.
+  look_up_count integer NOT NULL DEFAULT 0,                       -- How often it was looked up at the provider.
+  look_up_until timestamptz,                                      -- When looking it up ends without a result.
+  reconciliation app.action_reconciliation,                       -- What a person found out of one whose outcome was unknown.
+  reconciliation_note text,                                       -- What the person says of it.
+  reconciled_by text,                                             -- Who reconciled it.
+  reconciled_at timestamptz,                                      -- When.
+  reason jsonb,                                                   -- {code, message}: why it was cancelled, expired or sent back to be approved.
+  expires_at timestamptz NOT NULL,                                -- When it expires if nobody decides.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was proposed.
+  updated_at timestamptz NOT NULL DEFAULT now(),                  -- When it was last changed.
+  CONSTRAINT actions_pkey PRIMARY KEY (organization_id, id),
+  CONSTRAINT actions_agent_profile_id_fkey FOREIGN KEY (organization_id, agent_profile_id) REFERENCES
+    app.agent_profiles(organization_id, id),
+  CONSTRAINT actions_task_id_fkey FOREIGN KEY (organization_id, task_id) REFERENCES app.tasks(organization_id, id) ON
+    DELETE CASCADE,
+  CONSTRAINT actions_approval_decided_check CHECK (((NOT requires_approval) OR (status <> ALL (ARRAY['approved',
+    'executing', 'succeeded', 'failed', 'unknown', 'not_executed'])) OR (NOT (decision IS DISTINCT FROM 'approved')))),
+  CONSTRAINT actions_arguments_check CHECK ((jsonb_typeof(arguments) = 'object')),
+  CONSTRAINT actions_arguments_sha256_check CHECK ((arguments_sha256 ~ '^[0-9a-f]{64}$')),
+  CONSTRAINT actions_awaiting_check CHECK (((status <> 'awaiting_approval') OR (requires_approval AND (decision IS
+    NULL)))),
+  CONSTRAINT actions_decision_check CHECK ((((decision IS NULL) = (decided_at IS NULL)) AND ((decision IS NULL) =
+    (decided_by IS NULL)) AND ((decision IS NOT NULL) OR (decision_note IS NULL)))),
+  CONSTRAINT actions_due_when_under_way_check CHECK (((due_at IS NOT NULL) = status IN ('approved', 'executing'))),
+  CONSTRAINT actions_error_when_failed_check CHECK (((error IS NULL) OR (status = 'failed'))),
+  CONSTRAINT actions_finished_when_executed_check CHECK (((execution_finished_at IS NOT NULL) = status IN ('succeeded',
+    'failed', 'unknown', 'not_executed'))),
+  CONSTRAINT actions_invocation_id_check CHECK (((length(invocation_id) >= 1) AND (length(invocation_id) <= 200))),
+  CONSTRAINT actions_lease_check CHECK (((lease_expires_at IS NULL) OR ((lease_id IS NOT NULL) AND status IN ('approved',
+    'executing')))),
+  CONSTRAINT actions_look_up_check CHECK (((look_up_until IS NULL) OR (look_up_count > 0))),
+  CONSTRAINT actions_not_executed_when_reconciled_check CHECK (((status <> 'not_executed') OR (reconciliation IS NOT
+    NULL))),
+  CONSTRAINT actions_reason_check CHECK ((jsonb_typeof(reason) = 'object')),
+  CONSTRAINT actions_reconciled_status_check CHECK (((reconciliation IS NULL) OR (status = reconciliation))),
+  CONSTRAINT actions_reconciliation_check CHECK ((((reconciliation IS NULL) = (reconciled_at IS NULL)) AND
+    ((reconciliation IS NULL) = (reconciled_by IS NULL)) AND ((reconciliation IS NULL) = (reconciliation_note IS
+    NULL)))),
+  CONSTRAINT actions_rejected_when_decided_check CHECK (((status = 'rejected') = (NOT (decision IS DISTINCT FROM
+    'rejected')))),
+  CONSTRAINT actions_result_when_succeeded_check CHECK (((result IS NULL) OR (status = 'succeeded'))),
+  CONSTRAINT actions_started_when_executed_check CHECK (((execution_started_at IS NOT NULL) = status IN ('executing',
+    'succeeded', 'failed', 'unknown', 'not_executed'))),
+  CONSTRAINT actions_summary_check CHECK (((length(summary) >= 1) AND (length(summary) <= 2000))),
+  CONSTRAINT actions_task_or_chat_check CHECK ((((task_id IS NULL) = (chat_id IS NOT NULL)) AND ((chat_id IS NULL) =
+    (message_id IS NULL)))),
+  CONSTRAINT actions_timeout_ms_check CHECK (((timeout_ms >= 1) AND (timeout_ms <= 60000))),
+  CONSTRAINT actions_tool_check CHECK (((length(tool) >= 1) AND (length(tool) <= 128))),
+  CONSTRAINT actions_tool_digest_check CHECK (((tool_digest ~ '^[0-9a-f]{64}$') AND ((kind = 'git_push') = (tool_digest IS
+    NULL)))),
+  CONSTRAINT actions_version_check CHECK ((version >= 1))
+);
+-- Not sampled (SET STATISTICS 0): integration_key, provider, invocation_id, tool, summary, arguments, decided_by,
+-- decision_note, result, error, reconciliation_note, reconciled_by, reason
+CREATE INDEX actions_agent_profile_id_idx ON app.actions USING btree (organization_id, agent_profile_id, created_at,
+  id);
+CREATE INDEX actions_all_created_at_idx ON app.actions USING btree (created_at, id);
+CREATE INDEX actions_created_at_idx ON app.actions USING btree (organization_id, created_at, id);
+CREATE INDEX actions_decision_idx ON app.actions USING btree (organization_id, decision, created_at, id);
+CREATE INDEX actions_due_at_idx ON app.actions USING btree (due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX actions_due_at_turns_idx ON app.actions USING btree (organization_id, due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX actions_expires_at_idx ON app.actions USING btree (expires_at) WHERE (status = 'awaiting_approval');
+CREATE INDEX actions_expires_at_turns_idx ON app.actions USING btree (organization_id, expires_at) WHERE (status =
+  'awaiting_approval');
+CREATE INDEX actions_integration_id_idx ON app.actions USING btree (organization_id, integration_id, created_at, id);
+CREATE INDEX actions_kind_idx ON app.actions USING btree (organization_id, kind, created_at, id);
+CREATE INDEX actions_open_integration_idx ON app.actions USING btree (organization_id, integration_id) WHERE status IN
+  ('awaiting_approval', 'approved');
+CREATE INDEX actions_open_message_idx ON app.actions USING btree (organization_id, message_id) WHERE (status IN
+  ('awaiting_approval', 'approved') AND (message_id IS NOT NULL));
+CREATE INDEX actions_open_task_idx ON app.actions USING btree (organization_id, task_id) WHERE (status IN
+  ('awaiting_approval', 'approved') AND (task_id IS NOT NULL));
+CREATE INDEX actions_proposal_sha256_idx ON app.actions USING btree (organization_id, proposal_sha256);
+CREATE INDEX actions_risk_idx ON app.actions USING btree (organization_id, risk, created_at, id);
+CREATE INDEX actions_run_id_idx ON app.actions USING btree (organization_id, run_id, created_at, id);
+CREATE INDEX actions_status_idx ON app.actions USING btree (organization_id, status, created_at, id);
+CREATE INDEX actions_task_id_idx ON app.actions USING btree (organization_id, task_id, created_at, id) WHERE (task_id IS
+  NOT NULL);
+ALTER TABLE app.actions ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.actions FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.actions FOR SELECT TO runner_admin USING (((((SELECT app.current_organization()) IS
+  NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id <> ALL ((SELECT
+  app.organizations_deleted())::uuid[]))));
+CREATE POLICY global_read ON app.actions FOR SELECT TO runner_global USING (true);
+CREATE POLICY owner_all ON app.actions TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY scoped_all ON app.actions TO runner_scoped USING ((organization_id = (SELECT app.current_organization())))
+  WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.actions FOR SELECT TO runner_api USING ((organization_id = (SELECT
+  app.current_organization())));
+GRANT SELECT (organization_id, id, integration_id, integration_key, provider, agent_profile_id, task_id, run_id,
+  chat_id, message_id, invocation_id, retry_of, kind, tool, summary, risk, arguments_sha256, timeout_ms, status,
+  version, requires_approval, decision, decided_by, decision_note, decided_at, execution_attempts, execution_started_at,
+  execution_finished_at, error, lease_expires_at, due_at, look_up_count, look_up_until, reconciliation,
+  reconciliation_note, reconciled_by, reconciled_at, reason, expires_at, created_at, updated_at) ON app.actions TO
+  runner_admin;
+GRANT SELECT ON app.actions TO runner_api;
+GRANT SELECT (organization_id, id, status, due_at, expires_at) ON app.actions TO runner_global;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.actions TO runner_scoped;
+
 -- agent_catalogs ──────────────────────────────────────────────────────────────────────────────────────────────────────
 -- Published catalogs of profile templates, for all organizations; never changed or removed. The newest is current.
 CREATE TABLE app.agent_catalogs (
@@ -600,6 +809,9 @@ CREATE TABLE app.human_inbox_items (
   CONSTRAINT human_inbox_items_pkey PRIMARY KEY (organization_id, id),
   CONSTRAINT human_inbox_items_task_id_fkey FOREIGN KEY (organization_id, task_id) REFERENCES app.tasks(organization_id,
     id) ON DELETE CASCADE,
+  CONSTRAINT human_inbox_items_action_when_decided_there_check CHECK ((((action_id IS NOT NULL) = kind IN ('approval',
+    'reconciliation')) AND (purpose IN ('approval', 'reconciliation') = kind IN ('approval', 'reconciliation')) AND
+    ((action_id IS NULL) OR (purpose = kind)))),
   CONSTRAINT human_inbox_items_blocking_question_check CHECK (((NOT blocking) OR (kind = 'question'))),
   CONSTRAINT human_inbox_items_note_when_responded_check CHECK (((note IS NULL) OR (status = 'responded'))),
   CONSTRAINT human_inbox_items_options_check CHECK ((jsonb_typeof(options) = 'array')),
@@ -610,6 +822,8 @@ CREATE TABLE app.human_inbox_items (
   CONSTRAINT human_inbox_items_title_check CHECK (((length(title) >= 1) AND (length(title) <= 500)))
 );
 -- Not sampled (SET STATISTICS 0): options
+CREATE UNIQUE INDEX human_inbox_items_action_id_idx ON app.human_inbox_items USING btree (organization_id, action_id)
+  WHERE ((status = 'open') AND (action_id IS NOT NULL));
 CREATE INDEX human_inbox_items_all_created_at_idx ON app.human_inbox_items USING btree (created_at, id);
 CREATE INDEX human_inbox_items_created_at_idx ON app.human_inbox_items USING btree (organization_id, created_at, id);
 CREATE INDEX human_inbox_items_open_idx ON app.human_inbox_items USING btree (kind) WHERE (status = 'open');
@@ -2059,6 +2273,11 @@ GRANT SELECT (organization_id, id, identifier_scope, identifier_number, parent_i
 GRANT SELECT, INSERT, UPDATE, DELETE ON app.tasks TO runner_scoped;
 
 -- domains ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+CREATE DOMAIN app.action_decision AS text CHECK (VALUE IN ('approved', 'rejected'));
+CREATE DOMAIN app.action_kind AS text CHECK (VALUE IN ('provider_write', 'git_push'));
+CREATE DOMAIN app.action_reconciliation AS text CHECK (VALUE IN ('succeeded', 'failed', 'not_executed'));
+CREATE DOMAIN app.action_status AS text CHECK (VALUE IN ('awaiting_approval', 'approved', 'rejected', 'expired',
+  'cancelled', 'executing', 'succeeded', 'failed', 'unknown', 'not_executed'));
 CREATE DOMAIN app.agent_profile_kind AS text CHECK (VALUE IN ('operator', 'chat', 'department'));
 CREATE DOMAIN app.agent_profile_status AS text CHECK (VALUE IN ('enabled', 'disabled'));
 CREATE DOMAIN app.audit_actor_kind AS text CHECK (VALUE IN ('owner', 'operator', 'admin'));
@@ -2075,7 +2294,7 @@ CREATE DOMAIN app.department AS text CHECK (VALUE IN ('growth', 'engineering', '
 CREATE DOMAIN app.human_inbox_item_kind AS text CHECK (VALUE IN ('question', 'notification', 'approval',
   'reconciliation'));
 CREATE DOMAIN app.human_inbox_item_purpose AS text CHECK (VALUE IN ('repair', 'budget', 'needs_input', 'prerequisite',
-  'agent', 'schedule', 'failure'));
+  'agent', 'schedule', 'failure', 'approval', 'reconciliation'));
 CREATE DOMAIN app.human_inbox_item_status AS text CHECK (VALUE IN ('open', 'responded', 'acknowledged', 'resolved',
   'cancelled'));
 CREATE DOMAIN app.integration_access_mode AS text CHECK (VALUE IN ('read_only', 'full'));
@@ -2122,6 +2341,50 @@ CREATE DOMAIN app.task_status AS text CHECK (VALUE IN ('pending', 'blocked', 'ru
   'failed', 'cancelled'));
 
 -- functions ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+app.action_approve(p_organization_id uuid, p_action_id uuid, p_expected_version integer, p_arguments_sha256 text, p_note
+    text, p_actor jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.action_decider_require(p_organization_id uuid, p_actor jsonb) returns text
+  -- plpgsql, owner runner_scoped
+app.action_end(a app.actions, p_item text) returns void
+  -- plpgsql, owner runner_scoped
+app.action_expire(a app.actions) returns void
+  -- plpgsql, owner runner_scoped
+app.action_invocation_bind(p_organization_id uuid, p_token_hash text, p_integration_id uuid, p_kind text,
+    p_invocation_id text, p_body_sha256 text) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.action_invocation_find(p_organization_id uuid, p_run_id uuid, p_integration_id uuid, p_invocation_id text,
+    p_body_sha256 text) returns app.action_invocations
+  -- plpgsql, owner runner_scoped
+app.action_item_open(a app.actions) returns void
+  -- sql, owner runner_scoped
+app.action_lock(p_organization_id uuid, p_action_id uuid, p_root boolean) returns app.actions
+  -- plpgsql, owner runner_scoped
+app.action_propose(p_organization_id uuid, p_token_hash text, p_integration_id uuid, p_kind text, p_proposal jsonb,
+    p_approval_days integer) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.action_reconcile(p_organization_id uuid, p_action_id uuid, p_outcome text, p_note text, p_actor jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.action_record(a app.actions) returns jsonb
+  -- sql, stable, owner runner_scoped
+app.action_reject(p_organization_id uuid, p_action_id uuid, p_reason text, p_actor jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.action_unavailable(i app.integrations, c app.integration_connections, p app.agent_profiles, t app.integration_tools,
+    p_kind text, p_allowed jsonb) returns text
+  -- sql, immutable, owner runner_scoped
+app.actions_cancel(p_organization_id uuid, p_action_ids uuid[], p_reason jsonb) returns void
+  -- plpgsql, owner runner_scoped
+app.actions_cancel_of_integrations(p_organization_id uuid, p_integration_ids uuid[], p_reason jsonb) returns void
+  -- plpgsql, owner runner_scoped
+app.actions_cancel_of_message(p_organization_id uuid, p_message_id uuid) returns void
+  -- sql, owner runner_scoped
+app.actions_cancel_of_tasks(p_organization_id uuid, p_task_ids uuid[]) returns void
+  -- sql, owner runner_scoped
+app.actions_due(p_kind text, p_organizations integer, p_rows integer, p_after uuid DEFAULT NULL::uuid) returns
+    TABLE(organization_id uuid, id uuid)
+  -- plpgsql, stable, security definer, owner runner_global, executed by runner_jobs
+app.actions_expire(p_organization_id uuid, p_action_ids uuid[]) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
 app.actor_require(p_organization_id uuid, p_actor jsonb, p_task_id uuid DEFAULT NULL::uuid) returns jsonb
   -- plpgsql, owner runner_scoped
 app.admin_catalog_publish(p_revision text, p_catalog jsonb, p_admin text, p_request_id text DEFAULT NULL::text) returns

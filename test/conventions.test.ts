@@ -188,6 +188,17 @@ t.test('a column of text that has but a few values has a domain, and no check th
 
 /** What lists sort and filter by: columns after the organization. */
 const LISTS: Readonly<Record<string, readonly string[]>> = {
+  actions: [
+    'created_at, id',
+    'status, created_at, id',
+    'integration_id, created_at, id',
+    'task_id, created_at, id',
+    'run_id, created_at, id',
+    'agent_profile_id, created_at, id',
+    'kind, created_at, id',
+    'risk, created_at, id',
+    'decision, created_at, id',
+  ],
   tasks: [
     'created_at, id',
     'updated_at, id',

@@ -78,6 +78,10 @@ const inCode: Readonly<Record<string, readonly string[]>> = {
 };
 /** Known to SQL alone: no answer of the API shows them. */
 const OF_SQL = [
+  'action_decision',
+  'action_kind',
+  'action_reconciliation',
+  'action_status',
   'human_inbox_item_purpose',
   'integration_reauthorization_reason',
   'research_finding_origin',

@@ -37,6 +37,7 @@ export const codeTexts: Readonly<Record<string, Text>> = {
     'The organization does not allow this provider (`constraints.allowedIntegrations`), or blocks its domain (`constraints.blockedDomains`)',
     'Allow it, or use another provider.',
   ],
+  '404 action_not_found': ['Unknown, or of another organization', LIST],
   '404 agent_profile_not_found': ['Unknown, deleted, or of another organization', LIST],
   '404 attachment_not_found': ['Unknown, or of another chat', LIST],
   '404 chat_not_found': ['Unknown, removed, or of another organization', LIST],
@@ -53,6 +54,10 @@ export const codeTexts: Readonly<Record<string, Text>> = {
     LIST,
   ],
   '404 run_not_found': ['Unknown, or of another organization', LIST],
+  '404 tool_not_found': [
+    'The integration has no such tool, or its owner has not enabled it',
+    'Use a tool that the integration lists.',
+  ],
   '404 task_graph_not_found': ['There is no such task', LIST],
   '404 task_not_found': ['Unknown, or of another organization', LIST],
   '405 method_not_allowed': ['The path exists, the method does not', '`Allow` lists those that do.'],
@@ -67,6 +72,10 @@ export const codeTexts: Readonly<Record<string, Text>> = {
     'Wait for the reply, or cancel it.',
   ],
   '409 chat_turn_active': ['A message while a reply is in progress', 'Wait for the reply, or cancel it.'],
+  '409 daily_limit_reached': [
+    'The organization has proposed `maxDailyActions` actions on this day of its own time zone',
+    'Wait for the next day, or raise the limit.',
+  ],
   '409 human_inbox_item_not_open': ['Somebody has handled it, or its task ended', READ_AGAIN],
   '409 idempotency_key_in_use': ['The first call with this key has not ended', 'Send it again after some seconds.'],
   '409 idempotency_key_reused': [
@@ -168,6 +177,16 @@ export const recordTexts: Readonly<Record<string, ReasonText>> = {
     'Nobody started the turn in time, or the profile was disabled',
     'Start a worker for chats, then send another message.',
   ],
+  connection_replaced: [
+    'action `reason`',
+    'The connection that the action was proposed for is gone, or is another one',
+    'Propose it again.',
+  ],
+  integration_deleted: ['action `reason`', 'The integration was deleted', 'Nothing.'],
+  not_decided: ['action `reason`', 'Nobody decided about the action in time', 'Propose it again.'],
+  organization_deleted: ['action `reason`', 'The organization was deleted', 'Nothing.'],
+  reply_ended: ['action `reason`', 'Its reply was cancelled, or has failed', 'Ask again in the chat.'],
+  task_ended: ['action `reason`', 'Its task was cancelled, or has failed', 'Retry the task: its agent proposes anew.'],
   bytes_changed: [
     'source `error`, `issues`',
     'The stored bytes are not those that were recorded',

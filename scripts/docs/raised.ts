@@ -20,11 +20,11 @@ const ISSUES_OF_PLANS =
 const REASONS_IN_SQL = [
   /\bv_reason := ([^;]*);/g,
   /app\.issue\('\w+', (case [^;]*? end),/g,
-  /function app\.integration_unavailable(\([\s\S]*)/g,
+  /function app\.(?:integration|action)_unavailable(\([\s\S]*)/g,
 ];
 const OUTCOME_OF_CASE = /\b(?:then|else) '(\w+)'/g;
 /** {code, message} of a record: the error of a run or a message, a warning of a review. */
-const RECORDED_IN_SQL = /'code', '(\w+)'/g;
+const RECORDED_IN_SQL = /'code', '(\w+)'|"code": "(\w+)"/g;
 
 const RAISED_IN_TYPESCRIPT = /new Problem\(\s*(\d{3}),\s*'(\w+)'/g;
 /** invalid(path, message, code), issueAt(…, code), and the pairs of message and code beside it. */

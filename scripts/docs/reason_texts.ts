@@ -35,6 +35,7 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
   content_differs: [OF_SHAPE, 'The bytes are not of the type that the name stands for', 'Send the right name.'],
   custom: [OF_SHAPE, 'A rule of this field; the message says which', FIX],
   cycle: ['`state_conflict`', 'The edge would make something wait for itself', 'Leave the edge out.'],
+  decided: ['`state_conflict`', 'The action is in another state: somebody has decided, or it has ended', READ_AGAIN],
   department: [
     '`state_conflict`',
     'The integration is not for the profile’s department',
@@ -82,6 +83,7 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
     'A chat or a verify run gets no git capability',
     'Ask for one in a run that works on a task.',
   ],
+  expired: ['`state_conflict`', 'Nobody decided about the action in time', 'Let it be proposed again.'],
   failed: [
     '`provider_failed`',
     'The provider’s response is not one that it documents',
@@ -205,6 +207,11 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
     'Complete the onboarding.',
   ],
   not_open: ['`state_conflict`', 'A plan changes what is over or running', FIX],
+  not_over: [
+    OF_SHAPE,
+    '`retryOf` names no action of the same task or chat and integration that is over without success',
+    'Leave it out, or name the right one.',
+  ],
   not_pending: [OF_SHAPE, 'An answer names a part that waits for none', READ_AGAIN],
   not_permitted: ['`request_failed`', 'The onboarding is in another state', 'See interface.md 3.2.'],
   not_stored: [OF_SHAPE, 'An artifact or a document names a file that the run never stored', 'Store it first.'],
@@ -223,6 +230,7 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
     'The provider limits us, or we spare it',
     'Wait as long as `Retry-After` says.',
   ],
+  read_only: ['`state_conflict`', 'The integration gives agents read access alone', 'Ask an owner for full access.'],
   refused: [
     '`credential_rejected`, `settings_invalid`, `provider_failed`',
     'The address may not be called; nothing was sent to it',
@@ -265,6 +273,8 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
   too_many_documents: [OF_SHAPE, 'A context revision has at most 100 documents', 'Remove some.'],
   too_many_files: [OF_SHAPE, 'A run stores at most 1,000 files', 'Pack them.'],
   too_small: [OF_SHAPE, 'A text, list or number is too small', FIX],
+  tool_changed: ['`state_conflict`', 'The tool is another one than was proposed, or only reads', 'Propose it again.'],
+  tool_disabled: ['`state_conflict`', 'The tool is not enabled', 'Ask an owner to enable it.'],
   tool_policy: [
     '`state_conflict`',
     'The profile’s tool policy has no tools of integrations, or none of git',
@@ -307,6 +317,11 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
   unreadable: [OF_SHAPE, 'An output file is no document of context entries', 'Mend the file.'],
   unrecognized_keys: [OF_SHAPE, 'A field or parameter that the operation does not know', 'Leave it out.'],
   value_or_deferral: [OF_SHAPE, 'A question takes exactly one of the two', FIX],
-  wrong_mode: ['`state_conflict`', 'A run of this mode does not end with such an outcome', 'See interface.md 2.19.'],
+  verify_read_only: ['`state_conflict`', 'A run that verifies may only read', 'Say in the verdict what is missing.'],
+  wrong_mode: [
+    '`state_conflict`',
+    'A run of this mode does not end with such an outcome, or proposes no actions',
+    'See interface.md 2.19.',
+  ],
   wrong_run: ['`state_conflict`', 'Another run than the active one of the task', 'Stop: the run is over.'],
 };

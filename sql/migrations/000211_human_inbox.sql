@@ -6,7 +6,8 @@ create domain app.human_inbox_item_kind as text constraint human_inbox_item_kind
 create domain app.human_inbox_item_status as text constraint human_inbox_item_status_check
   check (value in ('open', 'responded', 'acknowledged', 'resolved', 'cancelled'));
 create domain app.human_inbox_item_purpose as text constraint human_inbox_item_purpose_check
-  check (value in ('repair', 'budget', 'needs_input', 'prerequisite', 'agent', 'schedule', 'failure'));
+  check (value in ('repair', 'budget', 'needs_input', 'prerequisite', 'agent', 'schedule', 'failure', 'approval',
+    'reconciliation'));
 
 create table app.human_inbox_items (
   organization_id uuid not null,
@@ -43,7 +44,11 @@ create table app.human_inbox_items (
   constraint human_inbox_items_note_when_responded_check check (note is null or status = 'responded'),
   constraint human_inbox_items_responded_at_when_handled_check
     check ((status in ('responded', 'acknowledged')) = (responded_at is not null)),
-  constraint human_inbox_items_schedule_when_schedule_check check ((purpose = 'schedule') = (schedule_id is not null))
+  constraint human_inbox_items_schedule_when_schedule_check check ((purpose = 'schedule') = (schedule_id is not null)),
+  constraint human_inbox_items_action_when_decided_there_check
+    check ((action_id is not null) = (kind in ('approval', 'reconciliation'))
+      and (purpose in ('approval', 'reconciliation')) = (kind in ('approval', 'reconciliation'))
+      and (action_id is null or purpose = kind))
 );
 -- One open repair or budget question a task; one notice that a prerequisite is over, one that the task failed.
 create unique index human_inbox_items_open_purpose_idx on app.human_inbox_items (organization_id, task_id, purpose)
@@ -55,6 +60,9 @@ create index human_inbox_items_open_idx on app.human_inbox_items (kind) where st
 create index human_inbox_items_status_idx on app.human_inbox_items (organization_id, status, created_at, id);
 create unique index human_inbox_items_schedule_id_idx on app.human_inbox_items (organization_id, schedule_id)
   where status = 'open' and schedule_id is not null;
+-- An action waits for one decision at a time.
+create unique index human_inbox_items_action_id_idx on app.human_inbox_items (organization_id, action_id)
+  where status = 'open' and action_id is not null;
 create index human_inbox_items_created_at_idx on app.human_inbox_items (organization_id, created_at, id);
 create index human_inbox_items_all_created_at_idx on app.human_inbox_items (created_at, id);
 

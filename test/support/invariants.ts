@@ -68,7 +68,7 @@ const invariants: Readonly<Record<string, string>> = {
     select t.organization_id, t.id, i.purpose from app.tasks t
     join app.organizations o on o.id = t.organization_id and o.deleted_at is null
     join app.human_inbox_items i on i.organization_id = t.organization_id and i.task_id = t.id and i.status = 'open'
-    where t.phase = 'closed' and i.purpose <> 'failure'`,
+    where t.phase = 'closed' and i.purpose <> 'failure' and i.action_id is null`,
   'an open notice of a failure is about the task that failed first': `
     select i.organization_id, i.task_id from app.human_inbox_items i
     join app.tasks t on t.organization_id = i.organization_id and t.id = i.task_id
@@ -252,6 +252,33 @@ const invariants: Readonly<Record<string, string>> = {
     from app.integration_tools t
     join app.integrations i on i.organization_id = t.organization_id and i.id = t.integration_id
     where t.enabled and t.effect = 'write' and i.access_mode <> 'full'`,
+  'an action has an open item exactly while a person decides about it': `
+    select a.organization_id, a.id, a.status, n.kinds
+    from app.actions a
+    join app.organizations o on o.id = a.organization_id and o.deleted_at is null
+    cross join lateral (select array_agg(i.kind::text) as kinds from app.human_inbox_items i
+      where i.organization_id = a.organization_id and i.action_id = a.id and i.status = 'open') n
+    where n.kinds is distinct from case a.status
+      when 'awaiting_approval' then array['approval'] when 'unknown' then array['reconciliation'] end`,
+  'an open item about an action is about one that is there': `
+    select i.organization_id, i.id from app.human_inbox_items i
+    where i.action_id is not null and not exists (select 1 from app.actions a
+      where a.organization_id = i.organization_id and a.id = i.action_id)`,
+  'what was cancelled or has failed has no action that waits': `
+    select a.organization_id, a.id, a.status, t.status as task, m.status as message
+    from app.actions a
+    left join app.tasks t on t.organization_id = a.organization_id and t.id = a.task_id
+    left join app.messages m on m.organization_id = a.organization_id and m.id = a.message_id
+    where a.status in ('awaiting_approval', 'approved')
+      and (t.status in ('cancelled', 'failed') or m.status in ('cancelling', 'cancelled', 'failed'))`,
+  'an action waits for the connection alone that it was proposed for': `
+    select a.organization_id, a.id, a.connection_revision, i.connection_revision as current
+    from app.actions a
+    join app.organizations o on o.id = a.organization_id and o.deleted_at is null
+    left join app.integrations i on i.organization_id = a.organization_id and i.id = a.integration_id
+    left join app.integration_connections c on c.organization_id = i.organization_id and c.integration_id = i.id
+    where a.status in ('awaiting_approval', 'approved')
+      and (c.integration_id is null or i.connection_revision <> a.connection_revision)`,
 };
 
 /** All of them as one statement, which a connection plans once. */

@@ -1,3 +1,4 @@
+import { createActionRows } from './action_fixtures.ts';
 import { appendEntry } from './audit_fixtures.ts';
 import { createChat, createChatOrganization, putAttachment, send, text } from './chat_fixtures.ts';
 import { insertSource, promote, recordHealth } from './context_fixtures.ts';
@@ -27,6 +28,7 @@ export async function createTenant(sql: Sql): Promise<TestOrganization> {
   await appendLogs(sql.api, run, [logEntry(1)]);
   await recordOutput(sql.api, run, 'out.txt');
   await createIntegrationRows(sql, org, run.runId);
+  await createActionRows(sql, org, run);
   await createTask(sql, org, { dependsOn: [first.id] });
   await createSchedule(sql, org);
   await createTask(sql, org);

@@ -3,6 +3,50 @@ import type { Signature } from '../sql_types.ts';
 
 /** The functions that logins and operators call. */
 export const functions = {
+  action_approve: {
+    required: {
+      organizationId: 'uuid',
+      actionId: 'uuid',
+      expectedVersion: 'int4',
+      argumentsSha256: 'text',
+      note: 'text',
+      actor: 'jsonb',
+    },
+  },
+  action_invocation_bind: {
+    required: {
+      organizationId: 'uuid',
+      tokenHash: 'text',
+      integrationId: 'uuid',
+      kind: 'text',
+      invocationId: 'text',
+      bodySha256: 'text',
+    },
+  },
+  action_propose: {
+    required: {
+      organizationId: 'uuid',
+      tokenHash: 'text',
+      integrationId: 'uuid',
+      kind: 'text',
+      proposal: 'jsonb',
+      approvalDays: 'int4',
+    },
+  },
+  action_reconcile: {
+    required: { organizationId: 'uuid', actionId: 'uuid', outcome: 'text', note: 'text', actor: 'jsonb' },
+  },
+  action_reject: {
+    required: { organizationId: 'uuid', actionId: 'uuid', reason: 'text', actor: 'jsonb' },
+  },
+  actions_due: {
+    required: { kind: 'text', organizations: 'int4', rows: 'int4' },
+    optional: { after: 'uuid' },
+    returnsSet: true,
+  },
+  actions_expire: {
+    required: { organizationId: 'uuid', actionIds: 'uuid[]' },
+  },
   admin_catalog_publish: {
     required: { revision: 'text', catalog: 'jsonb', admin: 'text' },
     optional: { requestId: 'text' },

@@ -1,5 +1,6 @@
 -- Removes the connection of an integration with all its secrets, at once. The revision rises also where there is none: what
--- was begun before ends in a conflict. The caller has locked organization and integration.
+-- was begun before ends in a conflict. The caller has locked organization and integration, and cancels the actions that wait
+-- (actions_cancel_of_integrations).
 create or replace function app.integration_connection_drop(i app.integrations)
   returns app.integrations
   language plpgsql

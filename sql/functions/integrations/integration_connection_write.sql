@@ -1,7 +1,8 @@
 -- Writes the connection of an integration, with its secrets. p_connection: {kind, accountLabel, subjectHash, grantedScopes?,
 -- grantHash?, tokenExpiresAt?, refreshDueAt?, checkDueAt?, reuseRefreshToken?}. p_secrets: [{field, keyId, wrappedKey, ciphertext}],
 -- bytes as base64, bound to p_next_revision. reuseRefreshToken: the provider gave none; the stored one stays, if it is of the same
--- account and bound to the same revision. The caller has locked organization and integration.
+-- account and bound to the same revision. Another revision cancels what awaits or has an approval. The caller has locked organization
+-- and integration.
 -- Returns {}, or {refused: …} having changed nothing: account_differs, revision_moved, no_refresh_token.
 create or replace function app.integration_connection_write(
   i app.integrations, p_next_revision integer, p_connection jsonb, p_secrets jsonb, p_replace_account boolean)
@@ -46,6 +47,10 @@ begin
   perform app.integration_secrets_write(i.organization_id, i.id, p_next_revision, p_secrets);
   update app.integrations set connection_revision = p_next_revision, updated_at = clock_timestamp()
     where organization_id = i.organization_id and id = i.id;
+  if p_next_revision <> i.connection_revision then
+    perform app.actions_cancel_of_integrations(i.organization_id, array[i.id],
+      '{"code": "connection_replaced", "message": "The connection that it was proposed for is gone, or another one"}');
+  end if;
   return '{}';
 end
 $$;

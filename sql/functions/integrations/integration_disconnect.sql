@@ -1,6 +1,8 @@
 -- connected → not_connected: unlinks this connection alone, and removes its secrets; the authorization at the provider stays.
 -- A repeat changes nothing. Settings and tools stay. Returns {integration}.
--- Locks: organization → integration → connection. Codes: 404 organization_not_found | integration_not_found.
+-- What awaits or has an approval is cancelled.
+-- Locks: organization → integration → connection → … as actions_cancel_of_integrations.
+-- Codes: 404 organization_not_found | integration_not_found.
 create or replace function app.integration_disconnect(p_organization_id uuid, p_integration_ref text)
   returns jsonb
   language plpgsql security definer
@@ -15,6 +17,8 @@ begin
        where organization_id = p_organization_id and integration_id = i.id and result is null
          and connection_revision = i.connection_revision) then
     i := app.integration_connection_drop(i);
+    perform app.actions_cancel_of_integrations(p_organization_id, array[i.id],
+      '{"code": "connection_replaced", "message": "The connection that it was proposed for is gone, or another one"}');
   end if;
   return jsonb_build_object('integration', app.integration_record(i));
 end

@@ -1,6 +1,6 @@
 -- Disconnects what hangs on a revoked authorization in the organization that revoked it, where it is as it was then; the rest is
 -- told: also what was authorized again since, which keeps its revision. Called by integration_grant_delete.
--- Locks: organization → integrations by id → connections.
+-- Locks: organization → integrations by id → connections → … as actions_cancel_of_integrations.
 -- Codes: 404 organization_not_found.
 create or replace function app.integration_grant_unlink(
   p_organization_id uuid, p_grant_hash text, p_connections jsonb, p_began_at timestamptz)
@@ -12,6 +12,7 @@ declare
   v_item jsonb;
   v_unlinked jsonb := '[]';
   v_changed jsonb := '[]';
+  v_ids uuid[] := '{}';
   i app.integrations;
 begin
   perform 1 from app.organizations where id = p_organization_id and deleted_at is null for no key update;
@@ -32,11 +33,15 @@ begin
          where k.organization_id = i.organization_id and k.integration_id = i.id and k.grant_hash = p_grant_hash
            and k.connected_at <= p_began_at) then
       perform app.integration_connection_drop(i);
+      v_ids := v_ids || i.id;
       v_unlinked := v_unlinked || v_item;
     else
       v_changed := v_changed || v_item;
     end if;
   end loop;
+  -- All integrations come before the first root.
+  perform app.actions_cancel_of_integrations(p_organization_id, v_ids,
+    '{"code": "connection_replaced", "message": "The connection that it was proposed for is gone, or another one"}');
   return jsonb_build_object('unlinked', v_unlinked, 'changedMeanwhile', v_changed);
 end
 $$;

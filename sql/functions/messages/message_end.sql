@@ -1,5 +1,6 @@
 -- Message pending → p_status; cancelling → cancelled, whatever p_status is. A final message stays unchanged. p_parts null: the
--- parts written last stay. The caller has locked the request. Returns the message, or null.
+-- parts written last stay. One that is cancelled or fails cancels its actions. The caller has locked the request. Returns the
+-- message, or null.
 create or replace function app.message_end(
   p_organization_id uuid, p_message_id uuid, p_status text, p_error jsonb, p_parts jsonb default null)
   returns app.messages
@@ -18,6 +19,9 @@ begin
     where organization_id = p_organization_id and id = p_message_id and completed_at is null
     returning * into m;
   if found then
+    if m.status in ('failed', 'cancelled') then
+      perform app.actions_cancel_of_message(p_organization_id, m.id);
+    end if;
     perform app.message_chunks_begin(m);
   end if;
   return m;

@@ -1,5 +1,6 @@
--- Hides the organization immediately, and ends its claims, leases and capabilities. A job removes rows and objects.
--- Locks: organization → run requests → runs → dispatch. Codes: 404 organization_not_found (also for a repeat).
+-- Hides the organization immediately, ends its claims, leases and capabilities, and cancels its actions. A job removes rows and
+-- objects.
+-- Locks: organization → run requests → runs → actions → dispatch. Codes: 404 organization_not_found (also for a repeat).
 create or replace function app.organization_delete(p_organization_id uuid)
   returns jsonb
   language plpgsql security definer
@@ -19,6 +20,11 @@ begin
   update app.runs
     set status = 'cancelled', finished_at = clock_timestamp(), updated_at = clock_timestamp()
     where organization_id = o.id and status in ('starting', 'running');
+  -- Their items in the inbox are hidden with the organization.
+  update app.actions
+    set status = 'cancelled', version = version + 1, due_at = null, lease_expires_at = null, updated_at = clock_timestamp(),
+      reason = '{"code": "organization_deleted", "message": "Its organization was deleted"}'
+    where organization_id = o.id and status in ('awaiting_approval', 'approved');
   update app.dispatch set suspended = true where organization_id = o.id;
   perform app.enqueue('organizations__delete', jsonb_build_object('organizationId', o.id),
     'organizations__delete:' || o.id);

@@ -2,7 +2,7 @@
 -- they are. Otherwise its open ancestors fail too, everything open below them is cancelled, and all of them record this failure
 -- as their origin, so that a retry reopens exactly those, and a person is notified (task_failure_notify).
 -- If the task has already failed, only its ancestors are affected.
--- The caller has locked the roots. Locks: (roots) → run requests → runs → inbox item → (commit) dispatch.
+-- The caller has locked the roots. Locks: (roots) → run requests → runs → actions → inbox items → (commit) dispatch.
 create or replace function app.task_fail(p_organization_id uuid, p_task_id uuid, p_error jsonb)
   returns void
   language plpgsql
@@ -46,6 +46,7 @@ begin
       returning t.id)
   select coalesce(array_agg(id), '{}') into v_failed from failed;
   perform app.task_requests_cancel(p_organization_id, v_failed);
+  perform app.actions_cancel_of_tasks(p_organization_id, v_failed);
   with recursive down as (
     select t.id from app.tasks t where t.organization_id = p_organization_id and t.parent_id = any (v_failed)
     union

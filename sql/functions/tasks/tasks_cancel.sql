@@ -1,6 +1,6 @@
 -- Tasks open → cancelled. p_origin: the task whose failure causes it; null: a person cancels,
 -- p_cancel_origin then being the task that is named. The caller has locked the roots.
--- Locks: (roots) → run requests → runs → (commit) dispatch.
+-- Locks: (roots) → run requests → runs → actions → inbox items → (commit) dispatch.
 create or replace function app.tasks_cancel(p_organization_id uuid, p_task_ids uuid[], p_origin uuid, p_cancel_origin uuid default null)
   returns void
   language plpgsql
@@ -17,6 +17,7 @@ begin
       returning id)
   select coalesce(array_agg(id), '{}') into v_ids from ended;
   perform app.task_requests_cancel(p_organization_id, v_ids);
+  perform app.actions_cancel_of_tasks(p_organization_id, v_ids);
   perform app.tasks_propagate_end(p_organization_id, v_ids);
 end
 $$;

@@ -1,5 +1,6 @@
 -- Settles the dependents and parents of tasks that have ended (completed, failed or cancelled). Dependents of a task that did
--- not complete stay blocked, and a person is notified once. The caller has locked the roots.
+-- not complete stay blocked, and a person is notified once. Items about actions follow their actions. The caller has locked the
+-- roots.
 create or replace function app.tasks_propagate_end(p_organization_id uuid, p_task_ids uuid[])
   returns void
   language plpgsql
@@ -18,7 +19,8 @@ begin
   end if;
   update app.human_inbox_items i
     set status = 'cancelled', updated_at = clock_timestamp()
-    where i.organization_id = p_organization_id and i.task_id = any (p_task_ids) and i.status = 'open';
+    where i.organization_id = p_organization_id and i.task_id = any (p_task_ids) and i.status = 'open'
+      and i.action_id is null;
   perform app.prerequisite_notify(p_organization_id, p_task_ids);
   for v_id in
     -- Only tasks that task_settle would change, which are few if a whole hierarchy ends. In the order in which they were

@@ -9,6 +9,9 @@ const other = await createTenant(sql);
 
 /** Every column that the administration may read. A new one is denied until it stands here, and in a migration. */
 const GRANTED: Readonly<Record<string, string>> = {
+  action_files: 'organization_id action_id argument name content_type size_bytes sha256',
+  actions:
+    'organization_id id integration_id integration_key provider agent_profile_id task_id run_id chat_id message_id invocation_id retry_of kind tool summary risk arguments_sha256 timeout_ms status version requires_approval decision decided_by decision_note decided_at execution_attempts execution_started_at execution_finished_at error lease_expires_at due_at look_up_count look_up_until reconciliation reconciliation_note reconciled_by reconciled_at reason expires_at created_at updated_at',
   agent_catalogs: 'revision ordinal catalog published_at',
   agent_profiles:
     'organization_id id key name kind department status root_uri instructions_uri config tool_policy_narrowed deleted_at created_at updated_at',
@@ -63,6 +66,9 @@ const GRANTED: Readonly<Record<string, string>> = {
 
 /** What nobody but the transitions may ever see. */
 const SECRETS = [
+  'action_files.storage_key',
+  'actions.arguments',
+  'actions.lease_id',
   'run_requests.lease_secret_hash',
   'run_requests.execution_token_hash',
   'runs.lease_secret_hash',

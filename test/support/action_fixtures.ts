@@ -1,0 +1,190 @@
+// Actions as tests work with them: proposed by the gateway capability of a run, with the rights of the API.
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import { functionText } from '../../engine/db/function_text.ts';
+import {
+  createTestOrganization,
+  type Run,
+  runNew,
+  sha256,
+  type TestOrganization,
+  updateOrganization,
+} from './fixtures.ts';
+import { allow, createConnected, type IntegrationRow, resolveGateway } from './integration_fixtures.ts';
+import { type Connection, type JsonObject, type Sql, transition } from './transitions.ts';
+
+const actionSchema = z.looseObject({
+  id: z.string(),
+  task_id: z.string().nullable(),
+  status: z.string(),
+  version: z.int(),
+  requires_approval: z.boolean(),
+  risk: z.string(),
+  arguments_sha256: z.string(),
+  reason: z.looseObject({ code: z.string() }).nullable(),
+});
+export type ActionRow = z.output<typeof actionSchema>;
+
+export function actionOf(result: JsonObject): ActionRow {
+  return z.looseObject({ action: actionSchema }).parse(result).action;
+}
+
+/** An execution that may propose, with its capability for an integration. */
+export type Proposer = Readonly<{
+  org: TestOrganization;
+  integration: IntegrationRow;
+  run: Pick<Run, 'runId'>;
+  token: string;
+}>;
+
+/** Another capability, as one needs after a change of what agents may do. */
+export async function grantGateway(
+  sql: Pick<Sql, 'api' | 'owner'>,
+  org: TestOrganization,
+  integration: IntegrationRow,
+  run: Pick<Run, 'runId'>,
+  kind = 'cli',
+): Promise<Proposer> {
+  const token = randomUUID();
+  await resolveGateway(sql, org, integration.id, { token, runId: run.runId, kind });
+  return { org, integration, run, token };
+}
+
+/** The same execution, with a capability for what agents may do now. */
+export function renewed(sql: Pick<Sql, 'api' | 'owner'>, by: Proposer): Promise<Proposer> {
+  return grantGateway(sql, by.org, by.integration, by.run);
+}
+
+/** A profile that may propose, in an organization with an integration that writes. patch: of the organization. */
+export async function createActing(sql: Sql, patch?: JsonObject, org?: TestOrganization) {
+  const acting = org ?? (await createTestOrganization(sql));
+  if (patch) await updateOrganization(sql.api, acting, patch);
+  await allow(sql, acting, 'integrations.read', 'integrations.propose', 'git.read', 'git.propose');
+  return { org: acting, integration: await createConnected(sql, acting) };
+}
+
+/** A task that runs, whose run may propose. */
+export async function createProposer(sql: Sql, patch?: JsonObject): Promise<Proposer & Readonly<{ run: Run }>> {
+  const { org, integration } = await createActing(sql, patch);
+  const run = await runNew(sql, org);
+  return { ...(await grantGateway(sql, org, integration, run)), run };
+}
+
+/** Another task of the same organization that runs. */
+export async function createSibling(
+  sql: Sql,
+  { org, integration }: Proposer,
+): Promise<Proposer & Readonly<{ run: Run }>> {
+  const run = await runNew(sql, org);
+  return { ...(await grantGateway(sql, org, integration, run)), run };
+}
+
+export function proposal(fields: JsonObject = {}) {
+  const { arguments: given = { amount: 1 }, ...rest } = fields;
+  const text = JSON.stringify(given);
+  return {
+    invocationId: randomUUID(),
+    bodySha256: sha256(`${text} ${JSON.stringify(rest)}`),
+    tool: 'items.create',
+    summary: `Create ${text}`,
+    arguments: given,
+    argumentsSha256: sha256(text),
+    files: [],
+    timeoutMs: 60_000,
+    ...rest,
+  };
+}
+
+export function actionFile(argument: string, text = argument) {
+  return {
+    argument,
+    name: `${argument}.txt`,
+    contentType: 'text/plain',
+    sizeBytes: text.length,
+    sha256: sha256(text),
+    storageKey: `files/${sha256(text)}`,
+  };
+}
+
+export type ProposeFields = JsonObject & Readonly<{ gateway?: string; approvalDays?: number }>;
+
+export function proposeAction(connection: Connection, by: Proposer, fields: ProposeFields = {}): Promise<JsonObject> {
+  const { gateway = 'cli', approvalDays = 7, ...rest } = fields;
+  return transition(connection, 'action_propose', {
+    organizationId: by.org.organizationId,
+    tokenHash: sha256(by.token),
+    integrationId: by.integration.id,
+    kind: gateway,
+    proposal: proposal(rest),
+    approvalDays,
+  });
+}
+
+export async function propose(sql: Pick<Sql, 'api'>, by: Proposer, fields: ProposeFields = {}): Promise<ActionRow> {
+  return actionOf(await proposeAction(sql.api, by, fields));
+}
+
+/** A row in every table of actions, proposed by an active run. */
+export async function createActionRows(sql: Sql, org: TestOrganization, run: Pick<Run, 'runId'>): Promise<void> {
+  const { integration } = await createActing(sql, undefined, org);
+  await propose(sql, await grantGateway(sql, org, integration, run), { files: [actionFile('body')] });
+}
+
+export const DECIDER = { kind: 'owner', by: 'ada' };
+
+type Place = Pick<TestOrganization, 'organizationId'>;
+export type DecideFields = Readonly<{
+  expectedVersion?: number | null;
+  argumentsSha256?: string | null;
+  note?: string | null;
+  actor?: JsonObject;
+}>;
+
+export function approve(
+  connection: Connection,
+  { organizationId }: Place,
+  actionId: string,
+  fields: DecideFields = {},
+) {
+  const { expectedVersion = null, argumentsSha256 = null, note = null, actor = DECIDER } = fields;
+  const decision = { expectedVersion, argumentsSha256, note, actor };
+  return transition(connection, 'action_approve', { organizationId, actionId, ...decision });
+}
+
+export function reject(
+  connection: Connection,
+  { organizationId }: Place,
+  actionId: string,
+  fields: Readonly<{ reason?: string; actor?: JsonObject }> = {},
+) {
+  const { reason = 'No', actor = DECIDER } = fields;
+  return transition(connection, 'action_reject', { organizationId, actionId, reason, actor });
+}
+
+/** As it is stored. */
+export async function actionRow(sql: Pick<Sql, 'owner'>, id: string): Promise<ActionRow> {
+  const { rows } = await sql.owner.query('select to_jsonb(a) as action from app.actions a where id = $1', [id]);
+  return actionOf(rows[0]);
+}
+
+/** Its items in the inbox, oldest first. */
+export async function itemsOf(sql: Pick<Sql, 'owner'>, actionId: string): Promise<JsonObject[]> {
+  const { rows } = await sql.owner.query(
+    'select kind, purpose, status, title, task_id, chat_id from app.human_inbox_items where action_id = $1 order by id',
+    [actionId],
+  );
+  return rows;
+}
+
+/** Its time to be decided about is over. */
+export async function makeOverdue(sql: Pick<Sql, 'owner'>, actionId: string): Promise<void> {
+  await sql.owner.query(`update app.actions set expires_at = now() - interval '1 second' where id = $1`, [actionId]);
+}
+
+const DUE = functionText('actions_due', { kind: '$1', organizations: '100', rows: '10' });
+
+/** What of an organization's actions a job finds due. */
+export async function dueActions(sql: Pick<Sql, 'jobs'>, org: Place, kind: 'execute' | 'expire'): Promise<string[]> {
+  const { rows } = await sql.jobs.query(`select id from ${DUE} where organization_id = $2`, [kind, org.organizationId]);
+  return rows.map((row) => row.id);
+}
