@@ -2656,7 +2656,8 @@ app.integration_oauth_begin(p_organization_id uuid, p_ticket_hash text, p_begin 
 app.integration_oauth_complete(p_organization_id uuid, p_integration_id uuid, p_flow_id uuid, p_next_revision integer,
     p_connection jsonb, p_secrets jsonb) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
-app.integration_oauth_consume(p_organization_id uuid, p_flow_id uuid, p_browser_hash text, p_starter text) returns jsonb
+app.integration_oauth_consume(p_organization_id uuid, p_flow_id uuid, p_provider text, p_browser_hash text, p_starter
+    text) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
 app.integration_oauth_end(p_organization_id uuid, p_flow_id uuid, p_result text) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api

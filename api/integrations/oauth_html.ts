@@ -73,6 +73,11 @@ export function resultPage(result: FlowOutcome['result'], integrationKey: string
   return page(title, `${about}<p>${text}</p>`);
 }
 
+/** Of an address that is none of ours, or not all of one. */
+export function strangePage(): string {
+  return page('Nothing to see', '<p>This address is not complete. Go back to where you began, and begin again.</p>');
+}
+
 /** The provider does not respond now, or limits us. The ticket is still good. */
 export function laterPage(): string {
   return page(

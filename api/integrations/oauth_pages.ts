@@ -7,7 +7,7 @@ import { ownerAuthentication } from '../http/auth/owner.ts';
 import { type Context, type Endpoint, endpoint } from '../http/endpoint.ts';
 import type { Services } from '../services.ts';
 import { publicUrl } from './oauth.ts';
-import { beginPage, laterPage, pagePolicy, resultPage } from './oauth_html.ts';
+import { beginPage, laterPage, pagePolicy, resultPage, strangePage } from './oauth_html.ts';
 import { OAUTH_RESULTS } from './states.ts';
 
 // The browser's side of an authorization: the page that begins it, and where the provider sends the browser back to.
@@ -15,7 +15,8 @@ import { OAUTH_RESULTS } from './states.ts';
 const BEGIN = '/oauth/begin/{ticket}';
 const FLOW_S = 600;
 
-const ticket = z.string().regex(/^[A-Za-z0-9_-]{20,100}$/);
+/** Any text: one that is no ticket leads to a page too. */
+const ticket = z.string();
 const html = { stream: true, mediaType: 'text/html', description: 'A page.' } as const;
 const shared = { audience: 'public', tag: 'Integrations', response: html } as const;
 
@@ -37,6 +38,8 @@ function sendPage(
     .type('html')
     .end(text);
 }
+
+const shownSchema = z.object({ integration: z.string().max(63).optional(), result: z.enum(OAUTH_RESULTS) });
 
 /** A cookie for each flow: two tabs at once have one each. */
 const cookieName = (flowId: string) => `runner_oauth_${flowId.replaceAll('-', '')}`;
@@ -172,10 +175,14 @@ export function flowPageEndpoints(): readonly Endpoint[] {
       path: '/integrations/callback',
       operationId: 'getAuthorizationResult',
       summary: 'How an authorization ended',
-      query: { integration: z.string().max(63).optional(), result: z.enum(OAUTH_RESULTS) },
+      description:
+        '`result`: `connected`, `denied`, `failed`, `expired` or `conflict`; `integration`: its key. Any other address is a page too.',
+      anyQuery: true,
       handler(context) {
-        const { integration, result } = context.query;
-        sendPage(context, resultPage(result, integration));
+        const { searchParams } = new URL(context.req.originalUrl, 'http://page');
+        const shown = shownSchema.safeParse(Object.fromEntries(searchParams));
+        if (shown.success) sendPage(context, resultPage(shown.data.result, shown.data.integration));
+        else sendPage(context, strangePage(), false, 400);
       },
     }),
     ...[...providers.values()].filter(isAuthorized).map(({ key }) => callbackEndpoint(key)),

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
 import { call } from '../db/call.ts';
+import { Problem } from '../db/problem.ts';
 import type { Account, OAuth2, Provider } from '../providers/index.ts';
 import { finishAuthorization, OAuthError, type OAuthReason, type Tokens } from '../providers/oauth/index.ts';
 import { type ProviderClient, ProviderError } from '../providers/outgoing/index.ts';
@@ -10,6 +11,7 @@ import { grantHash, newSecret, secretHash } from './digests.ts';
 import { FLOW_FIELD, type Flow, findFlow, flowResult, type Pending, pendingSchema } from './flow_begin.ts';
 import { type Integrations, organizationClient } from './integrations.ts';
 import { planSchema } from './plan.ts';
+import { integrationProblem } from './problems.ts';
 import { type ReadIntegration, readIntegration } from './record.ts';
 import { refreshDueAt } from './refresh.ts';
 import { openField, sealedSchema, sealFields } from './secrets.ts';
@@ -30,6 +32,8 @@ export type Callback = Readonly<{
   /** Who is signed in; null: nobody, or nobody knows. */
   starter: string | null;
   signal?: AbortSignal | undefined;
+  /** All requests to the provider together. Who delivers it again waits longer than that. */
+  withinMs?: number;
 }>;
 
 const consumedSchema = flowResult.extend({
@@ -171,9 +175,13 @@ const reasonOf = (error: unknown): OAuthReason | undefined => (error instanceof 
 function logFailure({ integrations, flow }: Pick<Ending, 'integrations' | 'flow'>, error: unknown): void {
   const { organizationId, integrationId, provider } = flow;
   const facts = { organizationId, integrationId, provider };
+  const problem = integrationProblem(error);
   if (error instanceof OAuthError || error instanceof ProviderError) {
     const { reason, code, message } = error;
     integrations.log.warn({ ...facts, reason, code, why: message }, 'an authorization failed');
+  } else if (problem instanceof Problem) {
+    // Deleted, or forbidden to it, while the person was at the provider.
+    integrations.log.warn({ ...facts, code: problem.code, why: problem.message }, 'an authorization failed');
   } else integrations.log.error({ ...facts, err: error }, 'an authorization failed');
 }
 
@@ -182,6 +190,9 @@ async function end({ db }: Integrations, flow: Flow, result: 'denied' | 'failed'
   await call(db.of(organizationId), 'integration_oauth_end', { organizationId, flowId: id, result }, flowResult);
 }
 
+/** Of a whole callback: code, tokens and account. */
+const WITHIN_MS = 25_000;
+
 /** The flow is consumed: whatever happens now, it ends. */
 async function carryOut(
   integrations: Integrations,
@@ -189,48 +200,58 @@ async function carryOut(
   sealed: z.output<typeof sealedSchema>,
   callback: Callback,
 ): Promise<void> {
-  if (flow.provider !== callback.provider) return end(integrations, flow, 'failed');
   if (isDenied(callback.parameters)) return end(integrations, flow, 'denied');
   const { organizationId, integrationId, connectionRevision: revision } = flow;
+  const late = AbortSignal.timeout(callback.withinMs ?? WITHIN_MS);
+  const signal = callback.signal === undefined ? late : AbortSignal.any([callback.signal, late]);
   try {
     const place = { organizationId, integrationId, field: FLOW_FIELD, revision };
     const pending = pendingSchema.parse(JSON.parse(openField(integrations.settings.encryptionKeys, place, sealed)));
     const integration = await readIntegration(integrations, { organizationId, integrationRef: integrationId });
     const client = await organizationClient(integrations, organizationId);
-    const ending: Ending = { integrations, integration, flow, pending, client, callback };
+    const ending: Ending = { integrations, integration, flow, pending, client, callback: { ...callback, signal } };
     const granted = await (integration.provider.oauth1 === undefined
       ? grantedByOAuth2(ending)
       : grantedByOAuth1(ending));
+    signal.throwIfAborted();
     await complete(ending, granted);
-  } catch (error) {
+  } catch (caught) {
+    const isLate = late.aborted && !(caught instanceof ProviderError);
+    const error = isLate
+      ? new ProviderError(flow.provider, 'unavailable', 'The provider did not respond in time.')
+      : caught;
     logFailure({ integrations, flow }, error);
     await end(integrations, flow, reasonOf(error) === 'denied' ? 'denied' : 'failed');
   }
 }
 
-const ENDING_MS = 20_000;
+/** What is written after the provider was asked. */
+const WRITING_MS = 10_000;
 const POLL_MS = 100;
 
 /** How a flow ended that another delivery of the same callback is ending, or has ended. */
 async function resultOf(
   integrations: Integrations,
   flow: Flow,
+  { withinMs = WITHIN_MS }: Callback,
   read: () => Promise<Flow | null>,
 ): Promise<FlowOutcome> {
-  const until = Date.now() + ENDING_MS;
-  let current: Flow | null = flow;
+  const until = Date.now() + withinMs + WRITING_MS;
+  let current = await read();
   while (current !== null && current.result === null && Date.now() < until) {
     await pause(POLL_MS);
     current = await read();
   }
+  // With its integration: there is nothing left that could be connected.
+  if (current === null) return { integrationKey: flow.integrationKey, result: 'conflict' };
   // Nobody is left who ends it: the process that did has died.
-  if (current === null || current.result === null) await end(integrations, flow, 'failed');
-  return { integrationKey: flow.integrationKey, result: current?.result ?? 'failed' };
+  if (current.result === null) await end(integrations, flow, 'failed');
+  return { integrationKey: flow.integrationKey, result: current.result ?? 'failed' };
 }
 
 /**
  * What a browser that comes back from a provider brings. Delivered twice it ends alike and changes nothing; in another browser
- * than the one that began it fails, and the flow stays for the right one. Never throws for what a provider does.
+ * than the one that began it fails, and the flow stays for the right one; so it does at another provider's address. Never throws for what a provider does.
  */
 export async function finishFlow(integrations: Integrations, callback: Callback): Promise<FlowOutcome> {
   const { parameters } = callback;
@@ -242,7 +263,8 @@ export async function finishFlow(integrations: Integrations, callback: Callback)
   if (!found) return unknown;
   const { organizationId, id } = found;
   const browser = callback.browserOf(id);
-  const args = { organizationId, flowId: id, browserHash: secretHash(browser ?? ''), starter: callback.starter };
+  const { provider, starter } = callback;
+  const args = { organizationId, flowId: id, provider, browserHash: secretHash(browser ?? ''), starter };
   const consume = () => call(integrations.db.of(organizationId), 'integration_oauth_consume', args, consumedSchema);
   const { flow, outcome, sealed } = await consume();
   if (flow === null) return unknown;
@@ -250,9 +272,6 @@ export async function finishFlow(integrations: Integrations, callback: Callback)
   if (outcome === 'foreign') return { integrationKey, result: 'failed' };
   if (outcome === 'expired') return { integrationKey, result: 'expired' };
   const again = async () => (await consume()).flow;
-  if (outcome === 'consumed' && sealed) {
-    await carryOut(integrations, flow, sealed, callback);
-    return resultOf(integrations, (await again()) ?? flow, again);
-  }
-  return resultOf(integrations, flow, again);
+  if (outcome === 'consumed' && sealed) await carryOut(integrations, flow, sealed, callback);
+  return resultOf(integrations, flow, callback, again);
 }

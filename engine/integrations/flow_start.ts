@@ -6,7 +6,7 @@ import type { AccessMode, Provider } from '../providers/index.ts';
 import { isDiscovered, requireDeploymentClient } from './authorization.ts';
 import { newSecret, secretHash } from './digests.ts';
 import { discoverAuthorization } from './flow_authorization.ts';
-import type { Integrations } from './integrations.ts';
+import { type Integrations, organizationClient } from './integrations.ts';
 import { notReady, withProblems } from './problems.ts';
 import { type ReadIntegration, requireSettings } from './record.ts';
 
@@ -40,6 +40,18 @@ function checkServices(provider: Provider, services: readonly string[]): void {
   }
 }
 
+/** Where the authorization leads of a provider that is known: none of it may be of a domain that the organization blocks. */
+async function requireReachable(
+  integrations: Integrations,
+  { organizationId, provider }: ReadIntegration,
+): Promise<void> {
+  const { oauth1, oauth2 } = provider;
+  const known = oauth2 === undefined || isDiscovered(oauth2) ? undefined : oauth2.server.metadata;
+  const addresses = [known?.authorization_endpoint, known?.token_endpoint, ...(oauth1?.addresses ?? [])];
+  const client = await organizationClient(integrations, organizationId, provider.key);
+  for (const address of addresses) if (address !== undefined) client.secureUrl(provider.key, address);
+}
+
 /**
  * Whether an authorization can begin at all, before anything is written: what the deployment and the integration lack, and what the
  * server says of itself, the starter gets the error now, and not in a browser.
@@ -61,7 +73,7 @@ export async function checkAuthorization(
   requireSettings(integration);
   if (provider.oauth2 === undefined || !isDiscovered(provider.oauth2)) {
     requireDeploymentClient(integrations, provider);
-    return;
+    return withProblems(() => requireReachable(integrations, integration));
   }
   const { oauth2 } = provider;
   const found = await withProblems(() => discoverAuthorization(integrations, integration, oauth2, options));

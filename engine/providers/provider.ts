@@ -145,6 +145,8 @@ export type DiscoveredOAuth2 = Readonly<{
 
 /** The three steps of OAuth 1.0a. The secret of the request token is kept for the callback, and used once. */
 export type OAuth1 = Readonly<{
+  /** Where it asks, and where the browser goes. */
+  addresses: readonly string[];
   /** @throws ProviderError */
   begin(
     context: ProviderContext,

@@ -203,12 +203,13 @@ export function consumeFlow(
   connection: Connection,
   org: TestOrganization,
   flow: Flow,
-  fields: Readonly<{ browser?: string; starter?: string | null }> = {},
+  fields: Readonly<{ browser?: string; starter?: string | null; provider?: string }> = {},
 ) {
-  const { browser = flow.browser, starter = null } = fields;
+  const { browser = flow.browser, starter = null, provider = 'google-workspace' } = fields;
   return transition(connection, 'integration_oauth_consume', {
     organizationId: org.organizationId,
     flowId: flow.id,
+    provider,
     browserHash: sha256(browser),
     starter,
   });

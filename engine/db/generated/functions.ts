@@ -327,7 +327,7 @@ export const functions = {
     },
   },
   integration_oauth_consume: {
-    required: { organizationId: 'uuid', flowId: 'uuid', browserHash: 'text', starter: 'text' },
+    required: { organizationId: 'uuid', flowId: 'uuid', provider: 'text', browserHash: 'text', starter: 'text' },
   },
   integration_oauth_end: {
     required: { organizationId: 'uuid', flowId: 'uuid', result: 'text' },

@@ -38,6 +38,9 @@ const messages: Readonly<Record<OAuthReason, string>> = {
   failed: 'The authorization server responds in a way that is not the documented one.',
 };
 
+/** A response that the library takes, and we cannot. `code` is a word of ours. */
+export const badResponse = (code: string): OAuthError => new OAuthError('failed', messages.failed, code);
+
 function byCode(code: string, own: OAuthCodes | undefined): OAuthError {
   const reason = own?.get(code) ?? standard.get(code) ?? 'failed';
   return new OAuthError(reason, messages[reason], providerCode(code));

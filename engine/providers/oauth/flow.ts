@@ -22,7 +22,7 @@ import {
   validateAuthResponse,
 } from 'oauth4webapi';
 import type { Site } from '../outgoing/index.ts';
-import { type OAuthCodes, OAuthError, oauthFailure } from './errors.ts';
+import { badResponse, type OAuthCodes, OAuthError, oauthFailure } from './errors.ts';
 import { type OAuthContext, oauthFetch } from './fetch.ts';
 
 // OAuth 2 with PKCE, as functions without a memory: what a flow needs later is handed out, and handed in again.
@@ -87,12 +87,27 @@ function through(context: OAuthContext, { site }: OAuthServer) {
 const scopesOf = (text: string | undefined) =>
   text === undefined ? null : text.split(/[\s,]+/).filter((scope) => scope !== '');
 
+/** The last second that Postgres and ISO 8601 write in four digits of a year. */
+const LAST_MS = Date.UTC(9999, 11, 31);
+
+/** When tokens end. @throws OAuthError for a number that is no time */
+function endOf(expiresIn: number | undefined, now: number): Date | null {
+  if (expiresIn === undefined) return null;
+  const end = now + expiresIn * 1_000;
+  if (end <= LAST_MS) return new Date(end);
+  throw badResponse('bad_expires_in');
+}
+
+/** What no text of a token response may hold, and Postgres takes none of. */
+const CONTROL = /\p{Cc}/u;
+
 function tokensOf(response: TokenEndpointResponse, now: number): Tokens {
+  if (response.scope !== undefined && CONTROL.test(response.scope)) throw badResponse('bad_scope');
   const claims = getValidatedIdTokenClaims(response);
   const email = claims?.['email'];
   return {
     accessToken: response.access_token,
-    expiresAt: response.expires_in === undefined ? null : new Date(now + response.expires_in * 1_000),
+    expiresAt: endOf(response.expires_in, now),
     refreshToken: response.refresh_token ?? null,
     scopes: scopesOf(response.scope),
     identity: claims === undefined ? null : { subject: claims.sub, email: typeof email === 'string' ? email : null },

@@ -37,6 +37,7 @@ const accessToken = z.object({
 });
 
 export const oauth1: OAuth1 = {
+  addresses: [API],
   async begin(context, { callbackUrl, accessMode }) {
     const url = new URL(`${API}/oauth/request_token`);
     url.searchParams.set('x_auth_access_type', accessMode === 'full' ? 'write' : 'read');

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import type { Integration } from '../../../api/integrations/schema.ts';
-import { useConnection } from '../../../engine/integrations/index.ts';
+import { finishFlow, useConnection } from '../../../engine/integrations/index.ts';
 import { integrationConfig } from '../../engine/integrations/support.ts';
 import { expectSuccess, refusalOf, sqlOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
@@ -16,7 +16,7 @@ import {
   toConsole,
 } from '../../support/authorization_flows.ts';
 import { openAuthorizationServer, openBrowser } from '../../support/authorization_server.ts';
-import { createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
+import { createTestOrganization, type TestOrganization, updateOrganization } from '../../support/fixtures.ts';
 import { startIssuer } from '../../support/jwt.ts';
 import { transition } from '../../support/transitions.ts';
 
@@ -193,6 +193,50 @@ t.test('another browser than the one that began fails, and the right one still c
   test.same(resultOf(await browser.go(callback, toConsole)), result('connected'));
 });
 
+t.test('at another provider’s address nobody knows the flow, which still connects at its own', async (test) => {
+  const org = await createTestOrganization(sql);
+  await create(org);
+  const browser = openBrowser();
+  const callback = await flows.comeBack(browser, await start(org));
+  const elsewhere = new URL(callback);
+  elsewhere.pathname = '/oauth/google-analytics/callback';
+  const last = `${CONSOLE}/integrations/callback`;
+  test.same(resultOf(await browser.go(elsewhere, toConsole)), { path: last, result: 'expired' });
+  test.same(resultOf(await browser.go(callback, toConsole)), result('connected'));
+});
+
+t.test('an integration that is deleted during its callback is a conflict, and no error of ours', async (test) => {
+  const org = await createTestOrganization(sql);
+  const { id } = await create(org);
+  const browser = openBrowser();
+  const callback = await flows.comeBack(browser, await start(org));
+  google.before.push(async (req) => {
+    if (req.url === '/token') await sql.owner.query('delete from app.integrations where id = $1', [id]);
+    return false;
+  });
+  const both = await Promise.all([browser.go(callback, toConsole), browser.go(callback, toConsole)]);
+  google.before.pop();
+  const results = both.map(({ url }) => url.searchParams.get('result'));
+  test.ok(results.includes('conflict'), results.join());
+  test.notOk(results.includes('failed'), results.join());
+  const { url } = await browser.go(callback, toConsole);
+  test.equal(url.searchParams.get('result'), 'expired', 'its flow is gone with it');
+  test.notOk(app.logged.some((line) => line['integrationId'] === id && Number(line['level']) >= 50));
+});
+
+t.test('a callback has one time for all that it asks, and connects nothing after it', async (test) => {
+  const org = await createTestOrganization(sql);
+  await create(org);
+  const browser = openBrowser();
+  const { searchParams: parameters } = await flows.comeBack(browser, await start(org));
+  const browserOf = (flowId: string) => browser.cookies(app.url)?.get(`runner_oauth_${flowId.replaceAll('-', '')}`);
+  const callback = { provider: 'google-workspace', parameters, browserOf, starter: null, withinMs: 0 };
+  const ends = await Promise.all([1, 2].map(() => finishFlow(app.services.integrations, callback)));
+  const failed = { integrationKey: KEY, result: 'failed' };
+  test.same(ends, [failed, failed]);
+  test.match(await read(org), { readiness: 'not_connected' });
+});
+
 t.test('what took too long, or what nobody knows, is expired', async (test) => {
   const org = await createTestOrganization(sql);
   const { id } = await create(org);
@@ -345,6 +389,16 @@ t.test('what cannot be authorized is said at the start', async (test) => {
   ] as const) {
     test.equal(refusalOf(await app.owner.post(atIntegrations(org, path), body)), expected);
   }
+  for (const [provider, domain, body] of [
+    ['google-analytics', 'accounts.google.com', {}],
+    ['github', 'github.com', {}],
+    ['x-ads', 'x.com', {}],
+  ] as const) {
+    await openFlows(app, provider).create(org);
+    await updateOrganization(sql.api, org, { constraints: { blockedDomains: [domain] } });
+    const path = atIntegrations(org, `/${provider}/oauth/${provider}/start`);
+    test.equal(refusalOf(await app.owner.post(path, body)), '403 provider_forbidden blocked', provider);
+  }
   const foreign = await createTestOrganization(sql);
   test.equal(refusalOf(await app.owner.post(atIntegrations(foreign, start), GMAIL)), '404 integration_not_found');
 });
@@ -373,6 +427,16 @@ t.test('nobody who is signed in ends what another one began, and the last page i
   test.match(await response?.text(), /<h1>Connected<\/h1>[\s\S]*office/);
   const strange = await fetch(`${signedIn.url}/integrations/callback?result=connected&integration=%3Cscript%3E`);
   test.notMatch(await strange.text(), /<script>/);
+  for (const [path, status, init] of [
+    ['/integrations/callback?result=won', 400],
+    ['/integrations/callback', 400],
+    ['/oauth/begin/short', 404],
+    ['/oauth/begin/a%20b', 404, { method: 'POST' }],
+  ] as const) {
+    const page = await fetch(`${signedIn.url}${path}`, init);
+    test.match([page.status, page.headers.get('content-type')], [status, /^text\/html/], path);
+    test.match(await page.text(), /<h1>/, path);
+  }
 });
 
 t.test('the button is that of our own page', async (test) => {

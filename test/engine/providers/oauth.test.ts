@@ -214,6 +214,18 @@ t.test('a refresh brings new tokens, and keeps the old refresh token where there
   });
 });
 
+t.test('a token response that no column takes is the server’s bad one', async (test) => {
+  for (const [given, code] of [
+    [{ expires_in: 1e300 }, 'bad_expires_in'],
+    [{ expires_in: 1e12 }, 'bad_expires_in'],
+    [{ expires_in: 60, scope: 'openid\u0000' }, 'bad_scope'],
+  ] as const) {
+    const { opened, oauth } = await begun(test, () => () => ({ access_token: 'a', token_type: 'Bearer', ...given }));
+    const refreshed = refreshTokens({ client: opened }, oauth.server, { client, refreshToken: '1//old' });
+    await test.rejects(refreshed, { name: 'OAuthError', reason: 'failed', code });
+  }
+});
+
 t.test('a grant of Google is revoked once, and again without harm', async (test) => {
   let status = 200;
   const { opened, oauth, server } = await begun(test, () => (_call, res) => {

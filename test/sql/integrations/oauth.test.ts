@@ -82,6 +82,8 @@ scenario('what is unknown, another tenant’s or late is not consumed', async (t
   test.match(await consumeFlow(sql.api, foreign, flow), { outcome: 'expired', flow: null });
   test.match(await consumeFlow(sql.api, org, { ...flow, id: randomUUID() }), { outcome: 'expired', flow: null });
   test.equal(await outcome(consumeFlow(sql.api, org, flow, { starter: 'somebody' })), 'foreign');
+  const elsewhere = await consumeFlow(sql.api, org, flow, { provider: 'another' });
+  test.match(elsewhere, { outcome: 'expired', flow: null }, 'at another provider’s address nobody knows it');
   const mine = { status: 404, code: 'integration_not_found' };
   test.match(await refusal(completeFlow(sql.api, foreign, id, flow, 1)), mine);
   test.match(await refusal(completeFlow(sql.api, org, id, { ...flow, id: randomUUID() }, 1)), { code: 'not_found' });
