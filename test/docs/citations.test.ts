@@ -144,6 +144,26 @@ t.test('files that the README and CONTRIBUTING name exist', (test) => {
   test.end();
 });
 
+t.test(
+  'the README of the worker, which is copied, names each of its files and of those that it needs beside them',
+  (test) => {
+    const read = (name: string) => readFileSync(path.join(ROOT, 'scripts/worker', name), 'utf8');
+    const page = read('README.md');
+    const files = readdirSync(path.join(ROOT, 'scripts/worker')).filter((name) => name.endsWith('.ts'));
+    const rows = page.split('\n').flatMap((line) => (line.startsWith('| `') ? [line.split('|')[1] ?? ''] : []));
+    const described = rows.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name]) => name));
+    test.same(described.toSorted(), files.toSorted());
+    const imported = files.flatMap((name) =>
+      [...read(name).matchAll(/ from '(\.\.\/[^']+)'/g)].map(([, from = '']) => from),
+    );
+    const needed = new Set(imported.map((from) => from.replace('../../', '')));
+    const [, number, list = ''] = /imports (\w+) files of the rest of\nthis project: (.*?)\. Copy/s.exec(page) ?? [];
+    test.same([...list.matchAll(/`([^`]+\.ts)`/g)].map(([, name]) => name).toSorted(), [...needed].toSorted());
+    test.equal(number, ['none', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight'][needed.size]);
+    test.end();
+  },
+);
+
 t.test('nothing cites a paper that is not in the repository', (test) => {
   test.same(collect(absent), []);
   test.end();

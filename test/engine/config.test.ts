@@ -28,7 +28,8 @@ t.test('without settings it is the open laptop start, and empty ones count as no
   const config = readConfig({});
   test.match(config, { port: 3000, host: '127.0.0.1', ownerAuth: { mode: 'open' }, agentServiceTokens: [] });
   test.equal(config.storageUrl, `file://${path.resolve('.data')}/files`);
-  test.same(readConfig({ PORT: '', OWNER_AUTH: '' }), config);
+  test.equal(config.jobsPort, undefined, 'job processes listen nowhere');
+  test.same(readConfig({ PORT: '', OWNER_AUTH: '', JOBS_PORT: '' }), config);
 });
 
 t.test('the LISTEN connection is that of the database unless it has its own', async (test) => {

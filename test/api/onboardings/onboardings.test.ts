@@ -79,6 +79,10 @@ t.test('a bare domain is a website that is reached by https', async (t) => {
   t.equal(await websiteOf('lamps.example:8443/de?a=b:c'), 'https://lamps.example:8443/de?a=b:c');
   t.equal(await websiteOf('lämpchen.example'), 'https://xn--lmpchen-5wa.example/');
   t.equal(await websiteOf('http://lamps.example'), 'http://lamps.example/', 'a scheme that is given stays');
+  const created = await create(app, { name: 'Bare Domain' });
+  const patch = { expectedGeneration: 1, website: ' Lamps.example ' };
+  const changed = await app.owner.patch<Onboarding>(onboardingPath(created, '/setup'), patch);
+  t.match(expectSuccess(changed), { generation: 2, setup: { website: 'https://lamps.example/' } }, 'also by a change');
 });
 
 t.test('a body of neither shape is refused', async (t) => {

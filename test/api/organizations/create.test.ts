@@ -74,6 +74,15 @@ t.test('an organization that is provisioned takes a task of nothing but a title'
   const task = await owner.post(`/organizations/${id}/tasks`, { title: 'hello' });
   t.match(task, { status: 201, data: { ownerAgentProfileId: operator?.id, status: 'pending' } });
   t.equal(refusalOf(await owner.post(`/organizations/${id}`, body)), '409 state_conflict in_use', 'sent twice');
+  const kinds = async (provision: object) => {
+    const one = await makeOrganization(owner, { provision });
+    const { data } = await owner.get<{ kind: string; department: string | null }[]>(
+      `/organizations/${one.id}/agent-profiles`,
+    );
+    return data.map(({ kind, department }) => department ?? kind).sort();
+  };
+  t.same(await kinds({ departments: ['support'] }), ['chat', 'operator', 'support'], 'though it is not enabled');
+  t.same(await kinds({ departments: [] }), ['chat', 'operator']);
   for (const provision of ['yes', 1, null, {}, { departments: ['sales'] }, { departments: ['growth', 'growth'] }]) {
     const refused = await owner.post(`/organizations/${randomUUID()}`, { slug: 'x', name: 'x', provision });
     t.match(issuePaths(refused), [/^provision/], JSON.stringify(provision));

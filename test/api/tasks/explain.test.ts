@@ -66,8 +66,11 @@ t.test('capacity, backoff, a stop and a suspension hold a ready task back', asyn
     { kind: 'organization_capacity', held: 2, capacity: 2 },
     { kind: 'profile_capacity' },
   ]);
-  await failRun(sql.api, first, { retryable: true });
-  t.match((await explain(org, 'T-1')).causes, [{ kind: 'backoff', actor: 'time', until: /Z$/, attempt: 2 }]);
+  const message = 'The command ended with exit status 3\nno such ledger\n  at all';
+  await failRun(sql.api, first, { retryable: true, message });
+  const waits = await explain(org, 'T-1');
+  t.match(waits.causes, [{ kind: 'backoff', actor: 'time', until: /Z$/, attempt: 2, error: { message } }]);
+  for (const said of [waits.summary, waits.causes[0]?.message]) t.ok(said?.includes(message), 'with each of its lines');
   t.same(await roots(org, 'T-2'), [['T-2', 'worker', 'worker']]);
   await updateOrganization(sql.api, org, { status: 'suspended' });
   t.same(await roots(org, 'T-2'), [['T-2', 'suspended', 'platform_operator']]);

@@ -41,10 +41,15 @@ t.test('a task that fails says why, and is tried again', async (test) => {
   test.match(failed.out, / {2}status {4}failed\n.* {2}why {7}No paper\n/s);
   test.match(failed.out, / {2}run 1 {5}failed: No paper\n/);
   test.match((await call('task', 'logs', 'T-1')).out, /^run 1 failed: No paper \(/);
+  const inbox = (await call('inbox')).out;
   test.match(
-    (await call('inbox')).out,
+    inbox,
     /retry T-1[\s\S]*\n {2}npx business-runner task retry T-1\n {2}npx business-runner inbox acknowledge \w+\n$/,
   );
+  const [, item = ''] = /inbox acknowledge (\w+)\n$/.exec(inbox) ?? [];
+  test.match(await call('inbox', 'acknowledge', item), { status: 0, out: /^acknowledged: .*\n$/ });
+  test.match((await call('inbox')).out, 'nothing waits for you');
+  test.match(await call('inbox', 'acknowledge', item), { status: 66, err: /there is no open inbox item/ });
   test.match(JSON.parse((await call('task', 'show', 'T-1', '--json')).out), {
     spec: { objective: 'On paper', budget: { maxAttemptsPerPhase: 1 } },
   });

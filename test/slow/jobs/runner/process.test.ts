@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
@@ -50,6 +51,14 @@ function openPool(t: TearDown, url: string): pg.Pool {
   return pool;
 }
 
+/** The inodes of the sockets at which a process of this machine waits for connections, as Linux tells them. */
+function listening(pid: number): string[] {
+  const rows = ['tcp', 'tcp6'].flatMap((kind) => readFileSync(`/proc/${pid}/net/${kind}`, 'utf8').trim().split('\n'));
+  const waiting = rows.map((row) => row.trim().split(/\s+/)).flatMap((row) => (row[3] === '0A' ? [row[9] ?? ''] : []));
+  const files = readdirSync(`/proc/${pid}/fd`).map((name) => readlinkSync(`/proc/${pid}/fd/${name}`));
+  return waiting.filter((inode) => files.includes(`socket:[${inode}]`));
+}
+
 const main = path.resolve(import.meta.dirname, '../../../..', 'jobs', 'main.ts');
 
 /** Jobs as a process of their own, until it ends by itself. */
@@ -74,6 +83,7 @@ t.test('a process outlives its database, keeps its jobs and goes on within secon
   const sql = { url: server.url, owner, api, jobs: api, admin: api };
   const { child, ended, output } = await spawnJobs(t, server.url);
   const pool = await dispatching(owner);
+  if (process.platform === 'linux') t.same(listening(child.pid ?? 0), [], 'it listens nowhere without JOBS_PORT');
   const org = await createTestOrganization(sql);
   const task = await createTask(sql, org, { scheduledAt: new Date(Date.now() + 3_600_000).toISOString() });
 
