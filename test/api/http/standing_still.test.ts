@@ -220,6 +220,7 @@ t.test('every request that waits is looked at', async (t) => {
 for (const [name, request] of Object.entries({ ...requests, ...QUIET })) {
   t.test(`${name} holds no connection while it waits`, async (t) => {
     waited.length = 0;
+    held.length = 0;
     const answer = await request();
     // The providers say nothing that makes sense.
     t.match(String(answer.status), name.includes('Integration') ? /^(2..|502)$/ : /^(2..|303)$/);
@@ -275,6 +276,7 @@ for (const [name, { request, atOnce }] of Object.entries(slow)) {
     hold = promise;
     t.teardown(resolve);
     waited.length = 0;
+    held.length = 0;
     const refused: number[] = [];
     const calls = Array.from({ length: CALLS }, async () => {
       const { status } = await request();
