@@ -59,6 +59,20 @@ export function refusalOf(reply: Reply<unknown>): string {
   return [reply.status, reply.code, issue].filter((part) => part !== undefined).join(' ');
 }
 
+/** Of a spec: what cannot lie beside each other in one folder. */
+export const UNDER_EACH_OTHER = {
+  inputs: [
+    { kind: 'upload', path: 'a' },
+    { kind: 'upload', path: 'A/b' },
+  ],
+};
+export const IN_ONE_PLACE = {
+  acceptanceCriteria: [
+    { kind: 'output_file', path: 'Report.md' },
+    { kind: 'output_file', path: 'report.md' },
+  ],
+};
+
 export async function makeTask(app: TestApp, org: TestOrganization, fields: Fields = {}): Promise<Task> {
   const owner =
     'ownerProfileKey' in fields || 'ownerAgentProfileId' in fields ? {} : { ownerProfileKey: org.profileKey };

@@ -138,6 +138,52 @@ t.test('a used-up budget is raised by one allowance', async (t) => {
   t.match(await readTask(app, org, taskId), { status: 'pending', spec: { budget: { maxAgentRuns: 11 } } });
 });
 
+t.test('what waits for a task that was cancelled: remove the dependency, try that task again, or cancel', async (t) => {
+  const org = await newOrganization();
+  async function waiting() {
+    const first = await makeTask(app, org);
+    const second = await makeTask(app, org, { dependsOn: [first.id] });
+    expectSuccess(await app.owner.post(ownerPath(org, `/tasks/${first.id}/cancel`)));
+    const item = await only(org);
+    t.match(item, {
+      purpose: 'prerequisite',
+      taskId: second.id,
+      options: ['retry', 'remove', 'wait', 'cancel'],
+      allowFreeText: false,
+    });
+    return { first: first.id, second: second.id, item: item.id };
+  }
+  const removed = await waiting();
+  t.equal(refusalOf(await respond(org, removed.item, { response: 'drop' })), '400 validation_failed not_an_option');
+  const elsewhere = await newOrganization();
+  t.equal(refusalOf(await respond(elsewhere, removed.item, { response: 'remove' })), '404 human_inbox_item_not_found');
+  const remove = async () => {
+    t.match(expectSuccess(await respond(org, removed.item, { response: 'remove' })), { status: 'responded' });
+  };
+  t.ok(await wakesPulls(app, remove));
+  t.equal(refusalOf(await respond(org, removed.item, { response: 'remove' })), '409 human_inbox_item_not_open');
+  t.match(await readTask(app, org, removed.first), { status: 'cancelled' });
+  t.match(await readTask(app, org, removed.second), { status: 'pending', state: { blockers: [] } });
+  const run = await runNext(app, org);
+  t.equal(run.taskId, removed.second, 'it is worked at');
+  expectSuccess(await workerOf(app, run).complete());
+
+  const retried = await waiting();
+  expectSuccess(await respond(org, retried.item, { response: 'retry' }));
+  t.match(await readTask(app, org, retried.first), { status: 'pending' });
+  t.match((await readTask(app, org, retried.second)).state.blockers, [{ kind: 'dependency', taskId: retried.first }]);
+  for (const taskId of [retried.first, retried.second]) {
+    const next = await runNext(app, org);
+    t.equal(next.taskId, taskId);
+    expectSuccess(await workerOf(app, next).complete());
+  }
+  t.match(await readTask(app, org, retried.second), { status: 'completed' });
+
+  const dropped = await waiting();
+  expectSuccess(await respond(org, dropped.item, { response: 'cancel' }));
+  t.match(await readTask(app, org, dropped.second), { status: 'cancelled' });
+});
+
 t.test('two people at once: one answers, the other is told', async (t) => {
   const org = await newOrganization();
   const task = await makeTask(app, org);

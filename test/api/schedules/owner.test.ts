@@ -6,10 +6,12 @@ import {
   expectSuccess,
   type Fields,
   fingerprint,
+  IN_ONE_PLACE,
   makeTask,
   ownerPath,
   refusalOf,
   sqlOf,
+  UNDER_EACH_OTHER,
 } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import {
@@ -163,6 +165,8 @@ t.test('what is no change is 400, and says where', async (t) => {
       'taskTemplate.ownerProfileKey',
     ],
     [{ taskTemplate: { spec: { objective: 'x'.repeat(20_001) } } }, 'taskTemplate.spec.objective'],
+    [{ taskTemplate: { spec: UNDER_EACH_OTHER } }, 'taskTemplate.spec.inputs.1.path'],
+    [{ taskTemplate: { spec: IN_ONE_PLACE } }, 'taskTemplate.spec.acceptanceCriteria.1.path'],
   ];
   for (const [fields, path] of wrong) {
     const reply = await patch(id, { expectedVersion: 1, ...fields });

@@ -6,12 +6,14 @@ import {
   expectSuccess,
   type Fields,
   fingerprint,
+  IN_ONE_PLACE,
   makeTask,
   ownerPath,
   readTask,
   refusalOf,
   runTask,
   sqlOf,
+  UNDER_EACH_OTHER,
   workerOf,
 } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
@@ -156,6 +158,8 @@ t.test('a template that could be no task is refused as the creation of that task
     { ownerProfileKey: 'nobody' },
     { spec: { verifierProfileKey: 'nobody' } },
     { ownerProfileKey: 'operator', spec: { verification: 'agent' } },
+    { spec: UNDER_EACH_OTHER },
+    { spec: IN_ONE_PLACE },
   ];
   for (const fields of wrong) {
     const task = { ...template, ...fields };

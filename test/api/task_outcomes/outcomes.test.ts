@@ -8,6 +8,7 @@ import {
   type Fields,
   fingerprint,
   type HeldRun,
+  IN_ONE_PLACE,
   ownerPath,
   pullItems,
   readTask,
@@ -16,6 +17,7 @@ import {
   runTask,
   sqlOf,
   startRun,
+  UNDER_EACH_OTHER,
   workerOf,
 } from '../../support/api_fixtures.ts';
 import { OWNER_TOKEN, startTestApp } from '../../support/app.ts';
@@ -140,6 +142,14 @@ const wrongOutcomes: Readonly<Record<string, readonly [outcome: unknown, path: s
   'a key that is none': [plan(make('a b')), 'outcome.operations.0.key'],
   'a task without a title': [plan({ op: 'create_task', key: 'a' }), 'outcome.operations.0.title'],
   'a wrong spec': [plan(make('a', { spec: { verification: 'x' } })), 'outcome.operations.0.spec.verification'],
+  'inputs that cannot lie together': [
+    plan(make('a', { spec: UNDER_EACH_OTHER })),
+    'outcome.operations.0.spec.inputs.1.path',
+  ],
+  'outputs that cannot lie together': [
+    plan(make('a', { spec: IN_ONE_PLACE })),
+    'outcome.operations.0.spec.acceptanceCriteria.1.path',
+  ],
   'too many operations': [plan(...Array.from({ length: 1001 }, (_, n) => make(`k${n}`))), 'outcome.operations'],
   'a verdict that is none': [{ ...verdict('passed'), verdict: 'maybe' }, 'outcome.verdict'],
   'a verdict without a word': [{ ...verdict('passed'), summary: '' }, 'outcome.summary'],

@@ -7,12 +7,14 @@ import {
   expectSuccess,
   type Fields,
   fingerprint,
+  IN_ONE_PLACE,
   makeTask,
   readTask,
   refusalOf,
   runNext,
   sqlOf,
   startOf,
+  UNDER_EACH_OTHER,
   workerOf,
 } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
@@ -154,6 +156,8 @@ const wrongPatches: Readonly<Record<string, readonly [Fields, string]>> = {
   'a key that is none': [{ expectedVersion: 1, ownerProfileKey: 'Growth!' }, 'ownerProfileKey'],
   'a foreign budget': [{ expectedVersion: 1, spec: { budget: { money: 1 } } }, 'spec.budget.money'],
   'an input above': [{ expectedVersion: 1, spec: { inputs: [{ kind: 'upload', path: '..' }] } }, 'spec.inputs.0.path'],
+  'an input below another': [{ expectedVersion: 1, spec: UNDER_EACH_OTHER }, 'spec.inputs.1.path'],
+  'outputs that differ by case': [{ expectedVersion: 1, spec: IN_ONE_PLACE }, 'spec.acceptanceCriteria.1.path'],
 };
 
 t.test('a bad patch is refused by the path of what is wrong', async (t) => {

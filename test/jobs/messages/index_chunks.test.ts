@@ -107,3 +107,29 @@ t.test('a process that stops leaves off, and another one goes on', async (test) 
   test.equal(await messagesIndexChunks({}, other), 'done');
   test.ok(await isFound(sql, org, 'echidna'));
 });
+
+t.test('after twenty seconds it leaves the rest to a job after those that wait', async (test) => {
+  const sql = await openSql(test);
+  const org = await createChatOrganization(sql);
+  await sayLong(sql, org, 'fossa');
+  await sayLong(sql, org, 'gerenuk');
+  const { context } = await openContext(test, sql);
+  const { now } = Date;
+  let passed = 0;
+  test.intercept(Date, 'now', { value: () => now() + passed });
+  // Each piece takes eleven.
+  const db: JobContext['db'] = {
+    ...context.db,
+    async one(...args: Parameters<JobContext['db']['one']>) {
+      const row = await context.db.one(...args);
+      passed += 11_000;
+      return row;
+    },
+  } as JobContext['db'];
+  test.equal(await messagesIndexChunks({}, { ...context, db }), 'unfinished');
+  test.equal(passed, 22_000, 'none is begun after that');
+  test.ok((await waitingChunks(sql, org)).length > 0);
+  passed = 0;
+  test.equal(await messagesIndexChunks({}, context), 'done');
+  test.ok((await isFound(sql, org, 'fossa')) && (await isFound(sql, org, 'gerenuk')));
+});
