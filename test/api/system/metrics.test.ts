@@ -1,6 +1,7 @@
 import t from 'tap';
-import { ownerPath, runTask, sqlOf, workerOf } from '../../support/api_fixtures.ts';
+import { makeTask, ownerPath, runTask, sqlOf, workerOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
+import { createChat, createChatOrganization, send } from '../../support/chat_fixtures.ts';
 import { createTestOrganization } from '../../support/fixtures.ts';
 import { createAsking } from '../../support/inbox_fixtures.ts';
 import { until } from '../../support/wait.ts';
@@ -45,4 +46,28 @@ t.test('metrics tell how runs end, and what people leave open', async (t) => {
   t.match(text, /^runner_run_requests_oldest_seconds\{kind="chat"\} 0$/m);
   t.notMatch(text, org.organizationId, 'no label names an organization');
   t.equal((await app.owner.get(ownerPath(org))).status, 200);
+});
+
+t.test('metrics tell for each kind how long the oldest request has waited', async (t) => {
+  // What they read is kept for five seconds.
+  const { owner } = await startTestApp(t, { database: app.database });
+  const [chats, tasks] = [await createChatOrganization(sql), await createTestOrganization(sql)];
+  await send(sql.api, chats, (await createChat(sql, chats)).id);
+  await makeTask(app, tasks);
+  const ages = { chat: 7_200, task: 18_000 };
+  for (const [kind, seconds] of Object.entries(ages)) {
+    const { rowCount } = await sql.owner.query(
+      `update app.run_requests set published_at = clock_timestamp() - make_interval(secs => $2)
+       where kind = $1 and state = 'published'`,
+      [kind, seconds],
+    );
+    t.equal(rowCount, 1, kind);
+  }
+  const text = await (await owner.fetch('/metrics')).text();
+  for (const [kind, seconds] of Object.entries(ages)) {
+    const [, told] =
+      new RegExp(`^runner_run_requests_oldest_seconds\\{kind="${kind}"\\} ([\\d.]+)$`, 'm').exec(text) ?? [];
+    const beyond = Number(told) - seconds;
+    t.ok(beyond >= 0 && beyond < 3_600, `${kind}: ${told}`);
+  }
 });
