@@ -1,8 +1,10 @@
 import t from 'tap';
 import { explorerQueries } from '../../../api/admin/explorer_queries.ts';
+import { makeSession } from '../../../api/http/auth/admin_session.ts';
 import { adminClient } from '../../support/admin.ts';
 import { sqlOf } from '../../support/api_fixtures.ts';
-import { startTestApp } from '../../support/app.ts';
+import { ADMIN_TOKEN, startTestApp } from '../../support/app.ts';
+import { themeProblem } from '../../support/page_themes.ts';
 import { createTenant } from '../../support/tenant.ts';
 
 const app = await startTestApp(t);
@@ -32,7 +34,31 @@ t.test('the explorer opens on queries that run', async (test) => {
   }
 });
 
+/** A page of the administration, with or without a session. */
+async function page(session?: string): Promise<string> {
+  const headers = session === undefined ? {} : { cookie: `runner_admin_session=${session}` };
+  return (await fetch(new URL('/internal/admin', app.url), { headers })).text();
+}
+
 t.test('what the explorer advertises is hidden by the names that it has there', async (test) => {
+  const html = await page(makeSession(ADMIN_TOKEN));
+  test.match(html, '<div id="ruru-root">', 'who has signed in has the explorer');
   const script = await (await fetch(new URL('/internal/admin/assets/ruru.js', app.url))).text();
-  for (const name of ['ruru-footer', 'graphiql-logo']) test.match(script, `className:"${name}"`);
+  const [, hidden = ''] = /^ *(\S[^{}]*) \{ display: none; \}$/m.exec(html) ?? [];
+  test.same(hidden.split(', '), ['.ruru-footer', '.graphiql-logo']);
+  for (const name of hidden.split(', ')) test.match(script, `className:"${name.slice(1)}"`);
+});
+
+t.test('signing in and the explorer have the theme of the system, or the one that was chosen there', async (test) => {
+  const html = await page(makeSession(ADMIN_TOKEN));
+  test.equal(themeProblem(html), undefined);
+  test.equal(themeProblem(await page()), undefined, 'who has not signed in has a form');
+  const script = await (await fetch(new URL('/internal/admin/assets/ruru.js', app.url))).text();
+  const css = await (await fetch(new URL('/internal/admin/assets/ruru.css', app.url))).text();
+  for (const theme of ['light', 'dark']) {
+    test.match(html, `body.graphiql-${theme} { color-scheme: ${theme}; }`);
+    test.match(script, `"graphiql-${theme}"`, 'so Ruru names what was chosen');
+  }
+  test.match(css, /@media \(prefers-color-scheme: ?dark\) ?\{\s*body:not\(\.graphiql-light\)/);
+  test.match(html, '<link rel="stylesheet" href="/internal/admin/assets/ruru.css">');
 });

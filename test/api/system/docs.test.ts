@@ -1,5 +1,6 @@
 import t from 'tap';
 import { startTestApp } from '../../support/app.ts';
+import { themeProblem } from '../../support/page_themes.ts';
 import { freePort } from '../../support/radosgw.ts';
 
 const app = await startTestApp(t);
@@ -51,11 +52,17 @@ t.test('the page shows how to begin before the script of the reference has run',
 t.test('the documentation is told to ask nobody else, and begins with how to begin', async (t) => {
   const start = await (await app.owner.fetch('/docs/start.js')).text();
   const quiet = { withDefaultFonts: false, telemetry: false, agent: { disabled: true }, mcp: { disabled: true } };
-  t.match(JSON.parse(/createApiReference\(reference, (\{.*\})\)/.exec(start)?.[1] ?? '{}'), {
-    url: 'openapi.json',
-    ...quiet,
-  });
-  t.match(await (await app.owner.fetch('/docs/reference.js')).text(), 'createApiReference');
+  const given = JSON.parse(/createApiReference\(reference, (\{.*\})\)/.exec(start)?.[1] ?? '{}');
+  t.match(given, { url: 'openapi.json', ...quiet });
+  const script = await (await app.owner.fetch('/docs/reference.js')).text();
+  t.match(script, 'createApiReference');
+  // Both are there unless they are taken away, the theme that of the system unless it is forced.
+  for (const name of ['hideSearch', 'hideDarkModeToggle', 'forceDarkModeState', 'darkMode']) {
+    t.match(script, new RegExp(`\\b${name}\\b`), `Scalar knows ${name}`);
+    t.notOk(name in given, name);
+  }
+  const page = await (await app.owner.fetch('/docs')).text();
+  t.equal(themeProblem(page), undefined, 'and what is there before the script has both themes');
   const { info } = (await (await app.owner.fetch('/openapi.json')).json()) as { info: { description: string } };
   t.match(info.description, /^[^#]*\n## Getting started\n/);
 });

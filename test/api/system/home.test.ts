@@ -4,6 +4,7 @@ import { text } from 'node:stream/consumers';
 import t from 'tap';
 import { publishBuiltinCatalog } from '../../../engine/catalog/index.ts';
 import { startTestApp } from '../../support/app.ts';
+import { themeProblem } from '../../support/page_themes.ts';
 import { until } from '../../support/wait.ts';
 
 const app = await startTestApp(t);
@@ -53,6 +54,10 @@ t.test('it needs no script, and its policy allows its own style alone', async (t
   test.match(policy, `style-src 'sha256-${digest}'`);
   test.notMatch(policy, /unsafe|script-src/);
   test.notMatch(html, /<script| style=| on[a-z]+=/);
+});
+
+t.test('it is light or dark as the system is', async (test) => {
+  test.equal(themeProblem((await home()).html), undefined);
 });
 
 t.test('it says why the service is not ready', async (test) => {
