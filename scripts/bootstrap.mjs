@@ -195,7 +195,7 @@ function explain(output) {
   const isCache = place !== root && !place.startsWith(`${root}${path.sep}`);
   const other = isCache ? ', where npm keeps its cache: set npm_config_cache to a folder that it may use' : '';
   if (/ENOSPC|EDQUOT/.test(output)) {
-    return `the disk is full, of ${isCache ? place : `${root} or of npm’s cache`} (the packages need up to 750 MB)`;
+    return `the disk is full, of ${isCache ? place : `${root} or of npm’s cache`} (the packages need up to 800 MB)`;
   }
   if (/EACCES|EPERM|EROFS/.test(output)) return `this user may not write to ${place}${other}`;
   return undefined;
