@@ -102,7 +102,8 @@ async function applyAll(
     .filter((routine) => names.has(routine.name) || recorded.includes(routine.signature))
     .map((routine) => routine.signature);
   await drop(client, stale);
-  const madeBy = (file: SqlFile) => made.filter((routine) => createdNames(file).includes(routine.name));
+  const byName = Map.groupBy(made, (routine) => routine.name);
+  const madeBy = (file: SqlFile) => [...new Set(createdNames(file))].flatMap((name) => byName.get(name) ?? []);
   const records: Record[] = [];
   for (const { files, declared } of folders) {
     if (!declared) continue;
