@@ -9,7 +9,6 @@ import type { DecisionDefinition } from './decision.ts';
 import type { SuccessStatus } from './envelope.ts';
 import type { Pagination } from './pagination.ts';
 import type { StreamBody, StreamedBody } from './stream_body.ts';
-import { requireStrict } from './strictness.ts';
 import type { Tag } from './tags.ts';
 
 export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
@@ -188,9 +187,6 @@ export function endpoint<
   const foreign = Object.keys(params).filter((name) => !named.includes(name));
   if (missing.length + foreign.length > 0) {
     throw new Error(`${definition.operationId}: path and params differ in ${[...missing, ...foreign].join(', ')}`);
-  }
-  if (definition.body !== undefined && !isStream<StreamBody>(definition.body)) {
-    requireStrict(definition.operationId, definition.body as z.ZodType);
   }
   return {
     ...(definition as unknown as Omit<Endpoint, 'params' | 'query' | 'headers' | 'writes'>),
