@@ -2344,12 +2344,17 @@ CREATE DOMAIN app.task_status AS text CHECK (VALUE IN ('pending', 'blocked', 'ru
 app.action_approve(p_organization_id uuid, p_action_id uuid, p_expected_version integer, p_arguments_sha256 text, p_note
     text, p_actor jsonb) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.action_begin(p_organization_id uuid, p_action_id uuid, p_lease_id uuid, p_seconds integer, p_files jsonb,
+    p_approval_days integer) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
 app.action_decider_require(p_organization_id uuid, p_actor jsonb) returns text
   -- plpgsql, owner runner_scoped
 app.action_end(a app.actions, p_item text) returns void
   -- plpgsql, owner runner_scoped
 app.action_expire(a app.actions) returns void
   -- plpgsql, owner runner_scoped
+app.action_finish(p_organization_id uuid, p_action_id uuid, p_lease_id uuid, p_outcome jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
 app.action_invocation_bind(p_organization_id uuid, p_token_hash text, p_integration_id uuid, p_kind text,
     p_invocation_id text, p_body_sha256 text) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
@@ -2358,6 +2363,11 @@ app.action_invocation_find(p_organization_id uuid, p_run_id uuid, p_integration_
   -- plpgsql, owner runner_scoped
 app.action_item_open(a app.actions) returns void
   -- sql, owner runner_scoped
+app.action_lease(p_organization_id uuid, p_action_id uuid, p_lease_id uuid, p_seconds integer, p_look_up_seconds
+    integer) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.action_lease_require(a app.actions, p_lease_id uuid) returns void
+  -- plpgsql, owner runner_scoped
 app.action_lock(p_organization_id uuid, p_action_id uuid, p_root boolean) returns app.actions
   -- plpgsql, owner runner_scoped
 app.action_propose(p_organization_id uuid, p_token_hash text, p_integration_id uuid, p_kind text, p_proposal jsonb,
@@ -2369,9 +2379,13 @@ app.action_record(a app.actions) returns jsonb
   -- sql, stable, owner runner_scoped
 app.action_reject(p_organization_id uuid, p_action_id uuid, p_reason text, p_actor jsonb) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.action_release(p_organization_id uuid, p_action_id uuid, p_lease_id uuid, p_seconds integer) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
 app.action_unavailable(i app.integrations, c app.integration_connections, p app.agent_profiles, t app.integration_tools,
     p_kind text, p_allowed jsonb) returns text
   -- sql, immutable, owner runner_scoped
+app.action_unknown(a app.actions) returns app.actions
+  -- plpgsql, owner runner_scoped
 app.actions_cancel(p_organization_id uuid, p_action_ids uuid[], p_reason jsonb) returns void
   -- plpgsql, owner runner_scoped
 app.actions_cancel_of_integrations(p_organization_id uuid, p_integration_ids uuid[], p_reason jsonb) returns void

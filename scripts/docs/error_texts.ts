@@ -184,6 +184,11 @@ export const recordTexts: Readonly<Record<string, ReasonText>> = {
   ],
   integration_deleted: ['action `reason`', 'The integration was deleted', 'Nothing.'],
   not_decided: ['action `reason`', 'Nobody decided about the action in time', 'Propose it again.'],
+  not_applied: [
+    'action `error`',
+    'The provider shows that the action was not applied',
+    'Propose it again, with `retryOf`.',
+  ],
   organization_deleted: ['action `reason`', 'The organization was deleted', 'Nothing.'],
   reply_ended: ['action `reason`', 'Its reply was cancelled, or has failed', 'Ask again in the chat.'],
   task_ended: ['action `reason`', 'Its task was cancelled, or has failed', 'Retry the task: its agent proposes anew.'],

@@ -89,6 +89,7 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
     'The provider’s response is not one that it documents',
     'Trying again does not mend it: see the status and the code in the message.',
   ],
+  file_changed: ['action `reason`', 'A file of the action is not what was proposed', 'Propose it again.'],
   forbidden: [
     '`credential_rejected`, `provider_failed`',
     'The credential is good, and may not do this',
@@ -132,6 +133,11 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
     OF_SHAPE,
     'Two paths cannot lie beside each other: they differ by case or normalization alone, or one is a folder for the other',
     'Use another path.',
+  ],
+  lease_taken: [
+    '`state_conflict`',
+    'Another process has the lease of the action, or nobody',
+    'Nothing: it goes on with it.',
   ],
   lease_lost: [
     '`run_lease_expired`',

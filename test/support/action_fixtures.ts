@@ -188,3 +188,32 @@ export async function dueActions(sql: Pick<Sql, 'jobs'>, org: Place, kind: 'exec
   const { rows } = await sql.jobs.query(`select id from ${DUE} where organization_id = $2`, [kind, org.organizationId]);
   return rows.map((row) => row.id);
 }
+
+/** A job's calls about an action. */
+export function jobOf(
+  connection: Connection,
+  { organizationId }: Place,
+  actionId: string,
+  leaseId: string = randomUUID(),
+) {
+  const at = { organizationId, actionId, leaseId };
+  return {
+    leaseId,
+    lease: (seconds = 60) => transition(connection, 'action_lease', { ...at, seconds, lookUpSeconds: 300 }),
+    begin: (files: readonly JsonObject[] = [], seconds = 90) =>
+      transition(connection, 'action_begin', { ...at, seconds, files, approvalDays: 7 }),
+    finish: (outcome: string, fields: JsonObject = {}) =>
+      transition(connection, 'action_finish', { ...at, outcome: { outcome, ...fields } }),
+    release: (seconds = 30) => transition(connection, 'action_release', { ...at, seconds }),
+  };
+}
+
+/** As if so much time had passed: its lease is over, and it is due. */
+export async function passTime(sql: Pick<Sql, 'owner'>, actionId: string): Promise<void> {
+  await sql.owner.query(
+    `update app.actions set due_at = now() - interval '1 second',
+       lease_expires_at = case when lease_expires_at is not null then now() - interval '1 second' end
+     where id = $1`,
+    [actionId],
+  );
+}

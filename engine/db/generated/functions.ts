@@ -13,6 +13,19 @@ export const functions = {
       actor: 'jsonb',
     },
   },
+  action_begin: {
+    required: {
+      organizationId: 'uuid',
+      actionId: 'uuid',
+      leaseId: 'uuid',
+      seconds: 'int4',
+      files: 'jsonb',
+      approvalDays: 'int4',
+    },
+  },
+  action_finish: {
+    required: { organizationId: 'uuid', actionId: 'uuid', leaseId: 'uuid', outcome: 'jsonb' },
+  },
   action_invocation_bind: {
     required: {
       organizationId: 'uuid',
@@ -22,6 +35,9 @@ export const functions = {
       invocationId: 'text',
       bodySha256: 'text',
     },
+  },
+  action_lease: {
+    required: { organizationId: 'uuid', actionId: 'uuid', leaseId: 'uuid', seconds: 'int4', lookUpSeconds: 'int4' },
   },
   action_propose: {
     required: {
@@ -38,6 +54,9 @@ export const functions = {
   },
   action_reject: {
     required: { organizationId: 'uuid', actionId: 'uuid', reason: 'text', actor: 'jsonb' },
+  },
+  action_release: {
+    required: { organizationId: 'uuid', actionId: 'uuid', leaseId: 'uuid', seconds: 'int4' },
   },
   actions_due: {
     required: { kind: 'text', organizations: 'int4', rows: 'int4' },
