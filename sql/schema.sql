@@ -2700,7 +2700,7 @@ app.integration_refresh_lease(p_organization_id uuid, p_integration_id uuid, p_c
     p_token_version integer, p_lease_id uuid, p_seconds integer) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api, runner_jobs
 app.integration_resolve(p_organization_id uuid, p_actor jsonb, p_authorization_epoch integer, p_integration_ref text,
-    p_kind text, p_token_hash text, p_run_id uuid, p_seconds integer) returns jsonb
+    p_kind text, p_token_hash text, p_run_id uuid, p_seconds integer, p_git_providers jsonb) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
 app.integration_revision_require(i app.integrations, p_connection_revision integer) returns void
   -- plpgsql, owner runner_scoped

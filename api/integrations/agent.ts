@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { call } from '../../engine/db/call.ts';
+import { providers } from '../../engine/providers/index.ts';
 import { organizationId } from '../fields/ids.ts';
 import { actorOf } from '../http/actor.ts';
 import { sha256Hex } from '../http/auth/bearer.ts';
@@ -22,6 +23,8 @@ import {
 const BASE = '/internal/agent/organizations/{organizationId}/integrations';
 /** Each call of the gateway is checked anew, so that this bounds how long a lost capability is of any use. */
 const CAPABILITY_SECONDS = 900;
+
+const gitProviders = [...providers.values()].filter(({ git = false }) => git).map(({ key }) => key);
 
 const authorizationEpoch = integerText({
   minimum: 0,
@@ -77,7 +80,7 @@ export function agentIntegrationEndpoints(): readonly Endpoint[] {
       tag: 'Agent tools',
       operationId: 'resolveIntegration',
       summary: 'Get a capability for the gateway',
-      description: `For one execution and one integration, at most 15 minutes. Lease, epoch and connection are checked at each call. Where the integration is not available it is 409, and the issue says why. An \`Idempotency-Key\` is ignored. ${STALE}`,
+      description: `For one execution and one integration, at most 15 minutes. Lease, epoch and connection are checked at each call. Where the integration is not available it is 409, and the issue says why, as it does where 100 of the execution live. This version has no gateway yet: its URL responds 404. An \`Idempotency-Key\` is ignored. ${STALE}`,
       params: { organizationId },
       idempotencyKey: 'ignored',
       body: resolveBody,
@@ -98,7 +101,13 @@ export function agentIntegrationEndpoints(): readonly Endpoint[] {
         const { integrationKey, ...asked } = body;
         const capability = randomBytes(32).toString('hex');
         const args = { ...params, ...asked, integrationRef: integrationKey, actor: actorOf(caller) };
-        const made = { ...args, tokenHash: sha256Hex(capability), runId: asked.runId, seconds: CAPABILITY_SECONDS };
+        const made = {
+          ...args,
+          tokenHash: sha256Hex(capability),
+          runId: asked.runId,
+          seconds: CAPABILITY_SECONDS,
+          gitProviders,
+        };
         const { integration, gateway } = await call(db, 'integration_resolve', made, resolvedResult);
         const { kind, expiresAt } = gateway;
         const url = `${baseUrl(services.config, req)}/internal/${kind}/integrations/${gateway.integrationId}`;

@@ -1,12 +1,12 @@
 import { ids } from '../http/openapi/example_values.ts';
 import type { AgentIntegration, Integration } from './schema.ts';
 
-const inputSchema = { type: 'object', properties: { limit: { type: 'integer', minimum: 1 } } };
+const inputSchema = { type: 'object', required: ['storeId'] };
 
 export const newIntegrationExample = {
-  key: 'web-shop',
-  provider: 'lemon-squeezy',
-  name: 'Web shop',
+  key: 'help-desk',
+  provider: 'mcp',
+  name: 'Help desk',
   departments: ['growth'],
 };
 
@@ -28,7 +28,7 @@ export const integrationExample = {
     {
       key: 'lemon_squeezy.orders.list',
       title: 'List orders',
-      description: 'Orders of the allowed stores, newest first.',
+      description: 'Lists orders of a store, newest first.',
       effect: 'read',
       risk: 'low',
       enabled: true,
@@ -51,9 +51,12 @@ export const integrationExample = {
   updatedAt: '2026-11-03T09:24:55.027Z',
 } satisfies Integration;
 
-/** As it was made. */
+/** As it was made. The tools of an MCP server are its own, so that there are none before it is asked. */
 export const newIntegrationData = {
   ...integrationExample,
+  key: 'help-desk',
+  provider: 'mcp',
+  name: 'Help desk',
   readiness: 'not_connected',
   settings: null,
   tools: [],

@@ -175,8 +175,7 @@ export function flowPageEndpoints(): readonly Endpoint[] {
       path: '/integrations/callback',
       operationId: 'getAuthorizationResult',
       summary: 'How an authorization ended',
-      description:
-        '`result`: `connected`, `denied`, `failed`, `expired` or `conflict`; `integration`: its key. Any other address is a page too.',
+      description: 'By `result` and `integration` of the query. Any other address is a page too.',
       anyQuery: true,
       handler(context) {
         const { searchParams } = new URL(context.req.originalUrl, 'http://page');

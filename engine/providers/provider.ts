@@ -180,6 +180,8 @@ export type Provider = Readonly<{
   tools: readonly Tool[];
   datasets: readonly Dataset[];
   lookUp?: LookUp;
+  /** The gateway of git reaches its repositories. */
+  git?: true;
   /**
    * Asks the provider who the credential belongs to. Stores nothing.
    * @throws ProviderError: `rejected` where the credential is not accepted

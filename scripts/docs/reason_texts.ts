@@ -252,6 +252,12 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
     '`expectedVersion`, `baseRevision`, `expectedGeneration` or `reviewSha256` is not the current one',
     READ_AGAIN,
   ],
+  no_git: ['`state_conflict`', 'The provider has no repositories of git', 'Resolve `cli`.'],
+  too_many_capabilities: [
+    '`state_conflict`',
+    'The run has 100 capabilities that live',
+    'Use those, or wait until one ends.',
+  ],
   stale_epoch: [
     '`state_conflict`',
     'What agents may do has changed; the message says the current `authorizationEpoch`',

@@ -242,6 +242,7 @@ export type ResolveFields = Readonly<{
   token?: string;
   runId?: string | null;
   seconds?: number;
+  gitProviders?: readonly string[];
 }>;
 
 /** By the service token, for a run, unless said otherwise; with the current epoch. */
@@ -261,6 +262,7 @@ export async function resolveGateway(
     tokenHash: sha256(token),
     runId,
     seconds,
+    gitProviders: fields.gitProviders ?? ['stripe'],
   });
 }
 

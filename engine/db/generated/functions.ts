@@ -392,6 +392,7 @@ export const functions = {
       tokenHash: 'text',
       runId: 'uuid',
       seconds: 'int4',
+      gitProviders: 'jsonb',
     },
   },
   integration_secret_rewrap: {

@@ -105,6 +105,7 @@ export const github = defineProvider({
   connections: ['oauth2', 'github_token'],
   oauth2,
   deploymentClient: 'github',
+  git: true,
   services: [],
   settings: { schema: settings, required: true },
   credential,

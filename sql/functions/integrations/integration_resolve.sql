@@ -1,12 +1,13 @@
 -- Gives an execution a capability for the gateway (docs/interface.md 4.12), of which the digest is stored: p_token_hash. p_run_id: for
 -- the service token, the active run that it is for. It lives p_seconds at most; every call checks lease, epoch and connection anew.
--- git: of task runs that do not verify, of profiles with git.read.
+-- git: of task runs that do not verify, of profiles with git.read, and of p_git_providers alone. A run has at most 100 that live.
 -- Returns {integration, gateway: {integrationId, expiresAt, kind}}.
 -- Locks: run request. Codes: 400 validation_failed (no runId), 401 agent_unauthorized, 404 organization_not_found |
--- integration_not_found, 409 state_conflict (stale_epoch, suspended, run_not_active, or why it is not available).
+-- integration_not_found, 409 state_conflict (stale_epoch, suspended, run_not_active, too_many_capabilities, or
+-- why it is not available).
 create or replace function app.integration_resolve(
   p_organization_id uuid, p_actor jsonb, p_authorization_epoch integer, p_integration_ref text, p_kind text, p_token_hash text,
-  p_run_id uuid, p_seconds integer)
+  p_run_id uuid, p_seconds integer, p_git_providers jsonb)
   returns jsonb
   language plpgsql security definer
 as $$
@@ -45,10 +46,16 @@ begin
     when p_kind = 'git' and (r.task_id is null or r.mode = 'verify') then 'execution'
     when p_kind = 'git' and not p.config -> 'toolPolicyKeys' ? 'git.read' then 'tool_policy'
     when p_kind = 'cli' and not p.config -> 'toolPolicyKeys' ?| array['integrations.read', 'integrations.propose']
-      then 'tool_policy' end);
+      then 'tool_policy'
+    when p_kind = 'git' and not p_git_providers ? i.provider then 'no_git' end);
   if v_reason is not null then
     perform app.fail(409, 'state_conflict', 'The integration is not available to this execution',
       app.issue('integrationKey', v_reason, 'is not available'));
+  end if;
+  if (select count(*) >= 100 from app.integration_gateway_capabilities
+      where organization_id = p_organization_id and run_id = r.run_id and expires_at > clock_timestamp()) then
+    perform app.fail(409, 'state_conflict', 'The run has as many capabilities as it may',
+      app.issue('runId', 'too_many_capabilities', 'has 100: use those, or wait until one ends'));
   end if;
   begin
     insert into app.integration_gateway_capabilities (organization_id, token_hash, integration_id, agent_profile_id, run_id, kind,

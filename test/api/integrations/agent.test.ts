@@ -248,9 +248,11 @@ t.test('a profile sees the tools that its policies cover, and resolves git by on
   const git = await world({}, ['git.read']);
   t.same(expectSuccess(await get(git, git.agent)).capabilities, []);
   t.equal(refusalOf(await resolve(git, git.agent)), '409 state_conflict tool_policy');
-  t.match(expectSuccess(await resolve(git, git.agent, { kind: 'git' })).gateway, {
+  t.equal(refusalOf(await resolve(git, git.agent, { kind: 'git' })), '409 state_conflict no_git');
+  const code = await createConnected(sql, git.org, { key: 'code', provider: 'github' });
+  t.match(expectSuccess(await resolve(git, git.agent, { kind: 'git', integrationKey: 'code' })).gateway, {
     kind: 'git',
-    url: `${app.url}/internal/git/integrations/${git.id}`,
+    url: `${app.url}/internal/git/integrations/${code.id}`,
   });
 });
 

@@ -267,6 +267,30 @@ scenario('git is of task runs that do not verify, by its own policy', async (tes
   await resolveGateway(sql, org, id, { runId: run.runId, kind: 'git', token });
   test.match(await check(org, id, token, 'git'), { policies: ['git.read'] });
   test.match(await refusal(resolveGateway(sql, org, id, { runId: run.runId })), conflict('tool_policy'));
+  const elsewhere = { runId: run.runId, kind: 'git', gitProviders: ['another'] };
+  test.match(await refusal(resolveGateway(sql, org, id, elsewhere)), conflict('no_git'));
+});
+
+scenario('an execution has a hundred capabilities at once, and no more', async (test) => {
+  const { org, id } = await world();
+  const run = await runNew(sql, org);
+  const token = randomUUID();
+  const resolve = () => resolveGateway(sql, org, id, { runId: run.runId });
+  await resolveGateway(sql, org, id, { runId: run.runId, token });
+  await sql.owner.query(
+    `insert into app.integration_gateway_capabilities (organization_id, token_hash, integration_id, agent_profile_id, run_id, kind,
+       connection_revision, authorization_epoch, expires_at)
+     select organization_id, encode(sha256(n::text::bytea), 'hex'), integration_id, agent_profile_id, run_id, kind,
+       connection_revision, authorization_epoch, expires_at
+     from app.integration_gateway_capabilities, generate_series(1, 98) n where token_hash = $1`,
+    [sha256(token)],
+  );
+  await resolve();
+  test.match(await refusal(resolve()), conflict('too_many_capabilities'));
+  await sql.owner.query('update app.integration_gateway_capabilities set expires_at = now() where token_hash = $1', [
+    sha256(token),
+  ]);
+  test.match(await resolve(), { gateway: { integrationId: id } });
 });
 
 scenario('what ended an hour ago is removed, and nothing else', async (test) => {
