@@ -172,6 +172,16 @@ t.test('a database that is not migrated ends it with what to run', async (t) => 
   t.equal(api.output(), 'the database is not migrated; run: node scripts/migrate.ts\n');
 });
 
+t.test('and so does one that is behind', async (t) => {
+  const old = await createTestDatabase(t);
+  await old.owner.query(
+    'delete from app.schema_migrations where version = (select max(version) from app.schema_migrations)',
+  );
+  const api = await start(t, { DATABASE_URL: old.url, LOG_LEVEL: 'silent' });
+  t.equal(await api.exit, 78);
+  t.match(api.output(), /^the database is at migration \d+, and \d+ is needed; run: node scripts\/migrate\.ts\n$/);
+});
+
 t.test('a wrong setting, and a port in use, end it with one line', async (t) => {
   const [wrong, missing, first] = await Promise.all([
     start(t, { DATABASE_URL: database.url, LOG_LEVEL: 'loud' }),
