@@ -2153,6 +2153,7 @@ CREATE TABLE app.tasks (
   blockers jsonb NOT NULL DEFAULT '[]',                           -- Why it is blocked, as found when it last changed.
   waiting_until timestamptz,                                      -- When it goes on by itself.
   waiting_reason text,                                            -- What it waits for, as its run said.
+  waiting_action_ids jsonb,                                       -- Actions that it waits for, as its run said.
   contract jsonb,                                                 -- Failures of its acceptance criteria in this phase.
   answers jsonb NOT NULL DEFAULT '[]',                            -- What people answered about it, for its next run.
   replan jsonb,                                                   -- Why an initiative is planned again.
@@ -2208,9 +2209,12 @@ CREATE TABLE app.tasks (
 -- when not (not r.spend_limited or r.parent_id is null) then 'tasks_spend_limited_when_root_check'
 -- when not length(r.title) between 1 and 200 then 'tasks_title_check'
 -- when not (r.phase <> 'verify' or r.verification is not null) then 'tasks_verification_when_verify_check'
+-- when not (r.waiting_action_ids is null
+--   or r.status in ('pending', 'blocked') and jsonb_typeof(r.waiting_action_ids) = 'array')
+--   then 'tasks_waiting_action_ids_when_open_check'
 -- when not ((r.status = 'waiting') = (r.waiting_until is not null)) then 'tasks_waiting_when_until_check'
--- Not sampled (SET STATISTICS 0): title, priority, spec, blockers, contract, answers, replan, verification, error,
--- result, spend_allowance, agent_run_count, consumed_agent_run_count, replan_count
+-- Not sampled (SET STATISTICS 0): title, priority, spec, blockers, waiting_action_ids, contract, answers, replan,
+-- verification, error, result, spend_allowance, agent_run_count, consumed_agent_run_count, replan_count
 CREATE INDEX tasks_all_created_at_idx ON app.tasks USING btree (created_at, id);
 CREATE INDEX tasks_created_at_idx ON app.tasks USING btree (organization_id, created_at, id);
 CREATE INDEX tasks_due_order_idx ON app.tasks USING btree (organization_id, due_order, id);
@@ -2381,10 +2385,14 @@ app.action_reject(p_organization_id uuid, p_action_id uuid, p_reason text, p_act
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
 app.action_release(p_organization_id uuid, p_action_id uuid, p_lease_id uuid, p_seconds integer) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.action_results(p_organization_id uuid, p_action_ids jsonb) returns jsonb
+  -- sql, stable, owner runner_scoped
 app.action_unavailable(i app.integrations, c app.integration_connections, p app.agent_profiles, t app.integration_tools,
     p_kind text, p_allowed jsonb) returns text
   -- sql, immutable, owner runner_scoped
 app.action_unknown(a app.actions) returns app.actions
+  -- plpgsql, owner runner_scoped
+app.action_wait_check(p_organization_id uuid, p_task_id uuid, p_mode text, p_path text, p_result jsonb) returns void
   -- plpgsql, owner runner_scoped
 app.actions_cancel(p_organization_id uuid, p_action_ids uuid[], p_reason jsonb) returns void
   -- plpgsql, owner runner_scoped

@@ -81,7 +81,18 @@ export const resultSchema = z
         .default([])
         .describe('Files that the run has stored, by `path`. 400 for one that it has not.'),
     }),
-    z.strictObject({ kind: z.literal('waiting'), until: instant, reason: text(2000) }),
+    z
+      .strictObject({
+        kind: z.literal('waiting'),
+        until: instant.optional(),
+        actionIds: z.array(uuid).min(1).max(50).optional(),
+        reason: text(2000),
+      })
+      .refine(({ until, actionIds }) => (until === undefined) !== (actionIds === undefined), {
+        error: 'exactly one of until and actionIds is required',
+        path: ['until'],
+      })
+      .meta({ id: 'ReportedWait', description: 'Until a time, or until actions of the task are over.' }),
     z
       .strictObject({
         kind: z.literal('needs_input'),

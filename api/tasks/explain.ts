@@ -13,18 +13,17 @@ const causeFields = {
   taskId: uuid.optional().describe('The prerequisite.'),
   originTaskId: uuid.optional().describe('The task whose failure is the reason; this task itself if it failed.'),
   open: z.int().optional().describe('Number of open tasks below.'),
-  inboxItemId: uuid.optional().describe('The question to answer.'),
-  title: z.string().optional().describe('Title of that question.'),
+  inboxItemId: uuid.nullish().describe('The item to decide about.'),
+  actionId: uuid.optional(),
+  title: z.string().optional().describe('Title of that item.'),
   agentProfileId: uuid.optional().describe('The owner or verifier profile.'),
   key: z.string().optional().describe('Key of that profile.'),
-  status: z.string().optional().describe('Status of that profile.'),
+  status: z.string().optional().describe('Status of that profile, or of the action.'),
   runId: uuid.optional(),
   reason: z
     .string()
     .optional()
-    .describe(
-      'With `waiting`: what the run gave as its reason. With `profile`: `verifier` if the verifier is missing, not the owner.',
-    ),
+    .describe('With `waiting`: as its run said. With `profile`: `verifier` if the verifier is missing.'),
   attempt: z.int().optional().describe('Number of the next attempt.'),
   held: z.int().optional().describe('Claims and runs that use capacity now.'),
   capacity: z.int().optional().describe('Most claims and runs at once.'),
@@ -39,7 +38,7 @@ const causeFields = {
       }),
     )
     .optional()
-    .describe('The budgets that are used up, of this task or of tasks above it.'),
+    .describe('Those that are used up, of this task or above it.'),
   error: taskError.optional(),
 };
 const KINDS = {
@@ -47,6 +46,7 @@ const KINDS = {
   children: 'task',
   schedule: 'time',
   human: 'person',
+  action: 'person',
   budget: 'person',
   profile: 'person',
   waiting: 'time',
@@ -70,12 +70,12 @@ const causeSchema = z
     kind: z
       .enum(KIND_NAMES)
       .describe(
-        'A blocker of the task (`dependency`, `children`, `schedule`, `human`, `budget`, `profile`); or the state of its run request: `backoff` after a failure, held until the `onboarding` of the organization is completed, dispatch `stopped`, organization `suspended`, no free `organization_capacity` or `profile_capacity`, ready for a `worker`, `claimed`, `running`, or due to be processed by the backend (`dispatch`). `waiting`: a run asked for that. `failed`, `cancelled`: the task is no longer open.',
+        'A blocker of the task (`dependency`, `children`, `schedule`, `human`, `action`, `budget`, `profile`); or its run request: `backoff` after a failure, held by the `onboarding`, dispatch `stopped`, organization `suspended`, no free `organization_capacity` or `profile_capacity`, ready for a `worker`, `claimed`, `running`, or due in the backend (`dispatch`). `waiting`: as its run asked. `failed`, `cancelled`: it is over.',
       ),
     actor: z
       .enum(ACTORS)
       .describe(
-        'What resolves the cause: a person (with an answer, a profile, a budget, a retry, by resuming dispatch), a platform operator, a worker, time, the backend, or another task in this response.',
+        'What resolves the cause: a person (with an answer, a decision, a profile, a budget, a retry, by resuming dispatch), a platform operator, a worker, time, the backend, or another task here.',
       ),
     message: z.string().describe('The cause in words.'),
     until: z.iso.datetime().optional(),
@@ -84,7 +84,7 @@ const causeSchema = z
   })
   .meta({
     id: 'TaskCause',
-    description: 'Why a task is not running. Which of the optional fields it has depends on `kind`.',
+    description: 'Why a task is not running. `kind` says which fields it has.',
     example: {
       kind: 'human',
       actor: 'person',
@@ -118,7 +118,7 @@ export const taskExplanationSchema = z
     identifier: z.string(),
     status: taskStatus,
     phase: taskPhase,
-    summary: z.string().describe('One sentence for a person.'),
+    summary: z.string().describe('In one sentence.'),
     causes: z.array(causeSchema).describe('Causes of the task itself. Empty if it is completed.'),
     rootCauses: z
       .array(z.object({ task: z.object({ id: uuid, identifier: z.string(), title: z.string() }), cause: causeSchema }))
@@ -182,6 +182,10 @@ function predicate(cause: CauseRow, names: ReadonlyMap<string, string>): string 
       return `is scheduled for ${cause.until}`;
     case 'human':
       return `waits for an answer in the inbox: ${cause.title}`;
+    case 'action':
+      return cause.inboxItemId
+        ? `waits until an owner decides about an action (${cause.status}): ${cause.title}`
+        : `waits for an action (${cause.status}): ${cause.title}`;
     case 'budget':
       return `has used a budget up (${budgets(cause)}): raise it or cancel`;
     case 'profile':
@@ -222,13 +226,20 @@ function isRoot(node: Node, cause: Cause): boolean {
   return cause.actor !== 'task' || (cause.kind === 'children' && !cause.open);
 }
 
+function actorOf(cause: CauseRow, distance: number): Actor {
+  // What waits for a cancelled task waits for ever, unless a person acts.
+  if (cause.kind === 'cancelled' && distance > 0) return 'person';
+  // An action that nobody has to decide about is being executed.
+  if (cause.kind === 'action' && !cause.inboxItemId) return 'backend';
+  return KINDS[cause.kind];
+}
+
 function toExplanation({ tasks, truncated }: z.output<typeof explainResult>): Explanation {
   const names = new Map(tasks.map((task) => [task.id, task.identifier]));
   const nodes = tasks.map((task): Node => {
     const described = (cause: CauseRow): Cause => ({
       ...cause,
-      // What waits for a cancelled task waits for ever, unless a person acts.
-      actor: cause.kind === 'cancelled' && task.distance > 0 ? 'person' : KINDS[cause.kind],
+      actor: actorOf(cause, task.distance),
       message: `${task.identifier} ${predicate(cause, names)}`,
     });
     return { ...task, causes: task.causes.map(described) };
@@ -264,4 +275,4 @@ export async function explainTask(db: Queries, organizationId: string, ref: stri
 }
 
 export const EXPLAIN_DESCRIPTION =
-  'Reads what dispatch reads: the blockers of the task, its run request and the free capacity. If the task waits for other tasks, these are followed to the root causes: an open question, a used-up budget, a disabled profile, an onboarding, stopped dispatch, a failure, a time, or no worker.';
+  'Reads what dispatch reads: blockers, run request and free capacity. Tasks that it waits for are followed to the root causes: an open question, a used-up budget, a disabled profile, stopped dispatch, a failure, a time, or no worker.';

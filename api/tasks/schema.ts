@@ -18,6 +18,7 @@ const blockerSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('children') }).describe('Tasks below it are open.'),
   z.object({ kind: z.literal('schedule'), until: z.iso.datetime() }).describe('`scheduledAt` lies ahead.'),
   z.object({ kind: z.literal('human'), inboxItemId: uuid }).describe('A question in the inbox waits for an answer.'),
+  z.object({ kind: z.literal('action'), actionId: uuid }).describe('An action is not over.'),
   z.object({ kind: z.literal('budget') }).describe('A budget is used up.'),
   z.object({ kind: z.literal('profile') }).describe('The owner or verifier profile is disabled.'),
 ]);

@@ -302,6 +302,7 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
     'The provider is down, too slow, or broke off',
     'Wait as long as `Retry-After` says.',
   ],
+  unknown_action: [OF_SHAPE, 'The task has no such action', LIST],
   unknown_attachment: [OF_SHAPE, 'The chat has no such attachment', 'Upload it first.'],
   unknown_chat: [OF_SHAPE, 'The organization has no such chat', LIST],
   unknown_choice: [
@@ -335,5 +336,6 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
     'A run of this mode does not end with such an outcome, or proposes no actions',
     'See interface.md 2.19.',
   ],
+  wrong_wait: [OF_SHAPE, 'Only execute runs wait for actions', 'Name a time, or nothing.'],
   wrong_run: ['`state_conflict`', 'Another run than the active one of the task', 'Stop: the run is over.'],
 };

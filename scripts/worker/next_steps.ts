@@ -16,7 +16,8 @@ export async function refusalText({ claim, worker }: TaskRun): Promise<string> {
 export function waitLines(report: Report, { task, organizationId }: Claim): string[] {
   if (report.kind === 'fail') return [];
   const { result } = report;
-  if (result.kind === 'waiting') return [`waits until ${result.until}: ${result.reason}`];
+  if (result.kind === 'waiting')
+    return [`waits ${result.until === undefined ? 'for its actions' : `until ${result.until}`}: ${result.reason}`];
   if (result.kind !== 'needs_input') return [];
   const options = result.options && result.options.length > 0 ? ` (${result.options.join(', ')})` : '';
   return [
@@ -44,7 +45,7 @@ export async function afterFailure(report: Report, { claim, worker }: TaskRun): 
     return [`${attemptText(report, claim)}not tried again: ${call(`task retry ${task.identifier}`)}`];
   }
   if (status === 'blocked') {
-    const asks = causes.some(({ kind }) => kind === 'human' || kind === 'budget');
+    const asks = causes.some(({ kind }) => kind === 'human' || kind === 'action' || kind === 'budget');
     return asks ? [`waits for a person: ${call('inbox')}`] : causes.map(({ message }) => message);
   }
   if (status !== 'pending' && status !== 'running') return [];

@@ -11,7 +11,14 @@ export class ResultError extends Error {
 
 const resultSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('completed'), summary: z.string().optional() }),
-  z.strictObject({ kind: z.literal('waiting'), until: z.string(), reason: z.string() }),
+  z
+    .strictObject({
+      kind: z.literal('waiting'),
+      until: z.string().optional(),
+      actionIds: z.array(z.string()).optional(),
+      reason: z.string(),
+    })
+    .refine(({ until, actionIds }) => (until === undefined) !== (actionIds === undefined)),
   z.strictObject({
     kind: z.literal('needs_input'),
     question: z.string(),

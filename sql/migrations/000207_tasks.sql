@@ -36,6 +36,8 @@ create table app.tasks (
   blockers jsonb not null default '[]',
   waiting_until timestamptz,
   waiting_reason text,
+  -- Until all of them are over the task is blocked by them; then their results are among its answers.
+  waiting_action_ids jsonb,
   -- Failures of the formal contract in this phase: {failures, runId, checks}.
   contract jsonb,
   -- What people answered, for the next run.
@@ -109,6 +111,9 @@ declare
     when not (not r.spend_limited or r.parent_id is null) then 'tasks_spend_limited_when_root_check'
     when not length(r.title) between 1 and 200 then 'tasks_title_check'
     when not (r.phase <> 'verify' or r.verification is not null) then 'tasks_verification_when_verify_check'
+    when not (r.waiting_action_ids is null
+      or r.status in ('pending', 'blocked') and jsonb_typeof(r.waiting_action_ids) = 'array')
+      then 'tasks_waiting_action_ids_when_open_check'
     when not ((r.status = 'waiting') = (r.waiting_until is not null)) then 'tasks_waiting_when_until_check'
   end;
 begin
@@ -200,7 +205,8 @@ grant select (organization_id, id, identifier_scope, identifier_number, parent_i
 alter table app.tasks alter title set statistics 0, alter priority set statistics 0, alter spec set statistics 0,
   alter blockers set statistics 0, alter contract set statistics 0, alter answers set statistics 0,
   alter replan set statistics 0, alter verification set statistics 0, alter error set statistics 0,
-  alter result set statistics 0, alter spend_allowance set statistics 0, alter agent_run_count set statistics 0,
+  alter result set statistics 0, alter waiting_action_ids set statistics 0, alter spend_allowance set statistics 0,
+  alter agent_run_count set statistics 0,
   alter consumed_agent_run_count set statistics 0, alter replan_count set statistics 0;
 
 comment on table app.tasks is
@@ -232,6 +238,7 @@ comment on column app.tasks.spec is 'Objective, inputs, acceptance criteria, bud
 comment on column app.tasks.blockers is 'Why it is blocked, as found when it last changed.';
 comment on column app.tasks.waiting_until is 'When it goes on by itself.';
 comment on column app.tasks.waiting_reason is 'What it waits for, as its run said.';
+comment on column app.tasks.waiting_action_ids is 'Actions that it waits for, as its run said.';
 comment on column app.tasks.contract is 'Failures of its acceptance criteria in this phase.';
 comment on column app.tasks.answers is 'What people answered about it, for its next run.';
 comment on column app.tasks.replan is 'Why an initiative is planned again.';

@@ -54,7 +54,7 @@ comment on column reporting.tasks.created_by_run_id is 'The run that made it.';
 comment on column reporting.tasks.verification is 'backend, or agent: its result needs the verdict of another agent.';
 comment on column reporting.tasks.acceptance_criteria is 'How many acceptance criteria it has.';
 comment on column reporting.tasks.blocked_by is
-  'Kinds of what blocks it: dependency, children, schedule, human, budget, profile.';
+  'Kinds of what blocks it: dependency, children, schedule, human, action, budget, profile.';
 comment on column reporting.tasks.error_code is 'Why it failed.';
 comment on column reporting.tasks.failure_origin_task_id is
   'The task whose failure failed or cancelled it; itself, where it is the origin.';

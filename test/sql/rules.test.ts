@@ -51,6 +51,10 @@ const broken: Readonly<Record<string, Readonly<Record<string, readonly string[]>
     spend_limited_when_root: ['spend_limited = true, parent_id = id, depth = 1, root_task_id = gen_random_uuid()'],
     title: [`title = ''`, `title = repeat('x', 201)`],
     verification_when_verify: [`phase = 'verify'`],
+    waiting_action_ids_when_open: [
+      `waiting_action_ids = '[]'`,
+      `status = 'pending', active_run_id = null, waiting_action_ids = '{}'`,
+    ],
     waiting_when_until: ['waiting_until = now()', `status = 'waiting', active_run_id = null`],
   },
   run_requests: {

@@ -260,6 +260,16 @@ const invariants: Readonly<Record<string, string>> = {
       where i.organization_id = a.organization_id and i.action_id = a.id and i.status = 'open') n
     where n.kinds is distinct from case a.status
       when 'awaiting_approval' then array['approval'] when 'unknown' then array['reconciliation'] end`,
+  'what a task waits for is its own, and not all of it is over': `
+    select t.organization_id, t.id, t.status, t.waiting_action_ids
+    from app.tasks t
+    join app.organizations o on o.id = t.organization_id and o.deleted_at is null
+    cross join lateral (
+      select count(*) as own, count(*) filter (where a.status in ('awaiting_approval', 'approved', 'executing', 'unknown')) as open
+      from app.actions a
+      where a.organization_id = t.organization_id and a.task_id = t.id and t.waiting_action_ids ? a.id::text) n
+    where t.waiting_action_ids is not null
+      and (t.status <> 'blocked' or n.own <> jsonb_array_length(t.waiting_action_ids) or n.open = 0)`,
   'an open item about an action is about one that is there': `
     select i.organization_id, i.id from app.human_inbox_items i
     where i.action_id is not null and not exists (select 1 from app.actions a

@@ -61,7 +61,7 @@ export const computedPlugin = extendSchema(
     typeDefs: `
     """One reason why a task does not run at this moment, or how far it has come."""
     type TaskCause {
-      """dependency, children, schedule, human, budget, profile, waiting, backoff, onboarding, stopped, suspended, organization_capacity, profile_capacity, worker, claimed, dispatch, running, failed or cancelled."""
+      """dependency, children, schedule, human, action, budget, profile, waiting, backoff, onboarding, stopped, suspended, organization_capacity, profile_capacity, worker, claimed, dispatch, running, failed or cancelled."""
       kind: String!
       """What belongs to the kind: ids, times, counts."""
       details: JSON!

@@ -8,7 +8,8 @@ begin
   update app.actions
     set status = 'expired', version = version + 1, updated_at = clock_timestamp(),
       reason = '{"code": "not_decided", "message": "Nobody decided about it in time"}'
-    where organization_id = a.organization_id and id = a.id;
+    where organization_id = a.organization_id and id = a.id
+    returning * into a;
   perform app.action_end(a, 'cancelled');
 end
 $$;

@@ -83,6 +83,7 @@ begin
       app.issue('graphRevision', 'stale', 'read the task again, and what is below it'));
   end if;
 
+  perform app.action_wait_check(p_organization_id, t.id, r.mode, 'outcome.actionIds', v_outcome);
   if v_kind = 'plan' then
     v_operations := app.plan_resolve(p_organization_id, v_outcome -> 'operations');
     v_outcome := v_outcome || jsonb_build_object('operations', v_operations);

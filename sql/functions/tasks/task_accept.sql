@@ -19,7 +19,8 @@ begin
     coalesce(v_result #> '{completion,checks}', t.contract -> 'checks', '[]')));
   update app.tasks
     set status = 'completed', phase = 'closed', blockers = '[]', completed_at = clock_timestamp(),
-      completion_revision = completion_revision + 1, contract = null, replan = null, result = v_result
+      completion_revision = completion_revision + 1, contract = null, replan = null, waiting_action_ids = null,
+      result = v_result
     where organization_id = t.organization_id and id = t.id;
   if t.kind = 'initiative' then
     perform app.tasks_cancel(t.organization_id, array(

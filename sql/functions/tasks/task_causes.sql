@@ -1,7 +1,8 @@
 -- Why a task does not run right now, with the facts that a person needs to act: its blockers (tasks_blockers), or how far its
 -- run request has come according to the rows that a pull reads. A task that is ready to be pulled has the single cause
 -- `worker`; a completed one has none.
--- [{kind, …}]: dependency {taskId}, children {open}, schedule {until}, human {inboxItemId, title}, budget {budgets,
+-- [{kind, …}]: dependency {taskId}, children {open}, schedule {until}, human {inboxItemId, title}, action {actionId, status, title,
+-- inboxItemId: where a person decides about it}, budget {budgets,
 -- inboxItemId}, profile {agentProfileId, key, status, reason: verifier}, waiting {until, reason}, backoff {until, attempt, error},
 -- onboarding, stopped {since}, suspended, organization_capacity {held, capacity}, profile_capacity {agentProfileId, key, held, capacity},
 -- worker {since}, claimed {until}, dispatch, running {runId, since}, failed {originTaskId, error}, cancelled {originTaskId}.
@@ -44,6 +45,12 @@ begin
             and c.status in ('pending', 'blocked', 'running', 'waiting')))
         when 'human' then jsonb_build_object('title', (select i.title from app.human_inbox_items i
           where i.organization_id = p_organization_id and i.id = (b.blocker ->> 'inboxItemId')::uuid))
+        when 'action' then (
+          select jsonb_build_object('status', a.status, 'title', a.summary, 'inboxItemId', (
+              select i.id from app.human_inbox_items i
+                where i.organization_id = p_organization_id and i.action_id = a.id and i.status = 'open'))
+            from app.actions a
+            where a.organization_id = p_organization_id and a.id = (b.blocker ->> 'actionId')::uuid)
         when 'budget' then jsonb_build_object(
           'budgets', case when t.replan ? 'asked' then jsonb_build_array(jsonb_build_object('taskId', t.id,
               'identifier', t.identifier_scope || '-' || t.identifier_number, 'budget', 'maxReplans',

@@ -37,7 +37,7 @@ begin
   ), failed as (
     update app.tasks t
       set status = 'failed', phase = 'closed', blockers = '[]', active_run_id = null, waiting_until = null,
-        waiting_reason = null, failure_origin_id = p_task_id,
+        waiting_reason = null, waiting_action_ids = null, failure_origin_id = p_task_id,
         error = case when t.id = p_task_id then p_error else jsonb_build_object('code', 'child_failed',
           'message', 'A task below failed', 'retryable', false, 'taskId', p_task_id) end
       from up

@@ -1,5 +1,6 @@
 -- Task pending | blocked | waiting → pending | blocked, depending on its current blockers (tasks_blockers). A pending task gets
 -- exactly one live run request, a blocked one none. An initiative in phase execute without blockers ends (initiative_close).
+-- Once all actions that a task waits for are over, their results are among its answers, and it waits for none.
 -- Other tasks stay as they are, so whoever changes a fact settles all tasks that it may affect.
 -- The caller has locked the roots. Locks: (roots) → run requests → (commit) dispatch.
 create or replace function app.task_settle(p_organization_id uuid, p_task_id uuid)
@@ -21,6 +22,11 @@ begin
       returning * into t;
   end if;
   select b.blockers into v_blockers from app.tasks_blockers(p_organization_id, array[p_task_id]) b;
+  if t.waiting_action_ids is not null and not v_blockers @> '[{"kind": "action"}]' then
+    update app.tasks set answers = answers || app.action_results(p_organization_id, t.waiting_action_ids), waiting_action_ids = null
+      where organization_id = p_organization_id and id = t.id
+      returning * into t;
+  end if;
   if v_blockers @> '[{"kind": "budget"}]' then
     perform app.task_budget_ask(t);
   elsif t.blockers @> '[{"kind": "budget"}]' then

@@ -1,4 +1,4 @@
--- The blockers of each given task, in the order [dependency, children, schedule, human, budget, profile]; an empty array: it
+-- The blockers of each given task, in the order [dependency, children, schedule, human, action, budget, profile]; an empty array: it
 -- can run. They are computed from facts alone (edges, children, clock, questions, counters, profiles), so stored blockers
 -- cannot drift from their causes.
 -- A closed task is treated as open in phase execute, which is how task_retry reopens it, and so are all given tasks if one is
@@ -30,6 +30,12 @@ as $$
         where i.organization_id = p_organization_id and i.task_id = t.id and i.status = 'open' and i.blocking
           and i.purpose <> 'budget'
         order by i.created_at, i.id))
+    || case when t.waiting_action_ids is null then '[]'::jsonb else to_jsonb(array(
+      select jsonb_build_object('kind', 'action', 'actionId', a.id)
+        from app.actions a
+        where a.organization_id = p_organization_id and a.task_id = t.id and t.waiting_action_ids ? a.id::text
+          and a.status in ('awaiting_approval', 'approved', 'executing', 'unknown')
+        order by a.created_at, a.id)) end
     -- Looks up the budgets above once per parent; `offset 0` prevents one lookup per child.
     || case when t.replan ? 'asked' or (t.kind = 'task' or t.phase in ('plan', 'verify')) and (app.task_exceeds_budget(t)
         or t.parent_id is not null and t.parent_id in (

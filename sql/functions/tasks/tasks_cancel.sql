@@ -11,7 +11,7 @@ begin
   with ended as (
     update app.tasks
       set status = 'cancelled', phase = 'closed', blockers = '[]', active_run_id = null, waiting_until = null,
-        waiting_reason = null, failure_origin_id = p_origin, cancel_origin_id = p_cancel_origin
+        waiting_reason = null, waiting_action_ids = null, failure_origin_id = p_origin, cancel_origin_id = p_cancel_origin
       where organization_id = p_organization_id and id = any (p_task_ids)
         and status in ('pending', 'blocked', 'running', 'waiting')
       returning id)
