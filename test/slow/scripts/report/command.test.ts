@@ -5,18 +5,18 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import t from 'tap';
-import { ReportError } from '../../../scripts/report/session.ts';
-import { width } from '../../../scripts/report/text.ts';
-import { createAnalyst, openReporting } from '../../support/analysts.ts';
-import { bareEnvironment } from '../../support/environment.ts';
-import { createSecondProfile, createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
-import { inboxRow, runRow, setTimezone, taskRow } from '../../support/reporting_fixtures.ts';
-import { jsonLines, printed } from '../../support/reports.ts';
+import { ReportError } from '../../../../scripts/report/session.ts';
+import { width } from '../../../../scripts/report/text.ts';
+import { createAnalyst, openReporting } from '../../../support/analysts.ts';
+import { bareEnvironment } from '../../../support/environment.ts';
+import { createSecondProfile, createTestOrganization, type TestOrganization } from '../../../support/fixtures.ts';
+import { inboxRow, runRow, setTimezone, taskRow } from '../../../support/reporting_fixtures.ts';
+import { jsonLines, printed } from '../../../support/reports.ts';
 
 // Each test starts processes, and a machine that is busy takes its time.
 t.setTimeout(180_000);
 
-const root = path.resolve(import.meta.dirname, '../../..');
+const root = path.resolve(import.meta.dirname, '../../../..');
 const sql = await openReporting(t);
 
 /** The message of what the command refuses. */

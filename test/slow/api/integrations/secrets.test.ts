@@ -1,10 +1,10 @@
 import t from 'tap';
-import { json } from '../../engine/providers/support.ts';
-import { expectSuccess, type Fields, ownerPath, sqlOf } from '../../support/api_fixtures.ts';
-import { ADMIN_TOKEN } from '../../support/app.ts';
-import { auditEntries } from '../../support/audit_fixtures.ts';
-import { authorizationEpoch, createTestOrganization } from '../../support/fixtures.ts';
-import { cases, PLANTED, startWithPeers } from './peers.ts';
+import { cases, PLANTED, startWithPeers } from '../../../api/integrations/peers.ts';
+import { json } from '../../../engine/providers/support.ts';
+import { expectSuccess, type Fields, ownerPath, sqlOf } from '../../../support/api_fixtures.ts';
+import { ADMIN_TOKEN } from '../../../support/app.ts';
+import { auditEntries } from '../../../support/audit_fixtures.ts';
+import { authorizationEpoch, createTestOrganization } from '../../../support/fixtures.ts';
 
 const peers = await startWithPeers(t);
 const { app, faults } = peers;

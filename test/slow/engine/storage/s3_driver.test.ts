@@ -6,12 +6,12 @@ import { PassThrough } from 'node:stream';
 import { buffer, text } from 'node:stream/consumers';
 import { CreateMultipartUploadCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import t from 'tap';
-import { openStorage, StorageUnavailableError, storagePlace } from '../../../engine/storage/index.ts';
-import { startProxy } from '../../support/proxy.ts';
-import { s3Url, startS3 } from '../../support/s3.ts';
-import { until } from '../../support/wait.ts';
-import { everyCall, from, MiB, mebibytes, storageContract } from './contract.ts';
-import { oddPrefix, openS3Storage, s3Client } from './s3_storage.ts';
+import { openStorage, StorageUnavailableError, storagePlace } from '../../../../engine/storage/index.ts';
+import { everyCall, from, MiB, mebibytes, storageContract } from '../../../engine/storage/contract.ts';
+import { oddPrefix, openS3Storage, s3Client } from '../../../engine/storage/s3_storage.ts';
+import { startProxy } from '../../../support/proxy.ts';
+import { s3Url, startS3 } from '../../../support/s3.ts';
+import { until } from '../../../support/wait.ts';
 
 // The machine's own credentials and role must not reach the tests.
 for (const name of ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_PROFILE']) delete process.env[name];

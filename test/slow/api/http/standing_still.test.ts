@@ -1,8 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import t, { type Test } from 'tap';
-import { apiEndpoints } from '../../../api/app.ts';
-import { type Endpoint, isStream } from '../../../api/http/endpoint.ts';
-import { connectTokens } from '../../engine/integrations/support.ts';
+import { apiEndpoints } from '../../../../api/app.ts';
+import { type Endpoint, isStream } from '../../../../api/http/endpoint.ts';
+import { runtimeOf, startTurn } from '../../../api/chat_turns/turns.ts';
+import { createChat, createChatOrganization } from '../../../api/chats/support.ts';
+import { complete, inState, publish, putSource } from '../../../api/onboardings/support.ts';
+import { connectTokens } from '../../../engine/integrations/support.ts';
 import {
   agentPath,
   claim,
@@ -14,15 +17,12 @@ import {
   sqlOf,
   startRun,
   workerOf,
-} from '../../support/api_fixtures.ts';
-import { openBrowser } from '../../support/authorization_server.ts';
-import { publishDocuments } from '../../support/context_files.ts';
-import { createTestOrganization, sha256 } from '../../support/fixtures.ts';
-import { rawConnection } from '../../support/raw_connection.ts';
-import { until } from '../../support/wait.ts';
-import { runtimeOf, startTurn } from '../chat_turns/turns.ts';
-import { createChat, createChatOrganization } from '../chats/support.ts';
-import { complete, inState, publish, putSource } from '../onboardings/support.ts';
+} from '../../../support/api_fixtures.ts';
+import { openBrowser } from '../../../support/authorization_server.ts';
+import { publishDocuments } from '../../../support/context_files.ts';
+import { createTestOrganization, sha256 } from '../../../support/fixtures.ts';
+import { rawConnection } from '../../../support/raw_connection.ts';
+import { until } from '../../../support/wait.ts';
 import { MONGO_USER, startWorld } from './standing_world.ts';
 
 const CALLS = 200;

@@ -1,9 +1,9 @@
 import t, { type Test } from 'tap';
-import { functionText } from '../../../engine/db/function_text.ts';
-import { CLOSE_OTHER_DATABASES } from '../../../engine/db/schema/close.ts';
-import { ask, askEach, connected, createAnalyst, openReporting, PSQL } from '../../support/analysts.ts';
-import { databaseUrl } from '../../support/postgres.ts';
-import { createTenant } from '../../support/tenant.ts';
+import { functionText } from '../../../../engine/db/function_text.ts';
+import { CLOSE_OTHER_DATABASES } from '../../../../engine/db/schema/close.ts';
+import { ask, askEach, connected, createAnalyst, openReporting, PSQL } from '../../../support/analysts.ts';
+import { databaseUrl } from '../../../support/postgres.ts';
+import { createTenant } from '../../../support/tenant.ts';
 
 // What an analyst may try. The statements go through the real psql where the machine has one, else through the driver.
 t.comment(PSQL === undefined ? 'there is no psql here: the driver asks' : `asked by ${PSQL}`);

@@ -2,12 +2,12 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { type AddressInfo, connect, createServer } from 'node:net';
-import { integrationConfig } from '../../engine/integrations/support.ts';
-import { openStandIn } from '../../engine/providers/mongo_stand_in.ts';
-import { type Call, json, openServer } from '../../engine/providers/support.ts';
-import { html } from '../../engine/website/support.ts';
-import { startTestApp, type TestApp } from '../../support/app.ts';
-import type { TearDown } from '../../support/database.ts';
+import { integrationConfig } from '../../../engine/integrations/support.ts';
+import { openStandIn } from '../../../engine/providers/mongo_stand_in.ts';
+import { type Call, json, openServer } from '../../../engine/providers/support.ts';
+import { html } from '../../../engine/website/support.ts';
+import { startTestApp, type TestApp } from '../../../support/app.ts';
+import type { TearDown } from '../../../support/database.ts';
 
 const PROVIDERS = [
   'https://accounts.google.com',
