@@ -124,7 +124,10 @@ t.test('stores of Lemon Squeezy are read page by page, at most 200', async (test
         currency: 'EUR',
       });
       const settings = { kind: 'lemon_squeezy', storeIds: ['1', '9'] };
-      test.match(lemonSqueezy.checkSettings(settings, found), [{ path: ['storeIds', 1] }]);
+      // A store that was not read may be one of the key's.
+      const issues = truncated ? [] : [{ path: ['storeIds', 1] }];
+      test.match(lemonSqueezy.checkSettings(settings, found), issues);
+      test.equal(lemonSqueezy.checkSettings(settings, found).length, issues.length);
       test.same(lemonSqueezy.checkSettings({ kind: 'lemon_squeezy', storeIds: [] }, found), []);
     }
   }
