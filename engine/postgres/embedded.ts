@@ -49,6 +49,8 @@ export const throwAway = {
   max_wal_senders: '0',
   shared_buffers: '128MB',
   max_connections: '300',
+  // Statistics that change by themselves would change plans, and which databases a next file may take.
+  autovacuum: 'off',
 } as const;
 
 export type PostgresOptions = Readonly<{

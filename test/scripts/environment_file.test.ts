@@ -17,11 +17,14 @@ t.test('every command that follows settings reads .env, unless --no-env-file is 
   for (const [name, line] of Object.entries(packageJson.scripts)) {
     const script = /^exec node (scripts\/\S+)/.exec(line)?.[1];
     if (script === undefined || WITHOUT.includes(name)) continue;
-    const code = await readFile(path.join(root, script), 'utf8');
+    const first = await readFile(path.join(root, script), 'utf8');
+    const rest = /from '(\.\/[a-z_]+\/run\.ts)'/.exec(first)?.[1];
+    const code = rest === undefined ? first : await readFile(path.join(root, 'scripts', rest), 'utf8');
     // Options of `npm start` and `npm run dev` are read by what they have in common.
     test.match(code, /\bsupervise\(|EnvironmentFile\(process\.argv\.slice\(2\)\)/, script);
     const options = ['worker', 'report'].includes(name) ? `scripts/${name}/options.ts` : script;
-    test.match(await readFile(path.join(root, options), 'utf8'), /--no-env-file|ENVIRONMENT_FILE_HELP/, options);
+    const help = options === script ? code : await readFile(path.join(root, options), 'utf8');
+    test.match(help, /--no-env-file|ENVIRONMENT_FILE_HELP/, options);
     test.match(page, `\`npm ${name === 'start' ? '' : 'run '}${name}\``);
   }
 });

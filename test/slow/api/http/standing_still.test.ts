@@ -125,6 +125,7 @@ const mongodb = {
   ...MONGO_USER,
 };
 const github = await create('github');
+const stores = await create('lemon-squeezy', undefined, 'stores');
 
 const start = (at: string, provider: string, body: Fields = {}) =>
   owner.post<{ authorizationUrl: string }>(`${at}/oauth/${provider}/start`, body);
@@ -257,7 +258,6 @@ t.test('two hundred bodies that do not come keep nobody waiting', async (t) => {
   for (const { socket } of clients) socket.destroy();
 });
 
-const stores = await create('lemon-squeezy', undefined, 'stores');
 const slow: Readonly<Record<string, Readonly<{ request: () => Promise<Answer>; atOnce: number }>>> = {
   'researches of a silent website': { request: () => research(), atOnce: AT_ONCE },
   'questions to a silent provider': {
