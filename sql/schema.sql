@@ -986,7 +986,7 @@ CREATE TABLE app.integration_context_repairs (
   status app.integration_repair_status NOT NULL DEFAULT 'queued',  -- queued: the next reconciliation takes it.
   report_revision integer,                                        -- The health report that says it.
   created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was asked for.
-  finished_at timestamptz,                                        -- When it was applied or given up.
+  finished_at timestamptz,                                        -- When it was applied.
   CONSTRAINT integration_context_repairs_pkey PRIMARY KEY (organization_id, id),
   CONSTRAINT integration_context_repairs_integration_id_fkey FOREIGN KEY (organization_id, integration_id) REFERENCES
     app.integrations(organization_id, id) ON DELETE CASCADE,
@@ -2311,7 +2311,7 @@ CREATE DOMAIN app.integration_oauth_result AS text CHECK (VALUE IN ('connected',
   'conflict'));
 CREATE DOMAIN app.integration_reauthorization_reason AS text CHECK (VALUE IN ('refresh_refused', 'key_lost',
   'scopes_withdrawn', 'revoked'));
-CREATE DOMAIN app.integration_repair_status AS text CHECK (VALUE IN ('queued', 'applied', 'failed'));
+CREATE DOMAIN app.integration_repair_status AS text CHECK (VALUE IN ('queued', 'applied'));
 CREATE DOMAIN app.integration_risk AS text CHECK (VALUE IN ('low', 'external', 'high'));
 CREATE DOMAIN app.integration_status AS text CHECK (VALUE IN ('enabled', 'disabled'));
 CREATE DOMAIN app.message_role AS text CHECK (VALUE IN ('user', 'assistant'));

@@ -15,7 +15,7 @@ export const CONNECTION_KINDS = [
 ] as const;
 export const OAUTH_RESULTS = ['connected', 'denied', 'failed', 'expired', 'conflict'] as const;
 export const GATEWAY_KINDS = ['cli', 'git'] as const;
-export const REPAIR_STATUSES = ['queued', 'applied', 'failed'] as const;
+export const REPAIR_STATUSES = ['queued', 'applied'] as const;
 /** Computed by app.integration_readiness. Agents see the last two as `ready`. */
 export const READINESSES = [
   'not_connected',

@@ -1,4 +1,4 @@
 import { z } from 'zod';
 
-/** What connecting an account would do (`integration_connection_plan`). */
-export const planSchema = z.object({ revision: z.int(), nextRevision: z.int(), anotherAccount: z.boolean() });
+/** The revision that connecting an account would make (`integration_connection_plan`). */
+export const planSchema = z.object({ nextRevision: z.int() });

@@ -6,7 +6,7 @@ create domain app.integration_oauth_result as text constraint integration_oauth_
 create domain app.integration_gateway_kind as text constraint integration_gateway_kind_check
   check (value in ('cli', 'git'));
 create domain app.integration_repair_status as text constraint integration_repair_status_check
-  check (value in ('queued', 'applied', 'failed'));
+  check (value in ('queued', 'applied'));
 
 create table app.integration_oauth_states (
   organization_id uuid not null,
@@ -215,6 +215,6 @@ comment on column app.integration_context_repairs.mapping is 'What it means to t
 comment on column app.integration_context_repairs.status is 'queued: the next reconciliation takes it.';
 comment on column app.integration_context_repairs.report_revision is 'The health report that says it.';
 comment on column app.integration_context_repairs.created_at is 'When it was asked for.';
-comment on column app.integration_context_repairs.finished_at is 'When it was applied or given up.';
+comment on column app.integration_context_repairs.finished_at is 'When it was applied.';
 
 reset role;

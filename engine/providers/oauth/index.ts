@@ -1,4 +1,4 @@
-export { credentialOf, type OAuth2Credential, oauth2Credential, refreshedCredential } from './credential.ts';
+export { type OAuth2Credential, oauth2Credential, refreshedCredential } from './credential.ts';
 export { type OAuthCodes, OAuthError, type OAuthReason } from './errors.ts';
 export {
   type AuthorizationRequest,

@@ -24,12 +24,12 @@ function signatureBase(method: string, url: URL, parameters: readonly (readonly 
 }
 
 /**
- * The header `Authorization` of OAuth 1.0a with HMAC-SHA1. Parameters of the query and of a form are signed; a body of JSON is
- * not, so it is not given here.
+ * The header `Authorization` of OAuth 1.0a with HMAC-SHA1. Parameters of the query are signed; a body of JSON is not, and
+ * nothing of ours sends a form.
  * @param extra `oauth_callback`, `oauth_verifier`
  */
 export function oauth1Header(
-  request: Readonly<{ method: string; url: URL; form?: URLSearchParams | undefined }>,
+  request: Readonly<{ method: string; url: URL }>,
   consumer: Consumer,
   user: UserToken | undefined,
   options: Readonly<{ extra?: Readonly<Record<string, string>>; nonce?: string; timestamp?: number }> = {},
@@ -44,7 +44,7 @@ export function oauth1Header(
     oauth_version: '1.0',
     ...options.extra,
   };
-  const parameters = [...Object.entries(oauth), ...request.url.searchParams, ...(request.form ?? [])];
+  const parameters = [...Object.entries(oauth), ...request.url.searchParams];
   const key = `${percentEncode(consumer.secret)}&${percentEncode(user?.secret ?? '')}`;
   const signature = createHmac('sha1', key)
     .update(signatureBase(request.method, request.url, parameters))

@@ -1,5 +1,6 @@
--- Repair queued → applied, by the health report p_report_revision that says it, or failed without one. p_mapping: what was written; if
--- another one was asked for meanwhile it stays queued. A repeat changes nothing. Returns {finished}.
+-- Repair queued → applied, by the health report p_report_revision that says it. p_mapping: what was written; if another one was
+-- asked for meanwhile it stays queued. There is no other end: it waits as long as no report can be written. A repeat changes nothing.
+-- Returns {finished}.
 -- Locks: repair.
 create or replace function app.integration_context_repair_finish(
   p_organization_id uuid, p_repair_id uuid, p_mapping jsonb, p_report_revision integer)
@@ -16,8 +17,7 @@ begin
     return '{"finished": false}';
   end if;
   update app.integration_context_repairs
-    set status = case when p_report_revision is null then 'failed' else 'applied' end, report_revision = p_report_revision,
-      finished_at = clock_timestamp()
+    set status = 'applied', report_revision = p_report_revision, finished_at = clock_timestamp()
     where organization_id = p_organization_id and id = q.id;
   return '{"finished": true}';
 end

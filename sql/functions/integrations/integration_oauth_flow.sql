@@ -4,7 +4,7 @@ create or replace function app.integration_oauth_flow(o app.integration_oauth_st
   language sql stable
 as $$
   select jsonb_build_object('id', o.id, 'organizationId', o.organization_id, 'organizationName', g.name,
-      'integrationId', o.integration_id, 'integrationKey', i.key, 'provider', i.provider, 'settings', i.settings,
+      'integrationId', o.integration_id, 'integrationKey', i.key, 'provider', i.provider,
       'connectionRevision', o.connection_revision, 'services', o.services, 'accessMode', o.access_mode,
       'replaceAccount', o.replace_account, 'starter', o.starter, 'expiresAt', o.expires_at, 'result', o.result)
     from app.integrations i

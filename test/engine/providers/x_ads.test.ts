@@ -20,12 +20,11 @@ async function open(test: Tap.Test, reply: Reply) {
 }
 
 t.test('the example of the documentation has its signature', (test) => {
+  // There `status` stands in a form: signed are its parameters and those of the query as one.
+  const url = new URL('https://api.x.com/1.1/statuses/update.json?include_entities=true');
+  url.searchParams.set('status', 'Hello Ladies + Gentlemen, a signed OAuth request!');
   const header = oauth1Header(
-    {
-      method: 'post',
-      url: new URL('https://api.x.com/1.1/statuses/update.json?include_entities=true'),
-      form: new URLSearchParams({ status: 'Hello Ladies + Gentlemen, a signed OAuth request!' }),
-    },
+    { method: 'post', url },
     { key: 'xvz1evFS4wEEPTGEFPHBog', secret: 'kAcSOqF21Fu85e7zjz7ZN2U4ZRhfV3WpwPAoE3Z7kBw' },
     {
       token: '370773112-GmHxMAgYyLbNEtIKZeRNFsMKPR9EyMZeS9weJAEb',

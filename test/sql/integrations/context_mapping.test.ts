@@ -23,7 +23,7 @@ function put(connection: Connection, org: TestOrganization, integrationRef: stri
   });
 }
 
-function finish(org: TestOrganization, repairId: string, mapping: JsonObject, reportRevision: number | null) {
+function finish(org: TestOrganization, repairId: string, mapping: JsonObject, reportRevision: number) {
   return transition(sql.jobs, 'integration_context_repair_finish', {
     organizationId: org.organizationId,
     repairId,
@@ -49,11 +49,11 @@ scenario('a mapping is queued, applied once, and says nothing to agents', async 
   test.match(await readIntegration(sql, org, id), { context_mapping: FIRST, readiness: 'not_connected' });
   test.equal(await authorizationEpoch(sql, org.organizationId), epoch);
   test.same(await finish(org, String(repairId), FIRST, 7), { finished: true });
-  test.same(await finish(org, String(repairId), FIRST, null), { finished: false });
+  test.same(await finish(org, String(repairId), FIRST, 8), { finished: false });
   test.same(await due(org), []);
   const next = await put(sql.api, org, id, FIRST);
   test.not(next['repairId'], repairId, 'asked for again, it is another one');
-  test.same(await finish(org, String(next['repairId']), FIRST, null), { finished: true });
+  test.same(await finish(org, String(next['repairId']), FIRST, 8), { finished: true });
 });
 
 scenario('the last word counts, also while a report is being written', async (test) => {
