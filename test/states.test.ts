@@ -4,17 +4,6 @@ import { ACTOR_KINDS, OUTCOMES } from '../api/audit/schema.ts';
 import { CHAT_STATUSES } from '../api/chats/schema.ts';
 import { SOURCE_KINDS, SOURCE_ORIGINS, SOURCE_STATUSES } from '../api/context/sources.ts';
 import { INBOX_KINDS, INBOX_STATUSES } from '../api/human_inbox/schema.ts';
-import {
-  ACCESS_MODES,
-  CONNECTION_KINDS,
-  DISCOVERY_STATUSES,
-  GATEWAY_KINDS,
-  INTEGRATION_STATUSES,
-  OAUTH_RESULTS,
-  REPAIR_STATUSES,
-  TOOL_EFFECTS,
-  TOOL_RISKS,
-} from '../api/integrations/states.ts';
 import { MESSAGE_ROLES, MESSAGE_STATUSES } from '../api/messages/schema.ts';
 import { ONBOARDING_STATUSES, RESEARCH_STATUSES } from '../api/onboardings/schema.ts';
 import { MEMBER_ROLES } from '../api/organization_members/schema.ts';
@@ -26,6 +15,18 @@ import { outcomeStagedSchema } from '../api/task_outcomes/schema.ts';
 import { TASK_KINDS, TASK_PHASES, TASK_STATUSES } from '../api/tasks/schema.ts';
 import { CONTEXT_SCOPES, DOCUMENT_KINDS } from '../engine/context/document.ts';
 import { ASSESSMENTS } from '../engine/context/health_report.ts';
+import {
+  ACCESS_MODES,
+  CONNECTION_KINDS,
+  DISCOVERY_STATUSES,
+  GATEWAY_KINDS,
+  INTEGRATION_STATUSES,
+  OAUTH_RESULTS,
+  READINESSES,
+  REPAIR_STATUSES,
+  TOOL_EFFECTS,
+  TOOL_RISKS,
+} from '../engine/integration_states.ts';
 import { valuesOfDomains } from './support/catalog_rules.ts';
 import { openSql } from './support/transitions.ts';
 
@@ -94,6 +95,14 @@ t.test('each state has the same values in the database and in the code', async (
   const domains = await valuesOfDomains(sql);
   test.same(Object.keys(domains).sort(), [...Object.keys(inCode), ...OF_SQL].sort(), 'every domain is listed here');
   for (const [domain, values] of Object.entries(inCode)) test.same(values, domains[domain], domain);
+});
+
+t.test('how far an integration is has the values that the database computes', async (test) => {
+  const { rows } = await sql.owner.query(
+    `select prosrc from pg_proc where oid = 'app.integration_readiness(app.integrations, app.integration_connections)'::regprocedure`,
+  );
+  const computed = [...String(rows[0].prosrc).matchAll(/(?:then|else) '(\w+)'/g)].map(([, value]) => value);
+  test.same(computed.sort(), [...READINESSES].sort());
 });
 
 t.test(

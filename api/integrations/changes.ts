@@ -1,10 +1,10 @@
 import { z } from 'zod';
+import { ACCESS_MODES, GATEWAY_KINDS, INTEGRATION_STATUSES, TOOL_EFFECTS } from '../../engine/integration_states.ts';
 import { providers } from '../../engine/providers/index.ts';
 import { isUuid } from '../fields/ids.ts';
 import { SLUG, unique, WORDS } from '../organizations/changes.ts';
 import { DEPARTMENTS, department } from '../organizations/schema.ts';
 import { credentialExamples, settingsExamples } from './examples.ts';
-import { ACCESS_MODES, INTEGRATION_STATUSES, TOOL_EFFECTS } from './states.ts';
 
 const MAX_KEY = 63;
 
@@ -158,7 +158,7 @@ export const resolveBody = z
       .min(0)
       .max(2_147_483_647)
       .describe('`authorizationEpoch` of the organization as the caller knows it.'),
-    kind: z.enum(['cli', 'git']).describe('Which of the gateways.'),
+    kind: z.enum(GATEWAY_KINDS).describe('Which of the gateways.'),
     runId: z
       .guid('must be a UUID')
       .toLowerCase()

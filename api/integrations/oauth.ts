@@ -1,6 +1,7 @@
 import type { Request } from 'express';
 import { z } from 'zod';
 import type { Config } from '../../engine/config.ts';
+import { ACCESS_MODES } from '../../engine/integration_states.ts';
 import {
   checkAuthorization,
   deleteGrant,
@@ -20,7 +21,6 @@ import { unique } from '../organizations/changes.ts';
 import { integrationRef } from './changes.ts';
 import { INTEGRATION } from './owner.ts';
 import { forbidden, notFound, notReady, providerFailed, providerUnavailable } from './owner_errors.ts';
-import { ACCESS_MODES } from './states.ts';
 
 /** Where browsers and providers reach us: PUBLIC_URL, else where the API listens. */
 export function publicUrl({ integrations, host }: Config, req: Request): string {

@@ -1,6 +1,7 @@
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { Problem } from '../../engine/db/problem.ts';
+import { OAUTH_RESULTS } from '../../engine/integration_states.ts';
 import { beginFlow, type FlowOutcome, finishFlow, isAuthorized, readTicket } from '../../engine/integrations/index.ts';
 import { providers } from '../../engine/providers/index.ts';
 import { ownerAuthentication } from '../http/auth/owner.ts';
@@ -8,7 +9,6 @@ import { type Context, type Endpoint, endpoint } from '../http/endpoint.ts';
 import type { Services } from '../services.ts';
 import { publicUrl } from './oauth.ts';
 import { beginPage, laterPage, pagePolicy, resultPage, strangePage } from './oauth_html.ts';
-import { OAUTH_RESULTS } from './states.ts';
 
 // The browser's side of an authorization: the page that begins it, and where the provider sends the browser back to.
 

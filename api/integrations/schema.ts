@@ -1,8 +1,4 @@
 import { z } from 'zod';
-import { mapping } from '../../engine/mapping.ts';
-import { storedUuid } from '../fields/ids.ts';
-import { dateTime, nullableTimestamp, timestamp } from '../fields/timestamp.ts';
-import { department } from '../organizations/schema.ts';
 import {
   ACCESS_MODES,
   CONNECTION_KINDS,
@@ -15,7 +11,11 @@ import {
   TOOL_REASONS,
   TOOL_RISKS,
   UNAVAILABLE_REASONS,
-} from './states.ts';
+} from '../../engine/integration_states.ts';
+import { mapping } from '../../engine/mapping.ts';
+import { storedUuid } from '../fields/ids.ts';
+import { dateTime, nullableTimestamp, timestamp } from '../fields/timestamp.ts';
+import { department } from '../organizations/schema.ts';
 
 const inputSchema = z.looseObject({}).describe('JSON Schema of the input.');
 const effect = z.enum(TOOL_EFFECTS).describe('`read`: looks. `write`: changes something outside.');

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { INTEGRATION_STATUSES, READINESSES } from '../integration_states.ts';
 import { type Finding, findingSchema } from './health_report.ts';
 
 const words = z.array(z.string()).default([]);
@@ -15,8 +16,8 @@ export const contextMappingSchema = z.looseObject({
 /** An integration as a report compares it with the context. */
 export const comparedIntegrationSchema = z.object({
   key: z.string(),
-  status: z.enum(['enabled', 'disabled']),
-  readiness: z.string(),
+  status: z.enum(INTEGRATION_STATUSES),
+  readiness: z.enum(READINESSES),
   mapping: contextMappingSchema.nullable(),
 });
 export type ComparedIntegration = z.output<typeof comparedIntegrationSchema>;

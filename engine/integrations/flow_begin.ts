@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { call } from '../db/call.ts';
+import { ACCESS_MODES, OAUTH_RESULTS } from '../integration_states.ts';
 import type { OAuth2 } from '../providers/index.ts';
 import { beginAuthorization } from '../providers/oauth/index.ts';
 import { isDiscovered, knownAuthorization, openAuthorization } from './authorization.ts';
@@ -21,11 +22,11 @@ export const flowSchema = z.object({
   provider: z.string(),
   connectionRevision: z.int(),
   services: z.array(z.string()),
-  accessMode: z.enum(['read_only', 'full']),
+  accessMode: z.enum(ACCESS_MODES),
   replaceAccount: z.boolean(),
   starter: z.string().nullable(),
   expiresAt: z.string(),
-  result: z.enum(['connected', 'denied', 'failed', 'expired', 'conflict']).nullable(),
+  result: z.enum(OAUTH_RESULTS).nullable(),
 });
 export type Flow = z.output<typeof flowSchema>;
 

@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
 import { call } from '../db/call.ts';
 import { Problem } from '../db/problem.ts';
+import type { OAUTH_RESULTS } from '../integration_states.ts';
 import type { Account, OAuth2, Provider } from '../providers/index.ts';
 import { finishAuthorization, OAuthError, type OAuthReason, type Tokens } from '../providers/oauth/index.ts';
 import { type ProviderClient, ProviderError } from '../providers/outgoing/index.ts';
@@ -20,7 +21,7 @@ import { providerContext } from './stored.ts';
 export type FlowOutcome = Readonly<{
   /** Null: of a flow that nobody knows. */
   integrationKey: string | null;
-  result: 'connected' | 'denied' | 'failed' | 'expired' | 'conflict';
+  result: (typeof OAUTH_RESULTS)[number];
 }>;
 
 export type Callback = Readonly<{

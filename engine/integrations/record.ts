@@ -1,18 +1,19 @@
 import { z } from 'zod';
 import { canonicalSha256 } from '../canonical_json.ts';
 import { call } from '../db/call.ts';
+import { INTEGRATION_STATUSES, READINESSES } from '../integration_states.ts';
 import { type Provider, providers, type Tool } from '../providers/index.ts';
 import type { Integrations } from './integrations.ts';
 import { notReady } from './problems.ts';
-import { providerOf, READINESS } from './stored.ts';
+import { providerOf } from './stored.ts';
 
 /** What of an integration's row matters here; transitions return all of it. */
 export const recordSchema = z.looseObject({
   id: z.uuid(),
   key: z.string(),
   provider: z.string(),
-  status: z.enum(['enabled', 'disabled']),
-  readiness: z.enum(READINESS),
+  status: z.enum(INTEGRATION_STATUSES),
+  readiness: z.enum(READINESSES),
   settings: z.record(z.string(), z.unknown()).nullable(),
   connection_revision: z.int(),
 });

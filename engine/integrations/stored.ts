@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { call } from '../db/call.ts';
 import { Problem } from '../db/problem.ts';
+import { ACCESS_MODES, CONNECTION_KINDS, INTEGRATION_STATUSES, READINESSES } from '../integration_states.ts';
 import { type Access, type Provider, type ProviderContext, providers } from '../providers/index.ts';
 import type { OAuth2Credential } from '../providers/oauth/index.ts';
 import type { ProviderClient } from '../providers/outgoing/index.ts';
@@ -13,17 +14,9 @@ import { openFields, secretRow } from './secrets.ts';
 /** A connection as somebody has seen it: at another revision it is another one, and nothing is done with it. */
 export type ConnectionTarget = Readonly<{ organizationId: string; integrationId: string; revision: number }>;
 
-export const READINESS = [
-  'not_connected',
-  'needs_configuration',
-  'ready',
-  'degraded',
-  'needs_reauthorization',
-] as const;
-
 const storedSchema = z.object({
   connection: z.object({
-    kind: z.enum(['oauth2', 'oauth1', 'api_key', 'bearer_token', 'github_token', 'mongodb', 'none']),
+    kind: z.enum(CONNECTION_KINDS),
     tokenVersion: z.int(),
     tokenExpiresAt: z.string().nullable(),
     grantedScopes: z.array(z.string()).nullable(),
@@ -33,11 +26,11 @@ const storedSchema = z.object({
     id: z.uuid(),
     key: z.string(),
     provider: z.string(),
-    status: z.enum(['enabled', 'disabled']),
-    accessMode: z.enum(['read_only', 'full']),
+    status: z.enum(INTEGRATION_STATUSES),
+    accessMode: z.enum(ACCESS_MODES),
     services: z.array(z.string()),
     settings: z.record(z.string(), z.unknown()).nullable(),
-    readiness: z.enum(READINESS),
+    readiness: z.enum(READINESSES),
   }),
   secrets: z.array(secretRow),
 });

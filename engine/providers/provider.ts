@@ -1,13 +1,14 @@
 import { z } from 'zod';
 import type { DeploymentClient, IntegrationConfig } from '../integration_settings.ts';
+import type { ACCESS_MODES, CONNECTION_KINDS, TOOL_EFFECTS, TOOL_RISKS } from '../integration_states.ts';
 import type { OAuthClient, OAuthServer, Tokens } from './oauth/index.ts';
 import { type Bucket, type ProviderClient, ProviderError, type Site } from './outgoing/index.ts';
 
-export type ConnectionKind = 'oauth2' | 'oauth1' | 'api_key' | 'bearer_token' | 'github_token' | 'mongodb' | 'none';
-export type AccessMode = 'read_only' | 'full';
-export type Effect = 'read' | 'write';
+export type ConnectionKind = (typeof CONNECTION_KINDS)[number];
+export type AccessMode = (typeof ACCESS_MODES)[number];
+export type Effect = (typeof TOOL_EFFECTS)[number];
 /** `low`: reads, and writes that nobody outside sees. `external`: others see it. `high`: money, or hard to take back. */
-export type Risk = 'low' | 'external' | 'high';
+export type Risk = (typeof TOOL_RISKS)[number];
 
 /** A part of a provider that a person chooses when they connect it, with the scopes that it takes. */
 export type Service = Readonly<{ key: string; title: string; scopes: Readonly<Record<Effect, readonly string[]>> }>;

@@ -1,4 +1,5 @@
-// The values of an integration's states, as docs/interface.md 2.13 has them.
+// The values of an integration's states, as docs/interface.md 2.13 has them: the one list of each in the code. The database has its
+// own, and test/states.test.ts compares them.
 export const INTEGRATION_STATUSES = ['enabled', 'disabled'] as const;
 export const ACCESS_MODES = ['read_only', 'full'] as const;
 export const DISCOVERY_STATUSES = ['ok', 'failed'] as const;
