@@ -131,6 +131,8 @@ export function flowPageEndpoints(): readonly Endpoint[] {
       operationId: 'getAuthorizationPage',
       summary: 'What is about to be authorized',
       params: { ticket },
+      // What a mail program or a messenger adds to a link.
+      anyQuery: true,
       secretPath: true,
       async handler(context) {
         const { services, params } = context;
@@ -148,6 +150,7 @@ export function flowPageEndpoints(): readonly Endpoint[] {
       operationId: 'beginAuthorization',
       summary: 'Goes on to the provider',
       params: { ticket },
+      anyQuery: true,
       secretPath: true,
       async handler(context) {
         const { services, params, req, res, log, signal } = context;

@@ -35,7 +35,7 @@ export type Dataset = Readonly<{ key: string; scopes: readonly string[] }>;
 export type Account = Readonly<{
   /** The provider's own id of it: two credentials of one subject are of one account. Never shown. */
   subject: string;
-  /** Masked, for people. */
+  /** For people, who tell accounts apart by it: a public name, or what is masked. In no log. */
   label: string;
   /** Undefined where the provider has no scopes, or does not tell them. */
   grantedScopes?: readonly string[] | undefined;

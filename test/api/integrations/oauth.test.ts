@@ -430,6 +430,10 @@ t.test('nobody who is signed in ends what another one began, and the last page i
   for (const [path, status, init] of [
     ['/integrations/callback?result=won', 400],
     ['/integrations/callback', 400],
+    ['/integrations/callback?result=%E0%A4%A', 400],
+    ['/integrations/callback?result=connected&integration=a&integration=%00', 200],
+    ['/oauth/begin/short?utm_source=mail', 404],
+    ['/oauth/begin/short?utm_source=mail', 404, { method: 'POST' }],
     ['/oauth/begin/short', 404],
     ['/oauth/begin/a%20b', 404, { method: 'POST' }],
   ] as const) {

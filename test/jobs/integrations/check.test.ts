@@ -129,3 +129,10 @@ t.test('what may not be asked stays what it was, and is looked at later', async 
   test.match(await recorded(lost), { reason: 'key_lost' });
   test.notOk(jobs.logged.some(({ msg }) => msg === 'a connection was not checked'));
 });
+
+t.test('no log of all these checks names an account', async (test) => {
+  const { rows } = await sql.owner.query('select account_label from app.integration_connections');
+  const labels = ['octocat', ...new Set(rows.map(({ account_label: label }) => String(label)))];
+  test.ok(labels.length > 1 && jobs.logged.length > 0);
+  for (const label of labels) test.notMatch(JSON.stringify(jobs.logged), label);
+});
