@@ -1,15 +1,15 @@
 import t, { type Test } from 'tap';
-import { functionText } from '../../../engine/db/function_text.ts';
-import { createLogger } from '../../../engine/log.ts';
-import { messagesIndexChunks } from '../../../jobs/messages/index_chunks.ts';
-import type { JobContext } from '../../../jobs/runner/handler.ts';
-import { openServices } from '../../../jobs/runner/services.ts';
-import { createChat, createChatOrganization, send, text, waitingChunks } from '../../support/chat_fixtures.ts';
-import { foundTitles } from '../../support/chat_search.ts';
-import type { TestOrganization } from '../../support/fixtures.ts';
-import { openSql, type Sql } from '../../support/transitions.ts';
-import { until } from '../../support/wait.ts';
-import { collectLog, jobsConfig, openJobs, queued } from '../support.ts';
+import { functionText } from '../../../../engine/db/function_text.ts';
+import { createLogger } from '../../../../engine/log.ts';
+import { messagesIndexChunks } from '../../../../jobs/messages/index_chunks.ts';
+import type { JobContext } from '../../../../jobs/runner/handler.ts';
+import { openServices } from '../../../../jobs/runner/services.ts';
+import { collectLog, jobsConfig, openJobs, queued } from '../../../jobs/support.ts';
+import { createChat, createChatOrganization, send, text, waitingChunks } from '../../../support/chat_fixtures.ts';
+import { foundTitles } from '../../../support/chat_search.ts';
+import type { TestOrganization } from '../../../support/fixtures.ts';
+import { openSql, type Sql } from '../../../support/transitions.ts';
+import { until } from '../../../support/wait.ts';
 
 type Started = Readonly<{ context: JobContext; logged: readonly Record<string, unknown>[]; stop: () => void }>;
 

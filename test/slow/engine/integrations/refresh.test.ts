@@ -1,5 +1,5 @@
 import t from 'tap';
-import { Problem } from '../../../engine/db/problem.ts';
+import { Problem } from '../../../../engine/db/problem.ts';
 import {
   type ConnectionTarget,
   healthOf,
@@ -8,16 +8,11 @@ import {
   readIntegration as readStoredIntegration,
   revokeGrant,
   useConnection,
-} from '../../../engine/integrations/index.ts';
-import { tokensMoved } from '../../../engine/integrations/refresh.ts';
-import { github } from '../../../engine/providers/github/index.ts';
-import { OAuthError } from '../../../engine/providers/oauth/index.ts';
-import { ProviderError, type ProviderReason } from '../../../engine/providers/outgoing/index.ts';
-import { openAs } from '../../support/database.ts';
-import { updateOrganization } from '../../support/fixtures.ts';
-import { readIntegration } from '../../support/integration_fixtures.ts';
-import { openSession, openSql } from '../../support/transitions.ts';
-import { until } from '../../support/wait.ts';
+} from '../../../../engine/integrations/index.ts';
+import { tokensMoved } from '../../../../engine/integrations/refresh.ts';
+import { github } from '../../../../engine/providers/github/index.ts';
+import { OAuthError } from '../../../../engine/providers/oauth/index.ts';
+import { ProviderError, type ProviderReason } from '../../../../engine/providers/outgoing/index.ts';
 import {
   type Connected,
   connectTokens,
@@ -26,7 +21,12 @@ import {
   openTestIntegrations,
   startProcess,
   type TestIntegrations,
-} from './support.ts';
+} from '../../../engine/integrations/support.ts';
+import { openAs } from '../../../support/database.ts';
+import { updateOrganization } from '../../../support/fixtures.ts';
+import { readIntegration } from '../../../support/integration_fixtures.ts';
+import { openSession, openSql } from '../../../support/transitions.ts';
+import { until } from '../../../support/wait.ts';
 
 const sql = await openSql(t);
 const db = openAs(sql.url, { role: 'runner_api', size: 8, applicationName: 'test api' });

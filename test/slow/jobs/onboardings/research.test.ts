@@ -1,12 +1,19 @@
 import { createHash } from 'node:crypto';
 import t from 'tap';
-import { openSite } from '../../engine/net/support.ts';
-import { openModel } from '../../support/model_server.ts';
-import { createOnboarding, placeOf, publishCatalog, putSource, read, step } from '../../support/onboarding_fixtures.ts';
-import { openSql } from '../../support/transitions.ts';
-import { until } from '../../support/wait.ts';
-import { openJobs, queued } from '../support.ts';
-import { codes, ended, evidenceOf, PRIVATE, pathsOf, SHOP, shop, start } from './support.ts';
+import { openSite } from '../../../engine/net/support.ts';
+import { codes, ended, evidenceOf, PRIVATE, pathsOf, SHOP, shop, start } from '../../../jobs/onboardings/support.ts';
+import { openJobs, queued } from '../../../jobs/support.ts';
+import { openModel } from '../../../support/model_server.ts';
+import {
+  createOnboarding,
+  placeOf,
+  publishCatalog,
+  putSource,
+  read,
+  step,
+} from '../../../support/onboarding_fixtures.ts';
+import { openSql } from '../../../support/transitions.ts';
+import { until } from '../../../support/wait.ts';
 
 const sql = await openSql(t);
 await publishCatalog(sql);

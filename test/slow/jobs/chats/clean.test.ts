@@ -2,11 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
 import t, { type Test } from 'tap';
-import { createLogger } from '../../../engine/log.ts';
-import { chatAttachmentKey, chatPrefix, openStorage, type Storage } from '../../../engine/storage/index.ts';
-import { chatsClean } from '../../../jobs/chats/clean.ts';
-import type { JobContext } from '../../../jobs/runner/handler.ts';
-import { openServices } from '../../../jobs/runner/services.ts';
+import { createLogger } from '../../../../engine/log.ts';
+import { chatAttachmentKey, chatPrefix, openStorage, type Storage } from '../../../../engine/storage/index.ts';
+import { chatsClean } from '../../../../jobs/chats/clean.ts';
+import type { JobContext } from '../../../../jobs/runner/handler.ts';
+import { openServices } from '../../../../jobs/runner/services.ts';
+import { addJob, jobsConfig, openJobs, queued } from '../../../jobs/support.ts';
 import {
   chatRow,
   createChat,
@@ -17,12 +18,11 @@ import {
   startedTurn,
   text,
   updateChat,
-} from '../../support/chat_fixtures.ts';
-import { type TestOrganization, updateProfile } from '../../support/fixtures.ts';
-import { openFolder } from '../../support/folders.ts';
-import { openSql, refusal, transition } from '../../support/transitions.ts';
-import { until } from '../../support/wait.ts';
-import { addJob, jobsConfig, openJobs, queued } from '../support.ts';
+} from '../../../support/chat_fixtures.ts';
+import { type TestOrganization, updateProfile } from '../../../support/fixtures.ts';
+import { openFolder } from '../../../support/folders.ts';
+import { openSql, refusal, transition } from '../../../support/transitions.ts';
+import { until } from '../../../support/wait.ts';
 
 const sql = await openSql(t);
 

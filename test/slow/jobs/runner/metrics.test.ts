@@ -1,8 +1,8 @@
 import t from 'tap';
-import { createTestOrganization, endLease, lastRequest, runNew } from '../../support/fixtures.ts';
-import { openSql } from '../../support/transitions.ts';
-import { until } from '../../support/wait.ts';
-import { openJobs, queued, spawnJobs } from '../support.ts';
+import { openJobs, queued, spawnJobs } from '../../../jobs/support.ts';
+import { createTestOrganization, endLease, lastRequest, runNew } from '../../../support/fixtures.ts';
+import { openSql } from '../../../support/transitions.ts';
+import { until } from '../../../support/wait.ts';
 
 const sql = await openSql(t);
 

@@ -4,16 +4,16 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import t, { type Test } from 'tap';
-import { workerApi } from '../../../scripts/worker/api.ts';
-import { CommandNotFoundError } from '../../../scripts/worker/command_gate.ts';
-import { errorTail } from '../../../scripts/worker/error_tail.ts';
-import { readOptions } from '../../../scripts/worker/options.ts';
-import { missingProgram } from '../../../scripts/worker/program.ts';
-import { pullLoop } from '../../../scripts/worker/pull_loop.ts';
-import { bareEnvironment } from '../../support/environment.ts';
-import { openFolder } from '../../support/folders.ts';
-import { until } from '../../support/wait.ts';
-import { ORGANIZATION, type Script, standIn } from './stand_in.ts';
+import { workerApi } from '../../../../scripts/worker/api.ts';
+import { CommandNotFoundError } from '../../../../scripts/worker/command_gate.ts';
+import { errorTail } from '../../../../scripts/worker/error_tail.ts';
+import { readOptions } from '../../../../scripts/worker/options.ts';
+import { missingProgram } from '../../../../scripts/worker/program.ts';
+import { pullLoop } from '../../../../scripts/worker/pull_loop.ts';
+import { ORGANIZATION, type Script, standIn } from '../../../scripts/worker/stand_in.ts';
+import { bareEnvironment } from '../../../support/environment.ts';
+import { openFolder } from '../../../support/folders.ts';
+import { until } from '../../../support/wait.ts';
 
 // Processes are started, and a machine that is busy takes its time.
 t.setTimeout(180_000);
@@ -105,7 +105,7 @@ t.test('a command that cannot be started costs one attempt of one run, and the w
 t.test('a worker whose program is not there says so in one line, and pulls nothing', async (t) => {
   const { url, received } = await standIn(t, {});
   const argv = ['--exec', 'no-such-program', '--url', url, '--token', 'service', '--scratch', await openFolder(t)];
-  const main = path.resolve(import.meta.dirname, '../../../scripts/worker/main.ts');
+  const main = path.resolve(import.meta.dirname, '../../../../scripts/worker/main.ts');
   const child = spawn(process.execPath, [main, '--no-env-file', ...argv], {
     env: bareEnvironment(),
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -248,7 +248,7 @@ t.test('one Ctrl-C below npm, which passes it on, lets the running command finis
   const folder = await openFolder(t);
   const { url, bodies } = await standIn(t, {});
   const command = `echo begun; until [ -e '${folder}/go' ]; do sleep 0.1; done`;
-  const main = path.resolve(import.meta.dirname, '../../../scripts/worker/main.ts');
+  const main = path.resolve(import.meta.dirname, '../../../../scripts/worker/main.ts');
   const given = ['--once', '--url', url, '--token', 'service', '--scratch', folder, '--exec', command];
   const child = spawn(process.execPath, [main, '--no-env-file', ...given], { stdio: ['ignore', 'pipe', 'inherit'] });
   let printed = '';

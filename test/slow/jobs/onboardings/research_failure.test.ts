@@ -1,11 +1,11 @@
 import t from 'tap';
-import { openSite } from '../../engine/net/support.ts';
-import { openModel } from '../../support/model_server.ts';
-import { publishCatalog } from '../../support/onboarding_fixtures.ts';
-import { openSession, openSql, transition } from '../../support/transitions.ts';
-import { until } from '../../support/wait.ts';
-import { openJobs, queued } from '../support.ts';
-import { ended, evidenceOf, PRIVATE, pathsOf, shop, start } from './support.ts';
+import { openSite } from '../../../engine/net/support.ts';
+import { ended, evidenceOf, PRIVATE, pathsOf, shop, start } from '../../../jobs/onboardings/support.ts';
+import { openJobs, queued } from '../../../jobs/support.ts';
+import { openModel } from '../../../support/model_server.ts';
+import { publishCatalog } from '../../../support/onboarding_fixtures.ts';
+import { openSession, openSql, transition } from '../../../support/transitions.ts';
+import { until } from '../../../support/wait.ts';
 
 const sql = await openSql(t);
 await publishCatalog(sql);

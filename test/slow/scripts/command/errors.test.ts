@@ -6,16 +6,16 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import t from 'tap';
-import { OWNER_TOKEN, startTestApp } from '../../support/app.ts';
-import { createEmptyDatabase } from '../../support/database.ts';
-import { bareEnvironment } from '../../support/environment.ts';
-import { openFolder } from '../../support/folders.ts';
-import { startProxy } from '../../support/proxy.ts';
-import { until } from '../../support/wait.ts';
-import { begin, setUp, startWithCatalog } from './set_up.ts';
+import { begin, setUp, startWithCatalog } from '../../../scripts/command/set_up.ts';
+import { OWNER_TOKEN, startTestApp } from '../../../support/app.ts';
+import { createEmptyDatabase } from '../../../support/database.ts';
+import { bareEnvironment } from '../../../support/environment.ts';
+import { openFolder } from '../../../support/folders.ts';
+import { startProxy } from '../../../support/proxy.ts';
+import { until } from '../../../support/wait.ts';
 
 t.setTimeout(180_000);
-const root = path.resolve(import.meta.dirname, '../../..');
+const root = path.resolve(import.meta.dirname, '../../../..');
 const app = await startWithCatalog(t);
 const locked = await startTestApp(t, { config: { ownerAuth: { mode: 'token', tokens: [OWNER_TOKEN] } } });
 

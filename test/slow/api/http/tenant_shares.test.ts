@@ -1,13 +1,13 @@
 import t, { type Test } from 'tap';
 import { z } from 'zod';
-import { call } from '../../../engine/db/call.ts';
-import { expectSuccess, ownerPath, sqlOf } from '../../support/api_fixtures.ts';
-import { startTestApp, type TestApp } from '../../support/app.ts';
-import { createTestDatabase } from '../../support/database.ts';
-import { createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
-import type { Client } from '../../support/http.ts';
-import { startIssuer } from '../../support/jwt.ts';
-import { until } from '../../support/wait.ts';
+import { call } from '../../../../engine/db/call.ts';
+import { expectSuccess, ownerPath, sqlOf } from '../../../support/api_fixtures.ts';
+import { startTestApp, type TestApp } from '../../../support/app.ts';
+import { createTestDatabase } from '../../../support/database.ts';
+import { createTestOrganization, type TestOrganization } from '../../../support/fixtures.ts';
+import type { Client } from '../../../support/http.ts';
+import { startIssuer } from '../../../support/jwt.ts';
+import { until } from '../../../support/wait.ts';
 
 const CONNECTIONS = 8;
 const SHARE = 6;

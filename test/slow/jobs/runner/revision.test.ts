@@ -1,7 +1,7 @@
 import t from 'tap';
-import { openSql } from '../../support/transitions.ts';
-import { until } from '../../support/wait.ts';
-import { addJob, dispatching, openJobs, queued } from '../support.ts';
+import { addJob, dispatching, openJobs, queued } from '../../../jobs/support.ts';
+import { openSql } from '../../../support/transitions.ts';
+import { until } from '../../../support/wait.ts';
 
 const sql = await openSql(t);
 const jobs = await openJobs(t, sql.url);

@@ -11,11 +11,11 @@ import {
   startTurn,
   text,
   waitingChunks,
-} from '../../support/chat_fixtures.ts';
-import { foundTitles } from '../../support/chat_search.ts';
-import { deleteOrganization, type TestOrganization } from '../../support/fixtures.ts';
-import { scenarios } from '../../support/invariants.ts';
-import { openSession, openSql, transition } from '../../support/transitions.ts';
+} from '../../../support/chat_fixtures.ts';
+import { foundTitles } from '../../../support/chat_search.ts';
+import { deleteOrganization, type TestOrganization } from '../../../support/fixtures.ts';
+import { scenarios } from '../../../support/invariants.ts';
+import { openSession, openSql, transition } from '../../../support/transitions.ts';
 
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);

@@ -3,17 +3,17 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
 import t, { type Test } from 'tap';
-import { createLogger } from '../../../engine/log.ts';
-import { openStorage, organizationPrefix, runOutputKey, type Storage } from '../../../engine/storage/index.ts';
-import { organizationsDelete } from '../../../jobs/organizations/delete.ts';
-import type { AddJob, JobContext } from '../../../jobs/runner/handler.ts';
-import { openServices } from '../../../jobs/runner/services.ts';
-import { createChatOrganization, putAttachment, startedTurn } from '../../support/chat_fixtures.ts';
-import { createTestOrganization, runNew } from '../../support/fixtures.ts';
-import { openFolder } from '../../support/folders.ts';
-import { openSession, openSql, refusal, transition } from '../../support/transitions.ts';
-import { until } from '../../support/wait.ts';
-import { jobsConfig, openJobs, queued, spawnJobs } from '../support.ts';
+import { createLogger } from '../../../../engine/log.ts';
+import { openStorage, organizationPrefix, runOutputKey, type Storage } from '../../../../engine/storage/index.ts';
+import { organizationsDelete } from '../../../../jobs/organizations/delete.ts';
+import type { AddJob, JobContext } from '../../../../jobs/runner/handler.ts';
+import { openServices } from '../../../../jobs/runner/services.ts';
+import { jobsConfig, openJobs, queued, spawnJobs } from '../../../jobs/support.ts';
+import { createChatOrganization, putAttachment, startedTurn } from '../../../support/chat_fixtures.ts';
+import { createTestOrganization, runNew } from '../../../support/fixtures.ts';
+import { openFolder } from '../../../support/folders.ts';
+import { openSession, openSql, refusal, transition } from '../../../support/transitions.ts';
+import { until } from '../../../support/wait.ts';
 
 const sql = await openSql(t);
 

@@ -1,17 +1,17 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { errorEnvelopeSchema } from '../../../api/http/envelope.ts';
-import { publishBuiltinCatalog } from '../../../engine/catalog/index.ts';
-import { expectSuccess, runTask, sqlOf, workerOf } from '../../support/api_fixtures.ts';
-import { ADMIN_TOKEN, OWNER_TOKEN, SERVICE_TOKEN, startTestApp } from '../../support/app.ts';
-import { createTestOrganization } from '../../support/fixtures.ts';
-import { rounds } from '../../support/full.ts';
-import { type Operation, readOpenApi } from '../../support/openapi.ts';
-import { requestArbitrary } from '../../support/request_arbitrary.ts';
-import { hintsOf } from '../../support/request_hints.ts';
-import { createSender, pathOf, type SentResponse } from '../../support/request_sending.ts';
-import type { JsonSchema } from '../../support/schema_arbitrary.ts';
-import { makeWorld, ofOnboarding, type World } from '../../support/worlds.ts';
+import { errorEnvelopeSchema } from '../../../../api/http/envelope.ts';
+import { publishBuiltinCatalog } from '../../../../engine/catalog/index.ts';
+import { expectSuccess, runTask, sqlOf, workerOf } from '../../../support/api_fixtures.ts';
+import { ADMIN_TOKEN, OWNER_TOKEN, SERVICE_TOKEN, startTestApp } from '../../../support/app.ts';
+import { createTestOrganization } from '../../../support/fixtures.ts';
+import { rounds } from '../../../support/full.ts';
+import { type Operation, readOpenApi } from '../../../support/openapi.ts';
+import { requestArbitrary } from '../../../support/request_arbitrary.ts';
+import { hintsOf } from '../../../support/request_hints.ts';
+import { createSender, pathOf, type SentResponse } from '../../../support/request_sending.ts';
+import type { JsonSchema } from '../../../support/schema_arbitrary.ts';
+import { makeWorld, ofOnboarding, type World } from '../../../support/worlds.ts';
 
 // The same requests in every run.
 // To dig: npx node test/api/http/openapi_fuzz.test.ts 500 7 (rounds of each operation, seed).

@@ -1,11 +1,11 @@
 import { pino } from 'pino';
 import t from 'tap';
 import { z } from 'zod';
-import { call, ignored, type Queries } from '../../../engine/db/call.ts';
-import { CHAT_CHANNEL, chatPayload, markWakes, PULL_CHANNEL, pullPayload } from '../../../engine/db/channels.ts';
-import { openDatabase } from '../../../engine/db/database.ts';
-import { openPool } from '../../../engine/db/pool.ts';
-import { createChat, createChatOrganization, send, startedTurn } from '../../support/chat_fixtures.ts';
+import { call, ignored, type Queries } from '../../../../engine/db/call.ts';
+import { CHAT_CHANNEL, chatPayload, markWakes, PULL_CHANNEL, pullPayload } from '../../../../engine/db/channels.ts';
+import { openDatabase } from '../../../../engine/db/database.ts';
+import { openPool } from '../../../../engine/db/pool.ts';
+import { createChat, createChatOrganization, send, startedTurn } from '../../../support/chat_fixtures.ts';
 import {
   claimNext,
   createTask,
@@ -15,8 +15,8 @@ import {
   runNew,
   setWorkDispatch,
   type TestOrganization,
-} from '../../support/fixtures.ts';
-import { openSql } from '../../support/transitions.ts';
+} from '../../../support/fixtures.ts';
+import { openSql } from '../../../support/transitions.ts';
 
 const sql = await openSql(t);
 const woken: string[] = [];

@@ -2,15 +2,15 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import t, { type Test } from 'tap';
-import type { Task } from '../../../api/tasks/schema.ts';
-import { workerApi } from '../../../scripts/worker/api.ts';
-import { readOptions } from '../../../scripts/worker/options.ts';
-import { pullLoop } from '../../../scripts/worker/pull_loop.ts';
-import { makeTask, ownerPath, readTask, sqlOf } from '../../support/api_fixtures.ts';
-import { SERVICE_TOKEN, startTestApp } from '../../support/app.ts';
-import { createSecondProfile, createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
-import { brokenInvariants } from '../../support/invariants.ts';
-import { until } from '../../support/wait.ts';
+import type { Task } from '../../../../api/tasks/schema.ts';
+import { workerApi } from '../../../../scripts/worker/api.ts';
+import { readOptions } from '../../../../scripts/worker/options.ts';
+import { pullLoop } from '../../../../scripts/worker/pull_loop.ts';
+import { makeTask, ownerPath, readTask, sqlOf } from '../../../support/api_fixtures.ts';
+import { SERVICE_TOKEN, startTestApp } from '../../../support/app.ts';
+import { createSecondProfile, createTestOrganization, type TestOrganization } from '../../../support/fixtures.ts';
+import { brokenInvariants } from '../../../support/invariants.ts';
+import { until } from '../../../support/wait.ts';
 
 t.setTimeout(180_000);
 
