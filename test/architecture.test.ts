@@ -112,6 +112,37 @@ t.test('no process loads the GraphQL of the administration when it starts', asyn
   }
 });
 
+/** What opens connections or resolves names: modules with what is taken from them, and calls. */
+const networkFormat =
+  /(?:^|\n)\s*import\s+(?!type\b)([^'"`;]*?)\bfrom\s*'((?:node:)?(?:net|tls|https?|http2|dgram|dns|dns\/promises)|undici)'|import\(\s*'((?:node:)?(?:net|tls|https?|http2|dgram|dns|dns\/promises)|undici)'|(?<![\w.])(fetch|createWebClient|openChecked)\(/g;
+
+function networkIn(text: string): string[] {
+  return [...text.matchAll(networkFormat)].map(([, names = '', module, late, call]) => {
+    const values = names.match(/\b(?<!type )(?!type\b)\w+/g) ?? [];
+    return call ?? late ?? `${module}: ${values.join(', ')}`;
+  });
+}
+
+t.test('the check finds what opens a connection', async (t) => {
+  const text = `import { type Socket, connect } from 'node:net';\nimport type { Dispatcher } from 'undici';
+    await import('node:dns/promises'); await fetch(url); client.fetch(url); prefetch(url); createWebClient({});`;
+  t.same(networkIn(text), ['node:net: connect', 'node:dns/promises', 'fetch', 'createWebClient']);
+});
+
+t.test('no provider connects past the client, whose guard connects to the address that it has checked', async (t) => {
+  const found: Record<string, string[]> = {};
+  for (const file of await sources('engine')) {
+    if (!/^engine.(?:providers|integrations)\b/.test(file)) continue;
+    const network = networkIn(await readFile(path.join(root, file), 'utf8'));
+    if (network.length > 0) found[file.split(path.sep).join('/')] = network;
+  }
+  t.same(found, {
+    // The driver connects through it, and it by the client: it listens on loopback.
+    'engine/providers/mongodb/socks_proxy.ts': ['node:net: createServer'],
+    'engine/providers/outgoing/client.ts': ['createWebClient', 'openChecked'],
+  });
+});
+
 t.test('only the configuration reads the environment', async (t) => {
   for (const part of Object.keys(allowed)) {
     for (const file of await sources(part)) {

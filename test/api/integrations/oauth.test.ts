@@ -37,6 +37,7 @@ const config = integrationConfig({
     'https://accounts.google.com': google.origin,
     'https://oauth2.googleapis.com': google.origin,
     'https://openidconnect.googleapis.com': google.origin,
+    'https://analyticsadmin.googleapis.com': google.origin,
   },
 });
 const app = await startTestApp(t, {
@@ -77,6 +78,19 @@ google.before.push(async (req, res) => {
   await provider.RefreshToken.revokeByGrantId(grantId);
   await provider.AccessToken.revokeByGrantId(grantId);
   res.writeHead(200, { 'content-type': 'application/json' }).end('{}');
+  return true;
+});
+
+// The properties of Analytics, for whoever has a token.
+google.before.push(async (req, res) => {
+  const { pathname } = new URL(req.url ?? '', google.origin);
+  if (!pathname.startsWith('/v1beta/')) return false;
+  const token = (req.headers.authorization ?? '').replace(/^Bearer /, '');
+  const isKnown = (await provider.AccessToken.find(token)) !== undefined;
+  const found = pathname.endsWith('/accountSummaries')
+    ? { accountSummaries: [{ displayName: 'Acme', propertySummaries: [{ property: 'properties/11' }] }] }
+    : { timeZone: 'Europe/Stockholm', currencyCode: 'SEK' };
+  res.writeHead(isKnown ? 200 : 401, { 'content-type': 'application/json' }).end(JSON.stringify(isKnown ? found : {}));
   return true;
 });
 
@@ -373,6 +387,24 @@ t.test('a grant that is revoked takes its siblings with it, here and elsewhere',
   test.match(await read(bystander), { readiness: 'ready' });
   const again = await app.owner.delete(atIntegrations(org, '/office/oauth/google-workspace/grant'));
   test.equal(refusalOf(again), '409 integration_not_ready not_connected');
+});
+
+t.test('a person chooses from the properties of Analytics, and from no others', async (test) => {
+  const org = await createTestOrganization(sql);
+  await analytics.create(org, 'numbers');
+  test.same(await analytics.authorize(org, {}, 'numbers'), result('connected', 'numbers'));
+  test.match(await analytics.read(org, 'numbers'), { readiness: 'needs_configuration' });
+  const path = atIntegrations(org, '/numbers/google-analytics/properties');
+  const property = { id: '11', name: null, account: 'Acme', timeZone: 'Europe/Stockholm', currency: 'SEK' };
+  test.same(expectSuccess(await app.owner.get(path)), { items: [property], truncated: false });
+  const put = (propertyIds: string[]) =>
+    app.owner.put(atIntegrations(org, '/numbers/settings'), { settings: { kind: 'google_analytics', propertyIds } });
+  test.equal(refusalOf(await put(['11', '12'])), '400 settings_invalid unknown_choice');
+  expectSuccess(await put(['11']));
+  test.match(await analytics.read(org, 'numbers'), { readiness: 'ready', settings: { propertyIds: ['11'] } });
+  const elsewhere = await createTestOrganization(sql);
+  const foreign = await app.owner.get(atIntegrations(elsewhere, '/numbers/google-analytics/properties'));
+  test.equal(refusalOf(foreign), '404 integration_not_found');
 });
 
 t.test('what cannot be authorized is said at the start', async (test) => {
