@@ -1,5 +1,7 @@
 import express, { type Express, type NextFunction, type Request, type Response } from 'express';
 import { createThrottle, logThrottled } from '../engine/log.ts';
+import { agentActionEndpoints } from './actions/agent.ts';
+import { actionEndpoints } from './actions/owner.ts';
 import { adminEndpoints, explorerEndpoints } from './admin/endpoints.ts';
 import { agentProfileEndpoints } from './agent_profiles/owner.ts';
 import { auditEndpoints } from './audit/owner.ts';
@@ -57,6 +59,7 @@ const ownerEndpoints = (): readonly Endpoint[] => [
   ...integrationEndpoints(),
   ...integrationOAuthEndpoints(),
   ...connectionEndpoints(),
+  ...actionEndpoints(),
   ...chatEndpoints(),
   ...messageEndpoints(),
   ...chatAttachmentEndpoints(),
@@ -73,6 +76,7 @@ const agentEndpoints = (): readonly Endpoint[] => [
   ...agentOutcomeEndpoints(),
   ...agentScheduleEndpoints(),
   ...agentIntegrationEndpoints(),
+  ...agentActionEndpoints(),
 ];
 
 /** Workers: the service token alone; every call about a run also carries its lease token. */

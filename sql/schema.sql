@@ -95,6 +95,7 @@ CREATE TABLE app.actions (
   summary text NOT NULL,                                          -- What it does, made from the arguments: a person decides by it.
   risk app.integration_risk NOT NULL,                             -- What an approval is asked for by.
   arguments jsonb NOT NULL,                                       -- What the tool is called with.
+  arguments_schema jsonb,                                         -- Schema of the arguments when it was proposed, where it marks values as secret, which are never shown; null: it marks none.
   arguments_sha256 text NOT NULL,                                 -- SHA-256 of the arguments, in hex: what a person has seen.
   proposal_sha256 text NOT NULL,                                  -- SHA-256, in hex, of what makes two proposals equal.
   timeout_ms integer NOT NULL,                                    -- How long its call of the provider may take.
@@ -131,6 +132,7 @@ CREATE TABLE app.actions (
   CONSTRAINT actions_approval_decided_check CHECK (((NOT requires_approval) OR (status <> ALL (ARRAY['approved',
     'executing', 'succeeded', 'failed', 'unknown', 'not_executed'])) OR (NOT (decision IS DISTINCT FROM 'approved')))),
   CONSTRAINT actions_arguments_check CHECK ((jsonb_typeof(arguments) = 'object')),
+  CONSTRAINT actions_arguments_schema_check CHECK ((jsonb_typeof(arguments_schema) = 'object')),
   CONSTRAINT actions_arguments_sha256_check CHECK ((arguments_sha256 ~ '^[0-9a-f]{64}$')),
   CONSTRAINT actions_awaiting_check CHECK (((status <> 'awaiting_approval') OR (requires_approval AND (decision IS
     NULL)))),
@@ -165,8 +167,8 @@ CREATE TABLE app.actions (
     NULL)))),
   CONSTRAINT actions_version_check CHECK ((version >= 1))
 );
--- Not sampled (SET STATISTICS 0): integration_key, provider, invocation_id, tool, summary, arguments, decided_by,
--- decision_note, result, error, reconciliation_note, reconciled_by, reason
+-- Not sampled (SET STATISTICS 0): integration_key, provider, invocation_id, tool, summary, arguments, arguments_schema,
+-- decided_by, decision_note, result, error, reconciliation_note, reconciled_by, reason
 CREATE INDEX actions_agent_profile_id_idx ON app.actions USING btree (organization_id, agent_profile_id, created_at,
   id);
 CREATE INDEX actions_all_created_at_idx ON app.actions USING btree (created_at, id);

@@ -1,4 +1,5 @@
 import t from 'tap';
+import { ACTION_DECISIONS, ACTION_KINDS, ACTION_RECONCILIATIONS, ACTION_STATUSES } from '../api/actions/states.ts';
 import { PROFILE_KINDS, PROFILE_STATUSES } from '../api/agent_profiles/schema.ts';
 import { ACTOR_KINDS, OUTCOMES } from '../api/audit/schema.ts';
 import { CHAT_STATUSES } from '../api/chats/schema.ts';
@@ -34,6 +35,10 @@ const sql = await openSql(t);
 
 /** Each domain, and the values that the code knows of it. */
 const inCode: Readonly<Record<string, readonly string[]>> = {
+  action_decision: ACTION_DECISIONS,
+  action_kind: ACTION_KINDS,
+  action_reconciliation: ACTION_RECONCILIATIONS,
+  action_status: ACTION_STATUSES,
   agent_profile_kind: PROFILE_KINDS,
   agent_profile_status: PROFILE_STATUSES,
   audit_actor_kind: ACTOR_KINDS,
@@ -79,10 +84,6 @@ const inCode: Readonly<Record<string, readonly string[]>> = {
 };
 /** Known to SQL alone: no answer of the API shows them. */
 const OF_SQL = [
-  'action_decision',
-  'action_kind',
-  'action_reconciliation',
-  'action_status',
   'human_inbox_item_purpose',
   'integration_reauthorization_reason',
   'research_finding_origin',

@@ -34,6 +34,8 @@ create table app.actions (
   summary text not null,
   risk app.integration_risk not null,
   arguments jsonb not null,
+  -- The schema of the tool as it was, where it marks values as secret: the tool may be another one later, or gone.
+  arguments_schema jsonb,
   arguments_sha256 text not null,
   -- Of task or chat, integration, tool, arguments and files: equal proposals have the same.
   proposal_sha256 text not null,
@@ -78,6 +80,7 @@ create table app.actions (
     check (tool_digest ~ '^[0-9a-f]{64}$' and (kind = 'git_push') = (tool_digest is null)),
   constraint actions_summary_check check (length(summary) between 1 and 2000),
   constraint actions_arguments_check check (jsonb_typeof(arguments) = 'object'),
+  constraint actions_arguments_schema_check check (jsonb_typeof(arguments_schema) = 'object'),
   constraint actions_arguments_sha256_check check (arguments_sha256 ~ '^[0-9a-f]{64}$'),
   constraint actions_timeout_ms_check check (timeout_ms between 1 and 60000),
   constraint actions_version_check check (version >= 1),
@@ -160,6 +163,7 @@ alter table app.actions
   alter tool set statistics 0,
   alter summary set statistics 0,
   alter arguments set statistics 0,
+  alter arguments_schema set statistics 0,
   alter decided_by set statistics 0,
   alter decision_note set statistics 0,
   alter result set statistics 0,
@@ -189,6 +193,8 @@ comment on column app.actions.subject_hash is 'Digest of the account that it was
 comment on column app.actions.summary is 'What it does, made from the arguments: a person decides by it.';
 comment on column app.actions.risk is 'What an approval is asked for by.';
 comment on column app.actions.arguments is 'What the tool is called with.';
+comment on column app.actions.arguments_schema is
+  'Schema of the arguments when it was proposed, where it marks values as secret, which are never shown; null: it marks none.';
 comment on column app.actions.arguments_sha256 is 'SHA-256 of the arguments, in hex: what a person has seen.';
 comment on column app.actions.proposal_sha256 is 'SHA-256, in hex, of what makes two proposals equal.';
 comment on column app.actions.timeout_ms is 'How long its call of the provider may take.';

@@ -161,6 +161,20 @@ export function reject(
   return transition(connection, 'action_reject', { organizationId, actionId, reason, actor });
 }
 
+/** An action of which nobody knows what became of it. fields: of its proposal. */
+export async function makeUnknown(sql: Sql, by: Proposer, fields: ProposeFields = {}): Promise<ActionRow> {
+  const proposed = await propose(sql, by, fields);
+  if (proposed.status === 'awaiting_approval') await approve(sql.api, by.org, proposed.id);
+  const job = jobOf(sql.jobs, by.org, proposed.id);
+  await job.lease();
+  await job.begin();
+  await passTime(sql, proposed.id);
+  const other = jobOf(sql.jobs, by.org, proposed.id);
+  await other.lease();
+  await sql.owner.query('update app.actions set look_up_until = now() where id = $1', [proposed.id]);
+  return actionOf(await other.finish('none'));
+}
+
 /** As it is stored. */
 export async function actionRow(sql: Pick<Sql, 'owner'>, id: string): Promise<ActionRow> {
   const { rows } = await sql.owner.query('select to_jsonb(a) as action from app.actions a where id = $1', [id]);

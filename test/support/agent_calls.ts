@@ -13,6 +13,7 @@ export function agentReads(client: Client, at: At, ref: string): Calls {
     explain: () => client.get(agentPath(at, `/tasks/${ref}/explain`)),
     dependencies: () => client.get(agentPath(at, `/tasks/${ref}/dependencies`)),
     schedules: () => client.get(agentPath(at, '/schedules')),
+    actions: () => client.get(agentPath(at, '/actions')),
   };
 }
 

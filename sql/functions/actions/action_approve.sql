@@ -33,7 +33,8 @@ begin
   end if;
   if a.expires_at <= clock_timestamp() then
     perform app.action_expire(a);
-    return app.problem(409, 'state_conflict', 'The action has expired', app.issue('actionId', 'expired', 'propose it again'));
+    return app.problem(409, 'state_conflict', 'The action has expired', app.issue('actionId', 'expired', 'propose it again'))
+      || jsonb_build_object('seen', v_seen);
   end if;
   update app.actions
     set status = 'approved', version = version + 1, decision = 'approved', decided_by = v_by, decision_note = p_note,

@@ -109,10 +109,12 @@ begin
     v_approval := v_repeat or coalesce(o.constraints -> 'approvalRequiredForRisk' ? v_risk, false);
     insert into app.actions (organization_id, integration_id, integration_key, provider, agent_profile_id, task_id, run_id, chat_id,
         message_id, invocation_id, retry_of, kind, tool, tool_digest, connection_revision, subject_hash, summary, risk, arguments,
-        arguments_sha256, proposal_sha256, timeout_ms, requires_approval, status, due_at, expires_at, created_at, updated_at)
+        arguments_schema, arguments_sha256, proposal_sha256, timeout_ms, requires_approval, status, due_at, expires_at, created_at,
+        updated_at)
       values (p_organization_id, i.id, i.key, i.provider, p.id, r.task_id, v_run_id, r.chat_id, r.message_id,
         p_proposal ->> 'invocationId', (p_proposal ->> 'retryOf')::uuid, v_action_kind, p_proposal ->> 'tool', t.digest,
         i.connection_revision, c.subject_hash, p_proposal ->> 'summary', v_risk, p_proposal -> 'arguments',
+        case when t.input_schema @? '$.** ? (@.writeOnly == true || @.format == "password")' then t.input_schema end,
         p_proposal ->> 'argumentsSha256', v_hash, (p_proposal ->> 'timeoutMs')::integer, v_approval,
         case when v_approval then 'awaiting_approval' else 'approved' end,
         case when not v_approval then v_now end, v_now + make_interval(days => p_approval_days), v_now, v_now)

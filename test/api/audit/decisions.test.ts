@@ -7,6 +7,7 @@ import type { Chat } from '../../../api/chats/schema.ts';
 import { publishBuiltinCatalog } from '../../../engine/catalog/index.ts';
 import { integrationConfig } from '../../engine/integrations/support.ts';
 import { openServer } from '../../engine/providers/support.ts';
+import { actionDecisions } from '../../support/action_decisions.ts';
 import { expectSuccess, sqlOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import { auditEntries } from '../../support/audit_fixtures.ts';
@@ -186,6 +187,7 @@ const decisions: Readonly<Record<string, () => Promise<Made>>> = {
     const path = `${at.base}/tasks/${second.id}/dependencies/${first.id}`;
     return { organizationId: at.organizationId, path, entry };
   },
+  ...actionDecisions(sql, memberOf),
   ...scheduleDecisions(sql, org),
   ...integrationDecisions(sql, org, { mcp }),
   async respondToHumanInboxItem() {

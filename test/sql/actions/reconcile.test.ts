@@ -5,9 +5,8 @@ import {
   createProposer,
   DECIDER,
   itemsOf,
-  jobOf,
+  makeUnknown,
   type Proposer,
-  passTime,
   propose,
 } from '../../support/action_fixtures.ts';
 import { capability, completeRun, failRun, SERVICE } from '../../support/fixtures.ts';
@@ -20,15 +19,7 @@ const scenario = scenarios(t, sql);
 /** An action of which nobody knows what became of it. */
 async function unknown() {
   const by = await createProposer(sql, { constraints: { approvalRequiredForRisk: [] } });
-  const { id } = await propose(sql, by);
-  const job = jobOf(sql.jobs, by.org, id);
-  await job.lease();
-  await job.begin();
-  await passTime(sql, id);
-  const other = jobOf(sql.jobs, by.org, id);
-  await other.lease();
-  await sql.owner.query('update app.actions set look_up_until = now() where id = $1', [id]);
-  await other.finish('none');
+  const { id } = await makeUnknown(sql, by);
   return { by, id };
 }
 
