@@ -25,5 +25,7 @@ export const settings = z.strictObject({
       const url = URL.parse(text);
       if (url === null || !/^https?:$/.test(url.protocol)) return false;
       return url.username === '' && url.password === '' && url.hash === '';
-    }, 'must be an https address without user, password and fragment'),
+    }, 'must be an https address without user, password and fragment')
+    // As it is called: what else is written for it would pass by the domains that an organization blocks.
+    .transform((text) => new URL(text).href.replace(/#$/, '')),
 });

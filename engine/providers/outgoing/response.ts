@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { storableText } from '../../storable.ts';
 import { ProviderError, type ProviderErrorFacts, providerCode } from './errors.ts';
 import { retryAfter } from './retry_after.ts';
 
@@ -24,11 +25,20 @@ const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i;
 /** An error of a provider may be a page of a proxy; what we look for in one is at its begin. */
 const MAX_ERROR_BYTES = 64 * 1024;
 
-/** The JSON of a response, or undefined where it is none. The parser's error quotes the text, so it goes no further. */
+/** How NUL and surrogates are written that cannot be stored: rare enough to look at each text only where they are. */
+const UNSTORABLE = /\\u(?:0000|d[89a-f])/i;
+
+const storable = (_: string, value: unknown) => (typeof value === 'string' ? storableText(value) : value);
+
+/**
+ * The JSON of a response, its texts without what cannot be stored, or undefined where it is none. The parser's error quotes the
+ * text, so it goes no further.
+ */
 export function jsonOf({ headers, body }: ProviderResponse): unknown {
   if (!JSON_TYPE.test(headers['content-type'] ?? '')) return undefined;
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(body);
+    return JSON.parse(text, UNSTORABLE.test(text) ? storable : undefined);
   } catch {
     return undefined;
   }

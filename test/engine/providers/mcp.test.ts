@@ -170,6 +170,20 @@ t.test('a tool changes its digest with anything in it, and with the order of not
   test.end();
 });
 
+t.test('the server is kept as the address that is called', (test) => {
+  const kept = (serverUrl: string) => mcp.settings?.schema.safeParse({ kind: 'mcp', serverUrl }).data;
+  for (const text of ['https:mcp.example/a', 'https:\\\\MCP.example\\a', ' \u0001https://mcp.example/../a#']) {
+    test.same(kept(text), { kind: 'mcp', serverUrl: 'https://mcp.example/a' }, text);
+  }
+  test.end();
+});
+
+function nested(depth: number): unknown {
+  let value: unknown = 1;
+  for (let level = 0; level < depth; level += 1) value = [value];
+  return value;
+}
+
 t.test('tools that cannot be used are named with their problem', (test) => {
   let deep: object = { type: 'string' };
   for (let depth = 0; depth < 100; depth += 1) deep = { type: 'array', items: deep };
@@ -183,8 +197,19 @@ t.test('tools that cannot be used are named with their problem', (test) => {
     [tool('f', { inputSchema: { type: 'string' } }), 'not_a_tool'],
     [tool('bad name'), 'not_a_tool'],
     [{}, 'not_a_tool'],
+    [tool('g', { title: 'a\0b' }), 'not_storable'],
+    [tool('h', schema({ 'a\0b': { type: 'string' } })), 'not_storable'],
+    [tool('i', { annotations: { a: '\ud800' } }), 'not_storable'],
+    [tool('j', schema({ q: { minimum: Number.POSITIVE_INFINITY } })), 'not_storable'],
+    [tool('k', schema({ q: { enum: [nested(70)] } })), 'too_deep'],
+    [tool('l', schema({ q: { default: nested(20_000) } })), 'too_deep'],
   ];
   for (const [given, problem] of problems) test.match(readTool(given), { problem, tool: null }, problem);
+  test.equal(
+    readTool({ name: `${'x'.repeat(127)}😀\0` }).name,
+    `${'x'.repeat(127)}\ufffd`,
+    'names are cut and cleaned',
+  );
   test.end();
 });
 

@@ -34,6 +34,13 @@ t.test('a response is read by its schema, from the origin that stands in', async
   test.equal(client.browserUrl(new URL(`${ORIGIN}/authorize?a=b`)).href, `${server.origin}/authorize?a=b`);
 });
 
+t.test('texts of a response are without what cannot be stored', async (test) => {
+  const server = await openServer(test, () => ({ id: 'a\0b\ud800c😀', 'n\0': '\\u0000' }));
+  const client = openClient(test, { [ORIGIN]: server.origin });
+  const found = await client.json(site, read('/v1/a'), z.record(z.string(), z.string()));
+  test.same(found, { id: 'ab\ufffdc😀', 'n\0': '\\u0000' });
+});
+
 t.test('nothing is sent to an origin that is none of the provider', async (test) => {
   const server = await openServer(test, () => ({}));
   const client = openClient(test, { 'https://other.example': server.origin });
