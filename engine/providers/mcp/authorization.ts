@@ -49,7 +49,7 @@ async function read<S extends z.ZodType>(context: ProviderContext, url: string, 
   const request = {
     effect: 'read',
     url,
-    buckets: buckets(context),
+    buckets: buckets(context, url),
     signal: context.signal,
     maxBytes: MAX_BYTES,
   } as const;
@@ -104,7 +104,7 @@ async function challenge(
       ...(accessToken === undefined ? {} : { authorization: `Bearer ${accessToken}` }),
     },
     body: JSON.stringify({ jsonrpc: '2.0', id: 0, method: 'initialize', params }),
-    buckets: buckets(context),
+    buckets: buckets(context, serverUrl),
     signal: context.signal,
     // Only whether it asks for an authorization matters here; a stream of events could stay open.
     isComplete: () => () => true,

@@ -73,7 +73,7 @@ function guardedFetch(context: ProviderContext, accessToken: string | undefined)
       url,
       headers: { ...headers, ...(accessToken === undefined ? {} : { authorization: `Bearer ${accessToken}` }) },
       ...(typeof init.body === 'string' ? { body: init.body } : {}),
-      buckets: buckets(context),
+      buckets: buckets(context, url),
       signal: context.signal,
       maxBytes: MAX_BYTES,
       totalMs: method === 'DELETE' ? GOODBYE_MS : REQUEST_MS,

@@ -13,7 +13,11 @@ const readRefusal: ReadRefusal = ({ status, headers }) => {
 /** Servers, their metadata and their tokens may be anywhere: the guard checks each address. */
 export const site: Site = { provider: KEY, origins: 'chosen', readRefusal };
 
-export const buckets = (context: ProviderContext) => [accountBucket(KEY, context, 60, 5)];
+/** One for each server that a connection calls: what one of them asks for says nothing of the next that the settings name. */
+export const buckets = (context: ProviderContext, url: string | URL) => {
+  const account = `${context.account} ${new URL(url).origin}`;
+  return [accountBucket(KEY, { ...context, account }, 60, 5)];
+};
 
 export const settings = z.strictObject({
   kind: z.literal('mcp'),

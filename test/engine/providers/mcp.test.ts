@@ -5,6 +5,7 @@ import { clientFor, discoverAuthorization, widenedScopes } from '../../../engine
 import { mcp } from '../../../engine/providers/mcp/index.ts';
 import { safeSchema } from '../../../engine/providers/mcp/schema.ts';
 import { responseFinder } from '../../../engine/providers/mcp/session.ts';
+import { buckets } from '../../../engine/providers/mcp/site.ts';
 import { readTool } from '../../../engine/providers/mcp/tools.ts';
 import { type Call, fails, json, openClient, openServer, type Server } from './support.ts';
 
@@ -175,6 +176,16 @@ t.test('the server is kept as the address that is called', (test) => {
   for (const text of ['https:mcp.example/a', 'https:\\\\MCP.example\\a', ' \u0001https://mcp.example/../a#']) {
     test.same(kept(text), { kind: 'mcp', serverUrl: 'https://mcp.example/a' }, text);
   }
+  test.end();
+});
+
+t.test('each server that a connection calls has a budget of its own', (test) => {
+  const context = { account: 'integration' } as Parameters<typeof buckets>[0];
+  const [first, again, other] = ['https://a.example/x', 'https://a.example/y', 'https://b.example/x'].map(
+    (url) => buckets(context, url)[0]?.key,
+  );
+  test.equal(first, again);
+  test.not(first, other);
   test.end();
 });
 
