@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { chatAttachmentKey, runOutputKey } from '../../engine/storage/index.ts';
+import { makeUnknown, propose } from './action_fixtures.ts';
 import { sqlOf } from './api_fixtures.ts';
 import type { TestApp } from './app.ts';
 import {
@@ -151,13 +152,19 @@ async function makeChats(app: TestApp, sql: Sql, org: TestOrganization): Promise
   };
 }
 
-/** A connected integration that the agents may use, and that the run has resolved. */
+/** A connected integration that the agents may use and that the run has resolved; an action to decide about, and one to reconcile. */
 async function makeIntegration(sql: Sql, org: TestOrganization, runId: string): Promise<World> {
   await allow(sql, org, 'integrations.read', 'integrations.propose');
-  const { key } = await createConnected(sql, org, { key: 'web-shop' });
+  const integration = await createConnected(sql, org, { key: 'web-shop' });
+  const { key } = integration;
   const gatewayCapability = randomBytes(32).toString('hex');
   await resolveGateway(sql, org, key, { runId, token: gatewayCapability });
+  const by = { org, integration, run: { runId }, token: gatewayCapability };
+  const action = await propose(sql, by);
+  const unknown = await makeUnknown(sql, by, { arguments: { amount: 2 } });
   return {
+    actionId: action.id,
+    unknownActionId: unknown.id,
     integrationKey: key,
     gatewayCapability,
     authorizationEpoch: String(await authorizationEpoch(sql, org.organizationId)),

@@ -74,6 +74,8 @@ const bodies: Readonly<Record<string, Body>> = {
     kind: 'cli',
     runId,
   }),
+  listActionsAsAgent: noBody,
+  getActionAsAgent: noBody,
   listSchedulesAsAgent: noBody,
   createScheduleAsAgent: () => ({ cron: '0 9 * * *', taskTemplate: { title: 'x', ownerProfileKey: 'growth' } }),
   pauseScheduleAsAgent: noBody,
@@ -98,6 +100,7 @@ function call(client: Client, operation: Operation, world: World, organizationId
     dependsOnRef: world['failedId'],
     scheduleRef: world['scheduleKey'],
     integrationKey: world['integrationKey'],
+    actionId: world['actionId'],
     path: 'a.txt',
   };
   const filled = path.replace(/\{(\w+)\*?\}/g, (_whole, name) => values[name] ?? '');
@@ -109,7 +112,7 @@ function call(client: Client, operation: Operation, world: World, organizationId
 
 const outcomeOf = (reply: Reply<unknown>) => (reply.status < 400 ? String(reply.status) : refusalOf(reply));
 const declared = ({ responses }: Operation) => Object.keys(responses).filter((status) => status < '400');
-const namesAnother = ({ path }: Operation) => /\{(taskRef|scheduleRef)\}/.test(path);
+const namesAnother = ({ path }: Operation) => /\{(taskRef|scheduleRef|actionId)\}/.test(path);
 
 t.test('the matrix holds every endpoint that the document has, and no other', async (t) => {
   const described = [...ofOwners, ...ofAgents].map(({ operationId }) => operationId);
