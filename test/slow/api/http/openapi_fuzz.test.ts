@@ -87,13 +87,13 @@ const OF_CONNECTIONS =
 
 /** After these succeed, what they acted on is over, and the rest of the round would see nothing but that. */
 const ending =
-  /^(startRun|markRunRunning|completeRun|failRun|cancelTask|retryTask|(create|update|delete)Organization|deleteMember|(update|delete)AgentProfile|updateTask|deleteSchedule|deleteIntegration|respondTo|acknowledge|createMessage|cancelMessage|(update|delete)Chat|writeRunMessage|(discard|start|complete|update|put|retry|delete)Onboarding)/;
+  /^(startRun|markRunRunning|completeRun|failRun|cancelTask|retryTask|(create|update|delete)Organization|deleteMember|(update|delete)AgentProfile|updateTask|deleteSchedule|deleteIntegration|(approve|reject|reconcile)Action|respondTo|acknowledge|createMessage|cancelMessage|(update|delete)Chat|writeRunMessage|(discard|start|complete|update|put|retry|delete)Onboarding)/;
 
 function tokenOf({ operationId, path }: Operation): string | undefined {
   if (operationId === 'researchOnboarding') return '@capability@';
   if (path.startsWith('/internal/admin')) return ADMIN_TOKEN;
   if (path.startsWith('/internal/')) return SERVICE_TOKEN;
-  return path.includes('/integrations') ? OWNER_TOKEN : undefined;
+  return /\/(integrations|actions)\b/.test(path) ? OWNER_TOKEN : undefined;
 }
 
 /** Younger than its leases last. */

@@ -23,7 +23,7 @@ for (const [table, columns] of Object.entries({
 })) {
   const key = table === 'organizations' ? 'id' : 'organization_id';
   for (const column of columns) {
-    const value = column === 'key' ? `'${SECRET}-' || left(id::text, 8)` : `'${SECRET}'`;
+    const value = column === 'key' ? `'${SECRET}-' || right(id::text, 12)` : `'${SECRET}'`;
     // The audit log lets nobody change it, its owner included.
     await sql.owner.query(`set session_replication_role = replica; update app.${table} set ${column} = ${value}
       where ${key} = '${other.organizationId}'; set session_replication_role = origin`);
