@@ -31,9 +31,13 @@ export function seekArguments({ position, take }: Keyset) {
   };
 }
 
-/** The page of what the function returned, always in the order of keys. */
-export function pageOf<T extends Readonly<{ id: string; key: string }>>(page: Keyset, found: readonly T[]) {
-  const rows = found.map((item) => ({ item, cursor_key: item.key, cursor_id: item.id }));
+/** The page of what the function returned, always in the order of keys; `cut`: there is more, whatever the limit. */
+export function pageOf<T extends Readonly<{ id: string; key: string }>>(
+  page: Keyset,
+  { items, cut }: Readonly<{ items: readonly T[]; cut: boolean }>,
+) {
+  const more = cut ? { cursor_rows: items.length + 1 } : {};
+  const rows = items.map((item) => ({ item, cursor_key: item.key, cursor_id: item.id, ...more }));
   return page.finish(page.position?.backward ? rows.reverse() : rows, ({ item }) => item);
 }
 
@@ -48,6 +52,6 @@ export async function listIntegrations(
 ): Promise<{ data: Integration[]; pagination: Pagination }> {
   const page = pageByKey(`integrations:${organizationId}`, query);
   const found = await call(db, 'integrations_list', { organizationId, ...seekArguments(page) }, integrationsResult);
-  if (found.length === 0) await requireOrganization(db, organizationId);
+  if (found.items.length === 0) await requireOrganization(db, organizationId);
   return pageOf(page, found);
 }

@@ -188,8 +188,8 @@ const storedRow = z
 export const integrationResult = z.object({ integration: storedRow }).pipe(mapping(({ integration }) => integration));
 export type StoredIntegration = z.output<typeof integrationResult>;
 export const integrationsResult = z
-  .object({ integrations: z.array(storedRow) })
-  .pipe(mapping(({ integrations }) => integrations.map(({ integration }) => integration)));
+  .object({ integrations: z.array(storedRow), cut: z.boolean() })
+  .pipe(mapping(({ integrations, cut }) => ({ items: integrations.map(({ integration }) => integration), cut })));
 
 export const repairSchema = z.object({ repairId: storedUuid, status: z.enum(REPAIR_STATUSES) });
 
@@ -215,8 +215,8 @@ export const agentIntegrationResult = z
   .object({ integration: agentIntegrationSchema })
   .pipe(mapping(({ integration }) => integration));
 export const agentIntegrationsResult = z
-  .object({ integrations: z.array(agentIntegrationSchema) })
-  .pipe(mapping(({ integrations }) => integrations));
+  .object({ integrations: z.array(agentIntegrationSchema), cut: z.boolean() })
+  .pipe(mapping(({ integrations, cut }) => ({ items: integrations, cut })));
 
 /** What an execution calls the gateway with. */
 export const resolvedSchema = z.object({

@@ -10,7 +10,15 @@ import {
   updateOrganization,
 } from '../../support/fixtures.ts';
 import { createClient, issuePaths } from '../../support/http.ts';
-import { account, connect, createIntegration, READ, tool, WRITE } from '../../support/integration_fixtures.ts';
+import {
+  account,
+  connect,
+  createConnected,
+  createIntegration,
+  READ,
+  tool,
+  WRITE,
+} from '../../support/integration_fixtures.ts';
 import { brokenInvariants } from '../../support/invariants.ts';
 import { startIssuer } from '../../support/jwt.ts';
 import { transition } from '../../support/transitions.ts';
@@ -232,6 +240,39 @@ t.test('a list goes by keys, in both directions, twenty at a time', async (t) =>
   t.equal(refusalOf(foreign), '400 validation_failed invalid_cursor');
   t.same((await app.owner.get<Integration[]>(at(elsewhere))).data, []);
   t.equal(refusalOf(await app.owner.get(at({ organizationId: randomUUID() }))), '404 organization_not_found');
+});
+
+t.test('a page ends early where its integrations are large, for owners and for agents', async (t) => {
+  const list = await createTestOrganization(sql);
+  const keys = ['a', 'b', 'c', 'd', 'e'];
+  for (const key of keys) await createConnected(sql, list, { key });
+  // 2 MB each.
+  await sql.owner.query(
+    `insert into app.integration_tools (organization_id, integration_id, key, place, title, effect, risk, input_schema, digest, enabled)
+     select i.organization_id, i.id, 'large.' || n, n, 'Tool', 'read', 'low', jsonb_build_object('x', repeat('x', 100000)),
+       repeat('0', 64), true
+     from app.integrations i, generate_series(1, 20) n where i.organization_id = $1`,
+    [list.organizationId],
+  );
+  const authorizationEpochNow = await authorizationEpoch(sql, list.organizationId);
+  type Query = Readonly<Record<string, string | number>>;
+  const asOwner = (query: Query) => app.owner.get<Integration[]>(at(list), { query });
+  const asAgent = (query: Query) =>
+    app.service.get<Integration[]>(`/internal/agent${at(list)}`, {
+      query: { ...query, authorizationEpoch: authorizationEpochNow },
+    });
+  for (const page of [asOwner, asAgent]) {
+    const first = await page({ limit: 200 });
+    const second = await page({ limit: 200, cursor: first.body.pagination.nextCursor ?? '' });
+    const back = await page({ limit: 200, cursor: second.body.pagination.previousCursor ?? '' });
+    t.same(
+      [first, second, back].map(({ data }) => data.map(({ key }) => key)),
+      [keys.slice(0, 3), keys.slice(3), keys.slice(0, 3)],
+    );
+    t.match(first.body.pagination, { limit: 200, hasNextPage: true, hasPreviousPage: false });
+    t.match(second.body.pagination, { hasNextPage: false, hasPreviousPage: true });
+    t.match(back.body.pagination, { hasNextPage: true, hasPreviousPage: false });
+  }
 });
 
 t.test('an integration of another organization is not there, and nothing of it is told', async (t) => {
