@@ -1,117 +1,23 @@
-import { randomUUID } from 'node:crypto';
 import t from 'tap';
-import type { Integration } from '../../../api/integrations/schema.ts';
-import { finishFlow, useConnection } from '../../../engine/integrations/index.ts';
-import { integrationConfig } from '../../engine/integrations/support.ts';
+import { finishFlow } from '../../../engine/integrations/index.ts';
 import { expectSuccess, refusalOf, sqlOf } from '../../support/api_fixtures.ts';
-import { startTestApp } from '../../support/app.ts';
 import { auditEntries } from '../../support/audit_fixtures.ts';
-import {
-  atIntegrations,
-  CONSOLE,
-  ended,
-  openFlows,
-  press,
-  resultOf,
-  toConsole,
-} from '../../support/authorization_flows.ts';
-import { openAuthorizationServer, openBrowser } from '../../support/authorization_server.ts';
-import { createTestOrganization, type TestOrganization, updateOrganization } from '../../support/fixtures.ts';
+import { atIntegrations, CONSOLE, openFlows, press, resultOf, toConsole } from '../../support/authorization_flows.ts';
+import { openBrowser } from '../../support/authorization_server.ts';
+import { createTestOrganization, updateOrganization } from '../../support/fixtures.ts';
 import { startIssuer } from '../../support/jwt.ts';
 import { transition } from '../../support/transitions.ts';
+import { GMAIL, KEY, openGoogle, openGoogleFlows, result, SCOPE } from './google.ts';
 
-const SCOPE = 'https://www.googleapis.com/auth';
-const google = await openAuthorizationServer(t, {
-  issuer: 'https://accounts.google.com',
-  routes: {
-    authorization: '/o/oauth2/v2/auth',
-    token: '/token',
-    revocation: '/revoke',
-    userinfo: '/v1/userinfo',
-  },
-  scopes: ['email', `${SCOPE}/gmail.readonly`, `${SCOPE}/calendar.readonly`, `${SCOPE}/analytics.readonly`],
-  client: { id: 'google-client', secret: 'google-secret' },
-});
-const config = integrationConfig({
-  origins: {
-    'https://accounts.google.com': google.origin,
-    'https://oauth2.googleapis.com': google.origin,
-    'https://openidconnect.googleapis.com': google.origin,
-    'https://analyticsadmin.googleapis.com': google.origin,
-  },
-});
-const app = await startTestApp(t, {
-  config: {
-    integrations: { ...config.integrations, frontendUrl: CONSOLE },
-    allowPrivateAddresses: true,
-  },
-});
+const { server: google, ...at } = await openGoogle(t);
+const app = await at.startApp();
 const sql = sqlOf(app);
 // The same database, for people who sign in; browsers end at a page of the service itself.
 const issuer = await startIssuer(t);
-const { frontendUrl: _console, ...own } = config.integrations;
-const signedIn = await startTestApp(t, {
-  database: app.database,
-  config: {
-    ownerAuth: issuer.ownerAuth,
-    integrations: { ...own, frontendUrl: undefined },
-    allowPrivateAddresses: true,
-  },
-});
-const provider = google.open([
-  `${signedIn.url}/oauth/google-workspace/callback`,
-  `${app.url}/oauth/google-workspace/callback`,
-  `${app.url}/oauth/google-analytics/callback`,
-]);
-// Google's revocation takes any token without a client, and ends all that the person granted.
-google.before.push(async (req, res) => {
-  if (req.method !== 'POST' || req.url !== '/revoke') return false;
-  let body = '';
-  for await (const chunk of req) body += chunk;
-  const value = new URLSearchParams(body).get('token') ?? '';
-  const token = (await provider.RefreshToken.find(value)) ?? (await provider.AccessToken.find(value));
-  if (!token) {
-    res.writeHead(400, { 'content-type': 'application/json' }).end('{"error":"invalid_token"}');
-    return true;
-  }
-  const { grantId = '' } = token;
-  await provider.RefreshToken.revokeByGrantId(grantId);
-  await provider.AccessToken.revokeByGrantId(grantId);
-  res.writeHead(200, { 'content-type': 'application/json' }).end('{}');
-  return true;
-});
-
-// The properties of Analytics, for whoever has a token.
-google.before.push(async (req, res) => {
-  const { pathname } = new URL(req.url ?? '', google.origin);
-  if (!pathname.startsWith('/v1beta/')) return false;
-  const token = (req.headers.authorization ?? '').replace(/^Bearer /, '');
-  const isKnown = (await provider.AccessToken.find(token)) !== undefined;
-  const found = pathname.endsWith('/accountSummaries')
-    ? { accountSummaries: [{ displayName: 'Acme', propertySummaries: [{ property: 'properties/11' }] }] }
-    : { timeZone: 'Europe/Stockholm', currencyCode: 'SEK' };
-  res.writeHead(isKnown ? 200 : 401, { 'content-type': 'application/json' }).end(JSON.stringify(isKnown ? found : {}));
-  return true;
-});
-
-t.beforeEach(() => {
-  google.person.account = `p-${randomUUID()}`;
-  google.person.denies = false;
-  google.person.grants = () => true;
-  google.refresh.isOn = true;
-});
-
-const KEY = 'office';
-const flows = openFlows(app, 'google-workspace');
-const analytics = openFlows(app, 'google-analytics');
-
-const GMAIL = { enabledTools: ['gmail', 'calendar'] };
-const create = (org: TestOrganization) => flows.create(org, KEY);
-const read = (org: TestOrganization) => flows.read(org, KEY);
-const start = (org: TestOrganization, body: object = GMAIL) => flows.start(org, body, KEY);
-const authorize = (org: TestOrganization, body: object = GMAIL) => flows.authorize(org, body, KEY);
-const verify = (org: TestOrganization) => flows.verify(org, KEY);
-const result = (name: string, key = KEY) => ended(name, key);
+const signedIn = await at.startApp({ database: app.database, config: { ownerAuth: issuer.ownerAuth } }, null);
+at.open(app, signedIn);
+t.beforeEach(at.forgetPerson);
+const { flows, create, read, start, authorize, verify } = openGoogleFlows(app);
 
 t.test('a page says what is asked for, and its button leads to a connection', async (test) => {
   const org = await createTestOrganization(sql);
@@ -282,129 +188,6 @@ t.test('of two tabs the old one does not restore what was disconnected', async (
   await transition(sql.api, 'integration_disconnect', { organizationId, integrationRef: id });
   test.same(resultOf(await first.go(again, toConsole)), result('conflict'));
   test.match(await read(org), { readiness: 'not_connected' });
-});
-
-t.test('a part of what was asked for is what is connected', async (test) => {
-  const org = await createTestOrganization(sql);
-  await create(org);
-  google.person.grants = (scope) => !scope.includes('gmail');
-  test.same(await authorize(org), result('connected'));
-  const { tools, connection } = await read(org);
-  test.notMatch(connection?.grantedScopes.join(' '), 'gmail');
-  const reasons = (service: string) =>
-    new Set(
-      tools.filter(({ key, effect }) => key.includes(service) && effect === 'read').map((one) => one.unavailableReason),
-    );
-  test.same(reasons('.gmail.'), new Set(['scopes_missing']));
-  test.same(reasons('.calendar.'), new Set([null]));
-});
-
-t.test('another account takes the place of the connected one only where that is said', async (test) => {
-  const org = await createTestOrganization(sql);
-  await create(org);
-  await authorize(org);
-  const before = await read(org);
-  test.same(await authorize(org), result('connected'), 'the same account');
-  test.equal((await read(org)).connection?.revision, before.connection?.revision, 'is no replacement');
-  google.person.account = `other-${randomUUID()}`;
-  test.same(await authorize(org), result('conflict'));
-  test.same(await authorize(org, { ...GMAIL, replaceAccount: true }), result('connected'));
-  test.match(await read(org), { connection: { revision: 2, account: { label: /^o/ } } });
-});
-
-t.test('without a refresh token the stored one of the same account goes on, or nothing is connected', async (test) => {
-  const org = await createTestOrganization(sql);
-  const { id } = await create(org);
-  google.refresh.isOn = false;
-  test.same(await authorize(org), result('failed'));
-  test.match(await read(org), { readiness: 'not_connected' });
-  google.refresh.isOn = true;
-  test.same(await authorize(org), result('connected'));
-  google.refresh.isOn = false;
-  test.same(await authorize(org), result('connected'));
-  const { rows } = await sql.owner.query('select field from app.integration_secrets where integration_id = $1', [id]);
-  test.same(rows.map(({ field }) => field).sort(), ['access_token', 'refresh_token']);
-  google.person.account = `other-${randomUUID()}`;
-  test.same(
-    await authorize(org, { ...GMAIL, replaceAccount: true }),
-    result('failed'),
-    'one of another account is none',
-  );
-});
-
-t.test('what is revoked at the provider has to be authorized again', async (test) => {
-  const org = await createTestOrganization(sql);
-  await create(org);
-  await authorize(org);
-  const connected = await read(org);
-  await sql.owner.query('update app.integration_connections set token_expires_at = now() where integration_id = $1', [
-    connected.id,
-  ]);
-  test.ok(await verify(org), 'refreshed');
-  await fetch(`${google.origin}/revoke`, {
-    method: 'POST',
-    body: new URLSearchParams({ token: await refreshTokenOf(org, connected) }),
-  });
-  await test.rejects(verify(org), { code: 'integration_not_ready' });
-  test.match(await read(org), { readiness: 'needs_reauthorization' });
-  test.same(await authorize(org), result('connected'));
-  test.match(await read(org), { readiness: 'ready', connection: { revision: 1 } });
-});
-
-async function refreshTokenOf(org: TestOrganization, { id, connection }: Integration): Promise<string> {
-  return useConnection(
-    app.services.integrations,
-    { organizationId: org.organizationId, integrationId: id, revision: connection?.revision ?? 0 },
-    async ({ access }) => (access.credential as { refreshToken: string }).refreshToken,
-  );
-}
-
-t.test('a grant that is revoked takes its siblings with it, here and elsewhere', async (test) => {
-  const [org, elsewhere] = [await createTestOrganization(sql), await createTestOrganization(sql)];
-  await create(org);
-  await analytics.create(org, 'numbers');
-  await create(elsewhere);
-  test.same(await authorize(org), result('connected'));
-  test.same(await analytics.authorize(org, {}, 'numbers'), result('connected', 'numbers'));
-  test.same(await authorize(elsewhere), result('connected'));
-  google.person.account = `other-${randomUUID()}`;
-  const bystander = await createTestOrganization(sql);
-  await create(bystander);
-  await authorize(bystander);
-  const deleted = expectSuccess(
-    await app.owner.delete<Record<string, unknown>>(atIntegrations(org, '/office/oauth/google-workspace/grant')),
-    200,
-  );
-  test.match(deleted, {
-    revoked: true,
-    unlinked: [{ key: /office|numbers/ }, { key: /office|numbers/ }],
-    changedMeanwhile: [],
-    otherOrganizations: 1,
-  });
-  test.match(await read(org), { readiness: 'not_connected' });
-  test.match(await analytics.read(org, 'numbers'), { readiness: 'not_connected' });
-  test.match(await read(elsewhere), { readiness: 'needs_reauthorization' });
-  test.match(await read(bystander), { readiness: 'ready' });
-  const again = await app.owner.delete(atIntegrations(org, '/office/oauth/google-workspace/grant'));
-  test.equal(refusalOf(again), '409 integration_not_ready not_connected');
-});
-
-t.test('a person chooses from the properties of Analytics, and from no others', async (test) => {
-  const org = await createTestOrganization(sql);
-  await analytics.create(org, 'numbers');
-  test.same(await analytics.authorize(org, {}, 'numbers'), result('connected', 'numbers'));
-  test.match(await analytics.read(org, 'numbers'), { readiness: 'needs_configuration' });
-  const path = atIntegrations(org, '/numbers/google-analytics/properties');
-  const property = { id: '11', name: null, account: 'Acme', timeZone: 'Europe/Stockholm', currency: 'SEK' };
-  test.same(expectSuccess(await app.owner.get(path)), { items: [property], truncated: false });
-  const put = (propertyIds: string[]) =>
-    app.owner.put(atIntegrations(org, '/numbers/settings'), { settings: { kind: 'google_analytics', propertyIds } });
-  test.equal(refusalOf(await put(['11', '12'])), '400 settings_invalid unknown_choice');
-  expectSuccess(await put(['11']));
-  test.match(await analytics.read(org, 'numbers'), { readiness: 'ready', settings: { propertyIds: ['11'] } });
-  const elsewhere = await createTestOrganization(sql);
-  const foreign = await app.owner.get(atIntegrations(elsewhere, '/numbers/google-analytics/properties'));
-  test.equal(refusalOf(foreign), '404 integration_not_found');
 });
 
 t.test('what cannot be authorized is said at the start', async (test) => {

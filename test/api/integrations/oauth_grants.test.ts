@@ -1,0 +1,138 @@
+import { randomUUID } from 'node:crypto';
+import t from 'tap';
+import type { Integration } from '../../../api/integrations/schema.ts';
+import { useConnection } from '../../../engine/integrations/index.ts';
+import { expectSuccess, refusalOf, sqlOf } from '../../support/api_fixtures.ts';
+import { atIntegrations } from '../../support/authorization_flows.ts';
+import { createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
+import { GMAIL, openGoogle, openGoogleFlows, result } from './google.ts';
+
+const { server: google, ...at } = await openGoogle(t);
+const app = await at.startApp();
+const sql = sqlOf(app);
+at.open(app);
+t.beforeEach(at.forgetPerson);
+const { analytics, create, read, authorize, verify } = openGoogleFlows(app);
+
+t.test('a part of what was asked for is what is connected', async (test) => {
+  const org = await createTestOrganization(sql);
+  await create(org);
+  google.person.grants = (scope) => !scope.includes('gmail');
+  test.same(await authorize(org), result('connected'));
+  const { tools, connection } = await read(org);
+  test.notMatch(connection?.grantedScopes.join(' '), 'gmail');
+  const reasons = (service: string) =>
+    new Set(
+      tools.filter(({ key, effect }) => key.includes(service) && effect === 'read').map((one) => one.unavailableReason),
+    );
+  test.same(reasons('.gmail.'), new Set(['scopes_missing']));
+  test.same(reasons('.calendar.'), new Set([null]));
+});
+
+t.test('another account takes the place of the connected one only where that is said', async (test) => {
+  const org = await createTestOrganization(sql);
+  await create(org);
+  await authorize(org);
+  const before = await read(org);
+  test.same(await authorize(org), result('connected'), 'the same account');
+  test.equal((await read(org)).connection?.revision, before.connection?.revision, 'is no replacement');
+  google.person.account = `other-${randomUUID()}`;
+  test.same(await authorize(org), result('conflict'));
+  test.same(await authorize(org, { ...GMAIL, replaceAccount: true }), result('connected'));
+  test.match(await read(org), { connection: { revision: 2, account: { label: /^o/ } } });
+});
+
+t.test('without a refresh token the stored one of the same account goes on, or nothing is connected', async (test) => {
+  const org = await createTestOrganization(sql);
+  const { id } = await create(org);
+  google.refresh.isOn = false;
+  test.same(await authorize(org), result('failed'));
+  test.match(await read(org), { readiness: 'not_connected' });
+  google.refresh.isOn = true;
+  test.same(await authorize(org), result('connected'));
+  google.refresh.isOn = false;
+  test.same(await authorize(org), result('connected'));
+  const { rows } = await sql.owner.query('select field from app.integration_secrets where integration_id = $1', [id]);
+  test.same(rows.map(({ field }) => field).sort(), ['access_token', 'refresh_token']);
+  google.person.account = `other-${randomUUID()}`;
+  test.same(
+    await authorize(org, { ...GMAIL, replaceAccount: true }),
+    result('failed'),
+    'one of another account is none',
+  );
+});
+
+t.test('what is revoked at the provider has to be authorized again', async (test) => {
+  const org = await createTestOrganization(sql);
+  await create(org);
+  await authorize(org);
+  const connected = await read(org);
+  await sql.owner.query('update app.integration_connections set token_expires_at = now() where integration_id = $1', [
+    connected.id,
+  ]);
+  test.ok(await verify(org), 'refreshed');
+  await fetch(`${google.origin}/revoke`, {
+    method: 'POST',
+    body: new URLSearchParams({ token: await refreshTokenOf(org, connected) }),
+  });
+  await test.rejects(verify(org), { code: 'integration_not_ready' });
+  test.match(await read(org), { readiness: 'needs_reauthorization' });
+  test.same(await authorize(org), result('connected'));
+  test.match(await read(org), { readiness: 'ready', connection: { revision: 1 } });
+});
+
+async function refreshTokenOf(org: TestOrganization, { id, connection }: Integration): Promise<string> {
+  return useConnection(
+    app.services.integrations,
+    { organizationId: org.organizationId, integrationId: id, revision: connection?.revision ?? 0 },
+    async ({ access }) => (access.credential as { refreshToken: string }).refreshToken,
+  );
+}
+
+t.test('a grant that is revoked takes its siblings with it, here and elsewhere', async (test) => {
+  const [org, elsewhere] = [await createTestOrganization(sql), await createTestOrganization(sql)];
+  await create(org);
+  await analytics.create(org, 'numbers');
+  await create(elsewhere);
+  test.same(await authorize(org), result('connected'));
+  test.same(await analytics.authorize(org, {}, 'numbers'), result('connected', 'numbers'));
+  test.same(await authorize(elsewhere), result('connected'));
+  google.person.account = `other-${randomUUID()}`;
+  const bystander = await createTestOrganization(sql);
+  await create(bystander);
+  await authorize(bystander);
+  const deleted = expectSuccess(
+    await app.owner.delete<Record<string, unknown>>(atIntegrations(org, '/office/oauth/google-workspace/grant')),
+    200,
+  );
+  test.match(deleted, {
+    revoked: true,
+    unlinked: [{ key: /office|numbers/ }, { key: /office|numbers/ }],
+    changedMeanwhile: [],
+    otherOrganizations: 1,
+  });
+  test.match(await read(org), { readiness: 'not_connected' });
+  test.match(await analytics.read(org, 'numbers'), { readiness: 'not_connected' });
+  test.match(await read(elsewhere), { readiness: 'needs_reauthorization' });
+  test.match(await read(bystander), { readiness: 'ready' });
+  const again = await app.owner.delete(atIntegrations(org, '/office/oauth/google-workspace/grant'));
+  test.equal(refusalOf(again), '409 integration_not_ready not_connected');
+});
+
+t.test('a person chooses from the properties of Analytics, and from no others', async (test) => {
+  const org = await createTestOrganization(sql);
+  await analytics.create(org, 'numbers');
+  test.same(await analytics.authorize(org, {}, 'numbers'), result('connected', 'numbers'));
+  test.match(await analytics.read(org, 'numbers'), { readiness: 'needs_configuration' });
+  const path = atIntegrations(org, '/numbers/google-analytics/properties');
+  const property = { id: '11', name: null, account: 'Acme', timeZone: 'Europe/Stockholm', currency: 'SEK' };
+  test.same(expectSuccess(await app.owner.get(path)), { items: [property], truncated: false });
+  const put = (propertyIds: string[]) =>
+    app.owner.put(atIntegrations(org, '/numbers/settings'), { settings: { kind: 'google_analytics', propertyIds } });
+  test.equal(refusalOf(await put(['11', '12'])), '400 settings_invalid unknown_choice');
+  expectSuccess(await put(['11']));
+  test.match(await analytics.read(org, 'numbers'), { readiness: 'ready', settings: { propertyIds: ['11'] } });
+  const elsewhere = await createTestOrganization(sql);
+  const foreign = await app.owner.get(atIntegrations(elsewhere, '/numbers/google-analytics/properties'));
+  test.equal(refusalOf(foreign), '404 integration_not_found');
+});
