@@ -2357,7 +2357,7 @@ app.action_decider_require(p_organization_id uuid, p_actor jsonb) returns text
   -- plpgsql, owner runner_scoped
 app.action_end(a app.actions, p_item text) returns void
   -- plpgsql, owner runner_scoped
-app.action_expire(a app.actions) returns void
+app.action_expire(a app.actions) returns jsonb
   -- plpgsql, owner runner_scoped
 app.action_finish(p_organization_id uuid, p_action_id uuid, p_lease_id uuid, p_outcome jsonb) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
@@ -2389,6 +2389,10 @@ app.action_release(p_organization_id uuid, p_action_id uuid, p_lease_id uuid, p_
   -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
 app.action_results(p_organization_id uuid, p_action_ids jsonb) returns jsonb
   -- sql, stable, owner runner_scoped
+app.action_seen(a app.actions) returns jsonb
+  -- sql, immutable, owner runner_scoped
+app.action_state_require(a app.actions, p_status text) returns void
+  -- plpgsql, owner runner_scoped
 app.action_unavailable(i app.integrations, c app.integration_connections, p app.agent_profiles, t app.integration_tools,
     p_kind text, p_allowed jsonb) returns text
   -- sql, immutable, owner runner_scoped

@@ -1,7 +1,7 @@
 -- Action awaiting_approval → expired; its item in the inbox → cancelled. The caller has locked root and action, and looked at the
--- time.
+-- time. Returns the refusal of the decision that came too late.
 create or replace function app.action_expire(a app.actions)
-  returns void
+  returns jsonb
   language plpgsql
 as $$
 begin
@@ -11,5 +11,6 @@ begin
     where organization_id = a.organization_id and id = a.id
     returning * into a;
   perform app.action_end(a, 'cancelled');
+  return app.problem(409, 'state_conflict', 'The action has expired', app.issue('actionId', 'expired', 'propose it again'));
 end
 $$;
