@@ -9,5 +9,6 @@ as $$
       'note', coalesce(a.error ->> 'message', a.reconciliation_note, a.decision_note, a.reason ->> 'message'),
       'result', case when octet_length(a.result::text) <= 4096 then a.result end,
       'respondedAt', to_char(a.updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))) order by a.created_at, a.id), '[]')
-    from app.actions a where a.organization_id = p_organization_id and p_action_ids ? a.id::text
+    from jsonb_array_elements_text(p_action_ids) w(id)
+    join app.actions a on a.organization_id = p_organization_id and a.id = w.id::uuid
 $$;
