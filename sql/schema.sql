@@ -2759,6 +2759,9 @@ app.integrations_due(p_kind text, p_organizations integer, p_rows integer, p_aft
 app.integrations_for_agent(p_organization_id uuid, p_actor jsonb, p_authorization_epoch integer, p_key text, p_inclusive
     boolean, p_backward boolean, p_limit integer) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.integrations_items(p_organization_id uuid, p_key text, p_inclusive boolean, p_backward boolean, p_limit integer,
+    p_for_agent boolean, p app.agent_profiles, p_allowed jsonb) returns jsonb
+  -- plpgsql, stable, owner runner_scoped
 app.integrations_list(p_organization_id uuid, p_key text, p_inclusive boolean, p_backward boolean, p_limit integer)
     returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api

@@ -1,5 +1,5 @@
--- A page of an organization's integrations (see integrations_page), always in the order of keys. It ends early, `cut`, after 4 MiB
--- of items, and always has one. Returns {integrations, cut}, each as integration_record gives it. Locks: none.
+-- A page of an organization's integrations (see integrations_items). Returns {integrations, cut}, each as integration_record gives
+-- it. Locks: none.
 create or replace function app.integrations_list(
   p_organization_id uuid, p_key text, p_inclusive boolean, p_backward boolean, p_limit integer)
   returns jsonb
@@ -7,19 +7,7 @@ create or replace function app.integrations_list(
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
-  v_items jsonb[] := '{}';
-  v_bytes bigint := 0;
-  v_cut boolean := false;
-  v_item jsonb;
-  i app.integrations;
 begin
-  for i in select * from app.integrations_page(p_organization_id, p_key, p_inclusive, p_backward, p_limit) loop
-    v_cut := v_bytes >= 4194304;
-    exit when v_cut;
-    v_item := app.integration_record(i);
-    v_bytes := v_bytes + pg_column_size(v_item);
-    v_items := case when p_backward then array_prepend(v_item, v_items) else array_append(v_items, v_item) end;
-  end loop;
-  return jsonb_build_object('integrations', to_jsonb(v_items), 'cut', v_cut);
+  return app.integrations_items(p_organization_id, p_key, p_inclusive, p_backward, p_limit, false, null, null);
 end
 $$;
