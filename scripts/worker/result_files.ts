@@ -18,7 +18,9 @@ const resultSchema = z.discriminatedUnion('kind', [
       actionIds: z.array(z.string()).optional(),
       reason: z.string(),
     })
-    .refine(({ until, actionIds }) => (until === undefined) !== (actionIds === undefined)),
+    .refine(({ until, actionIds }) => (until === undefined) !== (actionIds === undefined), {
+      error: 'needs exactly one of until and actionIds',
+    }),
   z.strictObject({
     kind: z.literal('needs_input'),
     question: z.string(),

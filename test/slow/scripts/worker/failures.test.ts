@@ -217,6 +217,11 @@ t.test('a result file that is not valid is refused in the words of the API', asy
     ['{"sumary":"x"}', 'RESULT_FILE: sumary is not a known field'],
     ['{"kind":"asks"}', 'RESULT_FILE: kind must be one of completed, waiting, needs_input, failed'],
     ['[]', 'RESULT_FILE: it must be an object'],
+    ['{"kind":"waiting","reason":"rates"}', 'RESULT_FILE: it needs exactly one of until and actionIds'],
+    [
+      '{"kind":"waiting","reason":"rates","until":"2030-01-01T00:00:00Z","actionIds":[]}',
+      'RESULT_FILE: it needs exactly one of until and actionIds',
+    ],
   ]) {
     const { work, bodies } = await setUp(t, {}, `echo '${result}' > $RESULT_FILE`, '--once');
     t.equal(await work(), false);
