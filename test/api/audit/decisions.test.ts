@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { Readable } from 'node:stream';
 import t from 'tap';
 import { apiEndpoints } from '../../../api/app.ts';
 import type { AuditEntry } from '../../../api/audit/schema.ts';
@@ -24,7 +23,7 @@ import {
 import { createItem } from '../../support/inbox_fixtures.ts';
 import { integrationDecisions } from '../../support/integration_decisions.ts';
 import { startIssuer } from '../../support/jwt.ts';
-import { type Onboarding, onboardingIn, read } from '../../support/onboarding_fixtures.ts';
+import { onboardingDecisions } from '../../support/onboarding_decisions.ts';
 import { makeOrganization } from '../../support/owner_api.ts';
 import { openProtectedServer } from '../../support/protected_server.ts';
 import { scheduleDecisions } from '../../support/schedule_decisions.ts';
@@ -51,19 +50,6 @@ async function org(): Promise<TestOrganization & { base: string }> {
   const made = await createTestOrganization(sql);
   await memberOf(made.organizationId);
   return { ...made, base: `/organizations/${made.organizationId}` };
-}
-
-/** An onboarding whose sources are stored, as its completion looks at them. */
-async function onboarded(status: string): Promise<Onboarding & { base: string }> {
-  const onboarding = await onboardingIn(sql, status);
-  const organizationId = onboarding.organization_id;
-  await memberOf(organizationId);
-  const { rows } = await sql.owner.query<{ storage_key: string }>(
-    'select storage_key from app.context_sources where organization_id = $1',
-    [organizationId],
-  );
-  for (const { storage_key: key } of rows) await app.services.storage.put(key, Readable.from([Buffer.from('plan')]));
-  return { ...(await read(sql, { organizationId })), base: `/organizations/${organizationId}/onboarding` };
 }
 
 async function item(kind: string): Promise<{ organizationId: string; base: string; id: string }> {
@@ -200,54 +186,7 @@ const decisions: Readonly<Record<string, () => Promise<Made>>> = {
     const { organizationId, base, id } = await item('notification');
     return { organizationId, path: `${base}/acknowledge`, entry: { action: 'inbox_item.acknowledge', subject_id: id } };
   },
-  async createOnboarding() {
-    const body = { name: 'Acme', timezone: 'UTC' };
-    return {
-      organizationId: '',
-      path: '/organization-onboardings',
-      body,
-      entry: { action: 'onboarding.create', arguments: body },
-    };
-  },
-  async updateOnboardingSetup() {
-    const { organization_id: organizationId, base, generation } = await onboarded('collecting');
-    const body = { expectedGeneration: generation, summary: 'Lamps' };
-    const entry = {
-      action: 'onboarding.setup',
-      subject_kind: 'onboarding',
-      subject_id: organizationId,
-      arguments: body,
-    };
-    return { organizationId, path: `${base}/setup`, body, entry };
-  },
-  async putOnboardingDisposition() {
-    const { organization_id: organizationId, base, generation } = await onboarded('collecting');
-    const body = { expectedGeneration: generation, disposition: 'connect_later' };
-    const entry = {
-      action: 'onboarding.disposition',
-      arguments: { integrationKey: 'crm', disposition: 'connect_later' },
-    };
-    return { organizationId, path: `${base}/integrations/crm/disposition`, body, entry };
-  },
-  async startOnboarding() {
-    const { organization_id: organizationId, base } = await onboarded('collecting');
-    return { organizationId, path: `${base}/start`, entry: { action: 'onboarding.start', subject_id: organizationId } };
-  },
-  async retryOnboardingResearch() {
-    const { organization_id: organizationId, base, generation } = await onboarded('research_failed');
-    const body = { expectedGeneration: generation };
-    return { organizationId, path: `${base}/public-research/retry`, body, entry: { action: 'onboarding.retry' } };
-  },
-  async completeOnboarding() {
-    const { organization_id: organizationId, base, review } = await onboarded('review');
-    const body = { reviewSha256: review?.sha256, allowWarnings: true };
-    const entry = { action: 'onboarding.complete', subject_id: organizationId, arguments: body };
-    return { organizationId, path: `${base}/complete`, body, entry };
-  },
-  async discardOnboarding() {
-    const { organization_id: organizationId, base: path } = await onboarded('review');
-    return { organizationId, path, entry: { action: 'onboarding.discard', subject_id: organizationId } };
-  },
+  ...onboardingDecisions(sql, app.services.storage, memberOf),
   async createMessage() {
     const at = await createChatOrganization(sql);
     await memberOf(at.organizationId);
