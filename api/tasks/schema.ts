@@ -169,7 +169,10 @@ const stateSchema = z
       .array(z.object({ runId: uuid, mode: z.string(), status: z.string(), error: taskError }))
       .optional()
       .describe('In a pull only: how up to five earlier runs failed, the latest first.'),
-    answers: z.array(z.looseObject({})).optional().describe('Answers of people, for the next run.'),
+    answers: z
+      .array(z.looseObject({}))
+      .optional()
+      .describe('Answers of people, and what became of actions, for the next run.'),
     spend: z
       .object({
         costMinorUnits: z.int().describe('Cost reported by the runs of the task and of the tasks below it.'),

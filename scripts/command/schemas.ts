@@ -30,8 +30,9 @@ const resultSchema = z.looseObject({
   completion: z.looseObject({ disposition: z.string(), checks: z.array(checkSchema) }).optional(),
 });
 
-/** What a person responded. */
+/** What a person responded, or what became of an action. */
 const answerSchema = z.looseObject({
+  purpose: z.string().nullish(),
   title: z.string(),
   question: z.string().nullish(),
   response: z.string().nullable(),

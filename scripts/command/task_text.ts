@@ -130,10 +130,17 @@ export function printRun(output: Output, run: Run, number: number, log: readonly
   if (question !== '') printEvent(output, run.finishedAt ?? run.startedAt, `Asked: ${question}`, 'yellow');
 }
 
-/** What people responded between the beginnings of two runs; a question that ended the first stands there already. */
+/**
+ * What people responded, and how actions ended, between the beginnings of two runs; a question that ended the first stands there
+ * already.
+ */
 export function printAnswers(output: Output, { state }: Task, run: Run, next: Run | undefined): void {
-  for (const { respondedAt, question, title, response } of state.answers ?? []) {
+  for (const { respondedAt, purpose, question, title, response } of state.answers ?? []) {
     if (respondedAt < run.startedAt || (next && respondedAt >= next.startedAt)) continue;
+    if (purpose === 'action') {
+      printEvent(output, respondedAt, `Action ${response}: ${title}`, 'yellow');
+      continue;
+    }
     const isAsked = question === run.output?.result?.question;
     const asked = isAsked ? '' : ` to ${JSON.stringify(question || title)}`;
     printEvent(output, respondedAt, `Response${asked}: ${response}`, 'yellow');

@@ -38,12 +38,28 @@ function criterionText(criterion: unknown): string {
   return [`\`${path}\` is uploaded`, ...conditions].join('; ');
 }
 
-/** What people said, with what they were asked. The further lines of each stand deeper, so that none reads as another one. */
+/** Its further lines stand deeper, so that none reads as another line of the same item. */
+const deeper = (text: string) => text.trimEnd().replaceAll('\n', '\n  ');
+const isOfAction = ({ purpose }: Fields) => purpose === 'action';
+
+/** What people said, with what they were asked. */
 function answerTexts(state: Fields): string[] {
-  const deeper = (text: string) => text.trimEnd().replaceAll('\n', '\n  ');
-  return listOf(state['answers']).map(({ question, title, response, note }) => {
+  const ofPeople = listOf(state['answers']).filter((answer) => !isOfAction(answer));
+  return ofPeople.map(({ question, title, response, note }) => {
     const lines = [`${question || title}`, `Answer: ${response}`, ...(note ? [`Note: ${note}`] : [])];
     return lines.map(deeper).join('\n');
+  });
+}
+
+/** How actions that the task waited for ended, each with its id: several may have one title. */
+function actionTexts(state: Fields): string[] {
+  const ofActions = listOf(state['answers']).filter(isOfAction);
+  return ofActions.map(({ title, tool, actionId, response, note, result }) => {
+    const more = [
+      ...(note ? [`Note: ${note}`] : []),
+      ...(result === undefined ? [] : [`Result: ${JSON.stringify(result)}`]),
+    ];
+    return [`${title} (\`${tool}\`, ${actionId}): ${response}`, ...more].map(deeper).join('\n');
   });
 }
 
@@ -142,6 +158,7 @@ export function taskText(claim: Claim, inputs: readonly Input[], timeoutMs: numb
     ...list('Input files', inputTexts(inputs)),
     ...list('It is done when', (task.spec.acceptanceCriteria ?? []).map(criterionText)),
     ...list('What people answered', answerTexts(state)),
+    ...list('What became of actions', actionTexts(state)),
     ...list('The last result was refused because', refusals),
     ...list('What failed before', failureTexts(state)),
     ...list('It is planned again because', replanTexts(state)),

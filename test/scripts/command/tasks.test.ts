@@ -1,6 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import t from 'tap';
+import { createOutput } from '../../../scripts/command/output.ts';
+import { runSchema, taskSchema } from '../../../scripts/command/schemas.ts';
+import { printAnswers } from '../../../scripts/command/task_text.ts';
 import { until } from '../../support/wait.ts';
 import { setUp, startWithCatalog } from './set_up.ts';
 
@@ -114,6 +117,43 @@ t.test('a question is shown where it is waited for and in the inbox, and answere
   test.match(await call('inbox', 'respond', 'T-1', 'late'), { status: 66, err: /T-1 has no open question/ });
   test.match(await call('inbox', 'respond', id, 'late'), { status: 66, err: /there is no open inbox item/ });
   test.match(JSON.parse((await call('inbox', '--status', 'responded', '--json')).out), [{ response: 'our customers' }]);
+});
+
+t.test('the logs say what became of an action, which nobody was asked about', (test) => {
+  const at = '2026-05-01T12:00:00.000Z';
+  const answer = { title: 'Create {"amount":1}', question: 'What became of the action?', respondedAt: at };
+  const answers = [
+    { ...answer, purpose: 'action', actionId: 'a', response: 'succeeded' },
+    { ...answer, purpose: 'needs_input', question: 'For whom?', response: 'Ann' },
+  ];
+  const task = taskSchema.parse({
+    ...{
+      id: 'i',
+      identifier: 'T-1',
+      kind: 'task',
+      title: 'Bill',
+      status: 'completed',
+      agentRunCount: 2,
+      createdAt: at,
+    },
+    ...{ state: { blockers: [], answers }, result: null },
+  });
+  const run = runSchema.parse({
+    ...{ id: 'r', mode: 'execute', status: 'succeeded', agentProfile: { key: 'operator', name: 'Operator' } },
+    ...{ error: null, output: null, startedAt: at, finishedAt: at },
+  });
+  let printed = '';
+  const out = (text: string) => {
+    printed += text;
+  };
+  const asItIs = (_: unknown, text: string) => text;
+  const streams = { out, err: out, columns: 80, styleOut: asItIs, styleErr: asItIs };
+  printAnswers(createOutput(false, streams), task, run, undefined);
+  test.match(
+    printed,
+    /^ {2}[\d:]{8} {2}Action succeeded: Create \{"amount":1\}\n {2}[\d:]{8} {2}Response to "For whom\?": Ann\n$/,
+  );
+  test.end();
 });
 
 t.test('the list, a cancel, and what a task waits for', async (test) => {

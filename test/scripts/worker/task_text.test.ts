@@ -41,6 +41,14 @@ t.test('TASK.md holds all that counts: an answer that stood in task.json alone w
             response: 'Yes,\nNote: all',
             note: 'Since\nMay',
           },
+          {
+            ...{ purpose: 'action', question: 'What became of the action?', title: 'Create a customer' },
+            ...{ actionId: 'a-1', tool: 'customers.create', response: 'succeeded', result: { id: 'c-9' } },
+          },
+          {
+            ...{ purpose: 'action', question: 'What became of the action?', title: 'Create a customer' },
+            ...{ actionId: 'a-2', tool: 'customers.create', response: 'rejected', note: 'Not\nthis one' },
+          },
         ],
         failures: [
           {
@@ -81,6 +89,12 @@ t.test('TASK.md holds all that counts: an answer that stood in task.json alone w
       '    Note: all',
       '  Note: Since',
       '    May',
+      '## What became of actions',
+      '- Create a customer (`customers.create`, a-1): succeeded',
+      '  Result: {"id":"c-9"}',
+      '- Create a customer (`customers.create`, a-2): rejected',
+      '  Note: Not',
+      '    this one',
       '## The last result was refused because',
       '- expected /total to be 12',
       '## What failed before',
