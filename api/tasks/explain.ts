@@ -13,7 +13,7 @@ const causeFields = {
   taskId: uuid.optional().describe('The prerequisite.'),
   originTaskId: uuid.optional().describe('The task whose failure is the reason; this task itself if it failed.'),
   open: z.int().optional().describe('Number of open tasks below.'),
-  inboxItemId: uuid.nullish().describe('The item to decide about.'),
+  inboxItemId: uuid.optional().describe('The item to decide about.'),
   actionId: uuid.optional(),
   title: z.string().optional().describe('Title of that item.'),
   agentProfileId: uuid.optional().describe('The owner or verifier profile.'),

@@ -2,10 +2,10 @@
 -- run request has come according to the rows that a pull reads. A task that is ready to be pulled has the single cause
 -- `worker`; a completed one has none.
 -- [{kind, …}]: dependency {taskId}, children {open}, schedule {until}, human {inboxItemId, title}, action {actionId, status, title,
--- inboxItemId: where a person decides about it}, budget {budgets,
--- inboxItemId}, profile {agentProfileId, key, status, reason: verifier}, waiting {until, reason}, backoff {until, attempt, error},
--- onboarding, stopped {since}, suspended, organization_capacity {held, capacity}, profile_capacity {agentProfileId, key, held, capacity},
--- worker {since}, claimed {until}, dispatch, running {runId, since}, failed {originTaskId, error}, cancelled {originTaskId}.
+-- inboxItemId: where a person decides about it}, budget {budgets, inboxItemId}, profile {agentProfileId, key, status, reason: verifier},
+-- waiting {until, reason}, backoff {until, attempt, error}, onboarding, stopped {since}, suspended, organization_capacity {held,
+-- capacity}, profile_capacity {agentProfileId, key, held, capacity}, worker {since}, claimed {until}, dispatch, running {runId, since},
+-- failed {originTaskId, error}, cancelled {originTaskId}.
 create or replace function app.task_causes(p_organization_id uuid, t app.tasks)
   returns jsonb
   language plpgsql stable

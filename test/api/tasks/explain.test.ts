@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import type { z } from 'zod';
 import type { taskExplanationSchema } from '../../../api/tasks/explain.ts';
+import { approve, createProposer, propose } from '../../support/action_fixtures.ts';
 import { agentPath, expectSuccess, ownerPath, refusalOf, sqlOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import {
@@ -129,6 +130,26 @@ t.test('each blocker says what a person needs', async (t) => {
     { kind: 'schedule' },
     { kind: 'profile', actor: 'person', agentProfileId: org.profileId, key: org.profileKey },
   ]);
+});
+
+t.test('an action waits for an owner, then for the backend', async (t) => {
+  const by = await createProposer(sql);
+  const action = await propose(sql, by, { summary: 'Refund order 5512' });
+  await completeRun(sql.api, by.run, {
+    result: { kind: 'waiting', reason: 'It has to be done', actionIds: [action.id] },
+  });
+  const cause = { kind: 'action', actionId: action.id, title: 'Refund order 5512' };
+  t.match(await explain(by.org, by.run.taskId), {
+    causes: [{ ...cause, actor: 'person', status: 'awaiting_approval', inboxItemId: /./ }],
+    summary: 'T-1 waits until an owner decides about an action (awaiting_approval): Refund order 5512.',
+  });
+  await approve(sql.api, by.org, action.id);
+  const approved = await explain(by.org, by.run.taskId);
+  t.match(approved, {
+    causes: [{ ...cause, actor: 'backend', status: 'approved' }],
+    summary: 'T-1 waits for an action (approved): Refund order 5512.',
+  });
+  t.notOk('inboxItemId' in (approved.causes[0] ?? {}), 'there is nothing left to decide');
 });
 
 t.test('who is missing to verify a task is told, and not its owner', async (t) => {
