@@ -32,7 +32,7 @@ const conflict = { status: 409, code: 'state_conflict', when: 'it was decided ot
 const decided = { ...one, method: 'post', ownerToken: true, errors: [notFound, conflict] } as const;
 const about = { subject: 'action', id: ['action', 'id'] } as const;
 
-/** Who decides, as the action keeps it: the membership of viewers was looked at before, and lets them read only. */
+/** Who decides, as the action keeps it. A viewer does not come this far: the membership was checked before. */
 function deciderOf({ subject, mode }: OwnerCaller) {
   return { kind: 'owner', by: subject ?? mode, role: 'owner' };
 }
@@ -107,7 +107,7 @@ export function actionEndpoints(): readonly Endpoint[] {
       operationId: 'reconcileAction',
       summary: 'Say what became of an action',
       description:
-        'Of one whose status is `unknown`: nothing tells whether it was executed. Final; the same outcome again changes nothing. Another attempt is a new proposal.',
+        'Of one whose status is `unknown`: nothing shows whether it was executed. Final; the same outcome again changes nothing. Another attempt is a new proposal.',
       body: reconciliationBody,
       example: {
         body: { outcome: 'succeeded', note: reconciledExample.reconciliation.note },

@@ -36,7 +36,7 @@ export function appendEntry(decision: Decision, response: FragmentSqlToken): Fra
     subjectId: named ?? sql.fragment`${organization}::text`,
     arguments: decision.arguments,
     response,
-    // What the person has seen of it, where the transition tells that.
+    // What the person has seen of it, where the transition returns that.
     result: sql.fragment`${response} -> 'seen'`,
     requestId: decision.requestId,
   });

@@ -3,7 +3,7 @@
 -- that fails or limits us → approved, due at the next look at the connection.
 -- p_files: [{argument, sizeBytes, sha256}], as the caller has just read them.
 -- p_seconds: the lease from now on. After it, and the time-out of the action, what became of it is looked up. A repeat by the holder of
--- the lease returns the same; the caller sends only what it was told once, and only while the lease leaves the time for it.
+-- the lease returns the same; the caller sends it once, however often it has called this, and only while the lease leaves the time.
 -- Returns {begun, action, leaseExpiresAt}; begun false: nothing is sent.
 -- Locks: organization, integration, connection, profile (shared) → root → action → inbox item → … as task_settle.
 -- Codes: 404 organization_not_found | action_not_found, 409 state_conflict (lease_taken).

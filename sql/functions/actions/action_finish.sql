@@ -1,6 +1,6 @@
--- Action executing → succeeded | failed, as the provider said, or as looking it up has shown. p_outcome: {outcome: succeeded | found,
+-- Action executing → succeeded | failed, by the provider's response or by a look-up. p_outcome: {outcome: succeeded | found,
 -- result} | {outcome: failed, error} | {outcome: absent}, of a look-up where reads are strong: it was not applied | {outcome: none}, of
--- a look-up that tells nothing: it goes on with growing pauses, and after look_up_until → unknown, with an item in the inbox.
+-- an inconclusive look-up: it goes on with growing pauses, and after look_up_until → unknown, with an item in the inbox.
 -- A repeat by the holder of the lease changes nothing. Returns {action}.
 -- Locks: root → action → inbox item → … as task_settle.
 -- Codes: 404 organization_not_found | action_not_found, 409 state_conflict (lease_taken).
@@ -16,7 +16,7 @@ declare
 begin
   v_now := clock_timestamp();
   perform app.action_lease_require(a, p_lease_id);
-  -- A look-up that has told its result holds nothing, until the next one.
+  -- A look-up that has reported its result holds no lease.
   if a.status <> 'executing' or a.lease_expires_at is null then
     return jsonb_build_object('action', app.action_record(a));
   end if;

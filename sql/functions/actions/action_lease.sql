@@ -1,7 +1,7 @@
 -- Gives a job the lease of an action that is due: to prepare the execution of an approved one, or to look up what became of one that
--- was begun and got no answer. Until the lease ends the action is not due, then it is anybody's. A repeat by the holder returns the same.
+-- was begun and got no response. Until the lease ends the action is not due, then it is anybody's. A repeat by the holder returns the same.
 -- Looking up begins with the first lease for it and goes on for p_look_up_seconds; jobs that die at it end it after ten times. A
--- connection that is gone or another one tells nothing: executing → unknown.
+-- connection that is gone or another one shows nothing: executing → unknown.
 -- Returns {leased, purpose: execute | look_up, action, storageKeys: {argument: key}, connectionRevision, leaseExpiresAt}; leased false:
 -- there is nothing to do (any more), with the action alone.
 -- Locks: action → inbox item. Codes: 404 organization_not_found | action_not_found.

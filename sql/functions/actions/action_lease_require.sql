@@ -1,5 +1,5 @@
--- Refuses whoever does not hold the lease of an action. What was sent counts until another one takes the lease, also past its end: the
--- answer of the provider is all there is to know. The caller has locked the action. Codes: 409 state_conflict (lease_taken).
+-- Refuses whoever does not hold the lease of an action. What was sent counts until another one takes the lease, also past its end:
+-- nobody else has the provider's response. The caller has locked the action. Codes: 409 state_conflict (lease_taken).
 create or replace function app.action_lease_require(a app.actions, p_lease_id uuid)
   returns void
   language plpgsql

@@ -1,4 +1,4 @@
--- Action executing → unknown: nothing tells what became of it, so a person has to find out, by an item in the inbox (reconciliation).
+-- Action executing → unknown: nothing shows what became of it, so a person has to find out, by an item in the inbox (reconciliation).
 -- The caller has locked the action. Returns it.
 create or replace function app.action_unknown(a app.actions)
   returns app.actions

@@ -11,7 +11,8 @@ begin
   perform app.run_finish(r, 'succeeded', 'complete', p_body_hash,
     jsonb_build_object('kind', 'task_result', 'result', p_result), null, p_report);
   update app.tasks
-    set status = case when p_result ? 'actionIds' then 'pending' else 'waiting' end, active_run_id = null, waiting_until = (p_result ->> 'until')::timestamptz,
+    set status = case when p_result ? 'actionIds' then 'pending' else 'waiting' end, active_run_id = null,
+      waiting_until = (p_result ->> 'until')::timestamptz,
       waiting_reason = case when not p_result ? 'actionIds' then p_result ->> 'reason' end,
       waiting_action_ids = (select jsonb_agg(distinct w) from jsonb_array_elements(p_result -> 'actionIds') w)
     where organization_id = r.organization_id and id = r.task_id;

@@ -39,8 +39,8 @@ begin
       (select c.id from app.tasks c
         where v_causes @> '[{"kind": "children"}]' and c.organization_id = p_organization_id and c.parent_id = t.id
           and c.status in ('pending', 'blocked', 'running', 'waiting')
-        order by not c.blockers @> '[{"kind": "human"}]' and not c.blockers @> '[{"kind": "action"}]' and not c.blockers @> '[{"kind": "budget"}]'
-          and not c.blockers @> '[{"kind": "profile"}]', c.status = 'blocked', c.created_at, c.id
+        order by not c.blockers @> '[{"kind": "human"}]' and not c.blockers @> '[{"kind": "action"}]'
+          and not c.blockers @> '[{"kind": "budget"}]' and not c.blockers @> '[{"kind": "profile"}]', c.status = 'blocked', c.created_at, c.id
         limit p_limit + 1)
     loop
       if v_next = any (v_ids) then

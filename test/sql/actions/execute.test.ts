@@ -40,7 +40,7 @@ async function lost() {
   return made;
 }
 
-scenario('the holder of the lease commits the intent, and then what the provider said', async (test) => {
+scenario('the holder of the lease commits the intent, and then the response of the provider', async (test) => {
   const { by, job } = await due();
   test.match(await job.lease(), { leased: true, purpose: 'execute', connectionRevision: 1, storageKeys: {} });
   test.same(await dueActions(sql, by.org, 'execute'), [], 'nobody else takes it meanwhile');
@@ -125,7 +125,7 @@ scenario('after the intent nothing is sent again: it is looked up after lease an
   test.match(await refusal(job.finish('succeeded')), taken, 'whoever sent it comes too late');
 });
 
-scenario('an answer that comes after the lease counts, while nobody has looked it up', async (test) => {
+scenario('a response that comes after the lease counts, while nobody has looked it up', async (test) => {
   const { id, job } = await lost();
   await job.finish('succeeded', { result: {} });
   test.match(await actionRow(sql, id), { status: 'succeeded' });
@@ -143,7 +143,7 @@ scenario('what is found has succeeded, what is surely absent has failed', async 
 });
 
 scenario(
-  'a look-up that tells nothing is made again with growing pauses, then a person has to find out',
+  'a look-up that shows nothing is made again with growing pauses, then a person has to find out',
   async (test) => {
     const { by, id, other } = await lost();
     const pauses: number[] = [];

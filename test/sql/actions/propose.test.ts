@@ -44,7 +44,7 @@ scenario('a risk that needs an approval awaits it, with an item in the inbox', a
     due_at: null,
     files: [{ argument: 'body', name: 'body.txt', sha256: sha256('body') }],
   });
-  test.notOk('lease_id' in action, 'what the database compares is not told');
+  test.notOk('lease_id' in action, 'what the database compares is not shown');
   test.match(await itemsOf(sql, action.id), [
     {
       kind: 'approval',
