@@ -89,7 +89,11 @@ const talkedOf = await inState(app, 'review');
 expectSuccess(await owner.post(ownerPath(talkedOf, `/chats/${talkedOf.chatId}/messages`), message), 202);
 const researcher = owner.as((await startTurn(app, talkedOf as never)).executionToken);
 const research = (client = researcher) =>
-  client.post(agentPath(talkedOf, '/onboarding/research'), { urls: [`${origin}/prices`], question: 'How much?' });
+  client.post(
+    agentPath(talkedOf, '/onboarding/research'),
+    { urls: [`${origin}/prices`], question: 'How much?' },
+    { headers: { 'idempotency-key': randomUUID() } },
+  );
 
 /** A new integration of the provider, which is not connected. */
 async function create(provider: string, settings?: Fields, key = provider): Promise<string> {
@@ -259,7 +263,7 @@ t.test('two hundred bodies that do not come keep nobody waiting', async (t) => {
 });
 
 const slow: Readonly<Record<string, Readonly<{ request: () => Promise<Answer>; atOnce: number }>>> = {
-  'researches of a silent website': { request: () => research(), atOnce: AT_ONCE },
+  'researches with keys of a silent website': { request: () => research(), atOnce: AT_ONCE },
   'questions to a silent provider': {
     request: () => owner.post(`${stores}/lemon-squeezy/stores`, { apiKey: 'x'.repeat(40) }),
     atOnce: AT_ONCE,
