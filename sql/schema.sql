@@ -2402,7 +2402,8 @@ app.action_wait_check(p_organization_id uuid, p_task_id uuid, p_mode text, p_pat
   -- plpgsql, owner runner_scoped
 app.actions_cancel(p_organization_id uuid, p_action_ids uuid[], p_reason jsonb) returns void
   -- plpgsql, owner runner_scoped
-app.actions_cancel_of_integrations(p_organization_id uuid, p_integration_ids uuid[], p_reason jsonb) returns void
+app.actions_cancel_of_integrations(p_organization_id uuid, p_integration_ids uuid[], p_reason jsonb DEFAULT '{"code":
+    "connection_replaced", "message": "The connection that it was proposed for is gone, or another one"}') returns void
   -- plpgsql, owner runner_scoped
 app.actions_cancel_of_message(p_organization_id uuid, p_message_id uuid) returns void
   -- sql, owner runner_scoped

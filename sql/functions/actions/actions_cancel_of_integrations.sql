@@ -1,7 +1,10 @@
 -- Cancels what awaits or has an approval of integrations whose connection is another one, or none, or that are deleted. The caller has
 -- locked all of these integrations, so that nothing is proposed for them meanwhile, and no root.
 -- Locks: (integrations) → roots → actions by id → inbox items → … as task_settle.
-create or replace function app.actions_cancel_of_integrations(p_organization_id uuid, p_integration_ids uuid[], p_reason jsonb)
+create or replace function app.actions_cancel_of_integrations(
+  p_organization_id uuid, p_integration_ids uuid[],
+  p_reason jsonb default
+    '{"code": "connection_replaced", "message": "The connection that it was proposed for is gone, or another one"}')
   returns void
   language plpgsql
 as $$

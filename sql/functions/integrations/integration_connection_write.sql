@@ -48,8 +48,7 @@ begin
   update app.integrations set connection_revision = p_next_revision, updated_at = clock_timestamp()
     where organization_id = i.organization_id and id = i.id;
   if p_next_revision <> i.connection_revision then
-    perform app.actions_cancel_of_integrations(i.organization_id, array[i.id],
-      '{"code": "connection_replaced", "message": "The connection that it was proposed for is gone, or another one"}');
+    perform app.actions_cancel_of_integrations(i.organization_id, array[i.id]);
   end if;
   return '{}';
 end

@@ -1,8 +1,7 @@
 -- Removes an integration with its connection, secrets, tools, flows and capabilities. The authorization at the provider stays, and
 -- so do facts that were collected. Actions stay; those that await or have an approval are cancelled. Returns {integration} as it
 -- was. Locks: organization → integration → what hangs on it → … as actions_cancel_of_integrations.
--- Codes: 404 organization_not_found | integration_not_found (also for a
--- repeat).
+-- Codes: 404 organization_not_found | integration_not_found (also for a repeat).
 create or replace function app.integration_delete(p_organization_id uuid, p_integration_ref text)
   returns jsonb
   language plpgsql security definer

@@ -17,8 +17,7 @@ begin
        where organization_id = p_organization_id and integration_id = i.id and result is null
          and connection_revision = i.connection_revision) then
     i := app.integration_connection_drop(i);
-    perform app.actions_cancel_of_integrations(p_organization_id, array[i.id],
-      '{"code": "connection_replaced", "message": "The connection that it was proposed for is gone, or another one"}');
+    perform app.actions_cancel_of_integrations(p_organization_id, array[i.id]);
   end if;
   return jsonb_build_object('integration', app.integration_record(i));
 end

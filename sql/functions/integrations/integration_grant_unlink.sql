@@ -40,8 +40,7 @@ begin
     end if;
   end loop;
   -- All integrations come before the first root.
-  perform app.actions_cancel_of_integrations(p_organization_id, v_ids,
-    '{"code": "connection_replaced", "message": "The connection that it was proposed for is gone, or another one"}');
+  perform app.actions_cancel_of_integrations(p_organization_id, v_ids);
   return jsonb_build_object('unlinked', v_unlinked, 'changedMeanwhile', v_changed);
 end
 $$;

@@ -1,9 +1,9 @@
 -- Sets what of the provider may be reached. The caller has validated the settings, where there is a connection against the
 -- provider, at p_connection_revision. p_disconnect: they name another server, so that the connection goes, and an authorization
 -- under way ends in a conflict. Returns {integration}.
--- Locks: organization → integration → connection → … as actions_cancel_of_integrations
--- (p_disconnect). Codes: 403 provider_forbidden, 404 organization_not_found |
--- integration_not_found, 409 integration_conflict (the connection has changed).
+-- Locks: organization → integration → connection → … as actions_cancel_of_integrations (p_disconnect).
+-- Codes: 403 provider_forbidden, 404 organization_not_found | integration_not_found, 409 integration_conflict (the connection has
+-- changed).
 create or replace function app.integration_settings_put(
   p_organization_id uuid, p_integration_ref text, p_connection_revision integer, p_settings jsonb, p_disconnect boolean)
   returns jsonb
@@ -18,8 +18,7 @@ begin
   if i.settings is distinct from p_settings then
     if p_disconnect then
       i := app.integration_connection_drop(i);
-      perform app.actions_cancel_of_integrations(p_organization_id, array[i.id],
-        '{"code": "connection_replaced", "message": "The connection that it was proposed for is gone, or another one"}');
+      perform app.actions_cancel_of_integrations(p_organization_id, array[i.id]);
     end if;
     update app.integrations set settings = p_settings, updated_at = clock_timestamp()
       where organization_id = p_organization_id and id = i.id
