@@ -10,7 +10,7 @@ import type { IntegrationConfig } from '../../integration_settings.ts';
 import { oauthFailure } from '../oauth/errors.ts';
 import { oauthFetch } from '../oauth/fetch.ts';
 import { type OAuthClient, OAuthError, type OAuthServer } from '../oauth/index.ts';
-import { ProviderError } from '../outgoing/index.ts';
+import { ProviderError, storableJson } from '../outgoing/index.ts';
 import type { DiscoveredAuthorization, DiscoveredOAuth2, ProviderContext } from '../provider.ts';
 import { buckets, KEY, settings, site } from './site.ts';
 
@@ -57,7 +57,8 @@ async function read<S extends z.ZodType>(context: ProviderContext, url: string, 
   const response = await context.client.send(site, { ...request, accepts });
   if (response.status >= 400) return undefined;
   try {
-    return schema.parse(JSON.parse(new TextDecoder().decode(response.body)));
+    // Whatever its media type: files behind `/.well-known/` are often served without the right one.
+    return schema.parse(storableJson(response.body));
   } catch {
     throw failed('The server describes its authorization in a form that is not the documented one.');
   }

@@ -10,5 +10,5 @@ export {
 export { ProviderError, type ProviderReason, providerCode } from './errors.ts';
 export { type CallOutcome, callObserver, type ObserveCall, type ObservedCall } from './observe.ts';
 export type { OriginMap } from './origins.ts';
-export { jsonOf, type ProviderResponse, parsed, type ReadRefusal, type Refusal } from './response.ts';
+export { jsonOf, type ProviderResponse, parsed, type ReadRefusal, type Refusal, storableJson } from './response.ts';
 export { resetAt, retryAfter } from './retry_after.ts';

@@ -30,15 +30,17 @@ const UNSTORABLE = /\\u(?:0000|d[89a-f])/i;
 
 const storable = (_: string, value: unknown) => (typeof value === 'string' ? storableText(value) : value);
 
-/**
- * The JSON of a response, its texts without what cannot be stored, or undefined where it is none. The parser's error quotes the
- * text, so it goes no further.
- */
+/** The JSON of a body, its texts without what cannot be stored. @throws where it is none; the error quotes it, so it goes no further */
+export function storableJson(body: Uint8Array): unknown {
+  const text = new TextDecoder('utf-8', { fatal: true }).decode(body);
+  return JSON.parse(text, UNSTORABLE.test(text) ? storable : undefined);
+}
+
+/** As `storableJson`; undefined where a response is not JSON. */
 export function jsonOf({ headers, body }: ProviderResponse): unknown {
   if (!JSON_TYPE.test(headers['content-type'] ?? '')) return undefined;
   try {
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(body);
-    return JSON.parse(text, UNSTORABLE.test(text) ? storable : undefined);
+    return storableJson(body);
   } catch {
     return undefined;
   }

@@ -314,6 +314,15 @@ t.test('how a server is authorized is found where the specification says', async
   test.equal(await discoverAuthorization(context, `${open.origin}/mcp`), null, 'of a server that asks for nothing');
 });
 
+t.test('metadata is read without what cannot be stored', async (test) => {
+  const server = await openProtected(test, {
+    header: 'Bearer',
+    resource: () => ({ scopes_supported: ['files:\0read', 'a\ud800b'] }),
+  });
+  const context = { client: openClient(test, {}), account: 'i1' };
+  test.match(await discoverAuthorization(context, `${server.origin}/mcp`), { scopes: ['files:read', 'a\ufffdb'] });
+});
+
 t.test('a metadata document is the client where the server reads such', async (test) => {
   const configured = { kind: 'metadata', url: 'https://runner.example/client.json' } as const;
   for (const isSupported of [true, false]) {
