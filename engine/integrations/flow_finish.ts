@@ -32,8 +32,7 @@ export type Callback = Readonly<{
   browserOf: (flowId: string) => string | undefined;
   /** Who is signed in; null: nobody, or nobody knows. */
   starter: string | null;
-  signal?: AbortSignal | undefined;
-  /** All requests to the provider together. Who delivers it again waits longer than that. */
+  /** For all requests to the provider together. A second delivery waits longer than that. Default: 25 s. */
   withinMs?: number;
 }>;
 
@@ -61,6 +60,8 @@ type Ending = Readonly<{
   pending: Pending;
   client: ProviderClient;
   callback: Callback;
+  /** Aborted when the time of the callback is over. */
+  signal: AbortSignal;
 }>;
 
 function authorizationOf({ integrations, integration, pending }: Ending): Authorization {
@@ -74,9 +75,9 @@ function authorizationOf({ integrations, integration, pending }: Ending): Author
 const knownServer = ({ oauth2 }: Provider): OAuth2 | undefined =>
   oauth2 === undefined || isDiscovered(oauth2) ? undefined : oauth2;
 
-function contextOf({ integrations, integration, client, callback }: Ending) {
+function contextOf({ integrations, integration, client, signal }: Ending) {
   const { provider, record } = integration;
-  return providerContext(integrations, provider, client, { account: record.id, signal: callback.signal });
+  return providerContext(integrations, provider, client, { account: record.id, signal });
 }
 
 function secretsOf(tokens: Tokens, kept: string | null): ReadonlyMap<string, string> {
@@ -191,7 +192,7 @@ async function end({ db }: Integrations, flow: Flow, result: 'denied' | 'failed'
   await call(db.of(organizationId), 'integration_oauth_end', { organizationId, flowId: id, result }, flowResult);
 }
 
-/** Of a whole callback: code, tokens and account. */
+/** For all of a callback: code, tokens and account. */
 const WITHIN_MS = 25_000;
 
 /** The flow is consumed: whatever happens now, it ends. */
@@ -203,21 +204,20 @@ async function carryOut(
 ): Promise<void> {
   if (isDenied(callback.parameters)) return end(integrations, flow, 'denied');
   const { organizationId, integrationId, connectionRevision: revision } = flow;
-  const late = AbortSignal.timeout(callback.withinMs ?? WITHIN_MS);
-  const signal = callback.signal === undefined ? late : AbortSignal.any([callback.signal, late]);
+  const signal = AbortSignal.timeout(callback.withinMs ?? WITHIN_MS);
   try {
     const place = { organizationId, integrationId, field: FLOW_FIELD, revision };
     const pending = pendingSchema.parse(JSON.parse(openField(integrations.settings.encryptionKeys, place, sealed)));
     const integration = await readIntegration(integrations, { organizationId, integrationRef: integrationId });
     const client = await organizationClient(integrations, organizationId);
-    const ending: Ending = { integrations, integration, flow, pending, client, callback: { ...callback, signal } };
+    const ending: Ending = { integrations, integration, flow, pending, client, callback, signal };
     const granted = await (integration.provider.oauth1 === undefined
       ? grantedByOAuth2(ending)
       : grantedByOAuth1(ending));
     signal.throwIfAborted();
     await complete(ending, granted);
   } catch (caught) {
-    const isLate = late.aborted && !(caught instanceof ProviderError);
+    const isLate = signal.aborted && !(caught instanceof ProviderError);
     const error = isLate
       ? new ProviderError(flow.provider, 'unavailable', 'The provider did not respond in time.')
       : caught;
@@ -226,7 +226,7 @@ async function carryOut(
   }
 }
 
-/** What is written after the provider was asked. */
+/** For what is written after the provider has responded. */
 const WRITING_MS = 10_000;
 const POLL_MS = 100;
 
@@ -243,16 +243,17 @@ async function resultOf(
     await pause(POLL_MS);
     current = await read();
   }
-  // With its integration: there is nothing left that could be connected.
+  // The flow went with its integration: there is nothing left to connect.
   if (current === null) return { integrationKey: flow.integrationKey, result: 'conflict' };
-  // Nobody is left who ends it: the process that did has died.
+  // The process that was ending it has died.
   if (current.result === null) await end(integrations, flow, 'failed');
   return { integrationKey: flow.integrationKey, result: current.result ?? 'failed' };
 }
 
 /**
- * What a browser that comes back from a provider brings. Delivered twice it ends alike and changes nothing; in another browser
- * than the one that began it fails, and the flow stays for the right one; so it does at another provider's address. Never throws for what a provider does.
+ * Ends a flow by what the browser brings back from the provider. Delivered twice it ends alike and changes nothing. In another
+ * browser than the one that began it fails, at another provider's address it is unknown (`expired`), and the flow stays open for
+ * the right one. Never throws for what a provider does.
  */
 export async function finishFlow(integrations: Integrations, callback: Callback): Promise<FlowOutcome> {
   const { parameters } = callback;
