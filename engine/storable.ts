@@ -1,4 +1,4 @@
-/** Deeper values overflow the stack of whoever walks them: Postgres, programs that read our responses, our own code. */
+/** Deeper values overflow the stack of what walks them: Postgres, programs that read our responses, our own code. */
 const MAX_DEPTH = 64;
 
 /** A place in a JSON value: linked, so that a path is written out for a fault alone. */
@@ -68,7 +68,7 @@ export function storableFault(
   return undefined;
 }
 
-/** Text of a stranger without what cannot be stored: NUL goes, half of a surrogate pair becomes U+FFFD. */
+/** Text from outside without what cannot be stored: NUL is removed, half of a surrogate pair becomes U+FFFD. */
 export function storableText(text: string): string {
   return text.replaceAll('\0', '').toWellFormed();
 }

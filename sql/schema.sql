@@ -1022,7 +1022,7 @@ GRANT SELECT (organization_id, id, status, created_at) ON app.integration_contex
 GRANT SELECT, INSERT, UPDATE, DELETE ON app.integration_context_repairs TO runner_scoped;
 
 -- integration_gateway_capabilities ────────────────────────────────────────────────────────────────────────────────────
--- What an execution may call the gateway with. Judged at each call, by its execution too.
+-- What an execution calls the gateway with. Each call checks it again, and the execution that it is for.
 CREATE TABLE app.integration_gateway_capabilities (
   organization_id uuid NOT NULL,                                  -- The organization it belongs to.
   token_hash text NOT NULL,                                       -- SHA-256 of the capability, in hex.

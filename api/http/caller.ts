@@ -10,7 +10,7 @@ export type OwnerCaller = Readonly<{
   subject: string | null;
   /** True for open and token mode: sees and changes every organization. */
   platform: boolean;
-  /** SHA-256 of the bearer token in token mode, in hex: which of the operators it is. */
+  /** SHA-256 of the bearer token in token mode, in hex: identifies the operator. */
   tokenHash?: string;
   /** When the token ends, in milliseconds since 1970; a request that outlasts its check has to look at it again. */
   expiresAt?: number;
@@ -43,7 +43,7 @@ export type AdminCaller = Readonly<{ kind: 'admin'; name: string }>;
 export type PublicCaller = Readonly<{ kind: 'public' }>;
 export type Caller = OwnerCaller | AgentCaller | AdminCaller | PublicCaller;
 
-/** By what the calls of one owner are known as such, whatever organization they are about; open mode has one caller alone. */
+/** Identifies an owner across organizations. Undefined for other callers, and in open mode, which has one owner. */
 export function ownerName(caller: Caller): string | undefined {
   if (caller.kind !== 'owner') return undefined;
   return caller.subject === null ? caller.tokenHash : `subject:${caller.subject}`;

@@ -61,7 +61,7 @@ export async function putCredential(
   return (await commit((db) => storeCredential(db, verified, options))).integration;
 }
 
-/** For people: there is more to see, of whatever. */
+/** What a response calls `truncated`: items are missing, or details of some. */
 export const isTruncated = ({ truncated, partial = false }: Discovery): boolean => truncated || partial;
 
 /** Asks what there is, and records how that went. @throws Problem 403, 404, 409, 502, 503 */

@@ -31,7 +31,7 @@ export function seekArguments({ position, take }: Keyset) {
   };
 }
 
-/** The page of what the function returned, always in the order of keys; `cut`: there is more, whatever the limit. */
+/** The page of what the function returned, always in the order of keys; `cut`: it ended before the limit, and more follows. */
 export function pageOf<T extends Readonly<{ id: string; key: string }>>(
   page: Keyset,
   { items, cut }: Readonly<{ items: readonly T[]; cut: boolean }>,

@@ -38,7 +38,7 @@ const startedSchema = z
 const linkSchema = z.object({ id: storedUuid, key: z.string() });
 const grantSchema = z
   .object({
-    revoked: z.boolean().describe('False: the provider could not be informed, or has no way to.'),
+    revoked: z.boolean().describe('False: the provider could not be reached, or has no way to.'),
     unlinked: z.array(linkSchema).describe('Connections of this organization that hung on it.'),
     changedMeanwhile: z.array(linkSchema).describe('Connections that have changed since: look at them.'),
     otherOrganizations: z.int().describe('In how many other organizations connections need authorization again.'),

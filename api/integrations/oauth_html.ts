@@ -73,16 +73,16 @@ export function resultPage(result: FlowOutcome['result'], integrationKey: string
   return page(title, `${about}<p>${text}</p>`);
 }
 
-/** Of an address that is none of ours, or not all of one. */
+/** For an address that is incomplete, or not one of ours. */
 export function strangePage(): string {
   return page('Nothing to see', '<p>This address is not complete. Go back to where you began, and begin again.</p>');
 }
 
-/** The provider does not respond now, or limits us. The ticket is still good. */
+/** The provider does not respond, or limits us. The ticket is still valid. */
 export function laterPage(): string {
   return page(
     'Not begun yet',
-    `<p>The provider cannot be asked now. Nothing was used up: try again in a minute.</p>
+    `<p>The provider does not respond at the moment. This link still works: try again in a minute.</p>
       <form method="post"><button type="submit">Try again</button></form>`,
   );
 }

@@ -15,7 +15,7 @@ import { beginPage, laterPage, pagePolicy, resultPage, strangePage } from './oau
 const BEGIN = '/oauth/begin/{ticket}';
 const FLOW_S = 600;
 
-/** Any text: one that is no ticket leads to a page too. */
+/** Any text: one that is not a ticket leads to a page too. */
 const ticket = z.string();
 const html = { stream: true, mediaType: 'text/html', description: 'A page.' } as const;
 const shared = { audience: 'public', tag: 'Integrations', response: html } as const;
@@ -131,7 +131,7 @@ export function flowPageEndpoints(): readonly Endpoint[] {
       operationId: 'getAuthorizationPage',
       summary: 'What is about to be authorized',
       params: { ticket },
-      // What a mail program or a messenger adds to a link.
+      // Mail programs and messengers add parameters to links.
       anyQuery: true,
       secretPath: true,
       async handler(context) {
@@ -178,7 +178,7 @@ export function flowPageEndpoints(): readonly Endpoint[] {
       path: '/integrations/callback',
       operationId: 'getAuthorizationResult',
       summary: 'How an authorization ended',
-      description: 'By `result` and `integration` of the query. Any other address is a page too.',
+      description: 'By `result` and `integration` of the query. Any other query leads to a page too.',
       anyQuery: true,
       handler(context) {
         const { searchParams } = new URL(context.req.originalUrl, 'http://page');

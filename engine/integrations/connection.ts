@@ -28,13 +28,13 @@ export type UseOptions = Readonly<{
   signal?: AbortSignal | undefined;
   /** Also of an integration that is disabled: its owner looks at it. Default: 409. */
   evenDisabled?: boolean;
-  /** What is done asks about the connection itself: however that ends is its health, and is recorded. */
+  /** `run` asks about the connection itself: however it ends is the connection's health, and is recorded. */
   isCheck?: boolean;
   /** All of it together: refreshing, and what is done then. */
   withinMs?: number;
 }>;
 
-/** The provider was found to work. Where the connection says that it does not, nobody who only calls it fails by that record. */
+/** The provider works. A call records that only where the connection was degraded, and does not fail if it cannot. */
 async function noteSuccess(
   integrations: Integrations,
   { target, row }: Stored,
@@ -79,7 +79,7 @@ function within(provider: () => string, { signal, withinMs }: UseOptions) {
   const signals = [signal, late].flatMap((one) => one ?? []);
   return {
     signal: signals.length === 0 ? undefined : AbortSignal.any(signals),
-    /** `isOurs`: what took the time was waiting for tokens, whose refresh goes on and says itself how it ends. */
+    /** `isOurs`: the time went by waiting for tokens, whose refresh goes on and records how it ends. */
     failure(error: unknown, isOurs: boolean): unknown {
       if (signal?.aborted || !late?.aborted || error instanceof ProviderError) return error;
       return new ProviderError(provider(), 'unavailable', 'The provider did not respond in time.', { isOurs });

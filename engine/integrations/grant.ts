@@ -28,7 +28,7 @@ export type RevokedGrant = Readonly<{
   organizationId: string;
   grantHash: string;
   connections: z.output<typeof readSchema>['connections'];
-  /** False: the provider could not be informed, or takes no such word. What is here is unlinked all the same. */
+  /** False: the provider could not be reached, or has no way to revoke. What is here is unlinked all the same. */
   revoked: boolean;
   /** By the database's clock, which connections are dated by. */
   beganAt: string;
@@ -50,7 +50,7 @@ async function revokeAt(integrations: Integrations, stored: Stored, signal: Abor
     const { client } = knownAuthorization(integrations, provider, oauth2);
     const token = revocable(oauth2.needsRefreshToken, credential);
     const isKnown = await oauth2.revoke(context, client, token);
-    // A token that it does not know was revoked before. Of one that is over that says nothing: the grant may still be there.
+    // A token that the provider does not know was revoked before, unless it has expired: then the grant may still stand.
     return isKnown || token !== credential.accessToken || !hasEnded(credential);
   }
   const kept = fields.get('authorization');
@@ -64,7 +64,7 @@ async function revokeAt(integrations: Integrations, stored: Stored, signal: Abor
 const hasEnded = ({ expiresAt }: Pick<OAuth2Credential, 'expiresAt'>): boolean =>
   expiresAt !== null && Date.parse(expiresAt) <= Date.now();
 
-/** The connection, with a fresh access token where the provider is to be sent that, and if there is one to be had. */
+/** The connection; where the provider revokes by access token, with a fresh one if it can be had. */
 async function readRevocable(
   integrations: Integrations,
   target: ConnectionTarget,
@@ -80,7 +80,7 @@ async function readRevocable(
   });
 }
 
-/** An access token that is over says nothing any more; where refresh tokens are always there, one of those is better. */
+/** The refresh token where the provider always gives one: it outlives the access token. */
 function revocable(
   prefersRefresh: boolean,
   { refreshToken, accessToken }: Readonly<{ refreshToken: string | null; accessToken: string }>,
@@ -90,7 +90,7 @@ function revocable(
 
 /**
  * Revokes the authorization of a connection at its provider, for all connections that hang on it. Nothing is unlinked yet:
- * `deleteGrant` does. A provider that does not work is no reason to keep a connection: `revoked` tells.
+ * `deleteGrant` does. A provider that does not work is no reason to keep a connection: `revoked` says whether it did.
  * @throws Problem 404, 409 `integration_not_ready`; the signal's reason
  */
 export async function revokeGrant(

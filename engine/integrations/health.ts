@@ -10,7 +10,7 @@ const FAILED_S = 900;
 /** Spread out, so that what was connected together is not looked at together. */
 const spread = (seconds: number) => Math.round(seconds * (0.8 + Math.random() * 0.4));
 
-/** How a provider was just found. */
+/** The state in which a provider was just found. */
 export type Health = Readonly<{
   state: 'works' | 'provider_unavailable' | 'provider_failed' | 'not_asked';
   /** The provider, or a budget of ours, is not asked before. */
@@ -18,9 +18,9 @@ export type Health = Readonly<{
 }>;
 
 /**
- * What a failure says of the health of its connection. `check`: it was the connection itself that was asked about, so that whatever
- * the provider refuses is its health; of another call that may be the call's own fault, and only a provider that is away counts.
- * What is ours (a budget, a blocked domain, tokens that another process exchanges) says nothing.
+ * What a failure says of the health of its connection. `check`: the request was about the connection itself, so that every refusal
+ * counts; that of another call may be the call's own fault, so that only an unavailable provider counts.
+ * What is ours (a budget, a blocked domain, tokens that another process exchanges) does not count.
  */
 export function healthOf(error: unknown, asked: 'check' | 'call'): Health {
   if (error instanceof OAuthError && asked === 'check') return { state: 'provider_failed' };

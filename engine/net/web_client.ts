@@ -92,7 +92,7 @@ export function createWebClient(options: WebClientOptions = {}): WebClient {
     const { openAgent, request } = await import('./web_agent.ts');
     return { agent: openAgent({ resolve, allows, timeoutMs: connectMs, ca }, connections), request };
   }
-  /** From the first request on: most processes never send one, and start sooner without what it takes. */
+  /** Opened by the first request: most processes never send one, and start faster without undici. */
   let opened: ReturnType<typeof open> | undefined;
 
   async function ask(url: URL, given: WebRequest, signals: AbortSignal[]): Promise<Dispatcher.ResponseData> {

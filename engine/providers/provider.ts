@@ -37,7 +37,7 @@ export type Account = Readonly<{
   subject: string;
   /** For people, who tell accounts apart by it: a public name, or what is masked. In no log. */
   label: string;
-  /** Undefined where the provider has no scopes, or does not tell them. */
+  /** Undefined where the provider has no scopes, or does not name them. */
   grantedScopes?: readonly string[] | undefined;
 }>;
 
@@ -46,7 +46,7 @@ export type Discovery = Readonly<{
   items: readonly Readonly<Record<string, unknown>>[];
   /** There is more than `items` holds: what is chosen may be among the rest. */
   truncated: boolean;
-  /** All are there, and what is told of some of them is not all. */
+  /** Every item is there, but some without all of their details. */
   partial?: boolean;
   /** Of a provider whose tools are its server's own. */
   tools?: readonly Tool[];

@@ -122,8 +122,8 @@ const TRIES = 5;
 /**
  * Writes a health report: its file first, then the row that names it. Each compares the context with the integrations; a full
  * audit reads the published documents and the sources too, while a reconciliation keeps the general findings of the report before.
- * A reconciliation reads all integrations, by one statement, and not the one that was mapped alone: a report is whole, and those of
- * the report before say nothing of what was connected, has failed or was deleted since.
+ * A reconciliation reads all integrations, by one statement, and not only the one that was mapped: a report covers all of them, and
+ * the report before is stale for what was connected, failed or deleted since.
  */
 export const contextHealthAssess: JobHandler<'context__assess_health'> = async (payload, context) => {
   const { organizationId, assessment } = payload;

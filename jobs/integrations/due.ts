@@ -17,7 +17,7 @@ export type Due = z.output<typeof dueSchema>;
 /**
  * Does something with each connection for which it is due, a few at a time, organizations in turns, and each once: `run` sees to it
  * that it is due later, whatever comes of it.
- * @throws what `run` threw first, once none runs any more
+ * @throws the first error of `run`, once none runs any more
  */
 export async function eachDue(
   { db, signal }: Pick<JobContext, 'db' | 'signal'>,
@@ -48,7 +48,7 @@ export async function eachDue(
       }
     }
     await Promise.all(Array.from({ length: PARALLEL }, work));
-    // Only now: the job is tried again, and none of these may run beside that.
+    // Not before all have ended: the job is retried, and none of them may run beside it.
     if (failures.length > 0) throw failures[0];
     if (isOver()) return 'unfinished';
     after = ids[ORGANIZATIONS - 1] ?? null;

@@ -146,7 +146,7 @@ grant select (organization_id, token_hash, expires_at), delete
   on app.integration_gateway_capabilities to runner_global;
 
 comment on table app.integration_gateway_capabilities is
-  'What an execution may call the gateway with. Judged at each call, by its execution too.';
+  'What an execution calls the gateway with. Each call checks it again, and the execution that it is for.';
 comment on column app.integration_gateway_capabilities.organization_id is 'The organization it belongs to.';
 comment on column app.integration_gateway_capabilities.token_hash is 'SHA-256 of the capability, in hex.';
 comment on column app.integration_gateway_capabilities.integration_id is 'The integration that it is for.';

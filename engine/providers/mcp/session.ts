@@ -43,7 +43,7 @@ export function responseFinder(id: unknown) {
     add(chunk: Uint8Array): string | undefined {
       const text = decoder.decode(chunk, { stream: true });
       if (text === '') return response;
-      // The parser searches all of a text that has a carriage return once a line.
+      // For each line the parser searches all of a text that has a carriage return.
       const lines = (isSplit && text.startsWith('\n') ? text.slice(1) : text).replace(/\r\n?/g, '\n');
       isSplit = text.endsWith('\r');
       parser.feed(lines);
@@ -91,7 +91,7 @@ function guardedFetch(context: ProviderContext, accessToken: string | undefined)
     if (found === undefined) {
       throw new ProviderError(KEY, 'failed', 'The server ended its response before it was there.');
     }
-    // Without what else was in the stream: nobody asked for it, and the SDK would parse it all again.
+    // The rest of the stream is dropped: nothing awaits it, and the SDK would parse it all again.
     const asJson = { ...response.headers, 'content-type': 'application/json' };
     return toResponse({ ...response, headers: asJson, body: Buffer.from(found) });
   };

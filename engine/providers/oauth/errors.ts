@@ -38,7 +38,7 @@ const messages: Readonly<Record<OAuthReason, string>> = {
   failed: 'The authorization server responds in a way that is not the documented one.',
 };
 
-/** A response that the library takes, and we cannot. `code` is a word of ours. */
+/** For a response that the library accepts and we cannot store. `code` is our own. */
 export const badResponse = (code: string): OAuthError => new OAuthError('failed', messages.failed, code);
 
 function byCode(code: string, own: OAuthCodes | undefined): OAuthError {

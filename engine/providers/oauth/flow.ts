@@ -87,7 +87,7 @@ function through(context: OAuthContext, { site }: OAuthServer) {
 const scopesOf = (text: string | undefined) =>
   text === undefined ? null : text.split(/[\s,]+/).filter((scope) => scope !== '');
 
-/** The last second that Postgres and ISO 8601 write in four digits of a year. */
+/** Later years have five digits, which neither ISO 8601 nor our columns take. */
 const LAST_MS = Date.UTC(9999, 11, 31);
 
 /** When tokens end. @throws OAuthError for a number that is no time */
@@ -98,7 +98,7 @@ function endOf(expiresIn: number | undefined, now: number): Date | null {
   throw badResponse('bad_expires_in');
 }
 
-/** What no text of a token response may hold, and Postgres takes none of. */
+/** No scope may hold one (RFC 6749, 3.3), and Postgres stores no NUL. */
 const CONTROL = /\p{Cc}/u;
 
 function tokensOf(response: TokenEndpointResponse, now: number): Tokens {

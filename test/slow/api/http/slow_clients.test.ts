@@ -123,7 +123,7 @@ t.test('a body that stalls or drips is 408, and its connection ends', async (t) 
     const client = rawConnection(app.url);
     client.send(first);
     await Promise.all([trickle(client, ' '.repeat(50_000)), until('the server closes', () => client.ended())]);
-    t.same(statusesOf(client.received()), [408], 'whatever comes, it is too little');
+    t.same(statusesOf(client.received()), [408], 'too few bytes a second');
     client.socket.destroy();
   }
 });
@@ -146,7 +146,7 @@ t.test('a body may take longer while it comes fast enough, but not pause for lon
   pausing.socket.destroy();
 });
 
-t.test('a body that is not taken for too long is 503', async (t) => {
+t.test('a body that is not read for too long is 503', async (t) => {
   const app = await start({ pauseMs: SHORT_MS });
   const client = rawConnection(app.url);
   client.send(head('PUT /taken-late', octets(1_000_000)));
@@ -156,7 +156,7 @@ t.test('a body that is not taken for too long is 503', async (t) => {
   client.socket.destroy();
 });
 
-t.test('a client does not answer for the time in which its body is not taken', async (t) => {
+t.test('a client is not blamed for the time in which its body is not read', async (t) => {
   const app = await start({ bodyMs: 2_000, bodyBytesPerSecond: Number.MAX_SAFE_INTEGER, pauseMs: LONG_MS });
   const client = rawConnection(app.url);
   const begun = performance.now();

@@ -29,12 +29,12 @@ const CALLS = 200;
 /** Half of the connections. */
 const AT_ONCE = 4;
 
-/** What requests waited for, and what of it with a connection. */
+/** What requests waited for, and which of it while one had a connection. */
 const waited: string[] = [];
 const held: string[] = [];
 let hold: Promise<void> | undefined;
 
-/** Whatever a request waits for goes on only when no request has a connection: where one has, it is noted. */
+/** What a request waits for goes on only when no request has a connection; if one keeps it, that is recorded. */
 async function standStill(what: string): Promise<void> {
   waited.push(what);
   await until('no connection is in use', () => app.services.db.load().running === 0, 5_000).catch(() => {
@@ -77,20 +77,20 @@ const criterion = {
   path: 'a.json',
   checks: [{ kind: 'json_pointer', pointer: '', operator: 'exists' }],
 };
-const judged = await runTask(app, org, { spec: { acceptanceCriteria: [criterion] } });
-expectSuccess(await workerOf(app, judged).put('a.json', '{}'), 201);
+const unchecked = await runTask(app, org, { spec: { acceptanceCriteria: [criterion] } });
+expectSuccess(await workerOf(app, unchecked).put('a.json', '{}'), 201);
 await publishDocuments(sql, app.services.storage, org, { 'facts.json': {} });
 const promotion = { scope: 'organization', documents: [{ kind: 'facts', path: 'facts.json' }] };
 const entries = [{ key: 'founded', value: '2019' }];
 
 const collecting = await inState(app, 'collecting');
 const reviewed = await inState(app, 'review');
-const talkedOf = await inState(app, 'review');
-expectSuccess(await owner.post(ownerPath(talkedOf, `/chats/${talkedOf.chatId}/messages`), message), 202);
-const researcher = owner.as((await startTurn(app, talkedOf as never)).executionToken);
+const discussed = await inState(app, 'review');
+expectSuccess(await owner.post(ownerPath(discussed, `/chats/${discussed.chatId}/messages`), message), 202);
+const researcher = owner.as((await startTurn(app, discussed as never)).executionToken);
 const research = (client = researcher) =>
   client.post(
-    agentPath(talkedOf, '/onboarding/research'),
+    agentPath(discussed, '/onboarding/research'),
     { urls: [`${origin}/prices`], question: 'How much?' },
     { headers: { 'idempotency-key': randomUUID() } },
   );
@@ -145,17 +145,17 @@ async function press(at: string, provider: string) {
   return { browser, url, response };
 }
 
-type Answer = Readonly<{ status: number }> | Response;
+type Reply = Readonly<{ status: number }> | Response;
 
 /** A request of each kind that waits for others than Postgres, by the operation that it calls. */
-const requests: Readonly<Record<string, () => Promise<Answer>>> = {
+const requests: Readonly<Record<string, () => Promise<Reply>>> = {
   putOnboardingSource: () => putSource(app, collecting, '# Plan'),
   completeOnboarding: () => complete(app, reviewed),
   researchOnboarding: () => research(),
   putTaskInput: () => owner.put(ownerPath(org, inputOf(task.id, 'in/a.txt')), 'b'),
   putTaskInputAsAgent: () => service.put(agentPath(org, inputOf(task.id, 'in/a.txt')), 'c'),
   putRunOutput: () => worker.put('out.txt', 'out'),
-  completeRun: () => workerOf(app, judged).completeWith('a.json'),
+  completeRun: () => workerOf(app, unchecked).completeWith('a.json'),
   getRunInput: () => worker.input('in/a.txt'),
   getRunContextFile: () => owner.fetch(ownerPath(org, `/runs/${run.runId}/context/files/content?path=in/a.txt`)),
   getRunArtifact: () => owner.fetch(ownerPath(org, `/runs/${done.runId}/artifacts/0/content`)),
@@ -201,21 +201,21 @@ const requests: Readonly<Record<string, () => Promise<Answer>>> = {
   revokeXAdsGrant: async () => revoke(await connect('x-ads', { credential: xUser }, 'oauth1'), 'x-ads'),
   revokeMcpGrant: async () => revoke(await connect('mcp', { authorization: kept }), 'mcp'),
 };
-/** What they share with `startMcpAuthorization` they do not need: these servers are known. */
-const QUIET: Readonly<Record<string, () => Promise<Answer>>> = {
+/** Declared to wait like `startMcpAuthorization`, and they do not: these servers are known. */
+const QUIET: Readonly<Record<string, () => Promise<Reply>>> = {
   startGithubAuthorization: () => start(github, 'github'),
   startGoogleAnalyticsAuthorization: () => start(analytics, 'google-analytics'),
   startGoogleWorkspaceAuthorization: async () =>
     start(await create('google-workspace'), 'google-workspace', { enabledTools: ['gmail'] }),
   startXAdsAuthorization: async () => start(await create('x-ads'), 'x-ads'),
 };
-/** Not said by their descriptions. */
+/** They wait too, and their definitions do not say so. */
 const MORE = ['completeRun', 'beginAuthorization', 'callback_github'];
 
 const waits = ({ external, body, response }: Endpoint) => external === true || isStream(body) || isStream(response);
 const source = expectSuccess(await owner.post<{ id: string }>(ownerPath(talking, '/context/sources'), attachment), 201);
 
-t.test('every request that waits is looked at', async (t) => {
+t.test('every request that waits is tried', async (t) => {
   const names = apiEndpoints()
     .filter(waits)
     .map(({ operationId }) => operationId);
@@ -226,15 +226,15 @@ for (const [name, request] of Object.entries({ ...requests, ...QUIET })) {
   t.test(`${name} holds no connection while it waits`, async (t) => {
     waited.length = 0;
     held.length = 0;
-    const answer = await request();
-    // The providers say nothing that makes sense.
-    t.match(String(answer.status), name.includes('Integration') ? /^(2..|502)$/ : /^(2..|303)$/);
+    const reply = await request();
+    // The providers respond with nothing that makes sense.
+    t.match(String(reply.status), name.includes('Integration') ? /^(2..|502)$/ : /^(2..|303)$/);
     // An event stream waits for its client alone.
     t.equal(waited.length > 0, !(name in QUIET || name === 'streamChatEvents'), waited.join(', '));
-    if (answer instanceof Response) {
+    if (reply instanceof Response) {
       // Its body is not read yet, and of events there is no end.
       await standStill('the client');
-      await answer.body?.cancel();
+      await reply.body?.cancel();
     }
     t.same(held, []);
   });
@@ -262,7 +262,7 @@ t.test('two hundred bodies that do not come keep nobody waiting', async (t) => {
   for (const { socket } of clients) socket.destroy();
 });
 
-const slow: Readonly<Record<string, Readonly<{ request: () => Promise<Answer>; atOnce: number }>>> = {
+const slow: Readonly<Record<string, Readonly<{ request: () => Promise<Reply>; atOnce: number }>>> = {
   'researches with keys of a silent website': { request: () => research(), atOnce: AT_ONCE },
   'questions to a silent provider': {
     request: () => owner.post(`${stores}/lemon-squeezy/stores`, { apiKey: 'x'.repeat(40) }),
