@@ -172,6 +172,8 @@ CREATE TABLE app.actions (
 CREATE INDEX actions_agent_profile_id_idx ON app.actions USING btree (organization_id, agent_profile_id, created_at,
   id);
 CREATE INDEX actions_all_created_at_idx ON app.actions USING btree (created_at, id);
+CREATE INDEX actions_chat_id_idx ON app.actions USING btree (organization_id, chat_id, created_at, id) WHERE (chat_id IS
+  NOT NULL);
 CREATE INDEX actions_created_at_idx ON app.actions USING btree (organization_id, created_at, id);
 CREATE INDEX actions_decision_idx ON app.actions USING btree (organization_id, decision, created_at, id);
 CREATE INDEX actions_due_at_idx ON app.actions USING btree (due_at) WHERE (due_at IS NOT NULL);

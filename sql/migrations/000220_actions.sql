@@ -113,6 +113,7 @@ create index actions_created_at_idx on app.actions (organization_id, created_at,
 create index actions_status_idx on app.actions (organization_id, status, created_at, id);
 create index actions_integration_id_idx on app.actions (organization_id, integration_id, created_at, id);
 create index actions_task_id_idx on app.actions (organization_id, task_id, created_at, id) where task_id is not null;
+create index actions_chat_id_idx on app.actions (organization_id, chat_id, created_at, id) where chat_id is not null;
 create index actions_run_id_idx on app.actions (organization_id, run_id, created_at, id);
 create index actions_agent_profile_id_idx on app.actions (organization_id, agent_profile_id, created_at, id);
 create index actions_kind_idx on app.actions (organization_id, kind, created_at, id);
