@@ -10,9 +10,7 @@ const OWN = 'An execution sees those of its task or chat, the service token all.
 
 /** An agent's own: also those of earlier runs of its task, which its run may have waited for. */
 function scopeOf(caller: AgentCaller): ActionScope {
-  if (caller.kind === 'service') return {};
-  const { taskId, chatId } = caller.actor;
-  return taskId === null ? { chatId } : { taskId };
+  return caller.kind === 'service' ? undefined : caller.actor;
 }
 
 /** Actions, for agents: they propose them through the gateway, and decide about none. */

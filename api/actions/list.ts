@@ -1,4 +1,4 @@
-import { sql } from 'slonik';
+import { type FragmentSqlToken, sql } from 'slonik';
 import { z } from 'zod';
 import type { Queries } from '../../engine/db/call.ts';
 import { conditions } from '../../engine/db/conditions.ts';
@@ -24,11 +24,14 @@ export const actionListQuery = {
 };
 const querySchema = z.object(actionListQuery);
 
-/** Whose actions are read: those of a task or a chat alone, or all. */
-export type ActionScope = Readonly<{ taskId?: string | null; chatId?: string | null }>;
+/** Whose actions are read: those of the task or else of the chat, and none where it has neither. Undefined: all. */
+export type ActionScope = Readonly<{ taskId: string | null; chatId: string | null }> | undefined;
 
-const ofScope = ({ taskId, chatId }: ActionScope) =>
-  conditions('a', { task_id: taskId ?? undefined, chat_id: chatId ?? undefined });
+function ofScope(scope: ActionScope): FragmentSqlToken {
+  if (scope === undefined) return sql.fragment`true`;
+  const { taskId, chatId } = scope;
+  return taskId === null ? sql.fragment`a.chat_id = ${chatId}::uuid` : sql.fragment`a.task_id = ${taskId}::uuid`;
+}
 
 const record = sql.fragment`
   to_jsonb(a) || jsonb_build_object('files', (
@@ -45,7 +48,7 @@ export async function listActions(
   db: Queries,
   organizationId: string,
   query: z.output<typeof querySchema>,
-  scope: ActionScope = {},
+  scope?: ActionScope,
 ): Promise<{ data: Action[]; pagination: Pagination }> {
   const filters = {
     status: query.status,
@@ -63,7 +66,7 @@ export async function listActions(
         ? sql.fragment`a.decision is not null`
         : sql.fragment`a.decision is null`;
   const page = keyset({
-    list: `actions:${organizationId}:${scope.taskId ?? scope.chatId ?? ''}`,
+    list: `actions:${organizationId}:${scope?.taskId ?? scope?.chatId ?? ''}`,
     sort: { name: 'createdAt', key: sql.fragment`a.created_at`, type: 'timestamptz', direction: 'desc' },
     id: sql.fragment`a.id`,
     filters: { ...filters, decided: query.decided === undefined ? undefined : String(query.decided) },
@@ -92,7 +95,7 @@ export async function getAction(
   db: Queries,
   organizationId: string,
   actionId: string,
-  scope: ActionScope = {},
+  scope?: ActionScope,
 ): Promise<Action> {
   const found = await db.maybeOne(
     scoped(
