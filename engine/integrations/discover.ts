@@ -128,7 +128,7 @@ export async function checkSettings(
     }));
     throw new Problem(400, 'settings_invalid', 'The settings are not valid.', issues);
   }
-  await withProblems(() => checkAddresses(integrations, integration, parsed.data), 'settings');
+  await withProblems(() => checkAddress(integrations, integration, parsed.data), 'settings');
   const canAsk = record.readiness !== 'not_connected' && record.readiness !== 'needs_reauthorization';
   // Settings that say what is connected are for another connection than the stored one.
   if (!canAsk || provider.settings.beforeConnection === true) return { settings: parsed.data, discovery: null };
@@ -147,12 +147,13 @@ function refuse(found: readonly SettingIssue[]): void {
   throw new Problem(400, 'settings_invalid', 'The connection does not bear the settings out.', issues);
 }
 
-const ADDRESS = /^https?:\/\//i;
-
-/** Addresses among settings: https, and none of a domain that the organization blocks. Where a name leads is checked at each call. */
-async function checkAddresses(integrations: Integrations, integration: ReadIntegration, settings: unknown) {
-  const client = await organizationClient(integrations, integration.organizationId, integration.provider.key);
-  for (const value of Object.values(settings as Readonly<Record<string, unknown>>)) {
-    if (typeof value === 'string' && ADDRESS.test(value)) client.secureUrl(integration.provider.key, value);
-  }
+/** The address of settings: https, and of no domain that the organization blocks. Where its name leads is checked at each call. */
+async function checkAddress(
+  integrations: Integrations,
+  { organizationId, provider }: ReadIntegration,
+  settings: unknown,
+): Promise<void> {
+  const client = await organizationClient(integrations, organizationId, provider.key);
+  const address = provider.settings?.address?.(settings);
+  if (address !== undefined) client.secureUrl(provider.key, address);
 }
