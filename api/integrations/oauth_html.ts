@@ -82,7 +82,7 @@ export function strangePage(): string {
 export function laterPage(): string {
   return page(
     'Not begun yet',
-    `<p>The provider does not respond at the moment. This link still works: try again in a minute.</p>
+    `<p>The provider cannot be asked at the moment. This link still works: try again in a minute.</p>
       <form method="post"><button type="submit">Try again</button></form>`,
   );
 }
