@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
 import { call } from '../db/call.ts';
 import { isTransient, isUnavailable } from '../db/errors.ts';
+import { Problem } from '../db/problem.ts';
 import { OAuthError, refreshedCredential, refreshTokens, type Tokens } from '../providers/oauth/index.ts';
 import { ProviderError } from '../providers/outgoing/index.ts';
 import { type Authorization, isDiscovered, knownAuthorization, openAuthorization } from './authorization.ts';
@@ -107,7 +108,8 @@ async function failed(integrations: Integrations, stored: Stored, leaseId: strin
     if (await markReauthorization(integrations, target, 'refresh_refused', tokenVersion)) throw needsReauthorization();
     throw tokensMoved(stored.provider);
   }
-  if (error instanceof ProviderError || error instanceof OAuthError) {
+  // A Problem is ours (a setting of the deployment, a provider that is not allowed): whoever is next gets it at once too.
+  if (error instanceof ProviderError || error instanceof OAuthError || error instanceof Problem) {
     await markHealth(integrations, target, healthOf(error, 'check'), { leaseId });
   }
   throw error;

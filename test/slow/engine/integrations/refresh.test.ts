@@ -219,23 +219,28 @@ t.test('a provider that is down degrades the connection, which recovers by itsel
   test.equal(await readiness(connected), 'ready');
 });
 
-t.test(
-  'a refresh that the organization blocks says nothing of the provider, and gives its lease back',
-  async (test) => {
+t.test('a refresh that cannot be sent says nothing of the provider, and gives its lease back', async (test) => {
+  for (const kind of ['blocked', 'deployment_setting']) {
     const { origins, server } = await openRotatingGithub(test);
     const integrations = openTestIntegrations(test, db, { origins });
     const connected = await connectTokens(sql, FIRST, { keys });
-    await updateOrganization(sql.api, connected.org, { constraints: { blockedDomains: ['github.com'] } });
-    test.match(await problemOf(use(integrations, connected.target)), { code: 'provider_forbidden' });
+    const { target } = connected;
+    if (kind === 'blocked') {
+      await updateOrganization(sql.api, connected.org, { constraints: { blockedDomains: ['github.com'] } });
+    }
+    const { oauthClients } = integrations.settings;
+    const clients = kind === 'blocked' ? oauthClients : { ...oauthClients, github: undefined };
+    const settings = { ...integrations.settings, oauthClients: clients };
+    test.match(await problemOf(use({ ...integrations, settings }, target)), { issues: [{ code: kind }] });
     test.equal(await readiness(connected), 'ready');
     const { rows } = await sql.owner.query(
       'select 1 from app.integration_connections where integration_id = $1 and refresh_lease_id is not null',
-      [connected.target.integrationId],
+      [target.integrationId],
     );
-    test.same(rows, []);
+    test.same(rows, [], kind);
     test.equal(server.calls.length, 0);
-  },
-);
+  }
+});
 
 t.test('a failure says of the connection what it is at fault for', (test) => {
   const facts = { retryNotBefore: new Date(0) };
