@@ -219,6 +219,17 @@ function createHandler(endpoint: Endpoint, shared: Shared) {
   };
 }
 
+/** Before all routes: a secret is none the less one where the rest of its path is wrong, so that no route matches. */
+function hideSecrets(app: Express, endpoints: readonly Endpoint[]): void {
+  const templates = new Set(endpoints.flatMap(({ secretPath, path }) => (secretPath ? [path] : [])));
+  for (const template of templates) {
+    app.use(template.slice(0, template.indexOf('/{')), (req, _res, next) => {
+      requestState(req).secretPath = template;
+      next();
+    });
+  }
+}
+
 /** Routes for all endpoints, then the responses for paths and methods that are not there. */
 export function registerEndpoints(
   app: Express,
@@ -234,6 +245,7 @@ export function registerEndpoints(
   };
   const costlyCalls = createConcurrencyLimit(config.databasePoolSize);
   const shared = { services, authentication, responder, costlyCalls, settings: settingsTokens(config) };
+  hideSecrets(app, endpoints);
   for (const endpoint of endpoints) {
     app[endpoint.method](expressPath(endpoint.path), createHandler(endpoint, shared));
   }
@@ -251,19 +263,14 @@ function pathMatcher(path: string): RegExp {
 
 /** 404 for unknown paths, 405 with `Allow` for known ones. */
 function notFound(endpoints: readonly Endpoint[]) {
-  const known = endpoints.map(({ method, path, secretPath }) => ({
-    method,
-    matches: pathMatcher(path),
-    hidden: secretPath ? path : undefined,
-  }));
+  const known = endpoints.map((endpoint) => ({ method: endpoint.method, matches: pathMatcher(endpoint.path) }));
   return (req: Request, res: Response): never => {
     checkRequestHeaders(req, res);
     // Throws for broken percent-encoding, which no route would have matched.
     decodeURIComponent(req.path);
     const methods = new Set<string>();
-    for (const { method, matches, hidden } of known) {
+    for (const { method, matches } of known) {
       if (!matches.test(req.path)) continue;
-      requestState(req).secretPath = hidden;
       methods.add(method.toUpperCase());
       if (method === 'get') methods.add('HEAD');
     }

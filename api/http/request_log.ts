@@ -33,7 +33,7 @@ export function logRequests(log: Logger, metrics: Metrics) {
       requestId,
       traceId,
       method: req.method,
-      path: (endpoint?.secretPath ? endpoint.path : state.secretPath) ?? pathOnly(req.originalUrl),
+      path: state.secretPath ?? pathOnly(req.originalUrl),
       operation: endpoint?.operationId,
       status: res.statusCode,
       ms: Math.round(milliseconds),

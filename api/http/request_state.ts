@@ -15,7 +15,7 @@ export type RequestState = {
   readonly signal: AbortSignal;
   /** Set when a route matched: the template for metrics, logs and error codes. */
   endpoint: Endpoint | undefined;
-  /** Of a path that holds a secret, where no route matched: its template. */
+  /** Of a path that holds a secret: its template. */
   secretPath: string | undefined;
   /** True while the client waits for `100 Continue` before it sends its body. */
   awaitsContinue: boolean;

@@ -62,6 +62,13 @@ t.test('a page says what is asked for, and its button leads to a connection', as
   );
   test.equal((await press(openBrowser(), page)).response?.status, 404, 'the page begins once');
   test.equal((await fetch(page, { method: 'PUT' })).status, 405);
+  for (const [mistyped, status] of [
+    [`${page}%`, 400],
+    [`${page}/`, 404],
+    [`${page}/x`, 404],
+  ] as const) {
+    test.equal((await fetch(mistyped)).status, status, mistyped);
+  }
   const ticket = page.split('/').at(-1) ?? '';
   test.notMatch(JSON.stringify(app.logged), ticket);
 });
