@@ -46,41 +46,64 @@ const attached = new URLSearchParams({ fileName: 'a.txt', mediaType: 'text/plain
 const described = new URLSearchParams({ kind: 'file', fileName: 'a.txt', mediaType: 'text/plain' });
 const refusals: Readonly<Record<string, Refusal>> = {
   'JSON over the limit': {
-    ...{ method: 'POST', path: ownerPath(org, '/tasks'), headers: json },
+    method: 'POST',
+    path: ownerPath(org, '/tasks'),
+    headers: json,
     outcome: '413 payload_too_large',
   },
   'an output without a lease': {
-    ...{ method: 'PUT', path: `/internal/runs/${runId}/outputs/a.bin`, headers: { ...octets, ...lease, ...service } },
+    method: 'PUT',
+    path: `/internal/runs/${runId}/outputs/a.bin`,
+    headers: { ...octets, ...lease, ...service },
     outcome: '409 run_lease_expired',
   },
   'an output without a token': {
-    ...{ method: 'PUT', path: `/internal/runs/${runId}/outputs/a.bin`, headers: { ...octets, ...lease } },
+    method: 'PUT',
+    path: `/internal/runs/${runId}/outputs/a.bin`,
+    headers: { ...octets, ...lease },
     outcome: '401 agent_unauthorized',
   },
   'an input of no task': {
-    ...{ method: 'PUT', path: ownerPath(org, '/tasks/T-1/inputs/a.bin'), headers: octets },
+    method: 'PUT',
+    path: ownerPath(org, '/tasks/T-1/inputs/a.bin'),
+    headers: octets,
     outcome: '404 task_not_found',
   },
   'an unknown path': { method: 'POST', path: '/nowhere', headers: json, outcome: '404 not_found' },
   'another method': {
-    ...{ method: 'PUT', path: ownerPath(org, '/tasks'), headers: json },
+    method: 'PUT',
+    path: ownerPath(org, '/tasks'),
+    headers: json,
     outcome: '405 method_not_allowed',
   },
   'another type': {
-    ...{ method: 'POST', path: ownerPath(org, '/tasks'), headers: { 'content-type': 'text/csv' } },
+    method: 'POST',
+    path: ownerPath(org, '/tasks'),
+    headers: { 'content-type': 'text/csv' },
     outcome: '415 unsupported_media_type',
   },
   'an attachment over the limit': {
-    ...{ method: 'PUT', path: ownerPath(org, `/chats/${chat.id}/attachments/${randomUUID()}?${attached}`) },
-    ...{ headers: octets, bytes: ATTACHMENT_MAX_BYTES + LARGE, outcome: '413 attachment_invalid' },
+    method: 'PUT',
+    path: ownerPath(org, `/chats/${chat.id}/attachments/${randomUUID()}?${attached}`),
+    headers: octets,
+    bytes: ATTACHMENT_MAX_BYTES + LARGE,
+    outcome: '413 attachment_invalid',
   },
   'a source over the limit': {
-    ...{ method: 'PUT', path: ownerPath(org, `/onboarding/sources/${randomUUID()}?${described}`), headers: octets },
-    ...{ bytes: SOURCE_MAX_BYTES + LARGE, framings: ['length'], outcome: '413 request_failed' },
+    method: 'PUT',
+    path: ownerPath(org, `/onboarding/sources/${randomUUID()}?${described}`),
+    headers: octets,
+    bytes: SOURCE_MAX_BYTES + LARGE,
+    framings: ['length'],
+    outcome: '413 request_failed',
   },
   'an input over the limit': {
-    ...{ method: 'PUT', path: ownerPath(org, '/tasks/T-1/inputs/a.bin'), headers: octets },
-    ...{ bytes: UPLOAD_MAX_BYTES + LARGE, framings: ['length'], outcome: '413 payload_too_large' },
+    method: 'PUT',
+    path: ownerPath(org, '/tasks/T-1/inputs/a.bin'),
+    headers: octets,
+    bytes: UPLOAD_MAX_BYTES + LARGE,
+    framings: ['length'],
+    outcome: '413 payload_too_large',
   },
 };
 const cases = Object.entries(refusals).flatMap(([name, refusal]) =>
@@ -109,7 +132,11 @@ for (const one of cases) {
   const rounds = fewerRoundsOf(one);
   t.test(`fetch reads the refusal each time: ${name}`, async (t) => {
     const given: FetchRounds = {
-      ...{ url: `${app.url}${target}`, method, headers, bytes, framing },
+      url: `${app.url}${target}`,
+      method,
+      headers,
+      bytes,
+      framing,
       rounds,
       between: `${app.url}/healthz`,
     };
@@ -150,7 +177,10 @@ async function curl({ method, path: target, headers, framing }: Case, rounds: nu
 }
 
 const byCurl = [
-  ...['JSON over the limit', 'an output without a lease', 'an unknown path', 'another type'],
+  'JSON over the limit',
+  'an output without a lease',
+  'an unknown path',
+  'another type',
   'an attachment over the limit',
 ];
 for (const one of cases.filter(({ name }) => byCurl.some((kind) => name.startsWith(kind)))) {
