@@ -69,6 +69,11 @@ export const toolsBody = z
       .refine((effects) => Object.keys(effects).length <= 500, 'names at most 500 tools')
       .optional()
       .describe('Of a server whose tools are its own: which of them only read. Without it each of them writes.'),
+    digests: z
+      .record(toolKey, z.string().regex(/^[0-9a-f]{64}$/, 'must be the digest of a tool'))
+      .refine((digests) => Object.keys(digests).length <= 500, 'names at most 500 tools')
+      .optional()
+      .describe('As you read them. Where a tool that this enables has another one, or none here, it is 409.'),
   })
   .refine(({ accessMode: mode, tools }) => mode !== undefined || tools !== undefined, {
     path: ['tools'],

@@ -36,6 +36,7 @@ export const integrationExample = {
       unavailableReason: null,
       requiredScopes: [],
       inputSchema,
+      digest: 'b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c',
     },
   ],
   connection: {

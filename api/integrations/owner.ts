@@ -124,6 +124,7 @@ export function integrationEndpoints(): readonly Endpoint[] {
       description:
         'A list enables exactly its tools; `accessMode` alone enables all that it and the granted scopes allow. Without `accessMode` it is `read_only`, and a tool that writes is 400. What is enabled of a server’s own tools holds until the server changes the tool.',
       body: toolsBody,
+      errors: [notFound, { status: 409, code: 'integration_conflict', when: 'a tool has changed since it was read' }],
       example: { body: { tools: ['lemon_squeezy.orders.list'] }, data: integrationExample },
       decision: { action: 'integration.select_tools', ...about },
       handler: (context) => selectTools(context, context.body),

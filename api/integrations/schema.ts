@@ -33,6 +33,7 @@ const toolSchema = z
     unavailableReason: z.enum(TOOL_REASONS).nullable(),
     requiredScopes: z.array(z.string()).describe('One of them has to be granted. Empty: any connection will do.'),
     inputSchema,
+    digest: z.string().describe('Of what enabling it stands for. It changes with the tool.'),
   })
   .meta({ id: 'IntegrationTool' });
 
@@ -98,6 +99,7 @@ const toolRow = z
     unavailable_reason: z.enum(TOOL_REASONS).nullable(),
     required_scopes: z.array(z.string()),
     input_schema: z.looseObject({}),
+    digest: z.string(),
   })
   .pipe(
     mapping((row) => ({
@@ -111,6 +113,7 @@ const toolRow = z
       unavailableReason: row.unavailable_reason,
       requiredScopes: row.required_scopes,
       inputSchema: row.input_schema,
+      digest: row.digest,
     })),
   );
 

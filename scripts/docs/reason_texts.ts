@@ -285,7 +285,11 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
   too_many_documents: [OF_SHAPE, 'A context revision has at most 100 documents', 'Remove some.'],
   too_many_files: [OF_SHAPE, 'A run stores at most 1,000 files', 'Pack them.'],
   too_small: [OF_SHAPE, 'A text, list or number is too small', FIX],
-  tool_changed: ['`state_conflict`', 'The tool is another one than was proposed, or only reads', 'Propose it again.'],
+  tool_changed: [
+    '`integration_conflict`, `state_conflict`',
+    'The tool is another one than was read or proposed, or only reads',
+    'Read the tools again; choose or propose anew.',
+  ],
   tool_disabled: ['`state_conflict`', 'The tool is not enabled', 'Ask an owner to enable it.'],
   tool_policy: [
     '`state_conflict`',

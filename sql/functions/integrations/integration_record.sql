@@ -14,7 +14,7 @@ begin
     'connection', case when c.integration_id is not null then jsonb_build_object(
       'kind', c.kind, 'account_label', c.account_label, 'granted_scopes', c.granted_scopes, 'connected_at', c.connected_at,
       'revision', i.connection_revision) end,
-    'tools', (select coalesce(jsonb_agg(to_jsonb(t) - 'organization_id' - 'integration_id' - 'digest' - 'place'
+    'tools', (select coalesce(jsonb_agg(to_jsonb(t) - 'organization_id' - 'integration_id' - 'place'
         || jsonb_build_object('unavailable_reason', app.integration_tool_unavailable(i, c, t)) order by t.place, t.key), '[]')
       from app.integration_tools t where t.organization_id = i.organization_id and t.integration_id = i.id));
 end

@@ -1,8 +1,9 @@
--- Decides which tools agents may use (docs/interface.md 4.10). p_change: {accessMode?, tools?, effects?}, validated in shape.
--- accessMode: default read_only. tools: exactly these are on; without it all that the mode admits and the granted scopes cover.
--- effects: {tool: read | write}, where the provider leaves that to the owner. Returns {integration}.
+-- Decides which tools agents may use (docs/interface.md 4.10). p_change: {accessMode?, tools?, effects?, digests?}, validated in
+-- shape. accessMode: default read_only. tools: exactly these are on; without it all that the mode admits and the granted scopes
+-- cover. effects: {tool: read | write}, where the provider leaves that to the owner. digests: {tool: digest} as the owner saw them:
+-- what this enables has to be among them and unchanged, so that a discovery meanwhile slips nothing in. Returns {integration}.
 -- Locks: organization → integration. Codes: 400 validation_failed (unknown_tool, not_offered, read_only), 404
--- organization_not_found | integration_not_found.
+-- organization_not_found | integration_not_found, 409 integration_conflict (tool_changed).
 create or replace function app.integration_tools_put(p_organization_id uuid, p_integration_ref text, p_change jsonb)
   returns jsonb
   language plpgsql security definer
@@ -52,6 +53,14 @@ begin
           else coalesce(app.integration_tool_unavailable(i, c, o), 'not_connected') = 'not_connected' end as enabled
         from app.integration_tools o where o.organization_id = p_organization_id and o.integration_id = i.id) n
     where t.organization_id = p_organization_id and t.integration_id = i.id and t.key = n.key and t.enabled <> n.enabled;
+  select jsonb_agg(jsonb_build_object('path', 'digests.' || t.key, 'code', 'tool_changed',
+        'message', 'has changed since it was read, or is new') order by t.place, t.key) into v_issues
+    from app.integration_tools t
+    where t.organization_id = p_organization_id and t.integration_id = i.id and t.enabled and p_change ? 'digests'
+      and t.digest is distinct from p_change #>> array['digests', t.key];
+  if v_issues is not null then
+    perform app.fail(409, 'integration_conflict', 'Tools have changed meanwhile: read them again', v_issues);
+  end if;
   return jsonb_build_object('integration', app.integration_record(i));
 end
 $$;

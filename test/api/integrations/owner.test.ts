@@ -174,9 +174,47 @@ t.test('tools are chosen by mode or by list', async (t) => {
   t.equal(await epoch(), before);
   t.equal(refusalOf(await tools({ tools: [WRITE.key] })), '400 validation_failed read_only', 'the default mode');
   t.equal(refusalOf(await tools({ tools: ['nothing'] })), '400 validation_failed unknown_tool');
+  t.equal(refusalOf(await tools({ tools: [] })), '400 validation_failed too_small', 'none is a disabled integration');
   const reads = await tools({ tools: [WRITE.key], effects: { [WRITE.key]: 'read' } });
   t.match(reads.data, { accessMode: 'read_only', tools: [{}, { key: WRITE.key, effect: 'read', enabled: true }] });
   t.equal(await epoch(), before + 1);
+  expectSuccess(await calls(id).delete());
+});
+
+t.test('a tool that changed after its owner read it is not enabled unseen', async (t) => {
+  const { id } = await createIntegration(sql, org, { key: 'unseen', provider: 'mcp', tools: [READ, WRITE] });
+  await connect(sql.api, org, id, account('acme'));
+  const { get, tools } = calls(id);
+  const read = expectSuccess(await get()).tools;
+  const digests = Object.fromEntries(read.map(({ key, digest }) => [key, digest]));
+  const later = tool('items.find');
+  const offer = (...offered: ReturnType<typeof tool>[]) =>
+    transition(sql.api, 'integration_discovery_record', {
+      organizationId: org.organizationId,
+      integrationRef: id,
+      connectionRevision: 1,
+      discovery: { status: 'ok' },
+      tools: offered,
+    });
+  await offer(tool(READ.key, { digest: later.digest }), WRITE, later);
+  const before = expectSuccess(await get());
+  const refused = await tools({ accessMode: 'full', tools: [READ.key, WRITE.key], digests });
+  t.equal(refusalOf(refused), '409 integration_conflict tool_changed');
+  t.same(issuePaths(refused), [`digests.${READ.key}`]);
+  t.same(issuePaths(await tools({ accessMode: 'full', digests })), [`digests.${later.key}`, `digests.${READ.key}`]);
+  t.same(expectSuccess(await get()), before, 'nothing has changed');
+  const unchanged = expectSuccess(await tools({ accessMode: 'full', tools: [WRITE.key], digests }));
+  t.same(
+    unchanged.tools.filter(({ enabled }) => enabled).map(({ key }) => key),
+    [WRITE.key],
+    'one that it leaves off may have changed',
+  );
+  expectSuccess(await tools({ tools: [READ.key] }), 200);
+  expectSuccess(await tools({ tools: [READ.key], digests: { [READ.key]: later.digest } }), 200);
+  t.equal(
+    refusalOf(await tools({ tools: [READ.key], digests: { [READ.key]: 'x' } })),
+    '400 validation_failed invalid_format',
+  );
   expectSuccess(await calls(id).delete());
 });
 
