@@ -49,6 +49,11 @@ CREATE TABLE app.action_invocations (
   invocation_id text NOT NULL,                                    -- The name, chosen by the caller.
   body_sha256 text NOT NULL,                                      -- SHA-256, in hex, of the body that it is for.
   action_id uuid,                                                 -- The action that it proposed; null: it reads.
+  lease_id uuid,                                                  -- Of a read: whoever calls the provider for it, or did so last.
+  lease_expires_at timestamptz,                                   -- When another one may.
+  response text,                                                  -- What a read responded with, as JSON, where it is short.
+  response_key text,                                              -- Where a longer response lies in the object storage; never shown.
+  failure jsonb,                                                  -- What the last try of a read failed with, for those who waited for it.
   created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was first called.
   CONSTRAINT action_invocations_pkey PRIMARY KEY (organization_id, run_id, integration_id, invocation_id),
   CONSTRAINT action_invocations_action_id_fkey FOREIGN KEY (organization_id, action_id) REFERENCES
@@ -58,9 +63,16 @@ CREATE TABLE app.action_invocations (
   CONSTRAINT action_invocations_run_id_fkey FOREIGN KEY (organization_id, run_id) REFERENCES app.runs(organization_id, id)
     ON DELETE CASCADE,
   CONSTRAINT action_invocations_body_sha256_check CHECK ((body_sha256 ~ '^[0-9a-f]{64}$')),
+  CONSTRAINT action_invocations_failure_check CHECK ((jsonb_typeof(failure) = 'object')),
   CONSTRAINT action_invocations_invocation_id_check CHECK (((length(invocation_id) >= 1) AND (length(invocation_id) <=
-    200)))
+    200))),
+  CONSTRAINT action_invocations_lease_check CHECK (((lease_expires_at IS NULL) OR ((lease_id IS NOT NULL) AND
+    (num_nonnulls(response, response_key, failure) = 0)))),
+  CONSTRAINT action_invocations_outcome_check CHECK ((num_nonnulls(response, response_key, failure) <= ((lease_id IS NOT
+    NULL))::integer)),
+  CONSTRAINT action_invocations_read_check CHECK (((action_id IS NULL) OR (lease_id IS NULL)))
 );
+-- Not sampled (SET STATISTICS 0): response, response_key, failure
 CREATE INDEX action_invocations_action_id_idx ON app.action_invocations USING btree (organization_id, action_id) WHERE
   (action_id IS NOT NULL);
 CREATE INDEX action_invocations_integration_id_idx ON app.action_invocations USING btree (organization_id,
@@ -2363,12 +2375,18 @@ app.action_expire(a app.actions) returns jsonb
   -- plpgsql, owner runner_scoped
 app.action_finish(p_organization_id uuid, p_action_id uuid, p_lease_id uuid, p_outcome jsonb) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
-app.action_invocation_bind(p_organization_id uuid, p_token_hash text, p_integration_id uuid, p_kind text,
-    p_invocation_id text, p_body_sha256 text) returns jsonb
+app.action_invocation_begin(p_organization_id uuid, p_token_hash text, p_integration_id uuid, p_invocation_id text,
+    p_body_sha256 text, p_tool text, p_lease_id uuid, p_seconds integer) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
 app.action_invocation_find(p_organization_id uuid, p_run_id uuid, p_integration_id uuid, p_invocation_id text,
     p_body_sha256 text) returns app.action_invocations
   -- plpgsql, owner runner_scoped
+app.action_invocation_finish(p_organization_id uuid, p_run_id uuid, p_integration_id uuid, p_invocation_id text,
+    p_lease_id uuid, p_outcome jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.action_invocation_read(p_organization_id uuid, p_token_hash text, p_integration_id uuid, p_invocation_id text,
+    p_lease_id uuid) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
 app.action_item_open(a app.actions) returns void
   -- sql, owner runner_scoped
 app.action_lease(p_organization_id uuid, p_action_id uuid, p_lease_id uuid, p_seconds integer, p_look_up_seconds

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 /** Who may call an endpoint; it decides the credentials, the error codes and the log fields. */
-export type Audience = 'owner' | 'agent' | 'worker' | 'admin' | 'public';
+export type Audience = 'owner' | 'agent' | 'gateway' | 'worker' | 'admin' | 'public';
 
 export type OwnerCaller = Readonly<{
   kind: 'owner';
@@ -37,11 +37,19 @@ export type CapabilityCaller = Readonly<{
   actor: Actor;
 }>;
 
+/** An execution that calls the gateway; what its capability is good for is checked by the transition. */
+export type GatewayCaller = Readonly<{
+  kind: 'gateway';
+  organizationId: string;
+  /** SHA-256 of the capability, in hex. */
+  tokenHash: string;
+}>;
+
 export type AgentCaller = ServiceCaller | CapabilityCaller;
 /** `name` is that of the token, for the audit log. */
 export type AdminCaller = Readonly<{ kind: 'admin'; name: string }>;
 export type PublicCaller = Readonly<{ kind: 'public' }>;
-export type Caller = OwnerCaller | AgentCaller | AdminCaller | PublicCaller;
+export type Caller = OwnerCaller | AgentCaller | GatewayCaller | AdminCaller | PublicCaller;
 
 /** Identifies an owner across organizations. Undefined for other callers, and in open mode, which has one owner. */
 export function ownerName(caller: Caller): string | undefined {
@@ -52,6 +60,7 @@ export function ownerName(caller: Caller): string | undefined {
 export type CallerOf<A extends Audience> = {
   owner: OwnerCaller;
   agent: AgentCaller;
+  gateway: GatewayCaller;
   worker: ServiceCaller;
   admin: AdminCaller;
   public: PublicCaller;

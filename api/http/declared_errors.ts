@@ -15,6 +15,15 @@ const agentErrors: readonly DeclaredError[] = [
   { status: 409, code: 'state_conflict', when: 'the current state does not permit the call' },
 ];
 
+const gatewayErrors: readonly DeclaredError[] = [
+  { ...unauthorized, when: 'the capability is missing, unknown or expired, or its execution is over' },
+  {
+    status: 409,
+    code: 'state_conflict',
+    when: 'the integration is not available to the execution (any more); `issues[0].code` says why',
+  },
+];
+
 const workerErrors: readonly DeclaredError[] = [
   unauthorized,
   {
@@ -39,6 +48,7 @@ const ownerErrors: readonly DeclaredError[] = [
 
 function ofAudience(endpoint: Endpoint): readonly DeclaredError[] {
   if (endpoint.audience === 'agent') return agentErrors;
+  if (endpoint.audience === 'gateway') return gatewayErrors;
   if (endpoint.audience === 'worker') return workerErrors;
   if (endpoint.audience === 'admin') return adminErrors;
   if (endpoint.audience === 'public') return [];

@@ -112,6 +112,8 @@ export type Definition<
    * agent, and must not decide what agents may do outside.
    */
   ownerToken?: boolean;
+  /** Of the gateway: the capability may come as a password too, and a call without one is asked for it in that way. */
+  byPassword?: boolean;
   /** `ignored`: the response holds what must not be kept, so that no `Idempotency-Key` counts. */
   idempotencyKey?: 'ignored';
   /** The query is another party's: the handler reads it by itself, and no name in it is refused. */

@@ -97,6 +97,19 @@ export const agentCodes: Readonly<Partial<Record<number, string>>> = {
   409: 'state_conflict',
 };
 
+/** What 4.14 adds to them. */
+const gatewayCodes: ReadonlySet<string> = new Set([
+  'tool_not_found',
+  'result_too_large',
+  'daily_limit_reached',
+  'provider_forbidden',
+]);
+
+/** As agents see them, with the codes of their own. */
+function forGateway(problem: Problem): Problem {
+  return gatewayCodes.has(problem.code) ? problem : forAgents(problem);
+}
+
 function forAgents(problem: Problem): Problem {
   // What a capability may not do is 401; agents get no 403 (docs/interface.md 5.4).
   const status = problem.status === 403 ? 401 : problem.status;
@@ -112,6 +125,7 @@ export function forAudience(
 ): Problem {
   let mapped = problem;
   if (audience === 'agent') mapped = forAgents(problem);
+  if (audience === 'gateway') mapped = forGateway(problem);
   if (audience === 'worker') mapped = forWorkers(problem);
   const code = codes[mapped.status];
   if (code && code !== mapped.code) {

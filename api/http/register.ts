@@ -57,6 +57,9 @@ async function authenticate(
   if (endpoint.audience === 'owner') return authentication.owner(req, endpoint.ownerToken === true);
   if (endpoint.audience === 'worker') return authentication.worker(req);
   if (endpoint.audience === 'agent') return authentication.agent(req, services.db, organizationId);
+  if (endpoint.audience === 'gateway') {
+    return authentication.gateway(req, services.db, endpoint.byPassword === true);
+  }
   if (endpoint.audience === 'admin') return authentication.admin(req);
   return { kind: 'public' };
 }
@@ -111,13 +114,14 @@ async function admit(
 ): Promise<Admitted> {
   const state = requestState(req);
   const pathValues = rawParams(req);
-  const organizationId = pathValues['organizationId'];
-  const caller = await authenticate(authentication, endpoint, services, req, organizationId);
+  const named = pathValues['organizationId'];
+  const caller = await authenticate(authentication, endpoint, services, req, named);
+  const organizationId = caller.kind === 'gateway' ? caller.organizationId : named;
 
   const rawQuery = endpoint.anyQuery ? {} : parseQuery(req.url);
   const issue = storableIssue({ ...pathValues, ...rawQuery });
   if (issue) throw validationFailed([issue]);
-  const guard = tokenGuard(settings, endpoint, req, pathValues, services.db);
+  const guard = tokenGuard(settings, endpoint, req, { ...pathValues, organizationId }, services.db);
   await guard?.checkUrl({ ...pathValues, ...rawQuery, 'Idempotency-Key': req.get('idempotency-key') });
   const parts = checkParts({
     params: [endpoint.params, pathValues],

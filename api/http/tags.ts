@@ -13,6 +13,7 @@ export const tags = {
   Chats: 'Conversations with the chat profile: messages, streamed replies and attachments.',
   Context: 'What the organization knows about itself: published documents, the evidence behind them, and their health.',
   'Agent tools': 'What agents call during a run, and runtimes on their behalf.',
+  Gateway: 'What executions do with integrations: reads, proposals of writes, files, and git.',
   Workers: 'Claiming run requests, and working on them under a lease.',
   Administration: 'GraphQL over all organizations, for administrators.',
   System: 'Health, metrics and API documentation.',

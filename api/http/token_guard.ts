@@ -5,6 +5,7 @@ import { call, type Queries } from '../../engine/db/call.ts';
 import type { Problem } from '../../engine/db/problem.ts';
 import { byteSearch, containsAny, digestsOf, mayEndToken, tokensOfLease } from '../../engine/run_tokens.ts';
 import { bearerToken } from './auth/bearer.ts';
+import type { Audience } from './caller.ts';
 import type { Endpoint } from './endpoint.ts';
 import { invalid } from './errors.ts';
 import { type PlacedText, textsOf } from './texts.ts';
@@ -15,6 +16,7 @@ const uuidFormat = z.guid();
 const HEX_START = /^[0-9a-f]{8}/i;
 const LONGEST_FORM = 64;
 const MAX_PATH = 200;
+const HANDED_IN: ReadonlySet<Audience> = new Set(['worker', 'agent', 'gateway']);
 
 /**
  * Keeps tokens out of what a worker or agent hands in: whoever reads it could act with them. Those of the settings and of the call
@@ -49,15 +51,15 @@ function tokenFound(path: string): Problem {
 
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 
-/** The guard of one request; undefined where nothing is handed in, or by people. */
+/** The guard of one request; undefined where nothing is handed in, or by people. What goes to a provider is handed in too. */
 export function tokenGuard(
   settings: readonly string[],
   { audience, method }: Endpoint,
   req: Request,
-  pathValues: Readonly<Record<string, string>>,
+  pathValues: Readonly<Record<string, string | undefined>>,
   db: Queries,
 ): TokenGuard | undefined {
-  if (method === 'get' || (audience !== 'worker' && audience !== 'agent')) return undefined;
+  if (method === 'get' || !HANDED_IN.has(audience)) return undefined;
   const known: string[] = [...settings, bearerToken(req) ?? []].flat();
   let organizationId = pathValues['organizationId'] ?? req.get('x-organization-id');
 

@@ -1,8 +1,9 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import type { DeploymentClient, IntegrationConfig } from '../integration_settings.ts';
 import type { ACCESS_MODES, CONNECTION_KINDS, TOOL_EFFECTS, TOOL_RISKS } from '../integration_states.ts';
 import type { OAuthClient, OAuthServer, Tokens } from './oauth/index.ts';
 import { type Bucket, type ProviderClient, ProviderError, type Site } from './outgoing/index.ts';
+import type { OwnTool, ReadCall, ToolRuntime, WriteCall } from './tool.ts';
 
 export type ConnectionKind = (typeof CONNECTION_KINDS)[number];
 export type AccessMode = (typeof ACCESS_MODES)[number];
@@ -27,6 +28,9 @@ export type Tool = Readonly<{
   /** Of a server's own tool: the whole of it as it was offered. What an owner enabled holds for this alone. */
   digest?: string;
 }>;
+
+/** A tool as it is stored with an integration. The effect of a server's own is what the owner says. */
+export type StoredTool = Readonly<{ key: string; effect: Effect; inputSchema: Tool['inputSchema'] }>;
 
 /** Facts that are collected from a connection (docs/interface.md, 2.14). */
 export type Dataset = Readonly<{ key: string; scopes: readonly string[] }>;
@@ -179,6 +183,8 @@ export type Provider = Readonly<{
   credential: z.ZodType;
   /** Without those of a server's own. */
   tools: readonly Tool[];
+  /** What does a tool of this provider; undefined: it has none of this key and effect. */
+  runtime(tool: StoredTool): ToolRuntime | undefined;
   datasets: readonly Dataset[];
   lookUp?: LookUp;
   /** The gateway of git reaches its repositories. */
@@ -195,9 +201,12 @@ export type Provider = Readonly<{
 }>;
 
 type Definition<C extends z.ZodType, S extends z.ZodType> = Readonly<
-  Omit<Provider, 'credential' | 'settings' | 'verify' | 'discover' | 'checkSettings'> & {
+  Omit<Provider, 'credential' | 'settings' | 'tools' | 'runtime' | 'verify' | 'discover' | 'checkSettings'> & {
     credential: C;
     settings: Settings<S> | null;
+    tools: readonly (Tool | OwnTool)[];
+    /** What does a tool of the server's own. */
+    serverTool?(tool: StoredTool): ToolRuntime;
     verify(context: ProviderContext, access: Access<z.output<C>, z.output<S>>): Promise<Account>;
     discover(context: ProviderContext, access: Access<z.output<C>, z.output<S>>): Promise<Discovery>;
     checkSettings?(settings: z.output<S>, discovery: Discovery): readonly SettingIssue[];
@@ -223,6 +232,8 @@ async function inTime<T>(
   }
 }
 
+export { inputSchema } from './tool.ts';
+
 /** A provider whose functions get what its schemas read. A credential or settings of another shape are our own error. */
 export function defineProvider<C extends z.ZodType, S extends z.ZodType = z.ZodNever>(
   definition: Definition<C, S>,
@@ -232,8 +243,31 @@ export function defineProvider<C extends z.ZodType, S extends z.ZodType = z.ZodN
     credential: credential.parse(access.credential),
     settings: access.settings === null || settings === null ? null : settings.schema.parse(access.settings),
   });
+  const readSettings = (given: unknown) => (given === null || settings === null ? null : settings.schema.parse(given));
+  /** Of what it is called with, the credential and the settings are read before it gets them. */
+  function reading(runtime: ToolRuntime): ToolRuntime {
+    const parse: ToolRuntime['parse'] = (args, given) => runtime.parse(args, readSettings(given));
+    const typed = <T extends ReadCall | WriteCall>(call: T): T => ({ ...call, access: read(call.access) });
+    if (runtime.effect === 'read') return { ...runtime, parse, read: async (call) => runtime.read(typed(call)) };
+    const { lookUp } = runtime;
+    return {
+      ...runtime,
+      parse,
+      summary: (proposed) => runtime.summary({ ...proposed, settings: readSettings(proposed.settings) }),
+      riskOf: (args, given) => runtime.riskOf?.(args, readSettings(given)) ?? 'low',
+      execute: async (call) => runtime.execute(typed(call)),
+      ...(lookUp ? { lookUp: async (call: WriteCall) => lookUp(typed(call)) } : {}),
+    };
+  }
+  const runtimes = new Map(
+    definition.tools.flatMap((tool) => ('runtime' in tool ? [[tool.key, reading(tool.runtime)] as const] : [])),
+  );
   return {
     ...definition,
+    runtime(tool) {
+      const own = runtimes.get(tool.key) ?? (definition.serverTool && reading(definition.serverTool(tool)));
+      return own?.effect === tool.effect ? own : undefined;
+    },
     verify: (context, access) => inTime(key, context, async (within) => definition.verify(within, read(access))),
     discover: (context, access) => inTime(key, context, async (within) => definition.discover(within, read(access))),
     checkSettings(given, discovery) {
@@ -241,12 +275,6 @@ export function defineProvider<C extends z.ZodType, S extends z.ZodType = z.ZodN
       return definition.checkSettings?.(settings.schema.parse(given), discovery) ?? [];
     },
   };
-}
-
-/** The JSON schema of an input, without the draft that it follows. */
-export function inputSchema(shape: z.ZodRawShape): Tool['inputSchema'] {
-  const { $schema: _draft, ...schema } = z.toJSONSchema(z.strictObject(shape), { io: 'input' });
-  return schema;
 }
 
 /**

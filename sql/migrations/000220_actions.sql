@@ -284,6 +284,13 @@ create table app.action_invocations (
   body_sha256 text not null,
   -- The action that it proposed; null: it reads.
   action_id uuid,
+  -- Of a read: whoever calls the provider for it, or did so last. A lease past its end is anybody's.
+  lease_id uuid,
+  lease_expires_at timestamptz,
+  -- What it responded with: here, or in the object storage where it is long. A failure is that of the last lease alone.
+  response text,
+  response_key text,
+  failure jsonb,
   created_at timestamptz not null default now(),
   constraint action_invocations_pkey primary key (organization_id, run_id, integration_id, invocation_id),
   constraint action_invocations_run_id_fkey foreign key (organization_id, run_id)
@@ -293,7 +300,13 @@ create table app.action_invocations (
   constraint action_invocations_action_id_fkey foreign key (organization_id, action_id)
     references app.actions (organization_id, id) on delete cascade,
   constraint action_invocations_invocation_id_check check (length(invocation_id) between 1 and 200),
-  constraint action_invocations_body_sha256_check check (body_sha256 ~ '^[0-9a-f]{64}$')
+  constraint action_invocations_body_sha256_check check (body_sha256 ~ '^[0-9a-f]{64}$'),
+  constraint action_invocations_read_check check (action_id is null or lease_id is null),
+  constraint action_invocations_lease_check
+    check (lease_expires_at is null or lease_id is not null and num_nonnulls(response, response_key, failure) = 0),
+  constraint action_invocations_outcome_check
+    check (num_nonnulls(response, response_key, failure) <= (lease_id is not null)::integer),
+  constraint action_invocations_failure_check check (jsonb_typeof(failure) = 'object')
 );
 create index action_invocations_integration_id_idx on app.action_invocations (organization_id, integration_id);
 create index action_invocations_action_id_idx on app.action_invocations (organization_id, action_id)
@@ -306,6 +319,11 @@ create policy scoped_all on app.action_invocations to runner_scoped
   using (organization_id = (select app.current_organization()))
   with check (organization_id = (select app.current_organization()));
 grant select, insert, update, delete on app.action_invocations to runner_scoped;
+-- Not sampled: EXPLAIN tells estimates of all tenants.
+alter table app.action_invocations
+  alter response set statistics 0,
+  alter response_key set statistics 0,
+  alter failure set statistics 0;
 
 comment on table app.action_invocations is
   'Calls of the gateway, as their callers name them: one name is for one body, within an execution and an integration.';
@@ -315,6 +333,11 @@ comment on column app.action_invocations.integration_id is 'The integration that
 comment on column app.action_invocations.invocation_id is 'The name, chosen by the caller.';
 comment on column app.action_invocations.body_sha256 is 'SHA-256, in hex, of the body that it is for.';
 comment on column app.action_invocations.action_id is 'The action that it proposed; null: it reads.';
+comment on column app.action_invocations.lease_id is 'Of a read: whoever calls the provider for it, or did so last.';
+comment on column app.action_invocations.lease_expires_at is 'When another one may.';
+comment on column app.action_invocations.response is 'What a read responded with, as JSON, where it is short.';
+comment on column app.action_invocations.response_key is 'Where a longer response lies in the object storage; never shown.';
+comment on column app.action_invocations.failure is 'What the last try of a read failed with, for those who waited for it.';
 comment on column app.action_invocations.created_at is 'When it was first called.';
 
 reset role;

@@ -4,7 +4,7 @@ import { tokenMatcher } from '../../../engine/bearer.ts';
 import type { Config } from '../../../engine/config.ts';
 import { call, type Queries } from '../../../engine/db/call.ts';
 import { Problem } from '../../../engine/db/problem.ts';
-import { type AgentCaller, actorSchema, type ServiceCaller } from '../caller.ts';
+import { type AgentCaller, actorSchema, type GatewayCaller, type ServiceCaller } from '../caller.ts';
 import { bearerToken, sha256Hex } from './bearer.ts';
 
 const unauthorized = (message: string) => new Problem(401, 'agent_unauthorized', message);
@@ -15,7 +15,18 @@ const organizationFormat = z.guid();
 export type InternalAuthentication = Readonly<{
   worker(req: Request): ServiceCaller;
   agent(req: Request, queries: Queries, organizationId: string | undefined): Promise<AgentCaller>;
+  /** `byPassword`: the capability may also come as the password of basic authentication, as programs like git send it. */
+  gateway(req: Request, queries: Queries, byPassword: boolean): Promise<GatewayCaller>;
 }>;
+
+const foundSchema = z.object({ organizationId: z.string().optional() });
+/** What a program that asks its user for a password understands. */
+const ASK_PASSWORD = { 'WWW-Authenticate': 'Basic realm="business-runner", charset="UTF-8"' };
+
+function passwordOf(req: Request): string | undefined {
+  const [, encoded = ''] = /^Basic +([A-Za-z0-9+/=]{1,1000}) *$/i.exec(req.get('authorization') ?? '') ?? [];
+  return Buffer.from(encoded, 'base64').toString('latin1').split(':')[1];
+}
 
 /** Service tokens for workers; service tokens or execution capabilities for agents (docs/interface.md 5.2 and 5.3). */
 export function internalAuthentication(config: Config): InternalAuthentication {
@@ -45,5 +56,17 @@ export function internalAuthentication(config: Config): InternalAuthentication {
     return { kind: 'capability', tokenHash, actor };
   }
 
-  return { worker, agent };
+  async function gateway(req: Request, queries: Queries, byPassword: boolean): Promise<GatewayCaller> {
+    const token = bearerToken(req) ?? (byPassword ? passwordOf(req) : undefined);
+    const refuse = (message: string) =>
+      new Problem(401, 'agent_unauthorized', message, undefined, byPassword ? ASK_PASSWORD : undefined);
+    if (token === undefined) throw refuse('A gateway capability is required.');
+    if (!capabilityFormat.test(token)) throw refuse('The gateway capability is not valid.');
+    const tokenHash = sha256Hex(token);
+    const { organizationId } = await call(queries, 'integration_capability_find', { tokenHash }, foundSchema);
+    if (organizationId === undefined) throw refuse('The gateway capability is not valid.');
+    return { kind: 'gateway', organizationId, tokenHash };
+  }
+
+  return { worker, agent, gateway };
 }

@@ -20,6 +20,12 @@ export const securitySchemes = {
     description:
       'Agents: the `executionToken` that the start of a run returns. It is valid for one organization, one profile and one run, and expires with the lease of the run.',
   },
+  integrationGatewayCapability: {
+    type: 'http',
+    scheme: 'bearer',
+    description:
+      'Executions: the `capability` of `resolveIntegration`, for one integration and at most 15 minutes. Git sends it as a password.',
+  },
   adminToken: { type: 'http', scheme: 'bearer', description: 'Administrators: a token of `ADMIN_TOKENS`.' },
   adminSession: {
     type: 'apiKey',
@@ -38,6 +44,7 @@ export const commonSecurity: Security = [{ ownerToken: [] }, {}];
 /** What a caller of each other audience authenticates with: one of the alternatives. */
 export const securityOf: Record<Exclude<Audience, 'owner'>, Security> = {
   agent: [{ agentServiceToken: [] }, { agentExecutionCapability: [] }],
+  gateway: [{ integrationGatewayCapability: [] }],
   worker: [{ agentServiceToken: [] }],
   admin: [{ adminToken: [] }, { adminSession: [] }],
   public: [],

@@ -26,14 +26,35 @@ export const functions = {
   action_finish: {
     required: { organizationId: 'uuid', actionId: 'uuid', leaseId: 'uuid', outcome: 'jsonb' },
   },
-  action_invocation_bind: {
+  action_invocation_begin: {
     required: {
       organizationId: 'uuid',
       tokenHash: 'text',
       integrationId: 'uuid',
-      kind: 'text',
       invocationId: 'text',
       bodySha256: 'text',
+      tool: 'text',
+      leaseId: 'uuid',
+      seconds: 'int4',
+    },
+  },
+  action_invocation_finish: {
+    required: {
+      organizationId: 'uuid',
+      runId: 'uuid',
+      integrationId: 'uuid',
+      invocationId: 'text',
+      leaseId: 'uuid',
+      outcome: 'jsonb',
+    },
+  },
+  action_invocation_read: {
+    required: {
+      organizationId: 'uuid',
+      tokenHash: 'text',
+      integrationId: 'uuid',
+      invocationId: 'text',
+      leaseId: 'uuid',
     },
   },
   action_lease: {
