@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import {
   actionFile,
@@ -20,7 +19,7 @@ import { createChatOrganization, startedTurn } from '../../support/chat_fixtures
 import { endLease, runPlan, sha256 } from '../../support/fixtures.ts';
 import { allow } from '../../support/integration_fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
-import { openSql, refusal, transition } from '../../support/transitions.ts';
+import { openSql, refusal } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
@@ -132,25 +131,6 @@ scenario('an invocation is for one body', async (test) => {
   );
   const sibling = await createSibling(sql, by);
   test.not((await propose(sql, sibling, one)).id, first.id, 'another execution has names of its own');
-});
-
-scenario('the invocation of a read binds its body and nothing else', async (test) => {
-  const by = await createProposer(sql);
-  const bind = (bodySha256: string, token = by.token) =>
-    transition(sql.api, 'action_invocation_bind', {
-      organizationId: by.org.organizationId,
-      tokenHash: sha256(token),
-      integrationId: by.integration.id,
-      kind: 'cli',
-      invocationId: 'read',
-      bodySha256,
-    });
-  const made = await Promise.all(Array.from({ length: 20 }, () => bind(sha256('a'))));
-  test.equal(made.filter(({ bound }) => bound).length, 1);
-  test.match(made[0], { actionId: null, execution: { runId: by.run.runId }, integration: { key: by.integration.key } });
-  test.match(await refusal(bind(sha256('b'))), conflict('differs'));
-  test.match(await refusal(bind(sha256('a'), randomUUID())), unauthorized);
-  test.match(await refusal(proposeAction(sql.api, by, { invocationId: 'read' })), conflict('differs'));
 });
 
 scenario('the day of the organization has so many actions; what did not happen is given back', async (test) => {
