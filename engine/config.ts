@@ -72,7 +72,7 @@ export const settings = {
   OWNER_TOKENS: {
     schema: tokens.optional(),
     default: undefined,
-    help: 'comma-separated bearer tokens of OWNER_AUTH=token; with open, for changes of integrations alone, and npm start makes one',
+    help: 'comma-separated bearer tokens of OWNER_AUTH=token; with open, for what decides about agents alone, and npm start makes one',
   },
   OWNER_JWKS_URL: { schema: z.url().optional(), default: undefined, help: 'key set of OWNER_AUTH=jwt' },
   OWNER_JWT_ISSUER: {

@@ -72,6 +72,18 @@ export const agentProfilePatchSchema = z
     description: 'A JSON merge patch (RFC 7396): null restores a default, or removes `department` and `catalogSource`.',
   });
 
+type Profile = z.output<typeof newAgentProfileSchema> | z.output<typeof agentProfilePatchSchema>;
+
+/** Whether a body says which tools of integrations a profile may use. */
+export function namesToolPolicy({ config: given }: Profile): boolean {
+  return given === null || given?.toolPolicyKeys !== undefined;
+}
+
+/** The same of a change, by which a profile may also come to another department's integrations. */
+export function changesReach(patch: z.output<typeof agentProfilePatchSchema>): boolean {
+  return namesToolPolicy(patch) || patch.kind !== undefined || patch.department !== undefined;
+}
+
 /** Body of the provisioning. */
 export const provisionSchema = z
   .strictObject({
@@ -81,10 +93,7 @@ export const provisionSchema = z
   .meta({ id: 'Provision' });
 
 /** @throws Problem 400 for logical URIs of another organization */
-export function requireProfileUris(
-  organizationId: string,
-  body: z.output<typeof newAgentProfileSchema> | z.output<typeof agentProfilePatchSchema>,
-): void {
+export function requireProfileUris(organizationId: string, body: Profile): void {
   const { rootUri, instructionsUri } = body;
   requireOwnUris(organizationId, { rootUri, instructionsUri, 'config.memoryRootUri': body.config?.memoryRootUri });
 }

@@ -4,7 +4,14 @@ import { agentCatalogExample, agentCatalogSchema, currentCatalog } from '../agen
 import { organizationId, uuid } from '../fields/ids.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { ids } from '../http/openapi/example_values.ts';
-import { agentProfilePatchSchema, newAgentProfileSchema, provisionSchema, requireProfileUris } from './changes.ts';
+import {
+  agentProfilePatchSchema,
+  changesReach,
+  namesToolPolicy,
+  newAgentProfileSchema,
+  provisionSchema,
+  requireProfileUris,
+} from './changes.ts';
 import { agentProfileListQuery, getAgentProfile, listAgentProfiles } from './list.ts';
 import {
   agentProfileExample,
@@ -47,8 +54,9 @@ export function agentProfileEndpoints(): readonly Endpoint[] {
       operationId: 'createAgentProfile',
       summary: 'Create an agent profile',
       description:
-        '`key`, `name` and `kind` are required. `department` is required for department profiles and 400 for others.',
+        '`key`, `name` and `kind` are required. `department` is required for department profiles and 400 for others. With `toolPolicyKeys` it takes an owner’s token in `open` mode too.',
       params: { organizationId },
+      ownerToken: namesToolPolicy,
       body: newAgentProfileSchema,
       response: { status: 201, data: agentProfileSchema },
       errors: [keyInUse],
@@ -85,8 +93,9 @@ export function agentProfileEndpoints(): readonly Endpoint[] {
       operationId: 'updateAgentProfile',
       summary: 'Change an agent profile',
       description:
-        'A JSON merge patch (RFC 7396). Disabling a profile ends its claims and execution tokens, cancels its runs, fails its pending replies in chats with `runtime_unavailable` and blocks its open tasks with `{kind: profile}`; enabling it unblocks them. A changed status or tool policy raises the `authorizationEpoch` of the organization.',
+        'A JSON merge patch (RFC 7396). Disabling a profile ends its claims and execution tokens, cancels its runs, fails its pending replies in chats with `runtime_unavailable` and blocks its open tasks with `{kind: profile}`; enabling it unblocks them. A changed status or tool policy raises the `authorizationEpoch` of the organization. Tool policy, kind and department take an owner’s token in `open` mode too.',
       params,
+      ownerToken: changesReach,
       body: agentProfilePatchSchema,
       response: { data: agentProfileSchema },
       errors: [notFound, keyInUse],

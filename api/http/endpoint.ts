@@ -108,10 +108,10 @@ export type Definition<
   /** Codes that differ from the audience's, by status (docs/interface.md 7.1). */
   codes?: Readonly<Partial<Record<number, string>>>;
   /**
-   * Owners alone: with OWNER_AUTH=open it takes a token of OWNER_TOKENS all the same. Whoever reaches the loopback port may be an
-   * agent, and must not decide what agents may do outside.
+   * Owners alone: with OWNER_AUTH=open it takes a token of OWNER_TOKENS all the same, or with some bodies does. Whoever reaches
+   * the loopback port may be an agent, and must not decide what agents may do outside.
    */
-  ownerToken?: boolean;
+  ownerToken?: boolean | ((body: BodyOf<B>) => boolean);
   /** Of the gateway: the capability may come as a password too, and a call without one is asked for it in that way. */
   byPassword?: boolean;
   /** `ignored`: the response holds what must not be kept, so that no `Idempotency-Key` counts. */
@@ -148,8 +148,9 @@ export type Definition<
 export type Endpoint = Readonly<
   Omit<
     Definition<Audience, Shape, Shape, Shape, z.ZodType | StreamBody | undefined, JsonResponse | StreamResponse>,
-    'handler' | 'params' | 'query' | 'headers' | 'costly' | 'continued'
+    'handler' | 'params' | 'query' | 'headers' | 'costly' | 'continued' | 'ownerToken'
   > & {
+    ownerToken?: boolean | ((body: unknown) => boolean);
     continued?(
       given: Pick<Context, 'params' | 'query' | 'headers' | 'body' | 'db'>,
     ): Readonly<{ field: string; text: string; before: () => Promise<string> }> | undefined;

@@ -133,6 +133,7 @@ async function admit(
   }
   const key = takesIdempotencyKey(endpoint) ? idempotencyKey(req) : undefined;
   const body = await parsedBody(endpoint, req, res, state, guard);
+  if (typeof endpoint.ownerToken === 'function' && endpoint.ownerToken(body)) await authentication.owner(req, true);
   if (guard && endpoint.continued) {
     const continued = endpoint.continued({ ...parts, body, db: services.db });
     if (continued) await guard.checkContinued(continued.field, continued.text, continued.before);

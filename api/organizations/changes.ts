@@ -105,6 +105,12 @@ export function requireOrganizationUris(
   requireOwnUris(organizationId, { rootUri: body.rootUri, 'config.storageRootUri': body.config?.storageRootUri });
 }
 
+/** Whether a patch says what agents may do outside: without a person's approval, where, and how often. */
+export function changesActions({ config, constraints: changed }: z.output<typeof organizationPatchSchema>): boolean {
+  const limits = config === null ? null : config?.limits;
+  return changed !== undefined || limits === null || limits?.maxDailyActions !== undefined;
+}
+
 /** Body of both work-dispatch endpoints. */
 export const workDispatchBody = z
   .strictObject({ stopped: z.boolean().describe('True stops work dispatch, false resumes it.') })

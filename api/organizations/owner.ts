@@ -6,6 +6,7 @@ import { actorOf } from '../http/actor.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { times } from '../http/openapi/example_values.ts';
 import {
+  changesActions,
   newOrganizationSchema,
   organizationPatchSchema,
   requireOrganizationUris,
@@ -98,8 +99,10 @@ export function organizationEndpoints(): readonly Endpoint[] {
         'A JSON merge patch (RFC 7396). Changed constraints raise `authorizationEpoch`, which cannot be lowered.',
         'While the organization is being onboarded, a changed name, time zone or list of departments changes the setup of the onboarding as well: its `generation` rises, and in review the review is computed again. Only completing the onboarding sets `active`.',
         'Suspending ends claims that no worker has started and hands out nothing more; started runs can finish.',
+        '`constraints` and `config.limits.maxDailyActions` take an owner’s token in `open` mode too.',
       ].join('\n\n'),
       params: { organizationId },
+      ownerToken: changesActions,
       body: organizationPatchSchema,
       response: { data: organizationSchema },
       errors: [

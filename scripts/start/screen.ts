@@ -17,7 +17,10 @@ function ownerRows({ ownerAuth: { mode } }: Config, tokenFile: string | undefine
   if (mode === 'jwt') return [['Owners', 'with a JWT of OWNER_JWT_ISSUER']];
   return [
     ['Owners', 'open: anybody on this machine, without a token (OWNER_AUTH)'],
-    ['', `integrations: with ${tokenFile ? `the token in ${displayPath(tokenFile)}` : 'a token of OWNER_TOKENS'}`],
+    [
+      '',
+      `what agents may do outside: with ${tokenFile ? `the token in ${displayPath(tokenFile)}` : 'a token of OWNER_TOKENS'}`,
+    ],
   ];
 }
 

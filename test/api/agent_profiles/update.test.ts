@@ -3,10 +3,10 @@ import t from 'tap';
 import type { AgentProfile } from '../../../api/agent_profiles/schema.ts';
 import type { Organization } from '../../../api/organizations/schema.ts';
 import { startTestApp } from '../../support/app.ts';
-import { issuePaths } from '../../support/http.ts';
+import { createClient, issuePaths } from '../../support/http.ts';
 import { makeOrganization, makeProfile } from '../../support/owner_api.ts';
 
-const { owner } = await startTestApp(t);
+const { owner, url } = await startTestApp(t);
 
 const profiles = (organizationId: string, id = '') =>
   `/organizations/${organizationId}/agent-profiles${id && `/${id}`}`;
@@ -106,3 +106,27 @@ t.test(
     t.equal(await epochOf(id), 6);
   },
 );
+
+t.test('in open mode nobody without the owner’s token gives a profile more tools', async (t) => {
+  const nobody = createClient(url);
+  const { id: organizationId } = await makeOrganization(owner);
+  const department = { kind: 'department', department: 'support' };
+  const before = await makeProfile(owner, organizationId, { key: 'kept', ...department });
+  const path = profiles(organizationId, before.id);
+  for (const body of [
+    { config: { toolPolicyKeys: ['integrations.propose'] } },
+    { config: { toolPolicyKeys: null } },
+    { config: null },
+    { department: 'growth' },
+    { kind: 'operator', department: null },
+  ]) {
+    t.match(await nobody.patch(path, body), { status: 401, code: 'owner_unauthorized' }, JSON.stringify(body));
+  }
+  t.strictSame((await nobody.get<AgentProfile>(path)).data, before);
+  const made = { key: 'made', name: 'Made', ...department };
+  const withPolicy = { ...made, config: { toolPolicyKeys: ['integrations.propose'] } };
+  t.match(await nobody.post(profiles(organizationId), withPolicy), { status: 401, code: 'owner_unauthorized' });
+  t.match(await nobody.post(profiles(organizationId), made), { status: 201, data: { config: { toolPolicyKeys: [] } } });
+  t.match(await nobody.patch(path, { status: 'disabled', name: 'Other' }), { status: 200 });
+  t.match(await owner.patch(path, { config: { toolPolicyKeys: ['integrations.read'] } }), { status: 200 });
+});

@@ -1,11 +1,11 @@
 import t from 'tap';
 import type { Organization } from '../../../api/organizations/schema.ts';
 import { startTestApp } from '../../support/app.ts';
-import { issuePaths } from '../../support/http.ts';
+import { createClient, issuePaths } from '../../support/http.ts';
 import { defaults } from '../../support/organization_defaults.ts';
 import { makeOrganization } from '../../support/owner_api.ts';
 
-const { owner } = await startTestApp(t);
+const { owner, url } = await startTestApp(t);
 
 t.test('a patch merges: what it leaves out stays, null brings a default back, lists are replaced', async (t) => {
   const { id, ...before } = await makeOrganization(owner, {
@@ -116,4 +116,26 @@ t.test('two patches at once keep both changes', async (t) => {
   await Promise.all(limits.map((name) => owner.patch(`/organizations/${id}`, { config: { limits: { [name]: 42 } } })));
   const { data } = await owner.get<Organization>(`/organizations/${id}`);
   for (const name of limits) t.equal(data.config.limits[name], 42, name);
+});
+
+t.test('in open mode nobody without the owner’s token lets agents do more outside', async (t) => {
+  const nobody = createClient(url);
+  const { id, ...before } = await makeOrganization(owner, { constraints: { blockedDomains: ['evil.example'] } });
+  const path = `/organizations/${id}`;
+  for (const body of [
+    { constraints: { approvalRequiredForRisk: [] } },
+    { constraints: { blockedDomains: null } },
+    { constraints: null },
+    { constraints: {}, name: 'Other' },
+    { config: { limits: { maxDailyActions: 1_000 } } },
+    { config: { limits: null } },
+    { config: null },
+  ]) {
+    t.match(await nobody.patch(path, body), { status: 401, code: 'owner_unauthorized' }, JSON.stringify(body));
+    const another = nobody.as('another-token-0123456789-0123456789-0123');
+    t.match(await another.patch(path, body), { status: 401 }, JSON.stringify(body));
+  }
+  t.strictSame((await nobody.get<Organization>(path)).data, { id, ...before });
+  t.match(await nobody.patch(path, { name: 'Other', config: { limits: { maxConcurrentRuns: 2 } } }), { status: 200 });
+  t.match(await owner.patch(path, { constraints: { approvalRequiredForRisk: [] } }), { status: 200 });
 });
