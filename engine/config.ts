@@ -6,6 +6,7 @@ import { type AdminToken, sharesToken } from './admin_tokens.ts';
 import { ConfigError } from './config_error.ts';
 import { type IntegrationConfig, integrationConfig, integrationSettings } from './integration_settings.ts';
 import { LibpqError, withLibpq, withoutLibpq } from './libpq.ts';
+import { type ReceiptKey, receiptKeys } from './receipts/index.ts';
 import type { ModelSettings } from './research/model_settings.ts';
 import { adminTokens, folder, httpUrl, integer, postgresUrl, storageUrl, tokens } from './setting_values.ts';
 import { type S3Settings, s3Location } from './storage/s3_location.ts';
@@ -162,6 +163,11 @@ export const settings = {
   },
   RESEARCH_SECONDS: { schema: integer(1, 3_600), default: '300', help: 'how long one attempt at research may take' },
   ...integrationSettings,
+  RECEIPT_KEYS: {
+    schema: receiptKeys.optional(),
+    default: undefined,
+    help: 'base64,…: 32 bytes each; the first one signs receipts of actions, the public keys of all are published; npm start makes one when none is set',
+  },
   ALLOW_PRIVATE_ADDRESSES: {
     schema: z.enum(['0', '1'], 'must be 0 or 1').transform((text) => text === '1'),
     default: '0',
@@ -220,6 +226,8 @@ export type Config = Readonly<{
   researchSeconds: number;
   allowPrivateAddresses: boolean;
   integrations: IntegrationConfig;
+  /** Empty: there are no receipts. */
+  receiptKeys: readonly ReceiptKey[];
   logLevel: z.output<Settings['LOG_LEVEL']['schema']>;
   validateResponses: boolean;
 }>;
@@ -372,6 +380,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     researchSeconds: values.RESEARCH_SECONDS,
     allowPrivateAddresses: values.ALLOW_PRIVATE_ADDRESSES,
     integrations: integrationConfig(values, values.ALLOW_PRIVATE_ADDRESSES),
+    receiptKeys: values.RECEIPT_KEYS ?? [],
     logLevel: values.LOG_LEVEL,
     validateResponses: values.VALIDATE_RESPONSES,
   };

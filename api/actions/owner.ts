@@ -5,6 +5,7 @@ import type { OwnerCaller } from '../http/caller.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { approvalBody, reconciliationBody, rejectionBody } from './changes.ts';
 import { actionListQuery, getAction, listActions } from './list.ts';
+import { actionReceipt, receiptExample, receiptSchema } from './receipt.ts';
 import {
   actionExample,
   actionResult,
@@ -64,6 +65,30 @@ export function actionEndpoints(): readonly Endpoint[] {
       errors: [notFound],
       example: { data: actionExample },
       handler: ({ db, params }) => getAction(db, params.organizationId, params.actionId),
+    }),
+    endpoint({
+      audience: 'owner',
+      tag: 'Actions',
+      params: one.params,
+      method: 'get',
+      path: `${ACTION}/receipt`,
+      operationId: 'getActionReceipt',
+      summary: 'Get the receipt of an action',
+      description:
+        'Of one that is over: what it was, who decided and what became of it, signed. Not an envelope; a repeat is the same bytes. `business-runner receipt verify` checks it.',
+      errors: [notFound, { status: 409, code: 'state_conflict', when: 'it is not over, or no `RECEIPT_KEYS` are set' }],
+      response: {
+        stream: true,
+        mediaType: 'application/json',
+        description: 'RFC 8785 JSON.',
+        schema: receiptSchema,
+      },
+      example: { data: receiptExample },
+      async handler({ db, params, services, res }) {
+        const { receiptKeys } = services.config;
+        const text = await actionReceipt(db, receiptKeys, params.organizationId, params.actionId);
+        res.set({ 'Content-Type': 'application/json; charset=utf-8', 'Cache-Control': 'no-store' }).end(text);
+      },
     }),
     endpoint({
       ...decided,

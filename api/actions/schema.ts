@@ -21,6 +21,22 @@ const file = z.object({
 });
 const values = z.record(z.string(), z.json());
 
+const decision = z
+  .object({ outcome: z.enum(ACTION_DECISIONS), by: z.string(), note: z.string().nullable(), at: dateTime })
+  .meta({ id: 'ActionDecision' });
+const execution = z
+  .object({
+    attempts: z.int(),
+    startedAt: dateTime,
+    finishedAt: dateTime.nullable(),
+    result: z.json(),
+    error: coded.nullable(),
+  })
+  .meta({ id: 'ActionExecution' });
+const reconciliation = z
+  .object({ outcome: z.enum(ACTION_RECONCILIATIONS), note: z.string(), by: z.string(), at: dateTime })
+  .meta({ id: 'ActionReconciled' });
+
 export const actionSchema = z
   .object({
     id: storedUuid,
@@ -45,21 +61,9 @@ export const actionSchema = z
     status: actionStatus,
     version: z.int(),
     requiresApproval: z.boolean(),
-    decision: z
-      .object({ outcome: z.enum(ACTION_DECISIONS), by: z.string(), note: z.string().nullable(), at: dateTime })
-      .nullable(),
-    execution: z
-      .object({
-        attempts: z.int(),
-        startedAt: dateTime,
-        finishedAt: dateTime.nullable(),
-        result: z.json(),
-        error: coded.nullable(),
-      })
-      .nullable(),
-    reconciliation: z
-      .object({ outcome: z.enum(ACTION_RECONCILIATIONS), note: z.string(), by: z.string(), at: dateTime })
-      .nullable(),
+    decision: decision.nullable(),
+    execution: execution.nullable(),
+    reconciliation: reconciliation.nullable(),
     reason: coded.nullable().describe('Why it was cancelled, expired or sent back.'),
     expiresAt: dateTime.describe('If nobody decides.'),
     createdAt: dateTime,

@@ -44,10 +44,16 @@ export async function encodeContent(content: string | Buffer): Promise<EncodedCo
  * Responds to a GET or HEAD in the best encoding that the client takes; 304 while it has the same bytes. Only for content
  * like this: event streams and stored files are never compressed, so that nothing holds them back.
  */
-export function sendEncoded(req: Request, res: Response, content: EncodedContent, mediaType: string): void {
+export function sendEncoded(
+  req: Request,
+  res: Response,
+  content: EncodedContent,
+  mediaType: string,
+  cacheControl = 'no-cache',
+): void {
   const encoding = (['br', 'gzip'] as const).find((one) => content[one] && req.acceptsEncodings(one));
   const { body, etag } = content[encoding ?? 'identity'] ?? content.identity;
-  res.set({ ETag: etag, Vary: 'Accept-Encoding', 'Cache-Control': 'no-cache' });
+  res.set({ ETag: etag, Vary: 'Accept-Encoding', 'Cache-Control': cacheControl });
   if (noneMatchHits(req.get('if-none-match'), etag)) {
     res.status(304).end();
     return;

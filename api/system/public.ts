@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { Problem } from '../../engine/db/problem.ts';
 import { codeVersion } from '../../engine/db/schema/version.ts';
 import { metricsAccess } from '../../engine/monitoring/access.ts';
+import { receiptKeyEndpoints } from '../actions/public.ts';
 import { type EncodedContent, encodeContent, once, sendEncoded } from '../http/encoded.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { openApi } from '../http/openapi/document.ts';
@@ -122,6 +123,7 @@ export function systemEndpoints(described: readonly Endpoint[]): readonly Endpoi
         sendEncoded(req, res, await docsAsset(file), docsTypes[file]);
       },
     }),
+    ...receiptKeyEndpoints(),
   ] as const satisfies readonly Endpoint[];
   return system;
 }

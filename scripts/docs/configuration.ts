@@ -78,6 +78,11 @@ const groups: readonly (readonly [title: string, names: readonly Name[], notes: 
     ],
     'Set them alike for all processes. `ENCRYPTION_KEYS` encrypts the credentials of connections: keep it apart from backups of the database, and keep it, for what it encrypted opens with nothing else. To make a key: `openssl rand -base64 32`. To rotate, see [deploy.md](deploy.md#rotating-keys).',
   ],
+  [
+    'Actions',
+    ['RECEIPT_KEYS'],
+    'For the API alone, alike for all of its processes. To make a key: `openssl rand -base64 32`. To rotate, put the new key first and leave the old ones: receipts that they signed are checked with their public keys, at `/.well-known/business-runner-keys.json`.',
+  ],
   ['Tests', ['VALIDATE_RESPONSES'], 'Slows every response; for tests.'],
 ];
 

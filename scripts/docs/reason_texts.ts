@@ -43,7 +43,7 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
   ],
   department_of_kind: [OF_SHAPE, 'Department profiles have a department, others do not', FIX],
   deployment_setting: [
-    '`integration_not_ready`',
+    '`integration_not_ready`, `state_conflict`',
     'The deployment lacks a setting; the path of the issue names it',
     'Set it, and start again.',
   ],
@@ -201,6 +201,7 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
   not_below: ['`state_conflict`', 'A plan changes only what is below its initiative', FIX],
   not_connected: ['`integration_not_ready`', 'The integration is not connected', 'Connect it first.'],
   not_deferrable: [OF_SHAPE, 'A question without options in the onboarding chat', 'Answer it.'],
+  not_final: ['`state_conflict`', 'The action is not over, and has no receipt yet', 'Read it again later.'],
   not_found: [
     '`task_not_found`, `request_failed`',
     'The parent, prerequisite or revision that is named does not exist',

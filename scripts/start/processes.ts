@@ -8,7 +8,7 @@ import { lockDataFolder } from './data_folder.ts';
 import { startDatabase } from './database.ts';
 import { openLogFile } from './log_file.ts';
 import { screen } from './screen.ts';
-import { adminToken, keptEncryptionKeys, ownerToken, serviceToken } from './secrets.ts';
+import { adminToken, keptEncryptionKeys, keptReceiptKeys, ownerToken, serviceToken } from './secrets.ts';
 import { type Service, startService } from './service.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '..', '..');
@@ -96,6 +96,7 @@ export async function startProcesses(config: Config, options: ProcessesOptions):
   const { ownerAuth } = config;
   const owner = ownerAuth.mode === 'open' && ownerAuth.tokens.length === 0 ? ownerToken(config.dataDir) : undefined;
   const encryption = config.integrations.encryptionKeys.length > 0 ? undefined : keptEncryptionKeys(config.dataDir);
+  const receipt = config.receiptKeys.length > 0 ? undefined : keptReceiptKeys(config.dataDir);
   const database = await startDatabase(config, { log: log('postgres'), print, signal });
   parts.defer(() => database.stop(Math.max(500, Math.min(left(), STOP.postgres))));
 
@@ -129,6 +130,7 @@ export async function startProcesses(config: Config, options: ProcessesOptions):
         ...connection(database.urls?.api),
         // Said, or tokens would mean OWNER_AUTH=token.
         ...(owner ? { OWNER_AUTH: 'open', OWNER_TOKENS: owner.token } : {}),
+        ...(receipt ? { RECEIPT_KEYS: receipt.keys } : {}),
         ...(admin ? { ADMIN_TOKENS: `local:${admin.token}` } : {}),
         ...(database.urls ? { ADMIN_DATABASE_URL: database.urls.admin } : {}),
         // With PORT=0 the first process chose a port, which others know by now.

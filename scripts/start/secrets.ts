@@ -3,6 +3,7 @@ import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'nod
 import path from 'node:path';
 import { z } from 'zod';
 import { ConfigError } from '../../engine/config.ts';
+import { receiptKeys } from '../../engine/receipts/index.ts';
 import { encryptionKeys } from '../../engine/secrets/index.ts';
 import { OWNER_TOKEN_FILE, TOKEN_FILE } from '../worker/local_data.ts';
 import { unusable } from './data_folder.ts';
@@ -11,6 +12,8 @@ import { unusable } from './data_folder.ts';
 export const ADMIN_TOKEN_FILE = 'admin-token';
 /** Where the key lies that the credentials of integrations are encrypted with. */
 export const ENCRYPTION_KEYS_FILE = 'encryption-keys';
+/** Where the key lies that signs the receipts of actions. */
+export const RECEIPT_KEYS_FILE = 'receipt-keys';
 const PASSWORD_FILE = 'database-passwords.json';
 
 const logins = ['superuser', 'runner_api', 'runner_jobs', 'runner_admin'] as const;
@@ -54,26 +57,45 @@ export const adminToken = (dataDir: string) => keptToken(dataDir, ADMIN_TOKEN_FI
 /** The token of owners, for what takes one in open mode too. */
 export const ownerToken = (dataDir: string) => keptToken(dataDir, OWNER_TOKEN_FILE);
 
-/**
- * The ENCRYPTION_KEYS of this data folder, made on the first start. A damaged file is never replaced: what was encrypted opens
- * with its key alone, and another copy of the file may be at hand.
- * @throws ConfigError
- */
-export function keptEncryptionKeys(dataDir: string): { keys: string; file: string } {
-  const file = path.join(dataDir, ENCRYPTION_KEYS_FILE);
+type Kept = Readonly<{ keys: string; file: string }>;
+type KeysSetting = Readonly<{ name: string; file: string; schema: z.ZodType; made: () => string; loss: string }>;
+
+/** A setting with keys, made on the first start. A damaged file is never replaced: another copy of it may be at hand. */
+function keptKeys(dataDir: string, { name, file: fileName, schema, made, loss }: KeysSetting): Kept {
+  const file = path.join(dataDir, fileName);
   if (!existsSync(file)) {
-    const keys = `local:${randomBytes(32).toString('base64')}`;
+    const keys = made();
     writeSecret(file, `${keys}\n`);
     return { keys, file };
   }
   const keys = readFileSync(file, 'utf8').trim();
-  if (!encryptionKeys.safeParse(keys).success) {
-    throw new ConfigError(
-      `ENCRYPTION_KEYS: ${file} is damaged; put back a copy of it, or move it away, and connect each integration again`,
-    );
+  if (!schema.safeParse(keys).success) {
+    throw new ConfigError(`${name}: ${file} is damaged; put back a copy of it, or move it away, ${loss}`);
   }
   return { keys, file };
 }
+
+const makeKey = () => randomBytes(32).toString('base64');
+
+/** The ENCRYPTION_KEYS of this data folder: what was encrypted opens with its key alone. @throws ConfigError */
+export const keptEncryptionKeys = (dataDir: string): Kept =>
+  keptKeys(dataDir, {
+    name: 'ENCRYPTION_KEYS',
+    file: ENCRYPTION_KEYS_FILE,
+    schema: encryptionKeys,
+    made: () => `local:${makeKey()}`,
+    loss: 'and connect each integration again',
+  });
+
+/** The RECEIPT_KEYS of this data folder: receipts that were handed out name their key. @throws ConfigError */
+export const keptReceiptKeys = (dataDir: string): Kept =>
+  keptKeys(dataDir, {
+    name: 'RECEIPT_KEYS',
+    file: RECEIPT_KEYS_FILE,
+    schema: receiptKeys,
+    made: makeKey,
+    loss: 'and keep the public keys of earlier receipts elsewhere',
+  });
 
 function storedPasswords(file: string): Partial<DatabasePasswords> {
   try {

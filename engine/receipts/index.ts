@@ -1,0 +1,11 @@
+export { type ReceiptJwk, type ReceiptKey, receiptKeys } from './keys.ts';
+export {
+  type KeySet,
+  type Receipt,
+  type ReceiptContent,
+  readKeySet,
+  readReceipt,
+  signedReceipt,
+  type Verdict,
+  verifyReceipt,
+} from './receipt.ts';
