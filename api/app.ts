@@ -10,6 +10,7 @@ import { chatTurnEndpoints } from './chat_turns/worker.ts';
 import { chatEndpoints } from './chats/owner.ts';
 import { agentContextEndpoints } from './context/agent.ts';
 import { contextEndpoints } from './context/owner.ts';
+import { invocationEndpoints } from './gateway/invocations.ts';
 import type { Endpoint } from './http/endpoint.ts';
 import { registerEndpoints } from './http/register.ts';
 import { logRequests } from './http/request_log.ts';
@@ -79,6 +80,9 @@ const agentEndpoints = (): readonly Endpoint[] => [
   ...agentActionEndpoints(),
 ];
 
+/** The gateway: executions, by the capability for one integration. */
+const gatewayEndpoints = (): readonly Endpoint[] => [...invocationEndpoints()];
+
 /** Workers: the service token alone; every call about a run also carries its lease token. */
 const workerEndpoints = (): readonly Endpoint[] => [
   pullEndpoint(),
@@ -89,7 +93,7 @@ const workerEndpoints = (): readonly Endpoint[] => [
 
 /** Every endpoint of owners, agents and workers; administrators and the public ones are added below. */
 export function apiEndpoints(): readonly Endpoint[] {
-  return [...ownerEndpoints(), ...agentEndpoints(), ...workerEndpoints()];
+  return [...ownerEndpoints(), ...agentEndpoints(), ...gatewayEndpoints(), ...workerEndpoints()];
 }
 
 /** The API over its services; `endpoints` and `timing` are those of the product unless a test brings its own. */

@@ -122,6 +122,11 @@ export const settings = {
     default: '30',
     help: 'how long a pulled request waits for its start',
   },
+  ACTION_APPROVAL_DAYS: {
+    schema: integer(1, 365),
+    default: '7',
+    help: 'an action that nobody has approved or rejected by then expires',
+  },
   CANCEL_GRACE_SECONDS: {
     schema: integer(0, 3_600),
     default: '300',
@@ -216,6 +221,7 @@ export type Config = Readonly<{
   agentCatalog: 'builtin' | 'none';
   leaseSeconds: number;
   leaseClaimSeconds: number;
+  actionApprovalDays: number;
   cancelGraceSeconds: number;
   chatStartSeconds: number;
   runRequestMaxAttempts: number;
@@ -371,6 +377,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     agentCatalog: values.AGENT_CATALOG,
     leaseSeconds: values.LEASE_SECONDS,
     leaseClaimSeconds: values.LEASE_CLAIM_SECONDS,
+    actionApprovalDays: values.ACTION_APPROVAL_DAYS,
     cancelGraceSeconds: values.CANCEL_GRACE_SECONDS,
     chatStartSeconds: values.CHAT_START_SECONDS,
     runRequestMaxAttempts: values.RUN_REQUEST_MAX_ATTEMPTS,

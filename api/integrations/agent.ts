@@ -80,7 +80,7 @@ export function agentIntegrationEndpoints(): readonly Endpoint[] {
       tag: 'Agent tools',
       operationId: 'resolveIntegration',
       summary: 'Get a capability for the gateway',
-      description: `For one execution and one integration, at most 15 minutes. Lease, epoch and connection are checked at each call. It is 409 where the integration is not available, or 100 capabilities of the execution have not expired; the issue says which. This version has no gateway yet: its URL responds 404. An \`Idempotency-Key\` is ignored. ${STALE}`,
+      description: `For one execution and one integration, at most 15 minutes. Lease, epoch and connection are checked at each call. It is 409 where the integration is not available, or 100 capabilities of the execution have not expired; the issue says which. The URL is that of the gateway. An \`Idempotency-Key\` is ignored. ${STALE}`,
       params: { organizationId },
       idempotencyKey: 'ignored',
       body: resolveBody,

@@ -5,10 +5,10 @@ import { ProviderError } from '../providers/outgoing/index.ts';
 import { SecretError } from '../secrets/index.ts';
 
 /**
- * What a person just gave that the provider was asked with: a credential, settings, or nothing (the stored connection). A refusal
- * is the fault of what was given.
+ * What a caller just gave that the provider was asked with: a credential, settings, the arguments of a tool, or nothing (the stored
+ * connection). A refusal is the fault of what was given.
  */
-export type Given = 'credential' | 'settings' | 'nothing';
+export type Given = 'credential' | 'settings' | 'arguments' | 'nothing';
 
 /** Where nobody says when to try again. */
 const RETRY_AFTER_S = 30;
@@ -39,6 +39,14 @@ function unavailable(message: string, until: Date | undefined, issues: readonly 
   return new Problem(503, 'provider_unavailable', message, issues, { 'Retry-After': String(seconds(until)) });
 }
 
+/** What is longer than a response may be is not cut: the caller asks for less. */
+export function tooLarge(): Problem {
+  const message = 'asks for more than 5 MiB: ask for fewer fields, a smaller page or a shorter time';
+  return new Problem(400, 'result_too_large', 'The result is too large.', [
+    { path: 'arguments', code: 'result_too_large', message },
+  ]);
+}
+
 function ofProvider(error: ProviderError, given: Given): Problem {
   const message = `${error.message}${suffix(error)}`;
   // Of OAuth itself, and something to do about it: authorize again, and more.
@@ -52,8 +60,13 @@ function ofProvider(error: ProviderError, given: Given): Problem {
       return given === 'settings'
         ? new Problem(400, 'settings_invalid', message, issues)
         : new Problem(403, 'provider_forbidden', message, issues);
+    case 'too_large':
+      return given === 'arguments' ? tooLarge() : new Problem(502, 'provider_failed', message, issues);
     case 'rejected':
     case 'forbidden':
+      if (given === 'arguments' && error.reason === 'forbidden') {
+        return new Problem(403, 'provider_forbidden', message, issues);
+      }
       if (given === 'credential') return new Problem(400, 'credential_rejected', message, issues);
       return error.reason === 'rejected'
         ? needsReauthorization()
@@ -62,6 +75,7 @@ function ofProvider(error: ProviderError, given: Given): Problem {
     case 'not_found':
       if (given === 'credential') return new Problem(400, 'credential_rejected', message, issues);
       if (given === 'settings') return new Problem(400, 'settings_invalid', message, issues);
+      if (given === 'arguments' && error.reason === 'not_found') return new Problem(404, 'not_found', message, issues);
       return new Problem(502, 'provider_failed', message, issues);
     default:
       return new Problem(502, 'provider_failed', message, issues);

@@ -14,6 +14,11 @@ export type ToolFile = Readonly<{
   open(): Promise<AsyncIterable<Uint8Array>>;
 }>;
 
+/** The cursor that a read got is none of its own. */
+export class CursorError extends Error {
+  override name = 'CursorError';
+}
+
 /** What a tool is called with. */
 export type ToolCall<A = unknown, C = unknown, S = unknown> = Readonly<{
   /** Its signal ends the call; what it reaches is that of its client. */
@@ -78,7 +83,7 @@ type Checks<A, S> = Readonly<{
 export type Reads<A = unknown, C = unknown, S = unknown> = Checks<A, S> &
   Readonly<{
     effect: 'read';
-    /** Sends nothing that changes anything. @throws ProviderError, the signal's reason */
+    /** Sends nothing that changes anything. @throws ProviderError, CursorError, the signal's reason */
     read(call: ReadCall<A, C, S>): Promise<ReadResult>;
   }>;
 

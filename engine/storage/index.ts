@@ -10,6 +10,7 @@ export {
   contextKey,
   contextKeyTime,
   contextPrefix,
+  invocationKey,
   organizationPrefix,
   runContextKey,
   runOutputKey,

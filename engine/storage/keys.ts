@@ -43,6 +43,11 @@ export function runContextKey(organizationId: string, runId: string): string {
   return `${organizationPrefix(organizationId)}runs/${runId}/context/${randomUUID()}`;
 }
 
+/** A fresh key for the response of a call of the gateway. */
+export function invocationKey(organizationId: string, runId: string): string {
+  return `${organizationPrefix(organizationId)}invocations/${runId}/${randomUUID()}`;
+}
+
 /** All files of a chat lie below this prefix, so that they go with it. */
 export function chatPrefix(organizationId: string, chatId: string): string {
   return `${organizationPrefix(organizationId)}chats/${chatId}/`;

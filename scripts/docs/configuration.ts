@@ -48,6 +48,7 @@ const groups: readonly (readonly [title: string, names: readonly Name[], notes: 
       'LEASE_SECONDS',
       'LEASE_CLAIM_SECONDS',
       'CANCEL_GRACE_SECONDS',
+      'ACTION_APPROVAL_DAYS',
       'CHAT_START_SECONDS',
       'RUN_REQUEST_MAX_ATTEMPTS',
       'RETRY_BACKOFF_SECONDS',

@@ -14,6 +14,10 @@ export const codeTexts: Readonly<Record<string, Text>> = {
     'Send another one; the issue has the status and the code of the provider.',
   ],
   '400 request_failed': ['Onboarding: the request is not valid', FIX],
+  '400 result_too_large': [
+    'The result of a tool has more than 5 MiB',
+    'Ask for less: fewer fields, a smaller page, a shorter time.',
+  ],
   '400 settings_invalid': [
     'The settings have another shape than the provider’s, name what the connection does not reach, or a domain that the organization blocks',
     FIX,
@@ -34,8 +38,8 @@ export const codeTexts: Readonly<Record<string, Text>> = {
     'Ask an owner, or a platform operator.',
   ],
   '403 provider_forbidden': [
-    'The organization does not allow this provider (`constraints.allowedIntegrations`), or blocks its domain (`constraints.blockedDomains`)',
-    'Allow it, or use another provider.',
+    'The organization does not allow this provider (`constraints.allowedIntegrations`), or blocks its domain (`constraints.blockedDomains`); or, at the gateway, the connection may not do this at the provider',
+    'Allow it, there or here, or use another provider.',
   ],
   '404 action_not_found': ['Unknown, or of another organization', LIST],
   '404 agent_profile_not_found': ['Unknown, deleted, or of another organization', LIST],

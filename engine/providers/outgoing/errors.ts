@@ -4,7 +4,8 @@ import { NetError, type NetReason } from '../../net/index.ts';
  * Why a provider did not do what it was asked to. `rejected`: it does not accept the credential. `forbidden`: the credential
  * is good and may not do this. `not_found`: there is no such thing, or the credential does not see it. `rate_limited`: not
  * before `retryNotBefore`. `unavailable`: it is down, slow or broke off, and may recover by itself. `refused`: the address is
- * at fault, and nothing was sent to it. `blocked`: the organization blocks its domain. `failed`: anything else, which asking again does not mend.
+ * at fault, and nothing was sent to it. `blocked`: the organization blocks its domain. `too_large`: its response is longer than what was
+ * to be read of it. `failed`: anything else, which asking again does not mend.
  */
 export type ProviderReason =
   | 'rejected'
@@ -14,6 +15,7 @@ export type ProviderReason =
   | 'unavailable'
   | 'refused'
   | 'blocked'
+  | 'too_large'
   | 'failed';
 
 export type ProviderErrorFacts = Readonly<{
@@ -24,6 +26,8 @@ export type ProviderErrorFacts = Readonly<{
   retryNotBefore?: Date | undefined;
   /** Nothing was asked: a budget or a block of ours, or what another process does. It says nothing of the provider. */
   isOurs?: boolean;
+  /** Of a write: the provider says that it did nothing, though its response is none of HTTP's refusals. */
+  isRefusal?: boolean;
 }>;
 
 /** The message is ours. No text of a provider is in it, nor in its cause: responses can hold what was sent to them. */
@@ -35,6 +39,7 @@ export class ProviderError extends Error {
   readonly code: string | undefined;
   readonly retryNotBefore: Date | undefined;
   readonly isOurs: boolean;
+  readonly isRefusal: boolean;
   constructor(provider: string, reason: ProviderReason, message: string, facts: ProviderErrorFacts = {}) {
     super(message);
     this.provider = provider;
@@ -43,6 +48,7 @@ export class ProviderError extends Error {
     this.code = facts.code;
     this.retryNotBefore = facts.retryNotBefore;
     this.isOurs = facts.isOurs ?? false;
+    this.isRefusal = facts.isRefusal ?? false;
   }
 }
 
@@ -60,7 +66,7 @@ const reasons: Readonly<Record<NetReason, ProviderReason>> = {
   unreachable: 'unavailable',
   timed_out: 'unavailable',
   tls_failed: 'failed',
-  too_large: 'failed',
+  too_large: 'too_large',
   redirect_loop: 'failed',
   too_many_redirects: 'failed',
   bad_response: 'failed',

@@ -1,33 +1,9 @@
 import { z } from 'zod';
 import { maskedId } from '../mask.ts';
-import { ProviderError, type Site } from '../outgoing/index.ts';
-import { accountBucket, defineProvider, type ProviderContext } from '../provider.ts';
+import { ProviderError } from '../outgoing/index.ts';
+import { defineProvider, type ProviderContext } from '../provider.ts';
+import { type Credential, credential, ORIGIN, requestOf, site } from './site.ts';
 import { tools } from './tools.ts';
-
-const ORIGIN = 'https://api.stripe.com';
-/** What we read follows this version, whatever the account's default is. */
-const VERSION = '2025-09-30.clover';
-
-const credential = z.strictObject({
-  kind: z.literal('api_key'),
-  // A secret key may do everything: it is refused before it is sent anywhere.
-  apiKey: z
-    .string()
-    .max(300)
-    .regex(/^rk_(?:live|test)_[A-Za-z0-9]+$/, 'must be a restricted key, which begins with rk_'),
-});
-type Credential = z.output<typeof credential>;
-
-const refusal = z.object({ error: z.object({ code: z.string().optional(), type: z.string().optional() }) });
-
-const site: Site = {
-  provider: 'stripe',
-  origins: [ORIGIN],
-  readRefusal({ json }) {
-    const { error } = refusal.safeParse(json).data ?? {};
-    return { code: error?.code ?? error?.type };
-  },
-};
 
 const account = z.object({
   id: z.string().min(1),
@@ -36,16 +12,10 @@ const account = z.object({
   settings: z.object({ dashboard: z.object({ display_name: z.string().nullish() }).nullish() }).nullish(),
 });
 
-function readAccount(context: ProviderContext, { apiKey }: Credential) {
+function readAccount(context: ProviderContext, given: Credential) {
   return context.client.json(
     site,
-    {
-      effect: 'read',
-      url: `${ORIGIN}/v1/account`,
-      headers: { authorization: `Bearer ${apiKey}`, 'stripe-version': VERSION },
-      buckets: [accountBucket('stripe', context, 25, 25)],
-      signal: context.signal,
-    },
+    { ...requestOf(context, given), effect: 'read', url: `${ORIGIN}/v1/account` },
     account,
   );
 }
