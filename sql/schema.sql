@@ -2634,6 +2634,9 @@ app.idempotency_keys_clean(p_organizations integer, p_rows integer, p_after uuid
 app.idempotency_release(p_organization_id uuid, p_caller text, p_method text, p_path text, p_key text, p_claim_id uuid)
     returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.idempotency_renew(p_organization_id uuid, p_caller text, p_method text, p_path text, p_key text, p_claim_id uuid,
+    p_claim_seconds integer) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
 app.initiative_close(p_organization_id uuid, p_task_id uuid) returns void
   -- plpgsql, owner runner_scoped
 app.initiative_replan(p_organization_id uuid, p_task_id uuid, p_reason jsonb) returns void

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as delay, setInterval } from 'node:timers/promises';
 import canonicalize from 'canonicalize';
 import type { Request } from 'express';
 import { z } from 'zod';
@@ -25,8 +25,9 @@ const begunSchema = z.union([
 ]);
 /** How long a second call waits for the first. */
 const IN_USE_WAIT_MS = 10_000;
-/** How long a claim keeps others off. Work that takes longer may be taken over, and then commits nothing. */
-const CLAIM_SECONDS = 300;
+/** How long a claim keeps others off after its process has died. One that another call took over commits nothing. */
+const CLAIM_SECONDS = 30;
+const RENEW_MS = 8_000;
 
 /** The `Idempotency-Key` of a request. @throws Problem 400 */
 export function idempotencyKey(req: Request): string | undefined {
@@ -116,13 +117,29 @@ export function idempotently(
   return whenFree(() => retryTransient(attempt), signal);
 }
 
+/** Calls `renew` while work goes on. A failure is made up for by the next call, or the claim is lost, which its end finds out. */
+async function renewing<T>(renew: () => Promise<unknown>, work: () => Promise<T>): Promise<T> {
+  const over = new AbortController();
+  const beats = async () => {
+    for await (const _ of setInterval(RENEW_MS, undefined, { signal: over.signal, ref: false })) {
+      await renew().catch(() => undefined);
+    }
+  };
+  void beats().catch(() => undefined);
+  try {
+    return await work();
+  } finally {
+    over.abort();
+  }
+}
+
 /** Ends work under a claim: the last change and the response that is stored of it commit together. */
 export type Commit = <T>(change: (db: Queries) => Promise<T>, responseOf: (data: T) => StoredResponse) => Promise<T>;
 
 /**
  * Work that also reads or writes files or websites, which no connection may wait for: the key is claimed in a transaction of
- * its own, and the response is stored with the last change. A claim whose process died is taken over after
- * `CLAIM_SECONDS`; what its holder wants to commit after that is refused.
+ * its own, renewed while the work goes on, and the response is stored with the last change. A claim whose process died is taken
+ * over after `CLAIM_SECONDS`; what its holder wants to commit after that is refused.
  */
 export function idempotentlyOutside(
   database: Database,
@@ -133,6 +150,7 @@ export function idempotentlyOutside(
   const { slot, bodyHash } = slotOf(request);
 
   const claimId = randomUUID();
+  const renew = () => call(database, 'idempotency_renew', { ...slot, claimId, claimSeconds: CLAIM_SECONDS }, ignored);
   // Where this is lost too, the claim runs out by itself.
   const release = () => call(database, 'idempotency_release', { ...slot, claimId }, ignored).catch(() => undefined);
 
@@ -151,7 +169,7 @@ export function idempotentlyOutside(
       return data;
     };
     try {
-      const response = await work(commit);
+      const response = await renewing(renew, () => work(commit));
       if (!kept) await retryTransient(() => finish(database, response));
       return { ...(kept ?? response), replayed: false };
     } catch (error) {

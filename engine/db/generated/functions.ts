@@ -287,6 +287,17 @@ export const functions = {
   idempotency_release: {
     required: { organizationId: 'uuid', caller: 'text', method: 'text', path: 'text', key: 'text', claimId: 'uuid' },
   },
+  idempotency_renew: {
+    required: {
+      organizationId: 'uuid',
+      caller: 'text',
+      method: 'text',
+      path: 'text',
+      key: 'text',
+      claimId: 'uuid',
+      claimSeconds: 'int4',
+    },
+  },
   integration_agent_get: {
     required: { organizationId: 'uuid', actor: 'jsonb', authorizationEpoch: 'int4', integrationRef: 'text' },
   },

@@ -1,59 +1,22 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
-import t, { type Test } from 'tap';
-import { SERVICE_TOKEN, startTestApp } from '../../support/app.ts';
+import t from 'tap';
+import { type ApiProcess, startApi } from '../../support/api_process.ts';
+import { startTestApp } from '../../support/app.ts';
 import { createEmptyDatabase, createTestDatabase } from '../../support/database.ts';
-import { bareEnvironment } from '../../support/environment.ts';
 import { createClient } from '../../support/http.ts';
 import { makeOrganization, makeProfile, makeTask } from '../../support/owner_api.ts';
 import { startProxy } from '../../support/proxy.ts';
 import { until } from '../../support/wait.ts';
 
-const main = path.resolve(import.meta.dirname, '../../../api/main.ts');
 const database = await createTestDatabase(t);
 
-type Api = { child: ChildProcess; url: string; output: () => string; exit: Promise<number | null> };
-
-/** The API as a process of its own, as the supervisor starts it. */
-async function start(t: Test, environment: Record<string, string>): Promise<Api> {
-  const folder = await mkdtemp(path.join(tmpdir(), 'runner-main-'));
-  t.teardown(() => rm(folder, { recursive: true, force: true }));
-  const child = spawn(process.execPath, [main], {
-    env: bareEnvironment({
-      PORT: '0',
-      DATA_DIR: folder,
-      AGENT_SERVICE_TOKENS: SERVICE_TOKEN,
-      ...environment,
-    }),
-    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-  });
-  let text = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    stream?.setEncoding('utf8').on('data', (chunk) => {
-      text += chunk;
-    });
-  }
-  const exit = once(child, 'exit').then(([code]) => code as number | null);
-  t.teardown(() => {
-    child.kill('SIGKILL');
-  });
-  const ready = once(child, 'message').then(([message]) => message as { type: string; url: string });
-  const first = await Promise.race([ready, exit]);
-  const url = typeof first === 'object' && first !== null ? first.url : '';
-  if (url) t.match(first, { type: 'ready', url: /^http:\/\/127\.0\.0\.1:\d+$/ });
-  return { child, url, output: () => text, exit };
-}
-
 /** Of its METRICS_PORT, as it says in its log. */
-function metricsUrl({ output }: Api): string {
+function metricsUrl({ output }: ApiProcess): string {
   return /"url":"([^"]+)","msg":"metrics are served"/.exec(output())?.[1] ?? '';
 }
 
 t.test('it says ready over IPC, serves, and ends on SIGTERM after what is under way', async (t) => {
-  const api = await start(t, { DATABASE_URL: database.url });
+  const api = await startApi(t, { DATABASE_URL: database.url });
+  t.match(api.url, /^http:\/\/127\.0\.0\.1:\d+$/);
   const client = createClient(api.url);
   await until('ready', async () => (await client.get('/readyz')).status === 200);
   t.match(await (await client.fetch('/metrics')).text(), /process_cpu_user_seconds_total/);
@@ -87,7 +50,7 @@ t.test('it says ready over IPC, serves, and ends on SIGTERM after what is under 
 
 t.test('METRICS_PORT serves the metrics to all who reach it, the port of the API does not', async (t) => {
   const proxied = { headers: { 'x-forwarded-for': '203.0.113.9' } };
-  const api = await start(t, { DATABASE_URL: database.url, METRICS_PORT: '0' });
+  const api = await startApi(t, { DATABASE_URL: database.url, METRICS_PORT: '0' });
   const own = metricsUrl(api);
   t.match(own, /^http:\/\/127\.0\.0\.1:\d+$/);
   t.not(own, api.url);
@@ -102,9 +65,9 @@ t.test('METRICS_PORT serves the metrics to all who reach it, the port of the API
 
   const token = 'metrics-token-of-the-tests-0123456789';
   const [guarded, taken, none] = await Promise.all([
-    start(t, { DATABASE_URL: database.url, METRICS_PORT: '0', METRICS_TOKENS: token }),
-    start(t, { DATABASE_URL: database.url, METRICS_PORT: new URL(own).port }),
-    start(t, { DATABASE_URL: database.url }),
+    startApi(t, { DATABASE_URL: database.url, METRICS_PORT: '0', METRICS_TOKENS: token }),
+    startApi(t, { DATABASE_URL: database.url, METRICS_PORT: new URL(own).port }),
+    startApi(t, { DATABASE_URL: database.url }),
   ]);
   for (const base of [metricsUrl(guarded), guarded.url]) {
     t.equal((await fetch(`${base}/metrics`)).status, 401, 'with tokens also on loopback');
@@ -116,7 +79,7 @@ t.test('METRICS_PORT serves the metrics to all who reach it, the port of the API
 });
 
 t.test('it ends when the process that started it is gone', async (t) => {
-  const api = await start(t, { DATABASE_URL: database.url });
+  const api = await startApi(t, { DATABASE_URL: database.url });
   api.child.disconnect();
   t.equal(await api.exit, 0);
 });
@@ -124,7 +87,7 @@ t.test('it ends when the process that started it is gone', async (t) => {
 t.test('it starts while Postgres is down, and recovers', async (t) => {
   const proxy = await startProxy(t, database.url);
   proxy.cut();
-  const api = await start(t, { DATABASE_URL: proxy.url });
+  const api = await startApi(t, { DATABASE_URL: proxy.url });
   const client = createClient(api.url);
   t.match(await client.get('/healthz'), { status: 200 });
   t.match(await client.get('/readyz'), { status: 503 });
@@ -140,7 +103,7 @@ t.test('it starts while Postgres is down, and recovers', async (t) => {
 t.test('the schema of the administration is made before it listens, or when Postgres is back', async (t) => {
   const token = 'admin-token-of-the-tests-0123456789';
   const proxy = await startProxy(t, database.url);
-  const query = async (api: Api) =>
+  const query = async (api: ApiProcess) =>
     createClient(api.url)
       .as(token)
       .fetch('/internal/admin/graphql', {
@@ -148,26 +111,26 @@ t.test('the schema of the administration is made before it listens, or when Post
         headers: { 'content-type': 'application/json' },
         body: '{"query": "{ __typename }"}',
       });
-  const api = await start(t, { DATABASE_URL: proxy.url, ADMIN_TOKENS: token });
-  const listens = (one: Api) => until('it says so', () => one.output().includes('the API listens'));
+  const api = await startApi(t, { DATABASE_URL: proxy.url, ADMIN_TOKENS: token });
+  const listens = (one: ApiProcess) => until('it says so', () => one.output().includes('the API listens'));
   await listens(api);
   t.match(api.output(), /the administration is ready.*the API listens/s);
   t.equal((await query(api)).status, 200);
 
   proxy.cut();
-  const early = await start(t, { DATABASE_URL: proxy.url, ADMIN_TOKENS: token });
+  const early = await startApi(t, { DATABASE_URL: proxy.url, ADMIN_TOKENS: token });
   await listens(early);
   t.match(early.output(), /the administration is not ready yet.*the API listens/s);
   proxy.restore();
   await until('it is made', () => early.output().includes('the administration is ready'));
   t.equal((await query(early)).status, 200);
-  const none = await start(t, { DATABASE_URL: database.url });
+  const none = await startApi(t, { DATABASE_URL: database.url });
   t.notMatch(none.output(), 'the administration');
 });
 
 t.test('a database that is not migrated ends it with what to run', async (t) => {
   const empty = await createEmptyDatabase(t);
-  const api = await start(t, { DATABASE_URL: empty.url, LOG_LEVEL: 'silent' });
+  const api = await startApi(t, { DATABASE_URL: empty.url, LOG_LEVEL: 'silent' });
   t.equal(await api.exit, 78);
   t.equal(api.output(), 'the database is not migrated; run: node scripts/migrate.ts\n');
 });
@@ -177,28 +140,28 @@ t.test('and so does one that is behind', async (t) => {
   await old.owner.query(
     'delete from app.schema_migrations where version = (select max(version) from app.schema_migrations)',
   );
-  const api = await start(t, { DATABASE_URL: old.url, LOG_LEVEL: 'silent' });
+  const api = await startApi(t, { DATABASE_URL: old.url, LOG_LEVEL: 'silent' });
   t.equal(await api.exit, 78);
   t.match(api.output(), /^the database is at migration \d+, and \d+ is needed; run: node scripts\/migrate\.ts\n$/);
 });
 
 t.test('a wrong setting, and a port in use, end it with one line', async (t) => {
   const [wrong, missing, first] = await Promise.all([
-    start(t, { DATABASE_URL: database.url, LOG_LEVEL: 'loud' }),
-    start(t, {}),
-    start(t, { DATABASE_URL: database.url }),
+    startApi(t, { DATABASE_URL: database.url, LOG_LEVEL: 'loud' }),
+    startApi(t, {}),
+    startApi(t, { DATABASE_URL: database.url }),
   ]);
   t.equal(await wrong.exit, 78);
   t.match(wrong.output(), /^LOG_LEVEL: must be [^\n]*\n$/);
   t.equal(await missing.exit, 78);
   t.match(missing.output(), /^DATABASE_URL: [^\n]*\n$/);
-  const second = await start(t, { DATABASE_URL: database.url, PORT: new URL(first.url).port });
+  const second = await startApi(t, { DATABASE_URL: database.url, PORT: new URL(first.url).port });
   t.equal(await second.exit, 1);
   t.match(second.output(), /EADDRINUSE/);
 });
 
 t.test('one that is frozen inside a transaction keeps its locks for seconds, and goes on afterwards', async (t) => {
-  const api = await start(t, { DATABASE_URL: database.url });
+  const api = await startApi(t, { DATABASE_URL: database.url });
   const other = await startTestApp(t, { database });
   const organization = await makeOrganization(other.owner);
   const task = await makeTask(other.owner, await makeProfile(other.owner, organization.id));

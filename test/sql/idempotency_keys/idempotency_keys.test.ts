@@ -149,6 +149,35 @@ scenario('a claim is of one call until it has its response, runs out or is given
   await claim(failed, 'better body');
 });
 
+scenario('a claim is renewed while it is of its call, and by nobody else', async (test) => {
+  const slot = { organizationId: await createOrganization(sql) };
+  const renew = (claimId: string, of: Slot = slot) =>
+    transition(sql.api, 'idempotency_renew', { ...slotArguments(of), claimId, claimSeconds: 3_000 });
+  const leftSeconds = async () => {
+    const { rows } = await sql.owner.query<{ left: number }>(
+      `select extract(epoch from claimed_until - clock_timestamp())::integer as left
+       from app.idempotency_keys where organization_id = $1`,
+      [slot.organizationId],
+    );
+    return rows[0]?.left ?? 0;
+  };
+  const first = await claim(slot);
+  test.same(await renew(randomUUID()), { renewed: false });
+  test.same(await renew(first, { ...slot, organizationId: await createOrganization(sql) }), { renewed: false });
+  test.ok((await leftSeconds()) <= 300);
+  test.same(await renew(first), { renewed: true });
+  test.ok((await leftSeconds()) > 2_000);
+  await sql.owner.query(
+    'update app.idempotency_keys set claimed_until = clock_timestamp() where organization_id = $1',
+    [slot.organizationId],
+  );
+  const second = await claim(slot);
+  test.same(await renew(first), { renewed: false }, 'taken over');
+  await finish(sql.api, slot, { made: 1 }, second);
+  test.same(await renew(second), { renewed: false }, 'finished');
+  test.match(await begin(sql.api, slot), { replay: { body: { made: 1 } } });
+});
+
 scenario('a claim that is taken over late keeps its response for 24 hours from then', async (test) => {
   const slot = { organizationId: await createOrganization(sql) };
   await claim(slot);
