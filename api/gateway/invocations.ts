@@ -3,6 +3,7 @@ import { propose, readOrBegin } from '../../engine/gateway/index.ts';
 import { actionExample, actionResult } from '../actions/schema.ts';
 import { uuid } from '../fields/ids.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
+import { ofProvider } from '../integrations/owner_errors.ts';
 import { executionBody } from './changes.ts';
 import { executionSchema } from './schema.ts';
 
@@ -11,13 +12,6 @@ export const invocationParams = {
   integrationId: uuid.describe('That of the capability.'),
   invocationId: uuid.describe('Chosen by the caller: one name is for one body.'),
 };
-
-/** What the provider says or does not say, as 4.14 names it. */
-const providerErrors = [
-  { status: 403, code: 'provider_forbidden', when: 'the provider, or the organization, does not allow it' },
-  { status: 502, code: 'provider_failed', when: 'the provider refuses, or responds in another form than it says' },
-  { status: 503, code: 'provider_unavailable', when: 'the provider limits us or does not respond; see `Retry-After`' },
-] as const;
 
 /** Calls of tools. */
 export function invocationEndpoints(): readonly Endpoint[] {
@@ -39,15 +33,15 @@ export function invocationEndpoints(): readonly Endpoint[] {
         {
           status: 400,
           code: 'result_too_large',
-          when: 'the result has more than 5 MiB; the issue says how to ask for less',
+          when: 'the result has more than 5 MiB',
         },
         { status: 404, code: 'tool_not_found', when: 'the integration has no such tool, or it is not enabled' },
         {
           status: 409,
           code: 'daily_limit_reached',
-          when: 'the organization has proposed as many actions as it may today',
+          when: 'no more actions today',
         },
-        ...providerErrors,
+        ...ofProvider,
       ],
       example: {
         body: { tool: 'lemon_squeezy.orders.refund', arguments: { orderId: '5512', amount: 4_900 } },

@@ -14,10 +14,13 @@ export const executionSchema = z
   .discriminatedUnion('kind', [
     z.object({
       kind: z.literal('result'),
-      data: z.json().describe('What the provider responds with.'),
-      nextCursor: z.string().nullable().describe('`cursor` of the next page; null: there is none.'),
-      files: z.array(fileSchema).describe('What the tool has read, under the path of the invocation.'),
+      data: z.json(),
+      nextCursor: z.string().nullable().describe('`cursor` of the next page.'),
+      files: z.array(fileSchema),
     }),
     z.object({ kind: z.literal('action'), action: actionSchema }),
   ])
-  .meta({ id: 'ToolExecution' });
+  .meta({
+    id: 'ToolExecution',
+    examples: [{ kind: 'result', data: { orders: [{ id: '5512' }] }, nextCursor: null, files: [] }],
+  });

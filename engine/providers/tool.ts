@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { issueText } from '../issue_text.ts';
-import type { Access, Effect, ProviderContext, Risk, Tool } from './provider.ts';
+import type { Access, Effect, ProviderContext, Risk, Tool } from './context.ts';
 
 /** What is wrong with an argument. */
 export type ArgumentIssue = Readonly<{ path: readonly PropertyKey[]; message: string; code: string }>;

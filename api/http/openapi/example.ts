@@ -118,5 +118,7 @@ export function completedExample(schema: JsonSchema, components: SchemaNames, gi
 
 function completed(made: unknown, given: unknown): unknown {
   if (Array.isArray(made) && Array.isArray(given)) return given.map((item) => completed(made[0], item));
-  return isObject(made) && isObject(given) ? { ...made, ...given } : given;
+  // Of a union: they are of different members.
+  const isOther = isObject(made) && isObject(given) && made['kind'] !== (given['kind'] ?? made['kind']);
+  return isObject(made) && isObject(given) && !isOther ? { ...made, ...given } : given;
 }
