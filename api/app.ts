@@ -22,7 +22,7 @@ import { agentInboxEndpoints } from './human_inbox/agent.ts';
 import { humanInboxEndpoints } from './human_inbox/owner.ts';
 import { agentIntegrationEndpoints } from './integrations/agent.ts';
 import { integrationOAuthEndpoints } from './integrations/oauth.ts';
-import { flowPageEndpoints } from './integrations/oauth_pages.ts';
+import { flowFailurePage, flowPageEndpoints } from './integrations/oauth_pages.ts';
 import { integrationEndpoints } from './integrations/owner.ts';
 import { connectionEndpoints } from './integrations/owner_connection.ts';
 import { messageEndpoints } from './messages/owner.ts';
@@ -105,6 +105,7 @@ export function createApp(
   const throttle = createThrottle();
   const responder = createResponder({
     validate: services.config.validateResponses,
+    page: flowFailurePage,
     report(error, req, status) {
       const { log } = requestState(req);
       // An outage fails all requests alike; anything else is logged each time, under the id that its client was given.

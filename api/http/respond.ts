@@ -24,11 +24,29 @@ function send(req: Request, res: Response, status: number, envelope: unknown): v
   res.end(req.method === 'HEAD' ? undefined : payload);
 }
 
+/** A refusal for a person who looks at it in a browser. */
+export type FailurePage = Readonly<{ html: string; policy: string }>;
+
+function sendPage(req: Request, res: Response, status: number, { html, policy }: FailurePage): void {
+  if (res.headersSent || res.destroyed) return;
+  res.status(status).type('html');
+  res.set({
+    'Content-Length': String(Buffer.byteLength(html)),
+    'Content-Security-Policy': policy,
+    'Cache-Control': 'no-store',
+    'Referrer-Policy': 'no-referrer',
+  });
+  if (leavesConnection(req, requestState(req))) res.setHeader('Connection', 'close');
+  res.end(req.method === 'HEAD' ? undefined : html);
+}
+
 /** Writes envelopes. With `validate`, responses that their own description does not allow become a logged 500. */
 export function createResponder(options: {
   validate: boolean;
   /** Called for what nobody foresaw, and for an unreachable database. */
   report: (error: unknown, req: Request, status: number) => void;
+  /** In place of the envelope, where the path is a page of a browser. */
+  page?: (req: Request, status: number) => FailurePage | undefined;
 }): Responder {
   function failure(req: Request, res: Response, error: unknown): void {
     const state = requestState(req);
@@ -53,7 +71,9 @@ export function createResponder(options: {
       if (/^(content-(?!security)|etag|last-modified)/.test(name)) res.removeHeader(name);
     }
     for (const [name, value] of Object.entries(shown.headers ?? {})) res.setHeader(name, value);
-    send(req, res, shown.status, envelope);
+    const page = options.page?.(req, shown.status);
+    if (page) sendPage(req, res, shown.status, page);
+    else send(req, res, shown.status, envelope);
   }
 
   function success(req: Request, res: Response, status: number, body: ResponseBody): void {

@@ -78,6 +78,11 @@ export function strangePage(): string {
   return page('Nothing to see', '<p>This address is not complete. Go back to where you began, and begin again.</p>');
 }
 
+/** The service itself cannot go on at the moment. */
+export function downPage(): string {
+  return page('Not now', '<p>The service cannot go on at the moment. Load this page again in a minute.</p>');
+}
+
 /** The provider does not respond, or limits us. The ticket is still valid. */
 export function laterPage(): string {
   return page(

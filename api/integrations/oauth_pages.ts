@@ -6,9 +6,10 @@ import { beginFlow, type FlowOutcome, finishFlow, isAuthorized, readTicket } fro
 import { providers } from '../../engine/providers/index.ts';
 import { ownerAuthentication } from '../http/auth/owner.ts';
 import { type Context, type Endpoint, endpoint } from '../http/endpoint.ts';
+import type { FailurePage } from '../http/respond.ts';
 import type { Services } from '../services.ts';
 import { publicUrl } from './oauth.ts';
-import { beginPage, laterPage, pagePolicy, resultPage, strangePage } from './oauth_html.ts';
+import { beginPage, downPage, laterPage, pagePolicy, resultPage, strangePage } from './oauth_html.ts';
 
 // The browser's side of an authorization: the page that begins it, and where the provider sends the browser back to.
 
@@ -119,6 +120,13 @@ function callbackEndpoint(provider: string): Endpoint {
       redirect(res, resultUrl(services.config, base, outcome));
     },
   });
+}
+
+/** What a person sees at these addresses where they are mistyped, or the service fails; undefined: no browser asks, or elsewhere. */
+export function flowFailurePage(req: Request, status: number): FailurePage | undefined {
+  const isPage = /^\/(?:oauth|integrations\/callback)(?:[/%]|$)/.test(req.path) && /^(?:GET|HEAD|POST)$/.test(req.method);
+  if (!isPage || req.accepts(['html', 'json']) !== 'html') return undefined;
+  return { html: status >= 500 ? downPage() : strangePage(), policy: pagePolicy('none', false) };
 }
 
 /** Pages of authorizations. */

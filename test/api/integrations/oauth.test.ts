@@ -67,7 +67,9 @@ t.test('a page says what is asked for, and its button leads to a connection', as
     [`${page}/`, 404],
     [`${page}/x`, 404],
   ] as const) {
-    test.equal((await fetch(mistyped)).status, status, mistyped);
+    const response = await fetch(mistyped);
+    test.match([response.status, response.headers.get('content-type')], [status, /^text\/html/], mistyped);
+    test.match(await response.text(), /<h1>Nothing to see/, mistyped);
   }
   const ticket = page.split('/').at(-1) ?? '';
   test.notMatch(JSON.stringify(app.logged), ticket);
@@ -258,11 +260,42 @@ t.test('nobody who is signed in ends what another one began, and the last page i
     ['/oauth/begin/short?utm_source=mail', 404, { method: 'POST' }],
     ['/oauth/begin/short', 404],
     ['/oauth/begin/a%20b', 404, { method: 'POST' }],
+    ['/oauth/begin/a%', 400],
+    ['/oauth/begin/%ff', 400, { method: 'POST' }],
+    ['/oauth/begin/a%00', 400],
+    ['/oauth/begin/', 404],
+    ['/oauth/google-workspace%/callback', 400],
+    ['/oauth/google-workspace/callback/?state=x', 404],
+    ['/oauth/unknown/callback?state=x', 404],
+    ['/oauth', 404],
+    ['/integrations/callback/', 404],
+    ['/integrations/callback%', 400],
   ] as const) {
     const page = await fetch(`${signedIn.url}${path}`, init);
     test.match([page.status, page.headers.get('content-type')], [status, /^text\/html/], path);
     test.match(await page.text(), /<h1>/, path);
   }
+});
+
+t.test('what no browser asks for has its refusal as JSON, and a page hides what fails', async (test) => {
+  const json = { headers: { accept: 'application/json' } };
+  for (const [path, status, init] of [
+    ['/oauth/begin/a%', 400, json],
+    ['/oauth/unknown/callback', 404, json],
+    ['/oauth/begin/short', 405, { method: 'PUT' }],
+    ['/oauthx', 404],
+    ['/integrations/callbacks', 404],
+  ] as const) {
+    const response = await fetch(`${app.url}${path}`, init);
+    test.match([response.status, await response.json()], [status, { success: false }], path);
+  }
+  const { db } = app.services.integrations;
+  Object.assign(app.services.integrations, { db: null });
+  const broken = await fetch(`${app.url}/oauth/begin/short`);
+  Object.assign(app.services.integrations, { db });
+  test.match([broken.status, broken.headers.get('content-security-policy')], [500, /default-src 'none'/]);
+  test.match(await broken.text(), /<h1>Not now/);
+  test.ok(app.logged.some(({ msg }) => msg === 'a request failed'));
 });
 
 t.test('the button is that of our own page', async (test) => {
