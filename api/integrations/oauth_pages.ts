@@ -124,7 +124,8 @@ function callbackEndpoint(provider: string): Endpoint {
 
 /** What a person sees at these addresses where they are mistyped, or the service fails; undefined: no browser asks, or elsewhere. */
 export function flowFailurePage(req: Request, status: number): FailurePage | undefined {
-  const isPage = /^\/(?:oauth|integrations\/callback)(?:[/%]|$)/.test(req.path) && /^(?:GET|HEAD|POST)$/.test(req.method);
+  const isPage =
+    /^\/(?:oauth|integrations\/callback)(?:[/%]|$)/.test(req.path) && /^(?:GET|HEAD|POST)$/.test(req.method);
   if (!isPage || req.accepts(['html', 'json']) !== 'html') return undefined;
   return { html: status >= 500 ? downPage() : strangePage(), policy: pagePolicy('none', false) };
 }
