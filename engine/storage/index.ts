@@ -30,7 +30,14 @@ export {
   type StoredObject,
 } from './storage.ts';
 
-export { checkVerified, type RecordedBytes, readVerified, StorageBrokenError, verifying } from './verified.ts';
+export {
+  checkVerified,
+  openVerified,
+  type RecordedBytes,
+  readVerified,
+  StorageBrokenError,
+  verifying,
+} from './verified.ts';
 
 /** The driver with its SDK, which is large, is loaded where it is used alone. */
 function openS3Lazily(location: S3Location): Storage {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { Transform } from 'node:stream';
+import { pipeline, type Readable, Transform } from 'node:stream';
 import { type Storage, StorageMissingError } from './storage.ts';
 
 /** Where bytes lie, and what was recorded when they were stored. */
@@ -45,6 +45,24 @@ export function verifying({ key, size, sha256 }: RecordedBytes): Transform {
   });
 }
 
+const missing = (key: string) => new StorageBrokenError(key, 'missing', 'is no longer stored');
+
+/**
+ * Opens a file whose stream ends in a StorageBrokenError unless it is what was recorded.
+ * @throws StorageBrokenError where it is gone, StorageUnavailableError, or the signal's reason
+ */
+export async function openVerified(
+  storage: Pick<Storage, 'get'>,
+  file: RecordedBytes,
+  signal?: AbortSignal,
+): Promise<Readable> {
+  const source = await storage.get(file.key, { signal }).catch((error: unknown) => {
+    throw error instanceof StorageMissingError ? missing(file.key) : error;
+  });
+  // The reader is told by the stream itself.
+  return pipeline(source, verifying(file), () => {});
+}
+
 /**
  * Reads the whole file and compares it with what was recorded; `observe` sees the chunks meanwhile.
  * @throws StorageBrokenError, StorageUnavailableError, or the signal's reason
@@ -66,7 +84,7 @@ export async function checkVerified(
     }
   } catch (error) {
     if (!(error instanceof StorageMissingError)) throw error;
-    throw new StorageBrokenError(file.key, 'missing', 'is no longer stored');
+    throw missing(file.key);
   }
   if (seen !== file.size) throw changed(file.key, `has ${seen} bytes where ${file.size} are recorded`);
   if (hash.digest('hex') !== file.sha256) throw changed(file.key, 'has another digest than is recorded');

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { pathToFileURL } from 'node:url';
 import t from 'tap';
-import { checkVerified, openStorage, readVerified, verifying } from '../../../engine/storage/index.ts';
+import { checkVerified, openStorage, openVerified, readVerified, verifying } from '../../../engine/storage/index.ts';
 import { openFolder } from '../../support/folders.ts';
 
 const storage = openStorage(pathToFileURL(await openFolder(t)).href);
@@ -66,4 +66,23 @@ t.test('a file is read whole and as it was, or not at all', async (test) => {
   await test.rejects(checkVerified(storage, file), { name: 'StorageBrokenError', reason: 'changed' });
   await storage.put(key, Readable.from([]));
   await test.rejects(checkVerified(storage, file), { name: 'StorageBrokenError', reason: 'changed' });
+});
+
+t.test('a file that is read as a stream ends in an error where it is not what was recorded', async (test) => {
+  const bytes = randomBytes(300_000);
+  const file = recorded(bytes);
+  await storage.delete(key);
+  await test.rejects(openVerified(storage, file), { name: 'StorageBrokenError', reason: 'missing' });
+  await storage.put(key, Readable.from([bytes]));
+  test.ok((await buffer(await openVerified(storage, file))).equals(bytes));
+  await storage.put(key, Readable.from([Buffer.concat([bytes.subarray(1), Buffer.from('x')])]));
+  await test.rejects(buffer(await openVerified(storage, file)), { name: 'StorageBrokenError', reason: 'changed' });
+  const stop = new AbortController();
+  await storage.put(key, Readable.from([bytes]));
+  const stream = await openVerified(storage, file, stop.signal);
+  stop.abort(new Error('enough'));
+  await test.rejects(buffer(stream));
+  const left = await openVerified(storage, file);
+  for await (const _ of left) break;
+  test.ok(left.destroyed, 'who leaves early leaves nothing open');
 });
