@@ -49,11 +49,11 @@ export function printErrorText(text: string): void {
   writeOutput(process.stderr, plainText(text));
 }
 
-/** Asks a question that only a line `yes` affirms. The end of input, such as Ctrl-D, is a no. */
-export async function askYes(question: string, input: Readable): Promise<boolean> {
+/** Asks a question that only a line `yes` affirms. The end of input, such as Ctrl-D, is a no, and so is that of `signal`. */
+export async function askYes(question: string, input: Readable, signal?: AbortSignal): Promise<boolean> {
   printText(`${question} Type yes: `);
   // Unlike the promise of `question`, the lines end with the input.
-  for await (const line of createInterface({ input })) return line.trim() === 'yes';
+  for await (const line of createInterface({ input, ...(signal ? { signal } : {}) })) return line.trim() === 'yes';
   // Nobody ended the line of the question.
   printLine();
   return false;

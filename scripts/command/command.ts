@@ -1,10 +1,11 @@
 import { plainText } from '../terminal.ts';
 import { CommandError, EXIT, type Exit } from './errors.ts';
-import { readCommand, readTarget } from './options.ts';
+import { helpTopic, readCommand, readTarget } from './options.ts';
 import { createOutput, type Streams } from './output.ts';
+import { receiptVerify } from './receipts.ts';
 import { run } from './run.ts';
-import type { Stop } from './stop.ts';
-import { USAGE } from './usage.ts';
+import type { Ask, Stop } from './stop.ts';
+import { usageOf } from './usage.ts';
 
 export type Call = Readonly<{
   argv: readonly string[];
@@ -13,19 +14,22 @@ export type Call = Readonly<{
   settings: NodeJS.ProcessEnv;
   streams: Streams;
   stop: Stop;
+  /** Asks whoever is at the terminal; undefined: nobody is. */
+  ask?: Ask | undefined;
 }>;
 
 /** One call of the command, with its exit status. */
-export async function command({ argv, environment, settings, streams, stop }: Call): Promise<Exit> {
+export async function command({ argv, environment, settings, streams, stop, ask }: Call): Promise<Exit> {
   try {
     const called = readCommand(argv);
     if (!called) {
-      streams.out(USAGE);
+      streams.out(usageOf(helpTopic(argv)));
       return EXIT.done;
     }
-    const target = readTarget(called.values, environment, settings);
     const { json = false, org, url, 'token-file': tokenFile } = called.values;
-    return await run(called, target, createOutput(json, streams, { org, url, 'token-file': tokenFile }), stop);
+    const output = createOutput(json, streams, { org, url, 'token-file': tokenFile });
+    if (called.name === 'receipt verify') return receiptVerify(output, called);
+    return await run(called, readTarget(called.values, environment, settings), output, { stop, ask });
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
     streams.err(`${plainText(`business-runner: ${error.message}`)}\n`);

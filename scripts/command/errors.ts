@@ -6,6 +6,8 @@ export const EXIT = {
   /** What was waited for ended without success. */
   failed: 2,
   usage: 64,
+  /** A file is not what it should be. */
+  data: 65,
   notFound: 66,
   unavailable: 69,
   timedOut: 75,

@@ -1,3 +1,4 @@
+import { decisionCalls } from './action_text.ts';
 import type { OwnerApi } from './api.ts';
 import { CommandError, EXIT, usageError } from './errors.ts';
 import type { Values } from './options.ts';
@@ -32,6 +33,9 @@ function printItem(output: Output, item: InboxItem, task: string | undefined): v
     return;
   }
   print(askedText(item));
+  if (item.status === 'open' && item.actionId) {
+    for (const call of decisionCalls(output, item.kind, item.actionId)) output.line(`  ${call}`, 'dim');
+  }
   if (item.status === 'open' && item.kind === 'notification') {
     if (item.purpose === 'failure' && task) output.line(`  ${output.call(`task retry ${task}`)}`, 'dim');
     output.line(`  ${output.call(`inbox acknowledge ${id}`)}`, 'dim');

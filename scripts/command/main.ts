@@ -1,13 +1,14 @@
 import { styleText } from 'node:util';
 import { writeOutput } from '../../engine/process/output.ts';
 import { readEnvironmentFile } from '../environment_file.ts';
+import { askYes } from '../terminal.ts';
 import { command } from './command.ts';
 import { openStop } from './stop.ts';
 
 /** Of a screen whose width nobody says. */
 const COLUMNS = 80;
 
-const { stdout, stderr } = process;
+const { stdin, stdout, stderr } = process;
 const { argv, settings } = readEnvironmentFile(process.argv.slice(2));
 process.exitCode = await command({
   argv,
@@ -22,4 +23,5 @@ process.exitCode = await command({
     styleErr: (style, text) => styleText(style, text, { stream: stderr }),
   },
   stop: openStop(),
+  ask: stdin.isTTY && stdout.isTTY ? (question, signal) => askYes(question, stdin, signal) : undefined,
 });

@@ -21,6 +21,9 @@ const options = {
   bare: { type: 'boolean' },
   chat: { type: 'string' },
   note: { type: 'string' },
+  task: { type: 'string' },
+  yes: { type: 'boolean' },
+  keys: { type: 'string' },
   wait: { type: 'boolean' },
   timeout: { type: 'string' },
   org: { type: 'string' },
@@ -61,6 +64,14 @@ const COMMANDS = {
   inbox: { takes: [], options: ['org', 'status', 'limit'] },
   'inbox respond': { takes: ['ITEM', 'TEXT'], options: ['org', 'note'] },
   'inbox acknowledge': { takes: ['ITEM'], options: ['org'] },
+  actions: { takes: [], options: ['org', 'status', 'task', 'limit'] },
+  'actions list': { takes: [], options: ['org', 'status', 'task', 'limit'] },
+  'actions show': { takes: ['ACTION'], options: ['org'] },
+  'actions approve': { takes: ['ACTION'], options: ['org', 'note', 'yes'] },
+  'actions reject': { takes: ['ACTION', 'REASON'], options: ['org'] },
+  'actions reconcile': { takes: ['ACTION', 'OUTCOME'], options: ['org', 'note'] },
+  'actions receipt': { takes: ['ACTION'], options: ['org'] },
+  'receipt verify': { takes: ['FILE'], options: ['keys'] },
 } as const satisfies Record<string, { takes: readonly string[]; options: readonly OptionName[] }>;
 export type CommandName = keyof typeof COMMANDS;
 
@@ -106,6 +117,11 @@ function commandOf(words: readonly string[]): { name: CommandName; args: readonl
   throw usageError(
     `there is no command ${JSON.stringify(first)}${didYouMean(first, nouns) || `: ${nouns.join(', ')}`}`,
   );
+}
+
+/** The first word of a call that asks for help: what it is about. */
+export function helpTopic(argv: readonly string[]): string | undefined {
+  return parse(argv).positionals.find((word) => word !== 'help');
 }
 
 /** What is to be done; undefined: help is asked for. @throws CommandError */

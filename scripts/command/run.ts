@@ -1,11 +1,12 @@
+import { ACTIONS, type ActionContext } from './actions.ts';
 import { ownerApi } from './api.ts';
-import { ask } from './ask.ts';
+import { ask as askInChat } from './ask.ts';
 import { EXIT, type Exit } from './errors.ts';
 import { type InboxContext, inboxAcknowledge, inboxList, inboxRespond } from './inbox.ts';
 import { type Called, type CommandName, type Target, wholeNumber } from './options.ts';
 import { organizationCreate, organizationList, organizationPath } from './organizations.ts';
 import type { Output } from './output.ts';
-import { MAX_TIMEOUT_S, type Stop } from './stop.ts';
+import { type Ask, MAX_TIMEOUT_S, type Stop } from './stop.ts';
 import { taskCalls } from './task_calls.ts';
 import {
   type TaskContext,
@@ -35,7 +36,12 @@ async function onInbox(context: InboxContext, { name, args: [item = '', text = '
 }
 
 /** Does what was called. @throws CommandError */
-export async function run(called: Called, target: Target, output: Output, stop: Stop): Promise<Exit> {
+export async function run(
+  called: Called,
+  target: Target,
+  output: Output,
+  { stop, ask }: Readonly<{ stop: Stop; ask: Ask | undefined }>,
+): Promise<Exit> {
   const { name, args, values } = called;
   const [first = ''] = args;
   const limit = wholeNumber('limit', values.limit, { minimum: 1, maximum: 10_000 }) ?? 20;
@@ -46,9 +52,14 @@ export async function run(called: Called, target: Target, output: Output, stop: 
   if (name === 'org list') await organizationList(api, output, limit);
   if (name.startsWith('org ')) return EXIT.done;
   const home = await organizationPath(api, target.organization);
-  if (name === 'ask') return ask({ api, home, output, values, stop }, first);
+  if (name === 'ask') return askInChat({ api, home, output, values, stop }, first);
   const calls = taskCalls(api, home);
   if (name.startsWith('inbox')) return onInbox({ api, calls, output, values }, called, limit);
+  if (name.startsWith('actions')) {
+    const context: ActionContext = { api, calls, output, values, stop, ask, limit };
+    await ACTIONS[name]?.(context, args);
+    return EXIT.done;
+  }
   const context = { calls, output, values, stop };
   return TASKS[name]?.(context, first) ?? taskList(context, limit);
 }

@@ -49,7 +49,9 @@ export const taskSchema = z.looseObject({
   agentRunCount: z.int(),
   createdAt: z.string(),
   state: z.looseObject({
-    blockers: z.array(z.looseObject({ kind: z.string(), inboxItemId: z.string().optional() })),
+    blockers: z.array(
+      z.looseObject({ kind: z.string(), inboxItemId: z.string().optional(), actionId: z.string().optional() }),
+    ),
     error: errorSchema.optional(),
     answers: z.array(answerSchema).optional(),
   }),
@@ -102,9 +104,40 @@ export const inboxItemSchema = z.looseObject({
   options: z.array(z.string()),
   allowFreeText: z.boolean(),
   taskId: z.string().nullable(),
+  actionId: z.string().nullish(),
   createdAt: z.string(),
 });
 export type InboxItem = z.output<typeof inboxItemSchema>;
+
+export const actionSchema = z.looseObject({
+  id: z.string(),
+  integrationKey: z.string(),
+  provider: z.string(),
+  taskId: z.string().nullable(),
+  tool: z.string(),
+  summary: z.string(),
+  risk: z.string(),
+  arguments: z.json(),
+  argumentsSha256: z.string(),
+  files: z.array(
+    z.looseObject({
+      argument: z.string(),
+      name: z.string(),
+      contentType: z.string(),
+      sizeBytes: z.number(),
+      sha256: z.string(),
+    }),
+  ),
+  status: z.string(),
+  version: z.int(),
+  decision: z.looseObject({ outcome: z.string(), by: z.string(), note: z.string().nullable() }).nullable(),
+  execution: z.looseObject({ startedAt: z.string(), result: z.json(), error: errorSchema.nullable() }).nullable(),
+  reconciliation: z.looseObject({ outcome: z.string(), by: z.string(), note: z.string() }).nullable(),
+  reason: errorSchema.nullable(),
+  expiresAt: z.string(),
+  createdAt: z.string(),
+});
+export type Action = z.output<typeof actionSchema>;
 
 export const chatSchema = z.looseObject({ id: z.string(), title: z.string(), status: z.string() });
 export type Chat = z.output<typeof chatSchema>;

@@ -15,6 +15,9 @@ export type Stop = Readonly<{
   interrupt: () => void;
 }>;
 
+/** A question that only `yes` affirms; false too when the signal ends it. */
+export type Ask = (question: string, signal: AbortSignal) => Promise<boolean>;
+
 export function createStop(): Stop {
   const controller = new AbortController();
   let what = 'interrupted';

@@ -1,6 +1,8 @@
 import type { OwnerApi } from './api.ts';
 import { withLocalTimes } from './output.ts';
 import {
+  type Action,
+  actionSchema,
   explanationSchema,
   type InboxItem,
   inboxItemSchema,
@@ -69,6 +71,7 @@ export function taskCalls(api: OwnerApi, home: string) {
     log: (run: Run, after?: number): Promise<LogEntry[]> =>
       after === undefined ? wholeLog(run) : newerLog(run, after),
     question: (id: string): Promise<InboxItem> => api.get(inboxItemSchema, `${home}/human-inbox/${id}`),
+    action: (id: string): Promise<Action> => api.get(actionSchema, `${home}/actions/${id}`),
     content: (path: string): Promise<string> => api.text(path),
   };
 }

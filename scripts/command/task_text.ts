@@ -1,3 +1,4 @@
+import { actionLines } from './action_text.ts';
 import { clockTime, fieldLines, localTime, type Output, oneLine, shellWord, wrapped } from './output.ts';
 import type { Artifact, InboxItem, LogEntry, Run, Task } from './schemas.ts';
 import type { TaskCalls } from './task_calls.ts';
@@ -75,7 +76,8 @@ async function standingLines(calls: TaskCalls, output: Output, task: Task): Prom
   if (status === 'completed') return result?.summary ? [['summary', result.summary]] : [];
   if (state.error) return [['why', state.error.message]];
   const lines: [string, string][] = [['why', (await calls.why(identifier)).join('\n')]];
-  for (const { inboxItemId } of state.blockers) {
+  for (const { inboxItemId, actionId } of state.blockers) {
+    if (actionId !== undefined) lines.push(['action', actionLines(output, await calls.action(actionId)).join('\n')]);
     if (inboxItemId === undefined) continue;
     const question = await calls.question(inboxItemId);
     lines.push(['asks', questionLines(output, question, identifier).join('\n')]);

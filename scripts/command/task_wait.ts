@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { actionLines } from './action_text.ts';
 import { UnavailableError } from './api.ts';
 import type { Output } from './output.ts';
 import type { Run, Task } from './schemas.ts';
@@ -67,13 +68,33 @@ function questionFollower(calls: TaskCalls, output: Output, print: Output['progr
   };
 }
 
+/** Prints the actions that block a task, each once in every state, and how a person decides about them. */
+function actionFollower(calls: TaskCalls, output: Output, print: Output['progress']) {
+  const known = new Map<string, string>();
+  return async ({ state, identifier }: Task): Promise<void> => {
+    for (const { actionId } of state.blockers) {
+      if (actionId === undefined) continue;
+      const action = await calls.action(actionId);
+      if (known.get(actionId) === action.status) continue;
+      known.set(actionId, action.status);
+      const [first = '', ...rest] = actionLines(output, action);
+      print(`${identifier} waits for an action: ${first}`, rest.length > 0 ? 'yellow' : undefined);
+      for (const line of rest) print(`  ${line}`);
+    }
+  };
+}
+
 /**
  * Follows a task until it is over, and prints what happens. An API that is away is waited for.
  * @throws CommandError of a call that is refused, and the reason of `signal`
  */
 export async function waitForTask(calls: TaskCalls, output: Output, begun: Task, signal: AbortSignal): Promise<Task> {
   const print: Output['progress'] = (line, style) => output.progress(line, style);
-  const followers = [runFollower(calls, print), questionFollower(calls, output, print)];
+  const followers = [
+    runFollower(calls, print),
+    questionFollower(calls, output, print),
+    actionFollower(calls, output, print),
+  ];
   if (begun.kind === 'initiative') followers.push(childFollower(calls, print));
   let status = '';
   let still = 0;

@@ -1,5 +1,5 @@
-/** Eighty columns, as every terminal has them. */
-export const USAGE = `business-runner COMMAND [options]: give work to agents, and see what comes of it
+// Eighty columns, as every terminal has them.
+const USAGE = `business-runner COMMAND [options]: give work to agents, and see what comes of it
 
   task create TITLE       creates a task; prints its identifier, such as T-1
     --objective TEXT      what is to be achieved, beyond the title
@@ -28,6 +28,10 @@ export const USAGE = `business-runner COMMAND [options]: give work to agents, an
   inbox respond ITEM TEXT answers a question; --note TEXT
   inbox acknowledge ITEM  takes a notification off the list
 
+  actions                 what agents propose to change outside, and list, show,
+                          approve, reject, reconcile, receipt: actions --help
+  receipt verify FILE     checks a receipt, without a network: receipt --help
+
   TASK is T-1 or an id. ITEM is an id, its last characters as the inbox shows
   them, or the task that asks. ID of a chat likewise.
 
@@ -47,6 +51,60 @@ BUSINESS_RUNNER_OWNER_TOKEN, BUSINESS_RUNNER_ORGANIZATION.
 
 Exit status: 0 done, and with --wait completed; 1 refused; 2 the task failed or
 was cancelled, or there was no reply; 64 wrong command line; 66 no such
-organization, task, chat or item; 69 the API does not respond; 75 --timeout is
-over; 77 no token, or not allowed; 130 Ctrl-C.
+organization, task, chat, item or action; 69 the API does not respond; 75
+--timeout is over; 77 no token, or not allowed; 130 Ctrl-C.
 `;
+
+const ACTIONS = `business-runner actions [COMMAND] [options]: what agents propose to change
+outside, and what people decide about it
+
+  actions, actions list   the latest; --status STATUS, --task TASK, --limit N
+  actions show ACTION     one with its arguments, files, decision and result
+  actions approve ACTION  shows what will be done, asks, and approves that and
+                          nothing else; --note TEXT, --yes does not ask
+  actions reject ACTION REASON
+                          refuses it for good; agents read the reason
+  actions reconcile ACTION OUTCOME --note TEXT
+                          says what became of one whose status is unknown:
+                          succeeded, failed or not_executed, and how you know
+  actions receipt ACTION  the signed receipt of one that is over, to keep
+
+  ACTION is an id, its last characters as the list shows them, or the task whose
+  one action waits for it.
+
+  --org, --json, --url, --token-file as in business-runner --help. Decisions
+  take an owner's token, with OWNER_AUTH=open too: that of npm start is found.
+
+  npx business-runner actions --status awaiting_approval
+  npx business-runner actions approve 7a2b9c01 --note "Agreed with the customer"
+  npx business-runner actions reject T-4 "The order was never paid"
+  npx business-runner actions reconcile 7a2b9c01 failed --note "Not in the shop"
+  npx business-runner actions receipt 7a2b9c01 > receipt.json
+
+Exit status: 0 done; 1 refused: it was decided otherwise, has expired or
+changed, is not over, or you said no; 64 wrong command line, or nobody to ask;
+66 no such action; 69 the API does not respond; 77 no token, or not allowed;
+130 Ctrl-C.
+`;
+
+const RECEIPT = `business-runner receipt verify FILE --keys FILE: checks the receipt of an
+action, without a network
+
+  FILE of --keys is the set of public keys, which the deployment serves at
+  /.well-known/business-runner-keys.json: get it over a way that you trust. -
+  stands for the standard input.
+
+  --json                  the receipt with its key on standard output
+
+  curl -sS https://runner.example/.well-known/business-runner-keys.json > keys.json
+  npx business-runner actions receipt 7a2b9c01 > receipt.json
+  npx business-runner receipt verify receipt.json --keys keys.json
+
+Exit status: 0 valid; 1 not what was signed; 64 wrong command line; 65 no
+receipt, or no set of keys; 66 a file cannot be read, or the set lacks the key.
+`;
+
+/** @param topic the word that help is asked about */
+export function usageOf(topic: string | undefined): string {
+  return topic === 'actions' ? ACTIONS : topic === 'receipt' ? RECEIPT : USAGE;
+}

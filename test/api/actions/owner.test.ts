@@ -19,7 +19,7 @@ import {
 import { expectSuccess, type Fields, ownerPath, refusalOf, sqlOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import { auditEntries } from '../../support/audit_fixtures.ts';
-import { sha256, type TestOrganization } from '../../support/fixtures.ts';
+import { completeRun, sha256, type TestOrganization } from '../../support/fixtures.ts';
 import { createClient, issuePaths } from '../../support/http.ts';
 import { brokenInvariants } from '../../support/invariants.ts';
 import { startIssuer } from '../../support/jwt.ts';
@@ -136,6 +136,16 @@ for (const outcome of ['succeeded', 'failed', 'not_executed']) {
     t.equal(refusalOf(await reconcile({ outcome: other, note: 'No' })), '409 state_conflict decided');
   });
 }
+
+t.test('a run that waits for an action is read with it, and so is its task', async (t) => {
+  const by = await createProposer(sql);
+  const { id } = await propose(sql, by);
+  await completeRun(sql.api, by.run, { result: { kind: 'waiting', reason: 'It has to be done', actionIds: [id] } });
+  const runs = await app.owner.get(ownerPath(by.org, `/runs/${by.run.runId}`));
+  t.match(expectSuccess(runs), { output: { result: { kind: 'waiting', actionIds: [id] } } });
+  const task = await app.owner.get(ownerPath(by.org, `/tasks/${by.run.taskId}`));
+  t.match(expectSuccess(task), { status: 'blocked', state: { blockers: [{ kind: 'action', actionId: id }] } });
+});
 
 t.test('nobody decides about an action whose time is over', async (t) => {
   for (const verb of ['approve', 'reject'] as const) {

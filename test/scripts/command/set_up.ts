@@ -3,7 +3,7 @@ import path from 'node:path';
 import type { Test } from 'tap';
 import { builtinCatalog, catalogRevision } from '../../../engine/catalog/index.ts';
 import { command } from '../../../scripts/command/command.ts';
-import { createStop } from '../../../scripts/command/stop.ts';
+import { type Ask, createStop } from '../../../scripts/command/stop.ts';
 import { startWorker } from '../../../scripts/demo/worker.ts';
 import { SERVICE_TOKEN, startTestApp, type TestApp } from '../../support/app.ts';
 import { openFolder } from '../../support/folders.ts';
@@ -20,6 +20,11 @@ export type Begun = Readonly<{
 
 /** The command inside of this process, on a screen of 80 columns without styles. */
 export function begin(environment: NodeJS.ProcessEnv, ...argv: string[]): Begun {
+  return beginAsking(undefined, environment, ...argv);
+}
+
+/** The same with somebody at the terminal. */
+export function beginAsking(ask: Ask | undefined, environment: NodeJS.ProcessEnv, ...argv: string[]): Begun {
   let out = '';
   let err = '';
   const stop = createStop();
@@ -39,6 +44,7 @@ export function begin(environment: NodeJS.ProcessEnv, ...argv: string[]): Begun 
       styleErr: (_, text) => text,
     },
     stop,
+    ask,
   });
   return {
     ended: ended.then((status) => ({ status, out, err })),

@@ -23,7 +23,7 @@ t.test('a wrong command line is told in one line', async (test) => {
   for (const [argv, message] of [
     [[], 'name a command'],
     [['tasks'], 'there is no command "tasks": did you mean task?'],
-    [['nonsense'], 'there is no command "nonsense": task, org, ask, inbox'],
+    [['nonsense'], 'there is no command "nonsense": task, org, ask, inbox, actions, receipt'],
     [['task'], 'task takes one of create, list, show, wait, logs, cancel, retry'],
     [['task', 'shwo', 'x'], 'task takes one of create, list, show, wait, logs, cancel, retry: did you mean show?'],
     [['inbox', 'answer', 'T-1', 'x'], 'inbox takes nothing, or one of respond, acknowledge'],
@@ -33,6 +33,13 @@ t.test('a wrong command line is told in one line', async (test) => {
     [['task', 'create', 'Write', 'a', 'haiku'], 'task create: "a" is too much'],
     [['inbox', 'respond', 'T-1'], 'inbox respond: TEXT is missing'],
     [['task', 'list', '--wait'], 'task list takes no --wait'],
+    [
+      ['actions', 'aprove', 'x'],
+      'actions takes nothing, or one of list, show, approve, reject, reconcile, receipt: did',
+    ],
+    [['actions', 'reject', 'x'], 'actions reject: REASON is missing'],
+    [['actions', 'list', '--yes'], 'actions list takes no --yes'],
+    [['receipt', 'check', 'x'], 'receipt takes one of verify'],
     [['task', 'list', '--nonsense'], "Unknown option '--nonsense' ("],
     [['task', 'create', 'x', '--expects', 'y'], "Unknown option '--expects': did you mean --expect?"],
     [['task', 'list', '--limit', '0'], '--limit takes a whole number from 1 to 10000'],
