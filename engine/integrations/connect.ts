@@ -5,6 +5,7 @@ import type { Decision } from '../db/decision.ts';
 import { Problem } from '../db/problem.ts';
 import { issueText } from '../issue_text.ts';
 import type { Account, Provider } from '../providers/index.ts';
+import { shownText } from '../providers/texts.ts';
 import { subjectHash } from './digests.ts';
 import { type Integrations, organizationClient } from './integrations.ts';
 import { planSchema } from './plan.ts';
@@ -49,12 +50,9 @@ function issuesOf(error: z.ZodError) {
   return error.issues.map(({ path, message, code }) => ({ path: path.map(String).join('.'), message, code }));
 }
 
-/** What a provider can say of an account, so that it neither fills a page nor turns its text around. */
 const MAX_SCOPES = 200;
 /** RFC 6749, 3.3, with a length. */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,300}$/;
-
-const labelOf = (text: string) => text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '').slice(0, 200);
 
 /** Those that are scopes. */
 export function knownScopes(scopes: readonly string[]): readonly string[] {
@@ -65,7 +63,7 @@ export function knownScopes(scopes: readonly string[]): readonly string[] {
 export function connectionFacts(provider: Provider, kind: string, account: Account) {
   return {
     kind,
-    accountLabel: labelOf(account.label),
+    accountLabel: shownText(account.label) || null,
     // Without a credential there is no account to compare.
     subjectHash: kind === 'none' ? null : subjectHash(provider.key, account.subject),
     grantedScopes: account.grantedScopes === undefined ? null : knownScopes(account.grantedScopes),

@@ -3,6 +3,7 @@ import { canonicalSha256 } from '../canonical_json.ts';
 import { call } from '../db/call.ts';
 import { INTEGRATION_STATUSES, READINESSES } from '../integration_states.ts';
 import { type Provider, providers, type Tool } from '../providers/index.ts';
+import { shownText, visibleText } from '../providers/texts.ts';
 import type { Integrations } from './integrations.ts';
 import { notReady } from './problems.ts';
 import { providerOf } from './stored.ts';
@@ -46,7 +47,6 @@ export function requireSettings({ provider, record }: ReadIntegration): void {
   }
 }
 
-const MAX_TITLE = 200;
 const MAX_DESCRIPTION = 4_000;
 
 /** By characters: half of a pair is nothing that Postgres takes. */
@@ -63,8 +63,8 @@ function digestOf({ key, effect, risk, scopes, inputSchema, digest }: Tool): str
 export function toolRows(tools: readonly Tool[]) {
   return tools.map((tool) => ({
     key: tool.key,
-    title: cut(tool.title, MAX_TITLE),
-    description: cut(tool.description, MAX_DESCRIPTION),
+    title: shownText(tool.title) || tool.key,
+    description: cut(visibleText(tool.description), MAX_DESCRIPTION),
     effect: tool.effect,
     risk: tool.risk,
     requiredScopes: tool.scopes,

@@ -1,12 +1,16 @@
 import { z } from 'zod';
 import { oauth2Credential } from '../oauth/index.ts';
 import { accountBucket, defineProvider, type ProviderContext, type SettingIssue, unknownChoices } from '../provider.ts';
+import { choices, providerId, shownOrNull } from '../texts.ts';
 import { oauth2 } from './oauth.ts';
 import { API, apiHeaders, site } from './site.ts';
 import { tools } from './tools.ts';
 
 const MAX_REPOSITORIES = 500;
 const PAGE_SIZE = 100;
+
+/** GitHub does not tell its names apart by case. */
+const caseless = (name: unknown) => String(name).toLowerCase();
 
 const token = z.strictObject({
   kind: z.literal('github_token'),
@@ -22,25 +26,25 @@ const settings = z.strictObject({
   kind: z.literal('github'),
   owner: z.string().regex(/^[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})$/, 'must be the name of a user or an organization'),
   /** Names, without the owner. Empty: no repository is allowed. */
-  repositories: z
-    .array(
-      z
-        .string()
-        .regex(/^[A-Za-z0-9_.-]{1,100}$/, 'must be the name of a repository')
-        .refine((name) => name !== '.' && name !== '..', 'must be the name of a repository'),
-    )
-    .max(MAX_REPOSITORIES),
+  repositories: choices(
+    z
+      .string()
+      .regex(/^[A-Za-z0-9_.-]{1,100}$/, 'must be the name of a repository')
+      .refine((name) => name !== '.' && name !== '..', 'must be the name of a repository'),
+    MAX_REPOSITORIES,
+    caseless,
+  ),
 });
 
 const user = z.object({ id: z.int().min(1), login: z.string().min(1) });
 
 const repository = z.object({
   id: z.int(),
-  name: z.string(),
-  owner: z.object({ login: z.string() }),
+  name: providerId,
+  owner: z.object({ login: providerId }),
   private: z.boolean().default(false),
   archived: z.boolean().default(false),
-  default_branch: z.string().optional(),
+  default_branch: shownOrNull,
   permissions: z.record(z.string(), z.boolean()).default({}),
 });
 type Repository = z.output<typeof repository>;
@@ -127,16 +131,14 @@ export const github = defineProvider({
       owner: one.owner.login,
       private: one.private,
       archived: one.archived,
-      defaultBranch: one.default_branch ?? null,
+      defaultBranch: one.default_branch,
       permissions: PERMISSIONS.filter((name) => one.permissions[name] === true),
     }));
     return { items, truncated: found.length > MAX_REPOSITORIES };
   },
   checkSettings({ owner, repositories: chosen }, { items }): readonly SettingIssue[] {
-    // GitHub does not tell its names apart by case.
-    const same = (name: unknown) => String(name).toLowerCase();
-    const owned = items.filter((item) => same(item['owner']) === same(owner));
-    const known = new Set(owned.map(({ name }) => same(name)));
-    return unknownChoices('repositories', chosen.map(same), known, 'repository');
+    const owned = items.filter((item) => caseless(item['owner']) === caseless(owner));
+    const known = new Set(owned.map(({ name }) => caseless(name)));
+    return unknownChoices('repositories', chosen.map(caseless), known, 'repository');
   },
 });

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { googleOAuth, googleSite, readAccount } from '../google/identity.ts';
 import { oauth2Credential } from '../oauth/index.ts';
 import { accountBucket, defineProvider, type ProviderContext, unknownChoices } from '../provider.ts';
+import { choices, shownOrNull } from '../texts.ts';
 import { tools } from './tools.ts';
 
 const KEY = 'google-analytics';
@@ -15,23 +16,23 @@ const site = googleSite(KEY, [ADMIN]);
 
 const settings = z.strictObject({
   kind: z.literal('google_analytics'),
-  propertyIds: z.array(z.string().regex(/^\d{1,20}$/, 'must be the id of a property')).max(MAX_PROPERTIES),
+  propertyIds: choices(z.string().regex(/^\d{1,20}$/, 'must be the id of a property'), MAX_PROPERTIES),
 });
 
 const summaries = z.object({
   accountSummaries: z
     .array(
       z.object({
-        displayName: z.string().optional(),
+        displayName: shownOrNull,
         propertySummaries: z
-          .array(z.object({ property: z.string().regex(/^properties\/\d{1,20}$/), displayName: z.string().optional() }))
+          .array(z.object({ property: z.string().regex(/^properties\/\d{1,20}$/), displayName: shownOrNull }))
           .default([]),
       }),
     )
     .default([]),
   nextPageToken: z.string().optional(),
 });
-const property = z.object({ timeZone: z.string().optional(), currencyCode: z.string().optional() });
+const property = z.object({ timeZone: shownOrNull, currencyCode: shownOrNull });
 
 type Found = Readonly<{ id: string; name: string | null; account: string | null }>;
 
@@ -59,7 +60,7 @@ async function properties(context: ProviderContext, token: string) {
     for (const { displayName, propertySummaries } of page.accountSummaries) {
       for (const one of propertySummaries) {
         const id = one.property.slice('properties/'.length);
-        found.push({ id, name: one.displayName ?? null, account: displayName ?? null });
+        found.push({ id, name: one.displayName, account: displayName });
       }
     }
     // A token that comes again would have us ask for ever.
@@ -91,7 +92,7 @@ export const googleAnalytics = defineProvider({
     for (let at = 0; at < found.length; at += AT_ONCE) {
       const some = found.slice(at, at + AT_ONCE).map(async (one) => {
         const { timeZone, currencyCode } = await read(context, accessToken, `properties/${one.id}`, property);
-        return { ...one, timeZone: timeZone ?? null, currency: currencyCode ?? null };
+        return { ...one, timeZone, currency: currencyCode };
       });
       items.push(...(await Promise.all(some)));
     }

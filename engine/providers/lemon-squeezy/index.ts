@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { maskedEmail } from '../mask.ts';
 import type { Site } from '../outgoing/index.ts';
 import { accountBucket, defineProvider, type ProviderContext, unknownChoices } from '../provider.ts';
+import { choices, providerId, shownOrNull } from '../texts.ts';
 import { tools } from './tools.ts';
 
 const ORIGIN = 'https://api.lemonsqueezy.com';
@@ -20,7 +21,7 @@ type Credential = z.output<typeof credential>;
 const settings = z.strictObject({
   kind: z.literal('lemon_squeezy'),
   /** Empty: no store is allowed. */
-  storeIds: z.array(z.string().regex(/^\d{1,20}$/, 'must be the id of a store')).max(MAX_STORES),
+  storeIds: choices(z.string().regex(/^\d{1,20}$/, 'must be the id of a store'), MAX_STORES),
 });
 
 /** JSON:API: errors have a status and at times a code. */
@@ -34,15 +35,11 @@ const site: Site = {
 
 const user = z.object({ data: z.object({ id: z.string().min(1), attributes: z.object({ email: z.string() }) }) });
 
-const text = z
-  .string()
-  .nullish()
-  .transform((value) => value ?? null);
 const stores = z.object({
   data: z.array(
     z.object({
-      id: z.string().min(1),
-      attributes: z.object({ name: text, slug: text, domain: text, currency: text }),
+      id: providerId,
+      attributes: z.object({ name: shownOrNull, slug: shownOrNull, domain: shownOrNull, currency: shownOrNull }),
     }),
   ),
   meta: z.object({ page: z.object({ total: z.int().min(0) }) }),

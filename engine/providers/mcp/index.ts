@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { oauth2Credential } from '../oauth/index.ts';
 import { ProviderError } from '../outgoing/index.ts';
 import { type Access, defineProvider, type ProviderContext } from '../provider.ts';
+import { shownText } from '../texts.ts';
 import { oauth2 } from './authorization.ts';
 import { withMcp } from './session.ts';
 import { KEY, settings } from './site.ts';
@@ -73,7 +74,12 @@ export const mcp = defineProvider({
       ).values(),
     ].reverse();
     return {
-      items: tools.map(({ name, title, problem }) => ({ id: name, name, title, problem })),
+      items: tools.map(({ name, title, problem }) => ({
+        id: name,
+        name,
+        title: title === null ? null : shownText(title),
+        problem,
+      })),
       truncated,
       tools: tools.flatMap(({ tool }) => tool ?? []),
     };

@@ -1,3 +1,5 @@
+import { visibleText } from '../texts.ts';
+
 // Schemas of strangers: they are shown to agents, and what agents send is checked by them. A pattern can take years to match, a
 // reference to another server makes us ask it, and a name outside of the standard is of no use to us.
 
@@ -79,6 +81,7 @@ function keyword(name: string, value: unknown, depth: number): unknown {
     if (!Array.isArray(value)) throw new SchemaError('not_a_schema');
     return value.map((one) => safeSchema(one, depth + 1));
   }
+  if ((name === 'title' || name === 'description') && typeof value === 'string') return visibleText(value);
   return SCHEMA.has(name) ? safeSchema(value, depth + 1) : value;
 }
 

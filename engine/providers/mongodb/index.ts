@@ -3,11 +3,14 @@ import { z } from 'zod';
 import { maskedId } from '../mask.ts';
 import { ProviderError } from '../outgoing/index.ts';
 import { defineProvider, unknownChoices } from '../provider.ts';
+import { choices } from '../texts.ts';
 import { addFieldNames } from './fields.ts';
 import { authSourceOf, credential, withMongo } from './session.ts';
 import { tools } from './tools.ts';
 
 const MAX_COLLECTIONS = 200;
+/** MongoDB gives none a longer one. */
+const MAX_NAME_LENGTH = 255;
 const SAMPLE = 10;
 const SAMPLE_MS = 2_000;
 /** What is left of the session's time is for closing it. */
@@ -27,7 +30,7 @@ const settings = z.strictObject({
     .max(63)
     .regex(/^[^\0/\\. "$*<>:|?]+$/, 'must be the name of a database'),
   /** Empty: no collection is allowed. */
-  collections: z.array(name).max(MAX_COLLECTIONS),
+  collections: choices(name, MAX_COLLECTIONS),
 });
 
 const status = z.object({
@@ -79,7 +82,7 @@ export const mongodb = defineProvider({
       const database = client.db(chosen.databaseName);
       const listed = await database.listCollections({}, { nameOnly: true, authorizedCollections: true }).toArray();
       const names = listed
-        .filter(({ name: one, type }) => type !== 'view' && !one.startsWith('system.'))
+        .filter(({ name: one, type }) => type !== 'view' && !one.startsWith('system.') && one.length <= MAX_NAME_LENGTH)
         .map(({ name: one }) => one)
         .sort();
       const end = performance.now() + SAMPLING_MS;

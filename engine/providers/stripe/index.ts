@@ -2,14 +2,15 @@ import { z } from 'zod';
 import { maskedId } from '../mask.ts';
 import { ProviderError } from '../outgoing/index.ts';
 import { defineProvider, type ProviderContext } from '../provider.ts';
+import { providerId, shownOrNull } from '../texts.ts';
 import { type Credential, credential, ORIGIN, requestOf, site } from './site.ts';
 import { tools } from './tools.ts';
 
 const account = z.object({
-  id: z.string().min(1),
-  country: z.string().nullish(),
-  default_currency: z.string().nullish(),
-  settings: z.object({ dashboard: z.object({ display_name: z.string().nullish() }).nullish() }).nullish(),
+  id: providerId,
+  country: shownOrNull,
+  default_currency: shownOrNull,
+  settings: z.object({ dashboard: z.object({ display_name: shownOrNull }).nullish() }).nullish(),
 });
 
 function readAccount(context: ProviderContext, given: Credential) {
@@ -30,7 +31,7 @@ async function accountOf(context: ProviderContext, given: Credential): Promise<z
   } catch (error) {
     const [, id] = /^rk_(?:live|test)_5(1[A-Za-z0-9]{15})/.exec(given.apiKey) ?? [];
     if (!(error instanceof ProviderError) || error.reason !== 'forbidden' || id === undefined) throw error;
-    return { id: `acct_${id}` };
+    return { id: `acct_${id}`, country: null, default_currency: null };
   }
 }
 
@@ -61,7 +62,7 @@ export const stripe = defineProvider({
       id: maskedId(found.id),
       name: found.settings?.dashboard?.display_name ?? null,
       mode: modeOf(access.credential),
-      country: found.country ?? null,
+      country: found.country,
       currency: found.default_currency?.toUpperCase() ?? null,
     };
     return { items: [item], truncated: false };

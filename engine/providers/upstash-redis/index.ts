@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { maskedId } from '../mask.ts';
 import { ProviderError, type Site } from '../outgoing/index.ts';
 import { type Access, accountBucket, defineProvider, type ProviderContext } from '../provider.ts';
+import { choices } from '../texts.ts';
 import { tools } from './tools.ts';
 
 const DOMAIN = '.upstash.io';
@@ -30,7 +31,7 @@ const settings = z.strictObject({
   keyScope: z.strictObject({
     kind: z.literal('prefixes'),
     /** Keys outside of them are never read or written. */
-    prefixes: z.array(z.string().min(1).max(200)).min(1).max(50),
+    prefixes: choices(z.string().min(1).max(200), 50).min(1),
   }),
 });
 

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { type Bucket, ProviderError } from '../outgoing/index.ts';
 import { accountBucket, defineProvider, type ProviderContext, unknownChoices } from '../provider.ts';
+import { choices, providerId, shownOrNull } from '../texts.ts';
 import { credential, oauth1 } from './flow.ts';
 import { ADS, API, KEY, signed, site } from './site.ts';
 import { tools } from './tools.ts';
@@ -9,7 +10,7 @@ const MAX_ACCOUNTS = 1_000;
 
 const settings = z.strictObject({
   kind: z.literal('x_ads'),
-  accountIds: z.array(z.string().regex(/^[a-z0-9]{1,40}$/, 'must be the id of an ads account')).max(MAX_ACCOUNTS),
+  accountIds: choices(z.string().regex(/^[a-z0-9]{1,40}$/, 'must be the id of an ads account'), MAX_ACCOUNTS),
 });
 
 const user = z.object({ data: z.object({ id: z.string(), username: z.string() }) });
@@ -17,10 +18,10 @@ const user = z.object({ data: z.object({ id: z.string(), username: z.string() })
 const accounts = z.object({
   data: z.array(
     z.object({
-      id: z.string().min(1),
-      name: z.string().nullish(),
-      timezone: z.string().nullish(),
-      approval_status: z.string().nullish(),
+      id: providerId,
+      name: shownOrNull,
+      timezone: shownOrNull,
+      approval_status: shownOrNull,
     }),
   ),
   next_cursor: z.string().nullish(),
@@ -65,8 +66,8 @@ export const xAds = defineProvider({
     const { data, next_cursor: next } = await read(context, access.credential, url, bucket, accounts);
     const items = data.map((one) => ({
       id: one.id,
-      name: one.name ?? null,
-      timeZone: one.timezone ?? null,
+      name: one.name,
+      timeZone: one.timezone,
       approvalStatus: one.approval_status?.toLowerCase() ?? null,
     }));
     return { items, truncated: typeof next === 'string' && next !== '' };

@@ -75,6 +75,12 @@ for (const [provider, { settings, first, wrong, credential, other, refused, malf
     }
     t.match(expectSuccess(await one.get()), { readiness: 'ready', settings });
     t.match(expectSuccess(await one.settings(settings)), { readiness: 'ready', connection: { revision: before + 1 } });
+    for (const [field, list] of Object.entries(settings ?? {})) {
+      if (!Array.isArray(list)) continue;
+      const twice = await one.settings({ ...settings, [field]: [...list, ...list] });
+      t.equal(refusalOf(twice), '400 validation_failed custom', 'one of them twice');
+      t.same(issuePaths(twice), [`settings.${field}.${list.length}`]);
+    }
     const foreign = provider === 'stripe' ? all['github']?.settings : { kind: 'stripe' };
     t.match(refusalOf(await one.settings(foreign)), /^400 settings_invalid/, 'settings of another provider');
 
