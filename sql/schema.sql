@@ -2365,7 +2365,7 @@ app.action_approve(p_organization_id uuid, p_action_id uuid, p_expected_version 
     text, p_actor jsonb) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
 app.action_begin(p_organization_id uuid, p_action_id uuid, p_lease_id uuid, p_seconds integer, p_files jsonb,
-    p_approval_days integer) returns jsonb
+    p_approval_days integer, p_obstacle text DEFAULT NULL::text) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
 app.action_decider_require(p_organization_id uuid, p_actor jsonb) returns text
   -- plpgsql, owner runner_scoped
@@ -2429,9 +2429,6 @@ app.actions_cancel_of_message(p_organization_id uuid, p_message_id uuid) returns
   -- sql, owner runner_scoped
 app.actions_cancel_of_tasks(p_organization_id uuid, p_task_ids uuid[]) returns void
   -- sql, owner runner_scoped
-app.actions_due(p_kind text, p_organizations integer, p_rows integer, p_after uuid DEFAULT NULL::uuid) returns
-    TABLE(organization_id uuid, id uuid)
-  -- plpgsql, stable, security definer, owner runner_global, executed by runner_jobs
 app.actions_expire(p_organization_id uuid, p_action_ids uuid[]) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
 app.actor_require(p_organization_id uuid, p_actor jsonb, p_task_id uuid DEFAULT NULL::uuid) returns jsonb

@@ -8,7 +8,7 @@ import { integrationProblem, tooLarge, useConnection } from '../integrations/ind
 import { CursorError, type ReadResult, type ToolRuntime } from '../providers/tool.ts';
 import { invocationKey } from '../storage/index.ts';
 import { type Begun, begunSchema, type Gateway, type GatewayCall, type ToolRequest } from './gateway.ts';
-import { argumentsOf, runtimeOf } from './tools.ts';
+import { argumentsOf, runtimeOf, within } from './tools.ts';
 
 /** Longer ones are an error that says how to ask for less. */
 const MAX_RESULT_BYTES = 5 * 1024 * 1024;
@@ -63,7 +63,8 @@ async function ask({ gateway, at, request, signal }: Read, begun: Begun, runtime
     return await useConnection(
       gateway.integrations,
       target,
-      ({ context, access }) => runtime.read({ context, access, args, cursor: request.cursor }),
+      ({ context, access }) =>
+        runtime.read({ ...within(context, request.timeoutMs), access, args, cursor: request.cursor }),
       { signal, withinMs: request.timeoutMs },
     );
   } catch (error) {

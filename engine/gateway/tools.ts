@@ -1,5 +1,6 @@
 import { Problem } from '../db/problem.ts';
-import { providers } from '../providers/index.ts';
+import { type ProviderContext, providers } from '../providers/index.ts';
+import { withTotal } from '../providers/outgoing/index.ts';
 import type { ToolRuntime } from '../providers/tool.ts';
 import type { Begun } from './gateway.ts';
 
@@ -22,4 +23,9 @@ export function argumentsOf(runtime: ToolRuntime, given: unknown, { integration 
     code,
   }));
   throw new Problem(400, 'validation_failed', 'The arguments are not those of the tool.', issues);
+}
+
+/** The context whose requests may take as long as the call. */
+export function within(context: ProviderContext, timeoutMs: number): Readonly<{ context: ProviderContext }> {
+  return { context: { ...context, client: withTotal(context.client, timeoutMs) } };
 }

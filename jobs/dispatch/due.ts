@@ -12,6 +12,9 @@ import { createQuarantine } from './quarantine.ts';
 
 const WAKE_BATCH = 50;
 const INDEX: JobName = 'messages__index_chunks';
+const EXECUTE: JobName = 'actions__execute';
+/** How many actions of an organization are executed at the same time. */
+const LANES = 2;
 
 // The kind is text: during a release the database may know more kinds than this process.
 const dueSchema = z.object({ kind: z.string(), organization_id: z.uuid(), ids: z.array(z.uuid()).min(1) });
@@ -30,6 +33,7 @@ type DueKind = Readonly<{
 }>;
 
 const outcomeSchema = z.object({ outcome: z.string() });
+const expiredSchema = z.object({ expired: z.int() });
 const publishedSchema = z.object({ published: z.int(), parked: z.int() });
 
 /** Of one item: none where somebody else was faster. */
@@ -104,6 +108,27 @@ const dueKinds: Readonly<Record<string, DueKind>> = {
       const args = { organizationId, taskIds: ids };
       await call(dispatchDb, 'tasks_wake', args, ignored);
       return ids.length;
+    },
+  },
+  action: {
+    batch: Number.POSITIVE_INFINITY,
+    async process({ dispatchDb }, { organizationId, ids }) {
+      // Calls of providers take long: each is a job, an organization has few at a time, and none is added twice.
+      await dispatchDb.query(sql.unsafe`
+        select graphile_worker.add_job(${EXECUTE},
+          json_build_object('organizationId', ${organizationId}::text, 'actionId', d.id),
+          job_key => 'action:' || d.id, max_attempts => 1,
+          queue_name => format('actions:%s:%s', ${organizationId}::text, get_byte(uuid_send(d.id), 15) % ${LANES}))
+        from unnest(${sql.array([...ids], 'uuid')}) d(id)
+        where not exists (select from graphile_worker.jobs j where j.key = 'action:' || d.id and j.attempts < j.max_attempts)`);
+      return 'later';
+    },
+  },
+  action_expire: {
+    batch: WAKE_BATCH,
+    async process({ dispatchDb }, { organizationId, ids }) {
+      const args = { organizationId, actionIds: ids };
+      return (await call(dispatchDb, 'actions_expire', args, expiredSchema)).expired;
     },
   },
   index: {

@@ -8,6 +8,7 @@ import {
   type WorkerEvents,
 } from 'graphile-worker';
 import type pg from 'pg';
+import { actionsExecute } from '../actions/execute.ts';
 import { catalog, isJobName, type JobName, parsePayload } from '../catalog.ts';
 import { chatsClean } from '../chats/clean.ts';
 import { contextHealthAssess } from '../context/assess_health.ts';
@@ -36,6 +37,7 @@ import type { OpenServices } from './services.ts';
 
 const tasks: Readonly<{ [N in JobName]: JobHandler<N> }> = {
   dispatch,
+  actions__execute: actionsExecute,
   organizations__delete: organizationsDelete,
   chats__clean: chatsClean,
   messages__index_chunks: messagesIndexChunks,

@@ -195,12 +195,16 @@ export async function makeOverdue(sql: Pick<Sql, 'owner'>, actionId: string): Pr
   await sql.owner.query(`update app.actions set expires_at = now() - interval '1 second' where id = $1`, [actionId]);
 }
 
-const DUE = functionText('actions_due', { kind: '$1', organizations: '100', rows: '10' });
+const DUE = functionText('dispatch_due', {});
+const DUE_KINDS = { execute: 'action', expire: 'action_expire' } as const;
 
 /** What of an organization's actions a job finds due. */
-export async function dueActions(sql: Pick<Sql, 'jobs'>, org: Place, kind: 'execute' | 'expire'): Promise<string[]> {
-  const { rows } = await sql.jobs.query(`select id from ${DUE} where organization_id = $2`, [kind, org.organizationId]);
-  return rows.map((row) => row.id);
+export async function dueActions(sql: Pick<Sql, 'jobs'>, org: Place, kind: keyof typeof DUE_KINDS): Promise<string[]> {
+  const { rows } = await sql.jobs.query(`select ids from ${DUE} where kind = $1 and organization_id = $2`, [
+    DUE_KINDS[kind],
+    org.organizationId,
+  ]);
+  return rows[0]?.ids ?? [];
 }
 
 /** A job's calls about an action. */

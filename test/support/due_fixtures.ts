@@ -1,4 +1,5 @@
 // Work of every kind that time makes due, in any number.
+import { createProposer, propose } from './action_fixtures.ts';
 import { createChat, createChatOrganization, send } from './chat_fixtures.ts';
 import { createTask, createTestOrganization, pull, type TestOrganization } from './fixtures.ts';
 import { createSchedule } from './schedule_fixtures.ts';
@@ -26,7 +27,7 @@ export type DueWork = Readonly<{
 
 type Fields = Readonly<{
   kind: string;
-  table: 'tasks' | 'run_requests' | 'schedules';
+  table: 'tasks' | 'run_requests' | 'schedules' | 'actions';
   /** Those of the organization that have not been moved. */
   rows: string;
   /** Names the time at which a row is due by {time}. */
@@ -108,6 +109,17 @@ const works = {
     rows: `status = 'blocked'`,
     change: 'scheduled_at = {time}',
     make: (sql, count) => withTasks(sql, count, { scheduledAt: LATER }),
+  },
+  'actions that nobody has decided about': {
+    kind: 'action_expire',
+    table: 'actions',
+    rows: `status = 'awaiting_approval'`,
+    change: 'expires_at = {time}',
+    async make(sql, count) {
+      const by = await createProposer(sql, { config: { limits: { maxDailyActions: 1_000 } } });
+      for (let made = 0; made < count; made += 1) await propose(sql, by, { arguments: { made } });
+      return by.org;
+    },
   },
   'messages that nobody has started on': {
     kind: 'chat_overdue',

@@ -22,6 +22,7 @@ export const functions = {
       files: 'jsonb',
       approvalDays: 'int4',
     },
+    optional: { obstacle: 'text' },
   },
   action_finish: {
     required: { organizationId: 'uuid', actionId: 'uuid', leaseId: 'uuid', outcome: 'jsonb' },
@@ -78,11 +79,6 @@ export const functions = {
   },
   action_release: {
     required: { organizationId: 'uuid', actionId: 'uuid', leaseId: 'uuid', seconds: 'int4' },
-  },
-  actions_due: {
-    required: { kind: 'text', organizations: 'int4', rows: 'int4' },
-    optional: { after: 'uuid' },
-    returnsSet: true,
   },
   actions_expire: {
     required: { organizationId: 'uuid', actionIds: 'uuid[]' },

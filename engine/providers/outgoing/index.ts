@@ -12,3 +12,4 @@ export { type CallOutcome, callObserver, type ObserveCall, type ObservedCall } f
 export type { OriginMap } from './origins.ts';
 export { jsonOf, type ProviderResponse, parsed, type ReadRefusal, type Refusal, storableJson } from './response.ts';
 export { resetAt, retryAfter } from './retry_after.ts';
+export { withTotal } from './total.ts';

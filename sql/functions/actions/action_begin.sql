@@ -2,13 +2,16 @@
 -- it was → cancelled with the reason; an approval that is required by now → awaiting_approval, with an item in the inbox; a provider
 -- that fails or limits us → approved, due at the next look at the connection.
 -- p_files: [{argument, sizeBytes, sha256}], as the caller has just read them.
+-- p_obstacle: why the caller cannot send it. It is checked all the same, and not begun: connection (which could not be opened) → approved,
+-- due again after half a minute; any other one → cancelled, with it as the reason.
 -- p_seconds: the lease from now on. After it, and the time-out of the action, what became of it is looked up. A repeat by the holder of
 -- the lease returns the same; the caller sends it once, however often it has called this, and only while the lease leaves the time.
 -- Returns {begun, action, leaseExpiresAt}; begun false: nothing is sent.
 -- Locks: organization, integration, connection, profile (shared) → root → action → inbox item → … as task_settle.
 -- Codes: 404 organization_not_found | action_not_found, 409 state_conflict (lease_taken).
 create or replace function app.action_begin(
-  p_organization_id uuid, p_action_id uuid, p_lease_id uuid, p_seconds integer, p_files jsonb, p_approval_days integer)
+  p_organization_id uuid, p_action_id uuid, p_lease_id uuid, p_seconds integer, p_files jsonb, p_approval_days integer,
+  p_obstacle text default null)
   returns jsonb
   language plpgsql security definer
 as $$
@@ -52,7 +55,7 @@ begin
       select from app.action_files f
         where f.organization_id = p_organization_id and f.action_id = a.id and not p_files @> jsonb_build_array(jsonb_build_object(
           'argument', f.argument, 'sizeBytes', f.size_bytes, 'sha256', f.sha256))) then 'file_changed'
-    else app.action_unavailable(i, c, p, t, a.kind, o.constraints -> 'allowedIntegrations') end;
+    else coalesce(app.action_unavailable(i, c, p, t, a.kind, o.constraints -> 'allowedIntegrations'), nullif(p_obstacle, 'connection')) end;
   if v_reason is not null then
     perform app.actions_cancel(p_organization_id, array[a.id], jsonb_build_object('code', v_reason,
       'message', 'It was not executed: what it needs is not as it was when it was proposed'));
@@ -67,6 +70,10 @@ begin
   elsif c.degraded_at is not null and c.check_due_at > v_now then
     update app.actions
       set lease_expires_at = null, due_at = least(c.check_due_at, v_now + interval '15 minutes'), updated_at = v_now
+      where organization_id = p_organization_id and id = a.id;
+  elsif p_obstacle is not null then
+    update app.actions
+      set lease_expires_at = null, due_at = v_now + interval '30 seconds', updated_at = v_now
       where organization_id = p_organization_id and id = a.id;
   else
     update app.actions

@@ -1,6 +1,7 @@
 -- Action executing → succeeded | failed, by the provider's response or by a look-up. p_outcome: {outcome: succeeded | found,
 -- result} | {outcome: failed, error} | {outcome: absent}, of a look-up where reads are strong: it was not applied | {outcome: none}, of
--- an inconclusive look-up: it goes on with growing pauses, and after look_up_until → unknown, with an item in the inbox.
+-- an inconclusive look-up: it goes on with growing pauses, and after look_up_until, or with final: true → unknown, with an item in the
+-- inbox.
 -- A repeat by the holder of the lease changes nothing. Returns {action}.
 -- Locks: root → action → inbox item → … as task_settle.
 -- Codes: 404 organization_not_found | action_not_found, 409 state_conflict (lease_taken).
@@ -22,7 +23,7 @@ begin
   end if;
   if (v_outcome in ('found', 'absent', 'none')) <> (a.look_up_count > 0) then
     raise exception 'outcome % does not go with % look-ups', v_outcome, a.look_up_count;
-  elsif v_outcome = 'none' and a.look_up_until <= v_now then
+  elsif v_outcome = 'none' and (a.look_up_until <= v_now or (p_outcome ->> 'final')::boolean) then
     a := app.action_unknown(a);
   elsif v_outcome = 'none' then
     update app.actions

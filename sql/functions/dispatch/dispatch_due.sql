@@ -71,6 +71,17 @@ as $$
       clock_timestamp(), (p_after ->> 'fire')::uuid, p_organizations, p_rows) d
     group by d.organization_id order by d.organization_id limit p_organizations)
   union all
+  -- Approved ones, and those whose outcome has to be looked up: a job each.
+  (select 'action', d.organization_id, array_agg(d.id order by d.due_at)
+    from app.due_in_turns('actions', 'due_at', 'r.due_at is not null',
+      clock_timestamp(), (p_after ->> 'action')::uuid, p_organizations, p_rows) d
+    group by d.organization_id order by d.organization_id limit p_organizations)
+  union all
+  (select 'action_expire', d.organization_id, array_agg(d.id order by d.due_at)
+    from app.due_in_turns('actions', 'expires_at', $c$r.status = 'awaiting_approval'$c$,
+      clock_timestamp(), (p_after ->> 'action_expire')::uuid, p_organizations, p_rows) d
+    group by d.organization_id order by d.organization_id limit p_organizations)
+  union all
   -- One stands for all that waits to be indexed: a job of its own takes them.
   (select 'index', k.organization_id, array[k.message_id]
     from app.message_chunks k

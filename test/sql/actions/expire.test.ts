@@ -1,6 +1,4 @@
 import t from 'tap';
-import { z } from 'zod';
-import { functionText } from '../../../engine/db/function_text.ts';
 import {
   actionRow,
   approve,
@@ -58,49 +56,3 @@ scenario('an approval that comes first keeps it', async (test) => {
   test.same(await expired, { expired: 0 });
   test.match(await actionRow(sql, action.id), { status: 'approved' });
 });
-
-const DUE = functionText('actions_due', { kind: '$1', organizations: '$2', rows: '$3', after: '$4' });
-const dueSchema = z.array(z.object({ organization_id: z.uuid(), id: z.uuid() }));
-
-for (const [kind, time] of [
-  ['execute', 'due_at'],
-  ['expire', 'expires_at'],
-] as const) {
-  t.test(`${kind}: organizations take turns, the oldest of each first`, async (test) => {
-    // A database of its own: of what is due there is what the test has made.
-    const own = await openSql(test);
-
-    async function read(organizations: number, rows: number, after?: string) {
-      const { rows: found } = await own.jobs.query(`select * from ${DUE}`, [kind, organizations, rows, after]);
-      return dueSchema.parse(found);
-    }
-
-    /** So many, due for so many seconds and a bit less one after the other, against the order of their ids. */
-    async function make(count: number, seconds: number): Promise<string[]> {
-      const risks = kind === 'execute' ? [] : ['external'];
-      const by = await createProposer(own, { constraints: { approvalRequiredForRisk: risks } });
-      for (let made = 0; made < count; made += 1) await propose(own, by, { arguments: { made } });
-      const { rows } = await own.owner.query<{ id: string }>(
-        `update app.actions a set ${time} = now() - make_interval(secs => $2) + n.n * interval '1 millisecond'
-         from (select id, row_number() over (order by id desc) as n from app.actions where organization_id = $1) n
-         where a.organization_id = $1 and a.id = n.id
-         returning a.id`,
-        [by.org.organizationId, seconds],
-      );
-      return rows
-        .map(({ id }) => id)
-        .toSorted()
-        .toReversed();
-    }
-
-    const large = await make(5, 3_600);
-    const [small] = await make(1, 10);
-    const ids = async (organizations: number, rows: number) => (await read(organizations, rows)).map((row) => row.id);
-    const turns = [large[0], small, ...large.slice(1)];
-    test.same(await ids(100, 50), turns, 'where little is due');
-    test.same(await ids(2, 3), turns.slice(0, 4), 'and where much is');
-    const first = await read(1, 1);
-    const second = await read(1, 1, first[0]?.organization_id);
-    test.same([...first, ...second].map(({ id }) => id).toSorted(), [large[0], small].toSorted(), 'page by page');
-  });
-}
