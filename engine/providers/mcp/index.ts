@@ -1,32 +1,20 @@
 import { z } from 'zod';
-import { oauth2Credential } from '../oauth/index.ts';
-import { ProviderError } from '../outgoing/index.ts';
-import { type Access, defineProvider, type ProviderContext } from '../provider.ts';
+import { defineProvider, type ProviderContext } from '../provider.ts';
 import { shownText } from '../texts.ts';
 import { oauth2 } from './authorization.ts';
+import { serverTool } from './call.ts';
 import { withMcp } from './session.ts';
-import { KEY, settings } from './site.ts';
+import { type Connection, credential, KEY, serverOf, settings } from './site.ts';
 import { readTool } from './tools.ts';
 
 const MAX_TOOLS = 200;
 
-/** `none` is a credential here: a person says that the server is to be used without one. */
-const credential = z.discriminatedUnion('kind', [z.strictObject({ kind: z.literal('none') }), oauth2Credential]);
-type Connection = Access<z.output<typeof credential>, z.output<typeof settings>>;
-
 const page = z.object({ tools: z.array(z.unknown()), nextCursor: z.string().optional() });
-
-function session({ credential: given, settings: chosen }: Connection) {
-  if (chosen === null) {
-    throw new ProviderError(KEY, 'refused', 'The settings name the server, and there are none yet.');
-  }
-  return { serverUrl: chosen.serverUrl, accessToken: given.kind === 'oauth2' ? given.accessToken : undefined };
-}
 
 /** All pages, until there are enough. The SDK's own reader compiles each schema, which is what we do not do with a stranger's. */
 async function offeredTools(context: ProviderContext, access: Connection) {
   const { ResultSchema } = await import('@modelcontextprotocol/sdk/types.js');
-  return withMcp(context, session(access), async (client, options) => {
+  return withMcp(context, serverOf(access), async (client, options) => {
     const offered: unknown[] = [];
     const seen = new Set<string>();
     let cursor: string | undefined;
@@ -52,11 +40,12 @@ export const mcp = defineProvider({
   settings: { schema: settings, required: true, beforeConnection: true, address: ({ serverUrl }) => serverUrl },
   credential,
   tools: [],
+  serverTool,
   datasets: [],
   /** A server does not say whose a token is, so that the account is the server. */
   async verify(context, access) {
-    const { serverUrl } = session(access);
-    await withMcp(context, session(access), async () => {});
+    const { serverUrl } = serverOf(access);
+    await withMcp(context, serverOf(access), async () => {});
     const { host } = new URL(serverUrl);
     const grantedScopes = access.credential.kind === 'oauth2' ? access.credential.scopes : undefined;
     return { subject: serverUrl, label: host, grantedScopes };

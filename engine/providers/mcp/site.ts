@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import type { ReadRefusal, Site } from '../outgoing/index.ts';
-import { accountBucket, type ProviderContext } from '../provider.ts';
+import { oauth2Credential } from '../oauth/index.ts';
+import { ProviderError, type ReadRefusal, type Site } from '../outgoing/index.ts';
+import { type Access, accountBucket, type ProviderContext } from '../provider.ts';
 
 export const KEY = 'mcp';
 
@@ -33,3 +34,15 @@ export const settings = z.strictObject({
     // As it is called: what else is written for it would pass by the domains that an organization blocks.
     .transform((text) => new URL(text).href.replace(/#$/, '')),
 });
+
+/** `none` is a credential here: a person says that the server is to be used without one. */
+export const credential = z.discriminatedUnion('kind', [z.strictObject({ kind: z.literal('none') }), oauth2Credential]);
+export type Connection = Access<z.output<typeof credential>, z.output<typeof settings>>;
+
+/** @throws ProviderError where the settings do not name it yet */
+export function serverOf({ credential: given, settings: chosen }: Connection) {
+  if (chosen === null) {
+    throw new ProviderError(KEY, 'refused', 'The settings name the server, and there are none yet.');
+  }
+  return { serverUrl: chosen.serverUrl, accessToken: given.kind === 'oauth2' ? given.accessToken : undefined };
+}

@@ -90,3 +90,10 @@ export function networkFailure(provider: string, error: unknown): unknown {
   if (!(error instanceof NetError)) return error;
   return new ProviderError(provider, reasons[error.reason], messages[error.reason]);
 }
+
+/** The same error of what came before a write was sent, so that nothing was done. */
+export function undone(error: ProviderError): ProviderError {
+  const { provider, reason, message, status, code, retryNotBefore, isOurs } = error;
+  const facts = { code, retryNotBefore, isOurs, isRefusal: true, ...(status === undefined ? {} : { status }) };
+  return new ProviderError(provider, reason, message, facts);
+}

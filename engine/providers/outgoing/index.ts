@@ -7,7 +7,7 @@ export {
   type ProviderRequest,
   type Site,
 } from './client.ts';
-export { ProviderError, type ProviderReason, providerCode } from './errors.ts';
+export { ProviderError, type ProviderReason, providerCode, undone } from './errors.ts';
 export { type CallOutcome, callObserver, type ObserveCall, type ObservedCall } from './observe.ts';
 export type { OriginMap } from './origins.ts';
 export { jsonOf, type ProviderResponse, parsed, type ReadRefusal, type Refusal, storableJson } from './response.ts';
