@@ -173,6 +173,16 @@ export const settings = {
     default: undefined,
     help: 'base64,…: 32 bytes each; the first one signs receipts of actions, the public keys of all are published; npm start makes one when none is set',
   },
+  GIT_MAX_PUSH_BYTES: {
+    schema: integer(1, 10_737_418_240),
+    default: '536870912',
+    help: 'longest push that the gateway of git takes, in bytes',
+  },
+  GIT_MIRROR_BYTES: {
+    schema: integer(1, 999_999_999_999),
+    default: '10737418240',
+    help: 'what the mirrors of repositories in DATA_DIR/git may take, in bytes; the longest unused go first',
+  },
   ALLOW_PRIVATE_ADDRESSES: {
     schema: z.enum(['0', '1'], 'must be 0 or 1').transform((text) => text === '1'),
     default: '0',
@@ -234,6 +244,7 @@ export type Config = Readonly<{
   integrations: IntegrationConfig;
   /** Empty: there are no receipts. */
   receiptKeys: readonly ReceiptKey[];
+  git: Readonly<{ folder: string; maxPushBytes: number; mirrorBytes: number }>;
   logLevel: z.output<Settings['LOG_LEVEL']['schema']>;
   validateResponses: boolean;
 }>;
@@ -388,6 +399,11 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     allowPrivateAddresses: values.ALLOW_PRIVATE_ADDRESSES,
     integrations: integrationConfig(values, values.ALLOW_PRIVATE_ADDRESSES),
     receiptKeys: values.RECEIPT_KEYS ?? [],
+    git: {
+      folder: path.join(dataDir, 'git'),
+      maxPushBytes: values.GIT_MAX_PUSH_BYTES,
+      mirrorBytes: values.GIT_MIRROR_BYTES,
+    },
     logLevel: values.LOG_LEVEL,
     validateResponses: values.VALIDATE_RESPONSES,
   };
@@ -396,6 +412,11 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
 /** The environment for a child process: ours, with these settings in place of our own. */
 export function environmentWith(values: { readonly [K in keyof Settings]?: string | undefined }): NodeJS.ProcessEnv {
   return { ...process.env, ...values };
+}
+
+/** What a program needs that is to see nothing else of our environment. */
+export function environmentOfPrograms(): NodeJS.ProcessEnv {
+  return { PATH: process.env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin' };
 }
 
 /** Our environment without what libpq takes from it. */

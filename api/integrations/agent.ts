@@ -24,7 +24,7 @@ const BASE = '/internal/agent/organizations/{organizationId}/integrations';
 /** Each call of the gateway is checked anew, so that this bounds how long a lost capability is of any use. */
 const CAPABILITY_SECONDS = 900;
 
-const gitProviders = [...providers.values()].filter(({ git = false }) => git).map(({ key }) => key);
+const gitProviders = [...providers.values()].filter(({ git }) => git !== undefined).map(({ key }) => key);
 
 const authorizationEpoch = integerText({
   minimum: 0,

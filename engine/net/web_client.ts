@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import { isPublicAddress } from './address.ts';
 import { boundedBody } from './body.ts';
@@ -13,7 +14,8 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 export type WebRequest = Readonly<{
   method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   headers?: Readonly<Record<string, string>>;
-  body?: string | Uint8Array;
+  /** A stream is sent as it comes, and read once. */
+  body?: string | Uint8Array | Readable;
   /** Bytes of the body as sent, and after decompression (default 10 MiB). */
   maxBytes?: number;
   /** A longer body ends there rather than with an error. */

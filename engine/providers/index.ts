@@ -27,6 +27,8 @@ export type {
   DiscoveredOAuth2,
   Discovery,
   Effect,
+  GitHost,
+  GitRemote,
   LookUp,
   OAuth1,
   OAuth2,
@@ -37,3 +39,4 @@ export type {
   SettingIssue,
   Tool,
 } from './provider.ts';
+export { accountBucket } from './provider.ts';

@@ -123,6 +123,23 @@ export type OAuth1 = Readonly<{
   revoke(context: ProviderContext, credential: unknown): Promise<void>;
 }>;
 
+/** A repository as git reaches it. */
+export type GitRemote = Readonly<{
+  /** `owner/name`, as the settings write it. */
+  name: string;
+  /** https, at an origin of the site, without credentials. */
+  url: string;
+  /** The header that the connection's credential makes. */
+  authorization: string;
+}>;
+
+/** How the repositories of a provider are reached with git over HTTP. */
+export type GitHost<C = unknown, S = unknown> = Readonly<{
+  site: Site;
+  /** Undefined: the settings do not name the repository. */
+  remote(access: Access<C, S>, owner: string, repository: string): GitRemote | undefined;
+}>;
+
 export type Provider = Readonly<{
   /** As in paths: lower case, hyphens. */
   key: string;
@@ -145,7 +162,7 @@ export type Provider = Readonly<{
   datasets: readonly Dataset[];
   lookUp?: LookUp;
   /** The gateway of git reaches its repositories. */
-  git?: true;
+  git?: GitHost;
   /**
    * Asks the provider who the credential belongs to. Stores nothing.
    * @throws ProviderError: `rejected` where the credential is not accepted
@@ -158,7 +175,7 @@ export type Provider = Readonly<{
 }>;
 
 type Definition<C extends z.ZodType, S extends z.ZodType> = Readonly<
-  Omit<Provider, 'credential' | 'settings' | 'tools' | 'runtime' | 'verify' | 'discover' | 'checkSettings'> & {
+  Omit<Provider, 'credential' | 'settings' | 'tools' | 'runtime' | 'verify' | 'discover' | 'checkSettings' | 'git'> & {
     credential: C;
     settings: Settings<S> | null;
     tools: readonly (Tool | OwnTool)[];
@@ -167,6 +184,7 @@ type Definition<C extends z.ZodType, S extends z.ZodType> = Readonly<
     verify(context: ProviderContext, access: Access<z.output<C>, z.output<S>>): Promise<Account>;
     discover(context: ProviderContext, access: Access<z.output<C>, z.output<S>>): Promise<Discovery>;
     checkSettings?(settings: z.output<S>, discovery: Discovery): readonly SettingIssue[];
+    git?: GitHost<z.output<C>, z.output<S>>;
   }
 >;
 
@@ -205,7 +223,7 @@ export { inputSchema } from './tool.ts';
 export function defineProvider<C extends z.ZodType, S extends z.ZodType = z.ZodNever>(
   definition: Definition<C, S>,
 ): Provider {
-  const { key, credential, settings } = definition;
+  const { key, credential, settings, git, ...rest } = definition;
   const read = (access: Access): Access<z.output<C>, z.output<S>> => ({
     credential: credential.parse(access.credential),
     settings: access.settings === null || settings === null ? null : settings.schema.parse(access.settings),
@@ -230,7 +248,16 @@ export function defineProvider<C extends z.ZodType, S extends z.ZodType = z.ZodN
     definition.tools.flatMap((tool) => ('runtime' in tool ? [[tool.key, reading(tool.runtime)] as const] : [])),
   );
   return {
-    ...definition,
+    ...rest,
+    key,
+    credential,
+    settings,
+    ...(git && {
+      git: {
+        ...git,
+        remote: (access, owner, repository) => git.remote(read(access), owner, repository),
+      },
+    }),
     runtime(tool) {
       const own = runtimes.get(tool.key) ?? (definition.serverTool && reading(definition.serverTool(tool)));
       return own?.effect === tool.effect ? own : undefined;

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { oauth2Credential } from '../oauth/index.ts';
 import { accountBucket, defineProvider, type ProviderContext, type SettingIssue, unknownChoices } from '../provider.ts';
 import { choices, providerId, shownOrNull } from '../texts.ts';
+import { gitHost } from './git.ts';
 import { oauth2 } from './oauth.ts';
 import { API, apiHeaders, site } from './site.ts';
 import { tools } from './tools.ts';
@@ -21,6 +22,8 @@ const token = z.strictObject({
 });
 const credential = z.discriminatedUnion('kind', [token, oauth2Credential]);
 type Credential = z.output<typeof credential>;
+
+const secretOf = (given: Credential) => (given.kind === 'github_token' ? given.token : given.accessToken);
 
 const settings = z.strictObject({
   kind: z.literal('github'),
@@ -56,11 +59,10 @@ const installations = z.object({
 const installed = z.object({ total_count: z.int().min(0), repositories: z.array(repository) });
 
 function read<S extends z.ZodType>(context: ProviderContext, given: Credential, path: string, schema: S) {
-  const secret = given.kind === 'github_token' ? given.token : given.accessToken;
   const request = {
     effect: 'read',
     url: `${API}${path}`,
-    headers: apiHeaders(`Bearer ${secret}`),
+    headers: apiHeaders(`Bearer ${secretOf(given)}`),
     // 5,000 an hour.
     buckets: [accountBucket('github', context, 100, 1.3)],
     signal: context.signal,
@@ -109,7 +111,7 @@ export const github = defineProvider({
   connections: ['oauth2', 'github_token'],
   oauth2,
   deploymentClient: 'github',
-  git: true,
+  git: gitHost(secretOf),
   services: [],
   settings: { schema: settings, required: true },
   credential,

@@ -9,7 +9,7 @@ const API_VERSION = '2022-11-28';
 const refusal = z.object({ message: z.string().optional(), error: z.string().optional() });
 
 /** GitHub tells limits as 403 or 429: a primary one by its headers, a secondary one by a sentence. */
-const readRefusal: ReadRefusal = ({ status, headers, json, now }) => {
+export const readRefusal: ReadRefusal = ({ status, headers, json, now }) => {
   const { message = '', error } = refusal.safeParse(json).data ?? {};
   if (status === 403 || status === 429) {
     const reset = headers['x-ratelimit-remaining'] === '0' ? resetAt(headers['x-ratelimit-reset'], now) : undefined;

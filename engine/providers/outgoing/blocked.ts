@@ -33,6 +33,7 @@ export function withoutDomains(client: ProviderClient, domains: readonly string[
   return {
     ...client,
     send: (site, request) => checked(site.provider, hostOf(request.url), () => client.send(site, request)),
+    open: (site, request) => checked(site.provider, hostOf(request.url), () => client.open(site, request)),
     json: (site, request, schema) =>
       checked(site.provider, hostOf(request.url), () => client.json(site, request, schema)),
     counted: (call, run) => checked(call.provider, call.target, () => client.counted(call, run)),

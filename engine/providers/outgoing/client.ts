@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import type { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { z } from 'zod';
 import {
@@ -10,6 +11,7 @@ import {
   type WebClient,
   type WebClientOptions,
   type WebRequest,
+  type WebResponse,
 } from '../../net/index.ts';
 import type { Bucket, Budgets } from './budgets.ts';
 import { networkFailure, ProviderError } from './errors.ts';
@@ -54,6 +56,19 @@ export type ProviderRequest = Readonly<{
   isComplete?: (headers: Readonly<Record<string, string>>) => IsComplete | undefined;
 }>;
 
+/** A request whose body and response are streams. It is sent once. */
+export type StreamRequest = Readonly<
+  Pick<ProviderRequest, 'method' | 'url' | 'headers' | 'buckets' | 'signal'> & {
+    body?: Uint8Array | Readable;
+    /** Longest wait for the headers of the response, and for its next bytes. */
+    idleMs: number;
+    totalMs: number;
+  }
+>;
+
+/** The bytes of a response as they come, without a bound; whoever does not read them to their end discards them. */
+export type ProviderStream = Readonly<Pick<WebResponse, 'status' | 'headers' | 'body' | 'discard'>>;
+
 /** A call that is not one of HTTP. */
 export type OtherCall = Readonly<{
   provider: string;
@@ -69,6 +84,8 @@ export type ProviderClient = Readonly<{
   send(site: Site, request: ProviderRequest): Promise<ProviderResponse>;
   /** What `schema` reads of a JSON response. @throws ProviderError, or the signal's reason */
   json<S extends z.ZodType>(site: Site, request: ProviderRequest, schema: S): Promise<z.output<S>>;
+  /** @throws ProviderError, or the signal's reason; ProviderError too while the body is read */
+  open(site: Site, request: StreamRequest): Promise<ProviderStream>;
   /** The address to send a browser to: that of the provider, or what stands in for it. */
   browserUrl(url: URL): URL;
   /** An address that somebody named, as one that may be called. @throws ProviderError with `refused` */
@@ -101,6 +118,26 @@ const ATTEMPTS = 3;
 const FIRST_BACKOFF_MS = 500;
 const LONGEST_BACKOFF_MS = 4_000;
 
+/** Of a refusal no more is looked at. */
+const MAX_REFUSAL_BYTES = 64 * 1024;
+
+function endsAfter(bytes: number): IsComplete {
+  let seen = 0;
+  return (chunk) => {
+    seen += chunk.length;
+    return seen >= bytes;
+  };
+}
+
+/** What goes wrong while a body is read, as the provider's error. */
+async function* named(provider: string, body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, void> {
+  try {
+    yield* body;
+  } catch (error) {
+    throw networkFailure(provider, error);
+  }
+}
+
 async function bytesOf(body: AsyncIterable<Uint8Array>, isComplete?: IsComplete): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of body) {
@@ -124,13 +161,43 @@ export function createProviderClient(options: ProviderClientOptions): ProviderCl
     timeoutMs: options.net?.connectMs ?? 5_000,
   };
 
-  function target(site: Site, request: ProviderRequest): URL {
+  function target(site: Site, request: Pick<ProviderRequest, 'url'>): URL {
     try {
       const url = new URL(request.url);
       if (site.origins !== 'chosen' && !site.origins.includes(url.origin)) {
         throw new ProviderError(site.provider, 'refused', 'The address is none of the provider.');
       }
       return replacedOrigin(origins.has(url.origin) ? url : secureUrl(url, allowPrivateAddresses), origins);
+    } catch (error) {
+      throw networkFailure(site.provider, error);
+    }
+  }
+
+  function stayAt({ provider }: Site, { origin }: URL, hop: URL): void {
+    if (hop.origin !== origin) throw new ProviderError(provider, 'failed', 'The provider redirects to another server.');
+  }
+
+  async function openOnce(site: Site, request: StreamRequest): Promise<ProviderStream> {
+    const url = target(site, request);
+    const { method = 'GET', headers = {}, body, signal, idleMs, totalMs } = request;
+    try {
+      const response = await web.fetch(url, {
+        method,
+        // As it is: what the client of a protocol gets are the bytes that its server sent.
+        headers: { 'accept-encoding': 'identity', ...headers },
+        ...(body === undefined ? {} : { body }),
+        signal,
+        maxBytes: Number.POSITIVE_INFINITY,
+        idleMs,
+        totalMs,
+        beforeHop: (hop) => stayAt(site, url, hop),
+      });
+      if (response.status >= 200 && response.status < 300) {
+        return { ...response, body: named(site.provider, response.body) };
+      }
+      const { status } = response;
+      const page = await bytesOf(response.body, endsAfter(MAX_REFUSAL_BYTES));
+      throw refusalOf(site.provider, { status, headers: response.headers, body: page }, site.readRefusal, now());
     } catch (error) {
       throw networkFailure(site.provider, error);
     }
@@ -146,10 +213,7 @@ export function createProviderClient(options: ProviderClientOptions): ProviderCl
         maxBytes: request.maxBytes ?? MAX_BYTES,
         totalMs,
         idleMs: totalMs,
-        beforeHop(hop) {
-          if (hop.origin === url.origin) return;
-          throw new ProviderError(site.provider, 'failed', 'The provider redirects to another server.');
-        },
+        beforeHop: (hop) => stayAt(site, url, hop),
       });
       const { status, headers } = response;
       return { status, headers, body: await bytesOf(response.body, request.isComplete?.(headers)) };
@@ -211,9 +275,9 @@ export function createProviderClient(options: ProviderClientOptions): ProviderCl
     }
   }
 
-  function observed(site: Site, request: ProviderRequest, number: number, totalMs: number): Promise<ProviderResponse> {
+  function callOf(site: Site, request: ProviderRequest | StreamRequest): OtherCall {
     const url = URL.parse(String(request.url));
-    const call: OtherCall = {
+    return {
       provider: site.provider,
       method: request.method ?? 'GET',
       // The path of an address that somebody chose may hold a secret.
@@ -221,12 +285,11 @@ export function createProviderClient(options: ProviderClientOptions): ProviderCl
       buckets: request.buckets,
       signal: request.signal,
     };
-    return inBudgets(
-      call,
-      number,
-      () => attempt(site, request, totalMs),
-      ({ status }) => status,
-    );
+  }
+  const statusOf = ({ status }: { status: number }) => status;
+
+  function observed(site: Site, request: ProviderRequest, number: number, totalMs: number): Promise<ProviderResponse> {
+    return inBudgets(callOf(site, request), number, () => attempt(site, request, totalMs), statusOf);
   }
 
   /** How long to wait before it is sent again; undefined: it is not. */
@@ -255,6 +318,7 @@ export function createProviderClient(options: ProviderClientOptions): ProviderCl
 
   return {
     send,
+    open: (site, request) => inBudgets(callOf(site, request), 1, () => openOnce(site, request), statusOf),
     json: async (site, request, schema) => parsed(site.provider, await send(site, request), schema),
     browserUrl: (url) => replacedOrigin(url, origins),
     secureUrl(provider, address) {

@@ -5,6 +5,7 @@ export {
   type ProviderClient,
   type ProviderClientOptions,
   type ProviderRequest,
+  type ProviderStream,
   type Site,
 } from './client.ts';
 export { ProviderError, type ProviderReason, providerCode, undone } from './errors.ts';

@@ -1,0 +1,195 @@
+import { createReadStream, createWriteStream } from 'node:fs';
+import path from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import type { OpenConnection } from '../integrations/index.ts';
+import { ProviderError } from '../providers/outgoing/index.ts';
+import { type RecordedBytes, StorageBrokenError, StorageMissingError, verifying } from '../storage/index.ts';
+import { openFolder, removeFolder, withFolder } from './folders.ts';
+import type { Git } from './git.ts';
+import { GitFailedError, runGit } from './program.ts';
+import type { PushArguments } from './push_action.ts';
+import { askRemote, failureOf, type Remote, remoteOf, secretsOf } from './remote.ts';
+import { isAncestor } from './stage.ts';
+
+/** `unanswered`: it was sent, or may have been, and nothing says what became of it. */
+export type PushOutcome =
+  | Readonly<{ outcome: 'succeeded'; result: PushResult }>
+  | Readonly<{ outcome: 'failed'; error: Readonly<{ code: string; message: string }> }>
+  | Readonly<{ outcome: 'unanswered' }>;
+
+export type PushResult = Readonly<{ repository: string; refs: readonly Readonly<{ ref: string; oid: string }>[] }>;
+
+/** `none`: the branches are neither as they were nor as the push wants them. */
+export type PushLookUp =
+  | Readonly<{ outcome: 'found'; result: PushResult }>
+  | Readonly<{ outcome: 'absent' }>
+  | Readonly<{ outcome: 'none' }>;
+
+/** A push that lies ready, with all that it needs: sending it takes as long as the provider does. */
+export type PreparedPush = Readonly<{
+  /**
+   * Sends it, once. The provider applies all updates or none, and only while its branches are where they were.
+   * @throws ProviderError with `rejected` where the provider does not accept the credential, so that nothing was done
+   */
+  send(connection: OpenConnection, signal: AbortSignal): Promise<PushOutcome>;
+  /** Removes what was prepared. */
+  close(): Promise<void>;
+}>;
+
+function remoteFor(connection: OpenConnection, { repository }: PushArguments): Remote {
+  const [owner = '', name = ''] = repository.split('/');
+  return remoteOf(connection, owner, name);
+}
+
+const resultOf = ({ repository, refs }: PushArguments): PushResult => ({
+  repository,
+  refs: refs.map(({ ref, newOid }) => ({ ref, oid: newOid })),
+});
+
+/** The bytes that were recorded when the push was proposed, or none. */
+async function fetchPack({ storage }: Git, pack: RecordedBytes, file: string, signal: AbortSignal): Promise<void> {
+  try {
+    const source = await storage.get(pack.key, { signal });
+    await pipeline(source, verifying(pack), createWriteStream(file, { mode: 0o600 }), { signal });
+  } catch (error) {
+    if (!(error instanceof StorageMissingError)) throw error;
+    throw new StorageBrokenError(pack.key, 'missing', 'is no longer stored');
+  }
+}
+
+/** Flag, ref and reason of each line of `git push --porcelain`. */
+function statusLines(stdout: string) {
+  return [...stdout.matchAll(/^([ +\-*=!])\t[^\t\n]*:(refs\/[^\t\n]+)\t([^\n]*)$/gm)].map(([, flag, ref, text]) => ({
+    flag,
+    ref: ref ?? '',
+    text: text ?? '',
+  }));
+}
+
+function refusedOutcome(stdout: string): PushOutcome {
+  const refused = statusLines(stdout).filter(({ flag }) => flag === '!');
+  // Others are not applied since these are not.
+  const first = refused.find(({ text }) => !/atomic (?:push failed|transaction failed)/.test(text)) ?? refused[0];
+  if (!first || /remote failed to report status|\[remote failure\]/.test(first.text)) return { outcome: 'unanswered' };
+  if (/\(stale info\)|\(fetch first\)|\(non-fast-forward\)|\(already exists\)/.test(first.text)) {
+    const message = `${first.ref} was moved at the provider after the push: nothing was applied. Fetch, and push again.`;
+    return { outcome: 'failed', error: { code: 'ref_moved', message } };
+  }
+  const reason =
+    /\((.+)\)\s*$/
+      .exec(first.text)?.[1]
+      ?.replace(/\p{Cc}+/gu, ' ')
+      .slice(0, 200) ?? 'no reason';
+  return { outcome: 'failed', error: { code: 'ref_refused', message: `The provider refuses ${first.ref}: ${reason}` } };
+}
+
+/** A response that says that the push was not taken; undefined: perhaps it was. */
+function notTaken(error: ProviderError): PushOutcome | undefined {
+  if (error.reason === 'unavailable' || error.reason === 'failed') return undefined;
+  return { outcome: 'failed', error: { code: `provider_${error.reason}`, message: error.message } };
+}
+
+async function send(
+  remote: Remote,
+  given: PushArguments,
+  repository: string,
+  signal: AbortSignal,
+): Promise<PushOutcome> {
+  const { refs } = given;
+  const leases = refs.map(({ ref, oldOid }) => `--force-with-lease=${ref}:${oldOid ?? ''}`);
+  const specs = refs.map(({ ref, newOid }) => `${newOid}:${ref}`);
+  const atomic = refs.length > 1 ? ['--atomic'] : [];
+  const args = ['push', '--porcelain', '--no-verify', ...atomic, ...leases, remote.address, ...specs];
+  const { provider, context } = remote.connection;
+  const target = `${new URL(remote.url).host}/${remote.name}`;
+  const call = { provider: provider.key, method: 'git push', target, buckets: [], signal };
+  try {
+    await context.client.counted(call, async () => {
+      try {
+        return await runGit({ folder: repository, args, signal, secrets: secretsOf(remote) });
+      } catch (error) {
+        if (!(error instanceof GitFailedError) || statusLines(error.stdout).length > 0) throw error;
+        throw failureOf(provider.key, error);
+      }
+    });
+    return { outcome: 'succeeded', result: resultOf(given) };
+  } catch (error) {
+    if (error instanceof GitFailedError) return refusedOutcome(error.stdout);
+    if (signal.aborted) return { outcome: 'unanswered' };
+    if (!(error instanceof ProviderError) || error.reason === 'rejected') throw error;
+    return notTaken(error) ?? { outcome: 'unanswered' };
+  }
+}
+
+/**
+ * Makes an approved push ready: a repository with what the provider has, and the stored pack in it, compared with its digest. It may
+ * take minutes, so that it comes before the intent to send. Whichever process took the push, provider and storage are enough.
+ * @throws Problem 404 where the settings no longer name the repository, StorageBrokenError, ProviderError, GitMissingError, the
+ *   signal's reason
+ */
+export async function prepareGitPush(
+  git: Git,
+  given: Readonly<{ connection: OpenConnection; arguments: PushArguments; pack: RecordedBytes; signal: AbortSignal }>,
+): Promise<PreparedPush> {
+  const { connection, arguments: push, pack, signal } = given;
+  const remote = remoteFor(connection, push);
+  const folder = await openFolder(git.stagingFolder);
+  try {
+    const repository = path.join(folder, 'repository.git');
+    const file = path.join(folder, 'stored.pack');
+    await Promise.all([fetchPack(git, pack, file, signal), git.mirrors.snapshot(remote, repository, signal)]);
+    const args = ['index-pack', '--stdin', '--fix-thin', '--threads=2'];
+    await runGit({ folder: repository, args, input: createReadStream(file), signal });
+    return {
+      send: (current, ends) => send(remoteFor(current, push), push, repository, ends),
+      close: () => removeFolder(folder),
+    };
+  } catch (error) {
+    await removeFolder(folder);
+    throw error;
+  }
+}
+
+async function readBranches(remote: Remote, refs: PushArguments['refs'], folder: string, signal: AbortSignal) {
+  const args = ['ls-remote', remote.address, ...refs.map(({ ref }) => ref)];
+  const text = await askRemote(remote, { folder, args, signal });
+  return new Map([...text.matchAll(/^([0-9a-f]{40})\t(\S+)$/gm)].map(([, oid, ref]) => [ref, oid]));
+}
+
+/** Whether the branches went on from the push: then it was applied, whoever moved them since. */
+async function holdPush(git: Git, remote: Remote, { refs }: PushArguments, folder: string, signal: AbortSignal) {
+  const repository = path.join(folder, 'repository.git');
+  const snapshot = await git.mirrors.snapshot(remote, repository, signal);
+  for (const { ref, newOid } of refs) {
+    const current = snapshot.refs.get(ref);
+    if (current === undefined || !(await isAncestor(repository, newOid, current, signal).catch(notThere))) return false;
+  }
+  return true;
+}
+
+/** Git does not know the commit. */
+function notThere(error: unknown): false {
+  if (error instanceof GitFailedError && error.exitCode !== null) return false;
+  throw error;
+}
+
+/**
+ * What became of a push that was sent and not answered. What the provider says of its branches is strong: there is no later.
+ * @throws Problem 404, ProviderError, GitMissingError, the signal's reason
+ */
+export async function lookUpGitPush(
+  git: Git,
+  given: Readonly<{ connection: OpenConnection; arguments: PushArguments; signal: AbortSignal }>,
+): Promise<PushLookUp> {
+  const { connection, arguments: push, signal } = given;
+  const remote = remoteFor(connection, push);
+  return withFolder(git.stagingFolder, async (folder) => {
+    const now = await readBranches(remote, push.refs, folder, signal);
+    const are = (of: 'oldOid' | 'newOid') => push.refs.every((one) => (now.get(one.ref) ?? null) === one[of]);
+    if (are('newOid')) return { outcome: 'found', result: resultOf(push) };
+    if (are('oldOid')) return { outcome: 'absent' };
+    return (await holdPush(git, remote, push, folder, signal))
+      ? { outcome: 'found', result: resultOf(push) }
+      : { outcome: 'none' };
+  });
+}
