@@ -11,6 +11,7 @@ import { chatEndpoints } from './chats/owner.ts';
 import { agentContextEndpoints } from './context/agent.ts';
 import { contextEndpoints } from './context/owner.ts';
 import { invocationEndpoints } from './gateway/invocations.ts';
+import { gitEndpoints } from './git/gateway.ts';
 import type { Endpoint } from './http/endpoint.ts';
 import { registerEndpoints } from './http/register.ts';
 import { logRequests } from './http/request_log.ts';
@@ -81,7 +82,7 @@ const agentEndpoints = (): readonly Endpoint[] => [
 ];
 
 /** The gateway: executions, by the capability for one integration. */
-const gatewayEndpoints = (): readonly Endpoint[] => [...invocationEndpoints()];
+const gatewayEndpoints = (): readonly Endpoint[] => [...invocationEndpoints(), ...gitEndpoints()];
 
 /** Workers: the service token alone; every call about a run also carries its lease token. */
 const workerEndpoints = (): readonly Endpoint[] => [

@@ -7,6 +7,7 @@ import type { Connections } from '../engine/db/driver.ts';
 import { type Listener, openListener } from '../engine/db/listen.ts';
 import { type Notifier, openNotifier } from '../engine/db/notify.ts';
 import { openPool, roleUrl } from '../engine/db/pool.ts';
+import { type Git, openGit } from '../engine/git/index.ts';
 import { type Integrations, openIntegrations } from '../engine/integrations/index.ts';
 import { openStorage, type Storage } from '../engine/storage/index.ts';
 import { type Admin, openAdmin } from './admin/instance.ts';
@@ -22,6 +23,7 @@ export type Services = Readonly<{
   storage: Storage;
   evaluateAcceptance: EvaluateAcceptance;
   integrations: Integrations;
+  git: Git;
   listener: Listener;
   notifier: Notifier;
   brokers: PullBrokers;
@@ -95,6 +97,7 @@ export function openServices(config: Config, log: Logger, options: ServicesOptio
   const storage = openStorage(config.storageUrl, config.aws);
   const evaluateAcceptance = acceptanceEvaluator({ storage });
   const integrations = openIntegrations({ config, db, registry: metrics.registry, log });
+  const git = openGit({ config, db, storage, log });
   const admin = openAdmin({ config, url: config.adminDatabaseUrl ?? databaseUrl, onWakes, log });
   return {
     config,
@@ -102,6 +105,7 @@ export function openServices(config: Config, log: Logger, options: ServicesOptio
     storage,
     evaluateAcceptance,
     integrations,
+    git,
     listener,
     notifier,
     brokers,

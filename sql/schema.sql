@@ -2683,6 +2683,8 @@ app.integration_flows_clean(p_rows integer) returns jsonb
   -- plpgsql, security definer, owner runner_global, executed by runner_jobs
 app.integration_for_agent(i app.integrations, p app.agent_profiles, p_allowed jsonb) returns jsonb
   -- plpgsql, stable, owner runner_scoped
+app.integration_git_check(p_organization_id uuid, p_token_hash text, p_integration_id uuid) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
 app.integration_grant_delete(p_organization_id uuid, p_grant_hash text, p_connections jsonb, p_revoked boolean,
     p_began_at timestamptz) returns jsonb
   -- plpgsql, security definer, owner runner_global, executed by runner_api

@@ -72,9 +72,12 @@ function collect(req: Request, limit: number, timing: HttpTiming): Promise<Buffe
 const jsonTypes = /^application\/(json|merge-patch\+json)\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?$/i;
 
 /** Stored as they come, encoded bytes would be taken for what they encode. */
-function checkEncoding(req: Request): void {
-  const encoding = req.get('content-encoding') ?? 'identity';
-  if (!/^identity$/i.test(encoding)) throw unsupported('Send the body without a Content-Encoding.');
+function checkEncoding(req: Request, taken: readonly string[] = []): void {
+  const encoding = (req.get('content-encoding') ?? 'identity').toLowerCase();
+  if (encoding === 'identity' || taken.includes(encoding)) return;
+  if (taken.length > 0)
+    throw unsupported(`Send the body as it is, or with the Content-Encoding ${taken.join(' or ')}.`);
+  throw unsupported('Send the body without a Content-Encoding.');
 }
 
 function checkJsonType(req: Request): void {
@@ -125,7 +128,7 @@ export async function readJson(req: Request, res: Response, state: RequestState)
 /** What the headers of a streamed body have to say before anybody looks at it. @throws Problem 413 or 415 */
 export function checkStream(req: Request, body: StreamBody): void {
   if ((declaredLength(req) ?? 0) > body.maxBytes) throw tooLarge(body.maxBytes, body.tooLargeCode);
-  checkEncoding(req);
+  checkEncoding(req, body.encodings);
   const type = (req.get('content-type') ?? '').split(';')[0]?.trim().toLowerCase() ?? '';
   if (body.mediaTypes.includes(type)) return;
   throw unsupported(`Send the body as ${body.mediaTypes.join(' or ')}.`);

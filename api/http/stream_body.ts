@@ -5,6 +5,8 @@ export type StreamBody = Readonly<{
   stream: true;
   /** Media types that are accepted; others are 415. */
   mediaTypes: readonly string[];
+  /** Values of Content-Encoding that the handler decodes, or hands on. Default: none. */
+  encodings?: readonly string[];
   /** Longest body in bytes; beyond it 413 with `tooLargeCode`. */
   maxBytes: number;
   tooLargeCode?: string;

@@ -1,3 +1,4 @@
+import { ProviderError } from '../providers/outgoing/index.ts';
 import { FLUSH, lineText, PktLineError, PktReader, pktLine } from './pkt_line.ts';
 
 /** What the gateway does with pushes; a client that is told nothing else asks for nothing else. */
@@ -12,9 +13,21 @@ function capabilitiesOf(text: string): string {
 /**
  * The refs that the provider offers for a push, with the capabilities of the gateway in place of its own: branches and tags, which are
  * what mirrors hold.
- * @throws PktLineError where it is not an advertisement for pushes
+ * @throws ProviderError where it is not an advertisement for pushes
  */
-export async function* pushAdvertisement(source: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, void, void> {
+export async function* pushAdvertisement(
+  source: AsyncIterable<Uint8Array>,
+  provider: string,
+): AsyncGenerator<Buffer, void, void> {
+  try {
+    yield* rewritten(source);
+  } catch (error) {
+    if (!(error instanceof PktLineError)) throw error;
+    throw new ProviderError(provider, 'failed', `What the provider offers for a push ${error.message}.`);
+  }
+}
+
+async function* rewritten(source: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, void, void> {
   const reader = new PktReader(source);
   const head = await reader.next();
   if (!Buffer.isBuffer(head) || lineText(head) !== '# service=git-receive-pack' || (await reader.next()) !== 'flush') {

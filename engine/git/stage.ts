@@ -23,6 +23,9 @@ export class PushRefusedError extends Error {
   }
 }
 
+/** The provider's branches are as the push wants them: there is nothing to do. */
+export const ALREADY_THERE = 'already_there';
+
 export type StagedPush = Readonly<{
   arguments: PushArguments;
   /** A pack without open ends: all that the provider does not have. */
@@ -153,13 +156,14 @@ async function receive(options: StageOptions, packFile: string, repository: stri
  * that it builds on. Nothing of it reaches the provider.
  * @throws PushRefusedError, ProviderError, GitMissingError, MirrorTooLargeError, the error of the pack's source, the signal's reason
  */
-export async function stagePush(options: StageOptions): Promise<StagedPush> {
+export async function stagePush(options: StageOptions): Promise<StagedPush | typeof ALREADY_THERE> {
   const { remote, maxBytes, folder, signal } = options;
   const received = path.join(folder, 'received.pack');
   const repository = path.join(folder, 'repository.git');
   const snapshot = await receive(options, received, repository);
   const updates = options.updates.filter((update): update is Update => update.newOid !== null);
   const staging: Staging = { repository, snapshot, updates, signal };
+  if (updates.every(({ ref, newOid }) => snapshot.refs.get(ref) === newOid)) return ALREADY_THERE;
   const stale = staleRefusals(updates, snapshot.refs);
   if (stale.size > 0) throw new PushRefusedError(stale);
   const packFile = await indexPack(received, maxBytes, staging);

@@ -10,6 +10,7 @@ export {
   contextKey,
   contextKeyTime,
   contextPrefix,
+  gitPackKey,
   invocationKey,
   organizationPrefix,
   runContextKey,

@@ -75,3 +75,8 @@ export function contextKeyTime(key: string): number | null {
   const made = /\/context\/(?:documents|sources|health)\/(\d{13})-[0-9a-f-]{36}$/.exec(key)?.[1];
   return made === undefined ? null : Number(made);
 }
+
+/** A fresh key for the pack of a push. It says when it was made, so that what no action names is found by its age. */
+export function gitPackKey(organizationId: string): string {
+  return `${organizationPrefix(organizationId)}git/packs/${Date.now()}-${randomUUID()}`;
+}

@@ -83,6 +83,8 @@ const groups: readonly (readonly [title: string, names: readonly Name[], notes: 
     'Actions',
     ['RECEIPT_KEYS'],
     'For the API alone, alike for all of its processes. To make a key: `openssl rand -base64 32`. To rotate, put the new key first and leave the old ones: receipts that they signed are checked with their public keys, at `/.well-known/business-runner-keys.json`.',
+  ],
+  [
     'Git',
     ['GIT_MAX_PUSH_BYTES', 'GIT_MIRROR_BYTES'],
     'For the gateway of git, which runs the program `git` of its machine, and so do the jobs that execute pushes: 2.36 or newer. Both keep mirrors of repositories in `DATA_DIR/git`, which hold nothing that is not at the provider, and may be removed while no process runs.',

@@ -339,6 +339,9 @@ export const functions = {
   integration_flows_clean: {
     required: { rows: 'int4' },
   },
+  integration_git_check: {
+    required: { organizationId: 'uuid', tokenHash: 'text', integrationId: 'uuid' },
+  },
   integration_grant_delete: {
     required: {
       organizationId: 'uuid',

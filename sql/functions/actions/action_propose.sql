@@ -1,7 +1,8 @@
 -- Action (none) → awaiting_approval | approved, proposed by an execution through the gateway: an execute run, or a chat turn.
 -- p_kind: which gateway. p_proposal: {invocationId, bodySha256, tool, summary, risk?, arguments, argumentsSha256, files?, repeat?,
--- retryOf?, timeoutMs}, validated in shape; files: [{argument, name, contentType, sizeBytes, sha256, storageKey}]. risk: of a push;
--- of a tool it raises the risk of the tool. p_approval_days: until it expires if nobody decides.
+-- retryOf?, equalsBy?, timeoutMs}, validated in shape; files: [{argument, name, contentType, sizeBytes, sha256, storageKey}]. risk: of
+-- a push; of a tool it raises the risk of the tool. equalsBy: what proposals equal by in place of arguments and files: of a push, its
+-- branches and commits, however they were packed. p_approval_days: until it expires if nobody decides.
 -- An invocation that was called before returns its action. A proposal that equals one that is open or succeeded (of the same task or
 -- chat, integration, tool, arguments and files) returns that one, unless it says repeat, which always needs an approval. Both are
 -- found under the lock of the root or of the turn's request, so that any number at once make one.
@@ -83,9 +84,9 @@ begin
   end if;
 
   v_hash := encode(sha256(convert_to(concat_ws(E'\n', coalesce(r.task_id, r.chat_id), i.id, p_proposal ->> 'tool',
-    p_proposal ->> 'argumentsSha256', (
+    coalesce(p_proposal ->> 'equalsBy', concat_ws(E'\n', p_proposal ->> 'argumentsSha256', (
       select string_agg(f ->> 'argument' || ' ' || (f ->> 'sha256'), E'\n' order by f ->> 'argument')
-        from jsonb_array_elements(p_proposal -> 'files') f)), 'UTF8')), 'hex');
+        from jsonb_array_elements(p_proposal -> 'files') f)))), 'UTF8')), 'hex');
   if not v_repeat then
     select * into a from app.actions b
       where b.organization_id = p_organization_id and b.proposal_sha256 = v_hash

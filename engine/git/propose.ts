@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { z } from 'zod';
+import { Problem } from '../db/problem.ts';
+import { gitPackKey } from '../storage/index.ts';
+import { summaryOf } from './describe.ts';
+import type { Git } from './git.ts';
+import { argumentsDigest, PACK_ARGUMENT, PUSH_TOOL, pushDigest, riskOf } from './push_action.ts';
+import type { StagedPush } from './stage.ts';
+
+export const proposedSchema = z.object({
+  action: z.object({ id: z.string(), status: z.string(), summary: z.string() }),
+  made: z.boolean(),
+});
+export type Proposed = z.output<typeof proposedSchema>;
+
+/** The longest that an action may have for its call of the provider. */
+const TIMEOUT_MS = 60_000;
+
+/** Makes an action of a proposal, or returns the one that equals it (app.action_propose). */
+export type Propose = (proposal: Readonly<Record<string, unknown>>) => Promise<Proposed>;
+
+/**
+ * Stores the pack of a push, and proposes its action. A process that dies in between leaves a pack that no action names, which is
+ * found by its age. @throws Problem, or the error of the storage
+ */
+export async function proposePush(
+  { storage, log }: Pick<Git, 'storage' | 'log'>,
+  organizationId: string,
+  staged: StagedPush,
+  propose: Propose,
+  signal: AbortSignal,
+): Promise<Proposed['action']> {
+  const { arguments: given, packFile } = staged;
+  const key = gitPackKey(organizationId);
+  const forget = () =>
+    storage.delete(key).catch((error: unknown) => log.warn({ err: error }, 'a pack that no action needs stays stored'));
+  const { size, sha256 } = await storage.put(key, createReadStream(packFile), { signal });
+  const digest = argumentsDigest(given);
+  try {
+    const { action, made } = await propose({
+      invocationId: randomUUID(),
+      bodySha256: digest,
+      tool: PUSH_TOOL,
+      summary: summaryOf(given),
+      risk: riskOf(given),
+      arguments: given,
+      argumentsSha256: digest,
+      equalsBy: pushDigest(given),
+      files: [
+        {
+          argument: PACK_ARGUMENT,
+          name: 'push.pack',
+          contentType: 'application/x-git-packed-objects',
+          sizeBytes: size,
+          sha256,
+          storageKey: key,
+        },
+      ],
+      timeoutMs: TIMEOUT_MS,
+    });
+    if (!made) await forget();
+    return action;
+  } catch (error) {
+    // Any other error may have come after the commit.
+    if (error instanceof Problem) await forget();
+    throw error;
+  }
+}
