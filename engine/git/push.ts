@@ -86,7 +86,7 @@ function refusedOutcome(stdout: string): PushOutcome {
 /** A response that says that the push was not taken; undefined: perhaps it was. */
 function notTaken(error: ProviderError): PushOutcome | undefined {
   if (error.reason === 'unavailable' || error.reason === 'failed') return undefined;
-  return { outcome: 'failed', error: { code: `provider_${error.reason}`, message: error.message } };
+  return { outcome: 'failed', error: { code: 'provider_failed', message: error.message } };
 }
 
 async function send(

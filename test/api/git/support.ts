@@ -1,0 +1,121 @@
+// Executions that work with a repository through the gateway, whose provider is a server of git on loopback.
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { sealFields } from '../../../engine/integrations/secrets.ts';
+import { integrationConfig } from '../../engine/integrations/support.ts';
+import { agentPath, expectSuccess, type HeldRun, runTask, sqlOf } from '../../support/api_fixtures.ts';
+import { startTestApp, type TestApp, type TestAppOptions } from '../../support/app.ts';
+import type { TearDown } from '../../support/database.ts';
+import {
+  authorizationEpoch,
+  createTestOrganization,
+  type ProfileFields,
+  type TestOrganization,
+} from '../../support/fixtures.ts';
+import { openFolder } from '../../support/folders.ts';
+import { type GitOrigin, gitDone, openGitOrigin } from '../../support/git_origin.ts';
+import { account, allow, connect, createIntegration } from '../../support/integration_fixtures.ts';
+import { transition } from '../../support/transitions.ts';
+
+/** The provider's own token: nobody but the provider may ever see it. */
+export const TOKEN = 'github_pat_0123456789_planted4711';
+
+export type GitWorld = Readonly<{ app: TestApp; origin: GitOrigin; sql: ReturnType<typeof sqlOf> }>;
+
+export async function startGit(t: TearDown, options: TestAppOptions = {}): Promise<GitWorld> {
+  const origin = await openGitOrigin(t, TOKEN);
+  const { integrations } = integrationConfig({ origins: { 'https://github.com': origin.origin } });
+  const app = await startTestApp(t, {
+    ...options,
+    config: { integrations, allowPrivateAddresses: true, ...options.config },
+  });
+  return { app, origin, sql: sqlOf(app) };
+}
+
+export type Coder = Readonly<{
+  org: TestOrganization;
+  integrationId: string;
+  run: HeldRun;
+  /** Of the gateway, with the capability in it. */
+  url(repository?: string): string;
+  capability: string;
+}>;
+
+export type CoderFields = Readonly<{
+  profile?: ProfileFields;
+  policies?: readonly string[];
+  accessMode?: string;
+  repositories?: readonly string[];
+}>;
+
+/** A capability of git for the run. */
+export async function resolveGit({ app, sql }: GitWorld, org: TestOrganization, integrationId: string, run: HeldRun) {
+  const body = {
+    integrationKey: integrationId,
+    authorizationEpoch: await authorizationEpoch(sql, org.organizationId),
+    kind: 'git',
+  };
+  const client = app.owner.as(run.executionToken);
+  const path = agentPath(org, '/integrations/resolve');
+  const reply = await client.post<{ gateway: { capability: string; url: string } }>(path, body);
+  return expectSuccess(reply).gateway;
+}
+
+/** An organization whose engineering works on repositories of `acme`, with a run that may push. */
+export async function createCoder(world: GitWorld, fields: CoderFields = {}): Promise<Coder> {
+  const { app, sql } = world;
+  const { policies = ['git.read', 'git.propose'], accessMode = 'full', repositories = ['shop'] } = fields;
+  const profile = { kind: 'department', department: 'engineering', maxConcurrentRuns: 5, ...fields.profile };
+  const org = await createTestOrganization(sql, profile);
+  await allow(sql, org, ...policies);
+  const { organizationId } = org;
+  const { id } = await createIntegration(sql, org, { provider: 'github', settingsRequired: true, tools: [] });
+  const target = { organizationId, integrationId: id, revision: 1 };
+  const keys = app.config.integrations.encryptionKeys;
+  const credential = JSON.stringify({ kind: 'github_token', token: TOKEN });
+  const secrets = sealFields(keys, 'github', target, new Map([['credential', credential]]));
+  await connect(sql.api, org, id, account('person', { kind: 'github_token', grantedScopes: null }), { secrets });
+  const settings = { kind: 'github', owner: 'acme', repositories };
+  await transition(sql.api, 'integration_settings_put', {
+    organizationId,
+    integrationRef: id,
+    settings,
+    connectionRevision: 1,
+    disconnect: false,
+  });
+  await transition(sql.api, 'integration_tools_put', { organizationId, integrationRef: id, change: { accessMode } });
+  const run = await runTask(app, org);
+  const { capability, url } = await resolveGit(world, org, id, run);
+  return {
+    org,
+    integrationId: id,
+    run,
+    capability,
+    url: (repository = 'acme/shop') => `${url.replace('://', `://agent:${capability}@`)}/${repository}`,
+  };
+}
+
+/** A repository at the provider with one commit on `main`. @returns its folder */
+export async function seedRepository(t: TearDown, origin: GitOrigin, name = 'acme/shop'): Promise<string> {
+  const bare = origin.create(name);
+  const work = path.join(await openFolder(t), 'seed');
+  await gitDone(path.dirname(work), 'clone', '--quiet', bare, work);
+  await commitFile(work, 'README.md', 'shop\n', 'Begin');
+  await gitDone(work, 'push', '--quiet', 'origin', 'HEAD:refs/heads/main');
+  return bare;
+}
+
+/** @returns the name of the commit */
+export async function commitFile(folder: string, name: string, text: string | Uint8Array, message = `Add ${name}`) {
+  await writeFile(path.join(folder, name), text);
+  await gitDone(folder, 'add', '--all');
+  await gitDone(folder, 'commit', '--quiet', '--message', message);
+  return gitDone(folder, 'rev-parse', 'HEAD');
+}
+
+/** A clone through the gateway. @returns its folder */
+export async function cloneOf(t: TearDown, coder: Coder, ...options: readonly string[]): Promise<string> {
+  const folder = path.join(await openFolder(t), 'clone');
+  await gitDone(path.dirname(folder), 'clone', '--quiet', ...options, coder.url(), folder);
+  return folder;
+}
