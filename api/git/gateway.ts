@@ -21,11 +21,11 @@ const MAX_FETCH_BYTES = 32 * 1024 * 1024;
 const LARGEST_PUSH_BYTES = 10 * 1024 * 1024 * 1024;
 
 const params = {
-  integrationId: z.uuid().describe('The integration of the capability.'),
+  integrationId: z.uuid().describe('That of the capability.'),
   owner: z
     .string()
     .regex(/^[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})$/)
-    .describe('As in the settings of the integration.'),
+    .describe('As in the settings.'),
   repository: z
     .string()
     .regex(/^[A-Za-z0-9_.-]{1,100}$/)
@@ -38,9 +38,7 @@ const headers = {
     .optional()
     .describe('As git sends it, `version=2`.'),
 };
-const encoding = {
-  'content-encoding': z.string().optional().describe('`gzip`, or none.'),
-};
+const encoding = { 'content-encoding': z.string().max(100).optional().describe('`gzip`, or none.') };
 
 const errors = [
   { status: 404, code: 'not_found', when: 'the settings of the integration name no such repository' },
@@ -82,14 +80,14 @@ export function gitEndpoints(): readonly Endpoint[] {
       operationId: 'discoverRepository',
       summary: 'Discover refs of a repository',
       description:
-        'Smart HTTP, for git: `git clone URL` with the capability as password of any name. Executions of engineering that do not verify, with `git.read`; `issues[0].code` of a 409 says what is missing.',
+        'Smart HTTP: git clones this URL, with the capability as the password of any name. For task runs of engineering that do not verify, with `git.read`.',
       params,
       query: { service: z.enum(['git-upload-pack', 'git-receive-pack']).describe('Fetch, or push.') },
       headers,
       response: {
         stream: true,
         mediaType: 'application/x-git-upload-pack-advertisement',
-        description: 'Refs as the provider offers them; for a push branches and tags, with the gateway’s capabilities.',
+        description: 'Refs as the provider offers them.',
       },
       errors,
       async handler({ services, caller, params: place, query, headers: given, res, signal }) {
@@ -112,7 +110,7 @@ export function gitEndpoints(): readonly Endpoint[] {
       tag: 'Gateway',
       operationId: 'fetchFromRepository',
       summary: 'Fetch from a repository',
-      description: 'What git asks for while it fetches, and the provider’s response as it comes.',
+      description: 'What git asks for, and the provider’s response as it comes.',
       params,
       headers: { ...headers, ...encoding },
       body: {
@@ -147,7 +145,7 @@ export function gitEndpoints(): readonly Endpoint[] {
       operationId: 'pushToRepository',
       summary: 'Push to a repository',
       description:
-        'Checked, staged, and proposed as one action: the report says `ng` with the action that is awaited, so that no branch of the client moves before the provider’s. Execute runs with `git.propose`, where the integration has full access; at most 20 branches, all or none, forward alone; no tags, deletions or push options. A refusal is in the report too. The same push again has the same action.',
+        'Becomes one action: the report says `ng` with the action that is awaited, or with what is wrong, so that no branch of the client moves before the provider’s. For execute runs with `git.propose`, where access is full. At most 20 branches, all or none, forward alone; no tags, deletions or push options. The same push again has the same action.',
       params,
       headers: encoding,
       body: {

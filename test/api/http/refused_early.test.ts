@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import t from 'tap';
 import type { z } from 'zod';
 import { adminEndpoints } from '../../../api/admin/endpoints.ts';
@@ -6,10 +6,12 @@ import { apiEndpoints } from '../../../api/app.ts';
 import { takesIdempotencyKey } from '../../../api/http/declared_errors.ts';
 import { type Endpoint, isStream, pathParameters, type Shape } from '../../../api/http/endpoint.ts';
 import type { StreamBody } from '../../../api/http/stream_body.ts';
+import { createProposer } from '../../support/action_fixtures.ts';
 import { sqlOf } from '../../support/api_fixtures.ts';
 import { ADMIN_TOKEN, OWNER_TOKEN, SERVICE_TOKEN, startTestApp, type TestApp } from '../../support/app.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { createTestOrganization } from '../../support/fixtures.ts';
+import { resolveGateway } from '../../support/integration_fixtures.ts';
 import { startIssuer } from '../../support/jwt.ts';
 import { rawConnection, statusesOf } from '../../support/raw_connection.ts';
 
@@ -19,8 +21,11 @@ const org = await createTestOrganization(sqlOf(app));
 
 const endpoints = [...apiEndpoints(), ...adminEndpoints()];
 const writing = endpoints.filter(({ method }) => method !== 'get');
+const gateway = randomBytes(32).toString('hex');
+const { org: acting, integration, run } = await createProposer(sqlOf(app));
+await resolveGateway(sqlOf(app), acting, integration.id, { token: gateway, runId: run.runId });
 const tokens: Readonly<Record<string, string>> = {
-  ...{ owner: OWNER_TOKEN, agent: SERVICE_TOKEN, worker: SERVICE_TOKEN, admin: ADMIN_TOKEN },
+  ...{ owner: OWNER_TOKEN, agent: SERVICE_TOKEN, worker: SERVICE_TOKEN, admin: ADMIN_TOKEN, gateway },
 };
 
 type Change = Readonly<{
@@ -35,7 +40,7 @@ type Change = Readonly<{
 
 /** A value that the schema takes. */
 function taken(schema: z.ZodType, name: string): string {
-  const likely = [randomUUID(), 'a.txt', 'organization', 'file', '1', 'text/plain', 'a'];
+  const likely = [randomUUID(), 'a.txt', 'organization', 'file', '1', 'text/plain', 'a', 'git-upload-pack'];
   const value = likely.find((one) => schema.safeParse(one).success);
   if (value === undefined) throw new Error(`no value for ${name} is known here`);
   return value;
@@ -99,7 +104,7 @@ t.test('what the headers decide is decided before a body is asked for', async (t
     }
     t.same(await statuses(endpoint, { query: 'unknown=1' }), [400], `${operationId}: an unknown parameter`);
     t.same(await statuses(endpoint, { headers: { 'content-type': 'text/plain' } }), [415], `${operationId}: its type`);
-    const encoded = { more: ['content-encoding: gzip'] };
+    const encoded = { more: ['content-encoding: compress'] };
     t.same(await statuses(endpoint, encoded), [415], `${operationId}: compressed`);
     const tooLong = { 'content-length': String((stream?.maxBytes ?? 1024 * 1024) + 1) };
     t.same(await statuses(endpoint, { headers: tooLong }), [413], `${operationId}: its length`);
