@@ -214,6 +214,12 @@ CREATE POLICY admin_read ON app.actions FOR SELECT TO runner_admin USING (((((SE
   app.organizations_deleted())::uuid[]))));
 CREATE POLICY global_read ON app.actions FOR SELECT TO runner_global USING (true);
 CREATE POLICY owner_all ON app.actions TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY report_read ON app.actions FOR SELECT TO runner_report USING ((app.report_shows(organization_id, (SELECT
+  (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS (SELECT FROM app.analysts a WHERE ((a.login =
+  SESSION_USER) AND (a.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint) AND a.all_organizations))))),
+  ARRAY(SELECT g.organization_id FROM app.analyst_grants g WHERE ((g.login = SESSION_USER) AND (g.login_oid =
+  ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint)))) AND (organization_id = ANY (ARRAY(SELECT o.id FROM
+  app.organizations o)))));
 CREATE POLICY scoped_all ON app.actions TO runner_scoped USING ((organization_id = (SELECT app.current_organization())))
   WITH CHECK ((organization_id = (SELECT app.current_organization())));
 CREATE POLICY tenant_read ON app.actions FOR SELECT TO runner_api USING ((organization_id = (SELECT
@@ -226,6 +232,10 @@ GRANT SELECT (organization_id, id, integration_id, integration_key, provider, ag
   runner_admin;
 GRANT SELECT ON app.actions TO runner_api;
 GRANT SELECT (organization_id, id, status, due_at, expires_at) ON app.actions TO runner_global;
+GRANT SELECT (organization_id, id, integration_id, integration_key, provider, agent_profile_id, task_id, run_id,
+  chat_id, retry_of, kind, tool, risk, status, requires_approval, decision, decided_at, execution_attempts,
+  execution_started_at, execution_finished_at, error, reconciliation, reconciled_at, reason, created_at, updated_at) ON
+  app.actions TO runner_report;
 GRANT SELECT, INSERT, UPDATE, DELETE ON app.actions TO runner_scoped;
 
 -- agent_catalogs ──────────────────────────────────────────────────────────────────────────────────────────────────────

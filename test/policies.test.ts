@@ -86,6 +86,7 @@ const GLOBAL: Readonly<Record<string, readonly Verb[]>> = {
 };
 /** Read by the views for analysts: here as an operator, who sees every tenant. What a login sees: test/sql/reporting. */
 const REPORTED = [
+  'actions',
   'organizations',
   'agent_profiles',
   'tasks',

@@ -147,6 +147,14 @@ create policy global_read on app.actions for select to runner_global using (true
 create policy admin_read on app.actions for select to runner_admin
   using (((select app.current_organization()) is null or organization_id = (select app.current_organization()))
     and organization_id <> all ((select app.organizations_deleted())::uuid[]));
+create policy report_read on app.actions for select to runner_report
+  using (app.report_shows(organization_id,
+      (select pg_has_role(session_user, 'runner_report', 'member')
+        or exists (select from app.analysts a where a.login = session_user::text
+          and a.login_oid = to_regrole(quote_ident(session_user))::oid::bigint and a.all_organizations)),
+      array(select g.organization_id from app.analyst_grants g where g.login = session_user::text
+        and g.login_oid = to_regrole(quote_ident(session_user))::oid::bigint))
+    and organization_id = any (array(select o.id from app.organizations o)));
 grant select, insert, update, delete on app.actions to runner_scoped;
 grant select on app.actions to runner_api;
 grant select (organization_id, id, status, due_at, expires_at) on app.actions to runner_global;
@@ -156,6 +164,10 @@ grant select (organization_id, id, integration_id, integration_key, provider, ag
   execution_finished_at, error, lease_expires_at, due_at, look_up_count, look_up_until, reconciliation,
   reconciliation_note, reconciled_by, reconciled_at, reason, expires_at, created_at, updated_at)
   on app.actions to runner_admin;
+grant select (organization_id, id, integration_id, integration_key, provider, agent_profile_id, task_id, run_id, chat_id,
+  retry_of, kind, tool, risk, status, requires_approval, decision, decided_at, execution_attempts, execution_started_at,
+  execution_finished_at, error, reconciliation, reconciled_at, reason, created_at, updated_at)
+  on app.actions to runner_report;
 -- Not sampled: no plan is made by it, and EXPLAIN tells estimates of all tenants.
 alter table app.actions
   alter integration_key set statistics 0,

@@ -32,6 +32,25 @@ export type Relation = Readonly<{
 const byTime = ['created_at'] as const;
 
 export const shownTables: Readonly<Record<string, ShownTable>> = {
+  action_files: {},
+  actions: {
+    list: 'actions',
+    one: 'action',
+    orders: byTime,
+    filters: [
+      'organization_id',
+      'integration_id',
+      'task_id',
+      'chat_id',
+      'run_id',
+      'agent_profile_id',
+      'kind',
+      'risk',
+      'status',
+      'decision',
+      'created_at',
+    ],
+  },
   agent_catalogs: { list: 'agentCatalogs', one: 'agentCatalog', orders: ['ordinal'] },
   agent_profiles: { list: 'agentProfiles', one: 'agentProfile', orders: byTime, filters: ['organization_id', 'key'] },
   audit_entries: {
@@ -138,6 +157,7 @@ function within(table: string, column: string, references: string, field: string
 }
 
 export const relations: readonly Relation[] = [
+  ofOrganization('actions', 'actions'),
   ofOrganization('agent_profiles', 'agentProfiles'),
   ofOrganization('audit_entries', 'auditEntries'),
   ofOrganization('chats', 'chats'),
@@ -155,8 +175,17 @@ export const relations: readonly Relation[] = [
   ofOrganization('runs', 'runs'),
   ofOrganization('schedules', 'schedules'),
   ofOrganization('tasks', 'tasks'),
+  within('action_files', 'action_id', 'actions', 'action', 'files'),
+  within('actions', 'task_id', 'tasks', 'task', 'actions'),
+  within('actions', 'run_id', 'runs', 'run', 'actions'),
+  within('actions', 'agent_profile_id', 'agent_profiles', 'agentProfile', 'actions'),
+  within('actions', 'integration_id', 'integrations', 'integration', 'actions'),
+  within('actions', 'chat_id', 'chats', 'chat', 'actions'),
+  within('actions', 'message_id', 'messages', 'message', undefined),
+  within('actions', 'retry_of', 'actions', 'retried', undefined),
   within('chat_attachments', 'chat_id', 'chats', 'chat', 'attachments'),
   within('dispatch_lanes', 'agent_profile_id', 'agent_profiles', 'agentProfile', 'dispatchLanes'),
+  within('human_inbox_items', 'action_id', 'actions', 'action', undefined),
   within('human_inbox_items', 'task_id', 'tasks', 'task', 'humanInboxItems'),
   within('human_inbox_items', 'run_id', 'runs', 'run', undefined),
   within('human_inbox_items', 'chat_id', 'chats', 'chat', undefined),

@@ -22,6 +22,7 @@ type Type = Readonly<{ name: string; kind: string; description: string | null; f
 
 /** The lists at the root, and the tables that they read. */
 const LISTS: Readonly<Record<string, string>> = {
+  actions: 'actions',
   agentProfiles: 'agent_profiles',
   auditEntries: 'audit_entries',
   chats: 'chats',
@@ -100,6 +101,50 @@ t.test('a task with what it is related to, and why it does not run', async (test
     causes: [{ kind: 'dependency' }],
     dependencies: { nodes: [{ required: true, dependsOnTask: { identifier: 'T-1', status: 'running' } }] },
   });
+});
+
+t.test('an action with what it is about, whoever asks for it', async (test) => {
+  const fields = `id status kind risk tool summary decision argumentsSha256 version expiresAt
+    organization { id } integration { key } task { identifier } run { id } agentProfile { key } chat { id } message { id }
+    files { nodes { argument name sizeBytes sha256 } }`;
+  const { actions } = await scoped.query<{ actions: Page }>(
+    `{ actions(filter: { status: { in: [awaiting_approval] } }) { nodes { ${fields} } } }`,
+  );
+  test.equal(actions.nodes.length, 1);
+  const [action] = actions.nodes;
+  test.match(action, {
+    status: 'awaiting_approval',
+    organization: { id: own.organizationId },
+    integration: { key: String },
+    task: { identifier: String },
+    run: { id: String },
+    agentProfile: { key: String },
+    chat: null,
+    message: null,
+    files: { nodes: [{ argument: 'body', name: 'body.txt', sizeBytes: '4' }] },
+  });
+  const { humanInboxItems } = await scoped.query<{ humanInboxItems: Page }>(
+    `{ humanInboxItems(filter: { status: { equalTo: open } }) { nodes { kind action { id } } } }`,
+  );
+  test.match(
+    humanInboxItems.nodes.filter(({ kind }) => kind === 'approval'),
+    [{ action: { id: action?.['id'] } }],
+  );
+  const one = `query($organization: UUID!, $id: UUID!) { action(organizationId: $organization, id: $id) { id } }`;
+  const at = { organization: own.organizationId, id: action?.['id'] };
+  test.same(await admin.query(one, at), { action: { id: action?.['id'] } });
+  test.same(await adminClient(app, other.organizationId).query(one, at), { action: null });
+});
+
+t.test('what an action is called with, and what came of it, is not shown', async (test) => {
+  const known = await types();
+  const names = known.get('Action')?.fields?.map(({ name }) => name) ?? [];
+  test.ok(names.includes('argumentsSha256'));
+  test.same(
+    names.filter((name) => /^(arguments|argumentsSchema|result|leaseId|subjectHash|toolDigest)$/.test(name)),
+    [],
+  );
+  test.notOk(known.has('ActionInvocation'));
 });
 
 t.test('the query of docs/administration.md is one', async (test) => {

@@ -22,6 +22,8 @@ t.test('what it may do is exactly to read these views', async (test) => {
   test.same(
     relations,
     [
+      'action_outcomes',
+      'actions',
       'agent_profiles',
       'audit',
       'chats',
@@ -126,6 +128,7 @@ t.test('the data dictionary is that of the views', async (test) => {
 
 /** Columns that Postgres samples besides ids and times: states and kinds, of a closed list, and numbers that count up. */
 const SAMPLED: Readonly<Record<string, string>> = {
+  actions: 'decision execution_attempts kind reconciliation risk status',
   agent_profiles: 'department kind status',
   audit_entries: 'actor_kind outcome',
   chats: 'status',
@@ -166,6 +169,10 @@ t.test(
 
 /** What the owner of the views reads: of what people or agents wrote, titles and names alone. */
 const READ: Readonly<Record<string, string>> = {
+  actions:
+    'agent_profile_id chat_id created_at decided_at decision error execution_attempts execution_finished_at ' +
+    'execution_started_at id integration_id integration_key kind organization_id provider reason reconciled_at ' +
+    'reconciliation requires_approval retry_of risk run_id status task_id tool updated_at',
   agent_profiles: 'config created_at deleted_at department id key kind name organization_id status updated_at',
   analyst_grants: 'created_at login login_oid organization_id',
   analysts: 'all_organizations created_at login login_oid',
