@@ -1,23 +1,14 @@
 import { z } from 'zod';
-import { googleOAuth, googleSite, readAccount } from '../google/identity.ts';
+import { googleOAuth, readAccount } from '../google/identity.ts';
 import { oauth2Credential } from '../oauth/index.ts';
-import { accountBucket, defineProvider, type ProviderContext, unknownChoices } from '../provider.ts';
-import { choices, shownOrNull } from '../texts.ts';
+import { defineProvider, type ProviderContext, unknownChoices } from '../provider.ts';
+import { shownOrNull } from '../texts.ts';
+import { MAX_PROPERTIES, settings } from './settings.ts';
+import { KEY, readAdmin, SCOPE, site } from './site.ts';
 import { tools } from './tools.ts';
 
-const KEY = 'google-analytics';
-const ADMIN = 'https://analyticsadmin.googleapis.com';
-const SCOPE = 'https://www.googleapis.com/auth/analytics.readonly';
-const MAX_PROPERTIES = 200;
 /** Zone and currency stand with the property itself: a request each, so few at once. */
 const AT_ONCE = 8;
-
-const site = googleSite(KEY, [ADMIN]);
-
-const settings = z.strictObject({
-  kind: z.literal('google_analytics'),
-  propertyIds: choices(z.string().regex(/^\d{1,20}$/, 'must be the id of a property'), MAX_PROPERTIES),
-});
 
 const summaries = z.object({
   accountSummaries: z
@@ -32,31 +23,16 @@ const summaries = z.object({
     .default([]),
   nextPageToken: z.string().optional(),
 });
-const property = z.object({ timeZone: shownOrNull, currencyCode: shownOrNull });
+const located = z.object({ timeZone: shownOrNull, currencyCode: shownOrNull });
 
 type Found = Readonly<{ id: string; name: string | null; account: string | null }>;
-
-function read<S extends z.ZodType>(context: ProviderContext, token: string, path: string, schema: S) {
-  const request = {
-    effect: 'read',
-    url: `${ADMIN}/v1beta/${path}`,
-    headers: { authorization: `Bearer ${token}` },
-    // 600 a minute and user, and 1,200 a minute of the whole project.
-    buckets: [
-      accountBucket(KEY, context, 50, 10),
-      { key: `${KEY}:project`, capacity: 100, perSecond: 20, isShared: true },
-    ],
-    signal: context.signal,
-  } as const;
-  return context.client.json(site, request, schema);
-}
 
 async function properties(context: ProviderContext, token: string) {
   const found: Found[] = [];
   let pageToken: string | undefined;
   do {
     const query = new URLSearchParams({ pageSize: '200', ...(pageToken === undefined ? {} : { pageToken }) });
-    const page = await read(context, token, `accountSummaries?${query}`, summaries);
+    const page = await readAdmin(context, token, `accountSummaries?${query}`, summaries);
     for (const { displayName, propertySummaries } of page.accountSummaries) {
       for (const one of propertySummaries) {
         const id = one.property.slice('properties/'.length);
@@ -91,7 +67,7 @@ export const googleAnalytics = defineProvider({
     const items: (Found & { timeZone: string | null; currency: string | null })[] = [];
     for (let at = 0; at < found.length; at += AT_ONCE) {
       const some = found.slice(at, at + AT_ONCE).map(async (one) => {
-        const { timeZone, currencyCode } = await read(context, accessToken, `properties/${one.id}`, property);
+        const { timeZone, currencyCode } = await readAdmin(context, accessToken, `properties/${one.id}`, located);
         return { ...one, timeZone, currency: currencyCode };
       });
       items.push(...(await Promise.all(some)));

@@ -1,36 +1,69 @@
-import { z } from 'zod';
-import { inputSchema, type Tool } from '../provider.ts';
+import type { OAuth2Credential } from '../oauth/credential.ts';
+import { CursorError, type ReadCall, toolsOf } from '../tool.ts';
+import { catalog, property, report, reported } from './report.ts';
+import { checkProperty, propertyId as id, type Settings } from './settings.ts';
+import { readAdmin, readData, SCOPE } from './site.ts';
 
-const SCOPE = 'https://www.googleapis.com/auth/analytics.readonly';
-const propertyId = z
-  .string()
-  .regex(/^\d{1,20}$/)
-  .describe('id of a property of the settings');
-const name = z.string().regex(/^[A-Za-z0-9_:]{1,100}$/);
-const day = z.iso.date();
+const { read } = toolsOf<OAuth2Credential, Settings>();
 
-const tool = (key: string, title: string, description: string, input: z.ZodRawShape): Tool => ({
-  key: `google_analytics.${key}`,
-  title,
-  description,
-  effect: 'read',
-  risk: 'low',
-  scopes: [SCOPE],
-  inputSchema: inputSchema(input),
-});
+const propertyId = id.describe('id of a property of the settings');
+const scopes = [SCOPE];
+const PAGE = 200;
 
-export const tools: readonly Tool[] = [
-  tool('reports.run', 'Run a report', 'Reads metrics of a property by dimensions, for days of its own time zone.', {
-    propertyId,
-    startDate: day,
-    endDate: day,
-    metrics: z.array(name).min(1).max(10),
-    dimensions: z.array(name).max(9).optional(),
-    limit: z.int().min(1).max(10_000).optional(),
-    offset: z.int().min(0).max(1_000_000).optional(),
+/** The first row of a page. */
+function offsetOf(cursor: string | undefined): number {
+  if (cursor === undefined) return 0;
+  if (!/^[1-9]\d{0,8}$/.test(cursor)) throw new CursorError();
+  return Number(cursor);
+}
+
+const tokenOf = ({ access }: Pick<ReadCall<unknown, OAuth2Credential, Settings>, 'access'>) =>
+  access.credential.accessToken;
+
+export const tools = [
+  read({
+    key: 'google_analytics.reports.run',
+    title: 'Run a report',
+    description: 'Reads metrics of a property by dimensions, for days of its own time zone.',
+    scopes,
+    input: { propertyId, ...report },
+    check: checkProperty,
+    async read(call) {
+      const { propertyId: of, limit = PAGE, ...asked } = call.args;
+      const offset = offsetOf(call.cursor);
+      // Both are texts in JSON: Google's 64-bit integers.
+      const body = { ...asked, limit: String(limit), offset: String(offset) };
+      const path = `properties/${of}:runReport`;
+      const data = await readData(call.context, tokenOf(call), { path, body }, reported);
+      const end = offset + data.rows.length;
+      return { data, nextCursor: data.rows.length > 0 && end < data.rowCount ? String(end) : null };
+    },
   }),
-  tool('metadata.get', 'List dimensions and metrics', 'Lists the dimensions and metrics that a property has.', {
-    propertyId,
+  read({
+    key: 'google_analytics.metadata.get',
+    title: 'List dimensions and metrics',
+    description: 'Lists the dimensions and metrics that a property has, those of its own among them.',
+    scopes,
+    input: { propertyId },
+    check: checkProperty,
+    read: async (call) => ({
+      data: await readData(
+        call.context,
+        tokenOf(call),
+        { path: `properties/${call.args.propertyId}/metadata` },
+        catalog,
+      ),
+    }),
   }),
-  tool('properties.get', 'Read a property', 'Reads name, time zone and currency of a property.', { propertyId }),
+  read({
+    key: 'google_analytics.properties.get',
+    title: 'Read a property',
+    description: 'Reads name, time zone and currency of a property.',
+    scopes,
+    input: { propertyId },
+    check: checkProperty,
+    read: async (call) => ({
+      data: await readAdmin(call.context, tokenOf(call), `properties/${call.args.propertyId}`, property),
+    }),
+  }),
 ];

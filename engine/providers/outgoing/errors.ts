@@ -26,7 +26,7 @@ export type ProviderErrorFacts = Readonly<{
   retryNotBefore?: Date | undefined;
   /** Nothing was asked: a budget or a block of ours, or what another process does. It says nothing of the provider. */
   isOurs?: boolean;
-  /** Of a write: the provider says that it did nothing, though its response is none of HTTP's refusals. */
+  /** Of a write: nothing was done, though that does not follow from the reason and the status. */
   isRefusal?: boolean;
 }>;
 
@@ -92,7 +92,8 @@ export function networkFailure(provider: string, error: unknown): unknown {
 }
 
 /** The same error of what came before a write was sent, so that nothing was done. */
-export function undone(error: ProviderError): ProviderError {
+export function undone(error: unknown): unknown {
+  if (!(error instanceof ProviderError)) return error;
   const { provider, reason, message, status, code, retryNotBefore, isOurs } = error;
   const facts = { code, retryNotBefore, isOurs, isRefusal: true, ...(status === undefined ? {} : { status }) };
   return new ProviderError(provider, reason, message, facts);

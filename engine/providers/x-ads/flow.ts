@@ -11,6 +11,7 @@ export const credential = z.strictObject({
   userId: z.string().regex(/^\d{1,20}$/),
   screenName: z.string().min(1).max(50),
 });
+export type Credential = z.output<typeof credential>;
 
 const buckets = (context: ProviderContext) => [accountBucket(KEY, context, 10, 1)];
 
@@ -61,7 +62,7 @@ export const oauth1: OAuth1 = {
         secret: given.oauth_token_secret,
         userId: given.user_id,
         screenName: given.screen_name,
-      } satisfies z.output<typeof credential>,
+      } satisfies Credential,
       account: { subject: given.user_id, label: `@${given.screen_name}` },
     };
   },

@@ -1,17 +1,12 @@
 import { z } from 'zod';
-import { type Bucket, ProviderError } from '../outgoing/index.ts';
-import { accountBucket, defineProvider, type ProviderContext, unknownChoices } from '../provider.ts';
-import { choices, providerId, shownOrNull } from '../texts.ts';
+import { ProviderError } from '../outgoing/index.ts';
+import { accountBucket, defineProvider, unknownChoices } from '../provider.ts';
+import { providerId, shownOrNull } from '../texts.ts';
 import { credential, oauth1 } from './flow.ts';
-import { ADS, API, KEY, signed, site } from './site.ts';
+import { accountsBucket, adsUrl, readAds } from './reads.ts';
+import { MAX_ACCOUNTS, settings } from './settings.ts';
+import { API, KEY } from './site.ts';
 import { tools } from './tools.ts';
-
-const MAX_ACCOUNTS = 1_000;
-
-const settings = z.strictObject({
-  kind: z.literal('x_ads'),
-  accountIds: choices(z.string().regex(/^[a-z0-9]{1,40}$/, 'must be the id of an ads account'), MAX_ACCOUNTS),
-});
 
 const user = z.object({ data: z.object({ id: z.string(), username: z.string() }) });
 
@@ -27,17 +22,6 @@ const accounts = z.object({
   next_cursor: z.string().nullish(),
 });
 
-function read<S extends z.ZodType>(
-  context: ProviderContext,
-  { token, secret }: z.output<typeof credential>,
-  url: URL,
-  bucket: Bucket,
-  schema: S,
-): Promise<z.output<S>> {
-  const request = signed(context, { method: 'GET', url, user: { token, secret } });
-  return context.client.json(site, { ...request, buckets: [bucket] }, schema);
-}
-
 export const xAds = defineProvider({
   key: KEY,
   title: 'X Ads',
@@ -51,7 +35,7 @@ export const xAds = defineProvider({
   datasets: [{ key: 'xads.hourly_spend', scopes: [] }],
   async verify(context, access) {
     const bucket = accountBucket(KEY, context, 5, 1 / 60);
-    const { data } = await read(context, access.credential, new URL(`${API}/2/users/me`), bucket, user);
+    const { data } = await readAds({ context, access }, new URL(`${API}/2/users/me`), user, bucket);
     // A token is of one user for as long as it lives.
     if (data.id !== access.credential.userId) {
       throw new ProviderError(KEY, 'failed', 'The provider names another user than that of the authorization.');
@@ -60,10 +44,8 @@ export const xAds = defineProvider({
   },
   /** `{id, name, timeZone, approvalStatus}`; 5 requests in 15 minutes are allowed, so one page is as much as is read. */
   async discover(context, access) {
-    const url = new URL(`${ADS}/12/accounts`);
-    url.searchParams.set('count', String(MAX_ACCOUNTS));
-    const bucket: Bucket = { key: `${KEY}:accounts:${context.account}`, capacity: 5, perSecond: 5 / 900 };
-    const { data, next_cursor: next } = await read(context, access.credential, url, bucket, accounts);
+    const url = adsUrl('accounts', { count: MAX_ACCOUNTS });
+    const { data, next_cursor: next } = await readAds({ context, access }, url, accounts, accountsBucket(context));
     const items = data.map((one) => ({
       id: one.id,
       name: one.name,

@@ -25,7 +25,7 @@ const readRefusal: ReadRefusal = ({ status, headers, json, now }) => {
 export const site: Site = { provider: KEY, origins: [API, ADS], readRefusal };
 
 type Signed = Readonly<{
-  method: 'GET' | 'POST';
+  method: 'GET' | 'POST' | 'PUT';
   url: URL;
   user?: UserToken;
   /** `oauth_callback`, `oauth_verifier` */

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type * as Tap from 'tap';
 import type { Effect, Provider, ProviderContext } from '../../../engine/providers/index.ts';
 import type { ProviderClient, ProviderReason } from '../../../engine/providers/outgoing/index.ts';
-import type { ArgumentIssue, LookUpResult, ReadResult, ToolRuntime } from '../../../engine/providers/tool.ts';
+import type { ArgumentIssue, LookUpResult, ReadResult, ToolFile, ToolRuntime } from '../../../engine/providers/tool.ts';
 import { fails, json } from './support.ts';
 
 // Calls tools as the gateway and the job do: arguments are checked first, and a write is told from a read.
@@ -14,12 +14,16 @@ export type Connected = Readonly<{
   credential: unknown;
   settings: unknown;
   signal?: AbortSignal;
+  deploymentClient?: ProviderContext['deploymentClient'];
   /** Of a server's own tool. */
   inputSchema?: Readonly<Record<string, unknown>>;
 }>;
 
-export function toolsOf(provider: Provider, { client, credential, settings, signal, inputSchema = {} }: Connected) {
-  const context: ProviderContext = { client, account: 'i1', signal };
+type Files = Readonly<Record<string, ToolFile>>;
+
+export function toolsOf(provider: Provider, connected: Connected) {
+  const { client, credential, settings, signal, deploymentClient, inputSchema = {} } = connected;
+  const context: ProviderContext = { client, account: 'i1', signal, deploymentClient };
   const access = { credential, settings };
 
   function runtime(key: string, effect: Effect): ToolRuntime {
@@ -34,13 +38,19 @@ export function toolsOf(provider: Provider, { client, credential, settings, sign
     return parsed.args;
   }
 
-  function write(key: string, given: unknown) {
+  function write(key: string, given: unknown, files: Files = {}) {
     const tool = runtime(key, 'write');
     if (tool.effect !== 'write') throw new Error(`${key} is no write`);
-    return { tool, call: { context, access, args: argumentsOf(tool, given), actionId: ACTION, files: {} } };
+    return { tool, call: { context, access, args: argumentsOf(tool, given), actionId: ACTION, files } };
   }
 
   return {
+    /** Names of the arguments that are wrong. */
+    wrong(key: string, given: unknown, withSettings = settings): string[] {
+      const effect = provider.tools.find((tool) => tool.key === key)?.effect ?? 'read';
+      const parsed = runtime(key, effect).parse(given, withSettings);
+      return 'issues' in parsed ? parsed.issues.map(({ path }) => path.join('.')) : [];
+    },
     issues(key: string, effect: Effect, given: unknown): readonly ArgumentIssue[] {
       const parsed = runtime(key, effect).parse(given, settings);
       return 'issues' in parsed ? parsed.issues : [];
@@ -50,8 +60,8 @@ export function toolsOf(provider: Provider, { client, credential, settings, sign
       if (tool.effect !== 'read') throw new Error(`${key} is no read`);
       return tool.read({ context, access, args: argumentsOf(tool, given), cursor });
     },
-    async execute(key: string, given: unknown): Promise<unknown> {
-      const { tool, call } = write(key, given);
+    async execute(key: string, given: unknown, files?: Files): Promise<unknown> {
+      const { tool, call } = write(key, given, files);
       return tool.execute(call);
     },
     async lookUp(key: string, given: unknown): Promise<LookUpResult> {
@@ -60,9 +70,9 @@ export function toolsOf(provider: Provider, { client, credential, settings, sign
       return tool.lookUp(call);
     },
     canLookUp: (key: string, given: unknown) => write(key, given).tool.lookUp !== undefined,
-    summary(key: string, given: unknown): string {
-      const { tool, call } = write(key, given);
-      return tool.summary({ args: call.args, settings, files: {} });
+    summary(key: string, given: unknown, files?: Files): string {
+      const { tool, call } = write(key, given, files);
+      return tool.summary({ args: call.args, settings, files: call.files });
     },
     riskOf(key: string, given: unknown) {
       const { tool, call } = write(key, given);
@@ -161,4 +171,9 @@ export async function failsAsDocumented(
     const { status = 0, isRefusal } = error;
     t.equal(isRefusal || (status >= 400 && status < 500), fault.isUndone, `${what}: ${fault.what}, done or not`);
   }
+}
+
+/** Each tool that a provider declares has something that does it. */
+export function runsAll(t: Pick<Tap.Test, 'equal'>, provider: Provider): void {
+  for (const tool of provider.tools) t.equal(provider.runtime(tool)?.effect, tool.effect, tool.key);
 }
