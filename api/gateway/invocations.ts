@@ -35,6 +35,7 @@ export function invocationEndpoints(): readonly Endpoint[] {
           code: 'result_too_large',
           when: 'the result has more than 5 MiB',
         },
+        { status: 404, code: 'not_found', when: 'the provider knows no such thing' },
         { status: 404, code: 'tool_not_found', when: 'the integration has no such tool, or it is not enabled' },
         {
           status: 409,

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { call, ignored } from '../db/call.ts';
 import { isTransient, isUnavailable } from '../db/errors.ts';
 import { Problem } from '../db/problem.ts';
-import { type OpenConnection, useConnection } from '../integrations/index.ts';
+import { integrationProblem, type OpenConnection, useConnection } from '../integrations/index.ts';
 import { ProviderError } from '../providers/outgoing/index.ts';
 import type { ToolFile, WriteCall, Writes } from '../providers/tool.ts';
 import { storableFault } from '../storable.ts';
@@ -190,8 +190,11 @@ class Execution {
   }
 
   /** Nothing was sent. */
-  async #putOff(error: unknown): Promise<void> {
+  async #putOff(given: unknown): Promise<void> {
+    // What the database refuses is an error of it until it is mapped.
+    const error = given instanceof ProviderError ? given : integrationProblem(given);
     if (error instanceof Problem) {
+      // Another one goes on.
       if (error.issues?.[0]?.code === 'lease_taken') return;
       const asProposed = this.#files.map(({ argument, sizeBytes, sha256 }) => ({ argument, sizeBytes, sha256 }));
       await this.#begin(asProposed, 'connection');

@@ -1,0 +1,79 @@
+import { randomUUID } from 'node:crypto';
+import t from 'tap';
+import { expectSuccess, ownerPath, refusalOf } from '../../support/api_fixtures.ts';
+import { completeRun, runNew, runPlan } from '../../support/fixtures.ts';
+import { openGateway, REFUND } from '../../support/gateway_world.ts';
+import { issuePaths } from '../../support/http.ts';
+import { allow } from '../../support/integration_fixtures.ts';
+
+const world = await openGateway(t);
+const { app, sql, stripe, execute, caller } = world;
+const refund = { tool: REFUND, arguments: { charge: 'ch_1', amount: 500, reason: 'duplicate' } };
+const idOf = (reply: Awaited<ReturnType<typeof execute>>) => expectSuccess(reply).action?.id;
+
+t.test('a write becomes an action that a person can decide about, and the provider hears nothing', async (t) => {
+  const by = await caller();
+  const id = randomUUID();
+  t.match(expectSuccess(await execute(by, { ...refund, timeoutMs: 5_000 }, id)), {
+    kind: 'action',
+    action: {
+      kind: 'provider_write',
+      tool: REFUND,
+      invocationId: id,
+      risk: 'high',
+      summary: 'Refund 500 (in minor units) of charge ch_1, duplicate',
+      arguments: refund.arguments,
+      status: 'awaiting_approval',
+      requiresApproval: true,
+      taskId: by.run.taskId,
+      files: [],
+    },
+  });
+  t.equal(stripe.sent(), 0);
+});
+
+t.test('equal proposals are one action, 20 at once by one name and by others, and of the next run', async (t) => {
+  const by = await caller();
+  const id = randomUUID();
+  const replies = await Promise.all(
+    Array.from({ length: 20 }, (_, index) => execute(by, refund, index < 10 ? id : randomUUID())),
+  );
+  t.equal(new Set(replies.map(idOf)).size, 1);
+  t.equal(refusalOf(await execute(by, { ...refund, timeoutMs: 1 }, id)), '409 state_conflict differs');
+  const other = idOf(await execute(by, { ...refund, arguments: { charge: 'ch_2' } }));
+  const repeated = expectSuccess(await execute(by, { ...refund, repeat: true })).action;
+  t.equal(new Set([idOf(await execute(by, refund)), other, repeated?.id]).size, 3);
+});
+
+t.test('retryOf names an action that is over without success', async (t) => {
+  const by = await caller();
+  const id = idOf(await execute(by, refund));
+  t.match(refusalOf(await execute(by, { ...refund, retryOf: id })), /^400 validation_failed not_over/);
+  await app.owner.post(ownerPath(by.org, `/actions/${id}/reject`), { reason: 'Too much' });
+  t.match(expectSuccess(await execute(by, { ...refund, retryOf: id })).action, { retryOf: id });
+});
+
+t.test('what may not be proposed', async (t) => {
+  const by = await caller({ config: { limits: { maxDailyActions: 1 } } });
+  const reply = await execute(by, { tool: REFUND, arguments: { charge: 'ch_1', amount: 0.5 } });
+  t.equal(reply.status, 400);
+  t.same(issuePaths(reply), ['arguments.amount']);
+  expectSuccess(await execute(by, refund));
+  t.match(refusalOf(await execute(by, { ...refund, arguments: { charge: 'ch_2' } })), /^409 daily_limit_reached/);
+  const reader = await caller();
+  await allow(sql, reader.org, 'integrations.read');
+  const renewed = await world.resolve(reader.org, reader.run);
+  t.equal(refusalOf(await execute(renewed, refund)), '409 state_conflict tool_policy');
+  const readOnly = await caller();
+  expectSuccess(await app.owner.put(ownerPath(readOnly.org, '/integrations/shop/tools'), { accessMode: 'read_only' }));
+  t.match(refusalOf(await execute(await world.resolve(readOnly.org, readOnly.run), refund)), /^404 tool_not_found/);
+});
+
+t.test('of a run that is over, and of one that plans', async (t) => {
+  const by = await caller();
+  await completeRun(sql.api, by.run);
+  t.match(refusalOf(await execute(by, refund)), /^401 agent_unauthorized/);
+  expectSuccess(await execute(await world.resolve(by.org, await runNew(sql, by.org)), refund));
+  const plans = await world.resolve(by.org, await runPlan(sql, by.org));
+  t.match(refusalOf(await execute(plans, refund)), /^409 state_conflict wrong_mode/);
+});
