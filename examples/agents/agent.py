@@ -20,7 +20,10 @@ def progress(line: str) -> None:
 
 
 def end(**result: object) -> None:
-    """How the run ends. Without it exit status 0 completes the run, and any other is tried again."""
+    """How the run ends. Without it exit status 0 completes the run, and any other is tried again.
+
+    To wait until actions of the task are over: end(kind="waiting", actionIds=[...], reason="...").
+    """
     Path(os.environ["RESULT_FILE"]).write_text(json.dumps(result), encoding="utf-8")
     sys.exit()
 

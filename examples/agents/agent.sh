@@ -13,6 +13,12 @@ ask() {
   exit 0
 }
 
+# Ends this run until actions of the task are over, given as "ID", "ID": an owner may have to approve them first.
+await_actions() {
+  printf '{"kind": "waiting", "actionIds": [%s], "reason": "the actions"}\n' "$1" > "$RESULT_FILE"
+  exit 0
+}
+
 # Ends the task for good: another try would change nothing. Without a RESULT_FILE, exit status 1 is tried again.
 give_up() {
   printf '{"kind": "failed", "code": "unsupported", "message": "%s", "retryable": false}\n' "$1" > "$RESULT_FILE"

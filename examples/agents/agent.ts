@@ -14,6 +14,8 @@ type Result =
   | { summary: string }
   | { kind: 'needs_input'; question: string; options: string[] }
   | { kind: 'waiting'; until: string; reason: string }
+  // Until actions of this task are over: those that await an owner's approval, for instance.
+  | { kind: 'waiting'; actionIds: string[]; reason: string }
   | { kind: 'failed'; code: string; message: string; retryable: boolean };
 
 const { INPUT_DIR = '', OUTPUT_DIR = '', PROGRESS_FILE = '', RESULT_FILE = '', BUSINESS_RUNNER_MODE } = process.env;

@@ -16,8 +16,13 @@ export async function refusalText({ claim, worker }: TaskRun): Promise<string> {
 export function waitLines(report: Report, { task, organizationId }: Claim): string[] {
   if (report.kind === 'fail') return [];
   const { result } = report;
-  if (result.kind === 'waiting')
-    return [`waits ${result.until === undefined ? 'for its actions' : `until ${result.until}`}: ${result.reason}`];
+  if (result.kind === 'waiting' && result.until !== undefined) return [`waits until ${result.until}: ${result.reason}`];
+  if (result.kind === 'waiting') {
+    return [
+      `waits for its actions: ${result.reason}`,
+      `which ones: npx business-runner actions --task ${task.identifier} --org ${organizationId}`,
+    ];
+  }
   if (result.kind !== 'needs_input') return [];
   const options = result.options && result.options.length > 0 ? ` (${result.options.join(', ')})` : '';
   return [

@@ -17,6 +17,7 @@ Pulls run requests of tasks from Business Runner and runs COMMAND (by /bin/sh) f
   run.json            run id, attempt, profile       PROGRESS_FILE  each line appended here is a line in the run's log
   BUSINESS_RUNNER_URL, BUSINESS_RUNNER_TOKEN         the API, and a token for this one run
   RESULT_FILE         optional JSON {"summary": "…"}, or another end: {"kind": "waiting", "until": …, "reason": …},
+                      the same with "actionIds": […] in place of "until": when these actions of the task are over,
                       {"kind": "needs_input", "question": …, "options": […]},
                       {"kind": "failed", "code": …, "message": …, "retryable": false}
   WORKER_DIR          the folder in which the worker was started. A COMMAND that begins with ./ or ../ is resolved there,

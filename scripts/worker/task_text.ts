@@ -116,6 +116,8 @@ const ASK = [
   'To ask a person: `{"kind": "needs_input", "question": "…", "options": ["…"]}` in `result.json`. The next run finds the answer above.',
   'To wait: `{"kind": "waiting", "until": "2030-01-31T12:00:00Z", "reason": "…"}` in `result.json`.',
 ];
+const WAIT_FOR_ACTIONS =
+  'To wait until actions that you proposed are decided and over: `{"kind": "waiting", "actionIds": ["…"], "reason": "…"}` in `result.json`. The next run finds above what became of them.';
 const GIVE_UP =
   'If it cannot be done: `{"kind": "failed", "code": "…", "message": "…", "retryable": false}` in `result.json`. With any exit status but 0 and no such file it is tried again.';
 const OF_EACH_RUN = [
@@ -128,6 +130,7 @@ const ENDS: Readonly<Record<string, readonly string[]>> = {
   execute: [
     'Done: leave the files below `outputs/`, write `{"summary": "…"}` to `result.json`, and end with exit status 0.',
     ...ASK,
+    WAIT_FOR_ACTIONS,
     GIVE_UP,
     ...OF_EACH_RUN,
   ],

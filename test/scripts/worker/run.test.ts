@@ -219,6 +219,9 @@ t.test('the command may choose another end', async (t) => {
     until: '2030-01-01T00:00:00Z',
     reason: 'rates',
   });
+  const acting = await setUp(t, {}, `echo '{"kind":"waiting","actionIds":["0197"],"reason":"refund"}' > $RESULT_FILE`);
+  t.equal(await acting.work(), true);
+  t.same(acting.bodies('complete')[0].output.result, { kind: 'waiting', actionIds: ['0197'], reason: 'refund' });
   const failed = await setUp(
     t,
     {},

@@ -107,7 +107,15 @@ t.test('TASK.md holds all that counts: an answer that stood in task.json alone w
     ],
   );
   const rest = lines.slice(ends).join('\n');
-  for (const means of ['"summary"', '"needs_input"', '"waiting"', '"failed"', '`progress.log`', '`usage.json`']) {
+  for (const means of [
+    '"summary"',
+    '"needs_input"',
+    '"waiting"',
+    '"actionIds"',
+    '"failed"',
+    '`progress.log`',
+    '`usage.json`',
+  ]) {
     t.ok(rest.includes(means), means);
   }
   t.same(
@@ -120,6 +128,7 @@ t.test('TASK.md holds all that counts: an answer that stood in task.json alone w
     ],
   );
   t.match(textOf('plan'), /"operations".*`plan\.json`/);
+  t.notMatch(textOf('plan'), 'actionIds', 'no action is proposed while planning');
   t.match(textOf('verify'), /"verdict".*`verdict\.json`/);
   t.notMatch(textOf('verify'), 'needs_input', 'a verifier decides');
 });
