@@ -41,3 +41,8 @@ export function choices(id: z.ZodType<string>, max: number, same: (text: string)
       }
     });
 }
+
+/** A text within a summary: its begin, where it is long, and how long it is. */
+export function quoted(text: string, max = 300): string {
+  return text.length <= max ? `“${text}”` : `“${text.slice(0, max).toWellFormed()}…” (${text.length} characters)`;
+}

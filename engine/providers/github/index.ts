@@ -1,43 +1,13 @@
 import { z } from 'zod';
-import { oauth2Credential } from '../oauth/index.ts';
-import { accountBucket, defineProvider, type ProviderContext, type SettingIssue, unknownChoices } from '../provider.ts';
-import { choices, providerId, shownOrNull } from '../texts.ts';
+import { defineProvider, type ProviderContext, type SettingIssue, unknownChoices } from '../provider.ts';
+import { providerId, shownOrNull } from '../texts.ts';
+import { read } from './api.ts';
+import { type Credential, caseless, credential, MAX_REPOSITORIES, secretOf, settings } from './connection.ts';
 import { gitHost } from './git.ts';
 import { oauth2 } from './oauth.ts';
-import { API, apiHeaders, site } from './site.ts';
 import { tools } from './tools.ts';
 
-const MAX_REPOSITORIES = 500;
 const PAGE_SIZE = 100;
-
-/** GitHub does not tell its names apart by case. */
-const caseless = (name: unknown) => String(name).toLowerCase();
-
-const token = z.strictObject({
-  kind: z.literal('github_token'),
-  token: z
-    .string()
-    .max(300)
-    .regex(/^(?:github_pat_|gh[pousr]_)[A-Za-z0-9_]{20,}$/, 'must be a token of GitHub'),
-});
-const credential = z.discriminatedUnion('kind', [token, oauth2Credential]);
-type Credential = z.output<typeof credential>;
-
-const secretOf = (given: Credential) => (given.kind === 'github_token' ? given.token : given.accessToken);
-
-const settings = z.strictObject({
-  kind: z.literal('github'),
-  owner: z.string().regex(/^[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})$/, 'must be the name of a user or an organization'),
-  /** Names, without the owner. Empty: no repository is allowed. */
-  repositories: choices(
-    z
-      .string()
-      .regex(/^[A-Za-z0-9_.-]{1,100}$/, 'must be the name of a repository')
-      .refine((name) => name !== '.' && name !== '..', 'must be the name of a repository'),
-    MAX_REPOSITORIES,
-    caseless,
-  ),
-});
 
 const user = z.object({ id: z.int().min(1), login: z.string().min(1) });
 
@@ -57,19 +27,6 @@ const installations = z.object({
   installations: z.array(z.object({ id: z.int().min(1) })),
 });
 const installed = z.object({ total_count: z.int().min(0), repositories: z.array(repository) });
-
-function read<S extends z.ZodType>(context: ProviderContext, given: Credential, path: string, schema: S) {
-  const request = {
-    effect: 'read',
-    url: `${API}${path}`,
-    headers: apiHeaders(`Bearer ${secretOf(given)}`),
-    // 5,000 an hour.
-    buckets: [accountBucket('github', context, 100, 1.3)],
-    signal: context.signal,
-    maxBytes: 8 * 1024 * 1024,
-  } as const;
-  return context.client.json(site, request, schema);
-}
 
 /** Pages of one list, until one is not full or there are enough. */
 async function pages<T>(limit: number, page: (query: string) => Promise<readonly T[]>): Promise<T[]> {
