@@ -24,7 +24,7 @@ CREATE TABLE app.action_files (
   CONSTRAINT action_files_size_bytes_check CHECK ((size_bytes >= 0))
 );
 -- Not sampled (SET STATISTICS 0): name, storage_key
-CREATE INDEX action_files_sha256_idx ON app.action_files USING btree (organization_id, sha256);
+CREATE INDEX action_files_storage_key_idx ON app.action_files USING btree (organization_id, storage_key);
 ALTER TABLE app.action_files ENABLE ROW LEVEL SECURITY;
 ALTER TABLE app.action_files FORCE ROW LEVEL SECURITY;
 CREATE POLICY admin_read ON app.action_files FOR SELECT TO runner_admin USING (((((SELECT app.current_organization()) IS
@@ -40,6 +40,60 @@ GRANT SELECT (organization_id, action_id, argument, name, content_type, size_byt
 GRANT SELECT ON app.action_files TO runner_api;
 GRANT SELECT, INSERT, UPDATE, DELETE ON app.action_files TO runner_scoped;
 
+-- action_invocation_files ─────────────────────────────────────────────────────────────────────────────────────────────
+-- Files of calls of the gateway: begun, while an upload is awaited, or stored, when their bytes were compared with what
+-- was declared.
+CREATE TABLE app.action_invocation_files (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  run_id uuid NOT NULL,                                           -- The execution.
+  integration_id uuid NOT NULL,                                   -- The integration that is called.
+  invocation_id text NOT NULL,                                    -- The invocation, which alone may name it.
+  id uuid NOT NULL,                                               -- Its id: of an upload chosen by the caller.
+  name text NOT NULL,                                             -- Its name.
+  content_type text NOT NULL,                                     -- Its media type.
+  size_bytes bigint NOT NULL,                                     -- In bytes; until it is stored, as declared.
+  sha256 text NOT NULL,                                           -- SHA-256 of the bytes, in hex; until it is stored, as declared.
+  upload_key text,                                                -- Where an upload by URL goes in the object storage; never shown. Null: there was none.
+  upload_expires_at timestamptz,                                  -- When the last URL for it ends.
+  storage_key text,                                               -- Where the bytes lie in the object storage; never shown. Null: it is not stored yet.
+  stored_at timestamptz,                                          -- When its bytes had been compared and were stored.
+  remove_at timestamptz NOT NULL DEFAULT (now() + '1 day'::interval),  -- When a job looks whether it is no longer needed.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was begun or stored.
+  CONSTRAINT action_invocation_files_pkey PRIMARY KEY (organization_id, run_id, integration_id, invocation_id, id),
+  CONSTRAINT action_invocation_files_integration_id_fkey FOREIGN KEY (organization_id, integration_id) REFERENCES
+    app.integrations(organization_id, id) ON DELETE CASCADE,
+  CONSTRAINT action_invocation_files_run_id_fkey FOREIGN KEY (organization_id, run_id) REFERENCES
+    app.runs(organization_id, id) ON DELETE CASCADE,
+  CONSTRAINT action_invocation_files_begun_or_stored_check CHECK ((num_nonnulls(upload_key, storage_key) >= 1)),
+  CONSTRAINT action_invocation_files_content_type_check CHECK (((length(content_type) >= 1) AND (length(content_type) <=
+    255))),
+  CONSTRAINT action_invocation_files_invocation_id_check CHECK (((length(invocation_id) >= 1) AND (length(invocation_id)
+    <= 200))),
+  CONSTRAINT action_invocation_files_name_check CHECK (((length(name) >= 1) AND (length(name) <= 255))),
+  CONSTRAINT action_invocation_files_sha256_check CHECK ((sha256 ~ '^[0-9a-f]{64}$')),
+  CONSTRAINT action_invocation_files_size_bytes_check CHECK (((size_bytes >= 0) AND (size_bytes <= 1073741824))),
+  CONSTRAINT action_invocation_files_stored_check CHECK (((storage_key IS NULL) = (stored_at IS NULL))),
+  CONSTRAINT action_invocation_files_upload_check CHECK (((upload_key IS NULL) = (upload_expires_at IS NULL)))
+);
+-- Not sampled (SET STATISTICS 0): name, upload_key, storage_key
+CREATE INDEX action_invocation_files_integration_id_idx ON app.action_invocation_files USING btree (organization_id,
+  integration_id);
+CREATE INDEX action_invocation_files_remove_at_idx ON app.action_invocation_files USING btree (remove_at);
+CREATE INDEX action_invocation_files_remove_at_turns_idx ON app.action_invocation_files USING btree (organization_id,
+  remove_at);
+CREATE INDEX action_invocation_files_storage_key_idx ON app.action_invocation_files USING btree (organization_id,
+  storage_key) WHERE (storage_key IS NOT NULL);
+CREATE INDEX action_invocation_files_upload_key_idx ON app.action_invocation_files USING btree (organization_id,
+  upload_key) WHERE (upload_key IS NOT NULL);
+ALTER TABLE app.action_invocation_files ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.action_invocation_files FORCE ROW LEVEL SECURITY;
+CREATE POLICY global_read ON app.action_invocation_files FOR SELECT TO runner_global USING (true);
+CREATE POLICY owner_all ON app.action_invocation_files TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY scoped_all ON app.action_invocation_files TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+GRANT SELECT (organization_id, run_id, remove_at) ON app.action_invocation_files TO runner_global;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.action_invocation_files TO runner_scoped;
+
 -- action_invocations ──────────────────────────────────────────────────────────────────────────────────────────────────
 -- Calls of the gateway, as their callers name them: one name is for one body, within an execution and an integration.
 CREATE TABLE app.action_invocations (
@@ -54,6 +108,7 @@ CREATE TABLE app.action_invocations (
   response text,                                                  -- What a read responded with, as JSON, where it is short.
   response_key text,                                              -- Where a longer response lies in the object storage; never shown.
   failure jsonb,                                                  -- What the last try of a read failed with, for those who waited for it.
+  remove_at timestamptz NOT NULL DEFAULT (now() + '1 day'::interval),  -- When a job looks whether it is no longer needed.
   created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was first called.
   CONSTRAINT action_invocations_pkey PRIMARY KEY (organization_id, run_id, integration_id, invocation_id),
   CONSTRAINT action_invocations_action_id_fkey FOREIGN KEY (organization_id, action_id) REFERENCES
@@ -77,11 +132,17 @@ CREATE INDEX action_invocations_action_id_idx ON app.action_invocations USING bt
   (action_id IS NOT NULL);
 CREATE INDEX action_invocations_integration_id_idx ON app.action_invocations USING btree (organization_id,
   integration_id);
+CREATE INDEX action_invocations_remove_at_idx ON app.action_invocations USING btree (remove_at);
+CREATE INDEX action_invocations_remove_at_turns_idx ON app.action_invocations USING btree (organization_id, remove_at);
+CREATE INDEX action_invocations_response_key_idx ON app.action_invocations USING btree (organization_id, response_key)
+  WHERE (response_key IS NOT NULL);
 ALTER TABLE app.action_invocations ENABLE ROW LEVEL SECURITY;
 ALTER TABLE app.action_invocations FORCE ROW LEVEL SECURITY;
+CREATE POLICY global_read ON app.action_invocations FOR SELECT TO runner_global USING (true);
 CREATE POLICY owner_all ON app.action_invocations TO runner_owner USING (true) WITH CHECK (true);
 CREATE POLICY scoped_all ON app.action_invocations TO runner_scoped USING ((organization_id = (SELECT
   app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+GRANT SELECT (organization_id, run_id, remove_at) ON app.action_invocations TO runner_global;
 GRANT SELECT, INSERT, UPDATE, DELETE ON app.action_invocations TO runner_scoped;
 
 -- actions ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -2383,6 +2444,22 @@ app.action_end(a app.actions, p_item text) returns void
   -- plpgsql, owner runner_scoped
 app.action_expire(a app.actions) returns jsonb
   -- plpgsql, owner runner_scoped
+app.action_file_begin(p_organization_id uuid, p_token_hash text, p_integration_id uuid, p_invocation_id text, p_file_id
+    uuid, p_file jsonb, p_upload_key text, p_seconds integer) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.action_file_lock(p_organization_id uuid, p_run_id uuid, p_integration_id uuid, p_invocation_id text, p_file_id uuid,
+    p_file jsonb) returns app.action_invocation_files
+  -- plpgsql, owner runner_scoped
+app.action_file_record(f app.action_invocation_files) returns jsonb
+  -- sql, immutable, owner runner_scoped
+app.action_file_store(p_organization_id uuid, p_token_hash text, p_integration_id uuid, p_invocation_id text, p_file_id
+    uuid, p_begun boolean, p_file jsonb, p_storage_key text) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.action_files_find(p_organization_id uuid, p_token_hash text, p_integration_id uuid, p_invocation_id text, p_file_ids
+    uuid[]) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.action_files_limit(p_organization_id uuid, p_run_id uuid) returns void
+  -- plpgsql, owner runner_scoped
 app.action_finish(p_organization_id uuid, p_action_id uuid, p_lease_id uuid, p_outcome jsonb) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
 app.action_invocation_begin(p_organization_id uuid, p_token_hash text, p_integration_id uuid, p_invocation_id text,
@@ -2397,6 +2474,11 @@ app.action_invocation_finish(p_organization_id uuid, p_run_id uuid, p_integratio
 app.action_invocation_read(p_organization_id uuid, p_token_hash text, p_integration_id uuid, p_invocation_id text,
     p_lease_id uuid) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.action_invocations_due(p_organizations integer, p_rows integer, p_after uuid DEFAULT NULL::uuid) returns
+    TABLE(organization_id uuid, run_id uuid)
+  -- sql, stable, security definer, owner runner_global, executed by runner_jobs
+app.action_invocations_remove(p_organization_id uuid, p_run_id uuid, p_rows integer, p_forget boolean) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
 app.action_item_open(a app.actions) returns void
   -- sql, owner runner_scoped
 app.action_lease(p_organization_id uuid, p_action_id uuid, p_lease_id uuid, p_seconds integer, p_look_up_seconds

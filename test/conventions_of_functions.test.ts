@@ -41,6 +41,7 @@ t.test('functions belong to the roles that limit them', async (test) => {
   test.same(
     rows.filter((row) => row.owner === 'runner_global').map((row) => row.name),
     [
+      'action_invocations_due',
       'admin_catalog_publish',
       'agent_catalog_publish',
       'agent_catalog_publish_if_none',

@@ -32,7 +32,14 @@ type Outcome = 'reached' | 'hidden' | 'refused';
  */
 /** Secrets, and digests of what opens something. */
 const SEALED = ['integration_secrets', 'integration_oauth_states', 'integration_gateway_capabilities'];
-const NOT_READ_BY_API = ['task_identifiers', 'idempotency_keys', 'message_chunks', 'action_invocations', ...SEALED];
+const NOT_READ_BY_API = [
+  'task_identifiers',
+  'idempotency_keys',
+  'message_chunks',
+  'action_invocations',
+  'action_invocation_files',
+  ...SEALED,
+];
 const READ_BY_JOBS = [
   'schedules',
   'organizations',
@@ -55,7 +62,14 @@ const READ_BY_JOBS = [
   'research_findings',
 ];
 /** The administration reads the rest: of every tenant, or of the one that is set. */
-const NOT_READ_BY_ADMIN = ['task_identifiers', 'idempotency_keys', 'message_chunks', 'action_invocations', ...SEALED];
+const NOT_READ_BY_ADMIN = [
+  'task_identifiers',
+  'idempotency_keys',
+  'message_chunks',
+  'action_invocations',
+  'action_invocation_files',
+  ...SEALED,
+];
 /** Nobody's to change, not even the transitions'. */
 const APPEND_ONLY = ['audit_entries'];
 /** What the named cross-tenant functions (runner_global) do to rows of every tenant. */
@@ -83,6 +97,8 @@ const GLOBAL: Readonly<Record<string, readonly Verb[]>> = {
   integration_gateway_capabilities: ['select', 'delete'],
   integration_context_repairs: ['select'],
   actions: ['select'],
+  action_invocations: ['select'],
+  action_invocation_files: ['select'],
 };
 /** Read by the views for analysts: here as an operator, who sees every tenant. What a login sees: test/sql/reporting. */
 const REPORTED = [

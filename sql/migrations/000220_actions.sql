@@ -246,7 +246,7 @@ create table app.action_files (
   content_type text not null,
   size_bytes bigint not null,
   sha256 text not null,
-  -- The bytes are stored by their digest, so that nothing changes them afterwards.
+  -- Nothing but us can write there, and whoever reads compares with the digest.
   storage_key text not null,
   constraint action_files_pkey primary key (organization_id, action_id, argument),
   constraint action_files_action_id_fkey foreign key (organization_id, action_id)
@@ -258,7 +258,7 @@ create table app.action_files (
   constraint action_files_sha256_check check (sha256 ~ '^[0-9a-f]{64}$')
 );
 -- Whether an action holds the bytes, for whoever removes them.
-create index action_files_sha256_idx on app.action_files (organization_id, sha256);
+create index action_files_storage_key_idx on app.action_files (organization_id, storage_key);
 
 alter table app.action_files enable row level security;
 alter table app.action_files force row level security;
@@ -303,6 +303,8 @@ create table app.action_invocations (
   response text,
   response_key text,
   failure jsonb,
+  -- When a job looks whether it can go, with what it responded with: a day after its execution.
+  remove_at timestamptz not null default now() + interval '1 day',
   created_at timestamptz not null default now(),
   constraint action_invocations_pkey primary key (organization_id, run_id, integration_id, invocation_id),
   constraint action_invocations_run_id_fkey foreign key (organization_id, run_id)
@@ -323,6 +325,12 @@ create table app.action_invocations (
 create index action_invocations_integration_id_idx on app.action_invocations (organization_id, integration_id);
 create index action_invocations_action_id_idx on app.action_invocations (organization_id, action_id)
   where action_id is not null;
+-- What a job looks at, read as due_in_turns does.
+create index action_invocations_remove_at_idx on app.action_invocations (remove_at);
+create index action_invocations_remove_at_turns_idx on app.action_invocations (organization_id, remove_at);
+-- What names an object.
+create index action_invocations_response_key_idx on app.action_invocations (organization_id, response_key)
+  where response_key is not null;
 
 alter table app.action_invocations enable row level security;
 alter table app.action_invocations force row level security;
@@ -330,7 +338,9 @@ create policy owner_all on app.action_invocations to runner_owner using (true) w
 create policy scoped_all on app.action_invocations to runner_scoped
   using (organization_id = (select app.current_organization()))
   with check (organization_id = (select app.current_organization()));
+create policy global_read on app.action_invocations for select to runner_global using (true);
 grant select, insert, update, delete on app.action_invocations to runner_scoped;
+grant select (organization_id, run_id, remove_at) on app.action_invocations to runner_global;
 -- Not sampled: EXPLAIN tells estimates of all tenants.
 alter table app.action_invocations
   alter response set statistics 0,
@@ -350,6 +360,7 @@ comment on column app.action_invocations.lease_expires_at is 'When another one m
 comment on column app.action_invocations.response is 'What a read responded with, as JSON, where it is short.';
 comment on column app.action_invocations.response_key is 'Where a longer response lies in the object storage; never shown.';
 comment on column app.action_invocations.failure is 'What the last try of a read failed with, for those who waited for it.';
+comment on column app.action_invocations.remove_at is 'When a job looks whether it is no longer needed.';
 comment on column app.action_invocations.created_at is 'When it was first called.';
 
 reset role;

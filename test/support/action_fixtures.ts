@@ -127,7 +127,32 @@ export async function propose(sql: Pick<Sql, 'api'>, by: Proposer, fields: Propo
 /** A row in every table of actions, proposed by an active run. */
 export async function createActionRows(sql: Sql, org: TestOrganization, run: Pick<Run, 'runId'>): Promise<void> {
   const { integration } = await createActing(sql, undefined, org);
-  await propose(sql, await grantGateway(sql, org, integration, run), { files: [actionFile('body')] });
+  const by = await grantGateway(sql, org, integration, run);
+  await propose(sql, by, { files: [actionFile('body')] });
+  await invocationFiles(sql.api, by, 'other').begin(randomUUID());
+}
+
+export function declaredFile(text: string, fields: JsonObject = {}) {
+  return { name: 'note.txt', contentType: 'text/plain', sizeBytes: text.length, sha256: sha256(text), ...fields };
+}
+
+/** The calls about files of one invocation. */
+export function invocationFiles(connection: Connection, by: Proposer, invocationId: string) {
+  const at = {
+    organizationId: by.org.organizationId,
+    tokenHash: sha256(by.token),
+    integrationId: by.integration.id,
+    invocationId,
+  };
+  const store = (begun: boolean) => (fileId: string, file: JsonObject | null, storageKey: string | null) =>
+    transition(connection, 'action_file_store', { ...at, fileId, begun, file, storageKey });
+  return {
+    begin: (fileId: string, file: JsonObject = declaredFile('note'), uploadKey = `uploads/${randomUUID()}`) =>
+      transition(connection, 'action_file_begin', { ...at, fileId, file, uploadKey, seconds: 900 }),
+    put: store(false),
+    complete: store(true),
+    find: (...fileIds: readonly string[]) => transition(connection, 'action_files_find', { ...at, fileIds }),
+  };
 }
 
 export const DECIDER = { kind: 'owner', by: 'ada' };

@@ -24,6 +24,39 @@ export const functions = {
     },
     optional: { obstacle: 'text' },
   },
+  action_file_begin: {
+    required: {
+      organizationId: 'uuid',
+      tokenHash: 'text',
+      integrationId: 'uuid',
+      invocationId: 'text',
+      fileId: 'uuid',
+      file: 'jsonb',
+      uploadKey: 'text',
+      seconds: 'int4',
+    },
+  },
+  action_file_store: {
+    required: {
+      organizationId: 'uuid',
+      tokenHash: 'text',
+      integrationId: 'uuid',
+      invocationId: 'text',
+      fileId: 'uuid',
+      begun: 'bool',
+      file: 'jsonb',
+      storageKey: 'text',
+    },
+  },
+  action_files_find: {
+    required: {
+      organizationId: 'uuid',
+      tokenHash: 'text',
+      integrationId: 'uuid',
+      invocationId: 'text',
+      fileIds: 'uuid[]',
+    },
+  },
   action_finish: {
     required: { organizationId: 'uuid', actionId: 'uuid', leaseId: 'uuid', outcome: 'jsonb' },
   },
@@ -57,6 +90,14 @@ export const functions = {
       invocationId: 'text',
       leaseId: 'uuid',
     },
+  },
+  action_invocations_due: {
+    required: { organizations: 'int4', rows: 'int4' },
+    optional: { after: 'uuid' },
+    returnsSet: true,
+  },
+  action_invocations_remove: {
+    required: { organizationId: 'uuid', runId: 'uuid', rows: 'int4', forget: 'bool' },
   },
   action_lease: {
     required: { organizationId: 'uuid', actionId: 'uuid', leaseId: 'uuid', seconds: 'int4', lookUpSeconds: 'int4' },

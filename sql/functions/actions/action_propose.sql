@@ -1,14 +1,15 @@
 -- Action (none) → awaiting_approval | approved, proposed by an execution through the gateway: an execute run, or a chat turn.
 -- p_kind: which gateway. p_proposal: {invocationId, bodySha256, tool, summary, risk?, arguments, argumentsSha256, files?, repeat?,
--- retryOf?, equalsBy?, timeoutMs}, validated in shape; files: [{argument, name, contentType, sizeBytes, sha256, storageKey}]. risk: of
--- a push; of a tool it raises the risk of the tool. equalsBy: what proposals equal by in place of arguments and files: of a push, its
--- branches and commits, however they were packed. p_approval_days: until it expires if nobody decides.
+-- retryOf?, equalsBy?, timeoutMs}, validated in shape; files: [{argument, fileId?, name, contentType, sizeBytes, sha256, storageKey}],
+-- those with a fileId stored ones of the invocation. risk: of a push; of a tool it raises the risk of the tool. equalsBy: what
+-- proposals equal by in place of arguments and files: of a push, its branches and commits, however they were packed.
+-- p_approval_days: until it expires if nobody decides.
 -- An invocation that was called before returns its action. A proposal that equals one that is open or succeeded (of the same task or
 -- chat, integration, tool, arguments and files) returns that one, unless it says repeat, which always needs an approval. Both are
 -- found under the lock of the root or of the turn's request, so that any number at once make one.
 -- Returns {action, made}; made false: it was there.
--- Locks: integration (shared) → root → run request → the organization's actions of the day → inbox item.
--- Codes: 400 validation_failed (retryOf), 401 agent_unauthorized, 404 tool_not_found, 409 daily_limit_reached | state_conflict
+-- Locks: integration (shared) → root → run request → files (shared) → the organization's actions of the day → inbox item.
+-- Codes: 400 validation_failed (retryOf), 401 agent_unauthorized, 404 not_found | tool_not_found, 409 daily_limit_reached | state_conflict
 -- (verify_read_only, wrong_mode, differs, stale_epoch, or why it is not available).
 create or replace function app.action_propose(
   p_organization_id uuid, p_token_hash text, p_integration_id uuid, p_kind text, p_proposal jsonb, p_approval_days integer)
@@ -26,6 +27,7 @@ declare
   v_risk text;
   v_approval boolean;
   v_made boolean := false;
+  v_held integer;
   v_now timestamptz;
   o app.organizations;
   i app.integrations;
@@ -83,6 +85,19 @@ begin
       app.issue('retryOf', 'not_over', 'names no action of this task or chat that is over without success'));
   end if;
 
+  -- Whoever removes files waits, and finds the action that holds them.
+  perform 1
+    from app.action_invocation_files f
+    join jsonb_to_recordset(p_proposal -> 'files') g("fileId" uuid, "storageKey" text)
+      on f.id = g."fileId" and f.storage_key = g."storageKey"
+    where f.organization_id = p_organization_id and f.run_id = v_run_id and f.integration_id = i.id
+      and f.invocation_id = p_proposal ->> 'invocationId'
+    order by f.id
+    for key share of f;
+  get diagnostics v_held = row_count;
+  if v_held < jsonb_array_length(jsonb_path_query_array(p_proposal, '$.files[*].fileId')) then
+    perform app.fail(404, 'not_found', 'This invocation has no stored file with this id');
+  end if;
   v_hash := encode(sha256(convert_to(concat_ws(E'\n', coalesce(r.task_id, r.chat_id), i.id, p_proposal ->> 'tool',
     coalesce(p_proposal ->> 'equalsBy', concat_ws(E'\n', p_proposal ->> 'argumentsSha256', (
       select string_agg(f ->> 'argument' || ' ' || (f ->> 'sha256'), E'\n' order by f ->> 'argument')

@@ -18,7 +18,7 @@ begin
   if not exists (select 1 from app.organizations where id = p_organization_id and deleted_at is not null) then
     perform app.fail(409, 'state_conflict', 'The organization is not deleted');
   end if;
-  foreach v_table in array array['action_invocations', 'action_files', 'actions', 'integration_gateway_capabilities', 'integration_context_repairs', 'integration_oauth_states',
+  foreach v_table in array array['action_invocation_files', 'action_invocations', 'action_files', 'actions', 'integration_gateway_capabilities', 'integration_context_repairs', 'integration_oauth_states',
       'integration_secrets', 'integration_connections', 'integration_tools', 'integrations', 'run_logs', 'run_outputs', 'run_inputs', 'task_outcomes', 'runs', 'run_requests',
       'human_inbox_items', 'schedules', 'task_dependencies', 'task_inputs', 'research_findings', 'onboardings',
       'chat_attachments', 'message_chunks', 'messages', 'chats', 'context_publications', 'context_documents', 'context_revisions',
