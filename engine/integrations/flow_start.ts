@@ -40,14 +40,15 @@ function checkServices(provider: Provider, services: readonly string[]): void {
   }
 }
 
-/** Where the authorization leads of a provider that is known: none of it may be of a domain that the organization blocks. */
+/** Where the authorization and the connection lead of a provider that is known: none of it may be of a domain that is blocked. */
 async function requireReachable(
   integrations: Integrations,
   { organizationId, provider }: ReadIntegration,
 ): Promise<void> {
-  const { oauth1, oauth2 } = provider;
+  const { oauth1, oauth2, origins = [] } = provider;
   const known = oauth2 === undefined || isDiscovered(oauth2) ? undefined : oauth2.server.metadata;
-  const addresses = [known?.authorization_endpoint, known?.token_endpoint, ...(oauth1?.addresses ?? [])];
+  const steps = [known?.authorization_endpoint, known?.token_endpoint, ...(oauth1?.addresses ?? [])];
+  const addresses = [...steps, ...origins];
   const client = await organizationClient(integrations, organizationId, provider.key);
   for (const address of addresses) if (address !== undefined) client.secureUrl(provider.key, address);
 }

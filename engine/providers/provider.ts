@@ -148,6 +148,8 @@ export type Provider = Readonly<{
   /** Of those with `oauth2`. */
   oauth2?: OAuth2 | DiscoveredOAuth2;
   oauth1?: OAuth1;
+  /** Its own servers; undefined: settings or a credential name them. */
+  origins?: readonly string[];
   /** The client of this deployment that its authorizations need. */
   deploymentClient?: keyof IntegrationConfig['oauthClients'];
   services: readonly Service[];

@@ -5,6 +5,7 @@ import { read } from './api.ts';
 import { type Credential, caseless, credential, MAX_REPOSITORIES, secretOf, settings } from './connection.ts';
 import { gitHost } from './git.ts';
 import { oauth2 } from './oauth.ts';
+import { API, WEB } from './site.ts';
 import { tools } from './tools.ts';
 
 const PAGE_SIZE = 100;
@@ -69,6 +70,7 @@ export const github = defineProvider({
   oauth2,
   deploymentClient: 'github',
   git: gitHost(secretOf),
+  origins: [API, WEB],
   services: [],
   settings: { schema: settings, required: true },
   credential,

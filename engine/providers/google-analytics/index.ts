@@ -51,6 +51,7 @@ export const googleAnalytics = defineProvider({
   connections: ['oauth2'],
   oauth2: googleOAuth(KEY, () => [SCOPE]),
   deploymentClient: 'google',
+  origins: site.origins,
   services: [],
   settings: { schema: settings, required: true },
   credential: oauth2Credential,

@@ -19,6 +19,7 @@ export const googleWorkspace = defineProvider({
   connections: ['oauth2'],
   oauth2: googleOAuth(KEY, scopesOf),
   deploymentClient: 'google',
+  origins: site.origins,
   services,
   settings: null,
   credential: oauth2Credential,

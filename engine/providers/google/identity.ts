@@ -41,7 +41,10 @@ export const readRefusal: ReadRefusal = ({ status, json }) => {
   return { code: codes[0] };
 };
 
-export function googleSite(provider: string, origins: readonly string[]): Site {
+export function googleSite(
+  provider: string,
+  origins: readonly string[],
+): Site & Readonly<{ origins: readonly string[] }> {
   return { provider, origins: [...origins, USERINFO], readRefusal };
 }
 

@@ -57,6 +57,7 @@ export const lemonSqueezy = defineProvider({
   key: 'lemon-squeezy',
   title: 'Lemon Squeezy',
   connections: ['api_key'],
+  origins: [ORIGIN],
   services: [],
   settings: { schema: settings, required: true },
   credential,

@@ -41,6 +41,7 @@ export const stripe = defineProvider({
   key: 'stripe',
   title: 'Stripe',
   connections: ['api_key'],
+  origins: [ORIGIN],
   services: [],
   settings: { schema: z.strictObject({ kind: z.literal('stripe') }), required: false },
   credential,

@@ -5,7 +5,7 @@ import { providerId, shownOrNull } from '../texts.ts';
 import { credential, oauth1 } from './flow.ts';
 import { accountsBucket, adsUrl, readAds } from './reads.ts';
 import { MAX_ACCOUNTS, settings } from './settings.ts';
-import { API, KEY } from './site.ts';
+import { ADS, API, KEY } from './site.ts';
 import { tools } from './tools.ts';
 
 const user = z.object({ data: z.object({ id: z.string(), username: z.string() }) });
@@ -28,6 +28,7 @@ export const xAds = defineProvider({
   connections: ['oauth1'],
   oauth1,
   deploymentClient: 'xAds',
+  origins: [API, ADS],
   services: [],
   settings: { schema: settings, required: true },
   credential,

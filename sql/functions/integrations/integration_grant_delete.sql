@@ -3,8 +3,8 @@
 -- integration_grant_read gave them. p_began_at: readAt of that, before the provider was asked; what was connected later has another
 -- authorization.
 -- Reads all tenants to find them, acts on each by a transition of that tenant, and names none of them.
--- Returns {unlinked: [{id, key}], changedMeanwhile: [{id, key}], otherOrganizations, integrationId}: the last is the first of
--- p_connections.
+-- Returns {unlinked: [{id, key}], changedMeanwhile: [{id, key}], otherOrganizations, integrationId, seen}: integrationId is the first
+-- of p_connections, seen what the audit log keeps: {revoked, unlinked: [key], changedMeanwhile: [key], otherOrganizations}.
 -- Locks: organizations by id, each with its integrations by id → connections. Codes: 404 organization_not_found.
 create or replace function app.integration_grant_delete(
   p_organization_id uuid, p_grant_hash text, p_connections jsonb, p_revoked boolean, p_began_at timestamptz)
@@ -29,6 +29,10 @@ begin
       v_others := v_others + 1;
     end if;
   end loop;
-  return v_result || jsonb_build_object('otherOrganizations', v_others, 'integrationId', p_connections #>> '{0,id}');
+  v_result := v_result || jsonb_build_object('otherOrganizations', v_others);
+  return v_result || jsonb_build_object('integrationId', p_connections #>> '{0,id}', 'seen', v_result || jsonb_build_object(
+    'revoked', p_revoked,
+    'unlinked', jsonb_path_query_array(v_result, '$.unlinked[*].key'),
+    'changedMeanwhile', jsonb_path_query_array(v_result, '$.changedMeanwhile[*].key')));
 end
 $$;

@@ -215,13 +215,23 @@ t.test('what cannot be authorized is said at the start', async (test) => {
   }
   for (const [provider, domain, body] of [
     ['google-analytics', 'accounts.google.com', {}],
+    ['google-analytics', 'analyticsadmin.googleapis.com', {}],
+    ['google-workspace', 'oauth2.googleapis.com', GMAIL],
+    ['google-workspace', 'openidconnect.googleapis.com', GMAIL],
     ['github', 'github.com', {}],
+    ['github', 'api.github.com', {}],
     ['x-ads', 'x.com', {}],
+    ['x-ads', 'ads-api.x.com', {}],
   ] as const) {
-    await openFlows(app, provider).create(org);
-    await updateOrganization(sql.api, org, { constraints: { blockedDomains: [domain] } });
-    const path = atIntegrations(org, `/${provider}/oauth/${provider}/start`);
-    test.equal(refusalOf(await app.owner.post(path, body)), '403 provider_forbidden blocked', provider);
+    const blocking = await createTestOrganization(sql);
+    await openFlows(app, provider).create(blocking);
+    const path = atIntegrations(blocking, `/${provider}/oauth/${provider}/start`);
+    const setBlocked = (name: string) =>
+      updateOrganization(sql.api, blocking, { constraints: { blockedDomains: [name] } });
+    await setBlocked(domain);
+    test.equal(refusalOf(await app.owner.post(path, body)), '403 provider_forbidden blocked', domain);
+    await setBlocked('example.com');
+    expectSuccess(await app.owner.post(path, body), 200);
   }
   const foreign = await createTestOrganization(sql);
   test.equal(refusalOf(await app.owner.post(atIntegrations(foreign, start), GMAIL)), '404 integration_not_found');

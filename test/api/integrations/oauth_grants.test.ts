@@ -3,6 +3,7 @@ import t from 'tap';
 import type { Integration } from '../../../api/integrations/schema.ts';
 import { useConnection } from '../../../engine/integrations/index.ts';
 import { expectSuccess, refusalOf, sqlOf } from '../../support/api_fixtures.ts';
+import { auditEntries } from '../../support/audit_fixtures.ts';
 import { atIntegrations } from '../../support/authorization_flows.ts';
 import { createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
 import { GMAIL, openGoogle, openGoogleFlows, result } from './google.ts';
@@ -110,6 +111,10 @@ t.test('a grant that is revoked takes its siblings with it, here and elsewhere',
     unlinked: [{ key: /office|numbers/ }, { key: /office|numbers/ }],
     changedMeanwhile: [],
     otherOrganizations: 1,
+  });
+  test.match((await auditEntries(sql, org.organizationId)).at(-1), {
+    action: 'integration.revoke_grant',
+    result: { revoked: true, unlinked: ['office', 'numbers'], changedMeanwhile: [], otherOrganizations: 1 },
   });
   test.match(await read(org), { readiness: 'not_connected' });
   test.match(await analytics.read(org, 'numbers'), { readiness: 'not_connected' });

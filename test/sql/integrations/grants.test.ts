@@ -61,14 +61,16 @@ scenario('a revoked grant unlinks its siblings here, and asks the others to auth
     ['mail', 'files'],
   );
   const result = await remove(org, grant, true, await now());
+  const unlinked = [
+    { id: mail.id, key: 'mail' },
+    { id: files.id, key: 'files' },
+  ].sort((a, b) => (a.id < b.id ? -1 : 1));
+  const counted = { changedMeanwhile: [], otherOrganizations: 1 };
   test.same(result, {
-    unlinked: [
-      { id: mail.id, key: 'mail' },
-      { id: files.id, key: 'files' },
-    ].sort((a, b) => (a.id < b.id ? -1 : 1)),
-    changedMeanwhile: [],
-    otherOrganizations: 1,
+    ...counted,
+    unlinked,
     integrationId: mail.id,
+    seen: { ...counted, revoked: true, unlinked: unlinked.map(({ key }) => key) },
   });
   test.match(await readIntegration(sql, org, mail.id), { readiness: 'not_connected', connection_revision: 2 });
   test.match(await readIntegration(sql, org, bobs.id), { readiness: 'ready' });
