@@ -4,46 +4,26 @@ import { z } from 'zod';
 import { call, ignored } from '../db/call.ts';
 import { isTransient, isUnavailable } from '../db/errors.ts';
 import { Problem } from '../db/problem.ts';
+import type { Git } from '../git/index.ts';
 import { integrationProblem, type OpenConnection, useConnection } from '../integrations/index.ts';
 import { ProviderError } from '../providers/outgoing/index.ts';
-import type { ToolFile, WriteCall, Writes } from '../providers/tool.ts';
-import { storableFault } from '../storable.ts';
-import { type ActionFile, actionFiles, hashActionFiles } from './files.ts';
+import { actionSchema, type Executor, type LeasedAction, type Outcome, type Ready } from './executor.ts';
+import { hashActionFiles } from './files.ts';
 import type { Gateway } from './gateway.ts';
-import { within } from './tools.ts';
+import { pushExecutor } from './git_push.ts';
+import { toolExecutor } from './write_tool.ts';
 
 /** For refreshing tokens and reading the files, before the intent. */
-const PREPARE_SECONDS = 300;
+const PREPARE_SECONDS = 600;
 /** Beyond the time-out of the call: it is begun while so much of the lease is left. */
 const SPARE_MS = 5_000;
 /** For what comes after the provider's response. */
 const GRACE_MS = 30_000;
 const LOOK_UP_SECONDS = 300;
-const LOOK_UP_MS = 20_000;
 /** Until one is tried again whose connection could not be opened. */
 const POSTPONED_S = 30;
 const LONGEST_POSTPONED_S = 900;
-const MAX_RESULT_BYTES = 64 * 1024;
 const RECORD_TRIES = 5;
-
-const actionSchema = z.object({
-  id: z.uuid(),
-  integration_id: z.uuid(),
-  kind: z.enum(['provider_write', 'git_push']),
-  tool: z.string(),
-  arguments: z.record(z.string(), z.unknown()),
-  timeout_ms: z.int(),
-  files: z.array(
-    z.object({
-      argument: z.string(),
-      name: z.string(),
-      contentType: z.string(),
-      sizeBytes: z.int(),
-      sha256: z.string(),
-    }),
-  ),
-});
-type Action = z.output<typeof actionSchema>;
 
 const leasedSchema = z.discriminatedUnion('leased', [
   z.object({ leased: z.literal(false) }),
@@ -60,7 +40,11 @@ const begunSchema = z.object({ begun: z.boolean() });
 
 export type ActionPlace = Readonly<{ organizationId: string; actionId: string }>;
 type Held = ActionPlace & Readonly<{ leaseId: string }>;
-export type Executing = Gateway & Readonly<{ approvalDays: number }>;
+export type Executing = Gateway & Readonly<{ git: Git; approvalDays: number }>;
+
+function executorOf({ storage, git }: Executing, leased: LeasedAction): Executor {
+  return leased.action.kind === 'git_push' ? pushExecutor(git, leased) : toolExecutor(storage, leased);
+}
 
 /** What the provider refuses was not done; of anything else that goes wrong after it was sent, nobody knows. */
 function wasRefused({ reason, status = 0, isRefusal }: ProviderError): boolean {
@@ -76,38 +60,19 @@ function errorOf({ reason, message, status, code }: ProviderError) {
   return { code: reason, message: facts.length === 0 ? message : `${message} (${facts.join(', ')})` };
 }
 
-/** What is kept of what the provider says. */
-function resultOf(result: unknown): unknown {
-  const value = result ?? null;
-  if (storableFault(value) || Buffer.byteLength(JSON.stringify(value)) > MAX_RESULT_BYTES) return null;
-  return value;
-}
-
-function filesOf({ action, storageKeys }: Leased): readonly ActionFile[] {
-  return action.files.map((file) => ({ ...file, storageKey: storageKeys[file.argument] ?? '' }));
-}
-
-/** What does it, with what it takes; or what keeps it from being sent. */
-type Prepared = Readonly<{ runtime: Writes; args: unknown } | { obstacle: string }>;
-
-function prepare({ provider, integration }: OpenConnection, { tool, arguments: given }: Action): Prepared {
-  // The schema was kept at the proposal: a server's own tool that has another one by now is another tool.
-  const runtime = provider.runtime({ key: tool, effect: 'write', inputSchema: {} });
-  if (runtime?.effect !== 'write') return { obstacle: 'tool_changed' };
-  const parsed = runtime.parse(given, integration.settings);
-  return 'args' in parsed ? { runtime, args: parsed.args } : { obstacle: 'settings_changed' };
-}
-
-type Leave = Readonly<{ runtime: Writes; args: unknown; untilMs: number }>;
-type Outcome = Readonly<{ outcome: string; result?: unknown; error?: unknown; final?: boolean }>;
+/** `untilMs`: the end of the lease. */
+type Intent = Readonly<{ ready: Ready; untilMs: number }>;
 
 /** One attempt of a job at an action that it holds the lease of. */
 class Execution {
   readonly #at: Executing;
   readonly #held: Held;
   readonly #leased: Leased;
-  readonly #files: readonly ActionFile[];
-  #leave: Leave | undefined;
+  readonly #action: LeasedAction;
+  readonly #executor: Executor;
+  /** Once the intent is committed. */
+  #begun: Intent | undefined;
+  #ready: Ready | undefined;
   /** What the provider said to it last. */
   #said: ProviderError | undefined;
 
@@ -115,11 +80,10 @@ class Execution {
     this.#at = at;
     this.#held = held;
     this.#leased = leased;
-    this.#files = filesOf(leased);
-  }
-
-  get #db() {
-    return this.#at.integrations.db;
+    const { action, storageKeys } = leased;
+    const files = action.files.map((file) => ({ ...file, storageKey: storageKeys[file.argument] ?? '' }));
+    this.#action = { action, files };
+    this.#executor = executorOf(at, this.#action);
   }
 
   get #target() {
@@ -132,57 +96,55 @@ class Execution {
     return this.#at.integrations.log.child({ organizationId, actionId });
   }
 
-  #call({ context, access }: OpenConnection, args: unknown, timeoutMs: number): WriteCall {
-    const signal = AbortSignal.timeout(timeoutMs);
-    const { action } = this.#leased;
-    const files: Readonly<Record<string, ToolFile>> = actionFiles(this.#at.storage, this.#files, signal);
-    return { ...within({ ...context, signal }, timeoutMs), access, args, actionId: action.id, files };
+  #leavesTime(untilMs: number, waitMs = 0): boolean {
+    return performance.now() + waitMs + this.#executor.timeoutMs + SPARE_MS <= untilMs;
   }
 
-  /** The intent: whether it may be sent now. */
+  /** The intent: until when it may be sent; undefined: it may not. */
   async #begin(files: readonly unknown[], obstacle?: string): Promise<number | undefined> {
-    const seconds = Math.ceil((this.#leased.action.timeout_ms + SPARE_MS + GRACE_MS) / 1_000);
+    const seconds = Math.ceil((this.#executor.timeoutMs + SPARE_MS + GRACE_MS) / 1_000);
     const from = performance.now();
     const args = { ...this.#held, seconds, files, approvalDays: this.#at.approvalDays, obstacle };
-    const { begun } = await call(this.#db, 'action_begin', args, begunSchema);
+    const { begun } = await call(this.#at.integrations.db, 'action_begin', args, begunSchema);
     return begun ? from + seconds * 1_000 : undefined;
   }
 
-  /** It is sent once; what the provider does not let in is sent again where the lease leaves the time, as nothing was done. */
-  async #send(connection: OpenConnection, { runtime, args, untilMs }: Leave): Promise<unknown> {
-    const timeoutMs = this.#leased.action.timeout_ms;
+  /** Makes it ready, reads its files again, and commits the intent. */
+  async #prepare(connection: OpenConnection): Promise<Intent | undefined> {
+    const prepared = await this.#executor.prepare(connection);
+    const obstacle = 'obstacle' in prepared ? prepared.obstacle : undefined;
+    if (!('obstacle' in prepared)) this.#ready = prepared;
+    const untilMs = await this.#begin(await hashActionFiles(this.#at.storage, this.#action.files), obstacle);
+    return untilMs === undefined || 'obstacle' in prepared ? undefined : { ready: prepared, untilMs };
+  }
+
+  /** It is sent once. What a budget of ours holds back was not, and is sent later where the lease leaves the time. */
+  async #send(connection: OpenConnection, { ready, untilMs }: Intent) {
     for (;;) {
-      if (performance.now() + timeoutMs + SPARE_MS > untilMs) throw new Error('the lease leaves no time to send it');
+      if (!this.#leavesTime(untilMs)) throw new Error('the lease leaves no time to send it');
       try {
         this.#said = undefined;
-        return await runtime.execute(this.#call(connection, args, timeoutMs));
+        return await ready.send(connection);
       } catch (error) {
         if (!(error instanceof ProviderError)) throw error;
         this.#said = error;
         const waitMs = (error.retryNotBefore?.getTime() ?? 0) - Date.now();
         const isHeld = error.isOurs && error.reason === 'rate_limited';
-        if (!isHeld || performance.now() + waitMs + timeoutMs + SPARE_MS > untilMs) throw error;
+        if (!isHeld || !this.#leavesTime(untilMs, waitMs)) throw error;
         await pause(Math.max(1, waitMs));
       }
     }
   }
 
-  /** What came of it, if anybody can know. */
+  /** What came of it, if anybody can know. A credential that is refused is renewed, and it is sent again: nothing was done. */
   async #try(): Promise<Outcome | undefined> {
-    const { integrations, storage } = this.#at;
     try {
-      return await useConnection(integrations, this.#target, async (connection) => {
-        if (!this.#leave) {
-          const prepared = prepare(connection, this.#leased.action);
-          const files = await hashActionFiles(storage, this.#files);
-          const untilMs = await this.#begin(files, 'obstacle' in prepared ? prepared.obstacle : undefined);
-          if (untilMs === undefined || 'obstacle' in prepared) return undefined;
-          this.#leave = { ...prepared, untilMs };
-        }
-        return { outcome: 'succeeded', result: resultOf(await this.#send(connection, this.#leave)) };
+      return await useConnection(this.#at.integrations, this.#target, async (connection) => {
+        this.#begun ??= await this.#prepare(connection);
+        return this.#begun && (await this.#send(connection, this.#begun));
       });
     } catch (error) {
-      if (!this.#leave) await this.#putOff(error);
+      if (!this.#begun) await this.#putOff(error);
       else if (this.#said && wasRefused(this.#said)) return { outcome: 'failed', error: errorOf(this.#said) };
       else this.#log.warn({ err: error }, 'an action got no response: it will be looked up');
       return undefined;
@@ -196,19 +158,23 @@ class Execution {
     if (error instanceof Problem) {
       // Another one goes on.
       if (error.issues?.[0]?.code === 'lease_taken') return;
-      const asProposed = this.#files.map(({ argument, sizeBytes, sha256 }) => ({ argument, sizeBytes, sha256 }));
+      const asProposed = this.#action.files.map(({ argument, sizeBytes, sha256 }) => ({ argument, sizeBytes, sha256 }));
       await this.#begin(asProposed, 'connection');
       return;
     }
     const waitMs = error instanceof ProviderError ? (error.retryNotBefore?.getTime() ?? 0) - Date.now() : 0;
     const seconds = Math.min(LONGEST_POSTPONED_S, Math.max(POSTPONED_S, Math.ceil(waitMs / 1_000)));
     this.#log.warn({ err: error, seconds }, 'an action is put off');
-    await call(this.#db, 'action_release', { ...this.#held, seconds }, ignored);
+    await call(this.#at.integrations.db, 'action_release', { ...this.#held, seconds }, ignored);
   }
 
   async execute(): Promise<void> {
-    const outcome = await this.#try();
-    if (outcome) await this.#record(outcome);
+    try {
+      const outcome = await this.#try();
+      if (outcome) await this.#record(outcome);
+    } finally {
+      await this.#ready?.close();
+    }
   }
 
   async lookUp(): Promise<void> {
@@ -217,14 +183,8 @@ class Execution {
       outcome = await useConnection(
         this.#at.integrations,
         this.#target,
-        async (connection) => {
-          const prepared = prepare(connection, this.#leased.action);
-          // Nobody but a person can say.
-          if ('obstacle' in prepared || !prepared.runtime.lookUp) return { outcome: 'none', final: true };
-          const found = await prepared.runtime.lookUp(this.#call(connection, prepared.args, LOOK_UP_MS));
-          return found.outcome === 'found' ? { outcome: 'found', result: resultOf(found.result) } : found;
-        },
-        { evenDisabled: true, withinMs: LOOK_UP_MS },
+        (connection) => this.#executor.lookUp(connection),
+        { evenDisabled: true },
       );
     } catch (error) {
       if (isUnavailable(error) || isTransient(error)) throw error;
@@ -237,7 +197,7 @@ class Execution {
   async #record(outcome: Outcome): Promise<void> {
     for (let tries = 1; ; tries += 1) {
       try {
-        await call(this.#db, 'action_finish', { ...this.#held, outcome }, ignored);
+        await call(this.#at.integrations.db, 'action_finish', { ...this.#held, outcome }, ignored);
         return;
       } catch (error) {
         if (tries >= RECORD_TRIES || !(isUnavailable(error) || isTransient(error))) throw error;

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Config } from '../../engine/config.ts';
 import type { Database } from '../../engine/db/database.ts';
+import type { Git } from '../../engine/git/index.ts';
 import type { Integrations } from '../../engine/integrations/index.ts';
 import type { Storage } from '../../engine/storage/index.ts';
 import type { JobName, Payload } from '../catalog.ts';
@@ -15,6 +16,7 @@ export type JobServices = Readonly<{
   dispatchDb: Database;
   storage: Storage;
   integrations: Integrations;
+  git: Git;
   log: Logger;
   metrics: JobMetrics;
 }>;

@@ -6,6 +6,7 @@ import { openDatabase } from '../../engine/db/database.ts';
 import { openNotifier } from '../../engine/db/notify.ts';
 import { openPlainPool } from '../../engine/db/plain_pool.ts';
 import { openPool, roleUrl } from '../../engine/db/pool.ts';
+import { openGit } from '../../engine/git/index.ts';
 import { openIntegrations } from '../../engine/integrations/index.ts';
 import { createThrottle, logThrottled } from '../../engine/log.ts';
 import { openStorage } from '../../engine/storage/index.ts';
@@ -65,13 +66,15 @@ export function openServices(config: Config, log: Logger, options = { processMet
     responseTimeoutMs: RESPONSE_TIMEOUT_MS,
     lost: (error) => logThrottled(log, throttle, 'a connection of the queue is lost', error),
   });
+  const storage = openStorage(config.storageUrl, config.aws);
   const integrations = openIntegrations({ config, db, registry: metrics.registry, log });
   return {
     config,
     db,
     dispatchDb,
     integrations,
-    storage: openStorage(config.storageUrl, config.aws),
+    storage,
+    git: openGit({ config, db, storage, log }),
     log,
     metrics,
     queuePool,

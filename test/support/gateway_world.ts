@@ -107,6 +107,7 @@ export async function openGateway(t: TearDown, options: TestAppOptions = {}) {
   t.teardown(() => jobs.end());
   const executing: Executing = {
     storage: app.services.storage,
+    git: app.services.git,
     integrations: { ...app.services.integrations, db: jobs, refreshes: new Map() },
     approvalDays: app.services.config.actionApprovalDays,
   };

@@ -1,0 +1,30 @@
+import { type Git, lookUpGitPush, PACK_ARGUMENT, prepareGitPush, pushArguments } from '../git/index.ts';
+import { type Executor, type LeasedAction, LOOK_UP_MS } from './executor.ts';
+
+/** A push may have half a gibibyte. */
+const TIMEOUT_MS = 600_000;
+const PREPARE_MS = 480_000;
+
+/** Executes pushes. */
+export function pushExecutor(git: Git, { action, files }: LeasedAction): Executor {
+  const push = pushArguments.parse(action.arguments);
+  const file = files.find(({ argument }) => argument === PACK_ARGUMENT);
+  return {
+    timeoutMs: TIMEOUT_MS,
+    async prepare(connection) {
+      if (!file) return { obstacle: 'file_changed' };
+      const pack = { key: file.storageKey, size: file.sizeBytes, sha256: file.sha256 };
+      const given = { connection, arguments: push, pack, signal: AbortSignal.timeout(PREPARE_MS) };
+      const prepared = await prepareGitPush(git, given);
+      return {
+        async send(current) {
+          const sent = await prepared.send(current, AbortSignal.timeout(TIMEOUT_MS));
+          return sent.outcome === 'unanswered' ? undefined : sent;
+        },
+        close: prepared.close,
+      };
+    },
+    lookUp: (connection) =>
+      lookUpGitPush(git, { connection, arguments: push, signal: AbortSignal.timeout(3 * LOOK_UP_MS) }),
+  };
+}
