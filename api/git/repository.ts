@@ -86,7 +86,9 @@ export async function sendGit(
   signal: AbortSignal,
 ): Promise<void> {
   const chunks = body[Symbol.asyncIterator]();
-  const first = await chunks.next();
+  const first = await chunks.next().catch((error: unknown) => {
+    throw gitProblem(error);
+  });
   async function* bytes() {
     if (first.done) return;
     yield first.value;

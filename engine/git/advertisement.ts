@@ -1,8 +1,14 @@
 import { ProviderError } from '../providers/outgoing/index.ts';
 import { FLUSH, lineText, PktLineError, PktReader, pktLine } from './pkt_line.ts';
 
-/** What the gateway does with pushes; a client that is told nothing else asks for nothing else. */
-const KEPT = ['report-status', 'report-status-v2', 'side-band-64k', 'quiet', 'ofs-delta', 'atomic'] as const;
+/**
+ * What the gateway does with pushes; a client that is told nothing else asks for nothing else. It deletes nothing: a client that is
+ * not told so refuses a deletion by itself, without a reason.
+ */
+const KEPT = [
+  ...['report-status', 'report-status-v2', 'side-band-64k', 'quiet', 'ofs-delta', 'atomic'],
+  'delete-refs',
+] as const;
 
 function capabilitiesOf(text: string): string {
   const format = /(?:^| )object-format=(\S+)/.exec(text)?.[1] ?? 'sha1';

@@ -48,7 +48,7 @@ function proposedReport(request: PushRequest, { id, status, summary }: Proposed[
   const reason = waiting(id)[status] ?? `action ${id} is ${status}`;
   const messages = [
     summary,
-    `The push is staged: ${reason}. It reaches the provider after that; nothing is to be pushed again.`,
+    `The push is staged: ${reason}. It reaches the provider after that: you need not push again.`,
   ];
   return { ...refused(request, reason), messages };
 }

@@ -132,3 +132,25 @@ export async function openGitOrigin(t: TearDown, token: string): Promise<GitOrig
     },
   };
 }
+
+/** So many branches, `b0` and on, each with a commit of its own. */
+export async function importCommits(folder: string, count: number): Promise<void> {
+  const commits = Array.from({ length: count }, (_, number) =>
+    [
+      `commit refs/heads/b${number}`,
+      'committer Ada <ada@example.com> 1700000000 +0000',
+      `data ${String(number).length}`,
+    ]
+      .join('\n')
+      .concat(`\n${number}\nM 644 inline f.txt\ndata ${String(number).length}\n${number}\n`),
+  );
+  const child = spawn('git', ['fast-import', '--quiet'], {
+    cwd: folder,
+    env: gitEnvironment(),
+    stdio: ['pipe', 'ignore', 'inherit'],
+  });
+  child.stdin.end(commits.join('\n'));
+  await new Promise<void>((resolve, reject) => {
+    child.once('close', (code) => (code === 0 ? resolve() : reject(new Error(`git fast-import ended with ${code}`))));
+  });
+}

@@ -84,7 +84,7 @@ export type ProviderClient = Readonly<{
   send(site: Site, request: ProviderRequest): Promise<ProviderResponse>;
   /** What `schema` reads of a JSON response. @throws ProviderError, or the signal's reason */
   json<S extends z.ZodType>(site: Site, request: ProviderRequest, schema: S): Promise<z.output<S>>;
-  /** @throws ProviderError, or the signal's reason; ProviderError too while the body is read */
+  /** No redirect is followed. @throws ProviderError, or the signal's reason; ProviderError too while the body is read */
   open(site: Site, request: StreamRequest): Promise<ProviderStream>;
   /** The address to send a browser to: that of the provider, or what stands in for it. */
   browserUrl(url: URL): URL;
@@ -190,7 +190,10 @@ export function createProviderClient(options: ProviderClientOptions): ProviderCl
         maxBytes: Number.POSITIVE_INFINITY,
         idleMs,
         totalMs,
-        beforeHop: (hop) => stayAt(site, url, hop),
+        beforeHop(hop) {
+          if (hop.href === url.href) return;
+          throw new ProviderError(site.provider, 'failed', 'The provider redirects to another address.');
+        },
       });
       if (response.status >= 200 && response.status < 300) {
         return { ...response, body: named(site.provider, response.body) };

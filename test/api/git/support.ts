@@ -1,4 +1,5 @@
 // Executions that work with a repository through the gateway, whose provider is a server of git on loopback.
+import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { sealFields } from '../../../engine/integrations/secrets.ts';
@@ -48,12 +49,18 @@ export type CoderFields = Readonly<{
   repositories?: readonly string[];
 }>;
 
-/** A capability of git for the run. */
-export async function resolveGit({ app, sql }: GitWorld, org: TestOrganization, integrationId: string, run: HeldRun) {
+/** A capability for the run, of git unless said otherwise. */
+export async function resolveGit(
+  { app, sql }: GitWorld,
+  org: TestOrganization,
+  integrationId: string,
+  run: HeldRun,
+  kind = 'git',
+) {
   const body = {
     integrationKey: integrationId,
     authorizationEpoch: await authorizationEpoch(sql, org.organizationId),
-    kind: 'git',
+    kind,
   };
   const client = app.owner.as(run.executionToken);
   const path = agentPath(org, '/integrations/resolve');
@@ -74,7 +81,7 @@ export async function createCoder(world: GitWorld, fields: CoderFields = {}): Pr
   const keys = app.config.integrations.encryptionKeys;
   const credential = JSON.stringify({ kind: 'github_token', token: TOKEN });
   const secrets = sealFields(keys, 'github', target, new Map([['credential', credential]]));
-  await connect(sql.api, org, id, account('person', { kind: 'github_token', grantedScopes: null }), { secrets });
+  await connect(sql.api, org, id, account(randomUUID(), { kind: 'github_token', grantedScopes: null }), { secrets });
   const settings = { kind: 'github', owner: 'acme', repositories };
   await transition(sql.api, 'integration_settings_put', {
     organizationId,

@@ -1,0 +1,238 @@
+import { readdir, readFile } from 'node:fs/promises';
+import path from 'node:path';
+import t from 'tap';
+import { pktLine } from '../../../../engine/git/pkt_line.ts';
+import {
+  cloneOf,
+  commitFile,
+  createCoder,
+  resolveGit,
+  seedRepository,
+  startGit,
+  TOKEN,
+} from '../../../api/git/support.ts';
+import { rawCode, rawRequest } from '../../../support/api_fixtures.ts';
+import { openFolder } from '../../../support/folders.ts';
+import { git, gitDone, importCommits } from '../../../support/git_origin.ts';
+import { allow } from '../../../support/integration_fixtures.ts';
+
+const world = await startGit(t);
+const { app, origin, sql } = world;
+const bare = await seedRepository(t, origin);
+origin.create('acme/secret');
+
+/** The refs that a capability gets to see. */
+async function refs(url: string, service = 'git-upload-pack') {
+  const { username, password, origin: at, pathname } = new URL(url);
+  const response = await fetch(`${at}${pathname}/info/refs?service=${service}`, {
+    headers: { authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}` },
+  });
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, text };
+}
+
+async function refusal(url: string, service?: string): Promise<string> {
+  const { status, text } = await refs(url, service);
+  if (status < 400) throw new Error(`expected a refusal: ${text.slice(0, 100)}`);
+  const { error } = JSON.parse(text);
+  return [status, error.code, error.issues?.[0]?.code].filter(Boolean).join(' ');
+}
+
+t.test('an execution clones, and fetches what is new', async (t) => {
+  const coder = await createCoder(world);
+  const folder = await cloneOf(t, coder);
+  t.equal(await gitDone(folder, 'rev-parse', 'HEAD'), await gitDone(bare, 'rev-parse', 'main'));
+  const other = path.join(await openFolder(t), 'other');
+  await gitDone(path.dirname(other), 'clone', '--quiet', bare, other);
+  const made = await commitFile(other, 'news.txt', 'news');
+  await gitDone(other, 'push', '--quiet', 'origin', 'HEAD:main');
+  await gitDone(folder, 'fetch', '--quiet');
+  t.equal(await gitDone(folder, 'rev-parse', 'origin/main'), made);
+  t.match(origin.calls.at(-1)?.headers, { 'git-protocol': 'version=2' }, 'in the version that git speaks');
+  t.match((await refs(coder.url())).headers.get('cache-control'), /no-cache/);
+  for (const service of ['git-upload-pack', 'git-receive-pack']) {
+    const { status, headers } = await refs(coder.url('Acme/SHOP.git'), service);
+    t.same([status, headers.get('content-type')], [200, `application/x-${service}-advertisement`]);
+  }
+});
+
+t.test('a repository of 500 refs is fetched by a compressed request, and a shallow one by its end alone', async (t) => {
+  const many = await seedRepository(t, origin, 'acme/many');
+  const work = path.join(await openFolder(t), 'work');
+  await gitDone(path.dirname(work), 'clone', '--quiet', many, work);
+  // Each of its own, so that a client asks for each.
+  await importCommits(work, 500);
+  await gitDone(work, 'push', '--quiet', '--all', 'origin');
+  const coder = await createCoder(world, { repositories: ['many'] });
+  const folder = path.join(await openFolder(t), 'clone');
+  for (const version of ['0', '2']) {
+    const before = origin.calls.length;
+    const to = `${folder}-${version}`;
+    await gitDone(
+      path.dirname(to),
+      '-c',
+      `protocol.version=${version}`,
+      'clone',
+      '--quiet',
+      coder.url('acme/many'),
+      to,
+    );
+    t.equal((await gitDone(to, 'branch', '--remotes')).split('\n').length, 502);
+    const fetched = origin.calls.slice(before).filter(({ url }) => url.endsWith('/git-upload-pack'));
+    t.ok(
+      fetched.some(({ headers }) => headers['content-encoding'] === 'gzip'),
+      `version ${version}`,
+    );
+  }
+  const shallow = `${folder}-shallow`;
+  await gitDone(
+    path.dirname(shallow),
+    'clone',
+    '--quiet',
+    '--depth=1',
+    '--branch=main',
+    coder.url('acme/many'),
+    shallow,
+  );
+  t.equal(await gitDone(shallow, 'rev-list', '--count', 'HEAD'), '1');
+});
+
+t.test('what the settings do not name is not there', async (t) => {
+  const coder = await createCoder(world);
+  for (const name of ['acme/secret', 'other/shop', 'acme/shop.wiki', 'acme/...', 'acme/.git']) {
+    for (const service of ['git-upload-pack', 'git-receive-pack'])
+      t.equal(await refusal(coder.url(name), service), '404 not_found', name);
+  }
+  const { status, body } = await post(coder.url('acme/secret'), 'git-receive-pack', '0000');
+  t.equal(status, 200, 'a probe asks for nothing');
+  t.equal(body.length, 0);
+  const update = `${pktLine(`${'0'.repeat(40)} ${'1'.repeat(40)} refs/heads/x\0report-status`)}0000`;
+  t.equal((await post(coder.url('acme/secret'), 'git-receive-pack', update)).status, 404);
+  t.equal((await post(coder.url('acme/secret'), 'git-upload-pack', '0000')).status, 404);
+  // As they are written: a client resolves them by itself.
+  const base = new URL(coder.url());
+  for (const name of ['.', '..', '%2e%2e', '%2E']) {
+    const path = `${base.pathname.replace(/\/shop$/, '')}/${name}/info/refs?service=git-upload-pack`;
+    const response = await rawRequest(app.url, { path, headers: { authorization: `Bearer ${coder.capability}` } });
+    t.equal(response.status, 404, name);
+    t.equal(rawCode(response), 'not_found');
+  }
+  const cloned = await git(await openFolder(t), 'clone', coder.url('acme/secret'), 'x');
+  t.match(cloned.stderr, /not found/);
+});
+
+t.test('a body that is none of git is refused as one', async (t) => {
+  const coder = await createCoder(world);
+  const line = (text: string) => String(pktLine(text));
+  const [none, some] = ['0'.repeat(40), '1'.repeat(40)];
+  const bodies = {
+    'no lines': 'hello, git',
+    'half a line': '0030abc',
+    'no end': line(`${none} ${some} refs/heads/x`),
+    'no update': `${line('hello')}0000`,
+    'half of the options': `${line(`${none} ${some} refs/heads/x\0push-options`)}0000${line('a=b')}`,
+  };
+  for (const [name, body] of Object.entries(bodies)) {
+    const reply = await post(coder.url(), 'git-receive-pack', body);
+    t.equal(reply.status, 400, name);
+    t.match(JSON.parse(String(reply.body)).error, { code: 'validation_failed', issues: [{ code: 'invalid_body' }] });
+  }
+});
+
+async function post(url: string, service: string, body: string) {
+  const { password, origin: at, pathname } = new URL(url);
+  const response = await fetch(`${at}${pathname}/${service}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${password}`, 'content-type': `application/x-${service}-request` },
+    body,
+  });
+  return { status: response.status, body: Buffer.from(await response.arrayBuffer()) };
+}
+
+t.test('only runs of engineering that do not verify reach repositories', async (t) => {
+  const support = await createCoder(world, { profile: { department: 'support' } });
+  t.equal(await refusal(support.url()), '409 state_conflict department');
+  const operator = await createCoder(world, { profile: { kind: 'operator' } });
+  t.equal(await refusal(operator.url()), '409 state_conflict department');
+
+  const coder = await createCoder(world);
+  const { runId } = coder.run;
+  await app.database.owner.query(`update app.run_requests set mode = 'verify' where run_id = $1`, [runId]);
+  for (const service of ['git-upload-pack', 'git-receive-pack']) {
+    t.equal(await refusal(coder.url(), service), '409 state_conflict verify_read_only');
+    t.equal((await post(coder.url(), service, '0000')).status, 409);
+  }
+  await app.database.owner.query(`update app.run_requests set mode = 'plan' where run_id = $1`, [runId]);
+  t.equal((await refs(coder.url())).status, 200, 'one that plans reads');
+});
+
+t.test('a capability is good for its integration, its execution and its time', async (t) => {
+  const coder = await createCoder(world);
+  const stranger = await createCoder(world);
+  const mixed = coder.url().replace(coder.integrationId, stranger.integrationId);
+  t.equal(await refusal(mixed), '401 agent_unauthorized', 'of another organization');
+  await allow(sql, coder.org, 'git.read', 'integrations.read');
+  t.equal(await refusal(coder.url()), '409 state_conflict stale_epoch');
+  const cli = await resolveGit(world, coder.org, coder.integrationId, coder.run, 'cli');
+  t.equal(
+    await refusal(coder.url().replace(coder.capability, cli.capability)),
+    '401 agent_unauthorized',
+    'of another kind',
+  );
+  const renewed = await resolveGit(world, coder.org, coder.integrationId, coder.run);
+  const url = coder.url().replace(coder.capability, renewed.capability);
+  t.equal((await refs(url)).status, 200);
+  const without = await fetch(`${app.url}${new URL(url).pathname}/info/refs?service=git-upload-pack`);
+  t.same(
+    [without.status, without.headers.get('www-authenticate')?.slice(0, 5)],
+    [401, 'Basic'],
+    'so that git asks for it',
+  );
+  await app.database.owner.query(
+    'update app.integration_gateway_capabilities set expires_at = now() where run_id = $1',
+    [coder.run.runId],
+  );
+  t.equal(await refusal(url), '401 agent_unauthorized', 'over');
+  const cloned = await git(await openFolder(t), 'clone', url, 'x');
+  t.match(cloned.stderr, /Authentication failed/);
+});
+
+t.test('what the provider says is told by code, and its token to nobody', async (t) => {
+  const coder = await createCoder(world);
+  const cases = [
+    [403, '502 provider_failed forbidden'],
+    [404, '502 provider_failed not_found'],
+    [500, '503 provider_unavailable unavailable'],
+    [429, '503 provider_unavailable rate_limited'],
+    [301, '502 provider_failed failed'],
+  ] as const;
+  t.teardown(() => {
+    origin.faults.reply = undefined;
+  });
+  for (const [status, expected] of cases) {
+    origin.faults.reply = (_call, _req, res) => {
+      res.writeHead(status, { location: '/acme/secret.git/info/refs?service=git-upload-pack' }).end(TOKEN);
+      return true;
+    };
+    // The limit that a provider tells is kept for the account.
+    const one = await createCoder(world);
+    t.match(await refusal(one.url()), expected);
+  }
+  origin.faults.reply = (_call, _req, res) => {
+    res.writeHead(200, { 'content-type': 'text/html' }).end('<h1>hello</h1>');
+    return true;
+  };
+  t.equal(await refusal((await createCoder(world)).url()), '502 provider_failed failed');
+  origin.faults.reply = (_call, _req, res) => {
+    res.writeHead(200, { 'content-type': 'application/x-git-receive-pack-advertisement' }).end('0008NAK\n0000');
+    return true;
+  };
+  t.equal(await refusal((await createCoder(world)).url(), 'git-receive-pack'), '502 provider_failed failed');
+  origin.faults.reply = undefined;
+  t.equal((await refs(coder.url())).status, 200);
+  t.notOk(JSON.stringify(app.logged).includes(TOKEN));
+  t.notOk(JSON.stringify(app.logged).includes(Buffer.from(`x-access-token:${TOKEN}`).toString('base64')));
+  for (const file of await readdir(app.config.git.folder, { recursive: true, withFileTypes: true }).catch(() => [])) {
+    if (file.isFile()) t.notOk((await readFile(path.join(file.parentPath, file.name))).includes(TOKEN), file.name);
+  }
+});

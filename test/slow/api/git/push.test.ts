@@ -1,0 +1,311 @@
+import { randomBytes } from 'node:crypto';
+import { readdir } from 'node:fs/promises';
+import path from 'node:path';
+import t from 'tap';
+import type { Action } from '../../../../api/actions/schema.ts';
+import { FLUSH, pktLine } from '../../../../engine/git/pkt_line.ts';
+import {
+  type Coder,
+  cloneOf,
+  commitFile,
+  createCoder,
+  resolveGit,
+  seedRepository,
+  startGit,
+} from '../../../api/git/support.ts';
+import { expectSuccess, ownerPath, storedKeys } from '../../../support/api_fixtures.ts';
+import { updateOrganization } from '../../../support/fixtures.ts';
+import { openFolder } from '../../../support/folders.ts';
+import { git, gitDone } from '../../../support/git_origin.ts';
+import { brokenInvariants } from '../../../support/invariants.ts';
+
+const world = await startGit(t);
+const { app, origin, sql } = world;
+const bare = await seedRepository(t, origin);
+
+const actionsOf = async ({ org }: Coder) => expectSuccess(await app.owner.get<Action[]>(ownerPath(org, '/actions')));
+
+const branchOf = (branch: string) => gitDone(bare, 'rev-parse', '--verify', '--quiet', branch);
+
+/** A push by hand, of what no client would send to this server. */
+async function rawPush(
+  coder: Coder,
+  updates: readonly string[],
+  options: { capabilities?: string; tail?: Buffer } = {},
+) {
+  const { capabilities = 'report-status side-band-64k', tail = Buffer.alloc(0) } = options;
+  const lines = updates.map((update, index) => pktLine(index === 0 ? `${update}\0${capabilities}\n` : `${update}\n`));
+  const { origin: at, pathname } = new URL(coder.url());
+  const response = await fetch(`${at}${pathname}/git-receive-pack`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${coder.capability}`,
+      'content-type': 'application/x-git-receive-pack-request',
+    },
+    body: Buffer.concat([...lines, FLUSH, tail]),
+  });
+  return { status: response.status, text: await response.text() };
+}
+
+const NONE = '0'.repeat(40);
+
+t.test('a push becomes one action, and moves no branch before it is approved', async (t) => {
+  const coder = await createCoder(world);
+  const folder = await cloneOf(t, coder);
+  const before = await gitDone(folder, 'rev-parse', 'origin/main');
+  await commitFile(folder, 'a.txt', 'one\ntwo\n', 'Add a');
+  const made = await commitFile(folder, 'b.bin', Buffer.from([0, 1, 2]), 'Add b\u001b[31m');
+  const pushed = await git(folder, 'push', 'origin', 'HEAD:main');
+  t.equal(pushed.code, 1);
+  const [action, ...others] = await actionsOf(coder);
+  if (!action) throw new Error('there is no action');
+  t.same(others, []);
+  t.match(
+    pushed.stderr,
+    new RegExp(`! \\[remote rejected\\] HEAD -> main \\(awaiting approval, as action ${action.id}\\)`),
+  );
+  t.match(pushed.stderr, /remote: Push 2 commits to acme\/shop: default branch main/);
+  t.equal(await gitDone(folder, 'rev-parse', 'origin/main'), before);
+  t.equal(await branchOf('main'), before);
+  t.match(action, {
+    kind: 'git_push',
+    tool: 'git.push',
+    risk: 'high',
+    status: 'awaiting_approval',
+    requiresApproval: true,
+    taskId: coder.run.taskId,
+    integrationId: coder.integrationId,
+    provider: 'github',
+    arguments: {
+      repository: 'acme/shop',
+      refs: [{ ref: 'refs/heads/main', oldOid: before, newOid: made, isDefaultBranch: true }],
+      commitCount: 2,
+      commits: [{ oid: made, subject: 'Add b [31m', author: 'Ada' }, { subject: 'Add a' }],
+      changes: { files: 2, additions: 2, deletions: 0 },
+      files: [
+        { path: 'a.txt', additions: 2, deletions: 0 },
+        { path: 'b.bin', additions: null, deletions: null },
+      ],
+    },
+    files: [{ name: 'push.pack', contentType: 'application/x-git-packed-objects' }],
+  });
+  t.equal((await storedKeys(app, coder.org)).length, 1);
+
+  const again = await git(folder, 'push', 'origin', 'HEAD:main');
+  t.match(again.stderr, `awaiting approval, as action ${action.id}`, 'the same push has the same action');
+  await gitDone(folder, '-c', 'pack.window=0', '-c', 'pack.compression=0', 'repack', '-a', '-d', '-f', '-q');
+  const packedOtherwise = await git(folder, '-c', 'pack.compression=0', 'push', 'origin', 'HEAD:main');
+  t.match(packedOtherwise.stderr, action.id, 'however it was packed');
+  const at20 = await Promise.all(Array.from({ length: 5 }, () => git(folder, 'push', 'origin', 'HEAD:main')));
+  t.ok(
+    at20.every(({ stderr }) => stderr.includes(action.id)),
+    'also at once',
+  );
+  t.equal((await actionsOf(coder)).length, 1);
+  t.equal((await storedKeys(app, coder.org)).length, 1, 'and no pack is left');
+  t.same(await readdir(path.join(app.config.git.folder, 'staging')), []);
+  t.same(await brokenInvariants(sql), []);
+});
+
+t.test('a new branch is external, and two branches are one action', async (t) => {
+  const coder = await createCoder(world);
+  const folder = await cloneOf(t, coder);
+  await commitFile(folder, 'c.txt', 'c');
+  await gitDone(folder, 'branch', 'one');
+  await commitFile(folder, 'd.txt', 'd');
+  await gitDone(folder, 'branch', 'two');
+  const pushed = await git(folder, 'push', 'origin', 'one', 'two');
+  t.equal(pushed.code, 1);
+  t.equal(pushed.stderr.match(/awaiting approval/g)?.length, 3);
+  t.match(await actionsOf(coder), [
+    {
+      risk: 'external',
+      summary: /new branch one, new branch two/,
+      arguments: {
+        refs: [
+          { ref: 'refs/heads/one', oldOid: null, isDefaultBranch: false },
+          { ref: 'refs/heads/two', oldOid: null },
+        ],
+      },
+    },
+  ]);
+  const existing = await git(folder, 'push', 'origin', 'origin/main:refs/heads/again');
+  t.match(existing.stderr, /awaiting approval/, 'a branch without a new commit, and so without an object');
+  t.equal((await actionsOf(coder)).length, 2);
+});
+
+t.test('a clone without its history pushes', async (t) => {
+  const coder = await createCoder(world);
+  const other = path.join(await openFolder(t), 'other');
+  await gitDone(path.dirname(other), 'clone', '--quiet', bare, other);
+  await commitFile(other, 'e.txt', 'e');
+  await gitDone(other, 'push', '--quiet', 'origin', 'HEAD:refs/heads/deep');
+  const folder = await cloneOf(t, coder, '--depth=1', '--branch=deep');
+  t.equal(await gitDone(folder, 'rev-list', '--count', 'HEAD'), '1');
+  await commitFile(folder, 'f.txt', 'f');
+  const pushed = await git(folder, 'push', 'origin', 'HEAD:deep');
+  t.match(pushed.stderr, /awaiting approval/);
+  t.match(await actionsOf(coder), [{ arguments: { commitCount: 1, changes: { files: 1 } } }]);
+});
+
+t.test('what the gateway does not take is refused, with a reason that a person reads', async (t) => {
+  const coder = await createCoder(world);
+  const folder = await cloneOf(t, coder);
+  const main = await gitDone(folder, 'rev-parse', 'origin/main');
+  await commitFile(folder, 'g.txt', 'g');
+  await gitDone(folder, 'tag', 'v1');
+  await gitDone(folder, 'branch', 'fine');
+  const refused = async (...args: string[]) => {
+    const { code, stderr } = await git(folder, 'push', 'origin', ...args);
+    t.not(code, 0);
+    return stderr;
+  };
+  t.match(await refused('v1'), /remote rejected\] v1 -> v1 \(the gateway takes no tags/);
+  t.match(await refused('HEAD:refs/notes/x'), /only refs below refs\/heads\//);
+  const both = await refused('fine', 'v1');
+  t.match(both, /fine -> fine \(not applied: the push is atomic/, 'one bad update sinks the other');
+  t.match(await refused('--delete', 'main'), /the gateway deletes no refs/);
+  t.match(await refused('--push-option=a=b', 'fine'), /does not support push options/);
+  const many = Array.from({ length: 21 }, (_, number) => `HEAD:refs/heads/many${number}`);
+  t.match(await refused(...many), /at most 20 updates a push/);
+  await gitDone(folder, 'commit', '--quiet', '--amend', '--message', 'Rewritten', '--reset-author', '--allow-empty');
+  await gitDone(folder, 'checkout', '--quiet', '--orphan', 'lonely');
+  await gitDone(folder, 'commit', '--quiet', '--message', 'Alone');
+  t.match(await refused('--force', 'lonely:main'), /non-fast-forward/);
+
+  // Nor where a client asks for it all the same.
+  t.match(
+    (await rawPush(coder, [`${main} ${NONE} refs/heads/main`])).text,
+    /ng refs\/heads\/main the gateway deletes no refs/,
+  );
+  const option = { capabilities: 'report-status push-options', tail: Buffer.concat([pktLine('a=b'), FLUSH]) };
+  t.match(
+    (await rawPush(coder, [`${NONE} ${main} refs/heads/x`], option)).text,
+    /ng refs\/heads\/x the gateway takes no push options/,
+  );
+  for (const name of [
+    'refs/heads/a..b',
+    'refs/heads/.a',
+    'refs/heads/a.lock',
+    'refs/heads/',
+    'refs/heads/a b',
+    'refs/heads/a//b',
+    'refs/heads/@{x',
+    'HEAD',
+  ]) {
+    t.match((await rawPush(coder, [`${NONE} ${main} ${name}`])).text, /ng /, name);
+  }
+  const twice = `${NONE} ${main} refs/heads/x`;
+  t.match((await rawPush(coder, [twice, twice])).text, /ng refs\/heads\/x is updated twice/);
+  t.match(
+    (await rawPush(coder, [`${'1'.repeat(40)} ${main} refs/heads/fine`])).text,
+    /ng refs\/heads\/fine the branch is gone/,
+  );
+  t.match(
+    (await rawPush(coder, [`${NONE} ${'2'.repeat(40)} refs/heads/fine`])).text,
+    /unpack .*ng refs\/heads\/fine/s,
+    'no pack',
+  );
+  const blob = await gitDone(bare, 'rev-parse', 'main:README.md');
+  const empty = Buffer.from('5041434b0000000200000000029d08823bd8a8eab510ad6ac75c823cfd3ed31e', 'hex');
+  t.match((await rawPush(coder, [`${NONE} ${blob} refs/heads/fine`], { tail: empty })).text, /is not a commit/);
+  t.match(
+    (await rawPush(coder, [`${NONE} ${'3'.repeat(40)} refs/heads/fine`], { tail: empty })).text,
+    /the commit is missing/,
+  );
+  t.match(
+    (await rawPush(coder, [`${NONE} ${main} refs/heads/fine`], { tail: Buffer.from('PACK?') })).text,
+    /the pack is refused/,
+  );
+  t.match(
+    (await rawPush(coder, [`${NONE} ${main} refs/heads/main`])).text,
+    /ok refs\/heads\/main/,
+    'it is there already',
+  );
+  t.same(await actionsOf(coder), []);
+  t.same(await storedKeys(app, coder.org), []);
+  t.equal(await branchOf('main'), main);
+});
+
+t.test('a branch that moved at the provider is to be fetched first', async (t) => {
+  const moving = await seedRepository(t, origin, 'acme/moving');
+  const coder = await createCoder(world, { repositories: ['moving'] });
+  const folder = path.join(await openFolder(t), 'clone');
+  await gitDone(path.dirname(folder), 'clone', '--quiet', coder.url('acme/moving'), folder);
+  const old = await gitDone(folder, 'rev-parse', 'HEAD');
+  const mine = await commitFile(folder, 'mine.txt', 'mine');
+  const other = path.join(await openFolder(t), 'other');
+  await gitDone(path.dirname(other), 'clone', '--quiet', moving, other);
+  const theirs = await commitFile(other, 'theirs.txt', 'theirs');
+  await gitDone(other, 'push', '--quiet', 'origin', 'HEAD:main');
+  const pushed = await git(folder, 'push', 'origin', 'HEAD:main');
+  t.match(pushed.stderr, /fetch first/, 'by the client, which sees the refs of now');
+  const place = { ...coder, url: () => coder.url('acme/moving') };
+  const raced = await rawPush(place, [`${old} ${mine} refs/heads/main`]);
+  t.match(raced.text, new RegExp(`ng refs/heads/main fetch first: the branch is at ${theirs.slice(0, 12)}`));
+});
+
+t.test('a push without the right to is told why, and nothing of it is kept', async (t) => {
+  const cases = [
+    [{ policies: ['git.read'] }, /may read repositories and not push/],
+    [{ accessMode: 'read_only' }, /the integration is read-only/],
+  ] as const;
+  for (const [fields, reason] of cases) {
+    const coder = await createCoder(world, fields);
+    const folder = await cloneOf(t, coder);
+    await commitFile(folder, 'h.txt', 'h');
+    const pushed = await git(folder, 'push', 'origin', 'HEAD:refs/heads/mine');
+    t.match(pushed.stderr, reason);
+    t.same(await actionsOf(coder), []);
+    t.same(await storedKeys(app, coder.org), []);
+  }
+  const coder = await createCoder(world);
+  const folder = await cloneOf(t, coder);
+  await commitFile(folder, 'h.txt', 'h');
+  await app.database.owner.query(`update app.run_requests set mode = 'plan' where run_id = $1`, [coder.run.runId]);
+  t.match((await git(folder, 'push', 'origin', 'HEAD:refs/heads/mine')).stderr, /a run of mode plan pushes nothing/);
+});
+
+t.test('organizations share nothing of a repository', async (t) => {
+  const [one, other] = [await createCoder(world), await createCoder(world)];
+  for (const coder of [one, other]) {
+    const folder = await cloneOf(t, coder);
+    await commitFile(folder, 'same.txt', coder.org.organizationId);
+    await git(folder, 'push', 'origin', 'HEAD:refs/heads/same');
+  }
+  const [[first], [second]] = [await actionsOf(one), await actionsOf(other)];
+  t.ok(first && second && first.id !== second.id);
+  const mirrors = path.join(app.config.git.folder, 'mirrors');
+  for (const { org, integrationId } of [one, other]) {
+    t.equal((await readdir(path.join(mirrors, org.organizationId, integrationId))).length, 1);
+  }
+});
+
+t.test(
+  'without a need of approval a push is approved, and says so; another run of the task has the same action',
+  async (t) => {
+    const coder = await createCoder(world);
+    await updateOrganization(sql.api, coder.org, { constraints: { approvalRequiredForRisk: [] } });
+    const { capability } = await resolveGit(world, coder.org, coder.integrationId, coder.run);
+    const renewed: Coder = { ...coder, capability, url: () => coder.url().replace(coder.capability, capability) };
+    const folder = await cloneOf(t, renewed);
+    await commitFile(folder, 'i.txt', 'i');
+    const pushed = await git(folder, 'push', 'origin', 'HEAD:refs/heads/free');
+    t.match(pushed.stderr, /approved, and about to be pushed, as action/);
+    t.match(await actionsOf(coder), [{ status: 'approved', requiresApproval: false }]);
+  },
+);
+
+t.test('what is too large is refused', async (t) => {
+  const small = await startGit(t, {
+    config: { git: { ...app.config.git, maxPushBytes: 2_000 } },
+    database: app.database,
+  });
+  await seedRepository(t, small.origin);
+  const coder = await createCoder(small);
+  const folder = await cloneOf(t, coder);
+  await commitFile(folder, 'noise', randomBytes(9_000));
+  t.match((await git(folder, 'push', 'origin', 'HEAD:main')).stderr, /HTTP 413/);
+  t.same(await actionsOf(coder), []);
+  t.same(await storedKeys(small.app, coder.org), []);
+});
