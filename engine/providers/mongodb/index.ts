@@ -3,35 +3,17 @@ import { z } from 'zod';
 import { maskedId } from '../mask.ts';
 import { ProviderError } from '../outgoing/index.ts';
 import { defineProvider, unknownChoices } from '../provider.ts';
-import { choices } from '../texts.ts';
 import { addFieldNames } from './fields.ts';
 import { authSourceOf, credential, withMongo } from './session.ts';
+import { MAX_COLLECTIONS, settings } from './settings.ts';
 import { tools } from './tools.ts';
 
-const MAX_COLLECTIONS = 200;
 /** MongoDB gives none a longer one. */
 const MAX_NAME_LENGTH = 255;
 const SAMPLE = 10;
 const SAMPLE_MS = 2_000;
 /** What is left of the session's time is for closing it. */
 const SAMPLING_MS = 12_000;
-
-const name = z
-  .string()
-  .min(1)
-  .max(120)
-  .regex(/^[^\0$]+$/, 'must be the name of a collection');
-
-const settings = z.strictObject({
-  kind: z.literal('mongodb'),
-  databaseName: z
-    .string()
-    .min(1)
-    .max(63)
-    .regex(/^[^\0/\\. "$*<>:|?]+$/, 'must be the name of a database'),
-  /** Empty: no collection is allowed. */
-  collections: choices(name, MAX_COLLECTIONS),
-});
 
 const status = z.object({
   authInfo: z.object({ authenticatedUsers: z.array(z.object({ user: z.string(), db: z.string() })).min(1) }),

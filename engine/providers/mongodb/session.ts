@@ -1,14 +1,16 @@
 import type { MongoClient } from 'mongodb';
 import { z } from 'zod';
-import { ProviderError, providerCode } from '../outgoing/index.ts';
+import { ProviderError, providerCode, undone } from '../outgoing/index.ts';
 import { accountBucket, type ProviderContext } from '../provider.ts';
 import { openSocksProxy } from './socks_proxy.ts';
 
 const KEY = 'mongodb';
 const DEFAULT_PORT = 27_017;
-/** Of one verification or discovery, all connections together. */
-const MAX_BYTES = 64 * 1024 * 1024;
-const TOTAL_MS = 20_000;
+const LOOK: Bounds = { totalMs: 20_000, socketMs: 10_000, maxBytes: 64 * 1024 * 1024, burst: 10, perSecond: 1 };
+const TOOL: Bounds = { totalMs: 30_000, socketMs: 25_000, maxBytes: 16 * 1024 * 1024, burst: 30, perSecond: 5 };
+
+/** Of one session, all connections together; and how often there may be one. */
+type Bounds = Readonly<{ totalMs: number; socketMs: number; maxBytes: number; burst: number; perSecond: number }>;
 
 const hostname = z
   .string()
@@ -38,6 +40,8 @@ export const authSourceOf = ({ authSource }: MongoCredential) => authSource ?? '
 const AUTHENTICATION_FAILED = new Set([18, 8_000]);
 const UNAUTHORIZED = new Set([13, 31]);
 const TIME_IS_OVER = 50;
+/** By these a server says that a write is not one it can do: values, names, types, a duplicate, a rule of the collection. */
+const UNDOABLE = new Set([2, 9, 14, 26, 28, 40, 52, 54, 55, 56, 57, 66, 121, 166, 10_334, 11_000, 17_280, 17_419]);
 
 const serverError = z.object({ code: z.number(), codeName: z.string().optional() });
 
@@ -55,6 +59,9 @@ function mongoFailure(error: unknown): unknown {
   const { code, codeName } = serverError.safeParse(error).data ?? {};
   const facts = { code: providerCode(codeName) };
   if (code === undefined) return new ProviderError(KEY, 'failed', 'The server refuses the connection.');
+  if (UNDOABLE.has(code) && error.name === 'MongoServerError') {
+    return new ProviderError(KEY, 'failed', 'The server refuses the request.', { ...facts, isRefusal: true });
+  }
   if (AUTHENTICATION_FAILED.has(code)) {
     return new ProviderError(KEY, 'rejected', 'The server does not accept user and password.', facts);
   }
@@ -66,13 +73,13 @@ function mongoFailure(error: unknown): unknown {
 /** Rejects when a server may not be called, when the time is over, or when nobody waits any more. */
 function ended(
   refused: Promise<ProviderError>,
-  signal: AbortSignal | undefined,
+  { signal, totalMs }: Readonly<{ signal: AbortSignal | undefined; totalMs: number }>,
 ): { promise: Promise<never>; clear: () => void } {
   const { promise, reject } = Promise.withResolvers<never>();
   // The driver would try it again until its own time is over.
   void refused.then(reject);
   const late = () => reject(new ProviderError(KEY, 'unavailable', 'The server did not respond in time.'));
-  const timer = setTimeout(late, TOTAL_MS);
+  const timer = setTimeout(late, totalMs);
   const gone = () => reject(signal?.reason);
   signal?.addEventListener('abort', gone, { once: true });
   promise.catch(() => {});
@@ -93,18 +100,35 @@ type Run<T> = (client: MongoClient) => Promise<T>;
  * @throws ProviderError, or the signal's reason
  */
 export function withMongo<T>(context: ProviderContext, given: MongoCredential, run: Run<T>): Promise<T> {
-  const buckets = [accountBucket(KEY, context, 10, 1)];
-  const call = { provider: KEY, method: 'SESSION', target: given.host, buckets, signal: context.signal };
-  return context.client.counted(call, () => session(context, given, run));
+  return counted(context, given, LOOK, run);
 }
 
-async function session<T>(context: ProviderContext, given: MongoCredential, run: Run<T>): Promise<T> {
+/** The same for a tool, as long as a call may take. What comes before it is connected is no part of a write. */
+export function withMongoTool<T>(context: ProviderContext, given: MongoCredential, run: Run<T>): Promise<T> {
+  let isConnected = false;
+  const connected: Run<T> = async (client) => {
+    await client.connect();
+    isConnected = true;
+    return run(client);
+  };
+  return counted(context, given, TOOL, connected).catch((error: unknown) => {
+    throw error instanceof ProviderError && !isConnected ? undone(error) : error;
+  });
+}
+
+function counted<T>(context: ProviderContext, given: MongoCredential, bounds: Bounds, run: Run<T>): Promise<T> {
+  const buckets = [accountBucket(KEY, context, bounds.burst, bounds.perSecond)];
+  const call = { provider: KEY, method: 'SESSION', target: given.host, buckets, signal: context.signal };
+  return context.client.counted(call, () => session(context, given, bounds, run));
+}
+
+async function session<T>(context: ProviderContext, given: MongoCredential, bounds: Bounds, run: Run<T>): Promise<T> {
   context.signal?.throwIfAborted();
   // A large library, which only organizations with such a connection need.
   const { MongoClient: Client } = await import('mongodb');
-  await using proxy = await openSocksProxy((...target) => context.client.connect(KEY, ...target), MAX_BYTES);
+  await using proxy = await openSocksProxy((...target) => context.client.connect(KEY, ...target), bounds.maxBytes);
   const place = given.srv ? given.host : `${given.host}:${given.port ?? DEFAULT_PORT}`;
-  const end = ended(proxy.refused, context.signal);
+  const end = ended(proxy.refused, { signal: context.signal, totalMs: bounds.totalMs });
   let client: MongoClient | undefined;
   try {
     client = new Client(`mongodb${given.srv ? '+srv' : ''}://${place}/`, {
@@ -117,7 +141,7 @@ async function session<T>(context: ProviderContext, given: MongoCredential, run:
       maxConnecting: 1,
       connectTimeoutMS: 5_000,
       serverSelectionTimeoutMS: 8_000,
-      socketTimeoutMS: 10_000,
+      socketTimeoutMS: bounds.socketMs,
       waitQueueTimeoutMS: 10_000,
       readPreference: 'primaryPreferred',
       retryWrites: false,

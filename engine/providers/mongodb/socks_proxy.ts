@@ -13,7 +13,7 @@ export type Connect = (hostname: string, port: number, signal?: AbortSignal) => 
 export type SocksProxy = AsyncDisposable &
   Readonly<{
     options: Readonly<{ proxyHost: string; proxyPort: number; proxyUsername: string; proxyPassword: string }>;
-    /** Settled when a server may not be called, with why. */
+    /** Settled with why, when a server may not be called or has sent too much. */
     refused: Promise<ProviderError>;
   }>;
 
@@ -109,7 +109,10 @@ export async function openSocksProxy(connect: Connect, maxBytes: number): Promis
   async function* counted(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
     for await (const chunk of source) {
       room -= chunk.length;
-      if (room < 0) throw new NetError('too_large', 'The server sends more than is read.');
+      if (room < 0) {
+        refused.resolve(new ProviderError('mongodb', 'too_large', 'The response of the server is too large.'));
+        throw new NetError('too_large', 'The server sends more than is read.');
+      }
       yield chunk;
     }
   }

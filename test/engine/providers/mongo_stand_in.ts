@@ -18,6 +18,8 @@ export type StandInOptions = Readonly<{
   hello?: Document;
   /** In place of the response to a command. */
   reply?: (command: Document) => Document | undefined;
+  /** Breaks off in place of it. */
+  breaks?: (command: Document) => boolean;
 }>;
 
 const OP_REPLY = 1;
@@ -132,8 +134,8 @@ export async function openStandIn(t: TearDown, options: StandInOptions): Promise
       const names = Object.keys(collections).map((name) => ({ name, type: 'collection' }));
       return cursor(`${database}.$cmd.listCollections`, names);
     }
-    if ('aggregate' in command) {
-      const name = String(command['aggregate']);
+    if ('aggregate' in command || 'find' in command) {
+      const name = String(command['aggregate'] ?? command['find']);
       return cursor(`${database}.${name}`, collections[name] ?? []);
     }
     return { ok: 1 };
@@ -150,7 +152,9 @@ export async function openStandIn(t: TearDown, options: StandInOptions): Promise
       while (buffered.length >= 4 && buffered.length >= buffered.readInt32LE(0)) {
         const { command, write } = readMessage(buffered.subarray(0, buffered.readInt32LE(0)));
         buffered = buffered.subarray(buffered.readInt32LE(0));
-        socket.write(write(respond(command, login)));
+        const response = write(respond(command, login));
+        if (options.breaks?.(command)) socket.destroy();
+        else socket.write(response);
       }
     });
   });
