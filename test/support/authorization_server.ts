@@ -44,20 +44,28 @@ export async function openAuthorizationServer(t: TearDown, options: ServerOption
   const issuer = options.issuer === '' ? origin : options.issuer;
   const { client, refresh = { isOn: true } } = options;
 
-  function open(redirectUris: readonly string[]): Provider {
+  /** `publicClients`: those that it knows besides, without a secret. */
+  function open(redirectUris: readonly string[], publicClients: readonly string[] = []): Provider {
+    const grants = { grant_types: ['authorization_code', 'refresh_token'], response_types: ['code'] };
+    const known = publicClients.map((id) => ({
+      client_id: id,
+      token_endpoint_auth_method: 'none',
+      redirect_uris: redirectUris,
+      ...grants,
+    }));
     const provider = new Provider(issuer, {
       clients: client
         ? [
+            ...known,
             {
               client_id: client.id,
               client_secret: client.secret,
               token_endpoint_auth_method: 'client_secret_post',
               redirect_uris: redirectUris,
-              grant_types: ['authorization_code', 'refresh_token'],
-              response_types: ['code'],
+              ...grants,
             },
           ]
-        : [],
+        : known,
       routes: options.routes,
       scopes: ['openid', 'offline_access', ...options.scopes],
       claims: { openid: ['sub'], email: ['email'] },
@@ -94,10 +102,14 @@ export async function openAuthorizationServer(t: TearDown, options: ServerOption
     const grant = new provider.Grant({ accountId: person.account, clientId: String(params['client_id']) });
     for (const scope of String(params['scope'] ?? '').split(' ')) {
       if (scope === '') continue;
-      if (person.grants(scope)) grant.addOIDCScope(scope);
-      else grant.rejectOIDCScope(scope);
       const resource = params['resource'];
-      if (typeof resource === 'string') grant.addResourceScope(resource, scope);
+      if (person.grants(scope)) {
+        grant.addOIDCScope(scope);
+        if (typeof resource === 'string') grant.addResourceScope(resource, scope);
+      } else {
+        grant.rejectOIDCScope(scope);
+        if (typeof resource === 'string') grant.rejectResourceScope(resource, scope);
+      }
     }
     return finish({ consent: { grantId: await grant.save() } });
   }

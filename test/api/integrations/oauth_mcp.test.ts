@@ -1,66 +1,15 @@
-import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
-import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import t from 'tap';
 import { discover, readIntegration } from '../../../engine/integrations/index.ts';
 import { integrationConfig } from '../../engine/integrations/support.ts';
-import { json } from '../../engine/providers/support.ts';
 import { expectSuccess, sqlOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import { CONSOLE, ended, openFlows } from '../../support/authorization_flows.ts';
-import { openAuthorizationServer } from '../../support/authorization_server.ts';
 import { createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
 import { transition } from '../../support/transitions.ts';
+import { openMcpServer } from './mcp_server.ts';
 
-/** What the server wants of a token. */
-const wanted = { scope: 'tools:read' };
-const requests: string[] = [];
-const server = await openAuthorizationServer(t, {
-  issuer: '',
-  routes: {},
-  scopes: [],
-  features: {
-    registration: { enabled: true },
-    resourceIndicators: {
-      enabled: true,
-      useGrantedResource: () => true,
-      getResourceServerInfo: (_ctx: unknown, resource: string) => ({
-        scope: 'tools:read tools:write',
-        audience: resource,
-        accessTokenFormat: 'opaque',
-      }),
-    },
-  },
-});
-const provider = server.open([]);
-const serverUrl = `${server.origin}/mcp`;
-
-// The MCP server by the official SDK, behind the same authorization.
-server.before.push(async (req, res) => {
-  const { pathname } = new URL(req.url ?? '', server.origin);
-  if (pathname !== '/mcp' && pathname !== '/resource') return false;
-  requests.push(`${req.method} ${pathname}`);
-  if (pathname === '/resource') {
-    json(res, 200, { resource: serverUrl, authorization_servers: [server.issuer], scopes_supported: ['tools:read'] });
-    return true;
-  }
-  const token = await provider.AccessToken.find((req.headers.authorization ?? '').slice('Bearer '.length));
-  const challenge = `Bearer resource_metadata="${server.origin}/resource", scope="${wanted.scope}"`;
-  if (!token) {
-    json(res, 401, {}, { 'www-authenticate': challenge });
-    return true;
-  }
-  const granted = (token.scope ?? '').split(' ');
-  if (!wanted.scope.split(' ').every((scope) => granted.includes(scope))) {
-    json(res, 403, {}, { 'www-authenticate': `${challenge}, error="insufficient_scope"` });
-    return true;
-  }
-  const mcp = new McpServer({ name: 'test', version: '1' });
-  mcp.registerTool('search', { description: 'Finds things.' }, () => ({ content: [{ type: 'text', text: 'found' }] }));
-  const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined } as never);
-  await mcp.connect(transport as never);
-  await transport.handleRequest(req, res);
-  return true;
-});
+const { wanted, serverUrl, open } = await openMcpServer(t);
+open([]);
 
 const config = integrationConfig({ origins: {} });
 const app = await startTestApp(t, {

@@ -1,0 +1,85 @@
+// An MCP server by the official SDK, behind an authorization server that registers its clients.
+import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
+import { json } from '../../engine/providers/support.ts';
+import { openAuthorizationServer } from '../../support/authorization_server.ts';
+import type { TearDown } from '../../support/database.ts';
+
+export type McpOptions = Readonly<{
+  /** Clients that it knows beforehand: public ones, by their ids. */
+  clients?: readonly string[];
+  /** What its metadata says more. */
+  metadata?: Readonly<Record<string, unknown>>;
+  registers?: boolean;
+}>;
+
+export async function openMcpServer(t: TearDown, options: McpOptions = {}) {
+  const { registers = true, clients = [], metadata = {} } = options;
+  /** What the server wants of a token. */
+  const wanted = { scope: 'tools:read' };
+  const requests: string[] = [];
+  const server = await openAuthorizationServer(t, {
+    issuer: '',
+    routes: {},
+    scopes: [],
+    features: {
+      registration: { enabled: registers },
+      resourceIndicators: {
+        enabled: true,
+        useGrantedResource: () => true,
+        getResourceServerInfo: (_ctx: unknown, resource: string) => ({
+          scope: 'tools:read tools:write',
+          audience: resource,
+          accessTokenFormat: 'opaque',
+        }),
+      },
+    },
+    configuration: { discovery: metadata },
+  });
+  const serverUrl = `${server.origin}/mcp`;
+  const grants = new Set<string>();
+  const open = (redirectUris: readonly string[]) => {
+    const provider = server.open(redirectUris, clients);
+    server.before.push(async (req, res) => {
+      const { pathname } = new URL(req.url ?? '', server.origin);
+      if (pathname === '/reg') requests.push(`${req.method} /reg`);
+      if (pathname !== '/mcp' && pathname !== '/resource') return false;
+      requests.push(`${req.method} ${pathname}`);
+      if (pathname === '/resource') {
+        const servers = [server.issuer];
+        json(res, 200, { resource: serverUrl, authorization_servers: servers, scopes_supported: ['tools:read'] });
+        return true;
+      }
+      const token = await provider.AccessToken.find((req.headers.authorization ?? '').slice('Bearer '.length));
+      const challenge = `Bearer resource_metadata="${server.origin}/resource", scope="${wanted.scope}"`;
+      if (!token) {
+        json(res, 401, {}, { 'www-authenticate': challenge });
+        return true;
+      }
+      grants.add(token.grantId ?? '');
+      const granted = (token.scope ?? '').split(' ');
+      if (!wanted.scope.split(' ').every((scope) => granted.includes(scope))) {
+        json(res, 403, {}, { 'www-authenticate': `${challenge}, error="insufficient_scope"` });
+        return true;
+      }
+      const mcp = new McpServer({ name: 'test', version: '1' });
+      const content = [{ type: 'text' as const, text: 'found' }];
+      mcp.registerTool('search', { description: 'Finds things.' }, () => ({ content }));
+      const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined } as never);
+      await mcp.connect(transport as never);
+      await transport.handleRequest(req, res);
+      return true;
+    });
+    return {
+      /** The server takes back all that it has given. */
+      async revoke(): Promise<void> {
+        for (const grantId of grants) {
+          await provider.RefreshToken.revokeByGrantId(grantId);
+          await provider.AccessToken.revokeByGrantId(grantId);
+        }
+        grants.clear();
+      },
+    };
+  };
+  return { server, wanted, requests, serverUrl, open };
+}
