@@ -1,11 +1,9 @@
-import { googleOAuth, googleSite, readAccount } from '../google/identity.ts';
+import { googleOAuth, readAccount } from '../google/identity.ts';
 import { oauth2Credential } from '../oauth/index.ts';
 import { type AccessMode, defineProvider } from '../provider.ts';
 import { services } from './services.ts';
+import { KEY, site } from './site.ts';
 import { tools } from './tools.ts';
-
-const KEY = 'google-workspace';
-const site = googleSite(KEY, []);
 
 /** The union of what the chosen services take. */
 function scopesOf(chosen: readonly string[], accessMode: AccessMode): readonly string[] {

@@ -63,10 +63,12 @@ export type StreamRequest = Readonly<
     /** Longest wait for the headers of the response, and for its next bytes. */
     idleMs: number;
     totalMs: number;
+    /** Of the response; default: without a bound. */
+    maxBytes?: number;
   }
 >;
 
-/** The bytes of a response as they come, without a bound; whoever does not read them to their end discards them. */
+/** The bytes of a response as they come; whoever does not read them to their end discards them. */
 export type ProviderStream = Readonly<Pick<WebResponse, 'status' | 'headers' | 'body' | 'discard'>>;
 
 /** A call that is not one of HTTP. */
@@ -187,7 +189,7 @@ export function createProviderClient(options: ProviderClientOptions): ProviderCl
         headers: { 'accept-encoding': 'identity', ...headers },
         ...(body === undefined ? {} : { body }),
         signal,
-        maxBytes: Number.POSITIVE_INFINITY,
+        maxBytes: request.maxBytes ?? Number.POSITIVE_INFINITY,
         idleMs,
         totalMs,
         beforeHop(hop) {

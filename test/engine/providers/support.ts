@@ -22,7 +22,12 @@ export async function openServer(t: TearDown, reply: Reply): Promise<Server> {
   const calls: Call[] = [];
   const server = createServer(async (req, res) => {
     let body = '';
-    for await (const chunk of req) body += chunk;
+    try {
+      for await (const chunk of req) body += chunk;
+    } catch {
+      // Its client broke it off.
+      return;
+    }
     const call = {
       method: req.method ?? '',
       url: new URL(req.url ?? '', 'http://server'),

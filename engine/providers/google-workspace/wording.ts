@@ -1,0 +1,37 @@
+// What a person reads of a proposal.
+
+const LONGEST_LIST = 1_200;
+
+/** The text in quotes; of a long one how it begins. */
+export function quoted(text: string, max = 200): string {
+  const characters = [...text];
+  return `“${characters.length <= max ? text : `${characters.slice(0, max).join('')}…`}”`;
+}
+
+/** All of them, as far as they fit; how many there are is said in any case. */
+export function listed(items: readonly string[]): string {
+  let text = '';
+  for (const [index, item] of items.entries()) {
+    const next = index === 0 ? item : `${text}, ${item}`;
+    if (next.length > LONGEST_LIST) return `${text} and ${items.length - index} more, who stand in the arguments`;
+    text = next;
+  }
+  return text;
+}
+
+export function counted(count: number, one: string): string {
+  return `${count} ${one}${count === 1 ? '' : 's'}`;
+}
+
+/** In the unit that people use. */
+export function sizeText(bytes: number): string {
+  if (bytes < 1_000) return `${bytes} bytes`;
+  const units = ['kB', 'MB', 'GB'];
+  let value = bytes / 1_000;
+  let unit = 0;
+  while (value >= 999.95 && unit < units.length - 1) {
+    value /= 1_000;
+    unit += 1;
+  }
+  return `${value.toFixed(1)} ${units[unit]}`;
+}
