@@ -13,7 +13,7 @@ t.test('whatever is done in whatever order, and two at once, every invariant hol
   const runs = rounds({ short: 4, full: 12 });
   const outcome = await checkEngine(sql, { seed: SEED, runs, steps: 50, milliseconds: 20_000, toTheEnd: true });
   t.comment(`${outcome.sequences} sequences`);
-  t.notOk(outcome.failed, outcome.report);
+  t.notOk(outcome.failed, `${outcome.error} ${outcome.report}`);
   const { undrawn, taken } = await undrawnEdges(sql);
   t.same(undrawn, [], 'every state is reached by an edge that sql/README.md draws');
   t.ok(taken > 10, 'and most edges are taken');

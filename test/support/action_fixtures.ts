@@ -256,7 +256,7 @@ export async function passTime(sql: Pick<Sql, 'owner'>, actionId: string): Promi
   await sql.owner.query(
     `update app.actions set due_at = now() - interval '1 second',
        lease_expires_at = case when lease_expires_at is not null then now() - interval '1 second' end
-     where id = $1`,
+     where id = $1 and due_at is not null`,
     [actionId],
   );
 }

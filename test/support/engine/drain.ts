@@ -13,6 +13,7 @@ import {
 } from '../fixtures.ts';
 import { respond } from '../inbox_fixtures.ts';
 import { Refusal } from '../transitions.ts';
+import { endActions } from './action_operations.ts';
 import { Violation, type World } from './world.ts';
 
 const ROUNDS = 60;
@@ -122,7 +123,7 @@ export async function drain(world: World): Promise<void> {
         [organizationId],
       );
       await dispatchAll(world.sql);
-      moved = await respondToAll(world, organizationId);
+      moved = (await respondToAll(world, organizationId)) + (await endActions(world, organizationId));
       for (const claim of await pull(api, { organizationIds: [organizationId], limit: 50 })) {
         moved += 1;
         // A sibling's start may have used up the budget, or its end have closed the hierarchy.

@@ -3,8 +3,8 @@ import path from 'node:path';
 import type { Sql } from '../transitions.ts';
 
 const README = path.resolve(import.meta.dirname, '../../../sql/README.md');
-const MACHINES = { tasks: 'Task', run_requests: 'Run request', runs: 'Run' } as const;
-const COLUMNS = { tasks: 'status', run_requests: 'state', runs: 'status' } as const;
+const MACHINES = { tasks: 'Task', run_requests: 'Run request', runs: 'Run', actions: 'Action' } as const;
+const COLUMNS = { tasks: 'status', run_requests: 'state', runs: 'status', actions: 'status' } as const;
 type Table = keyof typeof MACHINES;
 
 /** The edges of a machine as sql/README.md draws it, `from → to`. */

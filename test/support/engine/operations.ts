@@ -29,7 +29,7 @@ import { mustRefuse, newRunId, underLease, Violation, type World, waitForWorkers
 
 /** The next of the random numbers of a step: below `limit`, or one of a list. */
 export type Picks = Readonly<{ number: (limit: number) => number; of: <T>(list: readonly T[]) => T | undefined }>;
-type Operation = (world: World, picks: Picks) => Promise<unknown>;
+export type Operation = (world: World, picks: Picks) => Promise<unknown>;
 
 /** Mostly one of the latest, which can still do something. */
 function recent<T>(picks: Picks, list: readonly T[]): T | undefined {

@@ -1,9 +1,12 @@
 import fc from 'fast-check';
 import { brokenInvariants } from '../invariants.ts';
 import { Refusal, type Sql, transition } from '../transitions.ts';
+import { ACTION_OPERATIONS } from './action_operations.ts';
 import { drain } from './drain.ts';
-import { OPERATIONS, type Picks } from './operations.ts';
+import { type Picks, OPERATIONS as WORK } from './operations.ts';
 import { checkCapacity, createWorld, heldNow, Violation, type World } from './world.ts';
+
+const OPERATIONS = { ...WORK, ...ACTION_OPERATIONS };
 
 /** What callers try again by themselves. */
 const TRANSIENT = ['40001', '40P01', '55P03'];

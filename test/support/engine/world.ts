@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { createActing, type jobOf } from '../action_fixtures.ts';
 import {
   type Claim,
   createSecondProfile,
@@ -6,9 +7,17 @@ import {
   type Run,
   type TestOrganization,
 } from '../fixtures.ts';
+import { allow, type IntegrationRow } from '../integration_fixtures.ts';
 import { Refusal, type Sql } from '../transitions.ts';
 
-type Tenant = Readonly<{ organizationId: string; profiles: readonly [TestOrganization, TestOrganization] }>;
+type Tenant = Readonly<{
+  organizationId: string;
+  profiles: readonly [TestOrganization, TestOrganization];
+  /** Of a provider that agents may write to. */
+  integration: IntegrationRow;
+}>;
+
+export type ActionOfWorld = Readonly<{ tenant: Tenant; id: string }>;
 
 /** Organizations, and what workers and people know of them. */
 export type World = {
@@ -21,6 +30,11 @@ export type World = {
   /** The run that a claim was started as, by its lease token. */
   started: Map<string, string>;
   finished: Set<string>;
+  actions: ActionOfWorld[];
+  /** Leases of actions that jobs were given: each may come back with any of them. */
+  actionJobs: Readonly<{ action: ActionOfWorld; job: ReturnType<typeof jobOf> }>[];
+  /** The lease under which an action was begun. */
+  begun: Map<string, string>;
   /** Lease tokens that must not change anything any more. */
   dead: Set<string>;
   /** The same, as it was before the step that is being taken. */
@@ -39,7 +53,9 @@ export async function createWorld(sql: Sql): Promise<World> {
   for (let n = 0; n < 2; n += 1) {
     const org = await createTestOrganization(sql, { maxConcurrentRuns: 2, limits: { maxConcurrentRuns: 3 } });
     const second = await createSecondProfile(sql, org, { maxConcurrentRuns: 2 });
-    tenants.push({ organizationId: org.organizationId, profiles: [org, second] });
+    const { integration } = await createActing(sql, undefined, org);
+    await allow(sql, second, 'integrations.read', 'integrations.propose');
+    tenants.push({ organizationId: org.organizationId, profiles: [org, second], integration });
   }
   return {
     sql,
@@ -49,6 +65,9 @@ export async function createWorld(sql: Sql): Promise<World> {
     runs: [],
     started: new Map(),
     finished: new Set(),
+    actions: [],
+    actionJobs: [],
+    begun: new Map(),
     dead: new Set(),
     deadBefore: new Set(),
     paired: false,
