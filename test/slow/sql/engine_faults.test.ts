@@ -1,6 +1,7 @@
 import t from 'tap';
 import { checkEngine } from '../../support/engine/property.ts';
-import { openSql, type Sql } from '../../support/transitions.ts';
+import { plantFault } from '../../support/planted_faults.ts';
+import { openSql } from '../../support/transitions.ts';
 
 // That what test/sql/engine_property.test.ts checks would find a fault.
 const SEED = 20_261_128;
@@ -15,18 +16,6 @@ type Fault = Readonly<{
   toTheEnd?: true;
   found: RegExp;
 }>;
-
-/** Replaces a part of a function, as it is in the database. */
-async function plant(sql: Sql, fault: Fault): Promise<void> {
-  const { rows } = await sql.owner.query<{ definition: string }>(
-    `select pg_get_functiondef(oid) as definition from pg_proc where pronamespace = 'app'::regnamespace and proname = $1`,
-    [fault.in],
-  );
-  const definition = rows[0]?.definition ?? '';
-  const planted = definition.replace(fault.replace, fault.by);
-  if (planted === definition) throw new Error(`app.${fault.in} has changed: plant the fault anew`);
-  await sql.owner.query(planted);
-}
 
 const FAULTS: Readonly<Record<string, Fault>> = {
   'a task is settled without a look at its blockers': {
@@ -84,7 +73,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
 for (const [name, fault] of Object.entries(FAULTS)) {
   t.test(`a planted fault is found: ${name}`, async (t) => {
     const sql = await openSql(t);
-    await plant(sql, fault);
+    await plantFault(sql, fault);
     const { often, toTheEnd = false } = fault;
     const bounds = { seed: SEED, runs: 40, steps: 50, milliseconds: 60_000, often, toTheEnd };
     const outcome = await checkEngine(sql, bounds);
