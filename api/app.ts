@@ -10,7 +10,9 @@ import { chatTurnEndpoints } from './chat_turns/worker.ts';
 import { chatEndpoints } from './chats/owner.ts';
 import { agentContextEndpoints } from './context/agent.ts';
 import { contextEndpoints } from './context/owner.ts';
+import { invocationFileEndpoints } from './gateway/files.ts';
 import { invocationEndpoints } from './gateway/invocations.ts';
+import { uploadEndpoints } from './gateway/uploads.ts';
 import { gitEndpoints } from './git/gateway.ts';
 import type { Endpoint } from './http/endpoint.ts';
 import { registerEndpoints } from './http/register.ts';
@@ -82,7 +84,11 @@ const agentEndpoints = (): readonly Endpoint[] => [
 ];
 
 /** The gateway: executions, by the capability for one integration. */
-const gatewayEndpoints = (): readonly Endpoint[] => [...invocationEndpoints(), ...gitEndpoints()];
+const gatewayEndpoints = (): readonly Endpoint[] => [
+  ...invocationEndpoints(),
+  ...invocationFileEndpoints(),
+  ...gitEndpoints(),
+];
 
 /** Workers: the service token alone; every call about a run also carries its lease token. */
 const workerEndpoints = (): readonly Endpoint[] => [
@@ -126,7 +132,7 @@ export function createApp(
   app.use(logRequests(services.log, services.metrics));
   app.use(securityHeaders());
   const described = [...endpoints, ...adminEndpoints()];
-  const pages = [...explorerEndpoints(), ...pageEndpoints(), ...flowPageEndpoints()];
+  const pages = [...explorerEndpoints(), ...pageEndpoints(), ...flowPageEndpoints(), ...uploadEndpoints()];
   registerEndpoints(app, [...described, ...pages, ...systemEndpoints(described)], services, responder);
   app.use((error: unknown, req: Request, res: Response, _next: NextFunction) => responder.failure(req, res, error));
   return app;

@@ -113,3 +113,37 @@ export function mediaTypeProbe(fileName: string): MediaTypeProbe {
     textProblem: text.problem,
   };
 }
+
+const ZIP = 'application/zip';
+const OFFICE = 'application/vnd.openxmlformats-officedocument';
+const MP4 = ['video/mp4', 'video/quicktime', 'video/x-m4v', 'audio/mp4', 'audio/x-m4a'];
+
+/** Types whose bytes begin with a signature that is found for sure, and what it is found to be. */
+const SIGNATURES: Readonly<Record<string, readonly string[]>> = {
+  'application/pdf': ['application/pdf'],
+  'image/png': ['image/png', 'image/apng'],
+  'image/jpeg': ['image/jpeg'],
+  'image/gif': ['image/gif'],
+  'image/webp': ['image/webp'],
+  'application/gzip': ['application/gzip'],
+  // An archive may hold its parts in an order by which its kind is not seen.
+  [`${OFFICE}.wordprocessingml.document`]: [`${OFFICE}.wordprocessingml.document`, ZIP],
+  [`${OFFICE}.spreadsheetml.sheet`]: [`${OFFICE}.spreadsheetml.sheet`, ZIP],
+  [`${OFFICE}.presentationml.presentation`]: [`${OFFICE}.presentationml.presentation`, ZIP],
+  'video/mp4': MP4,
+  'video/quicktime': MP4,
+  'audio/mp4': MP4,
+};
+
+/** What bytes are found to be that may be text all the same. */
+const TEXT_FOUND = /^text\/|^application\/(?:octet-stream|xml|rtf)$|\+xml$/;
+
+/**
+ * Why the bytes are not of the type that is declared, for people; null: they may be. Types without a signature of their own may be
+ * anything, save that text is not of a type that has one. `found`: what `mediaTypeProbe('')` says, which looks at signatures alone.
+ */
+export function signatureProblem(declared: string, found: string): string | null {
+  const expected = SIGNATURES[declared];
+  if (expected) return expected.includes(found) ? null : `the bytes do not have the signature of ${declared}`;
+  return declared.startsWith('text/') && !TEXT_FOUND.test(found) ? `the bytes have the signature of ${found}` : null;
+}

@@ -130,7 +130,7 @@ export function checkStream(req: Request, body: StreamBody): void {
   if ((declaredLength(req) ?? 0) > body.maxBytes) throw tooLarge(body.maxBytes, body.tooLargeCode);
   checkEncoding(req, body.encodings);
   const type = (req.get('content-type') ?? '').split(';')[0]?.trim().toLowerCase() ?? '';
-  if (body.mediaTypes.includes(type)) return;
+  if (body.mediaTypes.includes(type) || body.mediaTypes.includes('*/*')) return;
   throw unsupported(`Send the body as ${body.mediaTypes.join(' or ')}.`);
 }
 

@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 import type { Queries } from '../../engine/db/call.ts';
 import type { Decision } from '../../engine/db/decision.ts';
+import type { Problem } from '../../engine/db/problem.ts';
 import type { Services } from '../services.ts';
 import type { Audience, CallerOf } from './caller.ts';
 import type { DecisionDefinition } from './decision.ts';
@@ -67,6 +68,8 @@ export type Context<
   signal: AbortSignal;
   /** The streamed request body, of endpoints with a stream body; asks the client to go on where it waits for that. */
   openBody(): StreamedBody;
+  /** For bytes that an agent hands in by another way: says why a chunk is refused in which a token ends, as `openBody` does. */
+  searchTokens(): (chunk: Buffer) => Problem | undefined;
 }>;
 
 type BodyOf<B> = B extends z.ZodType ? z.output<B> : undefined;

@@ -1,6 +1,7 @@
 import type { Request, Response } from 'express';
 import type { Logger } from 'pino';
 import type { Database } from '../../engine/db/database.ts';
+import type { Problem } from '../../engine/db/problem.ts';
 import type { Services } from '../services.ts';
 import { openStreamedBody } from './body.ts';
 import { decisionOf } from './decision.ts';
@@ -79,6 +80,9 @@ export class RequestContext implements Context {
     if (!isStream<StreamBody>(endpoint.body)) throw new Error(`${endpoint.operationId} has no stream body`);
     return openStreamedBody(req, res, state, endpoint.body, admitted.guard?.search());
   };
+
+  readonly searchTokens = (): ((chunk: Buffer) => Problem | undefined) =>
+    this.#call.admitted.guard?.search() ?? (() => undefined);
 
   readonly commit = <T>(change: (db: Context['db']) => Promise<T>): Promise<T> =>
     this.#commit ? this.#commit(change) : change(this.db);

@@ -18,6 +18,8 @@ export type GatewayCall = Readonly<{
 export type ToolRequest = Readonly<{
   tool: string;
   arguments: Readonly<Record<string, unknown>>;
+  /** Ids of files of the invocation, by argument. */
+  files?: Readonly<Record<string, string>> | undefined;
   cursor?: string | undefined;
   timeoutMs: number;
 }>;

@@ -6,3 +6,13 @@ export { type ActionFile, actionFiles, hashActionFiles } from './files.ts';
 export type { Gateway, GatewayCall } from './gateway.ts';
 export { type ProposalRequest, propose } from './propose.ts';
 export { readOrBegin } from './read.ts';
+export { readTicket } from './upload_ticket.ts';
+export {
+  beginUpload,
+  completeUpload,
+  type DeclaredFile,
+  type FileCall,
+  findFiles,
+  invocationFileSchema,
+  storedFileSchema,
+} from './uploads.ts';

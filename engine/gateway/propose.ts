@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { canonicalSha256 } from '../canonical_json.ts';
 import { call } from '../db/call.ts';
 import { storableText } from '../storable.ts';
+import { fileArguments } from './file_arguments.ts';
 import type { Begun, Gateway, GatewayCall, ToolRequest } from './gateway.ts';
 import { argumentsOf, runtimeOf } from './tools.ts';
 
@@ -23,7 +24,7 @@ function summaryText(text: string): string {
  * @throws Problem 400, 401, 404, 409
  */
 export async function propose<S extends z.ZodType>(
-  { integrations }: Gateway,
+  gateway: Gateway,
   at: GatewayCall,
   { begun, request, bodySha256 }: Readonly<{ begun: Begun; request: ProposalRequest; bodySha256: string }>,
   { approvalDays, schema }: Readonly<{ approvalDays: number; schema: S }>,
@@ -31,21 +32,25 @@ export async function propose<S extends z.ZodType>(
   const runtime = runtimeOf(begun);
   if (runtime.effect !== 'write') throw new TypeError(`${begun.tool.key} is no write`);
   const args = argumentsOf(runtime, request.arguments, begun);
+  const files = await fileArguments(gateway, at, runtime, request);
   const { settings } = begun.integration;
+  const shown = Object.fromEntries(
+    files.map(({ argument, name, contentType, sizeBytes }) => [argument, { name, contentType, sizeBytes }]),
+  );
   const { invocationId, ...place } = at;
   const proposal = {
     invocationId,
     bodySha256,
     tool: begun.tool.key,
-    summary: summaryText(runtime.summary({ args, settings, files: {} })),
+    summary: summaryText(runtime.summary({ args, settings, files: shown })),
     risk: runtime.riskOf?.(args, settings),
     arguments: request.arguments,
     argumentsSha256: canonicalSha256(request.arguments),
-    files: [],
+    files,
     repeat: request.repeat,
     retryOf: request.retryOf,
     timeoutMs: request.timeoutMs,
   };
-  const db = integrations.db.of(at.organizationId);
+  const db = gateway.integrations.db.of(at.organizationId);
   return call(db, 'action_propose', { ...place, kind: 'cli', proposal, approvalDays }, schema);
 }

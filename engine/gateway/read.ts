@@ -7,7 +7,9 @@ import { Problem, problemSchema } from '../db/problem.ts';
 import { integrationProblem, tooLarge, useConnection } from '../integrations/index.ts';
 import { CursorError, type ReadResult, type ToolRuntime } from '../providers/tool.ts';
 import { invocationKey } from '../storage/index.ts';
+import { checkFileNames } from './file_arguments.ts';
 import { type Begun, begunSchema, type Gateway, type GatewayCall, type ToolRequest } from './gateway.ts';
+import { type BroughtFile, keepFile } from './result_file.ts';
 import { argumentsOf, runtimeOf, within } from './tools.ts';
 
 /** Longer ones are an error that says how to ask for less. */
@@ -47,24 +49,33 @@ async function stored(
   return JSON.parse(Buffer.concat(chunks).toString());
 }
 
+/** A result whose file, if there is one, is stored. */
+type Result = Omit<ReadResult, 'file'> & Readonly<{ files: readonly BroughtFile[] }>;
+
 /** The JSON of a result. @throws Problem 400 `result_too_large` */
-function textOf({ data, nextCursor = null }: ReadResult): string {
-  const text = JSON.stringify({ kind: 'result', data: data ?? null, nextCursor, files: [] });
+function textOf({ data, nextCursor = null, files }: Result): string {
+  const shown = files.map(({ storageKey: _, ...file }) => file);
+  const text = JSON.stringify({ kind: 'result', data: data ?? null, nextCursor, files: shown });
   if (Buffer.byteLength(text) > MAX_RESULT_BYTES) throw tooLarge();
   return text;
 }
 
-async function ask({ gateway, at, request, signal }: Read, begun: Begun, runtime: ToolRuntime): Promise<ReadResult> {
+async function ask({ gateway, at, request, signal }: Read, begun: Begun, runtime: ToolRuntime): Promise<Result> {
   if (runtime.effect !== 'read') throw new TypeError(`${begun.tool.key} is no read`);
   const args = argumentsOf(runtime, request.arguments, begun);
+  checkFileNames(runtime, request);
   const { organizationId, integrationId } = at;
   const target = { organizationId, integrationId, revision: begun.integration.connectionRevision };
   try {
     return await useConnection(
       gateway.integrations,
       target,
-      ({ context, access }) =>
-        runtime.read({ ...within(context, request.timeoutMs), access, args, cursor: request.cursor }),
+      async ({ context, access }) => {
+        const bounded = within(context, request.timeoutMs);
+        const { file, ...result } = await runtime.read({ ...bounded, access, args, cursor: request.cursor });
+        const files = file ? [await keepFile(gateway.storage, organizationId, file, bounded.context.signal)] : [];
+        return { ...result, files };
+      },
       { signal, withinMs: request.timeoutMs },
     );
   } catch (error) {
@@ -103,26 +114,34 @@ function outcomeOf(error: unknown, signal: AbortSignal): Readonly<Record<string,
   return code === 'validation_failed' ? {} : { failure: { status, code, message, ...(issues ? { issues } : {}) } };
 }
 
-/** Keeps the response for calls that come again. */
-async function keep(read: Read, begun: Begun, leaseId: string, text: string): Promise<void> {
+/** Keeps the response, with its files, for calls that come again. @returns whether it counts: else somebody else has begun it anew */
+async function keep(read: Read, begun: Begun, leaseId: string, text: string, { files }: Result): Promise<boolean> {
   const { storage } = read.gateway;
+  const brought = files.length > 0 ? { files } : {};
   if (Buffer.byteLength(text) <= MAX_ROW_BYTES) {
-    await finish(read, begun, leaseId, { response: text });
-    return;
+    return (await finish(read, begun, leaseId, { response: text, ...brought })).finished;
   }
-  const responseKey = invocationKey(read.at.organizationId, begun.execution.runId);
+  const responseKey = invocationKey(read.at.organizationId, 'responses');
   await storage.put(responseKey, Readable.from([Buffer.from(text)]), { signal: read.signal });
-  const { finished } = await finish(read, begun, leaseId, { responseKey });
-  // Somebody else has begun it anew.
+  const { finished } = await finish(read, begun, leaseId, { responseKey, ...brought });
   if (!finished) await storage.delete(responseKey);
+  return finished;
 }
 
+/** Undefined: it came too late, and what somebody else has begun counts, whose files are there. */
 async function lead(read: Read, begun: Begun, leaseId: string): Promise<unknown> {
+  let files: readonly BroughtFile[] = [];
+  const removeFiles = () => Promise.all(files.map(({ storageKey }) => read.gateway.storage.delete(storageKey)));
   try {
-    const text = textOf(await ask(read, begun, runtimeOf(begun)));
-    await keep(read, begun, leaseId, text);
-    return JSON.parse(text);
+    const result = await ask(read, begun, runtimeOf(begun));
+    files = result.files;
+    const text = textOf(result);
+    const counts = await keep(read, begun, leaseId, text, result);
+    if (!counts) await removeFiles();
+    return counts || files.length === 0 ? JSON.parse(text) : undefined;
   } catch (error) {
+    // After a commit whose outcome is unknown a row may name them: what no row names goes by its age.
+    if (error instanceof Problem) await removeFiles().catch(() => {});
     await finish(read, begun, leaseId, outcomeOf(error, read.signal)).catch((cause: unknown) => {
       read.gateway.integrations.log.warn({ err: cause, invocationId: read.at.invocationId }, 'a call was not recorded');
     });
@@ -159,9 +178,8 @@ export async function readOrBegin(read: Read): Promise<Readonly<{ response: unkn
     const args = { ...at, bodySha256, tool: request.tool, leaseId, seconds };
     const begun = await call(db, 'action_invocation_begin', args, begunSchema);
     if (begun.state === 'write') return { begun };
-    if (begun.state === 'begun') return { response: await lead(read, begun, leaseId) };
     if (begun.state === 'responded') return { response: await stored(gateway, begun, signal) };
-    const response = await follow(read, begun.leaseId);
+    const response = begun.state === 'begun' ? await lead(read, begun, leaseId) : await follow(read, begun.leaseId);
     if (response !== undefined) return { response };
   }
 }

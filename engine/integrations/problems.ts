@@ -40,8 +40,8 @@ function unavailable(message: string, until: Date | undefined, issues: readonly 
 }
 
 /** What is longer than a response may be is not cut: the caller asks for less. */
-export function tooLarge(): Problem {
-  const message = 'asks for more than 5 MiB: ask for fewer fields, a smaller page or a shorter time';
+export function tooLarge(limit = '5 MiB'): Problem {
+  const message = `asks for more than ${limit}: ask for fewer fields, a smaller page or a shorter time`;
   return new Problem(400, 'result_too_large', 'The result is too large.', [
     { path: 'arguments', code: 'result_too_large', message },
   ]);

@@ -287,5 +287,5 @@ export function openFileStorage(root: string): Storage {
     }
   }
 
-  return { put, get, stat, delete: remove, deletePrefix, list, removeAbandoned, check };
+  return { put, get, stat, delete: remove, deletePrefix, list, removeAbandoned, presignPut: async () => null, check };
 }

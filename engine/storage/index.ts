@@ -11,7 +11,10 @@ export {
   contextKeyTime,
   contextPrefix,
   gitPackKey,
+  type InvocationObject,
   invocationKey,
+  invocationKeyTime,
+  invocationsPrefix,
   organizationPrefix,
   runContextKey,
   runOutputKey,
@@ -20,8 +23,10 @@ export {
 export { receiveFile } from './receive.ts';
 export type { S3Settings } from './s3_location.ts';
 export {
+  type DeclaredObject,
   type GetOptions,
   type ListedObject,
+  type PresignedPut,
   type PutOptions,
   type Storage,
   StorageFullError,
@@ -53,6 +58,7 @@ function openS3Lazily(location: S3Location): Storage {
     deletePrefix: async (...args) => (await driver).deletePrefix(...args),
     list: async (...args) => (await driver).list(...args),
     removeAbandoned: async (...args) => (await driver).removeAbandoned(...args),
+    presignPut: async (...args) => (await driver).presignPut(...args),
     check: async () => (await driver).check(),
   };
 }

@@ -28,6 +28,13 @@ export function organizationPrefix(organizationId: string): string {
   return `organizations/${organizationId}/`;
 }
 
+const timedName = () => `${Date.now()}-${randomUUID()}`;
+
+function timeOf(key: string, form: RegExp): number | null {
+  const made = form.exec(key)?.[1];
+  return made === undefined ? null : Number(made);
+}
+
 /** A fresh key for an output of a run. Fresh each time: an upload sent again never changes bytes that were recorded. */
 export function runOutputKey(organizationId: string, runId: string): string {
   return `${organizationPrefix(organizationId)}runs/${runId}/outputs/${randomUUID()}`;
@@ -43,9 +50,22 @@ export function runContextKey(organizationId: string, runId: string): string {
   return `${organizationPrefix(organizationId)}runs/${runId}/context/${randomUUID()}`;
 }
 
-/** A fresh key for the response of a call of the gateway. */
-export function invocationKey(organizationId: string, runId: string): string {
-  return `${organizationPrefix(organizationId)}invocations/${runId}/${randomUUID()}`;
+/** All that calls of the gateway send and bring lies below this prefix. */
+export function invocationsPrefix(organizationId: string): string {
+  return `${organizationPrefix(organizationId)}invocations/`;
+}
+
+/** `uploads`: where the holder of a URL writes. Nobody but us writes to the others. */
+export type InvocationObject = 'files' | 'uploads' | 'responses';
+
+/** A fresh key for an object of an invocation. It says when it was made, so that what no row ever names is found by its age. */
+export function invocationKey(organizationId: string, object: InvocationObject): string {
+  return `${invocationsPrefix(organizationId)}${object}/${timedName()}`;
+}
+
+/** When a key of `invocationKey` was made, in milliseconds; null for any other key. */
+export function invocationKeyTime(key: string): number | null {
+  return timeOf(key, /\/invocations\/(?:files|uploads|responses)\/(\d{13})-[0-9a-f-]{36}$/);
 }
 
 /** All files of a chat lie below this prefix, so that they go with it. */
@@ -67,16 +87,15 @@ export type ContextFile = 'documents' | 'sources' | 'health';
 
 /** A fresh key for a file of the context. It says when it was made, so that what no row ever names is found by its age. */
 export function contextKey(organizationId: string, file: ContextFile): string {
-  return `${contextPrefix(organizationId)}${file}/${Date.now()}-${randomUUID()}`;
+  return `${contextPrefix(organizationId)}${file}/${timedName()}`;
 }
 
 /** When a key of `contextKey` was made, in milliseconds; null for any other key. */
 export function contextKeyTime(key: string): number | null {
-  const made = /\/context\/(?:documents|sources|health)\/(\d{13})-[0-9a-f-]{36}$/.exec(key)?.[1];
-  return made === undefined ? null : Number(made);
+  return timeOf(key, /\/context\/(?:documents|sources|health)\/(\d{13})-[0-9a-f-]{36}$/);
 }
 
 /** A fresh key for the pack of a push. It says when it was made, so that what no action names is found by its age. */
 export function gitPackKey(organizationId: string): string {
-  return `${organizationPrefix(organizationId)}git/packs/${Date.now()}-${randomUUID()}`;
+  return `${organizationPrefix(organizationId)}git/packs/${timedName()}`;
 }

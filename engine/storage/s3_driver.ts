@@ -17,6 +17,7 @@ import { bodyStream } from './s3_body.ts';
 import { openS3 } from './s3_client.ts';
 import { NO_BUCKET, responseOf, storeError, storeUnavailable } from './s3_errors.ts';
 import type { S3Location } from './s3_location.ts';
+import { presignS3Put } from './s3_presign.ts';
 import { startS3Upload } from './s3_upload.ts';
 import {
   type GetOptions,
@@ -197,9 +198,11 @@ export function openS3Storage(location: S3Location): Storage {
     }
   }
 
+  const presignPut: Storage['presignPut'] = (key, object, seconds) => presignS3Put(ask, target(key), object, seconds);
+
   async function check(): Promise<void> {
     await page(location.prefix, 1, '', undefined, CHECK_MS);
   }
 
-  return { put, get, stat, delete: remove, deletePrefix, list, removeAbandoned, check };
+  return { put, get, stat, delete: remove, deletePrefix, list, removeAbandoned, presignPut, check };
 }

@@ -19,6 +19,12 @@ export type GetOptions = Readonly<{
   signal?: AbortSignal | undefined;
 }>;
 
+/** An upload by whoever has the URL, with exactly these headers: length, type and digest are signed. */
+export type PresignedPut = Readonly<{ url: string; headers: Readonly<Record<string, string>> }>;
+
+/** What the holder of a URL may upload. */
+export type DeclaredObject = Readonly<{ size: number; contentType: string; sha256: string }>;
+
 /**
  * Where bytes lie. Objects are whole or absent: a put that fails or is aborted leaves nothing behind, one that returned
  * survives a power cut. Keys are made by us (`keys.ts`), never taken from a request. Every method throws
@@ -56,6 +62,11 @@ export type Storage = Readonly<{
   ): Promise<{ objects: ListedObject[]; next: string | null }>;
   /** Removes what puts left that a crash cut off, when it is older than `olderThanMs`. Returns how many. */
   removeAbandoned(olderThanMs: number): Promise<number>;
+  /**
+   * A URL by which one object of this size, type and digest can be put to `key` for so many seconds, as often as its holder likes.
+   * Stores may not compare the digest: whoever reads the object does. Null: the storage has no address of its own.
+   */
+  presignPut(key: string, object: DeclaredObject, seconds: number): Promise<PresignedPut | null>;
   /**
    * Whether objects can be reached now, decided within a few seconds. @throws StorageUnavailableError that says why not,
    * StorageFullError where nothing can be stored for want of room (a store in the network tells that only when asked to store)

@@ -34,8 +34,8 @@ export const codeTexts: Readonly<Record<string, Text>> = {
   ],
   '401 owner_unauthorized': ['The bearer token is missing or not valid', 'Get a new token.'],
   '403 forbidden': [
-    'A viewer writes; a member suspends an organization; with `OWNER_AUTH=open`, a browser of another site asks',
-    'Ask an owner, or a platform operator.',
+    'A viewer writes; a member suspends an organization; with `OWNER_AUTH=open`, a browser of another site asks; the URL of an upload is over',
+    'Ask an owner, or a platform operator; begin the upload again.',
   ],
   '403 provider_forbidden': [
     'The organization does not allow this provider (`constraints.allowedIntegrations`), or blocks its domain (`constraints.blockedDomains`); or, at the gateway, the connection may not do this at the provider',
@@ -49,7 +49,7 @@ export const codeTexts: Readonly<Record<string, Text>> = {
   '404 integration_not_found': ['Unknown, deleted, or of another organization', LIST],
   '404 message_not_found': ['Unknown, or of another organization or chat', LIST],
   '404 not_found': [
-    'Unknown path; or there is no such file, artifact, member, schedule, run request, source or revision; or, for agents, nothing by this id',
+    'Unknown path; or there is no such file (of this invocation), artifact, member, schedule, run request, source or revision; or, for agents, nothing by this id',
     LIST,
   ],
   '404 organization_not_found': ['Unknown, deleted, or the caller is no member of it', LIST],

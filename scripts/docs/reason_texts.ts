@@ -32,7 +32,11 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
     'The provider does not accept the OAuth client of this deployment',
     'Mend the settings of the deployment: id and secret of its client.',
   ],
-  content_differs: [OF_SHAPE, 'The bytes are not of the type that the name stands for', 'Send the right name.'],
+  content_differs: [
+    OF_SHAPE,
+    'The bytes are not of the type that is declared, or that the name stands for',
+    'Send the right type, or the right name.',
+  ],
   custom: [OF_SHAPE, 'A rule of this field; the message says which', FIX],
   cycle: ['`state_conflict`', 'The edge would make something wait for itself', 'Leave the edge out.'],
   decided: ['`state_conflict`', 'The action is in another state: somebody has decided, or it has ended', READ_AGAIN],
@@ -62,6 +66,7 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
     'An artifact or evidence claims another size, digest, run or URI',
     'Leave the claim out, or store the file again.',
   ],
+  digest_differs: [OF_SHAPE, 'An upload has another digest than was declared', 'Send the bytes again.'],
   disabled: [
     '`integration_not_ready`, `state_conflict`',
     'The integration is disabled',
@@ -223,6 +228,11 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
   not_pending: [OF_SHAPE, 'An answer names a part that waits for none', READ_AGAIN],
   not_permitted: ['`request_failed`', 'The onboarding is in another state', 'See interface.md 3.2.'],
   not_stored: [OF_SHAPE, 'An artifact or a document names a file that the run never stored', 'Store it first.'],
+  not_uploaded: [
+    '`state_conflict`',
+    'The upload was begun, and nothing was sent to its URL, or what was sent differed',
+    'Send the bytes, then complete it.',
+  ],
   null_in_filter: [OF_SHAPE, 'Admin GraphQL: a filter compares with null', 'Leave the filter out.'],
   one_value: [OF_SHAPE, 'The question takes one value, not a list', FIX],
   organization_required: [
@@ -259,6 +269,7 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
   required: [OF_SHAPE, 'The service token names no run that the capability is for', 'Send `runId`.'],
   revision_moved: ['`integration_conflict`', 'The connection has changed since it was read', READ_AGAIN],
   run_not_active: ['`state_conflict`', 'The run is over, or is not the caller’s', 'Stop the work.'],
+  size_differs: [OF_SHAPE, 'An upload has another size than was declared', 'Send the bytes again.'],
   stale: [
     '`state_conflict`, `request_failed`',
     '`expectedVersion`, `baseRevision`, `expectedGeneration` or `reviewSha256` is not the current one',
@@ -295,7 +306,11 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
   ],
   too_long: [OF_SHAPE, 'Admin GraphQL: a query over 20,000 characters', 'Ask for less at once.'],
   too_many_documents: [OF_SHAPE, 'A context revision has at most 100 documents', 'Remove some.'],
-  too_many_files: [OF_SHAPE, 'A run stores at most 1,000 files', 'Pack them.'],
+  too_many_files: [
+    '`validation_failed`, `state_conflict`',
+    'A run stores at most 1,000 files, and sends at most as many to the gateway',
+    'Pack them.',
+  ],
   too_small: [OF_SHAPE, 'A text, list or number is too small', FIX],
   tool_changed: [
     '`integration_conflict`, `state_conflict`',
@@ -308,6 +323,7 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
     'The profile’s tool policy has no tools of integrations, or none of git',
     'Change the policy of the profile.',
   ],
+  type_differs: [OF_SHAPE, 'An upload is sent with another type than was declared', 'Send its `headers`.'],
   unanswered: [
     OF_SHAPE,
     'A question waits, and the message does not answer it',
