@@ -9,6 +9,9 @@ export const catalog = {
   actions__execute: z.strictObject({ organizationId: z.uuid(), actionId: z.uuid() }),
   /** `late`: the second pass, for what was being uploaded when the first went by. */
   organizations__delete: z.strictObject({ organizationId: z.uuid(), late: z.boolean().default(false) }),
+  actions__clean: nothing,
+  /** `after`: the last object that an earlier job has looked at. */
+  actions__clean_files: z.strictObject({ organizationId: z.uuid(), after: z.string().optional() }),
   chats__clean: nothing,
   messages__index_chunks: nothing,
   idempotency_keys__clean: nothing,

@@ -19,6 +19,7 @@ export const crontab: readonly (CronItem & { readonly task: JobName })[] = [
   { task: 'integrations__clean', match: '27 * * * *', options: { jobKey: 'integrations__clean' } },
   { task: 'rate_limits__clean', match: '32 * * * *', options: { jobKey: 'rate_limits__clean' } },
   { task: 'integrations__refresh', match: '42 * * * *', options: { jobKey: 'integrations__refresh' } },
+  { task: 'actions__clean', match: '47 * * * *', options: { jobKey: 'actions__clean' } },
   { task: 'storage__clean', match: '37 * * * *', options: { jobKey: 'storage__clean' } },
   { task: 'runner__check', match: '52 * * * *', options: { jobKey: 'runner__check' } },
 ];

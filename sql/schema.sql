@@ -2488,6 +2488,8 @@ app.action_lease_require(a app.actions, p_lease_id uuid) returns void
   -- plpgsql, owner runner_scoped
 app.action_lock(p_organization_id uuid, p_action_id uuid, p_root boolean) returns app.actions
   -- plpgsql, owner runner_scoped
+app.action_objects_named(p_organization_id uuid, p_keys text[]) returns jsonb
+  -- plpgsql, stable, security definer, owner runner_scoped, executed by runner_jobs
 app.action_propose(p_organization_id uuid, p_token_hash text, p_integration_id uuid, p_kind text, p_proposal jsonb,
     p_approval_days integer) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api

@@ -8,6 +8,8 @@ import {
   type WorkerEvents,
 } from 'graphile-worker';
 import type pg from 'pg';
+import { actionsClean } from '../actions/clean.ts';
+import { actionFilesClean } from '../actions/clean_files.ts';
 import { actionsExecute } from '../actions/execute.ts';
 import { catalog, isJobName, type JobName, parsePayload } from '../catalog.ts';
 import { chatsClean } from '../chats/clean.ts';
@@ -39,6 +41,8 @@ const tasks: Readonly<{ [N in JobName]: JobHandler<N> }> = {
   dispatch,
   actions__execute: actionsExecute,
   organizations__delete: organizationsDelete,
+  actions__clean: actionsClean,
+  actions__clean_files: actionFilesClean,
   chats__clean: chatsClean,
   messages__index_chunks: messagesIndexChunks,
   idempotency_keys__clean: idempotencyKeysClean,

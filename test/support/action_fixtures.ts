@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { functionText } from '../../engine/db/function_text.ts';
 import {
   createTestOrganization,
+  endLease,
   type Run,
   runNew,
   sha256,
@@ -259,4 +260,27 @@ export async function passTime(sql: Pick<Sql, 'owner'>, actionId: string): Promi
      where id = $1 and due_at is not null`,
     [actionId],
   );
+}
+
+/** Ends a run, as if it had ended so long ago, and lets its files be looked at. */
+export async function endedAgo(
+  sql: Sql,
+  by: Pick<Proposer, 'org'> & Readonly<{ run: Run }>,
+  hours: number,
+): Promise<void> {
+  await endLease(sql, by.run);
+  await transition(sql.jobs, 'run_request_expire', {
+    organizationId: by.org.organizationId,
+    runRequestId: by.run.runRequestId,
+    maxAttempts: 1,
+    backoffSeconds: 1,
+    backoffMaxSeconds: 1,
+  });
+  await sql.owner.query(
+    `update app.runs set started_at = now() - interval '3 days', created_at = now() - interval '3 days',
+       finished_at = now() - make_interval(hours => $2) where id = $1`,
+    [by.run.runId, hours],
+  );
+  await sql.owner.query(`update app.action_invocation_files set remove_at = now() where run_id = $1`, [by.run.runId]);
+  await sql.owner.query(`update app.action_invocations set remove_at = now() where run_id = $1`, [by.run.runId]);
 }

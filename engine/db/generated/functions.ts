@@ -102,6 +102,9 @@ export const functions = {
   action_lease: {
     required: { organizationId: 'uuid', actionId: 'uuid', leaseId: 'uuid', seconds: 'int4', lookUpSeconds: 'int4' },
   },
+  action_objects_named: {
+    required: { organizationId: 'uuid', keys: 'text[]' },
+  },
   action_propose: {
     required: {
       organizationId: 'uuid',

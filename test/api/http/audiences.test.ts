@@ -92,7 +92,9 @@ t.test('every path says by its beginning whom it is for', async (t) => {
   for (const one of apiEndpoints()) {
     const agent = one.path.startsWith('/internal/agent/');
     const worker = /^\/internal\/(?:runs|run-requests)\//.test(one.path);
-    t.equal(one.audience, agent ? 'agent' : worker ? 'worker' : 'owner', `${one.method} ${one.path}`);
+    const gateway = /^\/internal\/(?:cli|git)\//.test(one.path);
+    const expected = agent ? 'agent' : worker ? 'worker' : gateway ? 'gateway' : 'owner';
+    t.equal(one.audience, expected, `${one.method} ${one.path}`);
   }
 });
 

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
+import { functionText } from '../../../engine/db/function_text.ts';
 import {
   createProposer,
   createSibling,
   declaredFile,
+  endedAgo,
   grantGateway,
   invocationFiles,
   type Proposer,
@@ -23,7 +25,6 @@ const unauthorized = { status: 401, code: 'agent_unauthorized' };
 const notFound = { status: 404, code: 'not_found' };
 const conflict = (reason: string) => ({ status: 409, code: 'state_conflict', reason });
 const NOTE = declaredFile('note');
-type Acting = Awaited<ReturnType<typeof createProposer>>;
 const key = () => `invocations/${randomUUID()}`;
 
 /** Others to whom nothing of an execution belongs, by name. */
@@ -182,29 +183,12 @@ async function remove(by: Proposer, rows = 100) {
   return told;
 }
 
-async function endedAgo(by: Acting, hours: number): Promise<void> {
-  await endLease(sql, by.run);
-  await transition(sql.jobs, 'run_request_expire', {
-    organizationId: by.org.organizationId,
-    runRequestId: by.run.runRequestId,
-    maxAttempts: 1,
-    backoffSeconds: 1,
-    backoffMaxSeconds: 1,
-  });
-  await sql.owner.query(
-    `update app.runs set started_at = now() - interval '3 days', created_at = now() - interval '3 days',
-       finished_at = now() - make_interval(hours => $2) where id = $1`,
-    [by.run.runId, hours],
-  );
-  await sql.owner.query(`update app.action_invocation_files set remove_at = now() where run_id = $1`, [by.run.runId]);
-  await sql.owner.query(`update app.action_invocations set remove_at = now() where run_id = $1`, [by.run.runId]);
-}
+const DUE = functionText('action_invocations_due', { organizations: '100', rows: '100' });
 
 async function dueRuns(by: Proposer): Promise<string[]> {
-  const { rows } = await sql.jobs.query(
-    'select run_id from app.action_invocations_due(p_organizations => 100, p_rows => 100) where organization_id = $1',
-    [by.org.organizationId],
-  );
+  const { rows } = await sql.jobs.query(`select run_id from ${DUE} where organization_id = $1`, [
+    by.org.organizationId,
+  ]);
   return rows.map(({ run_id }) => run_id);
 }
 
@@ -223,11 +207,11 @@ scenario('files and responses go a day after the execution, unless an action sen
   );
   test.same(await dueRuns(by), []);
   test.same(await remove(by), { rows: 0, keys: [] }, 'it goes on');
-  await endedAgo(by, 23);
+  await endedAgo(sql, by, 23);
   test.same(await dueRuns(by), [by.run.runId]);
   test.same(await remove(by), { rows: 0, keys: [] }, 'a day has not passed');
   test.same(await dueRuns(by), [], 'it is looked at again then');
-  await endedAgo(by, 25);
+  await endedAgo(sql, by, 25);
   const told = await remove(by);
   test.equal(told['rows'], 5);
   test.same([...(told['keys'] as string[])].sort(), ['files/left', 'responses/1', 'uploads/begun']);
@@ -257,7 +241,7 @@ scenario('an upload that is not completed goes a day after its URL, also while t
 scenario('so many at a time, and those of other organizations not at all', async (test) => {
   const [by, stranger] = [await createProposer(sql), await createProposer(sql)];
   for (let n = 0; n < 5; n += 1) await invocationFiles(sql.api, by, `i${n}`).put(randomUUID(), NOTE, `files/${n}`);
-  await endedAgo(by, 25);
+  await endedAgo(sql, by, 25);
   const foreign = { organizationId: stranger.org.organizationId, runId: by.run.runId, rows: 10, forget: true };
   test.same(await transition(sql.jobs, 'action_invocations_remove', foreign), { rows: 0, keys: [] });
   test.same((await remove(by, 2))['keys'], ['files/0', 'files/1']);
