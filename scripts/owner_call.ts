@@ -46,15 +46,17 @@ export type OwnerCall = Readonly<{
   token?: string | undefined;
   headers?: Readonly<Record<string, string>>;
   signal?: AbortSignal | undefined;
+  /** Default: 30 s. */
+  timeoutMs?: number | undefined;
 }>;
 
 /**
- * One call of the commands that act for an owner, not repeated.
- * @throws OwnerApiError; what fetch throws where nothing responds within 30 s; the reason of `signal`
+ * One call of a command that acts for an owner or an agent, not repeated.
+ * @throws OwnerApiError; what fetch throws where nothing responds in time; the reason of `signal`
  */
 export async function callOwnerApi(call: OwnerCall): Promise<Response> {
-  const { url, method, path, body, token, headers, signal } = call;
-  const timeout = AbortSignal.timeout(TIMEOUT_MS);
+  const { url, method, path, body, token, headers, signal, timeoutMs = TIMEOUT_MS } = call;
+  const timeout = AbortSignal.timeout(timeoutMs);
   const isBytes = body instanceof Uint8Array;
   const contentType = isBytes ? 'application/octet-stream' : 'application/json';
   const response = await fetch(url + path, {

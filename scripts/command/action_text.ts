@@ -42,14 +42,21 @@ function printValue(output: Output, name: string, value: unknown): void {
   for (const line of JSON.stringify(value, null, 2).split('\n')) output.line(`    ${line}`);
 }
 
-/** An action as a person reads it, whole: it is what they decide about. */
-export function printAction(output: Output, action: Action, task: string | undefined): void {
+/**
+ * An action as a person reads it, whole: it is what they decide about.
+ * @param reader `decides`: whether they may; `task`: the identifier of its task
+ */
+export function printAction(
+  output: Output,
+  action: Action,
+  { task, decides }: Readonly<{ task?: string | undefined; decides: boolean }>,
+): void {
   const { id, status, risk, createdAt, execution } = action;
-  output.line([shortId(id), status, `risk ${risk}`, localTime(createdAt)].join('  '), 'bold');
+  output.line([decides ? shortId(id) : id, status, `risk ${risk}`, localTime(createdAt)].join('  '), 'bold');
   for (const [name, text] of fieldsOf(action, task)) {
     for (const line of fieldLines(name, plain(text), output.columns)) output.line(line);
   }
   printValue(output, 'arguments', action.arguments);
   if (execution && execution.result !== null) printValue(output, 'result', execution.result);
-  for (const call of decisionCalls(output, status, id)) output.line(`  ${call}`, 'dim');
+  if (decides) for (const call of decisionCalls(output, status, id)) output.line(`  ${call}`, 'dim');
 }

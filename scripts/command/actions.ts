@@ -19,6 +19,8 @@ export type ActionContext = Readonly<{
   stop: Stop;
   ask: Ask | undefined;
   limit: number;
+  /** Agents see those of their task or chat, and decide about none. */
+  isAgent: boolean;
 }>;
 type Query = Readonly<Record<string, string | undefined>>;
 
@@ -41,9 +43,10 @@ async function found(context: ActionContext, ref: string, status?: string): Prom
   throw new CommandError(EXIT.notFound, `${identifier} has no action${status ? ` that is ${status}` : ''}`);
 }
 
-async function show({ calls, output }: ActionContext, action: Action): Promise<void> {
+async function show({ calls, output, isAgent }: ActionContext, action: Action): Promise<void> {
   const { taskId } = action;
-  printAction(output, action, taskId === null ? undefined : (await calls.get(taskId)).identifier);
+  const task = taskId === null ? undefined : (await calls.get(taskId)).identifier;
+  printAction(output, action, { task, decides: !isAgent });
 }
 
 const decided = ({ api, calls }: ActionContext, { id }: Action, verb: string, body: object): Promise<Action> =>
@@ -111,13 +114,22 @@ async function receipt(context: ActionContext, [ref = '']: readonly string[]): P
 }
 
 /** The commands about actions, by their names. */
-export const ACTIONS: Partial<Record<CommandName, (context: ActionContext, args: readonly string[]) => Promise<void>>> =
-  {
-    actions: list,
-    'actions list': list,
-    'actions show': showOne,
-    'actions approve': approve,
-    'actions reject': reject,
-    'actions reconcile': reconcile,
-    'actions receipt': receipt,
-  };
+const ACTIONS: Partial<Record<CommandName, (context: ActionContext, args: readonly string[]) => Promise<void>>> = {
+  actions: list,
+  'actions list': list,
+  'actions show': showOne,
+  'actions approve': approve,
+  'actions reject': reject,
+  'actions reconcile': reconcile,
+  'actions receipt': receipt,
+};
+
+const OF_AGENTS: readonly CommandName[] = ['actions', 'actions list', 'actions show'];
+
+/** @throws CommandError */
+export async function onActions(context: ActionContext, name: CommandName, args: readonly string[]): Promise<void> {
+  if (context.isAgent && !OF_AGENTS.includes(name)) {
+    throw new CommandError(EXIT.forbidden, `${name} is for people: agents propose, and people decide`);
+  }
+  await ACTIONS[name]?.(context, args);
+}

@@ -13,8 +13,8 @@ const RETRY_AFTER_MS = [200, 1_000];
 export class UnavailableError extends CommandError {
   override name = 'UnavailableError';
 
-  constructor(message: string) {
-    super(EXIT.unavailable, message);
+  constructor(message: string, options?: ErrorOptions) {
+    super(EXIT.unavailable, message, options);
   }
 }
 
@@ -26,7 +26,7 @@ const pageSchema = z.object({
 const UNKNOWN = 'unexpected response: is the API of another version?';
 
 type Query = Readonly<Record<string, string | number | undefined>>;
-type Method = 'GET' | 'POST';
+type Method = 'GET' | 'POST' | 'PUT';
 
 function exitOf(status: number): Exit {
   if (status === 401 || status === 403) return EXIT.forbidden;
@@ -46,16 +46,33 @@ function isNetworkError(error: unknown): boolean {
   return error instanceof TypeError || (error instanceof Error && error.name === 'TimeoutError');
 }
 
-/** The calls of an owner. All of them throw CommandError, and the reason of `signal`. */
-export function ownerApi({ url, token }: Target, signal?: AbortSignal) {
+/** Who calls, and what a call may take. */
+export type Caller = Pick<Target, 'url' | 'token'> &
+  Readonly<{
+    /** Of whoever calls: it decides what is said about a token. Default: an owner. */
+    as?: 'owner' | 'agent' | 'gateway';
+    timeoutMs?: number;
+  }>;
+
+/** The calls of an owner or an agent. All of them throw CommandError, and the reason of `signal`. */
+export function ownerApi({ url, token, as = 'owner', timeoutMs }: Caller, signal?: AbortSignal) {
   const authorization: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
 
-  function refusal({ status, reason }: OwnerApiError): CommandError {
+  function unauthorized(): string {
+    if (as !== 'owner') return `${url} does not take the token of this run: the run is over, or may not do this`;
+    const what = token === undefined ? 'wants an owner’s token' : 'does not take this token';
+    return `${url} ${what}: give --token-file or set BUSINESS_RUNNER_OWNER_TOKEN`;
+  }
+
+  function refusal(error: OwnerApiError): CommandError {
+    const { status, reason } = error;
+    const options = { cause: error };
+    if (as === 'gateway' && status === 503 && reason !== undefined) return new UnavailableError(reason, options);
     if (status === 503) return new UnavailableError(`${url} is not ready: ${reason ?? 'HTTP 503'}`);
     if (reason === undefined) return new CommandError(EXIT.refused, `${url} is not Business Runner: HTTP ${status}`);
-    if (status !== 401) return new CommandError(exitOf(status), reason);
-    const what = token === undefined ? 'wants an owner’s token' : 'does not take this token';
-    return new CommandError(EXIT.forbidden, `${url} ${what}: give --token-file or set BUSINESS_RUNNER_OWNER_TOKEN`);
+    if (status === 401) return new CommandError(EXIT.forbidden, unauthorized(), options);
+    const isArguments = as === 'gateway' && status === 400;
+    return new CommandError(isArguments ? EXIT.data : exitOf(status), reason, options);
   }
 
   async function once(call: OwnerCall): Promise<Response> {
@@ -65,21 +82,21 @@ export function ownerApi({ url, token }: Target, signal?: AbortSignal) {
       signal?.throwIfAborted();
       if (error instanceof OwnerApiError) throw refusal(error);
       if (!isNetworkError(error)) throw error;
-      throw new UnavailableError(
-        `no Business Runner responds at ${url} (${reasonOf(error)}): run npm start, or give --url`,
-      );
+      const advice = as === 'owner' ? ': run npm start, or give --url' : '';
+      throw new UnavailableError(`no Business Runner responds at ${url} (${reasonOf(error)})${advice}`);
     }
   }
 
   /** Again, where a response may have been lost or the service was not ready: every call here may be repeated. */
   async function send(method: Method, path: string, body?: unknown): Promise<Response> {
     const sent = method === 'GET' ? {} : { body: body ?? {}, headers: { 'idempotency-key': randomUUID() } };
-    const call: OwnerCall = { url, method, path, token, signal, ...sent };
+    const call: OwnerCall = { url, method, path, token, signal, timeoutMs, ...sent };
     for (const wait of RETRY_AFTER_MS) {
       try {
         return await once(call);
       } catch (error) {
-        if (!(error instanceof UnavailableError)) throw error;
+        // A provider that is not available was asked again already.
+        if (!(error instanceof UnavailableError) || error.cause !== undefined) throw error;
         await sleep(wait, undefined, signal ? { signal } : {}).catch(() => {});
         signal?.throwIfAborted();
       }
@@ -110,6 +127,7 @@ export function ownerApi({ url, token }: Target, signal?: AbortSignal) {
     authorization,
     get: <S extends z.ZodType>(schema: S, path: string) => call(schema, 'GET', path),
     post: <S extends z.ZodType>(schema: S, path: string, body?: unknown) => call(schema, 'POST', path, body),
+    put: <S extends z.ZodType>(schema: S, path: string, body: Uint8Array) => call(schema, 'PUT', path, body),
     /** Up to `limit` items of a list, page by page. */
     async list<S extends z.ZodType>(schema: S, path: string, query: Query, limit: number): Promise<z.output<S>[]> {
       const found: z.output<S>[] = [];

@@ -29,7 +29,11 @@ export async function command({ argv, environment, settings, streams, stop, ask 
     const { json = false, org, url, 'token-file': tokenFile } = called.values;
     const output = createOutput(json, streams, { org, url, 'token-file': tokenFile });
     if (called.name === 'receipt verify') return receiptVerify(output, called);
-    return await run(called, readTarget(called.values, environment, settings), output, { stop, ask });
+    return await run(called, readTarget(called.values, environment, settings), output, {
+      stop,
+      ask,
+      environment,
+    });
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
     streams.err(`${plainText(`business-runner: ${error.message}`)}\n`);

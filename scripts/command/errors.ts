@@ -5,6 +5,8 @@ export const EXIT = {
   refused: 1,
   /** What was waited for ended without success. */
   failed: 2,
+  /** What was called is proposed, and not done yet. */
+  proposed: 3,
   usage: 64,
   /** A file is not what it should be. */
   data: 65,
@@ -21,8 +23,8 @@ export class CommandError extends Error {
   override name = 'CommandError';
   readonly exit: Exit;
 
-  constructor(exit: Exit, message: string) {
-    super(message);
+  constructor(exit: Exit, message: string, options?: ErrorOptions) {
+    super(message, options);
     this.exit = exit;
   }
 }

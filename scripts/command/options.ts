@@ -24,6 +24,13 @@ const options = {
   task: { type: 'string' },
   yes: { type: 'boolean' },
   keys: { type: 'string' },
+  arguments: { type: 'string' },
+  arg: { type: 'string', multiple: true },
+  file: { type: 'string', multiple: true },
+  cursor: { type: 'string' },
+  repeat: { type: 'boolean' },
+  'retry-of': { type: 'string' },
+  invocation: { type: 'string' },
   wait: { type: 'boolean' },
   timeout: { type: 'string' },
   org: { type: 'string' },
@@ -49,6 +56,13 @@ const SPEC: readonly OptionName[] = [
   'spec',
 ];
 
+type Syntax = Readonly<{
+  takes: readonly string[];
+  /** What may follow. */
+  optional?: readonly string[];
+  options: readonly OptionName[];
+}>;
+
 /** What follows the name of each command, and which options it takes. */
 const COMMANDS = {
   'task create': { takes: ['TITLE'], options: ['org', ...SPEC, ...WAITING] },
@@ -72,7 +86,18 @@ const COMMANDS = {
   'actions reconcile': { takes: ['ACTION', 'OUTCOME'], options: ['org', 'note'] },
   'actions receipt': { takes: ['ACTION'], options: ['org'] },
   'receipt verify': { takes: ['FILE'], options: ['keys'] },
-} as const satisfies Record<string, { takes: readonly string[]; options: readonly OptionName[] }>;
+  tools: { takes: [], optional: ['KEY'], options: ['org'] },
+  call: {
+    takes: ['KEY', 'TOOL'],
+    options: ['org', 'arguments', 'arg', 'file', 'cursor', 'timeout', 'repeat', 'retry-of', 'invocation'],
+  },
+  git: { takes: ['KEY', 'OWNER/REPO'], optional: ['FOLDER'], options: ['org'] },
+  'git-credential': { takes: ['KEY', 'VERB'], options: ['org'] },
+  context: { takes: [], options: ['org'] },
+  'context list': { takes: [], options: ['org'] },
+  'context show': { takes: ['PATH'], options: ['org'] },
+  mcp: { takes: [], options: ['org'] },
+} as const satisfies Record<string, Syntax>;
 export type CommandName = keyof typeof COMMANDS;
 
 function didYouMean(word: string, words: readonly string[], before = ''): string {
@@ -80,9 +105,21 @@ function didYouMean(word: string, words: readonly string[], before = ''): string
   return meant === undefined ? '' : `: did you mean ${before}${meant}?`;
 }
 
+/** `call` takes its arguments after `--json`, as JSON like what it prints then. */
+function withArguments(argv: readonly string[]): string[] {
+  const isCall = argv.find((word) => !word.startsWith('-')) === 'call';
+  if (!isCall) return [...argv];
+  return argv.flatMap((word, index) => {
+    const [, given] = /^--json=(.*)$/s.exec(word) ?? [];
+    if (given !== undefined) return ['--json', `--arguments=${given}`];
+    const isGiven = argv[index - 1] === '--json' && (word === '-' || word.startsWith('{'));
+    return [isGiven ? `--arguments=${word}` : word];
+  });
+}
+
 function parse(argv: readonly string[]) {
   try {
-    return parseArgs({ args: [...argv], options, allowPositionals: true });
+    return parseArgs({ args: withArguments(argv), options, allowPositionals: true });
   } catch (error) {
     // Node's second sentence is about options of the kind --x that are meant as text.
     const [said = ''] = (error as Error).message.split('. ');
@@ -129,11 +166,12 @@ export function readCommand(argv: readonly string[]): Called | undefined {
   const { values, positionals } = parse(argv);
   if (values.help || positionals[0] === 'help') return undefined;
   const { name, args } = commandOf(positionals);
-  const { takes, options: own } = COMMANDS[name];
+  const { takes, optional = [], options: own }: Syntax = COMMANDS[name];
   const missing = takes[args.length];
   if (missing !== undefined) throw usageError(`${name}: ${missing} is missing`);
-  const more = args[takes.length];
-  if (more !== undefined && takes.length === 0 && verbsOf(name).length > 0) {
+  const names = [...takes, ...optional];
+  const more = args[names.length];
+  if (more !== undefined && names.length === 0 && verbsOf(name).length > 0) {
     throw usageError(`${name} takes nothing, or one of ${verbsOf(name).join(', ')}${didYouMean(more, verbsOf(name))}`);
   }
   if (more !== undefined) {
@@ -143,7 +181,7 @@ export function readCommand(argv: readonly string[]): Called | undefined {
   const other = Object.keys(values).find((given) => !allowed.has(given));
   if (other !== undefined) throw usageError(`${name} takes no --${other}`);
   const empty = args.findIndex((arg) => arg.trim() === '');
-  if (empty >= 0) throw usageError(`${name}: ${takes[empty]} is empty`);
+  if (empty >= 0) throw usageError(`${name}: ${names[empty]} is empty`);
   return { name, args, values };
 }
 
@@ -169,7 +207,13 @@ export function readText(name: OptionName, file: string): string {
   }
 }
 
-export type Target = Readonly<{ url: string; token: string | undefined; organization: string | undefined }>;
+export type Target = Readonly<{
+  url: string;
+  token: string | undefined;
+  organization: string | undefined;
+  /** Whether the token is that of a run, by which an agent calls. */
+  isAgent: boolean;
+}>;
 
 /**
  * Which API, as whom and for which organization: by options, the environment, `.env` (`settings`), in this order.
@@ -183,15 +227,15 @@ export function readTarget(values: Values, environment: NodeJS.ProcessEnv, setti
   const file = values['token-file'];
   // The tokens of the service itself are those of its own machine, and no other address gets one.
   const own = named ? undefined : localOwnerToken(given);
-  const token =
-    values.token ??
-    (file === undefined
-      ? given['BUSINESS_RUNNER_OWNER_TOKEN'] || own
-      : readText('token-file', path.resolve(file)).trim());
+  const chosen = values.token ?? (file === undefined ? undefined : readText('token-file', path.resolve(file)).trim());
+  // A worker sets it for what it runs; a person who has it as well says by an option who they are.
+  const ofRun = chosen === undefined ? environment['BUSINESS_RUNNER_TOKEN'] || undefined : undefined;
+  const token = chosen ?? ofRun ?? (given['BUSINESS_RUNNER_OWNER_TOKEN'] || own);
   if (token && !/^[\x21-\x7e]+$/.test(token)) throw usageError('the token has characters that no token has');
   return {
     url: url.replace(/(?<!\/)\/+$/, ''),
     token: token || undefined,
     organization: values.org ?? (given['BUSINESS_RUNNER_ORGANIZATION'] || undefined),
+    isAgent: ofRun !== undefined,
   };
 }

@@ -1,7 +1,10 @@
-import { ACTIONS, type ActionContext } from './actions.ts';
+import { type ActionContext, onActions } from './actions.ts';
+import { agentHome } from './agent.ts';
+import { agentCommand } from './agent_commands.ts';
 import { ownerApi } from './api.ts';
 import { ask as askInChat } from './ask.ts';
-import { EXIT, type Exit } from './errors.ts';
+import { contextList, contextOfOrganization, contextOfRun, contextShow } from './context.ts';
+import { CommandError, EXIT, type Exit } from './errors.ts';
 import { type InboxContext, inboxAcknowledge, inboxList, inboxRespond } from './inbox.ts';
 import { type Called, type CommandName, type Target, wholeNumber } from './options.ts';
 import { organizationCreate, organizationList, organizationPath } from './organizations.ts';
@@ -35,29 +38,41 @@ async function onInbox(context: InboxContext, { name, args: [item = '', text = '
   return EXIT.done;
 }
 
+export type Around = Readonly<{ stop: Stop; ask: Ask | undefined; environment: NodeJS.ProcessEnv }>;
+
 /** Does what was called. @throws CommandError */
-export async function run(
-  called: Called,
-  target: Target,
-  output: Output,
-  { stop, ask }: Readonly<{ stop: Stop; ask: Ask | undefined }>,
-): Promise<Exit> {
+export async function run(called: Called, target: Target, output: Output, around: Around): Promise<Exit> {
+  const { stop, ask, environment } = around;
   const { name, args, values } = called;
   const [first = ''] = args;
+  const ofAgents = agentCommand(called, target, { environment, output, stop });
+  if (ofAgents) return ofAgents;
   const limit = wholeNumber('limit', values.limit, { minimum: 1, maximum: 10_000 }) ?? 20;
   const seconds = wholeNumber('timeout', values.timeout, { minimum: 1, maximum: MAX_TIMEOUT_S });
   if (seconds !== undefined) stop.after(seconds);
-  const api = ownerApi(target, stop.signal);
+  const { isAgent } = target;
+  if (isAgent && !/^(?:actions|context)\b/.test(name)) {
+    throw new CommandError(
+      EXIT.forbidden,
+      `${name} is for people: unset BUSINESS_RUNNER_TOKEN, which is that of a run`,
+    );
+  }
+  const api = ownerApi({ ...target, as: isAgent ? 'agent' : 'owner' }, stop.signal);
   if (name === 'org create') await organizationCreate(api, output, first, values);
   if (name === 'org list') await organizationList(api, output, limit);
   if (name.startsWith('org ')) return EXIT.done;
-  const home = await organizationPath(api, target.organization);
+  const home = isAgent ? agentHome(target) : await organizationPath(api, target.organization);
+  if (name.startsWith('context')) {
+    const reader = isAgent ? contextOfRun(environment) : contextOfOrganization(api, home);
+    await (name === 'context show' ? contextShow(reader, output, first) : contextList(reader, output));
+    return EXIT.done;
+  }
   if (name === 'ask') return askInChat({ api, home, output, values, stop }, first);
   const calls = taskCalls(api, home);
   if (name.startsWith('inbox')) return onInbox({ api, calls, output, values }, called, limit);
   if (name.startsWith('actions')) {
-    const context: ActionContext = { api, calls, output, values, stop, ask, limit };
-    await ACTIONS[name]?.(context, args);
+    const context: ActionContext = { api, calls, output, values, stop, ask, limit, isAgent };
+    await onActions(context, name, args);
     return EXIT.done;
   }
   const context = { calls, output, values, stop };

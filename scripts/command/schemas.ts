@@ -139,6 +139,40 @@ export const actionSchema = z.looseObject({
 });
 export type Action = z.output<typeof actionSchema>;
 
+/** How an agent's organization stands. */
+export const agentStatusSchema = z.looseObject({ organization: z.looseObject({ authorizationEpoch: z.int() }) });
+
+const capabilitySchema = z.looseObject({
+  tool: z.string(),
+  effect: z.string(),
+  risk: z.string(),
+  inputSchema: z.looseObject({}),
+});
+export type Capability = z.output<typeof capabilitySchema>;
+export const agentIntegrationSchema = z.looseObject({
+  id: z.string(),
+  key: z.string(),
+  provider: z.string(),
+  name: z.string(),
+  available: z.boolean(),
+  unavailableReason: z.string().nullable(),
+  capabilities: z.array(capabilitySchema),
+});
+export type AgentIntegration = z.output<typeof agentIntegrationSchema>;
+
+const storedFileSchema = z.looseObject({ fileId: z.string(), name: z.string(), sizeBytes: z.number() });
+/** What a call of a tool comes to. */
+export const executionSchema = z.discriminatedUnion('kind', [
+  z.looseObject({
+    kind: z.literal('result'),
+    data: z.json(),
+    nextCursor: z.string().nullable(),
+    files: z.array(storedFileSchema),
+  }),
+  z.looseObject({ kind: z.literal('action'), action: actionSchema }),
+]);
+export type Execution = z.output<typeof executionSchema>;
+
 export const chatSchema = z.looseObject({ id: z.string(), title: z.string(), status: z.string() });
 export type Chat = z.output<typeof chatSchema>;
 

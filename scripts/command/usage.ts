@@ -1,3 +1,5 @@
+import { AGENT_USAGES } from './usage_agents.ts';
+
 // Eighty columns, as every terminal has them.
 const USAGE = `business-runner COMMAND [options]: give work to agents, and see what comes of it
 
@@ -31,6 +33,9 @@ const USAGE = `business-runner COMMAND [options]: give work to agents, and see w
   actions                 what agents propose to change outside, and list, show,
                           approve, reject, reconcile, receipt: actions --help
   receipt verify FILE     checks a receipt, without a network: receipt --help
+  context                 the documents that agents are given; context show PATH
+
+  tools, call, git, mcp   for agents in a run: tools --help and so on
 
   TASK is T-1 or an id. ITEM is an id, its last characters as the inbox shows
   them, or the task that asks. ID of a chat likewise.
@@ -50,7 +55,7 @@ from the environment, then from .env: BUSINESS_RUNNER_URL (else HOST and PORT),
 BUSINESS_RUNNER_OWNER_TOKEN, BUSINESS_RUNNER_ORGANIZATION.
 
 Exit status: 0 done, and with --wait completed; 1 refused; 2 the task failed or
-was cancelled, or there was no reply; 64 wrong command line; 66 no such
+was cancelled, or there was no reply; 3 proposed, not done yet (call); 64 wrong command line; 66 no such
 organization, task, chat, item or action; 69 the API does not respond; 75
 --timeout is over; 77 no token, or not allowed; 130 Ctrl-C.
 `;
@@ -74,6 +79,7 @@ outside, and what people decide about it
 
   --org, --json, --url, --token-file as in business-runner --help. Decisions
   take an owner's token, with OWNER_AUTH=open too: that of npm start is found.
+  In a run (BUSINESS_RUNNER_TOKEN) list and show are about its task or chat.
 
   npx business-runner actions --status awaiting_approval
   npx business-runner actions approve 7a2b9c01 --note "Agreed with the customer"
@@ -104,7 +110,13 @@ Exit status: 0 valid; 1 not what was signed; 64 wrong command line; 65 no
 receipt, or no set of keys; 66 a file cannot be read, or the set lacks the key.
 `;
 
+const TOPICS: ReadonlyMap<string | undefined, string> = new Map([
+  ['actions', ACTIONS],
+  ['receipt', RECEIPT],
+  ...Object.entries(AGENT_USAGES),
+]);
+
 /** @param topic the word that help is asked about */
 export function usageOf(topic: string | undefined): string {
-  return topic === 'actions' ? ACTIONS : topic === 'receipt' ? RECEIPT : USAGE;
+  return TOPICS.get(topic) ?? USAGE;
 }
