@@ -1,4 +1,5 @@
 import { type Git, lookUpGitPush, PACK_ARGUMENT, prepareGitPush, pushArguments } from '../git/index.ts';
+import { StorageBrokenError } from '../storage/index.ts';
 import { type Executor, type LeasedAction, LOOK_UP_MS } from './executor.ts';
 
 /** A push may have half a gibibyte. */
@@ -15,7 +16,11 @@ export function pushExecutor(git: Git, { action, files }: LeasedAction): Executo
       if (!file) return { obstacle: 'file_changed' };
       const pack = { key: file.storageKey, size: file.sizeBytes, sha256: file.sha256 };
       const given = { connection, arguments: push, pack, signal: AbortSignal.timeout(PREPARE_MS) };
-      const prepared = await prepareGitPush(git, given);
+      const prepared = await prepareGitPush(git, given).catch((error: unknown) => {
+        if (error instanceof StorageBrokenError) return undefined;
+        throw error;
+      });
+      if (!prepared) return { obstacle: 'file_changed' };
       return {
         async send(current) {
           const sent = await prepared.send(current, AbortSignal.timeout(TIMEOUT_MS));

@@ -52,12 +52,15 @@ export async function initRepository(repository: string, signal: AbortSignal): P
   await runGit({ folder: repository, args, signal });
 }
 
+async function checkSize(repository: string, maxBytes: number): Promise<void> {
+  if ((await sizeOf(repository)) > maxBytes) throw new MirrorTooLargeError(`it has more than ${maxBytes} bytes`);
+}
+
 /** Ends a command when the repository that it fills outgrows its bound. */
 function watched(repository: string, maxBytes: number, signal: AbortSignal) {
   const controller = new AbortController();
   const timer = setInterval(async () => {
-    const bytes = await sizeOf(repository);
-    if (bytes > maxBytes) controller.abort(new MirrorTooLargeError(`the repository has more than ${maxBytes} bytes`));
+    await checkSize(repository, maxBytes).catch((error: unknown) => controller.abort(error));
   }, WATCH_MS);
   return { signal: AbortSignal.any([signal, controller.signal]), stop: () => clearInterval(timer) };
 }
@@ -95,6 +98,7 @@ async function refresh(remote: Remote, repository: string, maxBytes: number, sig
   } finally {
     watch.stop();
   }
+  await checkSize(repository, maxBytes);
   await rm(dirty, { force: true });
 }
 
@@ -195,8 +199,9 @@ export function openMirrors(options: MirrorOptions) {
         await writeRefs(repository, refs);
         return { refs, defaultBranch: await branch };
       } catch (error) {
-        // What was left of a fetch may not even be a repository.
-        if (error instanceof GitFailedError) await discardFolder(`${place}.git`);
+        // What is left of a fetch may not even be a repository.
+        if (error instanceof GitFailedError || error instanceof MirrorTooLargeError)
+          await discardFolder(`${place}.git`);
         throw error;
       } finally {
         release();

@@ -1,0 +1,184 @@
+import { chmod, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import t from 'tap';
+import type { Action } from '../../../../api/actions/schema.ts';
+import { type Executing, executeAction } from '../../../../engine/gateway/index.ts';
+import { openGit } from '../../../../engine/git/index.ts';
+import { type Coder, commitFile, createCoder, seedRepository, startGit, TOKEN } from '../../../api/git/support.ts';
+import { passTime } from '../../../support/action_fixtures.ts';
+import { expectSuccess, ownerPath } from '../../../support/api_fixtures.ts';
+import { openAs } from '../../../support/database.ts';
+import { openFolder } from '../../../support/folders.ts';
+import { git, gitDone } from '../../../support/git_origin.ts';
+import { brokenInvariants } from '../../../support/invariants.ts';
+
+const world = await startGit(t);
+const { app, origin, sql } = world;
+
+// As the jobs of another machine have it: a disk of its own, and the rights of the jobs.
+const jobs = openAs(app.database.url, { role: 'runner_jobs', size: 4, applicationName: 'test pushes' });
+t.teardown(() => jobs.end());
+const config = { git: { ...app.config.git, folder: path.join(await openFolder(t), 'git') } };
+const executing: Executing = {
+  storage: app.services.storage,
+  git: openGit({ config, db: jobs, storage: app.services.storage, log: app.services.log }),
+  integrations: { ...app.services.integrations, db: jobs, refreshes: new Map() },
+  approvalDays: 7,
+};
+
+const read = async ({ org }: Coder, id: string) =>
+  expectSuccess(await app.owner.get<Action>(ownerPath(org, `/actions/${id}`)));
+
+async function run({ org }: Coder, actionId: string): Promise<void> {
+  await executeAction(executing, { organizationId: org.organizationId, actionId });
+}
+
+type Pushed = Readonly<{ coder: Coder; bare: string; folder: string; id: string; before: string; made: string }>;
+
+/** A push of a commit to `main`, and to other new branches, that an owner has approved. */
+async function approved(name: string, ...branches: readonly string[]): Promise<Pushed> {
+  const bare = await seedRepository(t, origin, `acme/${name}`);
+  const coder = await createCoder(world, { repositories: [name] });
+  const folder = path.join(await openFolder(t), 'clone');
+  await gitDone(path.dirname(folder), 'clone', '--quiet', coder.url(`acme/${name}`), folder);
+  const before = await gitDone(folder, 'rev-parse', 'HEAD');
+  const made = await commitFile(folder, 'a.txt', name);
+  await git(folder, 'push', 'origin', 'HEAD:main', ...branches.map((branch) => `HEAD:refs/heads/${branch}`));
+  const [action] = expectSuccess(await app.owner.get<Action[]>(ownerPath(coder.org, '/actions')));
+  if (!action) throw new Error('there is no action');
+  expectSuccess(await app.owner.post(ownerPath(coder.org, `/actions/${action.id}/approve`)));
+  return { coder, bare, folder, id: action.id, before, made };
+}
+
+const branchOf = async (bare: string, branch: string) =>
+  (await git(bare, 'rev-parse', '--verify', branch)).stdout.trim();
+
+/** Another person's commit. */
+async function moveMain(bare: string): Promise<string> {
+  const other = path.join(await openFolder(t), 'other');
+  await gitDone(path.dirname(other), 'clone', '--quiet', bare, other);
+  const theirs = await commitFile(other, 'theirs.txt', 'theirs');
+  await gitDone(other, 'push', '--quiet', 'origin', 'HEAD:main');
+  return theirs;
+}
+
+t.afterEach(() => {
+  origin.faults.reply = undefined;
+});
+
+t.test('an approved push is at the provider, all of its branches, and once', async (t) => {
+  const { coder, bare, folder, id, before, made } = await approved('done', 'also');
+  t.equal(await branchOf(bare, 'main'), before);
+  await run(coder, id);
+  const refs = [
+    { ref: 'refs/heads/also', oid: made },
+    { ref: 'refs/heads/main', oid: made },
+  ];
+  const done = await read(coder, id);
+  t.match(done, { status: 'succeeded', execution: { attempts: 1, error: null, result: { repository: 'acme/done' } } });
+  const { refs: told } = (done.execution?.result ?? { refs: [] }) as { refs: typeof refs };
+  t.same(
+    [...told].sort((a, b) => (a.ref < b.ref ? -1 : 1)),
+    refs,
+  );
+  t.same([await branchOf(bare, 'main'), await branchOf(bare, 'also')], [made, made]);
+  const sent = origin.calls.filter(({ url, method }) => method === 'POST' && url.endsWith('done.git/git-receive-pack'));
+  await run(coder, id);
+  t.equal(
+    origin.calls.filter(({ url, method }) => method === 'POST' && url.endsWith('done.git/git-receive-pack')).length,
+    sent.length,
+    'a job that runs twice sends nothing',
+  );
+  await gitDone(folder, 'fetch', '--quiet');
+  t.equal(await gitDone(folder, 'rev-parse', 'origin/main'), made);
+  t.match((await git(folder, 'push', 'origin', 'HEAD:main')).stderr, /Everything up-to-date/);
+  t.same(await brokenInvariants(sql), []);
+});
+
+t.test('a branch that moved meanwhile keeps all of the push from being applied', async (t) => {
+  const { coder, bare, id } = await approved('moved', 'also');
+  const theirs = await moveMain(bare);
+  await run(coder, id);
+  t.match(await read(coder, id), {
+    status: 'failed',
+    execution: { error: { code: 'ref_moved', message: /refs\/heads\/main was moved/ } },
+  });
+  t.same([await branchOf(bare, 'main'), await branchOf(bare, 'also')], [theirs, '']);
+});
+
+t.test('what the provider refuses has failed, with its reason', async (t) => {
+  const { coder, bare, id, before } = await approved('hooked');
+  const hook = path.join(bare, 'hooks', 'update');
+  await gitDone(bare, 'config', 'core.hooksPath', path.join(bare, 'hooks'));
+  await gitDone(bare, 'init', '--quiet', '--bare', '.');
+  await writeFile(hook, '#!/bin/sh\nexit 1\n');
+  await chmod(hook, 0o755);
+  await run(coder, id);
+  t.match(await read(coder, id), {
+    status: 'failed',
+    execution: { error: { code: 'ref_refused', message: 'The provider refuses refs/heads/main: hook declined' } },
+  });
+  t.equal(await branchOf(bare, 'main'), before);
+});
+
+t.test('a push without an answer is looked up, never sent again', async (t) => {
+  const isPush = (url: string, method: string) => method === 'POST' && url.endsWith('/git-receive-pack');
+  const lost = await approved('lost');
+  origin.faults.reply = ({ url, method }, req) => {
+    if (isPush(url, method)) req.socket.destroy();
+    return isPush(url, method);
+  };
+  await run(lost.coder, lost.id);
+  t.match(await read(lost.coder, lost.id), { status: 'executing' });
+  await passTime(sql, lost.id);
+  await run(lost.coder, lost.id);
+  t.match(await read(lost.coder, lost.id), { status: 'failed', execution: { error: { code: 'not_applied' } } });
+  t.equal(await branchOf(lost.bare, 'main'), lost.before);
+
+  for (const movesOn of [false, true]) {
+    const kept = await approved(movesOn ? 'kept-and-moved' : 'kept');
+    origin.faults.reply = ({ url, method }, req, res) => {
+      // It is applied, and then nobody hears of it.
+      if (isPush(url, method)) res.write = () => !req.socket.destroy();
+      return false;
+    };
+    await run(kept.coder, kept.id);
+    t.match(await read(kept.coder, kept.id), { status: 'executing' });
+    origin.faults.reply = undefined;
+    t.equal(await branchOf(kept.bare, 'main'), kept.made);
+    if (movesOn) await moveMain(kept.bare);
+    await passTime(sql, kept.id);
+    await run(kept.coder, kept.id);
+    t.match(await read(kept.coder, kept.id), { status: 'succeeded' });
+  }
+
+  const other = await approved('elsewhere');
+  origin.faults.reply = ({ url, method }, req) => {
+    if (isPush(url, method)) req.socket.destroy();
+    return isPush(url, method);
+  };
+  await run(other.coder, other.id);
+  origin.faults.reply = undefined;
+  await moveMain(other.bare);
+  await passTime(sql, other.id);
+  await run(other.coder, other.id);
+  t.match(await read(other.coder, other.id), { status: 'executing' }, 'the branch is neither here nor there');
+});
+
+t.test('a pack that is no longer what was recorded is not pushed', async (t) => {
+  const { coder, bare, id, before } = await approved('changed');
+  const { rows } = await app.database.owner.query('select storage_key from app.action_files where action_id = $1', [
+    id,
+  ]);
+  await app.services.storage.put(
+    rows[0].storage_key,
+    (async function* () {
+      yield Buffer.from('PACK');
+    })(),
+  );
+  await run(coder, id);
+  t.match(await read(coder, id), { status: 'cancelled', reason: { code: 'file_changed' } });
+  t.equal(await branchOf(bare, 'main'), before);
+  t.notOk(JSON.stringify(app.logged).includes(TOKEN));
+  t.notOk(JSON.stringify(app.logged).includes(Buffer.from(`x-access-token:${TOKEN}`).toString('base64')));
+});
