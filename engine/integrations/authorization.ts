@@ -27,12 +27,18 @@ const keptSchema = z.object({
   }),
   resource: z.string(),
   client: z.object({ id: z.string(), secret: z.string().nullable(), authentication: z.enum(['basic', 'post']) }),
+  /** Where the client may send browsers back to. */
+  redirectUri: z.string().exactOptional(),
 });
 
 export const isDiscovered = (oauth2: OAuth2 | DiscoveredOAuth2): oauth2 is DiscoveredOAuth2 => 'discover' in oauth2;
 
 /** As text, for a field of the connection; undefined where the provider says it all by itself. */
-export function keptAuthorization(provider: Provider, authorization: Authorization): string | undefined {
+export function keptAuthorization(
+  provider: Provider,
+  authorization: Authorization,
+  redirectUri: string,
+): string | undefined {
   if (provider.oauth2 === undefined || !isDiscovered(provider.oauth2)) return undefined;
   const { server, client, resource } = authorization;
   // PKCE was seen to when it was found: the list of a stranger may be long.
@@ -42,18 +48,23 @@ export function keptAuthorization(provider: Provider, authorization: Authorizati
       metadata,
       resource,
       client: { id: client.id, secret: client.secret ?? null, authentication: client.authentication },
+      redirectUri,
     }),
   );
 }
 
 /** From the text that was kept. */
-export function openAuthorization(oauth2: DiscoveredOAuth2, kept: string): Authorization {
-  const { metadata, resource, client } = keptSchema.parse(JSON.parse(kept));
+export function openAuthorization(
+  oauth2: DiscoveredOAuth2,
+  kept: string,
+): Authorization & Readonly<{ redirectUri: string | undefined }> {
+  const { metadata, resource, client, redirectUri } = keptSchema.parse(JSON.parse(kept));
   const { id, secret, authentication } = client;
   return {
     server: { metadata, site: oauth2.site },
     client: { id, secret: secret ?? undefined, authentication },
     resource,
+    redirectUri,
   };
 }
 

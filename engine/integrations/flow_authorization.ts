@@ -40,12 +40,17 @@ export async function discoverAuthorization(
   });
 }
 
-/** The client of an earlier authorization, where it was one at the same server. */
-function registeredClient(stored: Stored | undefined, provider: Provider, issuer: string): OAuthClient | undefined {
+/** The client of an earlier authorization, where it was one at the same server, which sends browsers back to the same address. */
+function registeredClient(
+  stored: Stored | undefined,
+  provider: Provider,
+  issuer: string,
+  redirectUri: string,
+): OAuthClient | undefined {
   const kept = stored?.fields.get('authorization');
   if (kept === undefined || provider.oauth2 === undefined || !isDiscovered(provider.oauth2)) return undefined;
-  const { server, client } = openAuthorization(provider.oauth2, kept);
-  return server.metadata.issuer === issuer ? client : undefined;
+  const { server, client, redirectUri: known } = openAuthorization(provider.oauth2, kept);
+  return server.metadata.issuer === issuer && known === redirectUri ? client : undefined;
 }
 
 /**
@@ -60,14 +65,15 @@ export async function registeredAuthorization(
   options: Options & Readonly<{ redirectUri: string }>,
 ): Promise<string> {
   const { provider } = integration;
+  const { redirectUri } = options;
   const context = await contextFor(integrations, integration, options);
   const stored = await storedOf(integrations, integration);
   const { client } = await oauth2.client(context, found, {
     configured: integrations.settings.mcpClient,
-    registered: registeredClient(stored, provider, found.server.metadata.issuer),
-    redirectUri: options.redirectUri,
+    registered: registeredClient(stored, provider, found.server.metadata.issuer, redirectUri),
+    redirectUri,
   });
-  const kept = keptAuthorization(provider, { server: found.server, client, resource: found.resource });
+  const kept = keptAuthorization(provider, { server: found.server, client, resource: found.resource }, redirectUri);
   if (kept === undefined) throw new TypeError('the server was not found at the address of settings');
   return kept;
 }
