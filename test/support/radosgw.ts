@@ -29,7 +29,9 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-function configuration(folder: string, cluster: string, monitor: string): string {
+const MiB = 1024 * 1024;
+
+function configuration(folder: string, cluster: string, monitor: string, storeBytes: number): string {
   return `[global]
 fsid = ${cluster}
 mon host = ${monitor}
@@ -48,7 +50,7 @@ mon data avail crit = 1
 mon allow pool size one = true
 osd data = ${folder}/osd
 osd objectstore = memstore
-memstore device bytes = 1073741824
+memstore device bytes = ${storeBytes}
 osd pool default size = 1
 osd pool default min size = 1
 osd pool default pg num = 1
@@ -60,13 +62,13 @@ rgw data = ${folder}/rgw
 export type Radosgw = Readonly<{ endpoint: string; settings: S3Settings }>;
 
 /** A Ceph cluster of one monitor, one store in memory and the gateway: a real S3 server that checks signatures. */
-export async function startRadosgw(t: TearDown): Promise<Radosgw> {
+export async function startRadosgw(t: TearDown, storeBytes = 1024 * MiB): Promise<Radosgw> {
   const folder = await openFolder(t);
   const [monitorPort, port] = [await freePort(), await freePort()];
   const monitor = `[v2:127.0.0.1:${monitorPort}/0]`;
   const [cluster, osd] = [randomUUID(), randomUUID()];
   const config = path.join(folder, 'ceph.conf');
-  await writeFile(config, configuration(folder, cluster, monitor));
+  await writeFile(config, configuration(folder, cluster, monitor, storeBytes));
   for (const name of ['mon', 'osd', 'rgw']) await mkdir(path.join(folder, name));
 
   const call = (name: string, ...args: string[]) =>
