@@ -193,6 +193,11 @@ export const recordTexts: Readonly<Record<string, ReasonText>> = {
     'The provider shows that the action was not applied',
     'Propose it again, with `retryOf`.',
   ],
+  tool_error: [
+    'action `error`',
+    'The tool of an MCP server says that it failed',
+    'Look at the server, then propose it again, with `retryOf`.',
+  ],
   organization_deleted: ['action `reason`', 'The organization was deleted', 'Nothing.'],
   reply_ended: ['action `reason`', 'Its reply was cancelled, or has failed', 'Ask again in the chat.'],
   task_ended: ['action `reason`', 'Its task was cancelled, or has failed', 'Retry the task: its agent proposes anew.'],
