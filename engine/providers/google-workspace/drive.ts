@@ -154,6 +154,8 @@ export const drive = [
     risk: 'low',
     scopes: covers.driveWrite,
     input: { name, mimeType, content: z.string().max(500_000), parents },
+    // Others may see what is in a folder.
+    riskOf: (args) => (args.parents === undefined ? 'low' : 'external'),
     summary: ({ args }) =>
       `Create the file ${quoted(args.name)} (${args.mimeType}) in ${placeText(args.parents)}; text: ${quoted(args.content, 300)}`,
     execute(call) {

@@ -4,7 +4,19 @@ import type { FileRule, LookUpResult, Proposed } from '../tool.ts';
 import { attachmentBytes, message, partsOf, shownMessage } from './message.ts';
 import { type Message, upload } from './mime.ts';
 import { covers } from './services.ts';
-import { KEY, openStream, postStream, type Read, read, readJson, readPage, urlOf, type Write, write } from './site.ts';
+import {
+  fileBytes,
+  KEY,
+  openStream,
+  postStream,
+  type Read,
+  read,
+  readJson,
+  readPage,
+  urlOf,
+  type Write,
+  write,
+} from './site.ts';
 import { counted, listed, quoted, sizeText } from './wording.ts';
 
 const ME = '/gmail/v1/users/me';
@@ -44,16 +56,22 @@ function checkRecipients({ to, cc = [], bcc = [] }: Mail) {
     : [{ path: ['to'], message: `are more than ${MAX_RECIPIENTS} recipients with cc and bcc`, code: 'too_big' }];
 }
 
+/** Each list has its share, so that none pushes another one out of what people read. */
+const LONGEST_LIST = 350;
+
 function mailText(what: string, { args, files }: Proposed<Mail, null>): string {
   const { to, cc = [], bcc = [] } = args;
   const kinds = [['to', to] as const, ['cc', cc] as const, ['bcc', bcc] as const];
-  const recipients = kinds.flatMap(([kind, people]) => (people.length === 0 ? [] : [`${kind} ${listed(people)}`]));
-  const attached = Object.values(files).map(({ name, sizeBytes }) => `${quoted(name, 80)} (${sizeText(sizeBytes)})`);
+  const recipients = kinds.flatMap(([kind, people]) =>
+    people.length === 0 ? [] : [`${kind} ${listed(people, LONGEST_LIST)}`],
+  );
+  const attached = Object.values(files).map(({ name, sizeBytes }) => `${quoted(name, 40)} (${sizeText(sizeBytes)})`);
   return [
-    `${what} ${quoted(args.subject)} ${recipients.join('; ')} (${counted(to.length + cc.length + bcc.length, 'recipient')})`,
-    attached.length === 0 ? 'without attachments' : `with ${listed(attached)}`,
+    `${what} ${quoted(args.subject, 150)} to ${counted(to.length + cc.length + bcc.length, 'recipient')}`,
+    ...recipients,
+    attached.length === 0 ? 'without attachments' : `with ${listed(attached, LONGEST_LIST)}`,
+    `text: ${quoted(args.body, 200)}`,
     ...(args.inReplyTo === undefined ? [] : [`in reply to ${args.inReplyTo}`]),
-    `text: ${quoted(args.body, 300)}`,
   ].join('; ');
 }
 
@@ -62,7 +80,8 @@ const messageIdOf = (actionId: string) => `${actionId}@business-runner.invalid`;
 
 function mailOf({ args, files, actionId }: Write<Mail>, metadata: unknown) {
   const { threadId: _, ...rest } = args;
-  const sent: Message = { ...rest, messageId: messageIdOf(actionId), attachments: Object.values(files) };
+  const attached = Object.values(files).map((file) => ({ ...file, open: async () => fileBytes(file) }));
+  const sent: Message = { ...rest, messageId: messageIdOf(actionId), attachments: attached };
   const body = upload(metadata, sent);
   if (body.sizeBytes <= MAX_MESSAGE_BYTES) return body;
   throw new ProviderError(KEY, 'too_large', 'The message with its attachments is larger than Gmail takes.', {

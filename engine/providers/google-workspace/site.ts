@@ -4,7 +4,7 @@ import { googleSite } from '../google/identity.ts';
 import type { OAuth2Credential } from '../oauth/index.ts';
 import { ProviderError, type ProviderRequest, type ProviderStream, parsed } from '../outgoing/index.ts';
 import { accountBucket } from '../provider.ts';
-import { CursorError, type ReadCall, type ToolCall, toolsOf, type WriteCall } from '../tool.ts';
+import { CursorError, type ReadCall, type ToolCall, type ToolFile, toolsOf, type WriteCall } from '../tool.ts';
 
 export const KEY = 'google-workspace';
 
@@ -105,6 +105,20 @@ const MAX_FILE_BYTES = 1024 ** 3;
 export function openStream(call: Call, service: ServiceKey, url: URL): Promise<ProviderStream> {
   const times = { idleMs: STREAM_IDLE_MS, totalMs: STREAM_TOTAL_MS, maxBytes: MAX_FILE_BYTES };
   return call.context.client.open(site, { ...requestOf(call, service), ...times, url });
+}
+
+/**
+ * The bytes of a file of the call. Where they end early, so does the request, and Google takes none that is not whole: nothing was done.
+ * @throws ProviderError
+ */
+export async function* fileBytes(file: Pick<ToolFile, 'open'>): AsyncGenerator<Uint8Array, void, void> {
+  try {
+    yield* await file.open();
+  } catch {
+    throw new ProviderError(KEY, 'failed', 'A file could not be read to its end as it was approved.', {
+      isRefusal: true,
+    });
+  }
 }
 
 export type SentBody = Readonly<{ contentType: string; sizeBytes: number; chunks: AsyncIterable<Uint8Array> }>;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ProviderError, type ProviderResponse, parsed, undone } from '../outgoing/index.ts';
 import type { ToolFile } from '../tool.ts';
-import { type Call, KEY, requestOf, site, urlOf } from './site.ts';
+import { type Call, fileBytes, KEY, requestOf, site, urlOf } from './site.ts';
 
 // Drive's resumable uploads: a session is begun, which makes nothing yet, and the bytes follow in chunks. The file is there with the last
 // one, once, however often a chunk comes.
@@ -101,10 +101,13 @@ export async function uploadFile(call: Call, metadata: object, file: UploadedFil
   const session: Session = { url: await begin(call, metadata, file), sizeBytes: file.sizeBytes };
   if (file.sizeBytes === 0) return parsed(KEY, await put(call, session, new Uint8Array(), 0), uploaded);
   let from = 0;
-  for await (const chunk of inChunks(await file.open())) {
+  for await (const chunk of inChunks(fileBytes(file))) {
     // Google may keep less of a chunk than was sent: the rest is sent again.
     for (let rest: Uint8Array = chunk; rest.length > 0; ) {
-      const response = await put(call, session, rest, from);
+      const isLast = from + rest.length === file.sizeBytes;
+      const response = await put(call, session, rest, from).catch((error: unknown) => {
+        throw isLast ? error : undone(error);
+      });
       if (response.status !== 308) return parsed(KEY, response, uploaded);
       const has = received(response);
       if (has <= from || has > from + rest.length) throw failed('The provider lost the upload.', response);

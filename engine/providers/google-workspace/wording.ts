@@ -1,7 +1,5 @@
 // What a person reads of a proposal.
 
-const LONGEST_LIST = 1_200;
-
 /** The text in quotes; of a long one how it begins. */
 export function quoted(text: string, max = 200): string {
   const characters = [...text];
@@ -9,11 +7,11 @@ export function quoted(text: string, max = 200): string {
 }
 
 /** All of them, as far as they fit; how many there are is said in any case. */
-export function listed(items: readonly string[]): string {
+export function listed(items: readonly string[], max = 1_200): string {
   let text = '';
   for (const [index, item] of items.entries()) {
     const next = index === 0 ? item : `${text}, ${item}`;
-    if (next.length > LONGEST_LIST) return `${text} and ${items.length - index} more, who stand in the arguments`;
+    if (next.length > max && index > 0) return `${text} and ${items.length - index} more, which the arguments name`;
     text = next;
   }
   return text;
