@@ -32,8 +32,8 @@ have to approve, and is printed with its status
   --invocation UUID       names the call: the same again is done once
 
 ${ENVIRONMENT}
-  business-runner call web-shop stripe.charges.list --arg limit=5
-  business-runner call web-shop stripe.refunds.create --json '{"charge": "ch_1"}'
+  business-runner call shop stripe.charges.list --arg limit=5
+  business-runner call shop stripe.refunds.create --json '{"charge": "ch_1"}'
 
 Exit status: 0 the result, or an action that succeeded; 3 an action that is not
 done yet: awaiting approval, approved, executing or unknown; 2 an action that
@@ -45,9 +45,9 @@ no such integration, tool or file; 69 the API or the provider does not respond;
 const GIT = `business-runner git KEY OWNER/REPO [FOLDER]: clones a repository of an
 integration into FOLDER; without it, prints the command of git that does
 
-  Fetches and pushes in the clone work as well. git asks this command for a
-  password: the token is in no address, file or list of processes. A push becomes
-  an action; git says that it is rejected, and which action is awaited.
+  Fetches and pushes in the clone work as well. git asks this command for the
+  password: the token is in no address, file or list of processes. A push is an
+  action; git says that it is rejected, and which action is awaited.
 
   --json                  the address and the settings of git
 

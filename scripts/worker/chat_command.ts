@@ -7,6 +7,7 @@ import type { Conversation, Part } from './chat_schemas.ts';
 import { askedText } from './chat_text.ts';
 import { runCommand } from './command.ts';
 import type { ChatTurn } from './context.ts';
+import { runEnvironment } from './environment.ts';
 import { commandFailure } from './report.ts';
 import { ResultError, readResultFile, readUsage, type Usage } from './result_files.ts';
 import { makeFolders, removeWorkspace, type Workspace, workspaceAt, writeInput } from './workspace.ts';
@@ -86,15 +87,12 @@ async function run(turn: ChatTurn, workspace: Workspace) {
   const end = await runCommand({
     command: worker.options.command,
     cwd: workspace.root,
-    environment: {
-      ...worker.options.environment,
-      BUSINESS_RUNNER_MODE: 'chat',
-      BUSINESS_RUNNER_URL: worker.options.url,
-      BUSINESS_RUNNER_TOKEN: turn.executionToken,
-      INPUT_DIR: workspace.inputs,
-      RESULT_FILE: workspace.resultFile,
-      USAGE_FILE: workspace.usageFile,
-    },
+    environment: runEnvironment(worker.options, workspace, {
+      organizationId: turn.claim.organizationId,
+      runId: turn.held.lease.runId,
+      executionToken: turn.executionToken,
+      mode: 'chat',
+    }),
     timeoutMs: worker.options.timeoutMs,
     signal: turn.signal,
     onLine: (line) => worker.print(`${name}  | ${line}`),

@@ -16,6 +16,8 @@ Pulls run requests of tasks from Business Runner and runs COMMAND (by /bin/sh) f
   task.json           the task as the API shows it   OUTPUT_DIR     every file in it is uploaded as an output
   run.json            run id, attempt, profile       PROGRESS_FILE  each line appended here is a line in the run's log
   BUSINESS_RUNNER_URL, BUSINESS_RUNNER_TOKEN         the API, and a token for this one run
+  BUSINESS_RUNNER_ORGANIZATION, BUSINESS_RUNNER_RUN  ids, of the organization and the run
+  business-runner     is on the PATH: tools of integrations, actions, git, an MCP server (business-runner call --help)
   RESULT_FILE         optional JSON {"summary": "…"}, or another end: {"kind": "waiting", "until": …, "reason": …},
                       the same with "actionIds": […] in place of "until": when these actions of the task are over,
                       {"kind": "needs_input", "question": …, "options": […]},

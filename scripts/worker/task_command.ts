@@ -1,6 +1,7 @@
 import { type CommandEnd, runCommand } from './command.ts';
 import type { TaskRun } from './context.ts';
 import { formatSeconds } from './duration.ts';
+import { runEnvironment } from './environment.ts';
 import { followLines, parseProgressLine } from './progress.ts';
 
 const PROGRESS_POLL_INTERVAL_MS = 500;
@@ -29,17 +30,16 @@ export async function runTaskCommand(run: TaskRun): Promise<CommandEnd> {
       command: worker.options.command,
       cwd: workspace.root,
       environment: {
-        ...worker.options.environment,
-        BUSINESS_RUNNER_URL: worker.options.url,
-        BUSINESS_RUNNER_TOKEN: run.executionToken,
-        BUSINESS_RUNNER_MODE: claim.mode,
-        INPUT_DIR: workspace.inputs,
+        ...runEnvironment(worker.options, workspace, {
+          organizationId: claim.organizationId,
+          runId: held.lease.runId,
+          executionToken: run.executionToken,
+          mode: claim.mode,
+        }),
         OUTPUT_DIR: workspace.outputs,
         PROGRESS_FILE: workspace.progressFile,
-        RESULT_FILE: workspace.resultFile,
         PLAN_FILE: workspace.planFile,
         VERDICT_FILE: workspace.verdictFile,
-        USAGE_FILE: workspace.usageFile,
       },
       timeoutMs: worker.options.timeoutMs,
       signal: held.signal,

@@ -125,6 +125,13 @@ const OF_EACH_RUN = [
   'What it cost: `{"inputTokens": 0, "outputTokens": 0, "toolCalls": 0, "costMinorUnits": 0}` in `usage.json`.',
 ];
 
+/** In short: the command's own help says more. */
+const TOOLS = [
+  '`business-runner tools` lists the integrations that you may use, `business-runner tools KEY` the arguments of their tools.',
+  "`business-runner call KEY TOOL --json '{…}'` calls one. A write is proposed, and a person may have to approve it (exit status 3); `business-runner actions` lists what you proposed.",
+  '`business-runner mcp` serves the same by MCP, `business-runner --help` names the rest.',
+];
+
 /** How a run of each mode ends. The names are those in the folder of the run; PLAN_FILE and the like hold their paths. */
 const ENDS: Readonly<Record<string, readonly string[]>> = {
   execute: [
@@ -167,6 +174,7 @@ export function taskText(claim: Claim, inputs: readonly Input[], timeoutMs: numb
     ...list('It is planned again because', replanTexts(state)),
     ...list('Subtasks so far', childTexts(state)),
     ...list('The result to verify', verifiedTexts(state)),
+    ...list('Tools outside', TOOLS),
     ...list('How to end', ENDS[mode] ?? []),
     ...list('What is left', [...budgetTexts(claim), `time for this run: ${timeoutMs / 1000} s`]),
     '`task.json` is the whole task for programs, `run.json` says which run this is.',

@@ -6,6 +6,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ReadableStream } from 'node:stream/web';
 import type { Claim, Input } from './api.ts';
+import { writeCommand } from './command_shim.ts';
 import { taskText } from './task_text.ts';
 
 /** The folder of one run. All of it belongs to the run and is removed with it. */
@@ -19,6 +20,10 @@ export type Workspace = Readonly<{
   planFile: string;
   verdictFile: string;
   usageFile: string;
+  /** Comes first on the PATH of the run. */
+  bin: string;
+  /** What calls of `business-runner` share. */
+  cache: string;
 }>;
 
 /** Something about the files of a run that is not as it has to be. */
@@ -53,6 +58,8 @@ export function workspaceAt(scratch: string, runId: string): Workspace {
     planFile: at('plan.json'),
     verdictFile: at('verdict.json'),
     usageFile: at('usage.json'),
+    bin: at('.business-runner/bin'),
+    cache: at('.business-runner/cache'),
   };
 }
 
@@ -68,6 +75,8 @@ export async function makeFolders(workspace: Workspace): Promise<void> {
   await mkdir(workspace.root, { mode: 0o700 });
   await mkdir(workspace.inputs);
   await mkdir(workspace.outputs);
+  await mkdir(workspace.bin, { recursive: true });
+  await writeCommand(workspace.bin);
   await writeFile(workspace.progressFile, '');
 }
 

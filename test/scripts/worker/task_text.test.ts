@@ -69,7 +69,7 @@ t.test('TASK.md holds all that counts: an answer that stood in task.json alone w
   const textOf = (mode: string) =>
     taskText({ ...claim, mode }, [input, { ...input, path: 'late.csv', available: false }], 60_000);
   const lines = textOf('execute').split('\n');
-  const ends = lines.indexOf('## How to end');
+  const ends = lines.indexOf('## Tools outside');
   t.same(
     lines.slice(0, ends).filter((line) => line !== ''),
     [
