@@ -9,7 +9,7 @@ import { forbiddenUpload } from './schema.ts';
 
 export const UPLOADS = '/internal/uploads';
 
-/** Where an upload goes whose storage has no address of its own. The URL is all that it takes. */
+/** Where an upload goes whose storage has no address of its own. The URL is all that it takes; what it holds is looked at when it is completed. */
 export function uploadEndpoints(): readonly Endpoint[] {
   return [
     endpoint({

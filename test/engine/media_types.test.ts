@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import t from 'tap';
-import { mediaTypeProbe, textCheck } from '../../engine/media_types.ts';
+import { mediaTypeProbe, signatureProblem, textCheck } from '../../engine/media_types.ts';
 
 async function typeOf(fileName: string, ...chunks: (string | Uint8Array)[]): Promise<string> {
   const probe = mediaTypeProbe(fileName);
@@ -93,4 +93,33 @@ t.test('the buffer of a chunk may be used again', async (t) => {
   probe.observe(shared);
   shared.fill(0);
   t.equal(await probe.mediaType(), 'image/png');
+});
+
+t.test('bytes have the signature of the type that is declared, and text has none of another', async (t) => {
+  const found = async (bytes: Uint8Array) => {
+    const probe = mediaTypeProbe('');
+    probe.observe(bytes);
+    return probe.mediaType();
+  };
+  const [picture, text, xml] = await Promise.all(
+    [png, 'plain', '<?xml version="1.0"?><a/>'].map((b) => found(Buffer.from(b))),
+  );
+  const docx = 'application/vnd.openxmlformats-officedocument.wordprocessingml.document';
+  for (const [declared, bytes, fits] of [
+    ['image/png', picture, true],
+    ['image/jpeg', picture, false],
+    ['text/csv', picture, false],
+    ['application/octet-stream', picture, true],
+    ['application/x-unknown', picture, true],
+    ['image/png', text, false],
+    ['application/pdf', text, false],
+    ['text/plain', text, true],
+    ['application/json', text, true],
+    ['text/xml', xml, true],
+    [docx, 'application/zip', true],
+    [docx, text, false],
+  ] as const) {
+    t.equal(signatureProblem(declared, bytes ?? '') === null, fits, `${declared}, ${bytes}`);
+  }
+  t.match(signatureProblem('image/png', 'application/pdf'), /signature of image\/png/);
 });

@@ -33,6 +33,11 @@ async function sendLarge({ uploadUrl, method, headers }: Upload, count: number):
 /** Sends, completes and reads so many MiB, and looks at the memory meanwhile. */
 export async function largeUpload(t: Test, gateway: Awaited<ReturnType<typeof openGateway>>, count: number) {
   const by = await gateway.caller();
+  // No worker renews it here.
+  await gateway.sql.owner.query(
+    `update app.run_requests set lease_expires_at = now() + interval '1 hour' where run_id = $1`,
+    [by.run.runId],
+  );
   const once = async (size: number) => {
     const file = fileCalls(by);
     const wanted = await declared(size);
