@@ -96,7 +96,8 @@ export async function sendGit(
   }
   res.status(200).set({ 'Content-Type': mediaType, 'Cache-Control': 'no-cache, max-age=0, must-revalidate' });
   try {
-    await pipeline(Readable.from(bytes(), { objectMode: false }), res, { signal });
+    // In object mode chunks are handed on as they come; else those that wait would be copied into one.
+    await pipeline(Readable.from(bytes()), res, { signal });
   } catch (error) {
     // A client that hangs up is no error of ours.
     if (!signal.aborted) throw error;

@@ -139,7 +139,7 @@ async function receive(options: StageOptions, packFile: string, repository: stri
   const snapshot = mirrors.snapshot(remote, repository, AbortSignal.any([signal, gone.signal]));
   snapshot.catch(() => {});
   try {
-    await pipeline(Readable.from(pack, { objectMode: false }), createWriteStream(packFile, { mode: 0o600 }), {
+    await pipeline(Readable.from(pack), createWriteStream(packFile, { mode: 0o600 }), {
       signal,
     });
   } catch (error) {

@@ -1,6 +1,7 @@
 import { writeOutput } from '../../engine/process/output.ts';
 import { measureCommits } from './commits.ts';
 import { measureDue } from './due.ts';
+import { measureClones } from './git.ts';
 import { measureGraph } from './graph.ts';
 import { measureHttpLifecycles } from './http_lifecycle.ts';
 import { measureIntegrations, seedIntegrations } from './integrations.ts';
@@ -14,7 +15,7 @@ import { measureSqlLifecycles, STEPS } from './sql_lifecycle.ts';
 import { measureBareStreams, measureStreams, type StreamRow } from './streams.ts';
 import { measureWake } from './wake.ts';
 
-const HELP = `npm run bench [-- --quick] [-- --only sql,http,queue,wake,due,lists,integrations,graph,streams,search,reporting] [--data FOLDER]
+const HELP = `npm run bench [-- --quick] [-- --only sql,http,queue,wake,due,lists,integrations,git,graph,streams,search,reporting] [--data FOLDER]
 
 Measures a Postgres of its own on this machine and prints a table; --quick takes seconds instead of minutes and says less.
 The data set of reporting is kept in FOLDER and used again where it is given: making it takes minutes.
@@ -28,6 +29,7 @@ const SECTIONS = [
   'due',
   'lists',
   'integrations',
+  'git',
   'graph',
   'streams',
   'search',
@@ -152,6 +154,14 @@ async function main(): Promise<void> {
       const many = await measureIntegrations(api.url, large, seconds / 2);
       row('list of integrations', perSecond(few), `${perSecond(many)} of 10,000, ${ratio(few, many)} times the cost`);
       await api.stop();
+    }
+    if (wanted('git')) {
+      const { originMs, gatewayMs, peakMegabytes } = await measureClones(100, quick ? 3 : 9);
+      row(
+        'clone of 100 MB through the gateway',
+        `${gatewayMs.toFixed(0)} ms`,
+        `${originMs.toFixed(0)} ms from its origin, ratio ${ratio(gatewayMs, originMs)}; ${peakMegabytes.toFixed(0)} MB more at most`,
+      );
     }
     if (wanted('graph')) {
       const [organizationId = ''] = (await seedOrganizations(db, 1)).organizationIds;
