@@ -73,6 +73,9 @@ const get = ({ path, one }: Resource) =>
     read: (call) => readOne(call, `${path}/${call.args.id}`),
   });
 
+/** By this an object that was made or changed is found. */
+const marker = (actionId: string): Query => ({ 'metadata[business_runner_action]': actionId });
+
 /** Sent once; Stripe itself answers a second one by the same key with what the first did. */
 async function post(call: WriteCall<unknown, Credential>, path: string, values: Query): Promise<unknown> {
   const { context, access, actionId } = call;
@@ -85,7 +88,7 @@ async function post(call: WriteCall<unknown, Credential>, path: string, values: 
       method: 'POST',
       url: `${ORIGIN}/v1/${path}`,
       headers: { ...headers, 'content-type': 'application/x-www-form-urlencoded', 'idempotency-key': actionId },
-      body: formOf({ ...values, 'metadata[business_runner_action]': actionId }),
+      body: formOf(values),
     },
     z.looseObject({ id: z.string(), status: z.string().nullish() }),
   );
@@ -186,7 +189,7 @@ export const tools = [
       `Refund ${args.amount === undefined ? 'what is left' : `${args.amount} (in minor units)`} of charge ${args.charge}${
         args.reason === undefined ? '' : `, ${args.reason.replaceAll('_', ' ')}`
       }`,
-    execute: (call) => post(call, 'refunds', call.args),
+    execute: (call) => post(call, 'refunds', { ...call.args, ...marker(call.actionId) }),
     lookUp: (call) => findMarked(call, 'refunds', { charge: call.args.charge }),
   }),
   write({
@@ -210,7 +213,7 @@ export const tools = [
         .flatMap(([name, value]) => (value === undefined ? [] : [`${name} to “${value}”`]))
         .join(', ')}`,
     execute({ args: { customer, ...changes }, ...call }) {
-      return post({ ...call, args: undefined }, `customers/${customer}`, changes);
+      return post({ ...call, args: undefined }, `customers/${customer}`, { ...changes, ...marker(call.actionId) });
     },
     // The marker of the last change: another one may have come since.
     async lookUp({ args, context, access, actionId }) {
@@ -228,6 +231,7 @@ export const tools = [
     risk: 'external',
     input: { invoice: id('invoice') },
     summary: ({ args }) => `Send invoice ${args.invoice} to its customer by e-mail`,
+    // Its only parameter is the path: Stripe refuses a marker.
     execute: (call) => post(call, `invoices/${call.args.invoice}/send`, {}),
   }),
 ];
