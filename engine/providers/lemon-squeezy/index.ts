@@ -1,37 +1,11 @@
 import { z } from 'zod';
 import { maskedEmail } from '../mask.ts';
-import type { Site } from '../outgoing/index.ts';
-import { accountBucket, defineProvider, type ProviderContext, unknownChoices } from '../provider.ts';
-import { choices, providerId, shownOrNull } from '../texts.ts';
+import { defineProvider, unknownChoices } from '../provider.ts';
+import { providerId, shownOrNull } from '../texts.ts';
+import { credential, MAX_STORES, ORIGIN, read, settings } from './api.ts';
 import { tools } from './tools.ts';
 
-const ORIGIN = 'https://api.lemonsqueezy.com';
-const MAX_STORES = 200;
 const PAGE_SIZE = 100;
-
-const credential = z.strictObject({
-  kind: z.literal('api_key'),
-  apiKey: z
-    .string()
-    .max(4_000)
-    .regex(/^[\x21-\x7e]{20,}$/, 'must be an API key of Lemon Squeezy'),
-});
-type Credential = z.output<typeof credential>;
-
-const settings = z.strictObject({
-  kind: z.literal('lemon_squeezy'),
-  /** Empty: no store is allowed. */
-  storeIds: choices(z.string().regex(/^\d{1,20}$/, 'must be the id of a store'), MAX_STORES),
-});
-
-/** JSON:API: errors have a status and at times a code. */
-const refusal = z.object({ errors: z.array(z.object({ code: z.string().optional() })).min(1) });
-
-const site: Site = {
-  provider: 'lemon-squeezy',
-  origins: [ORIGIN],
-  readRefusal: ({ json }) => ({ code: refusal.safeParse(json).data?.errors[0]?.code }),
-};
 
 const user = z.object({ data: z.object({ id: z.string().min(1), attributes: z.object({ email: z.string() }) }) });
 
@@ -44,14 +18,6 @@ const stores = z.object({
   ),
   meta: z.object({ page: z.object({ total: z.int().min(0) }) }),
 });
-
-function read<S extends z.ZodType>(context: ProviderContext, { apiKey }: Credential, path: string, schema: S) {
-  const headers = { authorization: `Bearer ${apiKey}`, accept: 'application/vnd.api+json' };
-  // 300 calls a minute.
-  const buckets = [accountBucket('lemon-squeezy', context, 60, 5)];
-  const request = { effect: 'read', url: `${ORIGIN}${path}`, headers, buckets, signal: context.signal } as const;
-  return context.client.json(site, request, schema);
-}
 
 export const lemonSqueezy = defineProvider({
   key: 'lemon-squeezy',

@@ -51,6 +51,16 @@ t.test('tools have keys of their own, fitting risks, and schemas that are closed
   test.end();
 });
 
+t.test('each tool has what does it, with the effect that owners see', (test) => {
+  for (const { tools, runtime } of providers.values()) {
+    for (const { key, effect, inputSchema } of tools) {
+      test.equal(runtime({ key, effect, inputSchema })?.effect, effect, key);
+      test.equal(runtime({ key, effect: effect === 'read' ? 'write' : 'read', inputSchema }), undefined, key);
+    }
+  }
+  test.end();
+});
+
 t.test('scopes of tools are among those that a service asks for, and each service has tools', (test) => {
   for (const provider of providers.values()) {
     const asked = new Set(provider.services.flatMap(({ scopes }) => [...scopes.read, ...scopes.write]));

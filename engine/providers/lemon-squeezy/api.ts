@@ -1,0 +1,69 @@
+import { z } from 'zod';
+import { type ProviderRequest, parsed, type Site } from '../outgoing/index.ts';
+import { type Access, accountBucket, type ProviderContext } from '../provider.ts';
+import { choices } from '../texts.ts';
+
+export const ORIGIN = 'https://api.lemonsqueezy.com';
+export const MAX_STORES = 200;
+const MAX_BYTES = 5 * 1024 * 1024;
+
+export const credential = z.strictObject({
+  kind: z.literal('api_key'),
+  apiKey: z
+    .string()
+    .max(4_000)
+    .regex(/^[\x21-\x7e]{20,}$/, 'must be an API key of Lemon Squeezy'),
+});
+export type Credential = z.output<typeof credential>;
+
+export const settings = z.strictObject({
+  kind: z.literal('lemon_squeezy'),
+  /** Empty: no store is allowed. */
+  storeIds: choices(z.string().regex(/^\d{1,20}$/, 'must be the id of a store'), MAX_STORES),
+});
+export type Settings = z.output<typeof settings>;
+export type At = Readonly<{ context: ProviderContext; access: Access<Credential, Settings> }>;
+
+/** JSON:API: errors have a status and at times a code. */
+const refusal = z.object({ errors: z.array(z.object({ code: z.string().optional() })).min(1) });
+
+const site: Site = {
+  provider: 'lemon-squeezy',
+  origins: [ORIGIN],
+  readRefusal: ({ json }) => ({ code: refusal.safeParse(json).data?.errors[0]?.code }),
+};
+
+const JSON_API = 'application/vnd.api+json';
+
+async function send<S extends z.ZodType>(
+  context: ProviderContext,
+  { apiKey }: Credential,
+  request: Pick<ProviderRequest, 'effect' | 'method' | 'body'> & Readonly<{ path: string; schema: S }>,
+): Promise<z.output<S>> {
+  const { path, schema, ...rest } = request;
+  const type = rest.body === undefined ? {} : { 'content-type': JSON_API };
+  const response = await context.client.send(site, {
+    ...rest,
+    url: `${ORIGIN}${path}`,
+    headers: { authorization: `Bearer ${apiKey}`, accept: JSON_API, ...type },
+    // 300 calls a minute.
+    buckets: [accountBucket('lemon-squeezy', context, 60, 5)],
+    signal: context.signal,
+    maxBytes: MAX_BYTES,
+  });
+  return parsed(site.provider, response, schema);
+}
+
+/** @throws ProviderError, the signal's reason */
+export const read = <S extends z.ZodType>(context: ProviderContext, given: Credential, path: string, schema: S) =>
+  send(context, given, { effect: 'read', path, schema });
+
+/** Sent once. @throws ProviderError, the signal's reason */
+export const write = <S extends z.ZodType>({ context, access }: At, path: string, data: object, schema: S) =>
+  send(context, access.credential, {
+    effect: 'write',
+    method: 'POST',
+    path,
+    body: JSON.stringify({ data }),
+    schema,
+  });
