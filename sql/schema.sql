@@ -2792,6 +2792,8 @@ app.integration_grant_withdraw(p_organization_id uuid, p_grant_hash text, p_bega
 app.integration_health_mark(p_organization_id uuid, p_integration_id uuid, p_connection_revision integer, p_health
     jsonb, p_check_seconds integer) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api, runner_jobs
+app.integration_hosts_blocked(p_organization_id uuid, p_hosts jsonb) returns boolean
+  -- sql, stable, owner runner_scoped
 app.integration_lock(p_organization_id uuid, p_integration_ref text, p_epoch boolean) returns app.integrations
   -- plpgsql, owner runner_scoped
 app.integration_next_revision(i app.integrations, c app.integration_connections, p_connection jsonb) returns integer

@@ -81,6 +81,7 @@ export function newIntegrationFacts(providerKey: string) {
     provider: provider.key,
     name: provider.title,
     settingsRequired: provider.settings?.required === true,
+    hosts: (provider.origins ?? []).map((origin) => new URL(origin).hostname),
     tools: toolRows(provider.tools),
   };
 }

@@ -1,6 +1,6 @@
 -- Integration (none) → not connected, enabled (docs/interface.md 4.10). p_integration: {key, provider, name, departments,
--- accessMode, settingsRequired, tools}, validated in shape; settingsRequired and tools are what the provider says. All tools are
--- off. An onboarding that is not over gets its next generation. Returns {integration}.
+-- accessMode, settingsRequired, tools, hosts}, validated in shape; settingsRequired, tools and hosts are what the provider says. All
+-- tools are off. An onboarding that is not over gets its next generation. Returns {integration}.
 -- Locks: organization → onboarding. Codes: 403 provider_forbidden, 404 organization_not_found, 409 integration_conflict (key in
 -- use).
 create or replace function app.integration_create(p_organization_id uuid, p_integration jsonb)
@@ -17,6 +17,10 @@ begin
     perform app.fail(404, 'organization_not_found', 'Organization not found');
   end if;
   perform app.integration_provider_require(p_organization_id, p_integration ->> 'provider');
+  if app.integration_hosts_blocked(p_organization_id, p_integration -> 'hosts') then
+    perform app.fail(403, 'provider_forbidden', 'The organization blocks the domain of this provider',
+      app.issue('provider', 'blocked', 'is of a domain among constraints.blockedDomains'));
+  end if;
   select * into v_onboarding from app.onboardings
     where organization_id = p_organization_id and status not in ('completed', 'discarded') for no key update;
   insert into app.integrations (organization_id, key, provider, name, access_mode, departments, settings_required)

@@ -11,6 +11,7 @@ as $$
     join jsonb_array_elements(p_providers) p(value) on p.value ->> 'provider' = i ->> 'integrationKey'
     where i ->> 'disposition' in ('connect_now', 'connect_later')
       and app.integration_provider_allowed(o.organization_id, p.value ->> 'provider')
+      and not app.integration_hosts_blocked(o.organization_id, p.value -> 'hosts')
       and not exists (select from app.integrations n
         where n.organization_id = o.organization_id and p.value ->> 'provider' in (n.key, n.provider))
     order by i ->> 'integrationKey'

@@ -159,6 +159,17 @@ t.test('a provider that the organization does not allow is 403', async (t) => {
   expectSuccess(await calls(id).delete());
 });
 
+t.test('a provider whose domain the organization blocks is 403', async (t) => {
+  for (const domain of ['stripe.com', 'API.Stripe.com.']) {
+    await updateOrganization(sql.api, org, { constraints: { blockedDomains: [domain] } });
+    t.equal(refusalOf(await create({ provider: 'stripe' })), '403 provider_forbidden blocked', domain);
+  }
+  await updateOrganization(sql.api, org, { constraints: { blockedDomains: ['ripe.com', 'x.api.stripe.com'] } });
+  const { id } = expectSuccess(await create({ provider: 'stripe' }), 201);
+  await updateOrganization(sql.api, org, { constraints: { blockedDomains: [] } });
+  expectSuccess(await calls(id).delete());
+});
+
 t.test('tools are chosen by mode or by list', async (t) => {
   const { id } = await createIntegration(sql, org, { key: 'tools', provider: 'mcp', tools: [READ, WRITE] });
   await connect(sql.api, org, id, account('acme'));

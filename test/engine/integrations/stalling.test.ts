@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import type * as Tap from 'tap';
 import t from 'tap';
 import type { Problem } from '../../../engine/db/problem.ts';
@@ -8,7 +10,7 @@ import { createTestOrganization, type TestOrganization } from '../../support/fix
 import { account, connect, createIntegration } from '../../support/integration_fixtures.ts';
 import { openSql } from '../../support/transitions.ts';
 import { openServer } from '../providers/support.ts';
-import { integrationConfig, openTestIntegrations } from './support.ts';
+import { connectTokens, integrationConfig, openTestIntegrations } from './support.ts';
 
 const sql = await openSql(t);
 const db = openAs(sql.url, { role: 'runner_api', size: 4, applicationName: 'test api' });
@@ -73,4 +75,38 @@ t.test('settings are not checked by a provider that stalls', async (test) => {
   const settings = { kind: 'lemon_squeezy', storeIds: ['1'] };
   await stalls(test, checkSettings(integrations, await read(org, id), settings, soon), 'settings');
   test.equal((await read(org, id)).record.settings, null);
+});
+
+t.test('a provider that stalls shows no properties, and no collections', async (test) => {
+  const stalled = openTestIntegrations(test, db, {
+    origins: { 'https://analyticsadmin.googleapis.com': server.origin },
+  });
+  const tokenExpiresAt = new Date(Date.now() + 3_600_000).toISOString();
+  const analytics = await connectTokens(
+    sql,
+    { access_token: 'token' },
+    { keys, provider: 'google-analytics', facts: { tokenExpiresAt } },
+  );
+  const { organizationId, integrationId } = analytics.target;
+  const integration = await readIntegration(stalled, { organizationId, integrationRef: integrationId });
+  await stalls(test, lookUp(stalled, integration, soon), 'connection');
+
+  const silent = createServer(() => {});
+  silent.listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  test.teardown(() => silent.close());
+  const org = await createTestOrganization(sql);
+  const { id } = await createIntegration(sql, org, { provider: 'mongodb', tools: [] });
+  const { port } = silent.address() as AddressInfo;
+  const mongo = {
+    kind: 'mongodb',
+    host: '127.0.0.1',
+    port,
+    srv: false,
+    tls: false,
+    username: 'reader',
+    password: 'word',
+  };
+  const settings = { kind: 'mongodb', databaseName: 'shop', collections: ['orders'] };
+  await stalls(test, lookUp(stalled, await read(org, id), { ...soon, credential: mongo, settings }), 'credential');
 });

@@ -127,5 +127,15 @@ scenario(
       other.organization_id,
     ]);
     test.same(rows, [], 'none that is not allowed');
+
+    const blocking = await onboardingIn(sql, 'review');
+    await updateOrganization(sql.api, placeOf(blocking), { constraints: { blockedDomains: ['stripe.com'] } });
+    await putDisposition(sql, await read(sql, placeOf(blocking)), 'stripe', 'connect_later');
+    const hosted = providers.map((provider) => ({ ...provider, hosts: ['api.stripe.com'] }));
+    await complete(sql.api, placeOf(blocking), await read(sql, placeOf(blocking)), { providers: hosted });
+    const blocked = await sql.owner.query('select key from app.integrations where organization_id = $1', [
+      blocking.organization_id,
+    ]);
+    test.same(blocked.rows, [], 'none whose domain is blocked');
   },
 );
