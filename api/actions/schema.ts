@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { TOOL_RISKS } from '../../engine/integration_states.ts';
 import { mapping } from '../../engine/mapping.ts';
+import { HIDDEN, withoutSecrets } from '../../engine/secret_values.ts';
 import { storedUuid } from '../fields/ids.ts';
 import { dateTime, nullableTimestamp, timestamp } from '../fields/timestamp.ts';
 import { digests, ids, times } from '../http/openapi/example_values.ts';
 import { keyColumns } from '../http/pagination.ts';
-import { HIDDEN, withoutSecrets } from './secret_values.ts';
 import { ACTION_DECISIONS, ACTION_KINDS, ACTION_RECONCILIATIONS, ACTION_STATUSES } from './states.ts';
 
 export const actionStatus = z.enum(ACTION_STATUSES);
@@ -19,7 +19,7 @@ const file = z.object({
   sizeBytes: z.int(),
   sha256: z.string(),
 });
-const values = z.record(z.string(), z.json());
+const values = z.record(z.string(), z.unknown());
 
 const decision = z
   .object({ outcome: z.enum(ACTION_DECISIONS), by: z.string(), note: z.string().nullable(), at: dateTime })
@@ -29,7 +29,7 @@ const execution = z
     attempts: z.int(),
     startedAt: dateTime,
     finishedAt: dateTime.nullable(),
-    result: z.json(),
+    result: z.unknown(),
     error: coded.nullable(),
   })
   .meta({ id: 'ActionExecution' });
@@ -105,7 +105,7 @@ const actionRow = z
     execution_attempts: z.int(),
     execution_started_at: nullableTimestamp,
     execution_finished_at: nullableTimestamp,
-    result: z.json(),
+    result: z.unknown(),
     error: coded.nullable(),
     reconciliation: z.enum(ACTION_RECONCILIATIONS).nullable(),
     reconciliation_note: z.string().nullable(),

@@ -8,7 +8,7 @@ const MAX_TIMEOUT_MS = 60_000;
 export const executionBody = z
   .strictObject({
     tool: z.string().min(1).max(128),
-    arguments: z.record(z.string(), z.json()),
+    arguments: z.record(z.string(), z.unknown()),
     files: z
       .record(z.string().min(1).max(200), uuid)
       .optional()

@@ -39,7 +39,7 @@ export const executionSchema = z
   .discriminatedUnion('kind', [
     z.object({
       kind: z.literal('result'),
-      data: z.json(),
+      data: z.unknown(),
       nextCursor: z.string().nullable().describe('`cursor` of the next page.'),
       files: z.array(fileSchema),
     }),

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import { canonicalSha256 } from '../canonical_json.ts';
 import { call } from '../db/call.ts';
+import { withoutSecrets } from '../secret_values.ts';
 import { storableText } from '../storable.ts';
 import { fileArguments } from './file_arguments.ts';
 import type { Begun, Gateway, GatewayCall, ToolRequest } from './gateway.ts';
@@ -34,6 +35,8 @@ export async function propose<S extends z.ZodType>(
   const args = argumentsOf(runtime, request.arguments, begun);
   const files = await fileArguments(gateway, at, runtime, request);
   const { settings } = begun.integration;
+  // The inbox, the audit log and receipts repeat the summary.
+  const seen = withoutSecrets(args as typeof request.arguments, begun.tool.inputSchema);
   const shown = Object.fromEntries(
     files.map(({ argument, name, contentType, sizeBytes }) => [argument, { name, contentType, sizeBytes }]),
   );
@@ -42,7 +45,7 @@ export async function propose<S extends z.ZodType>(
     invocationId,
     bodySha256,
     tool: begun.tool.key,
-    summary: summaryText(runtime.summary({ args, settings, files: shown })),
+    summary: summaryText(runtime.summary({ args: seen, settings, files: shown })),
     risk: runtime.riskOf?.(args, settings),
     arguments: request.arguments,
     argumentsSha256: canonicalSha256(request.arguments),

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import type { Action } from '../../../api/actions/schema.ts';
-import { HIDDEN } from '../../../api/actions/secret_values.ts';
+import { HIDDEN } from '../../../engine/secret_values.ts';
 import {
   actionFile,
   approve,

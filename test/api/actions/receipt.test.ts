@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
-import { HIDDEN } from '../../../api/actions/secret_values.ts';
 import { canonicalJson, canonicalSha256 } from '../../../engine/canonical_json.ts';
 import { type Receipt, readKeySet, readReceipt, receiptKeys, verifyReceipt } from '../../../engine/receipts/index.ts';
+import { HIDDEN } from '../../../engine/secret_values.ts';
 import {
   actionFile,
   approve,

@@ -1,5 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
+import { actionSchema } from '../../../api/actions/schema.ts';
+import { executionBody } from '../../../api/gateway/changes.ts';
+import { HIDDEN } from '../../../engine/secret_values.ts';
 import { expectSuccess, ownerPath, refusalOf } from '../../support/api_fixtures.ts';
 import { completeRun, runNew, runPlan } from '../../support/fixtures.ts';
 import { openGateway, REFUND } from '../../support/gateway_world.ts';
@@ -31,6 +34,34 @@ t.test('a write becomes an action that a person can decide about, and the provid
   });
   t.equal(stripe.sent(), 0);
 });
+
+t.test('what the schema of a tool marks as secret is in neither the summary nor the inbox', async (t) => {
+  const by = await caller();
+  await sql.owner.query(
+    `update app.integration_tools set input_schema = jsonb_set(input_schema, '{properties,reason,writeOnly}', 'true')
+      where organization_id = $1 and key = $2`,
+    [by.org.organizationId, REFUND],
+  );
+  const renewed = await world.resolve(by.org, by.run);
+  const { action } = expectSuccess(await execute(renewed, refund));
+  t.match(action, {
+    summary: `Refund 500 (in minor units) of charge ch_1, ${HIDDEN}`,
+    arguments: { ...refund.arguments, reason: HIDDEN },
+  });
+  const items = expectSuccess(await app.owner.get(ownerPath(by.org, '/human-inbox')));
+  t.match(JSON.stringify(items), HIDDEN);
+  t.notMatch(JSON.stringify(items), 'duplicate');
+});
+
+t.test(
+  'arguments are walked once, by what reads the body: a mebibyte of small values keeps nobody waiting',
+  async (t) => {
+    const many = Array.from({ length: 10 }, () => []);
+    // What walks them also copies them.
+    t.equal(executionBody.parse({ tool: REFUND, arguments: { many } }).arguments['many'], many);
+    t.equal(actionSchema.shape.arguments.parse({ many })['many'], many);
+  },
+);
 
 t.test('equal proposals are one action, 20 at once by one name and by others, and of the next run', async (t) => {
   const by = await caller();

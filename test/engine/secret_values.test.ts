@@ -1,5 +1,5 @@
 import t from 'tap';
-import { HIDDEN, withoutSecrets } from '../../../api/actions/secret_values.ts';
+import { HIDDEN, withoutSecrets } from '../../engine/secret_values.ts';
 
 const secret = { type: 'string', writeOnly: true };
 const object = (properties: object, more: object = {}) => ({ type: 'object', properties, ...more });
