@@ -1,7 +1,7 @@
 // A small MCP server with made-up data, for trying integrations without an account anywhere: three tools that read the sales
 // beside it (examples/sales.csv), and one that writes. It listens on loopback alone and asks for no authorization.
 //   node examples/mcp/server.ts 4100
-// `npm run demo -- integrations` starts it, connects it and ends it. Needs Node.js 24 (in this folder: npx node …).
+// `npm run demo -- integrations` and `-- actions` start it, connect it and end it. Needs Node.js 24 (in this folder: npx node …).
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';

@@ -22,6 +22,7 @@ const TIMEOUT_MS = 60_000;
 
 const USAGE = `npm run demo [-- options]
        npm run demo -- integrations [options]
+       npm run demo -- actions [options]
 
 Shows finished work within a minute, on a Business Runner that npm start runs in another terminal: a demo organization,
 two tasks with a sales file, an initiative that an agent plans and that asks you a question, a chat whose reply streams,
@@ -31,23 +32,31 @@ like.
 integrations: an integration with an MCP server of the demo's own, without any account: connected, its tools chosen, and what
 an owner and an agent see of it. Needs ALLOW_PRIVATE_ADDRESSES=1 npm start, since the server is on this machine.
 
+actions: an agent that reads from such a server and proposes a change there; you approve it, here by Enter or in another terminal;
+then it is done, and its signed receipt is checked. Needs the same.
+
   --url URL           the API (http://127.0.0.1:3000, or HOST and PORT as npm start reads them)
   --token-file FILE   file with the service token (.data/agent-service-token, made by npm start)
   --no-env-file       does not read the settings in .env
   --help
 
 Set BUSINESS_RUNNER_OWNER_TOKEN to an owner's bearer token where the API requires one (OWNER_AUTH). Without it, and without
---url, integrations finds the one that npm start keeps.
+--url, both find the one that npm start keeps.
 `;
+
+const ABOUT = ['integrations', 'actions'];
 
 function readArguments() {
   try {
     const options = { url: { type: 'string' }, 'token-file': { type: 'string' }, help: { type: 'boolean' } } as const;
     const args = loadEnvironmentFile(process.argv.slice(2));
     const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
-    const unknown = positionals.find((name, index) => name !== 'integrations' || index > 0);
-    if (unknown !== undefined) throw new Error(`${JSON.stringify(unknown)}: the demo takes nothing, or integrations`);
-    return { ...values, isAboutIntegrations: positionals.length > 0 };
+    const [about, more] = positionals;
+    const unknown = about === undefined || ABOUT.includes(about) ? more : about;
+    if (unknown !== undefined) {
+      throw new Error(`${JSON.stringify(unknown)}: the demo takes nothing, or one of ${ABOUT.join(', ')}`);
+    }
+    return { ...values, about };
   } catch (error) {
     throw new OptionsError(error instanceof Error ? error.message : String(error));
   }
@@ -156,10 +165,10 @@ await runDemoCommand('demo', async () => {
   const url = (values.url ?? localUrl(process.env)).replace(/(?<!\/)\/+$/, '');
   const tokenFile = values['token-file'];
   if (values.help) return printText(USAGE);
-  if (!values.isAboutIntegrations) return demo(url, tokenFile);
+  if (values.about === undefined) return demo(url, tokenFile);
   // The token of the service on this machine is for no other address.
   const token = ownerToken() ?? (values.url === undefined ? localOwnerToken(process.env) : undefined);
   // Its server loads what no other part of the demo needs.
-  const { demoIntegrations } = await import('./integrations.ts');
-  await demoIntegrations({ url, token, tokenFile });
+  if (values.about === 'actions') await (await import('./actions.ts')).demoActions({ url, token, tokenFile });
+  else await (await import('./integrations.ts')).demoIntegrations({ url, token, tokenFile });
 });
