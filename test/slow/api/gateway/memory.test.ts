@@ -5,6 +5,6 @@ import { largeUpload } from './large_upload.ts';
 const gateway = await openGateway(t);
 
 t.test('a file of 1 GiB is sent, completed and read with little memory', async (t) => {
-  t.setTimeout(300_000);
+  t.setTimeout(600_000);
   await largeUpload(t, gateway, 1024);
 });

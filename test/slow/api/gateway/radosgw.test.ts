@@ -14,7 +14,7 @@ const skip = hasRadosgw() ? false : 'radosgw, ceph-mon and ceph-osd are not inst
 const NOTE = declare('the note');
 
 t.test('uploads by the URLs of a real S3 (runs only where radosgw is installed)', { skip }, async (t) => {
-  t.setTimeout(600_000);
+  t.setTimeout(1_000_000);
   const { endpoint, settings } = await startRadosgw(t, 6 * 1024 * 1024 * 1024);
   const storageUrl = s3Url('files', 'a b', endpoint);
   await s3Client(storageUrl, settings).send(new CreateBucketCommand({ Bucket: 'files' }));
@@ -69,7 +69,7 @@ t.test('uploads by the URLs of a real S3 (runs only where radosgw is installed)'
   });
 
   t.test('a file of 1 GiB goes with little memory', async (t) => {
-    t.setTimeout(500_000);
+    t.setTimeout(900_000);
     await largeUpload(t, gateway, 1024);
   });
 });
