@@ -65,6 +65,12 @@ export function* valueIssues(value: unknown, path: Path): Generator<ArgumentIssu
   }
 }
 
+/** Of a document or a filter as a whole, which is no single value. */
+export function* documentIssues(value: unknown, path: Path, walk = valueIssues): Generator<ArgumentIssue> {
+  if (wrapperOf(value) === undefined) yield* walk(value, path);
+  else yield refused(path, 'must be an object of fields');
+}
+
 /**
  * As the driver sends it. Its own reader takes names beside those of a value for nothing, and would drop a part of what was asked.
  * @param value that `valueIssues`, or what is built on it, has nothing against

@@ -2,7 +2,7 @@ import type { BSON, Db, Document } from 'mongodb';
 import { z } from 'zod';
 import { type ArgumentIssue, type ReadCall, type ReadResult, toolsOf } from '../tool.ts';
 import { filterIssues, pipelineIssues, projectionIssues } from './allowed.ts';
-import { fromBson, refused, toBson, valueIssues } from './extended_json.ts';
+import { documentIssues, fromBson, refused, toBson, valueIssues } from './extended_json.ts';
 import { cursorAfter, cursorAt, positionOf } from './pages.ts';
 import { type MongoCredential, withMongoTool } from './session.ts';
 import { collectionName, type Settings } from './settings.ts';
@@ -113,7 +113,7 @@ export const reads = [
     check: (args, settings) =>
       list(
         collectionIssues(args, settings),
-        filterIssues(args.filter, ['filter']),
+        documentIssues(args.filter, ['filter'], filterIssues),
         projectionIssues(args.projection, ['projection']),
         valueIssues(args.sort, ['sort']),
       ),
@@ -124,7 +124,8 @@ export const reads = [
     title: 'Count documents',
     description: 'Counts documents that match a filter.',
     input: { collection, filter: filter.optional() },
-    check: (args, settings) => list(collectionIssues(args, settings), filterIssues(args.filter, ['filter'])),
+    check: (args, settings) =>
+      list(collectionIssues(args, settings), documentIssues(args.filter, ['filter'], filterIssues)),
     read: (call) =>
       inDatabase(call, async (db, bson) => {
         const matching = toBson(bson, call.args.filter ?? {}) as Document;
@@ -137,7 +138,8 @@ export const reads = [
     title: 'List values of a field',
     description: 'Lists the different values that a field has in documents that match a filter.',
     input: { collection, key: fieldName, filter: filter.optional() },
-    check: (args, settings) => list(collectionIssues(args, settings), filterIssues(args.filter, ['filter'])),
+    check: (args, settings) =>
+      list(collectionIssues(args, settings), documentIssues(args.filter, ['filter'], filterIssues)),
     read: (call) =>
       inDatabase(call, async (db, bson) => {
         const { collection: name, key, filter: given = {} } = call.args;

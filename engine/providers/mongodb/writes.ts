@@ -3,7 +3,7 @@ import type { BSON, Document } from 'mongodb';
 import { quoted } from '../texts.ts';
 import { type ArgumentIssue, toolsOf } from '../tool.ts';
 import { filterIssues, updateIssues } from './allowed.ts';
-import { fromBson, refused, toBson, valueIssues } from './extended_json.ts';
+import { documentIssues, fromBson, refused, toBson } from './extended_json.ts';
 import { collection, collectionIssues, document, filter, inDatabase, MAX_TIME_MS } from './reads.ts';
 import type { MongoCredential } from './session.ts';
 import type { Settings } from './settings.ts';
@@ -29,7 +29,7 @@ const documentOf = (bson: typeof BSON, given: Fields, actionId: string) =>
 /** It changes or deletes one: which, is said. */
 function* chosenIssues(given: Fields): Generator<ArgumentIssue> {
   if (Object.keys(given).length === 0) yield refused(['filter'], 'must say which document');
-  yield* filterIssues(given, ['filter']);
+  yield* documentIssues(given, ['filter'], filterIssues);
 }
 
 export const writes = [
@@ -39,7 +39,7 @@ export const writes = [
     description: 'Inserts a document. It gets an id where it has none.',
     risk: 'external',
     input: { collection, document },
-    check: (args, settings) => [...collectionIssues(args, settings), ...valueIssues(args.document, ['document'])],
+    check: (args, settings) => [...collectionIssues(args, settings), ...documentIssues(args.document, ['document'])],
     summary: ({ args, settings }) => `Insert into ${placeOf(args, settings)} the document ${shown(args.document)}`,
     execute: (call) =>
       inDatabase(call, async (db, bson) => {

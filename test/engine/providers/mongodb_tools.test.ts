@@ -262,6 +262,10 @@ t.test('updates are operators of the list, on a document that is named', async (
   test.match(tools.issues('mongodb.insert_one', 'write', { ...orders, document }), [
     { path: ['document', 'a', '$where'] },
   ]);
+  const value = { $oid: OID };
+  test.match(tools.issues('mongodb.insert_one', 'write', { ...orders, document: value }), [{ path: ['document'] }]);
+  test.match(issues({ $set: { a: 1 } }, value), [{ path: ['filter'] }]);
+  test.match(tools.issues('mongodb.find', 'read', { ...orders, filter: value }), [{ path: ['filter'] }]);
   for (const { key, effect } of mongodb.tools) {
     const args = {
       collection: 'secrets',

@@ -244,7 +244,7 @@ t.test('each fault has its reason, and no text of the provider goes further', as
     '/text': ['text', 'failed'],
     '/slow': ['slow', 'unavailable'],
     '/cut': ['cut', 'unavailable'],
-    '/large': ['large', 'failed'],
+    '/large': ['large', 'too_large'],
   };
   const PLANTED = 'planted-4711';
   const server = await openServer(test, ({ url }, res) => {
