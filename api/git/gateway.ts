@@ -13,7 +13,7 @@ import {
 } from '../../engine/git/index.ts';
 import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { retryTransient } from '../http/errors.ts';
-import { checkGit, sendGit, sentenceOf, withRepository } from './repository.ts';
+import { checkGit, explain, sendGit, withRepository } from './repository.ts';
 
 const BASE = '/internal/git/integrations/{integrationId}/{owner}/{repository}';
 const MAX_FETCH_BYTES = 32 * 1024 * 1024;
@@ -175,11 +175,7 @@ export function gitEndpoints(): readonly Endpoint[] {
           withRemote: (run) => withRepository(at, access, run, { once: true }),
           propose: (proposal) =>
             retryTransient(() => call(db, 'action_propose', { ...asked, proposal, approvalDays }, proposedSchema)),
-          explain(error) {
-            const sentence = sentenceOf(error);
-            if (sentence === undefined) log.error({ err: error }, 'a push was not staged');
-            return sentence ?? 'something went wrong on our side';
-          },
+          explain: (error) => explain(error, log),
           signal,
         });
         await sendGit(res, 'application/x-git-receive-pack-result', chunks, signal);

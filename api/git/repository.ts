@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Response } from 'express';
+import type { Logger } from 'pino';
 import { z } from 'zod';
 import { call } from '../../engine/db/call.ts';
 import { Problem } from '../../engine/db/problem.ts';
@@ -104,12 +105,13 @@ export async function sendGit(
   }
 }
 
-/** What happened, as a sentence for the client of a push; undefined where only our logs may know it. */
-export function sentenceOf(error: unknown): string | undefined {
+/** What happened, as a sentence for the client of a push; what is not the client's own affair is logged. */
+export function explain(error: unknown, log: Logger): string {
   const problem = gitProblem(error);
   if (problem instanceof Problem) {
     const [issue] = problem.issues ?? [];
     return issue && !problem.message.includes(issue.message) ? `${problem.message}: ${issue.message}` : problem.message;
   }
-  return problem instanceof UnavailableError ? problem.message : undefined;
+  log.error({ err: problem }, 'a push was not staged');
+  return problem instanceof UnavailableError ? problem.message : 'Something went wrong on our side. Try again.';
 }

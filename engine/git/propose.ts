@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { z } from 'zod';
 import { Problem } from '../db/problem.ts';
-import { gitPackKey } from '../storage/index.ts';
+import { invocationKey } from '../storage/index.ts';
 import { summaryOf } from './describe.ts';
 import type { Git } from './git.ts';
 import { argumentsDigest, PACK_ARGUMENT, PUSH_TOOL, pushDigest, riskOf } from './push_action.ts';
@@ -32,7 +32,7 @@ export async function proposePush(
   signal: AbortSignal,
 ): Promise<Proposed['action']> {
   const { arguments: given, packFile } = staged;
-  const key = gitPackKey(organizationId);
+  const key = invocationKey(organizationId, 'files');
   const forget = () =>
     storage.delete(key).catch((error: unknown) => log.warn({ err: error }, 'a pack that no action needs stays stored'));
   const { size, sha256 } = await storage.put(key, createReadStream(packFile), { signal });

@@ -133,6 +133,7 @@ export async function prepareGitPush(
 ): Promise<PreparedPush> {
   const { connection, arguments: push, pack, signal } = given;
   const remote = remoteFor(connection, push);
+  await git.clean();
   const folder = await openFolder(git.stagingFolder);
   try {
     const repository = path.join(folder, 'repository.git');

@@ -21,7 +21,7 @@ export type ReceiveOptions = Readonly<{
   /** Does something at the repository, with a connection that is open. It may fail before or after; it calls once. */
   withRemote<T>(run: (remote: Remote) => Promise<T>): Promise<T>;
   propose: Propose;
-  /** What went wrong, as a sentence for the client; whatever it does not know it reports. */
+  /** What went wrong, as a sentence for the client. */
   explain(error: unknown): string;
   signal: AbortSignal;
 }>;

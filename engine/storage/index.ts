@@ -10,7 +10,6 @@ export {
   contextKey,
   contextKeyTime,
   contextPrefix,
-  gitPackKey,
   type InvocationObject,
   invocationKey,
   invocationKeyTime,

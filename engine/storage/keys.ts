@@ -94,8 +94,3 @@ export function contextKey(organizationId: string, file: ContextFile): string {
 export function contextKeyTime(key: string): number | null {
   return timeOf(key, /\/context\/(?:documents|sources|health)\/(\d{13})-[0-9a-f-]{36}$/);
 }
-
-/** A fresh key for the pack of a push. It says when it was made, so that what no action names is found by its age. */
-export function gitPackKey(organizationId: string): string {
-  return `${organizationPrefix(organizationId)}git/packs/${timedName()}`;
-}

@@ -1,6 +1,7 @@
 // The rest is in test/slow/api/git.
 import t from 'tap';
 import type { Action } from '../../../api/actions/schema.ts';
+import { FLUSH, pktLine } from '../../../engine/git/pkt_line.ts';
 import { expectSuccess, ownerPath } from '../../support/api_fixtures.ts';
 import { git, gitDone } from '../../support/git_origin.ts';
 import { cloneOf, commitFile, createCoder, seedRepository, startGit } from './support.ts';
@@ -25,4 +26,25 @@ t.test('an execution clones; its push waits for an approval, and moves no branch
   t.equal(await gitDone(bare, 'rev-parse', 'main'), before);
   t.match((await git(folder, 'push', '--delete', 'origin', 'main')).stderr, /the gateway deletes no refs/);
   t.match((await git(folder, 'fetch', coder.url('acme/other'))).stderr, /not found/);
+});
+
+t.test('without git on the machine a push is refused, and the log says what to install', async (t) => {
+  const coder = await createCoder(world);
+  const update = pktLine(`${'0'.repeat(40)} ${'1'.repeat(40)} refs/heads/x\0report-status`);
+  const search = process.env['PATH'];
+  t.teardown(() => {
+    process.env['PATH'] = search;
+  });
+  process.env['PATH'] = '/nonexistent';
+  const { origin, pathname } = new URL(coder.url());
+  const response = await fetch(`${origin}${pathname}/git-receive-pack`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${coder.capability}`,
+      'content-type': 'application/x-git-receive-pack-request',
+    },
+    body: Buffer.concat([update, FLUSH, Buffer.from('PACK')]),
+  });
+  t.match(await response.text(), /ng refs\/heads\/x The service cannot use git at the moment/);
+  t.match(JSON.stringify(world.app.logged), /There is no program git on this machine: install git/);
 });
