@@ -145,6 +145,8 @@ export function ownerApi({ url, token, as = 'owner', timeoutMs }: Caller, signal
         if (cursor === undefined || found.length >= limit) return found;
       }
     },
+    /** Bytes as they come. */
+    open: (path: string) => send('GET', path),
     text: async (path: string) => (await send('GET', path)).text(),
   };
 }

@@ -1,10 +1,9 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
-import path from 'node:path';
 import { z } from 'zod';
 import { printAction } from './action_text.ts';
 import type { AgentContext } from './agent.ts';
+import { pairOf, saveFiles, storeFiles } from './call_files.ts';
 import { CommandError, EXIT, type Exit, usageError } from './errors.ts';
 import { wholeNumber } from './options.ts';
 import { isUuid } from './references.ts';
@@ -37,13 +36,6 @@ function parsedArguments(given: string): Arguments {
   }
 }
 
-/** `name=value` → both; a name may not be empty. @throws CommandError */
-function pairOf(option: string, given: string): [name: string, value: string] {
-  const at = given.indexOf('=');
-  if (at > 0) return [given.slice(0, at), given.slice(at + 1)];
-  throw usageError(`--${option} takes NAME=VALUE, not ${JSON.stringify(given)}`);
-}
-
 /** A text, unless the tool takes something else by this name: then JSON. */
 function typedValue(text: string, types: readonly string[]): z.core.util.JSONType {
   if (types.includes('string')) return text;
@@ -66,39 +58,6 @@ async function typedArguments(context: AgentContext, key: string, tool: string):
       return [name, typedValue(text, typesOf(schemas?.get(name) ?? { type: 'string' }))];
     }),
   );
-}
-
-/** The same bytes for the same argument of the same call are the same file, so that a repeat is one. */
-function fileIdOf(invocationId: string, argument: string, bytes: Uint8Array): string {
-  const digest = createHash('sha256').update(`${invocationId} ${argument} `).update(bytes).digest('hex');
-  const [a, b, c, d, e] = [
-    digest.slice(0, 8),
-    digest.slice(8, 12),
-    digest.slice(13, 16),
-    digest.slice(17, 20),
-    digest.slice(20, 32),
-  ];
-  return `${a}-${b}-8${c}-8${d}-${e}`;
-}
-
-/** Stores what the call sends along. Returns the ids by argument. @throws CommandError */
-async function storeFiles(
-  { capabilities, values }: AgentContext,
-  key: string,
-  invocationId: string,
-): Promise<Pick<ToolCall, 'files'>> {
-  const files: Record<string, string> = {};
-  for (const given of values.file ?? []) {
-    const [argument, file] = pairOf('file', given);
-    const bytes = await readFile(file).catch((error: NodeJS.ErrnoException) => {
-      throw new CommandError(EXIT.notFound, `${file} cannot be read (${error.code})`);
-    });
-    const fileId = fileIdOf(invocationId, argument, bytes);
-    const at = `/invocations/${invocationId}/files/${fileId}?${new URLSearchParams({ name: path.basename(file) })}`;
-    await capabilities.call(key, (gateway) => gateway.put(z.unknown(), at, bytes));
-    files[argument] = fileId;
-  }
-  return Object.keys(files).length > 0 ? { files } : {};
 }
 
 /** Calls a tool through the gateway. The same id and call again has the same result, whatever was lost. @throws CommandError */
@@ -141,12 +100,17 @@ export async function call(context: AgentContext, [key = '', tool = '']: readonl
   const timeoutMs = seconds === undefined ? undefined : seconds * 1000;
   const asked = { tool, arguments: args, cursor, timeoutMs, repeat, retryOf, ...files };
   const execution = await execute(context, key, asked, invocationId);
+  const saved =
+    execution.kind === 'result' && values.to !== undefined
+      ? await saveFiles(context, { key, invocationId, files: execution.files, folder: values.to })
+      : [];
   if (output.json) output.value(execution);
   if (execution.kind === 'result') {
     if (output.json) return EXIT.done;
     output.value(execution.data);
-    for (const { fileId, name, sizeBytes } of execution.files)
-      output.progress(`file ${name} (${sizeBytes} bytes): ${fileId}`);
+    for (const [index, { name, sizeBytes }] of execution.files.entries()) {
+      output.progress(`file ${name} (${sizeBytes} bytes): ${saved[index] ?? '--to FOLDER saves it'}`);
+    }
     if (execution.nextCursor !== null) output.progress(`there is more: --cursor ${execution.nextCursor}`);
     return EXIT.done;
   }

@@ -27,6 +27,7 @@ const options = {
   arguments: { type: 'string' },
   arg: { type: 'string', multiple: true },
   file: { type: 'string', multiple: true },
+  to: { type: 'string' },
   cursor: { type: 'string' },
   repeat: { type: 'boolean' },
   'retry-of': { type: 'string' },
@@ -89,7 +90,7 @@ const COMMANDS = {
   tools: { takes: [], optional: ['KEY'], options: ['org'] },
   call: {
     takes: ['KEY', 'TOOL'],
-    options: ['org', 'arguments', 'arg', 'file', 'cursor', 'timeout', 'repeat', 'retry-of', 'invocation'],
+    options: ['org', 'arguments', 'arg', 'file', 'to', 'cursor', 'timeout', 'repeat', 'retry-of', 'invocation'],
   },
   git: { takes: ['KEY', 'OWNER/REPO'], optional: ['FOLDER'], options: ['org'] },
   'git-credential': { takes: ['KEY', 'VERB'], options: ['org'] },

@@ -25,6 +25,7 @@ have to approve, and is printed with its status
   --arguments JSON        the arguments alone
   --arg NAME=VALUE        one argument, by its type in the tool; repeatable
   --file ARGUMENT=PATH    a file that the tool takes, up to 32 MiB; repeatable
+  --to FOLDER             saves the files that a read brings
   --cursor CURSOR         the next page of a read
   --timeout SECONDS       how long the provider may take, 60 at most
   --repeat                proposes a write although an equal one is open or done

@@ -2,6 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import t from 'tap';
+import { ownerApi } from '../../../scripts/command/api.ts';
+import { saveFiles } from '../../../scripts/command/call_files.ts';
+import { capabilities } from '../../../scripts/command/capabilities.ts';
 import { json } from '../../engine/providers/support.ts';
 import { actionRow } from '../../support/action_fixtures.ts';
 import { ownerPath } from '../../support/api_fixtures.ts';
@@ -204,6 +207,31 @@ t.test('calls of one run share a capability, which no file shows, and get anothe
   t.equal((await call('call', 'shop', CHARGES)).status, 0, 'a file that is none of ours');
   const sibling = await agent(by, { BUSINESS_RUNNER_CACHE: path.join(folder, file, 'none') });
   t.equal((await sibling.call('call', 'shop', CHARGES)).status, 0, 'a folder that cannot be');
+});
+
+t.test('files are stored with a call, and saved where nothing is', async (t) => {
+  const folder = await openFolder(t);
+  const given = path.join(folder, 'offer.md');
+  await writeFile(given, 'the offer');
+  const { by, environment, call } = await agent();
+  // No tool of this provider takes one.
+  t.match(await call('call', 'shop', CHARGES, '--file', `offer=${given}`), { status: 65, err: /offer/ });
+  t.match(await call('call', 'shop', CHARGES, '--file', `offer=${given}.none`), { status: 66, err: /ENOENT/ });
+  const { rows } = await sql.owner.query(
+    'select id, invocation_id, name from app.action_invocation_files where organization_id = $1',
+    [by.org.organizationId],
+  );
+  t.match(rows, [{ name: 'offer.md' }]);
+  const [{ id: fileId, invocation_id: invocationId }] = rows;
+  const home = `/internal/agent/organizations/${by.org.organizationId}`;
+  const api = ownerApi({ url: environment.BUSINESS_RUNNER_URL, token: by.run.executionToken, as: 'agent' });
+  const signal = new AbortController().signal;
+  const place = { api, home, token: by.run.executionToken ?? '', folder: undefined, signal };
+  const brought = { key: 'shop', invocationId, files: [{ fileId, name: '../../.a/b\u0007.md' }], folder };
+  const context = { capabilities: capabilities(place) };
+  t.same(await saveFiles(context, brought), [path.join(folder, '1-_.._.a_b_.md')]);
+  t.equal(await readFile(path.join(folder, '1-_.._.a_b_.md'), 'utf8'), 'the offer');
+  await t.rejects(saveFiles(context, brought), { exit: 1, message: /was not saved \(EEXIST\)/ });
 });
 
 t.test('the context of a run is among its inputs, and that of an organization asked of the API', async (t) => {
