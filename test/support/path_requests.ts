@@ -162,6 +162,9 @@ function parameterOf(name: string, { operationId, path, method }: Operation, wor
     scheduleRef: world['scheduleKey'],
     attachmentId: world[ofUpload ? 'freshId' : 'attachmentId'],
     sourceId: world[ofUpload ? 'freshId' : 'sourceId'],
+    // One that has no file yet.
+    invocationId: world['freshId'],
+    fileId: world['freshId'],
     artifactIndex: '0',
     path: 'a.txt',
     fileName: 'a.txt',
@@ -199,12 +202,13 @@ export async function sendPath(
   const required = parameters.filter((parameter) => parameter.required);
   const query = required.filter((parameter) => parameter.in === 'query').map(({ name }) => `${name}=${given(name)}`);
   const headers = required.filter((parameter) => parameter.in === 'header');
+  const gateway = operation.path.startsWith('/internal/cli/') ? world['gatewayCapability'] : undefined;
   const build = bodies[operationId]?.[tried?.org ?? ''];
   return rawRequest(app.url, {
     method,
     path: `${operation.path.replace(/\{(\w+)\}/g, (_whole, name) => given(name))}?${query.join('&')}`,
     headers: {
-      ...(operation.path.startsWith('/internal/') ? { authorization: `Bearer ${SERVICE_TOKEN}` } : {}),
+      ...(operation.path.startsWith('/internal/') ? { authorization: `Bearer ${gateway ?? SERVICE_TOKEN}` } : {}),
       ...(ownerToken === undefined ? {} : { authorization: `Bearer ${ownerToken}` }),
       ...(body ? { 'content-type': body.mediaType } : {}),
       ...Object.fromEntries(headers.map(({ name }) => [name, parameterOf(name, operation, world) ?? ''])),

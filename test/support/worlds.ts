@@ -166,6 +166,7 @@ async function makeIntegration(sql: Sql, org: TestOrganization, runId: string): 
     actionId: action.id,
     unknownActionId: unknown.id,
     integrationKey: key,
+    integrationId: integration.id,
     gatewayCapability,
     authorizationEpoch: String(await authorizationEpoch(sql, org.organizationId)),
   };

@@ -15,7 +15,7 @@ const { operations } = await readOpenApi(app.owner);
 await layOut(app);
 
 /** The folders that an organization may have. */
-const FOLDERS = ['runs', 'tasks', 'chats', 'context'];
+const FOLDERS = ['runs', 'tasks', 'chats', 'context', 'invocations'];
 
 /** Ways to put links that lead out of the storage in place of what it has of an organization. */
 const links: Readonly<Record<string, (inside: string, outside: string) => Promise<void>>> = {
