@@ -61,6 +61,8 @@ function pushBody(source: Readable, contentEncoding: string | undefined, maxByte
   const decoded = isPlain ? source : source.pipe(createGunzip());
   decoded.pipe(bounded);
   for (const stream of new Set([source, decoded])) stream.once('error', (error) => bounded.destroy(broken(error)));
+  // It may fail while nobody reads it yet: its reader gets the error all the same.
+  bounded.on('error', () => {});
   bounded.once('close', () => source.destroy());
   return bounded;
 }
