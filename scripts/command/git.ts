@@ -30,7 +30,7 @@ export async function git(
   const given = [`--url=${values.url ?? ''}`, `--org=${values.org ?? ''}`].filter((option) => !option.endsWith('='));
   const helper = ['business-runner', 'git-credential', key, ...given].map(shellWord).join(' ');
   const settings = settingsOf(gateway.url, helper);
-  const args = ['clone', ...settings.flatMap((setting) => ['--config', setting]), url];
+  const args = ['clone', ...settings.flatMap((setting) => ['--config', setting]), '--', url];
   if (folder === undefined) {
     if (output.json) output.value({ url, settings, command: ['git', ...args] });
     else output.line(['git', ...args].map(shellWord).join(' '));
