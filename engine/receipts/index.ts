@@ -5,6 +5,7 @@ export {
   type ReceiptContent,
   readKeySet,
   readReceipt,
+  repeatsNames,
   signedReceipt,
   type Verdict,
   verifyReceipt,

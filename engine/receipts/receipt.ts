@@ -45,6 +45,17 @@ export function readReceipt(value: unknown): Receipt | undefined {
   return receiptSchema.safeParse(value).data;
 }
 
+const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{}:,]|[^\s"[\]{}:,]+/g;
+const tokensOf = (json: string) => json.match(TOKEN)?.length ?? 0;
+
+/**
+ * Whether an object in a JSON text has two members of one name. JSON.parse keeps the last one, other readers the first: what was signed
+ * would not be what they show.
+ */
+export function repeatsNames(json: string): boolean {
+  return tokensOf(json) !== tokensOf(JSON.stringify(JSON.parse(json)));
+}
+
 /** @returns undefined where the value is no set of JSON Web Keys */
 export function readKeySet(value: unknown): KeySet | undefined {
   return keySetSchema.safeParse(value).data;

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import { type Receipt, readKeySet, readReceipt, verifyReceipt } from '../../engine/receipts/index.ts';
+import { type Receipt, readKeySet, readReceipt, repeatsNames, verifyReceipt } from '../../engine/receipts/index.ts';
 import { plain } from '../terminal.ts';
 import { CommandError, EXIT, type Exit, usageError } from './errors.ts';
 import type { Called } from './options.ts';
@@ -14,11 +14,14 @@ function readJson(file: string): unknown {
   } catch (error) {
     throw new CommandError(EXIT.notFound, `${file} cannot be read (${(error as NodeJS.ErrnoException).code})`);
   }
+  let value: unknown;
   try {
-    return JSON.parse(text);
+    value = JSON.parse(text);
   } catch {
     throw new CommandError(EXIT.data, `${file} is no JSON`);
   }
+  if (repeatsNames(text)) throw new CommandError(EXIT.data, `${file} names a member twice`);
+  return value;
 }
 
 // What is shown of a receipt; whatever it says was signed.

@@ -8,6 +8,7 @@ import {
   readKeySet,
   readReceipt,
   receiptKeys,
+  repeatsNames,
   signedReceipt,
   verifyReceipt,
 } from '../../../engine/receipts/index.ts';
@@ -32,6 +33,27 @@ function receiptBy(key: ReceiptKey, of = content): Receipt {
   if (receipt === undefined) throw new Error('no receipt');
   return receipt;
 }
+
+t.test('a text that names a member twice is found, wherever, and however it is written', (t) => {
+  const text = signedReceipt(content, keys(SEED)[0]);
+  for (const json of [
+    text,
+    JSON.stringify(JSON.parse(text), null, 2),
+    '{"a":"\\"a\\":1,{","b":{"a":[{"a":1},{"a":1}]},"__proto__":1}',
+    '1',
+  ]) {
+    t.notOk(repeatsNames(json), json);
+  }
+  for (const json of [
+    text.replace('{"action"', '{"action":{},"action"'),
+    text.replace('"amount"', '"amount":9,"amount"'),
+    '{"a":1, "\\u0061":1}',
+    '{"__proto__":1,"__proto__":1}',
+  ]) {
+    t.ok(repeatsNames(json), json);
+  }
+  t.end();
+});
 
 t.test('a key is the one of RFC 8037, named by its thumbprint', (t) => {
   const [key] = keys(SEED);
