@@ -16,7 +16,7 @@ import {
 import { openFolder } from '../../support/folders.ts';
 import { type GitOrigin, gitDone, openGitOrigin } from '../../support/git_origin.ts';
 import { account, allow, connect, createIntegration } from '../../support/integration_fixtures.ts';
-import { transition } from '../../support/transitions.ts';
+import { type JsonObject, transition } from '../../support/transitions.ts';
 
 /** The provider's own token: nobody but the provider may ever see it. */
 export const TOKEN = 'github_pat_0123456789_planted4711';
@@ -43,6 +43,7 @@ export type Coder = Readonly<{
 }>;
 
 export type CoderFields = Readonly<{
+  tools?: readonly JsonObject[];
   profile?: ProfileFields;
   policies?: readonly string[];
   accessMode?: string;
@@ -51,7 +52,7 @@ export type CoderFields = Readonly<{
 
 /** A capability for the run, of git unless said otherwise. */
 export async function resolveGit(
-  { app, sql }: GitWorld,
+  { app, sql }: Pick<GitWorld, 'app' | 'sql'>,
   org: TestOrganization,
   integrationId: string,
   run: HeldRun,
@@ -69,14 +70,14 @@ export async function resolveGit(
 }
 
 /** An organization whose engineering works on repositories of `acme`, with a run that may push. */
-export async function createCoder(world: GitWorld, fields: CoderFields = {}): Promise<Coder> {
+export async function createCoder(world: Pick<GitWorld, 'app' | 'sql'>, fields: CoderFields = {}): Promise<Coder> {
   const { app, sql } = world;
-  const { policies = ['git.read', 'git.propose'], accessMode = 'full', repositories = ['shop'] } = fields;
+  const { policies = ['git.read', 'git.propose'], accessMode = 'full', repositories = ['shop'], tools = [] } = fields;
   const profile = { kind: 'department', department: 'engineering', maxConcurrentRuns: 5, ...fields.profile };
   const org = await createTestOrganization(sql, profile);
   await allow(sql, org, ...policies);
   const { organizationId } = org;
-  const { id } = await createIntegration(sql, org, { provider: 'github', settingsRequired: true, tools: [] });
+  const { id } = await createIntegration(sql, org, { provider: 'github', settingsRequired: true, tools });
   const target = { organizationId, integrationId: id, revision: 1 };
   const keys = app.config.integrations.encryptionKeys;
   const credential = JSON.stringify({ kind: 'github_token', token: TOKEN });

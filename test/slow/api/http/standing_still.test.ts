@@ -2,10 +2,14 @@ import { randomUUID } from 'node:crypto';
 import t, { type Test } from 'tap';
 import { apiEndpoints } from '../../../../api/app.ts';
 import { type Endpoint, isStream } from '../../../../api/http/endpoint.ts';
+import { toolRows } from '../../../../engine/integrations/record.ts';
+import { providers } from '../../../../engine/providers/index.ts';
 import { runtimeOf, startTurn } from '../../../api/chat_turns/turns.ts';
 import { createChat, createChatOrganization } from '../../../api/chats/support.ts';
+import { createCoder, resolveGit } from '../../../api/git/support.ts';
 import { complete, inState, publish, putSource } from '../../../api/onboardings/support.ts';
 import { connectTokens } from '../../../engine/integrations/support.ts';
+import { createProposer, propose, reject } from '../../../support/action_fixtures.ts';
 import {
   agentPath,
   claim,
@@ -145,6 +149,52 @@ async function press(at: string, provider: string) {
   return { browser, url, response };
 }
 
+const coder = await createCoder(
+  { app, sql },
+  {
+    policies: ['git.read', 'git.propose', 'integrations.read', 'integrations.propose'],
+    tools: toolRows(providers.get('github')?.tools ?? []),
+  },
+);
+const cli = await resolveGit({ app, sql }, coder.org, coder.integrationId, coder.run, 'cli');
+const gateway = owner.as(cli.capability);
+const invocation = (rest: string, id: string = randomUUID()) =>
+  `/internal/cli/integrations/${coder.integrationId}/invocations/${id}${rest}`;
+const putFile = (at: string) => gateway.put(at, 'the offer', { query: { name: 'offer.md' } });
+
+/** A file that was uploaded and is not looked at yet. */
+async function uploaded(): Promise<Readonly<{ at: string; fields: Fields }>> {
+  const at = invocation(`/files/${randomUUID()}`);
+  const fields = { name: 'a.txt', contentType: 'text/plain', sizeBytes: 1, sha256: sha256('a') };
+  const begun = expectSuccess(
+    await gateway.post<{ uploadUrl: string; headers: Record<string, string> }>(`${at}/begin`, fields),
+  );
+  await fetch(begun.uploadUrl, { method: 'PUT', headers: begun.headers, body: 'a' });
+  return { at, fields };
+}
+
+const packet = (text: string) => (text.length + 4).toString(16).padStart(4, '0') + text;
+const push = packet(`${'0'.repeat(40)} ${'1'.repeat(40)} refs/heads/a\0report-status atomic\n`);
+
+/** What git sends. */
+const gitCall = (service: string, body: string) =>
+  fetch(`${coder.url().replace(/\/\/.*@/, '//')}/${service}`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${coder.capability}`,
+      'content-type': `application/x-${service}-request`,
+    },
+    body,
+  });
+
+/** An action that is over. */
+async function rejected(): Promise<string> {
+  const by = await createProposer(sql);
+  const { id } = await propose(sql, by);
+  await reject(sql.api, by.org, id);
+  return ownerPath(by.org, `/actions/${id}`);
+}
+
 type Reply = Readonly<{ status: number }> | Response;
 
 /** A request of each kind that waits for others than Postgres, by the operation that it calls. */
@@ -195,19 +245,39 @@ const requests: Readonly<Record<string, () => Promise<Reply>>> = {
     back.search = String(new URLSearchParams({ state: url.searchParams.get('state') ?? '', code: 'c' }));
     return { status: (await browser.go(back, () => false)).response?.status ?? 500 };
   },
+  executeTool: () =>
+    gateway.post(invocation('/execute'), {
+      tool: 'github.repositories.get',
+      arguments: { owner: 'acme', repo: 'shop' },
+    }),
+  putInvocationFile: () => putFile(invocation(`/files/${randomUUID()}`)),
+  getInvocationFile: async () => {
+    const at = invocation(`/files/${randomUUID()}`);
+    expectSuccess(await putFile(at), 201);
+    return gateway.fetch(at);
+  },
+  completeInvocationFile: async () => {
+    const { at, fields } = await uploaded();
+    return gateway.post(`${at}/complete`, fields);
+  },
+  discoverRepository: () =>
+    gateway.as(coder.capability).fetch(`${new URL(coder.url()).pathname}/info/refs?service=git-upload-pack`),
+  fetchFromRepository: () => gitCall('git-upload-pack', '0000'),
+  pushToRepository: () => gitCall('git-receive-pack', `${push}0000`),
   revokeGithubGrant: async () => revoke(await connect('github'), 'github'),
   revokeGoogleAnalyticsGrant: async () => revoke(await connect('google-analytics'), 'google-analytics'),
   revokeGoogleWorkspaceGrant: async () => revoke(await connect('google-workspace'), 'google-workspace'),
   revokeXAdsGrant: async () => revoke(await connect('x-ads', { credential: xUser }, 'oauth1'), 'x-ads'),
   revokeMcpGrant: async () => revoke(await connect('mcp', { authorization: kept }), 'mcp'),
 };
-/** Declared to wait like `startMcpAuthorization`, and they do not: these servers are known. */
+/** Declared to wait like `startMcpAuthorization`, and they do not: these servers are known, and what is signed is in the database. */
 const QUIET: Readonly<Record<string, () => Promise<Reply>>> = {
   startGithubAuthorization: () => start(github, 'github'),
   startGoogleAnalyticsAuthorization: () => start(analytics, 'google-analytics'),
   startGoogleWorkspaceAuthorization: async () =>
     start(await create('google-workspace'), 'google-workspace', { enabledTools: ['gmail'] }),
   startXAdsAuthorization: async () => start(await create('x-ads'), 'x-ads'),
+  getActionReceipt: async () => owner.fetch(`${await rejected()}/receipt`),
 };
 /** They wait too, and their definitions do not say so. */
 const MORE = ['completeRun', 'beginAuthorization', 'callback_github'];
@@ -228,7 +298,7 @@ for (const [name, request] of Object.entries({ ...requests, ...QUIET })) {
     held.length = 0;
     const reply = await request();
     // The providers respond with nothing that makes sense.
-    t.match(String(reply.status), name.includes('Integration') ? /^(2..|502)$/ : /^(2..|303)$/);
+    t.match(String(reply.status), /Integration|Tool|Repository/.test(name) ? /^(2..|502)$/ : /^(2..|303)$/);
     // An event stream waits for its client alone.
     t.equal(waited.length > 0, !(name in QUIET || name === 'streamChatEvents'), waited.join(', '));
     if (reply instanceof Response) {

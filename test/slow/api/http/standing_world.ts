@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { type AddressInfo, connect, createServer } from 'node:net';
+import { receiptKeys } from '../../../../engine/receipts/index.ts';
 import { integrationConfig } from '../../../engine/integrations/support.ts';
 import { openStandIn } from '../../../engine/providers/mongo_stand_in.ts';
 import { type Call, json, openServer } from '../../../engine/providers/support.ts';
@@ -84,6 +85,7 @@ export async function startWorld(t: TearDown, standStill: (what: string) => Prom
     config: {
       integrations,
       allowPrivateAddresses: true,
+      receiptKeys: receiptKeys.parse(Buffer.alloc(32, 7).toString('base64')),
       researchModel: { url: at('/v1'), model: 'm', key: undefined },
     },
   });
