@@ -6,7 +6,7 @@ const nothing = z.strictObject({});
 /** Every task that a job may name, with its payload. SQL adds jobs by `app.enqueue`, the clock by `crontab.ts`. */
 export const catalog = {
   dispatch: nothing,
-  actions__execute: z.strictObject({ organizationId: z.uuid(), actionId: z.uuid() }),
+  actions__execute: nothing,
   /** `late`: the second pass, for what was being uploaded when the first went by. */
   organizations__delete: z.strictObject({ organizationId: z.uuid(), late: z.boolean().default(false) }),
   actions__clean: nothing,

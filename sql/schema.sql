@@ -2481,8 +2481,8 @@ app.action_invocations_remove(p_organization_id uuid, p_run_id uuid, p_rows inte
   -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
 app.action_item_open(a app.actions) returns void
   -- sql, owner runner_scoped
-app.action_lease(p_organization_id uuid, p_action_id uuid, p_lease_id uuid, p_seconds integer, p_look_up_seconds
-    integer) returns jsonb
+app.action_lease(p_organization_id uuid, p_action_id uuid, p_lease_id uuid, p_seconds integer, p_push_seconds integer,
+    p_look_up_seconds integer) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
 app.action_lease_require(a app.actions, p_lease_id uuid) returns void
   -- plpgsql, owner runner_scoped
@@ -2523,6 +2523,9 @@ app.actions_cancel_of_message(p_organization_id uuid, p_message_id uuid) returns
   -- sql, owner runner_scoped
 app.actions_cancel_of_tasks(p_organization_id uuid, p_task_ids uuid[]) returns void
   -- sql, owner runner_scoped
+app.actions_due(p_organizations integer, p_rows integer, p_after uuid DEFAULT NULL::uuid) returns TABLE(organization_id
+    uuid, id uuid)
+  -- sql, stable, security definer, owner runner_global, executed by runner_jobs
 app.actions_expire(p_organization_id uuid, p_action_ids uuid[]) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
 app.actor_require(p_organization_id uuid, p_actor jsonb, p_task_id uuid DEFAULT NULL::uuid) returns jsonb

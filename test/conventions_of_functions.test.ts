@@ -42,6 +42,7 @@ t.test('functions belong to the roles that limit them', async (test) => {
     rows.filter((row) => row.owner === 'runner_global').map((row) => row.name),
     [
       'action_invocations_due',
+      'actions_due',
       'admin_catalog_publish',
       'agent_catalog_publish',
       'agent_catalog_publish_if_none',

@@ -84,7 +84,7 @@ async function parsedBody(
     return undefined;
   }
   // No body at all is checked as an empty object, so that each missing field is named.
-  return checkParts({ body: [endpoint.body as z.ZodType, value ?? {}] }).body;
+  return checkParts({ body: [endpoint.body as z.ZodType, value === undefined ? {} : value] }).body;
 }
 
 function storedResponse(endpoint: Endpoint, result: unknown): StoredResponse {

@@ -14,7 +14,8 @@ import { pushExecutor } from './git_push.ts';
 import { toolExecutor } from './write_tool.ts';
 
 /** For refreshing tokens and reading the files, before the intent. */
-const PREPARE_SECONDS = 600;
+const PREPARE_SECONDS = 120;
+const PREPARE_PUSH_SECONDS = 600;
 /** Beyond the time-out of the call: it is begun while so much of the lease is left. */
 const SPARE_MS = 5_000;
 /** For what comes after the provider's response. */
@@ -214,8 +215,8 @@ class Execution {
  */
 export async function executeAction(at: Executing, place: ActionPlace): Promise<void> {
   const held = { ...place, leaseId: randomUUID() };
-  const args = { ...held, seconds: PREPARE_SECONDS, lookUpSeconds: LOOK_UP_SECONDS };
-  const leased = await call(at.integrations.db, 'action_lease', args, leasedSchema);
+  const seconds = { seconds: PREPARE_SECONDS, pushSeconds: PREPARE_PUSH_SECONDS, lookUpSeconds: LOOK_UP_SECONDS };
+  const leased = await call(at.integrations.db, 'action_lease', { ...held, ...seconds }, leasedSchema);
   if (!leased.leased) return;
   const execution = new Execution(at, held, leased);
   await (leased.purpose === 'execute' ? execution.execute() : execution.lookUp());

@@ -13,8 +13,6 @@ import { createQuarantine } from './quarantine.ts';
 const WAKE_BATCH = 50;
 const INDEX: JobName = 'messages__index_chunks';
 const EXECUTE: JobName = 'actions__execute';
-/** How many actions of an organization are executed at the same time. */
-const LANES = 2;
 
 // The kind is text: during a release the database may know more kinds than this process.
 const dueSchema = z.object({ kind: z.string(), organization_id: z.uuid(), ids: z.array(z.uuid()).min(1) });
@@ -38,6 +36,17 @@ const publishedSchema = z.object({ published: z.int(), parked: z.int() });
 
 /** Of one item: none where somebody else was faster. */
 const movedOne = ({ outcome }: z.output<typeof outcomeSchema>): number => (outcome === 'unchanged' ? 0 : 1);
+
+/**
+ * Slow work: one job covers all that waits. Dispatch adds it, since in the transition it would add a notification to the commit.
+ * @returns that nothing was moved
+ */
+async function addOnce(db: Queries, job: JobName): Promise<0> {
+  await db.query(sql.unsafe`
+    select graphile_worker.add_job(${job}, job_key => ${job}) where not exists (
+      select from graphile_worker.jobs where key = ${job} and attempts < max_attempts)`);
+  return 0;
+}
 
 const scheduleSchema = z.object({
   cron: z.string(),
@@ -112,17 +121,7 @@ const dueKinds: Readonly<Record<string, DueKind>> = {
   },
   action: {
     batch: Number.POSITIVE_INFINITY,
-    async process({ dispatchDb }, { organizationId, ids }) {
-      // Calls of providers take long: each is a job, an organization has few at a time, and none is added twice.
-      await dispatchDb.query(sql.unsafe`
-        select graphile_worker.add_job(${EXECUTE},
-          json_build_object('organizationId', ${organizationId}::text, 'actionId', d.id),
-          job_key => 'action:' || d.id, max_attempts => 1,
-          queue_name => format('actions:%s:%s', ${organizationId}::text, get_byte(uuid_send(d.id), 15) % ${LANES}))
-        from unnest(${sql.array([...ids], 'uuid')}) d(id)
-        where not exists (select from graphile_worker.jobs j where j.key = 'action:' || d.id and j.attempts < j.max_attempts)`);
-      return 'later';
-    },
+    process: ({ dispatchDb }) => addOnce(dispatchDb, EXECUTE),
   },
   action_expire: {
     batch: WAKE_BATCH,
@@ -133,14 +132,7 @@ const dueKinds: Readonly<Record<string, DueKind>> = {
   },
   index: {
     batch: 1,
-    async process({ dispatchDb }) {
-      // Slow work: one job covers all messages that wait. Dispatch adds it, since in the transition it would add a notification to
-      // the commit.
-      await dispatchDb.query(sql.unsafe`
-        select graphile_worker.add_job(${INDEX}, job_key => ${INDEX}) where not exists (
-          select from graphile_worker.jobs where key = ${INDEX} and attempts < max_attempts)`);
-      return 0;
-    },
+    process: ({ dispatchDb }) => addOnce(dispatchDb, INDEX),
   },
   fire: {
     batch: 1,

@@ -55,9 +55,9 @@ from the environment, then from .env: BUSINESS_RUNNER_URL (else HOST and PORT),
 BUSINESS_RUNNER_OWNER_TOKEN, BUSINESS_RUNNER_ORGANIZATION.
 
 Exit status: 0 done, and with --wait completed; 1 refused; 2 the task failed or
-was cancelled, or there was no reply; 3 proposed, not done yet (call); 64 wrong command line; 66 no such
-organization, task, chat, item or action; 69 the API does not respond; 75
---timeout is over; 77 no token, or not allowed; 130 Ctrl-C.
+was cancelled, or there was no reply; 3 proposed, not done yet (call); 64 wrong
+command line; 66 no such organization, task, chat, item or action; 69 the API
+does not respond; 75 --timeout is over; 77 no token, or not allowed; 130 Ctrl-C.
 `;
 
 const ACTIONS = `business-runner actions [COMMAND] [options]: what agents propose to change

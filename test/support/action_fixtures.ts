@@ -243,7 +243,8 @@ export function jobOf(
   const at = { organizationId, actionId, leaseId };
   return {
     leaseId,
-    lease: (seconds = 60) => transition(connection, 'action_lease', { ...at, seconds, lookUpSeconds: 300 }),
+    lease: (seconds = 60) =>
+      transition(connection, 'action_lease', { ...at, seconds, pushSeconds: seconds, lookUpSeconds: 300 }),
     begin: (files: readonly JsonObject[] = [], seconds = 90) =>
       transition(connection, 'action_begin', { ...at, seconds, files, approvalDays: 7 }),
     finish: (outcome: string, fields: JsonObject = {}) =>

@@ -59,7 +59,10 @@ export function hintsOf({ path, operationId }: Operation): Hints {
     messageId: path.endsWith('/cancel') ? placeholder('waitingMessageId') : placeholder('messageId'),
     attachmentId: operationId === 'putChatAttachment' ? placeholder('freshId') : placeholder('attachmentId'),
     attachmentIds: fc.constantFrom([], ['@attachmentId@']),
-    actionId: placeholder(path.endsWith('/reconcile') ? 'unknownActionId' : 'actionId'),
+    actionId: placeholder(
+      path.endsWith('/reconcile') ? 'unknownActionId' : path.endsWith('/receipt') ? 'overActionId' : 'actionId',
+    ),
+    ...(/^\/internal\/(cli|git)\//.test(path) ? { integrationId: placeholder('integrationId') } : {}),
     inboxItemId: placeholder(path.endsWith('/acknowledge') ? 'noticeId' : 'questionId'),
     scheduleRef: placeholder('scheduleKey'),
     ...(path.includes('/integrations') && !path.includes('/onboarding')

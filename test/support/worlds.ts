@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { chatAttachmentKey, runOutputKey } from '../../engine/storage/index.ts';
-import { makeUnknown, propose } from './action_fixtures.ts';
+import { makeUnknown, propose, reject } from './action_fixtures.ts';
 import { sqlOf } from './api_fixtures.ts';
 import type { TestApp } from './app.ts';
 import {
@@ -160,11 +160,14 @@ async function makeIntegration(sql: Sql, org: TestOrganization, runId: string): 
   const gatewayCapability = randomBytes(32).toString('hex');
   await resolveGateway(sql, org, key, { runId, token: gatewayCapability });
   const by = { org, integration, run: { runId }, token: gatewayCapability };
+  const over = await propose(sql, by, { arguments: { amount: 3 } });
+  await reject(sql.api, org, over.id);
   const action = await propose(sql, by);
   const unknown = await makeUnknown(sql, by, { arguments: { amount: 2 } });
   return {
     actionId: action.id,
     unknownActionId: unknown.id,
+    overActionId: over.id,
     integrationKey: key,
     integrationId: integration.id,
     gatewayCapability,

@@ -100,7 +100,14 @@ export const functions = {
     required: { organizationId: 'uuid', runId: 'uuid', rows: 'int4', forget: 'bool' },
   },
   action_lease: {
-    required: { organizationId: 'uuid', actionId: 'uuid', leaseId: 'uuid', seconds: 'int4', lookUpSeconds: 'int4' },
+    required: {
+      organizationId: 'uuid',
+      actionId: 'uuid',
+      leaseId: 'uuid',
+      seconds: 'int4',
+      pushSeconds: 'int4',
+      lookUpSeconds: 'int4',
+    },
   },
   action_objects_named: {
     required: { organizationId: 'uuid', keys: 'text[]' },
@@ -123,6 +130,11 @@ export const functions = {
   },
   action_release: {
     required: { organizationId: 'uuid', actionId: 'uuid', leaseId: 'uuid', seconds: 'int4' },
+  },
+  actions_due: {
+    required: { organizations: 'int4', rows: 'int4' },
+    optional: { after: 'uuid' },
+    returnsSet: true,
   },
   actions_expire: {
     required: { organizationId: 'uuid', actionIds: 'uuid[]' },

@@ -114,6 +114,8 @@ export type ProviderClientOptions = Readonly<{
   now?: () => number;
 }>;
 
+/** To an origin. Organizations share them: who waits for a slow provider must not keep the others from it. */
+const CONNECTIONS = 256;
 const MAX_BYTES = 4 * 1024 * 1024;
 const TOTAL_MS = 20_000;
 const ATTEMPTS = 3;
@@ -155,7 +157,7 @@ async function bytesOf(body: AsyncIterable<Uint8Array>, isComplete?: IsComplete)
  */
 export function createProviderClient(options: ProviderClientOptions): ProviderClient {
   const { allowPrivateAddresses, origins, budgets, observe, random = Math.random, now = Date.now } = options;
-  const web: WebClient = createWebClient({ ...options.net, allowPrivateAddresses, connections: 16 });
+  const web: WebClient = createWebClient({ ...options.net, allowPrivateAddresses, connections: CONNECTIONS });
 
   const guard = {
     resolve: options.net?.resolve ?? nameResolver(),

@@ -1,21 +1,24 @@
 -- Gives a job the lease of an action that is due: to prepare the execution of an approved one, or to look up what became of one that
 -- was begun and got no response. Until the lease ends the action is not due, then it is anybody's. A repeat by the holder returns the same.
+-- p_seconds: of the lease; p_push_seconds: that of a push, which takes longer to prepare.
 -- Looking up begins with the first lease for it and goes on for p_look_up_seconds; jobs that die at it end it after ten times. A
 -- connection that is gone or another one shows nothing: executing → unknown.
 -- Returns {leased, purpose: execute | look_up, action, storageKeys: {argument: key}, connectionRevision, leaseExpiresAt}; leased false:
 -- there is nothing to do (any more), with the action alone.
 -- Locks: action → inbox item. Codes: 404 organization_not_found | action_not_found.
 create or replace function app.action_lease(
-  p_organization_id uuid, p_action_id uuid, p_lease_id uuid, p_seconds integer, p_look_up_seconds integer)
+  p_organization_id uuid, p_action_id uuid, p_lease_id uuid, p_seconds integer, p_push_seconds integer, p_look_up_seconds integer)
   returns jsonb
   language plpgsql security definer
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   v_now timestamptz;
+  v_seconds integer;
   a app.actions := app.action_lock(p_organization_id, p_action_id, false);
 begin
   v_now := clock_timestamp();
+  v_seconds := case a.kind when 'git_push' then p_push_seconds else p_seconds end;
   if a.due_at is null or (a.lease_id is distinct from p_lease_id or a.lease_expires_at is null or a.lease_expires_at <= v_now)
       and a.due_at > v_now then
     return jsonb_build_object('leased', false, 'action', app.action_record(a));
@@ -30,8 +33,8 @@ begin
       return jsonb_build_object('leased', false, 'action', app.action_record(a));
     end if;
     update app.actions
-      set lease_id = p_lease_id, lease_expires_at = v_now + make_interval(secs => p_seconds),
-        due_at = v_now + make_interval(secs => p_seconds),
+      set lease_id = p_lease_id, lease_expires_at = v_now + make_interval(secs => v_seconds),
+        due_at = v_now + make_interval(secs => v_seconds),
         execution_attempts = execution_attempts + (status = 'approved')::integer,
         look_up_count = look_up_count + (status = 'executing')::integer,
         look_up_until = case when status = 'executing' then coalesce(look_up_until, v_now + make_interval(secs => p_look_up_seconds)) end,

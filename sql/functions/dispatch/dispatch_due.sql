@@ -71,7 +71,7 @@ as $$
       clock_timestamp(), (p_after ->> 'fire')::uuid, p_organizations, p_rows) d
     group by d.organization_id order by d.organization_id limit p_organizations)
   union all
-  -- Approved ones, and those whose outcome has to be looked up: a job each.
+  -- Approved ones, and those whose outcome has to be looked up: one job executes them all.
   (select 'action', d.organization_id, array_agg(d.id order by d.due_at)
     from app.due_in_turns('actions', 'due_at', 'r.due_at is not null',
       clock_timestamp(), (p_after ->> 'action')::uuid, p_organizations, p_rows) d

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import t from 'tap';
 import { errorEnvelopeSchema } from '../../../../api/http/envelope.ts';
 import { publishBuiltinCatalog } from '../../../../engine/catalog/index.ts';
+import { receiptKeys } from '../../../../engine/receipts/index.ts';
 import { expectSuccess, runTask, sqlOf, workerOf } from '../../../support/api_fixtures.ts';
 import { ADMIN_TOKEN, OWNER_TOKEN, SERVICE_TOKEN, startTestApp } from '../../../support/app.ts';
 import { createTestOrganization } from '../../../support/fixtures.ts';
@@ -22,7 +23,13 @@ const MORE_ROUNDS = 8;
 /** Fresh organizations for an operation that ends what it acts on. */
 const WORLDS = rounds({ short: 1, full: 6 });
 
-const app = await startTestApp(t, { config: { logLevel: 'error', retryBackoffSeconds: 1 } });
+const app = await startTestApp(t, {
+  config: {
+    logLevel: 'error',
+    retryBackoffSeconds: 1,
+    receiptKeys: receiptKeys.parse(Buffer.alloc(32, 1).toString('base64')),
+  },
+});
 const sql = sqlOf(app);
 await publishBuiltinCatalog(app.services.db);
 const { operations, components } = await readOpenApi(app.owner);
@@ -81,9 +88,12 @@ function fault(operation: Operation, response: SentResponse): string | undefined
   return undefined;
 }
 
-/** What asks a provider, or is for a connection and an epoch that no generator knows: test/api/integrations has them succeed. */
+/**
+ * What asks a provider, or is for a connection, an epoch or a file that no generator knows: test/api/{integrations,gateway,git} have
+ * them succeed.
+ */
 const OF_CONNECTIONS =
-  /^(start\w+Authorization|revoke\w+Grant|putIntegration(Credential|Settings)|discoverIntegration|listIntegration(Stores|Resources|Properties)|resolveIntegration)$/;
+  /^(executeTool|(get|complete)InvocationFile|(discover|fetchFrom|pushTo)Repository|start\w+Authorization|revoke\w+Grant|putIntegration(Credential|Settings)|discoverIntegration|listIntegration(Stores|Resources|Properties)|resolveIntegration)$/;
 
 /** After these succeed, what they acted on is over, and the rest of the round would see nothing but that. */
 const ending =
@@ -92,6 +102,7 @@ const ending =
 function tokenOf({ operationId, path }: Operation): string | undefined {
   if (operationId === 'researchOnboarding') return '@capability@';
   if (path.startsWith('/internal/admin')) return ADMIN_TOKEN;
+  if (/^\/internal\/(cli|git)\//.test(path)) return '@gatewayCapability@';
   if (path.startsWith('/internal/')) return SERVICE_TOKEN;
   return /\/(integrations|actions)\b/.test(path) ? OWNER_TOKEN : undefined;
 }
