@@ -84,10 +84,7 @@ export const taskResultSchema = z
       .describe('With `completed`: the files that the run made.'),
     completion: completionSchema.optional().describe('With `completed`: how the acceptance criteria were evaluated.'),
     until: z.string().optional().describe('With `waiting`: when the task goes on.'),
-    actionIds: z
-      .array(uuid)
-      .optional()
-      .describe('With `waiting`, in place of `until`: it goes on when these are over.'),
+    actionIds: z.array(uuid).optional().describe('With `waiting`, in place of `until`: what it waits for.'),
     reason: z.string().optional().describe('With `waiting`.'),
     question: z.string().optional().describe('With `needs_input`: what a person is asked.'),
     options: z.array(z.string()).optional().describe('With `needs_input`: suggested answers.'),

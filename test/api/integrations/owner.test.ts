@@ -3,12 +3,7 @@ import t from 'tap';
 import type { Integration } from '../../../api/integrations/schema.ts';
 import { expectSuccess, type Fields, ownerPath, refusalOf, sqlOf } from '../../support/api_fixtures.ts';
 import { OWNER_TOKEN, startTestApp } from '../../support/app.ts';
-import {
-  authorizationEpoch,
-  createTestOrganization,
-  type TestOrganization,
-  updateOrganization,
-} from '../../support/fixtures.ts';
+import { authorizationEpoch, createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
 import { createClient, issuePaths } from '../../support/http.ts';
 import {
   account,
@@ -149,25 +144,6 @@ t.test('a key is of one integration, also for two at once and for a repeat', asy
   const ends = await Promise.all(Array.from({ length: 4 }, () => calls('shop').delete()));
   t.same(ends.map(({ status }) => status).sort(), [200, 404, 404, 404]);
   expectSuccess(await calls('again').delete());
-});
-
-t.test('a provider that the organization does not allow is 403', async (t) => {
-  await updateOrganization(sql.api, org, { constraints: { allowedIntegrations: ['github'] } });
-  t.equal(refusalOf(await create()), '403 provider_forbidden not_allowed');
-  const { id } = expectSuccess(await create({ provider: 'github' }), 201);
-  await updateOrganization(sql.api, org, { constraints: { allowedIntegrations: [] } });
-  expectSuccess(await calls(id).delete());
-});
-
-t.test('a provider whose domain the organization blocks is 403', async (t) => {
-  for (const domain of ['stripe.com', 'API.Stripe.com.']) {
-    await updateOrganization(sql.api, org, { constraints: { blockedDomains: [domain] } });
-    t.equal(refusalOf(await create({ provider: 'stripe' })), '403 provider_forbidden blocked', domain);
-  }
-  await updateOrganization(sql.api, org, { constraints: { blockedDomains: ['ripe.com', 'x.api.stripe.com'] } });
-  const { id } = expectSuccess(await create({ provider: 'stripe' }), 201);
-  await updateOrganization(sql.api, org, { constraints: { blockedDomains: [] } });
-  expectSuccess(await calls(id).delete());
 });
 
 t.test('tools are chosen by mode or by list', async (t) => {

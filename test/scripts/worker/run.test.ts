@@ -1,49 +1,15 @@
 import { createHash } from 'node:crypto';
 import { existsSync, writeFileSync } from 'node:fs';
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import t, { type Test } from 'tap';
-import { ApiError, workerApi } from '../../../scripts/worker/api.ts';
-import { readOptions } from '../../../scripts/worker/options.ts';
-import { pullLoop } from '../../../scripts/worker/pull_loop.ts';
+import { ApiError } from '../../../scripts/worker/api.ts';
 import { openFolder } from '../../support/folders.ts';
-import { ORGANIZATION, type Script, standIn } from './stand_in.ts';
+import { setUp } from './run_world.ts';
+import { ORGANIZATION, type Script } from './stand_in.ts';
 
 // Processes are started, and a machine that is busy takes its time.
 t.setTimeout(180_000);
-
-async function setUp(t: Test, script: Script, command: string, argv: string[] = ['--once']) {
-  const server = await standIn(t, script);
-  const scratch = await mkdtemp(path.join(tmpdir(), 'worker-run-test-'));
-  t.teardown(() => rm(scratch, { recursive: true, force: true }));
-  const given = [
-    '--exec',
-    command,
-    '--url',
-    server.url,
-    '--token',
-    'service',
-    '--scratch',
-    scratch,
-    '--worker-id',
-    'me',
-  ];
-  const options = readOptions([...given, ...argv], { PATH: process.env['PATH'] });
-  if (!options) throw new Error('no options');
-  const printed: string[] = [];
-  const drain = new AbortController();
-  const stop = new AbortController();
-  const work = () =>
-    pullLoop({
-      api: workerApi(options),
-      options,
-      print: (line) => printed.push(line),
-      drain: drain.signal,
-      stop: stop.signal,
-    });
-  return { ...server, printed, drain, stop, work, scratch, command };
-}
 
 /** A command that waits, and what lets it go. */
 async function openGate(t: Test) {
@@ -386,22 +352,4 @@ t.test('filters go along with the pull', async (t) => {
   const { work, bodies } = await setUp(t, {}, 'true', argv);
   await work();
   t.match(bodies('pull')[0], { organizationIds: [ORGANIZATION], profileKeys: ['growth', 'support'] });
-});
-
-t.test('a command has business-runner on its PATH, as the run and nobody else', async (t) => {
-  const shown = [
-    'printf "%s\\n" "$BUSINESS_RUNNER_ORGANIZATION" "$BUSINESS_RUNNER_TOKEN" > "$OUTPUT_DIR/run"',
-    'command -v business-runner > "$OUTPUT_DIR/where"; env > "$OUTPUT_DIR/env"',
-    'business-runner call --help > "$OUTPUT_DIR/help"; business-runner task list 2> "$OUTPUT_DIR/refused"',
-    'grep -c "business-runner call KEY TOOL" TASK.md > "$OUTPUT_DIR/told"',
-  ].join('\n');
-  const { work, of } = await setUp(t, {}, shown);
-  t.equal(await work(), true);
-  const output = (name: string) => String(of('output').find((call) => call.path.endsWith(`/${name}`))?.body);
-  t.match(output('run'), new RegExp(`^${ORGANIZATION}\\n\\S+\\n$`));
-  t.match(output('where'), /\/\.business-runner\/bin\/business-runner\n$/);
-  t.match(output('help'), /^business-runner call KEY TOOL/);
-  t.match(output('refused'), /task list is for people/);
-  t.match(output('told'), '1');
-  t.notMatch(output('env'), /=service\n/);
 });
