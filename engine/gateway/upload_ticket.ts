@@ -1,5 +1,4 @@
 import { hkdfSync } from 'node:crypto';
-import { jwtVerify, SignJWT } from 'jose';
 import { z } from 'zod';
 import { notReady } from '../integrations/index.ts';
 import type { EncryptionKey } from '../secrets/index.ts';
@@ -26,6 +25,7 @@ export async function signTicket(
 ): Promise<string> {
   const [key] = keys;
   if (!key) throw notReady('ENCRYPTION_KEYS', 'deployment_setting', 'is not set, so that no upload can be signed');
+  const { SignJWT } = await import('jose');
   return new SignJWT({ ...ticket })
     .setProtectedHeader({ alg: ALGORITHM, kid: key.id })
     .setAudience(AUDIENCE)
@@ -35,6 +35,7 @@ export async function signTicket(
 
 /** What a ticket allows now; null: nothing, for it is none of ours or its time is over. */
 export async function readTicket(keys: readonly EncryptionKey[], text: string): Promise<UploadTicket | null> {
+  const { jwtVerify } = await import('jose');
   try {
     const keyOf = ({ kid }: Readonly<{ kid?: string }>) => {
       const key = keys.find(({ id }) => id === kid);

@@ -72,7 +72,8 @@ const resolved = z.object({ integration: z.object({ id: z.uuid() }), gateway: z.
 export async function openGateway(t: TearDown, options: TestAppOptions = {}) {
   const stripe = await openStripe(t);
   const { integrations } = integrationConfig({ origins: { 'https://api.stripe.com': stripe.origin } });
-  const config = { integrations, allowPrivateAddresses: true, ...options.config };
+  // Nothing here beats, and moving a large file takes longer than a lease.
+  const config = { integrations, allowPrivateAddresses: true, leaseSeconds: 3_000, ...options.config };
   const app = await startTestApp(t, { ...options, config });
   const sql = sqlOf(app);
 

@@ -28,7 +28,8 @@ export async function startGit(t: TearDown, options: TestAppOptions = {}): Promi
   const { integrations } = integrationConfig({ origins: { 'https://github.com': origin.origin } });
   const app = await startTestApp(t, {
     ...options,
-    config: { integrations, allowPrivateAddresses: true, ...options.config },
+    // Nothing here beats, and moving a large repository takes longer than a lease.
+    config: { integrations, allowPrivateAddresses: true, leaseSeconds: 3_000, ...options.config },
   });
   return { app, origin, sql: sqlOf(app) };
 }
