@@ -93,7 +93,7 @@ function fault(operation: Operation, response: SentResponse): string | undefined
  * them succeed.
  */
 const OF_CONNECTIONS =
-  /^(executeTool|(get|head|begin|complete)InvocationFile|(discover|fetchFrom|pushTo)Repository|start\w+Authorization|revoke\w+Grant|putIntegration(Credential|Settings)|discoverIntegration|listIntegration(Stores|Resources|Properties)|resolveIntegration)$/;
+  /^(executeTool|(get|begin|complete)InvocationFile(Head)?|(discover|fetchFrom|pushTo)Repository|start\w+Authorization|revoke\w+Grant|putIntegration(Credential|Settings)|discoverIntegration|listIntegration(Stores|Resources|Properties)|resolveIntegration)$/;
 
 /** After these succeed, what they acted on is over, and the rest of the round would see nothing but that. */
 const ending =
