@@ -69,3 +69,50 @@ export function withoutSecrets(values: Values, schema: Values | null): Values {
   const kept = shown(schema, values, holding(schema, [schema]));
   return isObject(kept) ? kept : Object.fromEntries(Object.keys(values).map((name) => [name, HIDDEN]));
 }
+
+const isNested = (value: unknown): value is object => typeof value === 'object' && value !== null;
+
+function* textsIn(value: unknown): Generator<string> {
+  if (isNested(value)) for (const one of Object.values(value)) yield* textsIn(one);
+  else if (typeof value === 'string' || typeof value === 'number') yield String(value);
+}
+
+function* textsBehind(value: unknown, kept: unknown): Generator<string> {
+  if (kept === HIDDEN) yield* textsIn(value);
+  else if (isNested(value)) {
+    for (const [name, one] of Object.entries(value)) yield* textsBehind(one, (kept as Values)[name]);
+  }
+}
+
+/** The texts and numbers of arguments that the schema of their tool marks as secret. */
+export function secretTexts(values: Values, schema: Values | null): readonly string[] {
+  return [...new Set(textsBehind(values, withoutSecrets(values, schema)))].filter((text) => text !== '');
+}
+
+/** Shorter ones stand within many words, so they are hidden only where they stand alone. */
+const SHORT = 6;
+/** Each is looked for in all of a text. */
+const MAX_TEXTS = 100;
+
+function hiddenIn(text: string, secret: string): string {
+  if (secret.length >= SHORT) return text.replaceAll(secret, HIDDEN);
+  const escaped = secret.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');
+  return text.replace(new RegExp(`(?<![\\p{L}\\p{N}])${escaped}(?![\\p{L}\\p{N}])`, 'gu'), HIDDEN);
+}
+
+/** A value without texts that are secret, as they are and as JSON writes them within a text. */
+export function withoutTexts(value: unknown, secrets: readonly string[]): unknown {
+  if (secrets.length === 0) return value;
+  if (secrets.length > MAX_TEXTS) return HIDDEN;
+  const written = secrets.flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)]);
+  // A secret may be a part of another one.
+  const all = [...new Set(written)].sort((one, other) => other.length - one.length);
+  const hide = (one: unknown): unknown => {
+    if (typeof one === 'string') return all.reduce(hiddenIn, one);
+    if (typeof one === 'number') return secrets.includes(String(one)) ? HIDDEN : one;
+    if (Array.isArray(one)) return one.map(hide);
+    if (!isObject(one)) return one;
+    return Object.fromEntries(Object.entries(one).map(([name, inner]) => [name, hide(inner)]));
+  };
+  return hide(value);
+}

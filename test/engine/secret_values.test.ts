@@ -1,5 +1,5 @@
 import t from 'tap';
-import { HIDDEN, withoutSecrets } from '../../engine/secret_values.ts';
+import { HIDDEN, secretTexts, withoutSecrets, withoutTexts } from '../../engine/secret_values.ts';
 
 const secret = { type: 'string', writeOnly: true };
 const object = (properties: object, more: object = {}) => ({ type: 'object', properties, ...more });
@@ -55,4 +55,25 @@ t.test('a name of every object is a name like others', async (test) => {
   const given = JSON.parse('{"__proto__": "k", "constructor": "c"}');
   const shown = withoutSecrets(given, object({}));
   test.equal(JSON.stringify(shown), JSON.stringify(given));
+});
+
+t.test('the texts of secret values are told, and hidden wherever they come again', async (test) => {
+  const schema = object({ key: secret, pins: { writeOnly: true }, open: { type: 'string' } });
+  const given = { key: 'to"ken-1', pins: [{ n: 4711 }, 'ab'], open: 'seen', rest: null };
+  const texts = secretTexts(given, schema);
+  test.same([...texts].sort(), ['4711', 'ab', 'to"ken-1']);
+  test.same(secretTexts(given, null), []);
+  test.same(secretTexts({ key: '' }, schema), []);
+  for (const [value, shown] of [
+    ['got to"ken-1, seen', `got ${HIDDEN}, seen`],
+    [JSON.stringify({ key: 'to"ken-1' }), `{"key":"${HIDDEN}"}`],
+    [{ list: ['xto"ken-1x', 4711, 47, true, null] }, { list: [`x${HIDDEN}x`, HIDDEN, 47, true, null] }],
+    ['pin 4711, no 24711 and no abc, but ab', `pin ${HIDDEN}, no 24711 and no abc, but ${HIDDEN}`],
+  ] as const) {
+    test.same(withoutTexts(value, texts), shown);
+  }
+  test.equal(withoutTexts('one ab[c] more', ['ab[c]']), `one ${HIDDEN} more`);
+  test.equal(withoutTexts('secrets-and-more', ['secrets', 'secrets-and-more']), HIDDEN);
+  const many = Array.from({ length: 101 }, (_, index) => `secret-${index}`);
+  test.equal(withoutTexts({ a: 1 }, many), HIDDEN);
 });

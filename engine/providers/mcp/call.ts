@@ -1,3 +1,4 @@
+import { secretTexts } from '../../secret_values.ts';
 import { ProviderError } from '../outgoing/index.ts';
 import type { ProviderContext, StoredTool } from '../provider.ts';
 import { CursorError, type ToolCall, type ToolRuntime } from '../tool.ts';
@@ -77,7 +78,7 @@ export function serverTool({ key, effect, inputSchema }: StoredTool): ToolRuntim
           isRefusal: true,
         });
       }
-      return keptData(result);
+      return keptData(result, secretTexts(given.args as Arguments, inputSchema));
     },
   };
 }

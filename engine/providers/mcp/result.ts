@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { withoutTexts } from '../../secret_values.ts';
 import { storableFault } from '../../storable.ts';
 import { storableJson } from '../outgoing/index.ts';
 
@@ -76,17 +77,24 @@ const cut = (text: string) =>
 function shortened(one: Block): unknown {
   if ('text' in one) return { ...one, text: cut(one.text) };
   if ('resource' in one && one.resource.text !== undefined) {
-    return { ...one, resource: { ...one.resource, text: cut(one.resource.text) } };
+    return described({ ...one, resource: { ...one.resource, text: cut(one.resource.text) } }, 0);
   }
   return described(one, 0);
 }
 
-/** What stays of a write: what the tool says it did, without files. */
-export function keptData({ content, structuredContent }: CallResult) {
+/** A block keeps its names and its kind, whatever the secrets are. */
+function hiddenIn(one: Block, secrets: readonly string[]): Block {
+  const { type, ...rest } = one;
+  return { ...(withoutTexts(rest, secrets) as object), type } as Block;
+}
+
+/** What stays of a write: what the tool says it did, without files, and without the secrets that it was called with. */
+export function keptData({ content, structuredContent }: CallResult, secrets: readonly string[]) {
   const isSmall =
     structuredContent !== undefined && Buffer.byteLength(JSON.stringify(structuredContent)) <= MAX_KEPT_STRUCTURE;
   return {
-    content: content.slice(0, MAX_KEPT_BLOCKS).map(shortened),
-    ...(isSmall ? { structuredContent } : {}),
+    // Before a text is cut: a part of a secret would stay.
+    content: content.slice(0, MAX_KEPT_BLOCKS).map((one) => shortened(hiddenIn(one, secrets))),
+    ...(isSmall ? { structuredContent: withoutTexts(structuredContent, secrets) } : {}),
   };
 }

@@ -8,6 +8,7 @@ import type * as Tap from 'tap';
 import t from 'tap';
 import { z } from 'zod';
 import { mcp } from '../../../engine/providers/mcp/index.ts';
+import { keptData, readResult } from '../../../engine/providers/mcp/result.ts';
 import { CursorError } from '../../../engine/providers/tool.ts';
 import { type Call, fails, json, openClient, openServer } from './support.ts';
 import { failsAsDocumented, toolsOf } from './tool_calls.ts';
@@ -171,6 +172,32 @@ t.test('what stays of a write is small', async (test) => {
   const kept = await tools.execute(KEY, { title: 'x' });
   test.ok(JSON.stringify(kept).length < 100_000);
   test.match(kept, { content: [{ type: 'text', text: /^x{3999}…$/ }], structuredContent: undefined });
+  const both = { type: 'resource', resource: { uri: 'file:///a', text: 'a', blob: 'A'.repeat(4_000) } };
+  const { content: files } = keptData(readResult({ content: [both] }), []);
+  test.same(files, [{ type: 'resource', resource: { uri: 'file:///a', text: 'a', sizeBytes: 3_000 } }]);
+});
+
+t.test('what a server repeats of secret arguments does not stay', async (test) => {
+  const does: Does = ({ title }) => ({
+    content: [
+      // Cut before it was hidden, a part of it would stay.
+      { type: 'text', text: `${'x'.repeat(3_990)}${title}` },
+      { type: 'resource', resource: { uri: `made://${title}`, text: JSON.stringify({ title }) } },
+    ],
+    structuredContent: { title, by: `${title}!` },
+  });
+  const server = await openSdkServer(test, does, true);
+  const inputSchema = { ...SCHEMA, properties: { title: { type: 'string', writeOnly: true } } };
+  const tools = toolsOf(mcp, { client: openClient(test, {}), credential, ...server, inputSchema });
+  const title = 'to"ken-of-a-shop';
+  test.same(await tools.execute(KEY, { title }), {
+    content: [
+      { type: 'text', text: `${'x'.repeat(3_990)}[hidden]` },
+      { type: 'resource', resource: { uri: 'made://[hidden]', text: '{"title":"[hidden]"}' } },
+    ],
+    structuredContent: { title: '[hidden]', by: '[hidden]!' },
+  });
+  test.match(JSON.stringify(await tools.read(KEY, { title })), JSON.stringify(title).slice(1, -1), 'who calls sees it');
 });
 
 /** A server whose calls of tools get this response. */
