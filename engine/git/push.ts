@@ -75,11 +75,10 @@ function refusedOutcome(stdout: string): PushOutcome {
     const message = `${first.ref} was moved at the provider after the push: nothing was applied. Fetch, and push again.`;
     return { outcome: 'failed', error: { code: 'ref_moved', message } };
   }
-  const reason =
-    /\((.+)\)\s*$/
-      .exec(first.text)?.[1]
-      ?.replace(/\p{Cc}+/gu, ' ')
-      .slice(0, 200) ?? 'no reason';
+  const text = first.text.trimEnd();
+  const begin = text.indexOf('(');
+  const quoted = begin >= 0 && text.endsWith(')') ? text.slice(begin + 1, -1) : '';
+  const reason = quoted.replace(/\p{Cc}+/gu, ' ').slice(0, 200) || 'no reason';
   return { outcome: 'failed', error: { code: 'ref_refused', message: `The provider refuses ${first.ref}: ${reason}` } };
 }
 

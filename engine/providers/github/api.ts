@@ -75,7 +75,7 @@ export async function readPage<S extends z.ZodType>(
   const request = { ...requestOf(context, access.credential), ...over, effect: 'read', url } as const;
   const response = await context.client.send(site, request);
   const data = itemsOf(parsed(site.provider, response, schema)).map(compact);
-  const isLast = page >= lastPage || !/<[^>]*>;\s*rel="next"/.test(response.headers['link'] ?? '');
+  const isLast = page >= lastPage || !/<[^<>]*>; ?rel="next"/.test(response.headers['link'] ?? '');
   return { data, nextCursor: isLast ? null : String(page + 1) };
 }
 

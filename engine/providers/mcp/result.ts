@@ -48,7 +48,7 @@ export function readResult(given: unknown): CallResult {
   return result;
 }
 
-const bytesOf = (base64: string) => Math.floor((base64.replace(/=+$/, '').length * 3) / 4);
+const bytesOf = (base64: string) => Math.floor((base64.replace(/={1,2}$/, '').length * 3) / 4);
 
 function described(one: Block, maxData: number): unknown {
   if ('data' in one && one.data.length > maxData) {

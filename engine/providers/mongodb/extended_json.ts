@@ -8,7 +8,11 @@ import type { ArgumentIssue } from '../tool.ts';
 type Bson = typeof BSON;
 type Path = readonly PropertyKey[];
 
-const whole = (digits: number) => z.string().regex(new RegExp(`^-?\\d{1,${digits}}$`));
+const whole = (digits: number) =>
+  z
+    .string()
+    .regex(/^-?\d+$/)
+    .max(digits + 1);
 
 const wrappers: ReadonlyMap<string, z.ZodType> = new Map<string, z.ZodType>([
   ['$oid', z.string().regex(/^[0-9a-f]{24}$/i)],

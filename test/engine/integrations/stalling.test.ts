@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import type * as Tap from 'tap';
 import t from 'tap';
 import type { Problem } from '../../../engine/db/problem.ts';
@@ -91,10 +91,14 @@ t.test('a provider that stalls shows no properties, and no collections', async (
   const integration = await readIntegration(stalled, { organizationId, integrationRef: integrationId });
   await stalls(test, lookUp(stalled, integration, soon), 'connection');
 
-  const silent = createServer(() => {});
+  const sockets: Socket[] = [];
+  const silent = createServer((socket) => void sockets.push(socket.on('error', () => {})));
   silent.listen(0, '127.0.0.1');
   await once(silent, 'listening');
-  test.teardown(() => silent.close());
+  test.teardown(() => {
+    for (const socket of sockets) socket.destroy();
+    silent.close();
+  });
   const org = await createTestOrganization(sql);
   const { id } = await createIntegration(sql, org, { provider: 'mongodb', tools: [] });
   const { port } = silent.address() as AddressInfo;
