@@ -36,6 +36,9 @@ begin
   v_call := v_call || jsonb_build_object('tool', jsonb_build_object('key', t.key, 'effect', t.effect, 'inputSchema', t.input_schema));
   if t.effect = 'write' then
     return v_call || '{"state": "write"}';
+  elsif n.action_id is not null then
+    perform app.fail(409, 'state_conflict', 'This invocation proposed an action, and the tool reads by now',
+      app.issue('invocationId', 'differs', 'call the tool under another name'));
   end if;
   select * into c from app.integration_connections where organization_id = p_organization_id and integration_id = p_integration_id;
   v_reason := coalesce(app.integration_tool_unavailable(i, c, t), case

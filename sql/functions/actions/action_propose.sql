@@ -59,6 +59,9 @@ begin
   if n.action_id is not null then
     select * into a from app.actions where organization_id = p_organization_id and id = n.action_id;
     return jsonb_build_object('action', app.action_record(a), 'made', false);
+  elsif n.lease_id is not null then
+    perform app.fail(409, 'state_conflict', 'This invocation read, and the tool writes by now',
+      app.issue('invocationId', 'differs', 'call the tool under another name'));
   end if;
 
   select * into o from app.organizations where id = p_organization_id;

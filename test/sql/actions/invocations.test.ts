@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
-import { createProposer, createSibling, type Proposer, proposeAction } from '../../support/action_fixtures.ts';
+import { createProposer, createSibling, type Proposer, proposeAction, renewed } from '../../support/action_fixtures.ts';
 import { createTestOrganization, endLease, sha256 } from '../../support/fixtures.ts';
 import { allow, READ, WRITE } from '../../support/integration_fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
@@ -109,6 +109,26 @@ scenario('a write binds nothing here; a tool that is not there, or not allowed, 
   const { rows } = await sql.owner.query('select from app.action_invocations where run_id = $1', [by.run.runId]);
   test.equal(rows.length, 0);
   test.match(await refusal(invocation(by, 'none').begin({ tool: 'none' })), { status: 404, code: 'tool_not_found' });
+});
+
+scenario('a tool whose effect its owner changed takes another name', async (test) => {
+  const by = await createProposer(sql);
+  const read = invocation(by, 'read');
+  await read.begin();
+  await read.finish({ failure });
+  const body = { bodySha256: sha256('a') };
+  await proposeAction(sql.api, by, { invocationId: 'write', tool: WRITE.key, ...body });
+  const { organizationId } = by.org;
+  await sql.owner.query(
+    `update app.integration_tools set effect = case effect when 'read' then 'write' else 'read' end
+     where organization_id = $1 and integration_id = $2`,
+    [organizationId, by.integration.id],
+  );
+  const again = await renewed(sql, by);
+  test.match(await invocation(again, 'read').begin(), { state: 'write' });
+  const proposed = proposeAction(sql.api, again, { invocationId: 'read', tool: READ.key, ...body });
+  test.match(await refusal(proposed), conflict('differs'));
+  test.match(await refusal(invocation(again, 'write').begin({ tool: WRITE.key })), conflict('differs'));
 });
 
 scenario('a profile without the policy for reads reads nothing', async (test) => {
