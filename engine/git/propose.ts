@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { z } from 'zod';
 import { Problem } from '../db/problem.ts';
+import { integrationProblem } from '../integrations/index.ts';
 import { invocationKey } from '../storage/index.ts';
 import { summaryOf } from './describe.ts';
 import type { Git } from './git.ts';
@@ -62,8 +63,9 @@ export async function proposePush(
     if (!made) await forget();
     return action;
   } catch (error) {
-    // Any other error may have come after the commit.
-    if (error instanceof Problem) await forget();
-    throw error;
+    // What the database refuses is an error of it until it is mapped. Any other one may have come after the commit.
+    const problem = integrationProblem(error);
+    if (problem instanceof Problem && problem.status < 500) await forget();
+    throw problem;
   }
 }

@@ -266,6 +266,18 @@ t.test('a push without the right to is told why, and nothing of it is kept', asy
   t.match((await git(folder, 'push', 'origin', 'HEAD:refs/heads/mine')).stderr, /a run of mode plan pushes nothing/);
 });
 
+t.test('nothing is kept of a push that is one action too many', async (t) => {
+  const coder = await createCoder(world);
+  await updateOrganization(sql.api, coder.org, { config: { limits: { maxDailyActions: 0 } } });
+  const { capability } = await resolveGit(world, coder.org, coder.integrationId, coder.run);
+  const renewed: Coder = { ...coder, capability, url: () => coder.url().replace(coder.capability, capability) };
+  const folder = await cloneOf(t, renewed);
+  await commitFile(folder, 'daily.txt', 'daily');
+  const pushed = await git(folder, 'push', 'origin', 'HEAD:refs/heads/daily');
+  t.match(pushed.stderr, /at most 0 actions a day/);
+  t.same(await storedKeys(app, coder.org), []);
+});
+
 t.test('organizations share nothing of a repository', async (t) => {
   const [one, other] = [await createCoder(world), await createCoder(world)];
   for (const coder of [one, other]) {
