@@ -15,7 +15,7 @@ export function pktLine(data: string | Uint8Array): Buffer {
   return Buffer.concat([Buffer.from((bytes.length + 4).toString(16).padStart(4, '0')), bytes]);
 }
 
-/** A line without its line feed; null: a flush. */
+/** A line without its line feed. */
 export function lineText(line: Buffer): string {
   const text = line.toString('utf8');
   return text.endsWith('\n') ? text.slice(0, -1) : text;

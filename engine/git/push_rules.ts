@@ -29,13 +29,14 @@ export function atomically(updates: readonly RefUpdate[], found: Refusals): Refu
   );
 }
 
-const all = (updates: readonly RefUpdate[], reason: string): Refusals =>
+export const everyUpdate = (updates: readonly RefUpdate[], reason: string): Refusals =>
   new Map(updates.map(({ ref }) => [ref, reason]));
 
 /** What of a push is refused whatever the repository holds (docs/interface.md 4.14). */
 export function refusalsOf({ updates, options }: Pick<PushRequest, 'updates' | 'options'>): Refusals {
-  if (options.length > 0) return all(updates, 'the gateway takes no push options');
-  if (updates.length > MAX_UPDATES) return all(updates, `the gateway takes at most ${MAX_UPDATES} updates a push`);
+  if (options.length > 0) return everyUpdate(updates, 'the gateway takes no push options');
+  if (updates.length > MAX_UPDATES)
+    return everyUpdate(updates, `the gateway takes at most ${MAX_UPDATES} updates a push`);
   const found = new Map<string, string>();
   const seen = new Set<string>();
   for (const update of updates) {
@@ -58,8 +59,4 @@ export function staleRefusals(updates: readonly RefUpdate[], refs: ReadonlyMap<s
     );
   }
   return atomically(updates, found);
-}
-
-export function everyUpdate(updates: readonly RefUpdate[], reason: string): Refusals {
-  return all(updates, reason);
 }
