@@ -46,3 +46,8 @@ export function choices(id: z.ZodType<string>, max: number, same: (text: string)
 export function quoted(text: string, max = 300): string {
   return text.length <= max ? `“${text}”` : `“${text.slice(0, max).toWellFormed()}…” (${text.length} characters)`;
 }
+
+/** `1 key`, `2 keys`. */
+export function counted(count: number, one: string): string {
+  return `${count} ${one}${count === 1 ? '' : 's'}`;
+}

@@ -108,8 +108,9 @@ function didYouMean(word: string, words: readonly string[], before = ''): string
 
 /** `call` takes its arguments after `--json`, as JSON like what it prints then. */
 function withArguments(argv: readonly string[]): string[] {
-  const isCall = argv.find((word) => !word.startsWith('-')) === 'call';
-  if (!isCall) return [...argv];
+  // The value of an option before it is no command.
+  const { positionals } = parseArgs({ args: [...argv], options, allowPositionals: true, strict: false });
+  if (positionals[0] !== 'call') return [...argv];
   return argv.flatMap((word, index) => {
     const [, given] = /^--json=(.*)$/s.exec(word) ?? [];
     if (given !== undefined) return ['--json', `--arguments=${given}`];

@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { ProviderError, parsed } from '../outgoing/index.ts';
+import { counted, quoted } from '../texts.ts';
 import type { ArgumentIssue, LookUpResult } from '../tool.ts';
 import { covers } from './services.ts';
 import { KEY, read, readJson, readPage, requestOf, site, urlOf, type Write, write, writeJson } from './site.ts';
-import { counted, listed, quoted } from './wording.ts';
+import { listed } from './wording.ts';
 
 const MARKER = 'businessRunnerAction';
 

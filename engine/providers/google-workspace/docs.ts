@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { counted, quoted } from '../texts.ts';
 import { covers } from './services.ts';
 import { read, readJson, urlOf, write, writeJson } from './site.ts';
-import { counted, quoted } from './wording.ts';
 
 const documentId = z.string().regex(/^[A-Za-z0-9_-]{1,200}$/);
 

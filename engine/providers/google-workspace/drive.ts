@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { ProviderError } from '../outgoing/index.ts';
+import { quoted } from '../texts.ts';
 import type { LookUpResult } from '../tool.ts';
 import { covers } from './services.ts';
 import { KEY, openStream, type Read, read, readJson, readPage, urlOf, type Write, write } from './site.ts';
 import { UPLOADED_FIELDS, uploaded, uploadFile } from './upload.ts';
-import { quoted, sizeText } from './wording.ts';
+import { sizeText } from './wording.ts';
 
 const FILES = '/drive/v3/files';
 const MARKER = 'businessRunnerAction';

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { ProviderError } from '../outgoing/index.ts';
+import { counted, quoted } from '../texts.ts';
 import type { FileRule, LookUpResult, Proposed } from '../tool.ts';
 import { attachmentBytes, message, partsOf, shownMessage } from './message.ts';
 import { type Message, upload } from './mime.ts';
@@ -17,7 +18,7 @@ import {
   type Write,
   write,
 } from './site.ts';
-import { counted, listed, quoted, sizeText } from './wording.ts';
+import { listed, sizeText } from './wording.ts';
 
 const ME = '/gmail/v1/users/me';
 /** What Gmail takes of a message with all that is attached to it. */

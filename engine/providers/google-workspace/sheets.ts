@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { counted, quoted } from '../texts.ts';
 import { covers } from './services.ts';
 import { read, readJson, urlOf, type Write, write, writeJson } from './site.ts';
-import { counted, quoted } from './wording.ts';
 
 const spreadsheetId = z.string().regex(/^[A-Za-z0-9_-]{1,200}$/);
 const range = z

@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { quoted } from '../texts.ts';
 import { covers } from './services.ts';
 import { read, readPage, urlOf, write, writeJson } from './site.ts';
-import { quoted } from './wording.ts';
 
 const dateTime = z.iso.datetime({ offset: true });
 const tasklist = z

@@ -1,11 +1,5 @@
 // What a person reads of a proposal.
 
-/** The text in quotes; of a long one how it begins. */
-export function quoted(text: string, max = 200): string {
-  const characters = [...text];
-  return `“${characters.length <= max ? text : `${characters.slice(0, max).join('')}…`}”`;
-}
-
 /** All of them, as far as they fit; how many there are is said in any case. */
 export function listed(items: readonly string[], max = 1_200): string {
   let text = '';
@@ -15,10 +9,6 @@ export function listed(items: readonly string[], max = 1_200): string {
     text = next;
   }
   return text;
-}
-
-export function counted(count: number, one: string): string {
-  return `${count} ${one}${count === 1 ? '' : 's'}`;
 }
 
 /** In the unit that people use. */

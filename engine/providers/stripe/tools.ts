@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { quoted } from '../texts.ts';
 import { CursorError, type LookUpResult, type ReadCall, toolsOf, type WriteCall } from '../tool.ts';
 import { type Credential, ORIGIN, requestOf, site } from './site.ts';
 
@@ -210,7 +211,7 @@ export const tools = [
         : [{ path: [], message: 'changes nothing', code: 'required' }],
     summary: ({ args: { customer, ...changes } }) =>
       `Change customer ${customer}: ${Object.entries(changes)
-        .flatMap(([name, value]) => (value === undefined ? [] : [`${name} to “${value}”`]))
+        .flatMap(([name, value]) => (value === undefined ? [] : [`${name} to ${quoted(value)}`]))
         .join(', ')}`,
     execute({ args: { customer, ...changes }, ...call }) {
       return post({ ...call, args: undefined }, `customers/${customer}`, { ...changes, ...marker(call.actionId) });

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Risk } from '../provider.ts';
-import { quoted } from '../texts.ts';
+import { counted, quoted } from '../texts.ts';
 import { type LookUpResult, toolsOf } from '../tool.ts';
 import { inScope, key, keys, name, names, value } from './arguments.ts';
 import { type At, type Credential, run, type Settings } from './database.ts';
@@ -52,7 +52,7 @@ export const writes = [
       `Write to the key ${shownKey(args.key, settings)}${args.nx ? ', if it does not exist,' : ''} the value ${quoted(
         args.value,
         MAX_SHOWN,
-      )}${args.ex === undefined ? '' : ` for ${args.ex} seconds`}`,
+      )}${args.ex === undefined ? '' : ` for ${counted(args.ex, 'second')}`}`,
     async execute(call) {
       const { key: to, value: text, ex, nx } = call.args;
       const command = ['SET', to, text, ...(ex === undefined ? [] : ['EX', ex]), ...(nx ? ['NX'] : [])];
@@ -94,7 +94,7 @@ export const writes = [
     ...about('rpush', 'external', 'Append to a list', 'Appends values to a list.'),
     input: { key, values: z.array(value).min(1).max(100) },
     summary: ({ args, settings }) =>
-      `Append ${args.values.length} values to the list ${shownKey(args.key, settings)}: ${shownList(args.values)}`,
+      `Append ${counted(args.values.length, 'value')} to the list ${shownKey(args.key, settings)}: ${shownList(args.values)}`,
     execute: async (call) => ({
       length: await run(call, 'write', ['RPUSH', call.args.key, ...call.args.values], count),
     }),
@@ -103,7 +103,7 @@ export const writes = [
     ...about('sadd', 'external', 'Add to a set', 'Adds members to a set.'),
     input: { key, members: names },
     summary: ({ args, settings }) =>
-      `Add ${args.members.length} members to the set ${shownKey(args.key, settings)}: ${shownList(args.members)}`,
+      `Add ${counted(args.members.length, 'member')} to the set ${shownKey(args.key, settings)}: ${shownList(args.members)}`,
     execute: async (call) => ({
       added: await run(call, 'write', ['SADD', call.args.key, ...call.args.members], count),
     }),
@@ -116,7 +116,8 @@ export const writes = [
   write({
     ...about('expire', 'external', 'Set the time to live', 'Lets a key end after so many seconds.'),
     input: { key, seconds },
-    summary: ({ args, settings }) => `Let the key ${shownKey(args.key, settings)} end in ${args.seconds} seconds`,
+    summary: ({ args, settings }) =>
+      `Let the key ${shownKey(args.key, settings)} end in ${counted(args.seconds, 'second')}`,
     execute: async (call) => ({
       isSet: (await run(call, 'write', ['EXPIRE', call.args.key, call.args.seconds], count)) === 1,
     }),
@@ -125,7 +126,7 @@ export const writes = [
     ...about('del', 'high', 'Delete keys', 'Deletes keys. They do not come back.'),
     input: { keys },
     summary: ({ args, settings }) =>
-      `Delete ${args.keys.length} keys${place(settings)}: ${quoted(args.keys.join(', '), 1_500)}`,
+      `Delete ${counted(args.keys.length, 'key')}${place(settings)}: ${quoted(args.keys.join(', '), 1_500)}`,
     execute: async (call) => ({ deleted: await run(call, 'write', ['DEL', ...call.args.keys], count) }),
     lookUp: async (call) =>
       seen((await run(call, 'read', ['EXISTS', ...call.args.keys], count)) === 0, { deleted: null }),

@@ -192,7 +192,9 @@ export const tools = [
     input: { accountId, campaignId: id, entityStatus: z.enum(['ACTIVE', 'PAUSED']) },
     check: checkAccount,
     summary: ({ args }) =>
-      `${args.entityStatus === 'PAUSED' ? 'Pause' : 'Resume, so that it spends money again,'} campaign ${args.campaignId} of ads account ${args.accountId} of X`,
+      `${args.entityStatus === 'PAUSED' ? 'Pause' : 'Resume'} campaign ${args.campaignId} of ads account ${args.accountId} of X${
+        args.entityStatus === 'PAUSED' ? '' : ', so that it spends money again'
+      }`,
     execute: async (call) => statusOf(await change(call, { entity_status: call.args.entityStatus })),
     lookUp: (call) => lookUpCampaign(call, (found) => found.entity_status === call.args.entityStatus, statusOf),
   }),
