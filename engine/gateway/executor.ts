@@ -9,6 +9,8 @@ export const actionSchema = z.object({
   kind: z.enum(['provider_write', 'git_push']),
   tool: z.string(),
   arguments: z.record(z.string(), z.unknown()),
+  /** Of a tool that has secret arguments, as it was at the proposal. */
+  arguments_schema: z.record(z.string(), z.unknown()).nullable(),
   timeout_ms: z.int(),
   files: z.array(
     z.object({

@@ -9,10 +9,11 @@ type Prepared = Readonly<{ runtime: Writes; args: unknown } | { obstacle: string
 
 function prepare(
   { provider, integration }: OpenConnection,
-  { tool, arguments: given }: LeasedAction['action'],
+  { tool, arguments: given, arguments_schema: schema }: LeasedAction['action'],
 ): Prepared {
-  // The schema was kept at the proposal: a server's own tool that has another one by now is another tool.
-  const runtime = provider.runtime({ key: tool, effect: 'write', inputSchema: {} });
+  // Arguments were checked at the proposal: a server's own tool that has another schema by now is another tool. What is kept of the
+  // schema names the secrets.
+  const runtime = provider.runtime({ key: tool, effect: 'write', inputSchema: schema ?? {} });
   if (runtime?.effect !== 'write') return { obstacle: 'tool_changed' };
   const parsed = runtime.parse(given, integration.settings);
   return 'args' in parsed ? { runtime, args: parsed.args } : { obstacle: 'settings_changed' };

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -7,9 +8,12 @@ import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import type * as Tap from 'tap';
 import t from 'tap';
 import { z } from 'zod';
+import { toolExecutor } from '../../../engine/gateway/write_tool.ts';
+import type { OpenConnection } from '../../../engine/integrations/index.ts';
 import { mcp } from '../../../engine/providers/mcp/index.ts';
 import { keptData, readResult } from '../../../engine/providers/mcp/result.ts';
 import { CursorError } from '../../../engine/providers/tool.ts';
+import type { Storage } from '../../../engine/storage/index.ts';
 import { type Call, fails, json, openClient, openServer } from './support.ts';
 import { failsAsDocumented, toolsOf } from './tool_calls.ts';
 
@@ -190,13 +194,24 @@ t.test('what a server repeats of secret arguments does not stay', async (test) =
   const inputSchema = { ...SCHEMA, properties: { title: { type: 'string', writeOnly: true } } };
   const tools = toolsOf(mcp, { client: openClient(test, {}), credential, ...server, inputSchema });
   const title = 'to"ken-of-a-shop';
-  test.same(await tools.execute(KEY, { title }), {
+  const shown = {
     content: [
       { type: 'text', text: `${'x'.repeat(3_990)}[hidden]` },
       { type: 'resource', resource: { uri: 'made://[hidden]', text: '{"title":"[hidden]"}' } },
     ],
     structuredContent: { title: '[hidden]', by: '[hidden]!' },
-  });
+  };
+  test.same(await tools.execute(KEY, { title }), shown);
+  // As a job does it, with what the action has kept of the schema.
+  const { settings } = server;
+  const context = { client: openClient(test, {}), account: 'a' };
+  const connection = { provider: mcp, integration: { settings }, context, access: { credential, settings } };
+  const action = { id: randomUUID(), integration_id: randomUUID(), kind: 'provider_write', tool: KEY } as const;
+  const kept = { arguments: { title }, arguments_schema: inputSchema, timeout_ms: 10_000, files: [] };
+  const executor = toolExecutor({} as Storage, { action: { ...action, ...kept }, files: [] });
+  const ready = await executor.prepare(connection as unknown as OpenConnection);
+  const outcome = 'send' in ready ? await ready.send(connection as unknown as OpenConnection) : ready;
+  test.same(outcome, { outcome: 'succeeded', result: shown });
   test.match(JSON.stringify(await tools.read(KEY, { title })), JSON.stringify(title).slice(1, -1), 'who calls sees it');
 });
 
