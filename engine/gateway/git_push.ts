@@ -1,9 +1,10 @@
 import { type Git, lookUpGitPush, PACK_ARGUMENT, prepareGitPush, pushArguments } from '../git/index.ts';
 import { StorageBrokenError } from '../storage/index.ts';
-import { type Executor, type LeasedAction, LOOK_UP_MS } from './executor.ts';
+import type { Executor, LeasedAction } from './executor.ts';
 
 /** A push may have half a gibibyte. */
 const TIMEOUT_MS = 600_000;
+/** Within the lease, before it is sent, and for a look-up: both may have to fetch the repository. */
 const PREPARE_MS = 480_000;
 
 /** Executes pushes. */
@@ -30,6 +31,6 @@ export function pushExecutor(git: Git, { action, files }: LeasedAction): Executo
       };
     },
     lookUp: (connection) =>
-      lookUpGitPush(git, { connection, arguments: push, signal: AbortSignal.timeout(3 * LOOK_UP_MS) }),
+      lookUpGitPush(git, { connection, arguments: push, signal: AbortSignal.timeout(PREPARE_MS) }),
   };
 }

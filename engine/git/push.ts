@@ -150,6 +150,9 @@ export async function prepareGitPush(
   }
 }
 
+/** A few names: whoever does not respond by then is asked again later. */
+const BRANCHES_MS = 60_000;
+
 async function readBranches(remote: Remote, refs: PushArguments['refs'], folder: string, signal: AbortSignal) {
   const args = ['ls-remote', remote.address, ...refs.map(({ ref }) => ref)];
   const text = await askRemote(remote, { folder, args, signal });
@@ -184,7 +187,8 @@ export async function lookUpGitPush(
   const { connection, arguments: push, signal } = given;
   const remote = remoteFor(connection, push);
   return withFolder(git.stagingFolder, async (folder) => {
-    const now = await readBranches(remote, push.refs, folder, signal);
+    const asked = AbortSignal.any([signal, AbortSignal.timeout(BRANCHES_MS)]);
+    const now = await readBranches(remote, push.refs, folder, asked);
     const are = (of: 'oldOid' | 'newOid') => push.refs.every((one) => (now.get(one.ref) ?? null) === one[of]);
     if (are('newOid')) return { outcome: 'found', result: resultOf(push) };
     if (are('oldOid')) return { outcome: 'absent' };

@@ -36,6 +36,7 @@ function createLanes(context: JobContext) {
 
   return {
     count: () => under.size,
+    hasRoom: () => under.size < AT_ONCE,
     /** Begins it, unless it is under way or there are too many. */
     begin({ organizationId, actionId }: ActionPlace): void {
       if (under.has(actionId) || under.size >= AT_ONCE || countOf(organizationId) >= AT_ONCE_OF_ONE) return;
@@ -72,10 +73,11 @@ export const actionsExecute: JobHandler<'actions__execute'> = async (_payload, c
       for (const { organization_id: organizationId, id: actionId } of rows) lanes.begin({ organizationId, actionId });
       found ||= rows.length > 0;
       const organizations: string[] = [...new Set(rows.map((row) => row.organization_id))].toSorted();
+      // Where all lanes are taken, the next read goes on behind these: others have their turn first.
       after = organizations[ORGANIZATIONS - 1] ?? null;
-      if (after !== null) continue;
-      if (!found && lanes.count() === 0) return 'done';
-      found = false;
+      if (after !== null && lanes.hasRoom()) continue;
+      if (after === null && !found && lanes.count() === 0) return 'done';
+      if (after === null) found = false;
     } catch (error) {
       logThrottled(log, throttle, 'actions that are due cannot be read', error);
     }
