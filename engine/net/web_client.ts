@@ -25,6 +25,8 @@ export type WebRequest = Readonly<{
   /** Longest wait for headers and for the next bytes (default 10 s). */
   idleMs?: number;
   signal?: AbortSignal | undefined;
+  /** False: a redirect is a response like others. Default: GET and HEAD follow. */
+  follow?: boolean;
   /** Asked before each address is, the first one and those of redirects; it ends the request by throwing. */
   beforeHop?: (url: URL) => void | Promise<void>;
 }>;
@@ -122,7 +124,8 @@ export function createWebClient(options: WebClientOptions = {}): WebClient {
     const seen = new Set<string>();
     let url = first;
     let sent = given;
-    const follows = given.method === undefined || given.method === 'GET' || given.method === 'HEAD';
+    const isRead = given.method === undefined || given.method === 'GET' || given.method === 'HEAD';
+    const follows = isRead && given.follow !== false;
     for (;;) {
       if (seen.has(url.href)) throw new NetError('redirect_loop', `${first.host} redirects in a loop.`);
       if (seen.size > MAX_REDIRECTS) {

@@ -44,7 +44,7 @@ no such integration, tool or file; 69 the API or the provider does not respond;
 `;
 
 const GIT = `business-runner git KEY OWNER/REPO [FOLDER]: clones a repository of an
-integration into FOLDER; without it, prints the command of git that does
+integration into FOLDER; without it, prints the git command for that
 
   Fetches and pushes in the clone work as well. git asks this command for the
   password: the token is in no address, file or list of processes. A push is an

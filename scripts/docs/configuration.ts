@@ -82,7 +82,7 @@ const groups: readonly (readonly [title: string, names: readonly Name[], notes: 
   [
     'Actions',
     ['RECEIPT_KEYS'],
-    'For the API alone, alike for all of its processes. To make a key: `openssl rand -base64 32`. To rotate, put the new key first and leave the old ones: receipts that they signed are checked with their public keys, at `/.well-known/business-runner-keys.json`.',
+    'For the API alone: all of its processes need the same. To make a key: `openssl rand -base64 32`. To rotate, put the new key first and leave the old ones: receipts that they signed are checked with their public keys, at `/.well-known/business-runner-keys.json`.',
   ],
   [
     'Git',

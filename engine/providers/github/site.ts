@@ -16,10 +16,12 @@ export const readRefusal: ReadRefusal = ({ status, headers, json, now }) => {
     const isSecondary = headers['retry-after'] !== undefined || /secondary rate limit|abuse detection/i.test(message);
     if (reset || isSecondary) return { reason: 'rate_limited', retryNotBefore: reset };
   }
+  // A repository that was renamed or transferred: another one than the settings name.
+  if (status >= 300 && status < 400) return { reason: 'not_found' };
   return { code: error };
 };
 
-export const site: Site = { provider: 'github', origins: [API], readRefusal };
+export const site: Site = { provider: 'github', origins: [API], readRefusal, follow: false };
 
 export function apiHeaders(authorization: string): Readonly<Record<string, string>> {
   return { authorization, accept: 'application/vnd.github+json', 'x-github-api-version': API_VERSION };

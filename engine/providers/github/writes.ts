@@ -205,11 +205,11 @@ export const writes = [
       const done = await send(call, 'PUT', path, { sha, merge_method: mergeMethod }, schema);
       return { number: pull, sha: done.sha };
     },
-    /** A pull request is merged or it is not. One of another commit was not merged by this. */
+    /** One of another commit was not merged by this. One that is not merged may be, as long as GitHub is at it. */
     async lookUp({ context, access, args }) {
       const path = `${repoPath(args)}/pulls/${args.pullNumber}`;
       const { merged, head, merge_commit_sha: sha } = await readJson(context, access.credential, path, pullState);
-      if (!merged) return { outcome: 'absent' };
+      if (!merged) return { outcome: 'none' };
       if (head.sha !== args.sha) return { outcome: 'none' };
       return { outcome: 'found', result: { number: args.pullNumber, sha: sha ?? null } };
     },

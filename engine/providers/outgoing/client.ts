@@ -28,6 +28,8 @@ export type Site = Readonly<{
   /** Its own origins; `chosen`: an address that a person or a server named, which the guard checks. */
   origins: readonly string[] | 'chosen';
   readRefusal?: ReadRefusal;
+  /** False: what has moved is not asked at its new place, which may be another's. */
+  follow?: false;
 }>;
 
 type IsComplete = (chunk: Uint8Array) => boolean;
@@ -220,6 +222,7 @@ export function createProviderClient(options: ProviderClientOptions): ProviderCl
         maxBytes: request.maxBytes ?? MAX_BYTES,
         totalMs,
         idleMs: totalMs,
+        ...(site.follow === false ? { follow: false } : {}),
         beforeHop: (hop) => stayAt(site, url, hop),
       });
       const { status, headers } = response;

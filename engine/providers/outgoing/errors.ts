@@ -88,7 +88,9 @@ const messages: Readonly<Record<NetReason, string>> = {
 /** What went wrong on the way, as the provider's error. Anything that is not of the network stays as it is. */
 export function networkFailure(provider: string, error: unknown): unknown {
   if (!(error instanceof NetError)) return error;
-  return new ProviderError(provider, reasons[error.reason], messages[error.reason]);
+  // Nothing was sent.
+  const isRefusal = error.reason === 'tls_failed' || error.reason === 'name_unknown';
+  return new ProviderError(provider, reasons[error.reason], messages[error.reason], { isRefusal });
 }
 
 /** The same error of what came before a write was sent, so that nothing was done. */

@@ -318,12 +318,12 @@ t.test('a change of an issue is seen in the issue', async (test) => {
   test.match(tools.issues('github.issues.update', 'write', { ...at, issueNumber: 7 }), [{ path: [] }]);
 });
 
-t.test('a pull request is merged or it is not', async (test) => {
+t.test('a merge that is not there yet may come', async (test) => {
   let found: object = {};
   const { tools } = await open(test, () => found);
   const lookUp = () => tools.lookUp('github.pulls.merge', { ...at, pullNumber: 8, sha: SHA });
   found = { merged: false, head: { sha: SHA } };
-  test.same(await lookUp(), { outcome: 'absent' });
+  test.same(await lookUp(), { outcome: 'none' });
   found = { merged: true, head: { sha: SHA }, merge_commit_sha: 'c' };
   test.same(await lookUp(), { outcome: 'found', result: { number: 8, sha: 'c' } });
   found = { merged: true, head: { sha: 'd' }, merge_commit_sha: 'c' };
@@ -371,4 +371,14 @@ t.test('a summary says what a person has to know', async (test) => {
   );
   test.equal(summary('pulls.merge'), `Merge pull request #8 of acme/site at commit ${SHA}, method squash`);
   test.match(summary('issues.create', { body: 'x'.repeat(5_000) }), /“x{1000}…” \(5000 characters\)$/);
+});
+
+t.test('a repository that has moved is none of the settings: nothing follows it', async (test) => {
+  const { server, tools } = await open(test, ({ url }, res) => {
+    if (url.pathname.startsWith('/repositories/')) return {};
+    return void res.writeHead(url.pathname.endsWith('/issues') ? 307 : 301, { location: '/repositories/1' }).end();
+  });
+  await fails(test, tools.read('github.repositories.get', at), 'not_found', 'read');
+  await fails(test, tools.execute('github.issues.create', { ...at, title: 'A' }), 'not_found', 'written');
+  test.equal(server.calls.length, 2);
 });
