@@ -320,7 +320,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
   },
   'what lost its job before the intent is not taken up again': {
     in: 'action_lease',
-    replace: 'due_at = v_now + make_interval(secs => p_seconds)',
+    replace: 'due_at = v_now + make_interval(secs => v_seconds)',
     by: `due_at = 'infinity'`,
     found: /it never ends/,
   },
