@@ -110,6 +110,8 @@ const COMPOSED: Readonly<Record<string, readonly RegExp[]>> = {
     /^(?:source:)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i,
     /^org:\/\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\/context\/sources\/([0-9a-f-]{36})$/i,
   ],
+  // A secret of at most five characters, as it is.
+  'engine/secret_values.ts': [/(?<![\p{L}\p{N}])a\.b\*c(?![\p{L}\p{N}])/gu],
 };
 
 t.test('an expression that is composed is known here, and linear too', (test) => {
