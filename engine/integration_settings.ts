@@ -3,7 +3,7 @@ import { ConfigError } from './config_error.ts';
 import { encryptionKeys } from './secrets/index.ts';
 import { httpUrl } from './setting_values.ts';
 
-// The settings of integrations, as rows of `settings` (engine/config.ts), and what follows from several of them.
+// The settings of integrations, as rows of engine/settings.ts, and what follows from several of them.
 
 const secret = z.string().regex(/^[\x21-\x7e]{1,1000}$/, 'must be printable ASCII without spaces');
 

@@ -1,4 +1,4 @@
-import { settings } from './config.ts';
+import { settings } from './settings.ts';
 
 /** The settings as text for `--help`. */
 export function settingsHelp(): string {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseEnv } from 'node:util';
-import { settings as known } from '../engine/config.ts';
+import { settings as known } from '../engine/settings.ts';
 import { FILE, readOption } from './environment_option.ts';
 import { nearest } from './nearest.ts';
 import { printError } from './terminal.ts';

@@ -1,4 +1,4 @@
-import { settings } from '../../engine/config.ts';
+import { settings } from '../../engine/settings.ts';
 
 type Name = keyof typeof settings;
 
@@ -126,7 +126,7 @@ export function configurationPage(): string {
   );
   return `# Configuration
 
-Made from \`engine/config.ts\` by \`npm run docs -- write\`; a test compares them.
+Made from \`engine/settings.ts\` by \`npm run docs -- write\`; a test compares them.
 
 Settings come from the environment. These also read a file \`.env\` (copy \`.env.example\`), unless \`--no-env-file\` is given; the
 environment wins:

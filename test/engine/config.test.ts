@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import t from 'tap';
-import { environmentWith, readConfig, settings } from '../../engine/config.ts';
+import { environmentWith, readConfig } from '../../engine/config.ts';
+import { settings } from '../../engine/settings.ts';
 import { envExample, settingsHelp } from '../../engine/settings_text.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '../..');

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import t from 'tap';
-import { settings } from '../../engine/config.ts';
+import { settings } from '../../engine/settings.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import { configurationPage } from '../../scripts/docs/configuration.ts';
 import { loadEnvironmentFile, nameProblem, readEnvironmentFile } from '../../scripts/environment_file.ts';
