@@ -4,15 +4,18 @@ import type { Database } from '../../engine/db/database.ts';
 import { scoped } from '../../engine/db/scope.ts';
 import { contextKeyTime, contextPrefix } from '../../engine/storage/index.ts';
 import type { JobHandler } from '../runner/handler.ts';
-
-/** Far longer than it takes from a stored file to the row that names it. */
-const ABANDONED_AFTER_MS = 24 * 3_600_000;
-/** Pages until the jobs that wait come first. */
-const PAGES = 20;
+import { removeUnnamed } from '../storage/unnamed.ts';
 
 const keyRow = z.object({ storage_key: z.string() });
 
-async function named(db: Database, organizationId: string, keys: readonly string[]): Promise<Set<string>> {
+async function exists(db: Database, organizationId: string): Promise<boolean> {
+  const row = z.object({ found: z.boolean() });
+  return (await db.maybeOne(scoped(organizationId, row, sql.fragment`select true as found`))) !== null;
+}
+
+async function named(db: Database, organizationId: string, keys: readonly string[]): Promise<readonly string[] | null> {
+  // A deleted one shows no rows: its files are the deletion's.
+  if (!(await exists(db, organizationId))) return null;
   const rows = await db.any(
     scoped(
       organizationId,
@@ -26,42 +29,26 @@ async function named(db: Database, organizationId: string, keys: readonly string
         where n.organization_id = scope.organization_id and n.storage_key = any (${sql.array([...keys], 'text')})`,
     ),
   );
-  return new Set(rows.map((row) => row.storage_key));
-}
-
-async function exists(db: Database, organizationId: string): Promise<boolean> {
-  const row = z.object({ found: z.boolean() });
-  return (await db.maybeOne(scoped(organizationId, row, sql.fragment`select true as found`))) !== null;
+  return rows.map((row) => row.storage_key);
 }
 
 /**
- * Removes files of the context that were stored for a change that never came: a day old, and named by no row. Where there are
- * many it goes on in another job.
+ * Removes files of the context that were stored for a change that never came. Where there are many it goes on in another job.
  */
-export const contextFilesClean: JobHandler<'context__clean_files'> = async (payload, context) => {
-  const { organizationId } = payload;
-  const { db, storage, log, signal, addJob } = context;
-  // A deleted one shows no rows: its files are the deletion's.
-  if (!(await exists(db, organizationId))) return 'done';
-  const before = Date.now() - ABANDONED_AFTER_MS;
-  let removed = 0;
-  let { after } = payload;
-  for (let read = 0; read < PAGES; read += 1) {
-    if (signal.aborted) return 'unfinished';
-    const page = await storage.list(contextPrefix(organizationId), after === undefined ? {} : { after });
-    const old = page.objects.map(({ key }) => key).filter((key) => (contextKeyTime(key) ?? before) < before);
-    const kept = old.length > 0 ? await named(db, organizationId, old) : new Set<string>();
-    for (const key of old) {
-      if (kept.has(key)) continue;
-      await storage.delete(key);
-      removed += 1;
-    }
-    after = page.next ?? undefined;
-    if (after === undefined) break;
-  }
+export const contextFilesClean: JobHandler<'context__clean_files'> = async ({ organizationId, after }, context) => {
+  const { db, log, addJob } = context;
+  const swept = await removeUnnamed(context, {
+    prefix: contextPrefix(organizationId),
+    after,
+    timeOf: contextKeyTime,
+    named: (keys) => named(db, organizationId, keys),
+  });
+  if (!swept) return 'unfinished';
+  const { removed } = swept;
   if (removed > 0) log.info({ organizationId, removed }, 'files of the context that nothing names are removed');
-  if (after !== undefined) {
-    await addJob('context__clean_files', { organizationId, after }, { key: `context__clean_files:${organizationId}` });
+  if (swept.after !== undefined) {
+    const next = { organizationId, after: swept.after };
+    await addJob('context__clean_files', next, { key: `context__clean_files:${organizationId}` });
   }
   return 'done';
 };
