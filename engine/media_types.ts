@@ -3,6 +3,8 @@ import path from 'node:path';
 import { likelyEncoding } from './text_encoding.ts';
 
 export const OCTET_STREAM = 'application/octet-stream';
+/** Without parameters, in lower case. */
+export const MEDIA_TYPE = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,62}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,62}$/;
 
 /** How much of a file the signature is looked for in: office files name their kind some way into the archive. */
 const SAMPLE_BYTES = 64 * 1024;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { MEDIA_TYPE } from '../../engine/media_types.ts';
 import { fileName } from '../fields/file_path.ts';
 import { uuid } from '../fields/ids.ts';
 
@@ -23,14 +24,11 @@ export const executionBody = z
 const contentType = z
   .string()
   .toLowerCase()
-  .regex(
-    /^[a-z0-9][a-z0-9!#$&^_.+-]{0,62}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,62}$/,
-    'must be a media type without parameters, such as application/pdf',
-  );
+  .regex(MEDIA_TYPE, 'must be a media type without parameters, such as application/pdf');
 
 /** Query of a file that is sent at once. */
 export const fileQuery = {
-  name: fileName.default('file').describe('How the provider is told that it is called.'),
+  name: fileName.default('file').describe('The name under which the provider gets it.'),
   contentType: contentType
     .optional()
     .describe('Default: as found by the bytes. 400 where they have another signature.'),

@@ -1,8 +1,8 @@
 import type { z } from 'zod';
 import { canonicalSha256 } from '../canonical_json.ts';
 import { call } from '../db/call.ts';
+import { oneLine } from '../one_line.ts';
 import { withoutSecrets } from '../secret_values.ts';
-import { storableText } from '../storable.ts';
 import { fileArguments } from './file_arguments.ts';
 import type { Begun, Gateway, GatewayCall, ToolRequest } from './gateway.ts';
 import { argumentsOf, runtimeOf } from './tools.ts';
@@ -10,15 +10,6 @@ import { argumentsOf, runtimeOf } from './tools.ts';
 const MAX_SUMMARY = 2_000;
 
 export type ProposalRequest = ToolRequest & Readonly<{ repeat?: boolean | undefined; retryOf?: string | undefined }>;
-
-/** Characters that move or hide others: a person decides by this text. */
-const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu;
-
-/** One line, as long as people read. */
-function summaryText(text: string): string {
-  const line = storableText(text).replace(UNSEEN, ' ').replace(/ {2,}/g, ' ').trim();
-  return line.length <= MAX_SUMMARY ? line || '(empty)' : `${line.slice(0, MAX_SUMMARY - 1).toWellFormed()}…`;
-}
 
 /**
  * Proposes a write: the action, which was there before where an equal one is open or was done. `schema` reads the transition's result.
@@ -45,7 +36,7 @@ export async function propose<S extends z.ZodType>(
     invocationId,
     bodySha256,
     tool: begun.tool.key,
-    summary: summaryText(runtime.summary({ args: seen, settings, files: shown })),
+    summary: oneLine(runtime.summary({ args: seen, settings, files: shown }), MAX_SUMMARY) || '(empty)',
     risk: runtime.riskOf?.(args, settings),
     arguments: request.arguments,
     argumentsSha256: canonicalSha256(request.arguments),

@@ -1,29 +1,23 @@
 import { randomUUID } from 'node:crypto';
 import { tooLarge } from '../integrations/index.ts';
-import { OCTET_STREAM } from '../media_types.ts';
+import { MEDIA_TYPE, OCTET_STREAM } from '../media_types.ts';
+import { oneLine } from '../one_line.ts';
 import type { ReadResult } from '../providers/tool.ts';
-import { storableText } from '../storable.ts';
 import { invocationKey, type Storage, StorageTooLargeError } from '../storage/index.ts';
 import type { FoundFile } from './uploads.ts';
 
 const MAX_BYTES = 1_073_741_824;
 const MAX_NAME = 255;
-const TYPE = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,62}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,62}$/;
-/** Slashes, and characters that move or hide others. */
-const UNFIT = /[/\\\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu;
 
 /** A file that a read brought, as it is stored. */
 export type BroughtFile = FoundFile;
 
 /** What the provider calls it, as a name that can be shown. */
-function fileName(given: string): string {
-  const name = [...storableText(given).replace(UNFIT, ' ').trim()].slice(0, MAX_NAME).join('');
-  return name === '' ? 'file' : name;
-}
+const fileName = (given: string) => oneLine(given.replace(/[/\\]+/g, ' '), MAX_NAME) || 'file';
 
 function contentType(given: string): string {
   const essence = given.split(';')[0]?.trim().toLowerCase() ?? '';
-  return TYPE.test(essence) ? essence : OCTET_STREAM;
+  return MEDIA_TYPE.test(essence) ? essence : OCTET_STREAM;
 }
 
 /**

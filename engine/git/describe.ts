@@ -1,4 +1,4 @@
-import { storableText } from '../storable.ts';
+import { oneLine } from '../one_line.ts';
 import type { Snapshot } from './mirrors.ts';
 import { GitFailedError, gitText } from './program.ts';
 import type { PushArguments } from './push_action.ts';
@@ -12,14 +12,6 @@ const MAX_DIFF_BYTES = 32 * 1024 * 1024;
 
 type Place = Readonly<{ repository: string; snapshot: Snapshot; signal: AbortSignal }>;
 type Update = RefUpdate & { newOid: string };
-
-/** As a person may read it: without controls, and not without end. */
-function shown(text: string, length = MAX_TEXT): string {
-  const plain = storableText(text)
-    .replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ')
-    .trim();
-  return plain.length <= length ? plain : `${plain.slice(0, length - 1).toWellFormed()}…`;
-}
 
 /** What the push brings: of a branch since its old commit, of a new branch what the provider has on none. */
 function rangeOf({ oldOid, newOid }: Update): readonly string[] {
@@ -35,7 +27,13 @@ async function commitsOf(update: Update, { repository, signal }: Place) {
   const commits: PushArguments['commits'][number][] = [];
   for (let at = 0; at + 3 < fields.length; at += 4) {
     const [oid = '', author = '', authoredAt = '', subject = ''] = fields.slice(at, at + 4);
-    commits.push({ ref: update.ref, oid, author: shown(author, 100), authoredAt, subject: shown(subject) });
+    commits.push({
+      ref: update.ref,
+      oid,
+      author: oneLine(author, 100),
+      authoredAt,
+      subject: oneLine(subject, MAX_TEXT),
+    });
   }
   return { commits, count: Number(counted) };
 }
@@ -82,7 +80,7 @@ async function filesOf(update: Update, place: Place): Promise<File[] | undefined
       if (added === undefined || removed === undefined || path === undefined) return [];
       // Of files that are no text there are no lines to count.
       const count = (digits: string) => (digits === '-' ? null : Number(digits));
-      return [{ ref: update.ref, path: shown(path), additions: count(added), deletions: count(removed) }];
+      return [{ ref: update.ref, path: oneLine(path, MAX_TEXT), additions: count(added), deletions: count(removed) }];
     });
   } catch (error) {
     if (error instanceof GitFailedError && error.exitCode === null) return undefined;
@@ -136,7 +134,7 @@ export function summaryOf({ repository, refs, commits, commitCount, changes }: P
     ? `${plural(changes.files, 'file')} changed, +${changes.additions} −${changes.deletions}`
     : 'more changes than are counted';
   const subject = commits[0] ? `. Last commit: ${commits[0].subject}` : '';
-  return shown(
+  return oneLine(
     `Push ${plural(commitCount, 'commit')} to ${repository}: ${branches.join(', ')} (${changed})${subject}`,
     1_900,
   );

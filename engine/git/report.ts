@@ -1,3 +1,4 @@
+import { oneLine } from '../one_line.ts';
 import { FLUSH, pktLine } from './pkt_line.ts';
 import type { PushRequest } from './push_request.ts';
 
@@ -18,13 +19,8 @@ export type PushReport = Readonly<{
 
 const band = (number: 1 | 2, data: Buffer) => pktLine(Buffer.concat([Buffer.from([number]), data]));
 
-/** One line without controls, which a terminal would obey. */
-function line(text: string): string {
-  return text
-    .replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ')
-    .trim()
-    .slice(0, LONGEST_REASON);
-}
+/** A terminal would obey controls. */
+const line = (text: string) => oneLine(text, LONGEST_REASON);
 
 /** What a client that listens to it reads as `remote: …`. */
 export function message(text: string): Buffer {

@@ -42,8 +42,12 @@ export function choices(id: z.ZodType<string>, max: number, same: (text: string)
     });
 }
 
-/** A text within a summary: its begin, where it is long, and how long it is. */
-export function quoted(text: string, max = 300): string {
+/**
+ * A text within a summary: its begin, where it is long, and how long it is. It has no such quotes of its own, by which it could
+ * seem to end.
+ */
+export function quoted(given: string, max = 300): string {
+  const text = given.replace(/[“”]/g, '"');
   return text.length <= max ? `“${text}”` : `“${text.slice(0, max).toWellFormed()}…” (${text.length} characters)`;
 }
 

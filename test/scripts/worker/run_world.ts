@@ -1,17 +1,21 @@
 // A worker over a stand-in for the API.
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import type { Test } from 'tap';
 import { workerApi } from '../../../scripts/worker/api.ts';
 import { readOptions } from '../../../scripts/worker/options.ts';
 import { pullLoop } from '../../../scripts/worker/pull_loop.ts';
+import { openFolder } from '../../support/folders.ts';
 import { type Script, standIn } from './stand_in.ts';
 
-export async function setUp(t: Test, script: Script, command: string, argv: string[] = ['--once']) {
+/** @param environment of the worker itself */
+export async function setUp(
+  t: Test,
+  script: Script,
+  command: string,
+  argv: readonly string[] = ['--once'],
+  environment: Readonly<Record<string, string>> = {},
+) {
   const server = await standIn(t, script);
-  const scratch = await mkdtemp(path.join(tmpdir(), 'worker-run-test-'));
-  t.teardown(() => rm(scratch, { recursive: true, force: true }));
+  const scratch = await openFolder(t);
   const given = [
     '--exec',
     command,
@@ -24,7 +28,7 @@ export async function setUp(t: Test, script: Script, command: string, argv: stri
     '--worker-id',
     'me',
   ];
-  const options = readOptions([...given, ...argv], { PATH: process.env['PATH'] });
+  const options = readOptions([...given, ...argv], { PATH: process.env['PATH'], ...environment });
   if (!options) throw new Error('no options');
   const printed: string[] = [];
   const drain = new AbortController();
