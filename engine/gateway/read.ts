@@ -102,7 +102,7 @@ function finish({ gateway, at }: Read, begun: Begun, leaseId: string, outcome: R
 }
 
 /**
- * What those who wait for it are told, too. Nothing is bound by wrong arguments, which the caller mends under the same name, or where
+ * The outcome that those who wait for it get, too. Nothing is bound by wrong arguments, which the caller mends under the same name, or where
  * the caller has left: another one goes on.
  */
 function outcomeOf(error: unknown, signal: AbortSignal): Readonly<Record<string, unknown>> {

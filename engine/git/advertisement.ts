@@ -2,7 +2,7 @@ import { ProviderError } from '../providers/outgoing/index.ts';
 import { FLUSH, lineText, PktLineError, PktReader, pktLine } from './pkt_line.ts';
 
 /**
- * What the gateway does with pushes; a client that is told nothing else asks for nothing else. It deletes nothing: a client that is
+ * What the gateway does with pushes; a client uses no capability that is not named. It deletes nothing: a client that is
  * not told so refuses a deletion by itself, without a reason.
  */
 const KEPT = [

@@ -1,5 +1,5 @@
 // A push, in order: pushAdvertisement (what the client may build on), readPushRequest (what it asks for), refusalsOf, stagePush (its
-// pack, checked in a private repository), proposePush (the stored pack, and an action), reportOf (what the client is told). Then, after
+// pack, checked in a private repository), proposePush (the stored pack, and an action), reportOf (the response to the client). Then, after
 // the approval and by a job, prepareGitPush and `send`; lookUpGitPush where nothing said what became of it.
 
 export { pushAdvertisement } from './advertisement.ts';

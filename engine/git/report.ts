@@ -2,7 +2,7 @@ import { oneLine } from '../one_line.ts';
 import { FLUSH, pktLine } from './pkt_line.ts';
 import type { PushRequest } from './push_request.ts';
 
-// What a client of a push is told (gitprotocol-pack, gitprotocol-capabilities): texts of the server on the second band, the report on
+// The response to a push (gitprotocol-pack, gitprotocol-capabilities): texts of the server on the second band, the report on
 // the first.
 
 const LONGEST_BAND = 65_000;

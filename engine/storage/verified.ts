@@ -59,7 +59,7 @@ export async function openVerified(
   const source = await storage.get(file.key, { signal }).catch((error: unknown) => {
     throw error instanceof StorageMissingError ? missing(file.key) : error;
   });
-  // The reader is told by the stream itself.
+  // The reader gets the error from the stream itself.
   return pipeline(source, verifying(file), () => {});
 }
 

@@ -57,7 +57,7 @@ t.test('a name of every object is a name like others', async (test) => {
   test.equal(JSON.stringify(shown), JSON.stringify(given));
 });
 
-t.test('the texts of secret values are told, and hidden wherever they come again', async (test) => {
+t.test('the texts of secret values are found, and hidden wherever they come again', async (test) => {
   const schema = object({ key: secret, pins: { writeOnly: true }, open: { type: 'string' } });
   const given = { key: 'to"ken-1', pins: [{ n: 4711 }, 'ab'], open: 'seen', rest: null };
   const texts = secretTexts(given, schema);

@@ -170,7 +170,7 @@ function cancellation(signal: AbortSignal | undefined) {
 export const callOptions = (options: RequestOptions): RequestOptions => ({ ...options, timeout: CALL_MS });
 
 /**
- * One session with a server, by the official SDK. A server whose tool was called is told when nobody waits for it any more.
+ * One session with a server, by the official SDK. A call that nobody waits for any more is cancelled at its server.
  * @throws ProviderError: `rejected` where the server asks for an authorization; or the signal's reason
  */
 export async function withMcp<T>(

@@ -63,7 +63,7 @@ const READS: Readonly<Record<string, readonly [args: object, path: string, query
   'contents.search': [{ q: 'x' }, '/search/code', { q: 'x repo:acme/site', per_page: '30', page: '1' }],
 };
 
-t.test('each read asks as documented, and is told what is of use', async (test) => {
+t.test('each read asks as documented, and returns what is of use', async (test) => {
   const item = {
     number: 7,
     html_url: 'https://github.com/acme/site/issues/7',

@@ -142,7 +142,7 @@ t.test('an event is deleted, and gone is done', async (test) => {
   test.equal(server.calls.find(({ method }) => method === 'DELETE')?.url.search, '?sendUpdates=all');
 });
 
-t.test('what goes wrong is told apart, and a write is sent once', async (test) => {
+t.test('failures are distinguished, and a write is sent once', async (test) => {
   let reply: (res: Parameters<typeof json>[0]) => void = () => {};
   const { execute, read, server } = await openGoogle(test, (_call, res) => void reply(res));
   const from = async (fault: typeof reply, run: () => Promise<unknown>) => {

@@ -147,7 +147,7 @@ t.test('tasks are listed and created', async (test) => {
   test.same(JSON.parse(server.calls.at(-1)?.body ?? ''), given);
 });
 
-t.test('what goes wrong is told apart, and a write is sent once', async (test) => {
+t.test('failures are distinguished, and a write is sent once', async (test) => {
   let reply: (res: Parameters<typeof json>[0]) => void = () => {};
   const { execute, read, server } = await openGoogle(test, (_call, res) => void reply(res));
   const from = async (fault: typeof reply, start: () => Promise<unknown>) => {

@@ -165,7 +165,7 @@ t.test('whatever goes wrong before the bytes are sent, nothing was made', async 
   test.equal(server.calls.length, before + 1, 'no byte of the file goes anywhere');
 });
 
-t.test('what goes wrong with the bytes is told apart', async (test) => {
+t.test('failures of the bytes are distinguished', async (test) => {
   let reply: (res: Parameters<typeof json>[0]) => void = () => {};
   let puts = 0;
   const { execute } = await openGoogle(test, ({ method }, res) => {

@@ -222,7 +222,7 @@ t.test('what is too large for Gmail is not sent, and what is broken off is not t
   test.equal(server.calls.length, 0, 'no request came to its end');
 });
 
-t.test('what goes wrong with sending is told apart, and it is sent once', async (test) => {
+t.test('failures of sending are distinguished, and it is sent once', async (test) => {
   let reply: (res: Parameters<typeof json>[0]) => void = () => {};
   const { execute, server } = await openGoogle(test, (_call, res) => void reply(res));
   await failsAsDocumented(test, 'send', 'write', async (fault) => {

@@ -5,7 +5,7 @@ import type { ProviderClient, ProviderReason } from '../../../engine/providers/o
 import type { ArgumentIssue, LookUpResult, ReadResult, ToolFile, ToolRuntime } from '../../../engine/providers/tool.ts';
 import { fails, json } from './support.ts';
 
-// Calls tools as the gateway and the job do: arguments are checked first, and a write is told from a read.
+// Calls tools as the gateway and the job do: arguments are checked first, by the schema of a read or of a write.
 
 export const ACTION = '01992f3e-8a10-7c55-9f41-3b0d6a52c7e8';
 

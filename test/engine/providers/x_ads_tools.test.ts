@@ -248,7 +248,7 @@ t.test('a budget is changed in the currency that was decided by', async (test) =
   }
 });
 
-t.test('what goes wrong with a write is told apart, and it is sent once', async (test) => {
+t.test('failures of a write are distinguished, and it is sent once', async (test) => {
   type Fault = (res: ServerResponse) => unknown;
   let fault: Fault = () => undefined;
   const { execute, server } = await open(test, (_call, res) => void fault(res));

@@ -179,7 +179,7 @@ async function remove(by: Proposer, rows = 100) {
   const args = { organizationId: by.org.organizationId, runId: by.run.runId, rows };
   const told = await transition(sql.jobs, 'action_invocations_remove', { ...args, forget: false });
   const done = await transition(sql.jobs, 'action_invocations_remove', { ...args, forget: true });
-  t.same(told, done, 'what is told is what is done');
+  t.same(told, done, 'the result names what is done');
   return told;
 }
 

@@ -197,7 +197,7 @@ t.test('a capability is good for its integration, its execution and its time', a
   t.match(cloned.stderr, /Authentication failed/);
 });
 
-t.test('what the provider says is told by code, and its token to nobody', async (t) => {
+t.test('what the provider says is named by code, and its token appears nowhere', async (t) => {
   const coder = await createCoder(world);
   const cases = [
     [403, '502 provider_failed forbidden'],

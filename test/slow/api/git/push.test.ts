@@ -245,7 +245,7 @@ t.test('a branch that moved at the provider is to be fetched first', async (t) =
   t.match(raced.text, new RegExp(`ng refs/heads/main fetch first: the branch is at ${theirs.slice(0, 12)}`));
 });
 
-t.test('a push without the right to is told why, and nothing of it is kept', async (t) => {
+t.test('a push without the right to gets the reason, and nothing of it is kept', async (t) => {
   const cases = [
     [{ policies: ['git.read'] }, /may read repositories and not push/],
     [{ accessMode: 'read_only' }, /the integration is read-only/],

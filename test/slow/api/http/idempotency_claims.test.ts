@@ -49,7 +49,7 @@ async function claimedUntil(): Promise<number> {
   return Number(rows[0]?.until ?? 0);
 }
 
-t.test('work that goes on keeps its key, and another process is told so', async (test) => {
+t.test('work that goes on keeps its key, and another process gets a conflict', async (test) => {
   waiting = [];
   const slow = discover(owner, 'slow');
   const began = await until('it is claimed', claimedUntil);

@@ -172,7 +172,7 @@ t.test('mirrors keep to their bound: the longest unused go, those that are neede
   t.same(await organizations(small.folder), []);
 });
 
-t.test('what the provider refuses is told by reason, without its words', async (t) => {
+t.test('what the provider refuses has a reason, without its words', async (t) => {
   const { mirrors } = await world();
   const place = await openFolder(t);
   const cases = [

@@ -10,7 +10,7 @@ const tool = (name: string) => `google_workspace.drive.files.${name}`;
 const UPLOAD = tool('upload');
 const MIB = 1024 * 1024;
 
-t.test('a file is read no faster than it is taken, and what breaks off is told', async (test) => {
+t.test('a file is read no faster than it is taken, and what breaks off is an error', async (test) => {
   const CHUNKS = 32;
   let written = 0;
   let isCut = false;

@@ -85,7 +85,7 @@ t.test('git clones, fetches and pushes without a token in an address, a file or 
   t.match(other, { status: 0, out: '' });
 });
 
-t.test('a client of MCP reads, proposes a write, and is told what is wrong', async (t) => {
+t.test('a client of MCP reads, proposes a write, and gets errors for what is wrong', async (t) => {
   const world = await openGateway(t);
   const by = await world.caller();
   const { folder, environment } = await openRun(t, {

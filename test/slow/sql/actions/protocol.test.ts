@@ -311,7 +311,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     by: 'if false',
     found: /sent twice|has succeeded|has failed|does not go with/,
   },
-  'nobody is told of what is unknown': {
+  'no item is opened for what is unknown': {
     in: 'action_unknown',
     replace: 'perform app.action_item_open(n)',
     by: 'null',
