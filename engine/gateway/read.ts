@@ -80,9 +80,8 @@ async function ask({ gateway, at, request, signal }: Read, begun: Begun, runtime
     );
   } catch (error) {
     if (error instanceof CursorError) {
-      const message = 'is none of these arguments';
       throw new Problem(400, 'validation_failed', 'The cursor is not valid.', [
-        { path: 'cursor', code: 'invalid_cursor', message },
+        { path: 'cursor', code: 'invalid_cursor', message: error.message },
       ]);
     }
     throw integrationProblem(error, 'arguments');

@@ -14,9 +14,13 @@ export type ToolFile = Readonly<{
   open(): Promise<AsyncIterable<Uint8Array>>;
 }>;
 
-/** The cursor that a read got is none of its own. */
+/** The cursor that a read got is none of its own, or leads further than it reads. */
 export class CursorError extends Error {
   override name = 'CursorError';
+  /** @param message what is wrong with the cursor, for whoever sent it */
+  constructor(message = 'is none of these arguments') {
+    super(message);
+  }
 }
 
 /** What a tool is called with. */

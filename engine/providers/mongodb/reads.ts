@@ -39,7 +39,7 @@ function pageOf(
   bson: typeof BSON,
   documents: readonly Document[],
   size: number,
-  cursorOf: (last: Document) => string | null,
+  cursorOf: (last: Document) => string,
 ): ReadResult {
   const kept = documents.slice(0, size);
   const last = documents.length > size ? kept.at(-1) : undefined;
