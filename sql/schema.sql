@@ -3016,8 +3016,6 @@ app.output_claim_issue(p_claim jsonb, p_stored jsonb, p_at text) returns jsonb
   -- plpgsql, immutable, owner runner_scoped
 app.output_evidence(o app.run_outputs) returns jsonb
   -- sql, stable, owner runner_scoped
-app.part_task_issues(p_organization_id uuid, p_path text, p_parts jsonb) returns jsonb
-  -- sql, stable, owner runner_scoped
 app.parts_raw(p_parts jsonb) returns text
   -- sql, immutable, owner runner_scoped
 app.parts_text(p_parts jsonb) returns text
@@ -3289,6 +3287,12 @@ app.timezone_or_utc(p_timezone text) returns text
   -- plpgsql, stable, owner runner_report, executed by runner_analyst
 app.tokens_held(p_organization_id uuid, p_hashes text[]) returns jsonb
   -- sql, stable, security definer, owner runner_global, executed by runner_api
+app.turn_action_parts(p_organization_id uuid, p_message_id uuid, p_parts jsonb) returns jsonb
+  -- sql, owner runner_scoped
+app.turn_actions(p_organization_id uuid, p_message_id uuid) returns SETOF app.actions
+  -- sql, stable, owner runner_scoped
+app.turn_parts(r app.run_requests, p_path text, p_parts jsonb) returns jsonb
+  -- plpgsql, stable, owner runner_scoped
 app.uri_path(p_path text) returns text
   -- sql, immutable, owner runner_scoped
 app.uuid_v7() returns uuid

@@ -43,6 +43,9 @@ export const partSchema = z
       .object({ ...base, kind: z.literal('task'), taskId: storedUuid, title: z.string().optional() })
       .describe('A task that was created in the turn.'),
     z
+      .object({ ...base, kind: z.literal('action'), actionId: storedUuid, summary: z.string() })
+      .describe('An action that the turn proposed. It tells what becomes of it: `getAction`.'),
+    z
       .object({
         ...base,
         kind: z.literal('attachment'),
@@ -94,6 +97,12 @@ const writtenPart = z.discriminatedUnion('kind', [
     status: noteStatus.default('pending'),
   }),
   z.strictObject({ ...written, kind: z.literal('task'), taskId: uuid, title: text(200).optional() }),
+  z.strictObject({
+    ...written,
+    kind: z.literal('action'),
+    actionId: uuid.describe('One that the turn has proposed. Those that are left out are added at its end.'),
+    summary: z.string().max(2000).optional().describe('That of the action stands, whatever is given.'),
+  }),
 ]);
 
 export const writtenParts = z.array(writtenPart.meta({ id: 'WrittenPart' })).max(PARTS_MAX);

@@ -45,11 +45,12 @@ async function messageBody({ api, home, values }: AskContext, chat: Chat, text: 
 function printParts(output: Output, { parts }: Message): void {
   for (const part of parts) {
     if (part.kind === 'text') continue;
-    const asked = part.question ?? part.text ?? '';
+    const asked = part.question ?? part.text ?? part.title ?? part.summary ?? '';
     const what = part.kind === 'question' ? asked : `${part.kind.replace('_', ' ')}: ${asked}`;
     const how = asks(part) && part.kind !== 'question' ? ['- yes', '- no'] : [];
     const lines = [what, ...(part.options ?? []).map((option) => `- ${option}`), ...how];
     for (const line of lines.flatMap((one) => wrapped(one, output.columns))) output.line(line, 'yellow');
+    if (part.actionId) output.line(output.call(`actions show ${shortId(part.actionId)}`), 'dim');
   }
 }
 

@@ -184,6 +184,9 @@ export const partSchema = z.looseObject({
   question: z.string().optional(),
   options: z.array(z.string()).optional(),
   status: z.string().optional(),
+  title: z.string().optional(),
+  actionId: z.string().optional(),
+  summary: z.string().optional(),
 });
 export type Part = z.output<typeof partSchema>;
 export const messageSchema = z.looseObject({

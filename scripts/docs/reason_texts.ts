@@ -334,7 +334,7 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
     'The provider is down, too slow, or broke off',
     'Wait as long as `Retry-After` says.',
   ],
-  unknown_action: [OF_SHAPE, 'The task has no such action', LIST],
+  unknown_action: [OF_SHAPE, 'The task or turn has no such action', LIST],
   unknown_attachment: [OF_SHAPE, 'The chat has no such attachment', 'Upload it first.'],
   unknown_chat: [OF_SHAPE, 'The organization has no such chat', LIST],
   unknown_choice: [

@@ -23,6 +23,7 @@ export const partSchema = z.looseObject({
   value: values.optional(),
   approved: z.boolean().optional(),
   title: z.string().optional(),
+  summary: z.string().optional(),
   attachmentId: z.string().optional(),
   fileName: z.string().optional(),
   mediaType: z.string().optional(),

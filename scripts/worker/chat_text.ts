@@ -53,6 +53,8 @@ function partText(conversation: Conversation, part: Part, files?: FileContents):
       return `For approval: ${part.text ?? ''}`;
     case 'task':
       return `Task created: ${part.title ?? ''}`;
+    case 'action':
+      return `Proposed action: ${part.summary ?? ''}`;
     case 'attachment':
       return attachmentText(part, files);
     default:

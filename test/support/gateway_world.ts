@@ -57,11 +57,14 @@ export async function openStripe(t: TearDown) {
   return { ...server, refunds, faults, sent, asked };
 }
 
+/** Of a task, or a chat turn. */
+type Execution = Pick<Run, 'runId' | 'executionToken'>;
+
 /** An execution that may call the gateway. */
-export type Caller = Readonly<{
+export type Caller<R extends Execution = Run> = Readonly<{
   org: TestOrganization;
   integrationId: string;
-  run: Run;
+  run: R;
   capability: string;
   /** Sends the capability. */
   client: Client;
@@ -78,7 +81,7 @@ export async function openGateway(t: TearDown, options: TestAppOptions = {}) {
   const sql = sqlOf(app);
 
   /** Another capability of an execution. */
-  async function resolve(org: TestOrganization, run: Run): Promise<Caller> {
+  async function resolve<R extends Execution>(org: TestOrganization, run: R): Promise<Caller<R>> {
     const { rows } = await sql.owner.query('select authorization_epoch from app.organizations where id = $1', [
       org.organizationId,
     ]);
@@ -91,15 +94,20 @@ export async function openGateway(t: TearDown, options: TestAppOptions = {}) {
     return { org, run, integrationId: integration.id, capability, client: app.owner.as(capability) };
   }
 
-  /** An organization with a connected shop, all of whose tools are on, and a run. */
-  async function caller(patch?: Fields, runFields: Fields = {}): Promise<Caller> {
-    const org = await createTestOrganization(sql);
-    if (patch) await updateOrganization(sql.api, org, patch);
+  /** A connected shop, all of whose tools are on. */
+  async function connectShop(org: TestOrganization): Promise<void> {
     const at = (rest: string) => ownerPath(org, `/integrations${rest}`);
     expectSuccess(await app.owner.post(at(''), { key: 'shop', provider: 'stripe' }), 201);
     expectSuccess(await app.owner.put(at('/shop/credential'), { kind: 'api_key', apiKey: 'rk_test_1' }));
     expectSuccess(await app.owner.put(at('/shop/tools'), { accessMode: 'full' }));
     await allow(sql, org, 'integrations.read', 'integrations.propose');
+  }
+
+  /** An organization with such a shop, and a run. */
+  async function caller(patch?: Fields, runFields: Fields = {}): Promise<Caller> {
+    const org = await createTestOrganization(sql);
+    if (patch) await updateOrganization(sql.api, org, patch);
+    await connectShop(org);
     return resolve(org, await runNew(sql, org, runFields));
   }
 
@@ -117,19 +125,20 @@ export async function openGateway(t: TearDown, options: TestAppOptions = {}) {
     sql,
     stripe,
     caller,
+    connectShop,
     resolve,
     /** A call of a tool; `invocationId`: another one each time. */
-    execute: (by: Caller, body: Fields, invocationId: string = randomUUID(), client = by.client) =>
+    execute: (by: Caller<Execution>, body: Fields, invocationId: string = randomUUID(), client = by.client) =>
       client.post<Fields & { action?: Action }>(
         `/internal/cli/integrations/${by.integrationId}/invocations/${invocationId}/execute`,
         body,
       ),
     /** What a job does with an action that is due. */
-    runAction: (by: Caller, actionId: string) =>
+    runAction: (by: Pick<Caller, 'org'>, actionId: string) =>
       executeAction(executing, { organizationId: by.org.organizationId, actionId }),
-    action: async (by: Caller, id: string) =>
+    action: async (by: Pick<Caller, 'org'>, id: string) =>
       expectSuccess(await app.owner.get<Action>(ownerPath(by.org, `/actions/${id}`))),
-    approve: async (by: Caller, id: string) =>
+    approve: async (by: Pick<Caller, 'org'>, id: string) =>
       expectSuccess(await app.owner.post<Action>(ownerPath(by.org, `/actions/${id}/approve`))),
   };
 }

@@ -13,7 +13,6 @@ declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   v_hash text := encode(sha256(convert_to(coalesce('p' || p_parts::text, 'a' || p_append), 'UTF8')), 'hex');
   v_last integer;
-  v_issues jsonb;
   v_parts jsonb;
   r app.run_requests;
   m app.messages;
@@ -28,13 +27,9 @@ begin
     if m.revision <> p_base_revision then
       perform app.lease_refuse('differs');
     end if;
-    v_issues := app.part_task_issues(p_organization_id, 'parts', coalesce(p_parts, '[]'));
-    if v_issues <> '[]' then
-      perform app.fail(400, 'validation_failed', 'A part names a task that is not there', v_issues);
-    end if;
     v_last := jsonb_array_length(m.parts) - 1;
     v_parts := app.message_parts('parts', m.parts, case
-      when p_parts is not null then p_parts
+      when p_parts is not null then app.turn_parts(r, 'parts', p_parts)
       when m.parts #>> array[v_last::text, 'kind'] = 'text' then jsonb_set(m.parts, array[v_last::text, 'text'],
         to_jsonb((m.parts #>> array[v_last::text, 'text']) || p_append))
       else m.parts || jsonb_build_array(jsonb_build_object('kind', 'text', 'text', p_append)) end);
