@@ -1155,6 +1155,7 @@ CREATE TABLE app.integration_oauth_states (
   id uuid NOT NULL DEFAULT app.uuid_v7(),                         -- Id of the flow.
   integration_id uuid NOT NULL,                                   -- What is to be connected.
   connection_revision integer NOT NULL,                           -- The connection revision when it was begun.
+  connected_at timestamptz,                                       -- When the connection of then had been authorized last; null: there was none.
   ticket_hash text,                                               -- Digest of the ticket of the page that begins it; null once used.
   state_hash text,                                                -- Digest of the state; null until its button was used.
   request_token_hash text,                                        -- Digest of the request token of OAuth 1.0a.

@@ -20,7 +20,7 @@ async function contextFor(
   { organizationId, provider, record }: ReadIntegration,
   o: Options,
 ) {
-  const client = await organizationClient(integrations, organizationId);
+  const client = await organizationClient(integrations, organizationId, provider.key);
   return providerContext(integrations, provider, client, { account: record.id, signal: o.signal });
 }
 

@@ -85,7 +85,7 @@ async function beginOAuth2(
   const { provider, organizationId } = integration;
   const { oauth2 } = provider;
   if (oauth2 === undefined) throw new TypeError(`${provider.key} has no OAuth 2`);
-  const client = await organizationClient(integrations, organizationId);
+  const client = await organizationClient(integrations, organizationId, provider.key);
   async function known(of: OAuth2) {
     const authorization = knownAuthorization(integrations, provider, of);
     const { openId, parameters } = of;
@@ -126,7 +126,7 @@ async function beginOAuth1(
   { redirectUri, signal }: Options,
 ): Promise<Begun> {
   if (provider.oauth1 === undefined) throw new TypeError(`${provider.key} has no OAuth 1.0a`);
-  const client = await organizationClient(integrations, organizationId);
+  const client = await organizationClient(integrations, organizationId, provider.key);
   const context = providerContext(integrations, provider, client, { account: record.id, signal });
   const { token, secret, url } = await provider.oauth1.begin(context, {
     callbackUrl: redirectUri,

@@ -15,6 +15,7 @@ import { planSchema } from './plan.ts';
 import { integrationProblem } from './problems.ts';
 import { type ReadIntegration, readIntegration } from './record.ts';
 import { refreshDueAt } from './refresh.ts';
+import { coversNothing } from './scopes.ts';
 import { openField, sealedSchema, sealFields } from './secrets.ts';
 import { providerContext } from './stored.ts';
 
@@ -90,7 +91,7 @@ function secretsOf(tokens: Tokens, kept: string | null): ReadonlyMap<string, str
 
 /** Tokens for the code, and whose they are. @throws OAuthError, ProviderError */
 async function grantedByOAuth2(ending: Ending): Promise<Granted> {
-  const { integration, pending, callback } = ending;
+  const { integration, flow, pending, callback } = ending;
   const { provider, record } = integration;
   const context = contextOf(ending);
   const authorization = authorizationOf(ending);
@@ -101,6 +102,10 @@ async function grantedByOAuth2(ending: Ending): Promise<Granted> {
   const tokens = await finishAuthorization(context, server, options);
   const told = known ? known.grantedScopes(tokens) : tokens.scopes;
   const scopes = [...(told ?? pending.scopes)];
+  // All of it was unticked: a no, said in another way. What was connected before stays.
+  if (known && coversNothing(provider, flow.services, scopes)) {
+    throw new OAuthError('denied', 'The person granted nothing of what was asked for.');
+  }
   const expiresAt = tokens.expiresAt?.toISOString() ?? null;
   const { accessToken, refreshToken } = tokens;
   const credential = { kind: 'oauth2', accessToken, expiresAt, refreshToken, scopes };
@@ -209,7 +214,8 @@ async function carryOut(
     const place = { organizationId, integrationId, field: FLOW_FIELD, revision };
     const pending = pendingSchema.parse(JSON.parse(openField(integrations.settings.encryptionKeys, place, sealed)));
     const integration = await readIntegration(integrations, { organizationId, integrationRef: integrationId });
-    const client = await organizationClient(integrations, organizationId);
+    // Forbidden, maybe, while the person was at the provider: then the code is not exchanged.
+    const client = await organizationClient(integrations, organizationId, integration.provider.key);
     const ending: Ending = { integrations, integration, flow, pending, client, callback, signal };
     const granted = await (integration.provider.oauth1 === undefined
       ? grantedByOAuth2(ending)

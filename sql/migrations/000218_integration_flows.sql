@@ -14,6 +14,8 @@ create table app.integration_oauth_states (
   integration_id uuid not null,
   -- What the flow was begun for. Its end writes nothing once another revision is current.
   connection_revision integer not null,
+  -- The same account authorized again keeps the revision: an older tab must not overwrite that either.
+  connected_at timestamptz,
   -- Of the page that begins it; null once its button was used.
   ticket_hash text,
   -- Made with the button, as are the secrets: before that there is nothing to steal.
@@ -85,6 +87,8 @@ comment on column app.integration_oauth_states.organization_id is 'The organizat
 comment on column app.integration_oauth_states.id is 'Id of the flow.';
 comment on column app.integration_oauth_states.integration_id is 'What is to be connected.';
 comment on column app.integration_oauth_states.connection_revision is 'The connection revision when it was begun.';
+comment on column app.integration_oauth_states.connected_at is
+  'When the connection of then had been authorized last; null: there was none.';
 comment on column app.integration_oauth_states.ticket_hash is
   'Digest of the ticket of the page that begins it; null once used.';
 comment on column app.integration_oauth_states.state_hash is 'Digest of the state; null until its button was used.';

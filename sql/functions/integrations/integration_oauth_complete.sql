@@ -1,9 +1,10 @@
--- Flow consumed → connected | conflict | failed, with the connection, in one transaction. The integration's lock comes first, and the
--- captured revision has to be the current one: an old tab cannot restore what was disconnected or replaced. p_next_revision,
--- p_connection, p_secrets: see integration_connect. Services and access mode become those of the flow; tools that write are off
--- without full access. Another account without replaceAccount is a conflict. A provider that is not allowed any more is a failure,
--- and so is no refresh token, neither new nor stored of the same account. One that is over keeps its result.
--- The connection leaves the audit entry of whoever began it. Returns {flow, integration?}.
+-- Flow consumed → connected | conflict | failed, with the connection, in one transaction. The integration's lock comes first, the
+-- captured revision has to be the current one, and nothing may have been authorized since: an old tab neither restores what was
+-- disconnected or replaced, nor overwrites a newer authorization. p_next_revision, p_connection, p_secrets: see integration_connect.
+-- Services and access mode become those of the flow; tools that write are off without full access. Another account without
+-- replaceAccount is a conflict. A provider that is not allowed any more is a failure, and so is no refresh token, neither new nor
+-- stored of the same account. One that is over keeps its result. The connection leaves the audit entry of whoever began it.
+-- Returns {flow, integration?}.
 -- Locks: organization → integration → flow → connection. Codes: 404 organization_not_found | integration_not_found | not_found.
 create or replace function app.integration_oauth_complete(
   p_organization_id uuid, p_integration_id uuid, p_flow_id uuid, p_next_revision integer, p_connection jsonb, p_secrets jsonb)
@@ -14,6 +15,7 @@ declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   v_refused text;
   v_result text;
+  v_connected_at timestamptz;
   i app.integrations := app.integration_lock(p_organization_id, p_integration_id::text, true);
   o app.integration_oauth_states;
 begin
@@ -25,7 +27,9 @@ begin
   if o.consumed_at is null or o.result is not null then
     return jsonb_build_object('flow', app.integration_oauth_flow(o));
   end if;
-  if o.connection_revision <> i.connection_revision then
+  select connected_at into v_connected_at from app.integration_connections
+    where organization_id = p_organization_id and integration_id = i.id for no key update;
+  if o.connection_revision <> i.connection_revision or o.connected_at is distinct from v_connected_at then
     v_refused := 'revision_moved';
   elsif not app.integration_provider_allowed(p_organization_id, i.provider) then
     v_refused := 'provider_forbidden';

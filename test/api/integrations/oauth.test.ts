@@ -153,6 +153,26 @@ t.test('an integration that is deleted during its callback is a conflict, and no
   test.notOk(app.logged.some((line) => line['integrationId'] === id && Number(line['level']) >= 50));
 });
 
+t.test('a provider that is forbidden meanwhile is asked for nothing more', async (test) => {
+  const org = await createTestOrganization(sql);
+  await create(org);
+  const allow = (allowedIntegrations: string[]) =>
+    updateOrganization(sql.api, org, { constraints: { allowedIntegrations } });
+  const [browser, page] = [openBrowser(), await start(org)];
+  await allow(['stripe']);
+  const refused = await press(browser, page);
+  test.match([refused.url.href, refused.response?.status], [page, 502], 'its button leads nowhere');
+  await allow([]);
+  const callback = await flows.comeBack(browser, page);
+  await allow(['stripe']);
+  const asked: (string | undefined)[] = [];
+  google.before.push((req) => asked.push(req.url) < 0);
+  test.same(resultOf(await browser.go(callback, toConsole)), result('failed'));
+  google.before.pop();
+  test.same(asked, [], 'its code is not exchanged');
+  test.match(await read(org), { readiness: 'not_connected' });
+});
+
 t.test('a callback has one time for all that it asks, and connects nothing after it', async (test) => {
   const org = await createTestOrganization(sql);
   await create(org);

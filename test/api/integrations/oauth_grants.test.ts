@@ -6,7 +6,7 @@ import { expectSuccess, refusalOf, sqlOf } from '../../support/api_fixtures.ts';
 import { auditEntries } from '../../support/audit_fixtures.ts';
 import { atIntegrations } from '../../support/authorization_flows.ts';
 import { createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
-import { GMAIL, openGoogle, openGoogleFlows, result } from './google.ts';
+import { GMAIL, openGoogle, openGoogleFlows, result, SCOPE } from './google.ts';
 
 const { server: google, ...at } = await openGoogle(t);
 const app = await at.startApp();
@@ -28,6 +28,22 @@ t.test('a part of what was asked for is what is connected', async (test) => {
     );
   test.same(reasons('.gmail.'), new Set(['scopes_missing']));
   test.same(reasons('.calendar.'), new Set([null]));
+});
+
+t.test('a person who unticks all of what was asked for has said no, and what was connected stays', async (test) => {
+  const org = await createTestOrganization(sql);
+  await create(org);
+  google.person.grants = (scope) => !scope.startsWith(SCOPE);
+  test.same(await authorize(org), result('denied'));
+  test.match(await read(org), { readiness: 'not_connected', connection: null });
+  google.person.account = `other-${randomUUID()}`;
+  google.person.grants = () => true;
+  test.same(await authorize(org), result('connected'));
+  const before = await read(org);
+  google.person.account = `third-${randomUUID()}`;
+  google.person.grants = (scope) => !scope.startsWith(SCOPE);
+  test.same(await authorize(org, { ...GMAIL, replaceAccount: true }), result('denied'));
+  test.same(await read(org), before);
 });
 
 t.test('another account takes the place of the connected one only where that is said', async (test) => {

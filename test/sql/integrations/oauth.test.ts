@@ -128,6 +128,32 @@ scenario('an old tab restores neither what was replaced nor what was disconnecte
   test.match(await readIntegration(sql, org, id), { readiness: 'not_connected' });
 });
 
+scenario('an old tab does not take the place of what was authorized since; a refresh ends no tab', async (test) => {
+  const org = await createTestOrganization(sql);
+  const { organizationId } = org;
+  const { id, flow } = await begun(org);
+  await finish(org, id, flow, 1);
+  const [old, newer] = [await beginFlow(sql, org, id, { accessMode: 'read_only' }), await beginFlow(sql, org, id)];
+  test.equal(
+    await finish(org, id, newer, 1, PERSON, [sealed('access_token', 'newer'), sealed('refresh_token')]),
+    'connected',
+  );
+  test.equal(
+    await finish(org, id, old, 1, PERSON, [sealed('access_token', 'old'), sealed('refresh_token')]),
+    'conflict',
+  );
+  const read = { organizationId, integrationId: id, connectionRevision: 1 };
+  const { secrets } = await transition(sql.api, 'integration_secrets_read', read);
+  test.match(secrets, [sealed('access_token', 'newer'), sealed('refresh_token')]);
+  test.match(await readIntegration(sql, org, id), { access_mode: 'full', connection: { revision: 1 } });
+  const open = await beginFlow(sql, org, id);
+  await sql.owner.query(
+    'update app.integration_connections set token_version = token_version + 1 where integration_id = $1',
+    [id],
+  );
+  test.equal(await finish(org, id, open, 1), 'connected', 'refreshed meanwhile');
+});
+
 scenario('another account is a conflict unless it was asked for; no refresh token is a failure', async (test) => {
   const org = await createTestOrganization(sql);
   const { id, flow } = await begun(org);
