@@ -216,7 +216,8 @@ class Execution {
 export async function executeAction(at: Executing, place: ActionPlace): Promise<void> {
   const held = { ...place, leaseId: randomUUID() };
   const seconds = { seconds: PREPARE_SECONDS, pushSeconds: PREPARE_PUSH_SECONDS, lookUpSeconds: LOOK_UP_SECONDS };
-  const leased = await call(at.integrations.db, 'action_lease', { ...held, ...seconds }, leasedSchema);
+  const given = { ...held, ...seconds, approvalDays: at.approvalDays };
+  const leased = await call(at.integrations.db, 'action_lease', given, leasedSchema);
   if (!leased.leased) return;
   const execution = new Execution(at, held, leased);
   await (leased.purpose === 'execute' ? execution.execute() : execution.lookUp());

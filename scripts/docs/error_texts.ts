@@ -187,6 +187,11 @@ export const recordTexts: Readonly<Record<string, ReasonText>> = {
     'Propose it again.',
   ],
   integration_deleted: ['action `reason`', 'The integration was deleted', 'Nothing.'],
+  overdue: [
+    'action `reason`',
+    'The action was approved, and could not be begun for `ACTION_APPROVAL_DAYS`',
+    'See what its integration is lacking, then propose it again.',
+  ],
   not_decided: ['action `reason`', 'Nobody decided about the action in time', 'Propose it again.'],
   not_applied: [
     'action `error`',

@@ -244,7 +244,13 @@ export function jobOf(
   return {
     leaseId,
     lease: (seconds = 60) =>
-      transition(connection, 'action_lease', { ...at, seconds, pushSeconds: seconds, lookUpSeconds: 300 }),
+      transition(connection, 'action_lease', {
+        ...at,
+        seconds,
+        pushSeconds: seconds,
+        lookUpSeconds: 300,
+        approvalDays: 7,
+      }),
     begin: (files: readonly JsonObject[] = [], seconds = 90) =>
       transition(connection, 'action_begin', { ...at, seconds, files, approvalDays: 7 }),
     finish: (outcome: string, fields: JsonObject = {}) =>

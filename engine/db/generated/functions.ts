@@ -107,6 +107,7 @@ export const functions = {
       seconds: 'int4',
       pushSeconds: 'int4',
       lookUpSeconds: 'int4',
+      approvalDays: 'int4',
     },
   },
   action_objects_named: {

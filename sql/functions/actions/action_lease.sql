@@ -3,11 +3,14 @@
 -- p_seconds: of the lease; p_push_seconds: that of a push, which takes longer to prepare.
 -- Looking up begins with the first lease for it and goes on for p_look_up_seconds; jobs that die at it end it after ten times. A
 -- connection that is gone or another one shows nothing: executing → unknown.
+-- p_approval_days: how long an action may be put off after its approval, or after its proposal where it needs none: approved → cancelled
+-- (overdue). It is tried once however old it is, so that jobs that stood still lose nothing.
 -- Returns {leased, purpose: execute | look_up, action, storageKeys: {argument: key}, connectionRevision, leaseExpiresAt}; leased false:
 -- there is nothing to do (any more), with the action alone.
--- Locks: action → inbox item. Codes: 404 organization_not_found | action_not_found.
+-- Locks: root → action → inbox item → … as task_settle. Codes: 404 organization_not_found | action_not_found.
 create or replace function app.action_lease(
-  p_organization_id uuid, p_action_id uuid, p_lease_id uuid, p_seconds integer, p_push_seconds integer, p_look_up_seconds integer)
+  p_organization_id uuid, p_action_id uuid, p_lease_id uuid, p_seconds integer, p_push_seconds integer, p_look_up_seconds integer,
+  p_approval_days integer)
   returns jsonb
   language plpgsql security definer
 as $$
@@ -15,7 +18,7 @@ declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   v_now timestamptz;
   v_seconds integer;
-  a app.actions := app.action_lock(p_organization_id, p_action_id, false);
+  a app.actions := app.action_lock(p_organization_id, p_action_id, true);
 begin
   v_now := clock_timestamp();
   v_seconds := case a.kind when 'git_push' then p_push_seconds else p_seconds end;
@@ -30,6 +33,12 @@ begin
           where i.organization_id = p_organization_id and i.id = a.integration_id
             and i.connection_revision = a.connection_revision)) then
       a := app.action_unknown(a);
+      return jsonb_build_object('leased', false, 'action', app.action_record(a));
+    elsif a.status = 'approved' and a.execution_attempts > 0
+        and coalesce(a.decided_at, a.created_at) <= v_now - make_interval(days => p_approval_days) then
+      perform app.actions_cancel(p_organization_id, array[a.id],
+        '{"code": "overdue", "message": "It was put off again and again, until its time was over"}');
+      select * into a from app.actions where organization_id = p_organization_id and id = p_action_id;
       return jsonb_build_object('leased', false, 'action', app.action_record(a));
     end if;
     update app.actions
