@@ -63,7 +63,7 @@ t.test(
   },
 );
 
-t.test('equal proposals are one action, 20 at once by one name and by others, and of the next run', async (t) => {
+t.test('equal proposals are one action, 20 at once by one name and by others', async (t) => {
   const by = await caller();
   const id = randomUUID();
   const replies = await Promise.all(

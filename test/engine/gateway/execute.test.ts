@@ -1,8 +1,9 @@
+import { Readable } from 'node:stream';
 import t from 'tap';
 import type { Action } from '../../../api/actions/schema.ts';
 import { jobOf, passTime } from '../../support/action_fixtures.ts';
 import { expectSuccess, ownerPath } from '../../support/api_fixtures.ts';
-import { updateOrganization } from '../../support/fixtures.ts';
+import { endLease, expire, publishNow, runNext, sha256, updateOrganization } from '../../support/fixtures.ts';
 import { type Caller, openGateway, REFUND } from '../../support/gateway_world.ts';
 import { allow } from '../../support/integration_fixtures.ts';
 import { json } from '../providers/support.ts';
@@ -40,6 +41,32 @@ t.test('an approved action is sent once, by any number of jobs, with its id as t
     execution: { attempts: 1, result: { status: 'succeeded' }, error: null },
   });
 });
+
+for (const [name, isDone] of [
+  ['before it was executed', false],
+  ['after it was executed', true],
+] as const) {
+  t.test(`a run that crashes ${name} is tried again and proposes the same: one effect`, async (t) => {
+    const by = await caller();
+    const id = await approved(by);
+    if (isDone) await world.runAction(by, id);
+    await endLease(sql, by.run);
+    t.equal(await expire(sql.jobs, by.run), 'expired');
+    t.equal((await execute(by, { tool: REFUND, arguments: { charge: 'ch_1', amount: 5 } })).status, 401);
+    await publishNow(sql, by.org, by.run.taskId);
+    const again = await world.resolve(by.org, await runNext(sql, by.org));
+    t.match(again.run, { taskId: by.run.taskId, attempt: 2 });
+    t.not(again.run.runId, by.run.runId);
+    t.match(await proposed(again), { id, runId: by.run.runId, status: isDone ? 'succeeded' : 'approved' });
+    await world.runAction(again, id);
+    t.equal(stripe.sent(), 1);
+    t.match(await world.action(again, id), { status: 'succeeded', execution: { attempts: 1 } });
+    const { rows } = await sql.owner.query('select id from app.actions where organization_id = $1', [
+      by.org.organizationId,
+    ]);
+    t.same(rows, [{ id }]);
+  });
+}
 
 t.test('what nobody has approved is not sent', async (t) => {
   const by = await caller();
@@ -169,6 +196,35 @@ t.test('what has changed between approval and execution cancels it, with the rea
     t.match(action, { status: 'cancelled', reason: { code } }, code);
   }
   t.equal(stripe.sent(), 0);
+});
+
+t.test('what lies in the storage is hashed again: a file that is another one by now cancels it', async (t) => {
+  const { storage } = app.services;
+  for (const [name, change, reason] of [
+    ['as it was', async () => {}, null],
+    ['other bytes', (key: string) => storage.put(key, Readable.from([Buffer.from('jello')])), 'file_changed'],
+    ['gone', (key: string) => storage.delete(key), 'file_changed'],
+  ] as const) {
+    stripe.calls.length = 0;
+    const by = await caller();
+    const { id } = await proposed(by);
+    const key = `files/${id}`;
+    await storage.put(key, Readable.from([Buffer.from('hello')]));
+    await sql.owner.query(
+      `insert into app.action_files (organization_id, action_id, argument, name, content_type, size_bytes, sha256, storage_key)
+        values ($1, $2, 'note', 'note.txt', 'text/plain', 5, $3, $4)`,
+      [by.org.organizationId, id, sha256('hello'), key],
+    );
+    await world.approve(by, id);
+    await change(key);
+    await world.runAction(by, id);
+    t.match(
+      await world.action(by, id),
+      { status: reason ? 'cancelled' : 'succeeded', reason: reason && { code: reason } },
+      name,
+    );
+    t.equal(stripe.sent(), reason ? 0 : 1, name);
+  }
 });
 
 t.test('a connection that is replaced or removed cancels it at once', async (t) => {
