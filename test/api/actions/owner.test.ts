@@ -52,6 +52,37 @@ async function waiting() {
   return { by, org: by.org, id, ...calls(by.org, id) };
 }
 
+t.test('items of actions are listed and counted, and decided at the action alone', async (t) => {
+  const { by, org, id, approve } = await waiting();
+  const unknown = await makeUnknown(sql, by, { arguments: { amount: 2 } });
+  const inbox = (rest = '') => ownerPath(org, `/human-inbox${rest}`);
+  const summary = async () => expectSuccess(await app.owner.get<Fields>(ownerPath(org, '/inbox/summary')));
+  const counted = { questions: 0, notifications: 0, approvals: 1, reconciliation: 1, total: 2 };
+  t.same(await summary(), counted);
+  for (const [kind, actionId] of [
+    ['approval', id],
+    ['reconciliation', unknown.id],
+  ] as const) {
+    const items = expectSuccess(await app.owner.get<{ id: string }[]>(inbox(), { query: { kind } }));
+    t.match(items, [{ kind, actionId, status: 'open' }]);
+    t.equal(items.length, 1);
+    const itemId = items[0]?.id;
+    const response = await app.owner.post(inbox(`/${itemId}/respond`), { response: 'yes' });
+    t.equal(refusalOf(response), '400 validation_failed not_a_question');
+    t.equal(
+      refusalOf(await app.owner.post(inbox(`/${itemId}/acknowledge`))),
+      '400 validation_failed not_a_notification',
+    );
+    t.match(expectSuccess(await app.owner.get(inbox(`/${itemId}`))), { status: 'open' });
+  }
+  t.same(await summary(), counted);
+  t.match(expectSuccess(await calls(org, id).get()), { status: 'awaiting_approval', decision: null });
+  expectSuccess(await approve());
+  t.same(await summary(), { ...counted, approvals: 0, total: 1 });
+  expectSuccess(await calls(org, unknown.id).reconcile());
+  t.same(await summary(), { ...counted, approvals: 0, reconciliation: 0, total: 0 });
+});
+
 t.test('an action is read as it was proposed, and approved by what was seen of it', async (t) => {
   const by = await createProposer(sql);
   const { id } = await propose(sql, by, {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import type { Run } from '../../../api/runs/schema.ts';
 import {
@@ -16,6 +17,7 @@ import {
 } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import { createTestOrganization, openItems } from '../../support/fixtures.ts';
+import { issuePaths } from '../../support/http.ts';
 import { brokenInvariants } from '../../support/invariants.ts';
 
 const app = await startTestApp(t);
@@ -277,6 +279,24 @@ const wrongBodies: Readonly<Record<string, Fields>> = {
   'a place of 2,001 characters': { workspaceUri: `file:///${'a'.repeat(1993)}` },
   'an unknown field': { status: 'succeeded' },
 };
+
+t.test('a run waits for 1 to 50 actions, or until a time', async (t) => {
+  const run = await runTask(app, org);
+  const worker = workerOf(app, run);
+  const wait = async (fields: Fields) => {
+    const result = { kind: 'waiting', reason: 'x', ...fields };
+    const reply = await worker.post('complete', { output: { kind: 'task_result', result } });
+    return [refusalOf(reply), ...issuePaths(reply)];
+  };
+  const ids = (count: number) => Array.from({ length: count }, () => randomUUID());
+  const until = '2999-01-01T00:00:00Z';
+  t.same(await wait({ actionIds: [] }), ['400 validation_failed too_small', 'output.result.actionIds']);
+  t.same(await wait({ actionIds: ids(51) }), ['400 validation_failed too_big', 'output.result.actionIds']);
+  t.same(await wait({ actionIds: ids(1), until }), ['400 validation_failed custom', 'output.result.until']);
+  t.same(await wait({}), ['400 validation_failed custom', 'output.result.until']);
+  t.same(await wait({ actionIds: ids(50) }), ['400 validation_failed unknown_action', 'output.result.actionIds']);
+  expectSuccess(await worker.complete({ kind: 'waiting', reason: 'x', until }));
+});
 
 t.test('a malformed result is refused, and the lease stays', async (t) => {
   const run = await runTask(app, org);

@@ -9,6 +9,7 @@ import {
   createSibling,
   grantGateway,
   itemsOf,
+  makeOverdue,
   proposal,
   propose,
   proposeAction,
@@ -16,10 +17,10 @@ import {
   renewed,
 } from '../../support/action_fixtures.ts';
 import { createChatOrganization, startedTurn } from '../../support/chat_fixtures.ts';
-import { endLease, runPlan, sha256 } from '../../support/fixtures.ts';
+import { cancelTask, endLease, runPlan, sha256 } from '../../support/fixtures.ts';
 import { allow } from '../../support/integration_fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
-import { openSql, refusal } from '../../support/transitions.ts';
+import { openSql, refusal, transition } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
@@ -152,6 +153,24 @@ scenario('the day of the organization has so many actions; what did not happen i
     [first.id],
   );
   await propose(sql, by, { arguments: { amount: 3 } });
+});
+
+scenario('one that expires, and one that is cancelled, are given back to the day', async (test) => {
+  const by = await createProposer(sql, { config: { limits: { maxDailyActions: 1 } } });
+  const { organizationId } = by.org;
+  const over = { status: 409, code: 'daily_limit_reached' };
+  const expiring = await propose(sql, by);
+  const sibling = await createSibling(sql, by);
+  test.match(await refusal(proposeAction(sql.api, sibling)), over);
+  await makeOverdue(sql, expiring.id);
+  test.match(await refusal(proposeAction(sql.api, sibling)), over, 'until it has expired');
+  await transition(sql.jobs, 'actions_expire', { organizationId, actionIds: [expiring.id] });
+  const cancelled = await propose(sql, sibling);
+  test.match(await refusal(proposeAction(sql.api, by)), over);
+  await cancelTask(sql.api, by.org, sibling.run.taskId);
+  test.match(await actionRow(sql, cancelled.id), { status: 'cancelled' });
+  await propose(sql, by);
+  test.match(await refusal(proposeAction(sql.api, by, { arguments: { amount: 2 } })), over);
 });
 
 scenario('of two that reach the limit at once, one is refused', async (test) => {
