@@ -32,9 +32,9 @@ if (known === undefined) {
   end({ kind: 'waiting', actionIds: [action.id], reason: 'A person decides about the return' });
 } else if (known.status === 'succeeded') {
   const back = saidBy(known.execution.result);
-  const text = `# Return\n\nTook back ${back.quantity} of ${back.product}, order ${back.order}, on ${back.date}.\n`;
+  const text = `# Return\n\nBooked the return of ${back.quantity} of ${back.product}, order ${back.order}, on ${back.date}.\n`;
   writeFileSync(path.join(OUTPUT_DIR, 'return.md'), text);
-  end({ summary: `Took back ${back.quantity} of ${back.product} (order ${back.order})` });
+  end({ summary: `Booked the return of ${back.quantity} of ${back.product} (order ${back.order})` });
 } else {
   const why = known.decision?.note ?? known.reason?.message ?? known.status;
   end({ kind: 'failed', code: 'not_returned', message: `The return is ${known.status}: ${why}`, retryable: false });

@@ -100,6 +100,8 @@ const COMMANDS = {
   mcp: { takes: [], options: ['org'] },
 } as const satisfies Record<string, Syntax>;
 export type CommandName = keyof typeof COMMANDS;
+/** Every command, as it is typed. */
+export const COMMAND_NAMES: readonly string[] = Object.keys(COMMANDS);
 
 function didYouMean(word: string, words: readonly string[], before = ''): string {
   const meant = nearest(word, words);

@@ -1,4 +1,5 @@
 import { AGENT_USAGES } from './usage_agents.ts';
+import { PEOPLE_USAGES } from './usage_people.ts';
 
 // Eighty columns, as every terminal has them.
 const USAGE = `business-runner COMMAND [options]: give work to agents, and see what comes of it
@@ -36,6 +37,8 @@ const USAGE = `business-runner COMMAND [options]: give work to agents, and see w
   context                 the documents that agents are given; context show PATH
 
   tools, call, git, mcp   for agents in a run: tools --help and so on
+
+  Each has examples: task --help, ask --help and so on.
 
   TASK is T-1 or an id. ITEM is an id, its last characters as the inbox shows
   them, or the task that asks. ID of a chat likewise.
@@ -82,6 +85,8 @@ outside, and what people decide about it
   In a run (BUSINESS_RUNNER_TOKEN) list and show are about its task or chat.
 
   npx business-runner actions --status awaiting_approval
+  npx business-runner actions list --task T-4
+  npx business-runner actions show 7a2b9c01
   npx business-runner actions approve 7a2b9c01 --note "Agreed with the customer"
   npx business-runner actions reject T-4 "The order was never paid"
   npx business-runner actions reconcile 7a2b9c01 failed --note "Not in the shop"
@@ -113,6 +118,7 @@ receipt, or no set of keys; 66 a file cannot be read, or the set lacks the key.
 const TOPICS: ReadonlyMap<string | undefined, string> = new Map([
   ['actions', ACTIONS],
   ['receipt', RECEIPT],
+  ...Object.entries(PEOPLE_USAGES),
   ...Object.entries(AGENT_USAGES),
 ]);
 

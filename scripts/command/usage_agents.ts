@@ -61,6 +61,19 @@ integration; 69 the API does not respond, or there is no git; 77 no token, or
 the run is over.
 `;
 
+const GIT_CREDENTIAL = `business-runner git-credential KEY VERB: a credential helper of git, which the
+clones of business-runner git call by themselves
+
+  VERB is get, store or erase; only get prints something. It reads what git asks
+  for from its standard input, and prints the password for the gateway alone.
+
+${ENVIRONMENT}
+  business-runner git-credential code get
+
+Exit status: 0 done; 1 refused; 64 wrong command line; 66 no such integration;
+69 the API does not respond; 77 no token, or the run is over.
+`;
+
 const CONTEXT = `business-runner context [COMMAND]: what the organization has published about
 itself
 
@@ -71,6 +84,7 @@ itself
   owner's token those of the organization.
 
   business-runner context
+  business-runner context list --json
   business-runner context show organization/facts.json
 
 Exit status: 0 done; 64 wrong command line; 66 no such document; 69 the API does
@@ -81,11 +95,15 @@ const MCP = `business-runner mcp: an MCP server on the standard streams with the
 functions as tools, and each tool of an integration under a name of its own
 
 ${ENVIRONMENT}
+  business-runner mcp
+
   In the settings of an agent program that speaks MCP:
   {"mcpServers": {"runner": {"command": "business-runner", "args": ["mcp"]}}}
 
-  It ends with its standard input. Exit status: 0; 64 wrong command line; 77 no
-  token; 130 Ctrl-C.
+  It ends with its standard input.
+
+Exit status: 0 its input is over; 64 wrong command line; 77 no token; 130
+Ctrl-C.
 `;
 
 /** Help about the commands of agents, by topic. */
@@ -93,6 +111,7 @@ export const AGENT_USAGES: Readonly<Record<string, string>> = {
   tools: TOOLS,
   call: CALL,
   git: GIT,
+  'git-credential': GIT_CREDENTIAL,
   context: CONTEXT,
   mcp: MCP,
 };
