@@ -25,6 +25,11 @@ export type PushLookUp =
   | Readonly<{ outcome: 'absent' }>
   | Readonly<{ outcome: 'none' }>;
 
+/** What is stored of a push does not fit what the provider has by now, or is no pack. */
+export class PackUnusableError extends Error {
+  override name = 'PackUnusableError';
+}
+
 /** A push that lies ready, with all that it needs: sending it takes as long as the provider does. */
 export type PreparedPush = Readonly<{
   /**
@@ -54,6 +59,17 @@ async function fetchPack({ storage }: Git, pack: RecordedBytes, file: string, si
   } catch (error) {
     if (!(error instanceof StorageMissingError)) throw error;
     throw new StorageBrokenError(pack.key, 'missing', 'is no longer stored');
+  }
+}
+
+async function addPack(repository: string, file: string, signal: AbortSignal): Promise<void> {
+  const args = ['index-pack', '--stdin', '--fix-thin', '--threads=2'];
+  try {
+    await runGit({ folder: repository, args, input: createReadStream(file), signal });
+  } catch (error) {
+    // One that was ended by a signal said nothing of the pack.
+    if (!(error instanceof GitFailedError) || error.exitCode === null) throw error;
+    throw new PackUnusableError('git does not take the pack', { cause: error });
   }
 }
 
@@ -123,8 +139,8 @@ async function send(
 /**
  * Makes an approved push ready: a repository with what the provider has, and the stored pack in it, compared with its digest. It may
  * take minutes, so that it comes before the intent to send. Whichever process took the push, provider and storage are enough.
- * @throws Problem 404 where the settings no longer name the repository, StorageBrokenError, ProviderError, GitMissingError, the
- *   signal's reason
+ * @throws Problem 404 where the settings no longer name the repository, StorageBrokenError, MirrorTooLargeError, PackUnusableError,
+ *   ProviderError, GitMissingError, the signal's reason
  */
 export async function prepareGitPush(
   git: Git,
@@ -138,8 +154,7 @@ export async function prepareGitPush(
     const repository = path.join(folder, 'repository.git');
     const file = path.join(folder, 'stored.pack');
     await Promise.all([fetchPack(git, pack, file, signal), git.mirrors.snapshot(remote, repository, signal)]);
-    const args = ['index-pack', '--stdin', '--fix-thin', '--threads=2'];
-    await runGit({ folder: repository, args, input: createReadStream(file), signal });
+    await addPack(repository, file, signal);
     return {
       send: (current, ends) => send(remoteFor(current, push), push, repository, ends),
       close: () => removeFolder(folder),

@@ -203,6 +203,22 @@ export const recordTexts: Readonly<Record<string, ReasonText>> = {
     'The tool of an MCP server says that it failed',
     'Look at the server, then propose it again, with `retryOf`.',
   ],
+  arguments_unusable: ['action `reason`', 'What is stored of a push is not what this version reads', 'Push again.'],
+  pack_unusable: [
+    'action `reason`',
+    'The pack of a push does not fit what the provider has by now',
+    'Fetch, and push again.',
+  ],
+  repository_too_large: [
+    'action `reason`',
+    'The repository is larger than `GIT_MIRROR_BYTES`',
+    'Raise it, then push again.',
+  ],
+  settings_changed: [
+    'action `reason`',
+    'The settings of the integration no longer reach what the action is about',
+    'Change the settings, then propose it again.',
+  ],
   organization_deleted: ['action `reason`', 'The organization was deleted', 'Nothing.'],
   reply_ended: ['action `reason`', 'Its reply was cancelled, or has failed', 'Ask again in the chat.'],
   task_ended: ['action `reason`', 'Its task was cancelled, or has failed', 'Retry the task: its agent proposes anew.'],

@@ -36,6 +36,8 @@ const NOT_READY = /\bnotReady\(\s*(?:'\w+'|\w+),\s*'(\w+)'/g;
 const PROVIDER_REASONS = /\btype ProviderReason =([^;]*);/g;
 const LITERAL = /'(\w+)'/g;
 const CODE = /\bcode: (?:'([a-z_]+)'|`(\w+_)\$\{)/g;
+/** Why an action cannot be sent: the reason that it is cancelled with. */
+const OBSTACLE = /\breturn \{ obstacle: '([a-z_]+)' \}/g;
 const FINDING = /\bfinding\(\s*'(?:critical|warning|info)',\s*'(\w+)'/g;
 
 function texts(pattern: string, commented: RegExp): string[] {
@@ -83,7 +85,7 @@ export function raised(): Raised {
       REASONS_IN_SQL.flatMap((pattern) => found(functions, pattern)),
       OUTCOME_OF_CASE,
     ),
-    ...[INVALID, NOT_READY, CODE, FINDING].flatMap((pattern) => found(modules, pattern)),
+    ...[INVALID, NOT_READY, CODE, OBSTACLE, FINDING].flatMap((pattern) => found(modules, pattern)),
     ...found(found(modules, PROVIDER_REASONS), LITERAL),
   ].filter((code) => !named.has(code));
   return { codes, others: new Set(others.map((code) => (code.endsWith('_') ? `${code}…` : code))) };

@@ -1,6 +1,7 @@
+import { createHash } from 'node:crypto';
 import { chmod, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import type { Action } from '../../../../api/actions/schema.ts';
 import { type Executing, executeAction } from '../../../../engine/gateway/index.ts';
 import { openGit } from '../../../../engine/git/index.ts';
@@ -11,6 +12,8 @@ import { openAs } from '../../../support/database.ts';
 import { openFolder } from '../../../support/folders.ts';
 import { git, gitDone } from '../../../support/git_origin.ts';
 import { brokenInvariants } from '../../../support/invariants.ts';
+import { transition } from '../../../support/transitions.ts';
+import { until } from '../../../support/wait.ts';
 
 const world = await startGit(t);
 const { app, origin, sql } = world;
@@ -145,7 +148,8 @@ t.test('a push without an answer is looked up, never sent again', async (t) => {
     await run(kept.coder, kept.id);
     t.match(await read(kept.coder, kept.id), { status: 'executing' });
     origin.faults.reply = undefined;
-    t.equal(await branchOf(kept.bare, 'main'), kept.made);
+    // Git at the provider goes on after its client has gone.
+    await until('the push is applied', async () => (await branchOf(kept.bare, 'main')) === kept.made);
     if (movesOn) await moveMain(kept.bare);
     await passTime(sql, kept.id);
     await run(kept.coder, kept.id);
@@ -181,4 +185,71 @@ t.test('a pack that is no longer what was recorded is not pushed', async (t) => 
   t.equal(await branchOf(bare, 'main'), before);
   t.notOk(JSON.stringify(app.logged).includes(TOKEN));
   t.notOk(JSON.stringify(app.logged).includes(Buffer.from(`x-access-token:${TOKEN}`).toString('base64')));
+});
+
+/** The settings of the integration, by the owner's hand. */
+const setRepositories = ({ org, integrationId }: Coder, ...repositories: readonly string[]) =>
+  transition(sql.api, 'integration_settings_put', {
+    organizationId: org.organizationId,
+    integrationRef: integrationId,
+    settings: { kind: 'github', owner: 'acme', repositories },
+    connectionRevision: 1,
+    disconnect: false,
+  });
+
+/** Runs it, and a second time: what can never be sent ends at once, with the reason, and reaches nothing. */
+async function ends(t: Test, { coder, bare, id, before }: Pushed, code: string, as = executing): Promise<void> {
+  const isPush = ({ url }: { url: string }) => url.includes('git-receive-pack');
+  const sent = origin.calls.filter(isPush).length;
+  const place = { organizationId: coder.org.organizationId, actionId: id };
+  await executeAction(as, place);
+  t.match(await read(coder, id), { status: 'cancelled', reason: { code } }, code);
+  await executeAction(as, place);
+  t.equal(origin.calls.filter(isPush).length, sent, code);
+  t.equal(await branchOf(bare, 'main'), before, code);
+  t.same(await brokenInvariants(sql), []);
+}
+
+t.test('a push to a repository that the settings no longer name is cancelled', async (t) => {
+  const removed = await approved('unnamed');
+  await setRepositories(removed.coder, 'another');
+  await ends(t, removed, 'settings_changed');
+});
+
+t.test('a push to a repository that is larger than mirrors may be is cancelled', async (t) => {
+  const folder = path.join(await openFolder(t), 'git');
+  const small = { git: { ...app.config.git, folder, mirrorBytes: 100 } };
+  const { storage, log } = app.services;
+  const as = { ...executing, git: openGit({ config: small, db: jobs, storage, log }) };
+  await ends(t, await approved('outgrown'), 'repository_too_large', as);
+});
+
+t.test('a push whose pack no longer fits is cancelled', async (t) => {
+  const pushed = await approved('rewritten');
+  const bytes = Buffer.from('this is no pack, and has the digest that is recorded');
+  const { rows } = await app.database.owner.query('select storage_key from app.action_files where action_id = $1', [
+    pushed.id,
+  ]);
+  await app.services.storage.put(
+    rows[0].storage_key,
+    (async function* () {
+      yield bytes;
+    })(),
+  );
+  const sha256 = createHash('sha256').update(bytes).digest('hex');
+  await app.database.owner.query('update app.action_files set size_bytes = $2, sha256 = $3 where action_id = $1', [
+    pushed.id,
+    bytes.length,
+    sha256,
+  ]);
+  await ends(t, pushed, 'pack_unusable');
+});
+
+t.test('a push whose stored arguments are of another form is cancelled', async (t) => {
+  const pushed = await approved('other-form');
+  await app.database.owner.query(
+    `update app.actions set arguments = '{"repository": "acme/other-form"}' where id = $1`,
+    [pushed.id],
+  );
+  await ends(t, pushed, 'arguments_unusable');
 });

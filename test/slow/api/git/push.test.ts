@@ -293,20 +293,17 @@ t.test('organizations share nothing of a repository', async (t) => {
   }
 });
 
-t.test(
-  'without a need of approval a push is approved, and says so; another run of the task has the same action',
-  async (t) => {
-    const coder = await createCoder(world);
-    await updateOrganization(sql.api, coder.org, { constraints: { approvalRequiredForRisk: [] } });
-    const { capability } = await resolveGit(world, coder.org, coder.integrationId, coder.run);
-    const renewed: Coder = { ...coder, capability, url: () => coder.url().replace(coder.capability, capability) };
-    const folder = await cloneOf(t, renewed);
-    await commitFile(folder, 'i.txt', 'i');
-    const pushed = await git(folder, 'push', 'origin', 'HEAD:refs/heads/free');
-    t.match(pushed.stderr, /approved, and about to be pushed, as action/);
-    t.match(await actionsOf(coder), [{ status: 'approved', requiresApproval: false }]);
-  },
-);
+t.test('without a need of approval a push is approved, and says so', async (t) => {
+  const coder = await createCoder(world);
+  await updateOrganization(sql.api, coder.org, { constraints: { approvalRequiredForRisk: [] } });
+  const { capability } = await resolveGit(world, coder.org, coder.integrationId, coder.run);
+  const renewed: Coder = { ...coder, capability, url: () => coder.url().replace(coder.capability, capability) };
+  const folder = await cloneOf(t, renewed);
+  await commitFile(folder, 'i.txt', 'i');
+  const pushed = await git(folder, 'push', 'origin', 'HEAD:refs/heads/free');
+  t.match(pushed.stderr, /approved, and about to be pushed, as action/);
+  t.match(await actionsOf(coder), [{ status: 'approved', requiresApproval: false }]);
+});
 
 t.test('what is too large is refused', async (t) => {
   const small = await startGit(t, {
