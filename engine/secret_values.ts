@@ -100,8 +100,28 @@ function hiddenIn(text: string, secret: string): string {
   return text.replace(new RegExp(`(?<![\\p{L}\\p{N}])${escaped}(?![\\p{L}\\p{N}])`, 'gu'), HIDDEN);
 }
 
-/** A value without texts that are secret, as they are and as JSON writes them within a text. */
-export function withoutTexts(value: unknown, secrets: readonly string[]): unknown {
+/** A text in base64 that begins at a byte which is none of a group: without the characters that it shares with its neighbours. */
+function base64Within(secret: string, before: number): string {
+  const bytes = Buffer.concat([Buffer.alloc(before), Buffer.from(secret)]);
+  const whole = bytes.length - (bytes.length % 3);
+  return bytes
+    .subarray(0, whole)
+    .toString('base64')
+    .slice(before === 0 ? 0 : before + 1);
+}
+
+/** A credential as a server may repeat it: as it is, in an address, or in base64 within other bytes. */
+export function writtenForms(secret: string): readonly string[] {
+  const encoded = [0, 1, 2].map((before) => base64Within(secret, before)).filter((text) => text.length >= SHORT);
+  return [...new Set([secret, encodeURIComponent(secret.toWellFormed()), ...encoded])];
+}
+
+/** A value without texts that are secret, as they are and as JSON writes them within a text; `evenNames`: in the names of fields too. */
+export function withoutTexts(
+  value: unknown,
+  secrets: readonly string[],
+  { evenNames = false }: Readonly<{ evenNames?: boolean }> = {},
+): unknown {
   if (secrets.length === 0) return value;
   if (secrets.length > MAX_TEXTS) return HIDDEN;
   const written = secrets.flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)]);
@@ -112,7 +132,8 @@ export function withoutTexts(value: unknown, secrets: readonly string[]): unknow
     if (typeof one === 'number') return secrets.includes(String(one)) ? HIDDEN : one;
     if (Array.isArray(one)) return one.map(hide);
     if (!isObject(one)) return one;
-    return Object.fromEntries(Object.entries(one).map(([name, inner]) => [name, hide(inner)]));
+    const shownName = (name: string) => (evenNames ? all.reduce(hiddenIn, name) : name);
+    return Object.fromEntries(Object.entries(one).map(([name, inner]) => [shownName(name), hide(inner)]));
   };
   return hide(value);
 }

@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
 import { call } from '../db/call.ts';
 import { Problem, problemSchema } from '../db/problem.ts';
-import { integrationProblem, tooLarge, useConnection } from '../integrations/index.ts';
+import { integrationProblem, tooLarge, useConnection, withoutCredential } from '../integrations/index.ts';
 import { CursorError, type ReadResult, type ToolRuntime } from '../providers/tool.ts';
 import { invocationKey } from '../storage/index.ts';
 import { checkFileNames } from './file_arguments.ts';
@@ -70,11 +70,12 @@ async function ask({ gateway, at, request, signal }: Read, begun: Begun, runtime
     return await useConnection(
       gateway.integrations,
       target,
-      async ({ context, access }) => {
+      async ({ context, access, secrets }) => {
         const bounded = within(context, request.timeoutMs);
         const { file, ...result } = await runtime.read({ ...bounded, access, args, cursor: request.cursor });
-        const files = file ? [await keepFile(gateway.storage, organizationId, file, bounded.context.signal)] : [];
-        return { ...result, files };
+        const named = file && { ...file, name: withoutCredential(file.name, secrets) };
+        const files = named ? [await keepFile(gateway.storage, organizationId, named, bounded.context.signal)] : [];
+        return { ...withoutCredential(result, secrets), files };
       },
       { signal, withinMs: request.timeoutMs },
     );

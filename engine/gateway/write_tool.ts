@@ -1,4 +1,4 @@
-import type { OpenConnection } from '../integrations/index.ts';
+import { type OpenConnection, withoutCredential } from '../integrations/index.ts';
 import type { WriteCall, Writes } from '../providers/tool.ts';
 import type { Storage } from '../storage/index.ts';
 import { type Executor, keptResult, type LeasedAction, LOOK_UP_MS } from './executor.ts';
@@ -38,7 +38,7 @@ export function toolExecutor(storage: Storage, { action, files }: LeasedAction):
       return {
         async send(current) {
           const result = await runtime.execute(callOf(current, args, timeoutMs));
-          return { outcome: 'succeeded', result: keptResult(result) };
+          return { outcome: 'succeeded', result: keptResult(withoutCredential(result, current.secrets)) };
         },
         close: async () => {},
       };
@@ -48,7 +48,8 @@ export function toolExecutor(storage: Storage, { action, files }: LeasedAction):
       // Nobody but a person can say.
       if ('obstacle' in prepared || !prepared.runtime.lookUp) return { outcome: 'none', final: true };
       const found = await prepared.runtime.lookUp(callOf(connection, prepared.args, LOOK_UP_MS));
-      return found.outcome === 'found' ? { outcome: 'found', result: keptResult(found.result) } : found;
+      if (found.outcome !== 'found') return found;
+      return { outcome: 'found', result: keptResult(withoutCredential(found.result, connection.secrets)) };
     },
   };
 }

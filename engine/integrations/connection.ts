@@ -1,5 +1,6 @@
 import type { Access, Provider, ProviderContext } from '../providers/index.ts';
 import { ProviderError } from '../providers/outgoing/index.ts';
+import { storedTexts } from './credential_texts.ts';
 import { healthOf, markHealth } from './health.ts';
 import type { Integrations } from './integrations.ts';
 import { needsReauthorization, notReady } from './problems.ts';
@@ -22,6 +23,8 @@ export type OpenConnection = Readonly<{
   grantedScopes: readonly string[] | null;
   access: Access;
   context: ProviderContext;
+  /** What no response may repeat: `withoutCredential` takes it out. */
+  secrets: readonly string[];
 }>;
 
 export type UseOptions = Readonly<{
@@ -112,6 +115,7 @@ export async function useConnection<T>(
       grantedScopes: row.connection.grantedScopes,
       access: accessOf(stored),
       context,
+      secrets: storedTexts(stored, context.deploymentClient?.secret),
     });
   }
   // While it is in use. How a refresh of its tokens ends is recorded there.

@@ -4,6 +4,7 @@ import { issueText } from '../issue_text.ts';
 import type { Discovery, SettingIssue } from '../providers/index.ts';
 import { parseCredential } from './connect.ts';
 import { useConnection } from './connection.ts';
+import { credentialTexts, withoutCredential } from './credential_texts.ts';
 import { type Integrations, organizationClient } from './integrations.ts';
 import { type Given, integrationProblem, needsReauthorization, notReady, withProblems } from './problems.ts';
 import { type ReadIntegration, recordResult, requireSettings, targetOf, toolRows } from './record.ts';
@@ -43,7 +44,8 @@ export async function lookUp(
     return withProblems(async () => {
       const client = await organizationClient(integrations, organizationId, provider.key);
       const context = providerContext(integrations, provider, client, { account: record.id, signal, deadlineMs });
-      return provider.discover(context, { credential: given, settings });
+      const texts = credentialTexts(given);
+      return withoutCredential(await provider.discover(context, { credential: given, settings }), texts);
     }, 'credential');
   }
   requireConnected(integration);
@@ -53,7 +55,8 @@ export async function lookUp(
       useConnection(
         integrations,
         targetOf(integration),
-        ({ context, access }) => provider.discover(context, { ...access, settings }),
+        async ({ context, access, secrets }) =>
+          withoutCredential(await provider.discover(context, { ...access, settings }), secrets),
         { signal, evenDisabled: true, withinMs: deadlineMs },
       ),
     given,
@@ -74,7 +77,7 @@ function recorded(error: unknown) {
 export async function discover(
   integrations: Integrations,
   integration: ReadIntegration,
-  options: Readonly<{ signal?: AbortSignal | undefined }> = {},
+  options: Pick<DiscoverOptions, 'signal' | 'deadlineMs'> = {},
 ): Promise<Readonly<{ discovery: Discovery; integration: typeof recordResult._output.integration }>> {
   requireConnected(integration);
   requireSettings(integration);

@@ -5,6 +5,7 @@
 
 export { storeCredential, verifyCredential } from './connect.ts';
 export { type OpenConnection, useConnection } from './connection.ts';
+export { withoutCredential } from './credential_texts.ts';
 export { checkSettings, discover, lookUp } from './discover.ts';
 export { beginFlow, type Flow, readTicket } from './flow_begin.ts';
 export { type FlowOutcome, finishFlow } from './flow_finish.ts';

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { HIDDEN, secretTexts, withoutSecrets, withoutTexts } from '../../engine/secret_values.ts';
+import { HIDDEN, secretTexts, withoutSecrets, withoutTexts, writtenForms } from '../../engine/secret_values.ts';
 
 const secret = { type: 'string', writeOnly: true };
 const object = (properties: object, more: object = {}) => ({ type: 'object', properties, ...more });
@@ -77,3 +77,29 @@ t.test('the texts of secret values are found, and hidden wherever they come agai
   const many = Array.from({ length: 101 }, (_, index) => `secret-${index}`);
   test.equal(withoutTexts({ a: 1 }, many), HIDDEN);
 });
+
+t.test(
+  'a secret is found in an address and in base64, wherever it begins there, and in names where that is asked',
+  (test) => {
+    const secret = 'Ab+/ 4711=ü-key';
+    const forms = writtenForms(secret);
+    test.equal(
+      withoutTexts(`https://a.example/?key=${encodeURIComponent(secret)}&n=1`, forms),
+      `https://a.example/?key=${HIDDEN}&n=1`,
+    );
+    for (const user of ['', 'a', 'ab', 'abc', 'user:', 'someone:']) {
+      const repeated = Buffer.from(`${user}${secret}`).toString('base64');
+      const hidden = String(withoutTexts(`Basic ${repeated}`, forms));
+      test.match(hidden, HIDDEN, user);
+      test.notMatch(
+        Buffer.from(hidden.replace('Basic ', '').split(HIDDEN).join(''), 'base64').toString(),
+        '4711',
+        user,
+      );
+    }
+    const named = { [`x-${secret}`]: 1 };
+    test.same(withoutTexts(named, forms), named);
+    test.same(withoutTexts(named, forms, { evenNames: true }), { [`x-${HIDDEN}`]: 1 });
+    test.end();
+  },
+);

@@ -78,7 +78,9 @@ export function serverTool({ key, effect, inputSchema }: StoredTool): ToolRuntim
           isRefusal: true,
         });
       }
-      return keptData(result, secretTexts(given.args as Arguments, inputSchema));
+      const { accessToken } = serverOf(given.access as Connection);
+      const secrets = secretTexts(given.args as Arguments, inputSchema);
+      return keptData(result, accessToken === undefined ? secrets : [...secrets, accessToken]);
     },
   };
 }

@@ -46,7 +46,7 @@ const UNDOABLE = new Set([2, 9, 14, 26, 28, 40, 52, 54, 55, 56, 57, 66, 121, 166
 const serverError = z.object({ code: z.number(), codeName: z.string().optional() });
 
 /** What the driver throws, in our words. Its messages hold hosts, and what the server said. */
-function mongoFailure(error: unknown): unknown {
+function mongoFailure(error: unknown, { password }: MongoCredential): unknown {
   if (error instanceof ProviderError || !(error instanceof Error)) return error;
   if (!error.name.startsWith('Mongo')) {
     // Looking the SRV records up, the driver passes on what DNS says.
@@ -57,7 +57,7 @@ function mongoFailure(error: unknown): unknown {
     return new ProviderError(KEY, 'unavailable', 'The server cannot be reached, or does not respond in time.');
   }
   const { code, codeName } = serverError.safeParse(error).data ?? {};
-  const facts = { code: providerCode(codeName) };
+  const facts = { code: providerCode(codeName, [password]) };
   if (code === undefined) return new ProviderError(KEY, 'failed', 'The server refuses the connection.');
   if (UNDOABLE.has(code) && error.name === 'MongoServerError') {
     return new ProviderError(KEY, 'failed', 'The server refuses the request.', { ...facts, isRefusal: true });
@@ -149,7 +149,7 @@ async function session<T>(context: ProviderContext, given: MongoCredential, boun
     return await Promise.race([run(client), end.promise]);
   } catch (error) {
     context.signal?.throwIfAborted();
-    throw mongoFailure(error);
+    throw mongoFailure(error, given);
   } finally {
     end.clear();
     await client?.close().catch(() => {});

@@ -41,21 +41,26 @@ const messages: Readonly<Record<OAuthReason, string>> = {
 /** For a response that the library accepts and we cannot store. `code` is our own. */
 export const badResponse = (code: string): OAuthError => new OAuthError('failed', messages.failed, code);
 
-function byCode(code: string, own: OAuthCodes | undefined): OAuthError {
+function byCode(code: string, own: OAuthCodes | undefined, sent: readonly string[]): OAuthError {
   const reason = own?.get(code) ?? standard.get(code) ?? 'failed';
-  return new OAuthError(reason, messages[reason], providerCode(code));
+  return new OAuthError(reason, messages[reason], providerCode(code, sent));
 }
 
 /**
  * What the library throws, in our words. Its own errors carry the whole response, and so do not go further.
  * @param own codes of this server that are none of the standard's
+ * @param sent what of the request no code may repeat
  */
-export function oauthFailure(error: unknown, own?: OAuthCodes): unknown {
+export function oauthFailure(error: unknown, own?: OAuthCodes, sent: readonly string[] = []): unknown {
   if (error instanceof ProviderError || error instanceof OAuthError) return error;
   if (error instanceof ResponseBodyError || error instanceof AuthorizationResponseError)
-    return byCode(error.error, own);
+    return byCode(error.error, own, sent);
   if (error instanceof WWWAuthenticateChallengeError) {
-    return byCode(error.cause.find(({ parameters }) => parameters.error)?.parameters.error ?? 'invalid_client', own);
+    return byCode(
+      error.cause.find(({ parameters }) => parameters.error)?.parameters.error ?? 'invalid_client',
+      own,
+      sent,
+    );
   }
   const code = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined;
   return typeof code === 'string' && code.startsWith('OAUTH_') ? new OAuthError('failed', messages.failed) : error;

@@ -114,11 +114,20 @@ function tokensOf(response: TokenEndpointResponse, now: number): Tokens {
   };
 }
 
-async function reading<T>({ codes }: OAuthServer, run: () => Promise<T>): Promise<T> {
+/** `sent`: the secrets of the request, which no error repeats. */
+async function reading<T>(
+  { codes }: OAuthServer,
+  sent: readonly (string | null | undefined)[],
+  run: () => Promise<T>,
+): Promise<T> {
   try {
     return await run();
   } catch (error) {
-    throw oauthFailure(error, codes);
+    throw oauthFailure(
+      error,
+      codes,
+      sent.flatMap((secret) => secret ?? []),
+    );
   }
 }
 
@@ -166,7 +175,8 @@ export async function finishAuthorization(
   }>,
 ): Promise<Tokens> {
   const { client, callback, pending, redirectUri, resource, now = Date.now } = options;
-  return reading(server, async () => {
+  const secrets = [callback.get('code'), pending.state, pending.verifier, pending.nonce, client.secret];
+  return reading(server, secrets, async () => {
     const known = new URLSearchParams();
     for (const name of CALLBACK) for (const value of callback.getAll(name)) known.append(name, value);
     const parameters = validateAuthResponse(server.metadata, clientOf(client), known, pending.state);
@@ -200,7 +210,7 @@ export async function refreshTokens(
   }>,
 ): Promise<Tokens> {
   const { client, refreshToken, resource, now = Date.now } = options;
-  return reading(server, async () => {
+  return reading(server, [refreshToken, client.secret], async () => {
     const response = await refreshTokenGrantRequest(
       server.metadata,
       clientOf(client),
@@ -222,7 +232,7 @@ export async function revokeToken(
   client: OAuthClient,
   token: string,
 ): Promise<void> {
-  await reading(server, async () => {
+  await reading(server, [token, client.secret], async () => {
     const response = await revocationRequest(
       server.metadata,
       clientOf(client),

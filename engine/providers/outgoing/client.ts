@@ -127,6 +127,11 @@ const LONGEST_BACKOFF_MS = 4_000;
 /** Of a refusal no more is looked at. */
 const MAX_REFUSAL_BYTES = 64 * 1024;
 
+/** What of a request may be a credential: the header that is made for one. */
+function credentialsOf({ headers = {} }: Pick<ProviderRequest, 'headers'>): readonly string[] {
+  return Object.entries(headers).flatMap(([name, value]) => (/^authorization$/i.test(name) ? [value] : []));
+}
+
 function endsAfter(bytes: number): IsComplete {
   let seen = 0;
   return (chunk) => {
@@ -206,7 +211,8 @@ export function createProviderClient(options: ProviderClientOptions): ProviderCl
       }
       const { status } = response;
       const page = await bytesOf(response.body, endsAfter(MAX_REFUSAL_BYTES));
-      throw refusalOf(site.provider, { status, headers: response.headers, body: page }, site.readRefusal, now());
+      const refused = { status, headers: response.headers, body: page };
+      throw refusalOf(site.provider, refused, credentialsOf(request), site.readRefusal, now());
     } catch (error) {
       throw networkFailure(site.provider, error);
     }
@@ -237,7 +243,7 @@ export function createProviderClient(options: ProviderClientOptions): ProviderCl
     const response = await once(site, url, request, totalMs);
     const { status } = response;
     if ((status >= 200 && status < 300) || request.accepts?.(status)) return response;
-    throw refusalOf(site.provider, response, site.readRefusal, now());
+    throw refusalOf(site.provider, response, credentialsOf(request), site.readRefusal, now());
   }
 
   /** What one organization has met must not keep the others from the provider for a day. */

@@ -54,9 +54,28 @@ export class ProviderError extends Error {
 
 const CODE = /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/;
 
-/** What a provider calls the error, where it is a word: a sentence, a number or a token is none. */
-export function providerCode(value: unknown): string | undefined {
-  return typeof value === 'string' && CODE.test(value) && !/[A-Za-z0-9]{32}/.test(value) ? value : undefined;
+/** A shorter part of what was sent is no credential. */
+const MIN_PART = 6;
+
+/** Each text and its parts, those of `Basic` as they were before: what a credential may be within. */
+function partsOf(text: string): readonly string[] {
+  const parts = text.split(/[\s,;=&"]+/);
+  const basic = /^basic$/i.test(parts[0] ?? '')
+    ? Buffer.from(parts[1] ?? '', 'base64')
+        .toString()
+        .split(':')
+    : [];
+  return [...parts, ...basic].filter((part) => part.length >= MIN_PART);
+}
+
+/**
+ * What a provider calls the error, where it is a word: a sentence, a number or a token is none, and neither is what repeats a
+ * credential that was `sent` with the request (headers, passwords).
+ */
+export function providerCode(value: unknown, sent: readonly string[] = []): string | undefined {
+  if (typeof value !== 'string' || !CODE.test(value) || /[A-Za-z0-9]{32}/.test(value)) return undefined;
+  const isEcho = sent.flatMap(partsOf).some((part) => value.includes(part) || part.includes(value));
+  return isEcho ? undefined : value;
 }
 
 const reasons: Readonly<Record<NetReason, ProviderReason>> = {

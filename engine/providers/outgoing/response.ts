@@ -76,10 +76,11 @@ const messages: Readonly<Record<NonNullable<Refusal['reason']>, string>> = {
 /** Where a provider that limits us does not say for how long. */
 const LIMITED_MS = 60_000;
 
-/** What a response that is none of success says, in our words. */
+/** What a response that is none of success says, in our words. `sent`: the credentials that the request had. */
 export function refusalOf(
   provider: string,
   response: ProviderResponse,
+  sent: readonly string[],
   read: ReadRefusal | undefined,
   now: number,
 ): ProviderError {
@@ -90,7 +91,7 @@ export function refusalOf(
   const told = refusal.retryNotBefore ?? retryAfter(headers['retry-after'], now);
   const facts: ProviderErrorFacts = {
     status,
-    code: providerCode(refusal.code),
+    code: providerCode(refusal.code, sent),
     retryNotBefore: told ?? (reason === 'rate_limited' ? new Date(now + LIMITED_MS) : undefined),
   };
   return new ProviderError(provider, reason, messages[reason], facts);

@@ -74,7 +74,11 @@ export async function run<S extends z.ZodType>(
   });
   const { error } = parsed(KEY, response, z.looseObject({ error: z.string().optional() }));
   if (error !== undefined) {
-    const facts = { status: response.status, code: providerCode(codeOf({ error })), isRefusal: true };
+    const facts = {
+      status: response.status,
+      code: providerCode(codeOf({ error }), [access.credential.token]),
+      isRefusal: true,
+    };
     throw new ProviderError(KEY, 'failed', 'The database refuses the command.', facts);
   }
   const said = z.looseObject({ result: z.unknown() }).transform((body): unknown => body.result);

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
+import { HIDDEN } from '../../../engine/secret_values.ts';
 import { json } from '../../engine/providers/support.ts';
 import { expectSuccess, ownerPath, refusalOf } from '../../support/api_fixtures.ts';
 import { endLease } from '../../support/fixtures.ts';
@@ -35,6 +36,19 @@ t.test('a read responds with what the provider says, and how to go on', async (t
     ['?limit=2', '?limit=2&starting_after=ch_2'],
   );
   t.equal(stripe.calls[0]?.headers.authorization, 'Bearer rk_test_1');
+});
+
+t.test('the credential that a provider repeats is in no result', async (t) => {
+  const key = 'rk_test_1';
+  const basic = Buffer.from(`${key}:`).toString('base64');
+  stripe.faults.charges = {
+    data: [{ id: 'ch_1', from: `Bearer ${key}`, [`of_${key}`]: `Basic ${basic}` }],
+    has_more: false,
+  };
+  const { data } = expectSuccess(await execute(by, charges));
+  t.match(data, [{ id: 'ch_1', from: `Bearer ${HIDDEN}`, [`of_${HIDDEN}`]: HIDDEN }]);
+  t.notMatch(JSON.stringify(data), key);
+  t.notMatch(JSON.stringify(data), basic.slice(0, 11));
 });
 
 t.test('the same call, many times at once and again, reaches the provider once; another body is refused', async (t) => {

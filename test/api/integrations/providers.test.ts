@@ -1,5 +1,6 @@
 import t from 'tap';
 import type { Integration } from '../../../api/integrations/schema.ts';
+import { HIDDEN } from '../../../engine/secret_values.ts';
 import { json } from '../../engine/providers/support.ts';
 import { expectSuccess, type Fields, ownerPath, refusalOf, sqlOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
@@ -177,6 +178,22 @@ t.test('a person chooses from stores and collections, by the stored credential o
   );
   t.match(refusalOf(await analytics.connect({ kind: 'api_key', apiKey: 'x' })), /^400 credential_rejected/);
   for (const one of [shop, analytics, calls('unconnected'), calls('data')]) expectSuccess(await one.delete());
+});
+
+t.test('a credential that a provider repeats among what there is to choose from is hidden', async (t) => {
+  const shop = await connected('lemon-squeezy', 'echoing');
+  faults.reply = ({ headers }, res) => {
+    const key = String(headers.authorization).slice('Bearer '.length);
+    const attributes = { name: `of ${key}`, slug: 's', domain: 'd', currency: 'EUR' };
+    json(res, 200, { data: [{ type: 'stores', id: '1', attributes }], meta: { page: { total: 1 } } });
+  };
+  const apiKey = 'y'.repeat(40);
+  for (const body of [{}, { apiKey }]) {
+    const found = await app.owner.post<{ items: Fields[] }>(at(org, '/echoing/lemon-squeezy/stores'), body);
+    t.equal(expectSuccess(found).items[0]?.['name'], `of ${HIDDEN}`);
+  }
+  faults.reply = undefined;
+  expectSuccess(await shop.delete());
 });
 
 t.test('a provider that fails, limits us or breaks off is 502 or 503, and recorded', async (t) => {

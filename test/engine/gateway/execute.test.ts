@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import t from 'tap';
 import type { Action } from '../../../api/actions/schema.ts';
+import { HIDDEN } from '../../../engine/secret_values.ts';
 import { jobOf, passTime } from '../../support/action_fixtures.ts';
 import { expectSuccess, ownerPath } from '../../support/api_fixtures.ts';
 import { endLease, expire, publishNow, runNext, sha256, updateOrganization } from '../../support/fixtures.ts';
@@ -67,6 +68,22 @@ for (const [name, isDone] of [
     t.same(rows, [{ id }]);
   });
 }
+
+t.test('the credential that a provider repeats of a write is not kept', async (t) => {
+  const by = await caller();
+  const id = await approved(by, 'ch_echo');
+  const repeats = (call: { headers: Readonly<Record<string, unknown>> }) =>
+    String(call.headers['authorization']).slice('Bearer '.length);
+  stripe.faults.after = (call, res) => {
+    json(res, 200, { id: 're_echo', status: repeats(call) });
+    return true;
+  };
+  await world.runAction(by, id);
+  t.match(await world.action(by, id), {
+    status: 'succeeded',
+    execution: { result: { id: 're_echo', status: HIDDEN } },
+  });
+});
 
 t.test('what nobody has approved is not sent', async (t) => {
   const by = await caller();

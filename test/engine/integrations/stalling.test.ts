@@ -3,7 +3,13 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import type * as Tap from 'tap';
 import t from 'tap';
 import type { Problem } from '../../../engine/db/problem.ts';
-import { checkSettings, lookUp, readIntegration, verifyCredential } from '../../../engine/integrations/index.ts';
+import {
+  checkSettings,
+  discover,
+  lookUp,
+  readIntegration,
+  verifyCredential,
+} from '../../../engine/integrations/index.ts';
 import { sealFields } from '../../../engine/integrations/secrets.ts';
 import { openAs } from '../../support/database.ts';
 import { createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
@@ -68,6 +74,17 @@ t.test('a provider that stalls has nothing to choose from, by either credential'
   test.match((await read(org, id)).record, { readiness: 'ready' }, 'that was another credential');
   await stalls(test, lookUp(integrations, await read(org, id), soon), 'connection');
   test.match((await read(org, id)).record, { readiness: 'degraded' });
+});
+
+t.test('a discovery that stalls is recorded as failed', async (test) => {
+  const { org, id } = await createConnected();
+  await stalls(test, discover(integrations, await read(org, id), soon), 'connection');
+  test.match((await read(org, id)).record, { readiness: 'degraded' });
+  const { rows } = await sql.owner.query(
+    'select discovery_status, discovery_error from app.integrations where id = $1',
+    [id],
+  );
+  test.match(rows, [{ discovery_status: 'failed', discovery_error: { code: 'provider_unavailable' } }]);
 });
 
 t.test('settings are not checked by a provider that stalls', async (test) => {

@@ -205,7 +205,13 @@ t.test('what a server repeats of secret arguments does not stay', async (test) =
   // As a job does it, with what the action has kept of the schema.
   const { settings } = server;
   const context = { client: openClient(test, {}), account: 'a' };
-  const connection = { provider: mcp, integration: { settings }, context, access: { credential, settings } };
+  const connection = {
+    provider: mcp,
+    integration: { settings },
+    context,
+    access: { credential, settings },
+    secrets: [],
+  };
   const action = { id: randomUUID(), integration_id: randomUUID(), kind: 'provider_write', tool: KEY } as const;
   const kept = { arguments: { title }, arguments_schema: inputSchema, timeout_ms: 10_000, files: [] };
   const executor = toolExecutor({} as Storage, { action: { ...action, ...kept }, files: [] });
@@ -213,6 +219,16 @@ t.test('what a server repeats of secret arguments does not stay', async (test) =
   const outcome = 'send' in ready ? await ready.send(connection as unknown as OpenConnection) : ready;
   test.same(outcome, { outcome: 'succeeded', result: shown });
   test.match(JSON.stringify(await tools.read(KEY, { title })), JSON.stringify(title).slice(1, -1), 'who calls sees it');
+});
+
+t.test('the token that a server repeats is hidden before its text is cut', async (test) => {
+  const accessToken = 'mcp-token-4711-0815';
+  const does: Does = () => ({ content: [{ type: 'text', text: `${'x'.repeat(3_990)}${accessToken}` }] });
+  const server = await openSdkServer(test, does, true);
+  const held = { kind: 'oauth2', accessToken, refreshToken: null, expiresAt: null, scopes: [] };
+  const tools = toolsOf(mcp, { client: openClient(test, {}), credential: held, ...server, inputSchema: SCHEMA });
+  const shown = { content: [{ type: 'text', text: `${'x'.repeat(3_990)}[hidden]` }] };
+  test.match(await tools.execute(KEY, { title: 'one' }), shown);
 });
 
 /** A server whose calls of tools get this response. */

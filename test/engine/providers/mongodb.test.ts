@@ -129,6 +129,9 @@ t.test('what a user may not do is told from what the server cannot do', async (t
   const context = { client: openClient(test, {}), account: 'i1' };
   const access = { credential: credentialAt(server.port), settings };
   await fails(test, mongodb.discover(context, access), 'forbidden', 'Unauthorized');
+  reply = { ok: 0, code: 13, codeName: user.password, errmsg: 'planted-4711' };
+  const echoed = await fails(test, mongodb.discover(context, access), 'forbidden', 'a password for a code');
+  test.equal(echoed.code, undefined);
   reply = { ok: 0, code: 50, codeName: 'MaxTimeMSExpired', errmsg: 'planted-4711' };
   await fails(test, mongodb.discover(context, access), 'unavailable', 'MaxTimeMSExpired');
 });

@@ -190,6 +190,19 @@ t.test('what the token endpoint says no with has a reason, and is sent once', as
   test.equal(down.server.calls.length, 1, 'a code is worth one request');
 });
 
+t.test('what a request holds is no code of its refusal', async (test) => {
+  const refreshToken = 'ghr_4711-0815';
+  let repeated = refreshToken;
+  const { opened, oauth, server } = await begun(test, () => (_call, res) => json(res, 400, { error: repeated }));
+  for (const error of [refreshToken, client.secret ?? '', 'of_nobody']) {
+    repeated = error;
+    const refused = refreshTokens({ client: opened }, oauth.server, { client, refreshToken });
+    const { code } = await refuses(test, refused, 'failed', error);
+    test.equal(code, error === 'of_nobody' ? error : undefined);
+  }
+  test.equal(server.calls.length, 3);
+});
+
 t.test('a refresh brings new tokens, and keeps the old refresh token where there is no new one', async (test) => {
   const { opened, oauth, server } = await begun(test, () => () => ({
     access_token: 'ya29.new',

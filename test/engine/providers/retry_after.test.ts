@@ -52,6 +52,24 @@ t.test('a code of a provider is a word', (test) => {
   test.end();
 });
 
+t.test('a code that repeats a credential of the request is none', (test) => {
+  const basic = `Basic ${Buffer.from('someone:p4ss-word').toString('base64')}`;
+  for (const [code, sent] of [
+    ['rk_test_0815', 'Bearer rk_test_0815'],
+    ['bad_rk_test_0815', 'Bearer rk_test_0815'],
+    ['rk_test_', 'Bearer rk_test_0815'],
+    ['p4ss-word', basic],
+    ['no.p4ss-word', basic],
+    ['n0nce-4711', 'OAuth oauth_nonce="n0nce-4711", oauth_token="t"'],
+    ['p4ss-word', 'p4ss-word'],
+  ] as const) {
+    test.equal(providerCode(code, [sent]), undefined, code);
+    test.equal(providerCode(code), code);
+    test.equal(providerCode('invalid_grant', [sent]), 'invalid_grant');
+  }
+  test.end();
+});
+
 t.test('labels show enough for their owner, and no more', (test) => {
   test.equal(maskedEmail('anna@example.com'), 'a…@example.com');
   test.equal(maskedEmail('😀b@example.com'), '😀…@example.com');

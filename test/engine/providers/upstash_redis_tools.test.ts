@@ -182,6 +182,9 @@ t.test('what goes wrong says whether a write was done', async (test) => {
     test.match(error, { status, code: 'WRONGTYPE' });
     test.equal(error.isRefusal, status === 200);
     test.notMatch(error.message, 'planted');
+    const echo = await open(test, (_call, res) => json(res, status, { error: `${credential.token} is read only` }));
+    const echoed = await fails(test, echo.tools.execute('upstash_redis.incr', { key: 'app:a' }), 'failed', 'echo');
+    test.equal(echoed.code, undefined, 'a token that is repeated as a code');
   }
   const { tools } = await open(test, () => ({ result: 'x'.repeat(6 * 1024 * 1024) }));
   await fails(test, tools.read('upstash_redis.get', { key: 'app:a' }), 'too_large', 'a long value');

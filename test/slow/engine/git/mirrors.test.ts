@@ -36,6 +36,7 @@ function remote(name: string, organizationId = 'org-1', token = TOKEN): Remote {
       settings: { kind: 'github', owner: 'acme', repositories: [name] },
     },
     context: { client, account: organizationId },
+    secrets: [token],
   } satisfies OpenConnection;
   return remoteOf(connection, 'acme', name);
 }
