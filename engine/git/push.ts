@@ -62,13 +62,16 @@ async function fetchPack({ storage }: Git, pack: RecordedBytes, file: string, si
   }
 }
 
+/** In git's words, and those of the C library. */
+const NO_ROOM = /No space left on device|Disk quota exceeded|Cannot allocate memory|out of memory/i;
+
 async function addPack(repository: string, file: string, signal: AbortSignal): Promise<void> {
   const args = ['index-pack', '--stdin', '--fix-thin', '--threads=2'];
   try {
     await runGit({ folder: repository, args, input: createReadStream(file), signal });
   } catch (error) {
-    // One that was ended by a signal said nothing of the pack.
-    if (!(error instanceof GitFailedError) || error.exitCode === null) throw error;
+    // One that was ended by a signal, or found no room, said nothing of the pack.
+    if (!(error instanceof GitFailedError) || error.exitCode === null || NO_ROOM.test(error.stderr)) throw error;
     throw new PackUnusableError('git does not take the pack', { cause: error });
   }
 }
