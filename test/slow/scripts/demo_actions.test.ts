@@ -57,6 +57,8 @@ t.test(
     }
     t.match(out, /without a network:\nvalid\n {2}key /);
     t.match(out, /\n {2}decision {2}approved by /);
+    t.match(out, / Read \d+ orders: \S+ has \d+ of /);
+    t.match(out, /T-1 {2}is completed: Booked the return of 2 of .+ \(order \S+\)\n/);
     t.match(out, /deleted demo-returns/);
     const response = await fetch(`${url}/organizations/${DEMO_ORGANIZATION_ID}/integrations`);
     t.same(((await response.json()) as { data: unknown[] }).data, []);
