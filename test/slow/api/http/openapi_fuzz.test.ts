@@ -17,7 +17,7 @@ import { makeWorld, ofOnboarding, type World } from '../../../support/worlds.ts'
 // The same requests in every run.
 // To dig: npx node test/slow/api/http/openapi_fuzz.test.ts 500 7 (rounds of each operation, seed).
 const [asked, seed] = process.argv.slice(2).map(Number);
-const ROUNDS = asked ?? rounds({ short: 3, full: 15 });
+const ROUNDS = asked ?? rounds({ short: 3, full: 25 });
 const SEED = seed ?? 20_261_128;
 const MORE_ROUNDS = 8;
 /** Fresh organizations for an operation that ends what it acts on. */

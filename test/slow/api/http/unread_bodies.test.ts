@@ -116,9 +116,9 @@ const cases = Object.entries(refusals).flatMap(([name, refusal]) =>
 type Case = (typeof cases)[number];
 
 /** What clients were seen to miss, the 413 of a body over the limit, is tried most often. */
-const roundsOf = ({ outcome }: Case) => (outcome.startsWith('413 ') ? 25 : 5);
+const roundsOf = ({ outcome }: Case) => (outcome.startsWith('413 ') ? 50 : 10);
 /** Of one that is over the limit after 50 MiB alone, fewer: the socket tries it as often, and needs a quarter of the time. */
-const fewerRoundsOf = (one: Case) => (one.framing === 'chunked' && one.bytes > LARGE ? 5 : roundsOf(one));
+const fewerRoundsOf = (one: Case) => (one.framing === 'chunked' && one.bytes > LARGE ? 10 : roundsOf(one));
 
 /** Outcomes, with how often there was each. */
 function countsOf(outcomes: readonly string[]): Record<string, number> {
