@@ -1,5 +1,5 @@
--- Parts as a runtime has written them for its turn. A task has to be one of the organization, an action one of the turn: what it does
--- is said by the action, and not by the runtime. null stays null. Codes: 400 validation_failed (unknown_task, unknown_action).
+-- Parts as a runtime has written them for its turn. A task has to be one of the organization, an action one of the turn, whose own
+-- summary stands. null stays null. Codes: 400 validation_failed (unknown_task, unknown_action).
 create or replace function app.turn_parts(r app.run_requests, p_path text, p_parts jsonb)
   returns jsonb
   language plpgsql stable

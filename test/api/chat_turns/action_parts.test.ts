@@ -40,7 +40,7 @@ t.test('what a turn proposes is in its reply, as everybody reads it', async (t) 
   const message = await read(reply);
   const parts = [first, second].map(({ id, summary }) => ({ id, kind: 'action', actionId: id, summary }));
   t.same(message.parts.slice(1), parts);
-  const { data } = await until('the end is told', () =>
+  const { data } = await until('the stream shows the end', () =>
     stream.events.find((event) => event.data.message?.id === reply.id && event.data.message.status === 'complete'),
   );
   t.same(data.message?.parts, message.parts);

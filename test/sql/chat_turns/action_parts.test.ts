@@ -61,7 +61,7 @@ scenario('a reply that is complete shows what its turn proposed, in that order a
 });
 
 scenario(
-  'a turn that proposes nothing shows nothing, one that is told of an earlier proposal shows it',
+  'a turn that proposes nothing shows nothing, one that proposes what was proposed before shows that',
   async (test) => {
     const { turn } = await acting();
     const one = await turn();
