@@ -35,6 +35,17 @@ export type GitCall = Readonly<{
   maxOutput?: number;
 }>;
 
+/**
+ * Runs git beside a reader of a pipe whose other end is ours alone: when this process dies, kill -9 included, the pipe ends and the
+ * reader kills the group. No push outlives the lease that it runs under. The shell stays, so that it waits for the reader too.
+ */
+const KILL_GROUP_WITH_US =
+  '{ read -r _ <&3; kill -KILL 0; } >/dev/null 2>&1 & git "$@" 3<&-; code=$?; exec 2>/dev/null; kill -KILL $!; wait $!; exit $code';
+/** How a shell says that it cannot run a program. */
+const NOT_RUN: readonly (number | null)[] = [126, 127];
+/** A shell adds the signal's number to 128; git itself ends with 129 at most. */
+const LAST_OF_GIT = 129;
+
 const MAX_OUTPUT = 16 * 1024 * 1024;
 const MAX_STDERR = 64 * 1024;
 
@@ -96,10 +107,10 @@ function kill(child: ChildProcess): void {
 export async function runGit(call: GitCall): Promise<Buffer> {
   const { folder, args, secrets = new Map(), input, signal, maxOutput = MAX_OUTPUT } = call;
   signal.throwIfAborted();
-  const child = spawn('git', args, {
+  const child = spawn('/bin/sh', ['-c', KILL_GROUP_WITH_US, 'sh', ...args], {
     cwd: folder,
     env: environment(folder, secrets),
-    stdio: ['pipe', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
     // A group of its own, so that what it starts ends with it.
     detached: true,
   });
@@ -109,21 +120,23 @@ export async function runGit(call: GitCall): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
   let stderr = '';
-  child.stdout.on('data', (chunk: Buffer) => {
+  child.stdout?.on('data', (chunk: Buffer) => {
     size += chunk.length;
     if (size > maxOutput) end();
     else chunks.push(chunk);
   });
-  child.stderr.on('data', (chunk: Buffer) => {
+  child.stderr?.on('data', (chunk: Buffer) => {
     stderr = `${stderr}${chunk.toString('utf8')}`.slice(-MAX_STDERR);
   });
   // One that ends before it has read everything says by its status why.
-  child.stdin.on('error', () => {});
+  child.stdin?.on('error', () => {});
+  // Nothing is written to this pipe; it breaks when the group ends.
+  child.stdio[3]?.on('error', () => {});
   const { promise: closed, resolve, reject } = Promise.withResolvers<number | null>();
   child.once('error', (error: NodeJS.ErrnoException) => {
     reject(error.code === 'ENOENT' || error.code === 'EACCES' ? missing(error) : error);
   });
-  child.once('close', (code) => resolve(size > maxOutput ? null : code));
+  child.once('close', (code) => resolve(size > maxOutput || (code ?? 0) > LAST_OF_GIT ? null : code));
 
   let broken: unknown;
   const fed = feed(child, input).catch((error: unknown) => {
@@ -138,6 +151,7 @@ export async function runGit(call: GitCall): Promise<Buffer> {
     if (broken !== undefined) throw broken;
     const stdout = Buffer.concat(chunks);
     if (exitCode === 0) return stdout;
+    if (NOT_RUN.includes(exitCode)) throw missing(new Error(stderr));
     throw new GitFailedError(args[0] ?? '', exitCode, { stdout: stdout.toString('utf8'), stderr });
   } finally {
     signal.removeEventListener('abort', end);
