@@ -12,6 +12,8 @@ export type StandIn = Readonly<{ port: number; commands: Document[]; connections
 export type StandInOptions = Readonly<{
   username: string;
   password: string;
+  /** Where it listens (default 127.0.0.1). */
+  address?: string;
   /** By their name, with their documents. */
   collections?: Readonly<Record<string, readonly Document[]>>;
   /** More of what it says of itself. */
@@ -158,7 +160,7 @@ export async function openStandIn(t: TearDown, options: StandInOptions): Promise
       }
     });
   });
-  server.listen(0, '127.0.0.1');
+  server.listen(0, options.address ?? '127.0.0.1');
   await once(server, 'listening');
   t.teardown(async () => {
     for (const socket of sockets) socket.destroy();
