@@ -27,9 +27,12 @@ export async function openGithub(t: TearDown) {
   });
   /** By its account: the last grant that it gave. */
   const grants = new Map<string, string>();
+  /** What the App was installed for. */
+  const repositories = ['site'];
 
   return {
     server,
+    repositories,
     origins: { 'https://github.com': server.origin, 'https://api.github.com': server.origin },
     /** Lets the authorizations of an app end at it. */
     open(appUrl: string) {
@@ -45,6 +48,16 @@ export async function openGithub(t: TearDown) {
             grants.set(token.accountId, token.grantId ?? '');
             json(res, 200, { id: idOf(token.accountId), login: token.accountId });
           } else json(res, 401, { message: 'Bad credentials' });
+          return true;
+        }
+        const { pathname } = new URL(req.url ?? '', server.origin);
+        if (pathname.startsWith('/user/installations')) {
+          const token = await provider.AccessToken.find((req.headers.authorization ?? '').slice('Bearer '.length));
+          const named = repositories.map((name, id) => ({ id, name, owner: { login: 'Acme' } }));
+          const found = pathname.endsWith('/repositories')
+            ? { total_count: named.length, repositories: named }
+            : { total_count: 1, installations: [{ id: 1 }] };
+          json(res, token === undefined ? 401 : 200, token === undefined ? {} : found);
           return true;
         }
         if (req.method !== 'DELETE' || req.url !== '/applications/github-client/grant') return false;

@@ -37,20 +37,31 @@ export async function openGoogle(t: TearDown) {
       revocation: '/revoke',
       userinfo: '/v1/userinfo',
     },
-    scopes: ['email', `${SCOPE}/gmail.readonly`, `${SCOPE}/calendar.readonly`, `${SCOPE}/analytics.readonly`],
+    scopes: [
+      'email',
+      `${SCOPE}/gmail.readonly`,
+      `${SCOPE}/calendar.readonly`,
+      `${SCOPE}/drive.readonly`,
+      `${SCOPE}/analytics.readonly`,
+    ],
     client: { id: 'google-client', secret: 'google-secret' },
   });
-  const { integrations } = integrationConfig({
-    origins: {
-      'https://accounts.google.com': server.origin,
-      'https://oauth2.googleapis.com': server.origin,
-      'https://openidconnect.googleapis.com': server.origin,
-      'https://analyticsadmin.googleapis.com': server.origin,
-    },
-  });
+  const origins = {
+    'https://accounts.google.com': server.origin,
+    'https://oauth2.googleapis.com': server.origin,
+    'https://openidconnect.googleapis.com': server.origin,
+    'https://analyticsadmin.googleapis.com': server.origin,
+  };
+  const { integrations } = integrationConfig({ origins });
+  /** By the person: all that they granted to the project. */
+  const grants = new Map<string, Set<string>>();
+  /** What each person has in Analytics. */
+  const properties = ['11'];
 
   return {
     server,
+    origins,
+    properties,
     /** An app whose browsers end at the console, or at a page of the service itself. */
     startApp: ({ config, ...options }: TestAppOptions = {}, frontendUrl: string | null = CONSOLE) =>
       startTestApp(t, {
@@ -62,10 +73,27 @@ export async function openGoogle(t: TearDown) {
         },
       }),
     /** Lets the authorizations of these apps end at them. */
-    open(...apps: readonly TestApp[]): void {
+    open(...apps: readonly Pick<TestApp, 'url'>[]) {
       const provider = server.open(
         apps.flatMap(({ url }) => ['workspace', 'analytics'].map((name) => `${url}/oauth/google-${name}/callback`)),
       );
+      /** Ends all that a person granted to this project, whatever it was granted for. */
+      async function revoke(account: string): Promise<void> {
+        for (const grantId of grants.get(account) ?? []) {
+          await provider.RefreshToken.revokeByGrantId(grantId);
+          await provider.AccessToken.revokeByGrantId(grantId);
+        }
+        grants.delete(account);
+      }
+      server.before.push(async (req) => {
+        const { authorization = '' } = req.headers;
+        if (!authorization.startsWith('Bearer ')) return false;
+        const token = await provider.AccessToken.find(authorization.slice('Bearer '.length));
+        if (token?.accountId === undefined) return false;
+        const granted = grants.get(token.accountId) ?? new Set<string>();
+        grants.set(token.accountId, granted.add(token.grantId ?? ''));
+        return false;
+      });
       server.before.push(async (req, res) => {
         // Google's revocation takes any token without a client, and ends all that the person granted.
         if (req.method !== 'POST' || req.url !== '/revoke') return false;
@@ -77,9 +105,7 @@ export async function openGoogle(t: TearDown) {
           res.writeHead(400, { 'content-type': 'application/json' }).end('{"error":"invalid_token"}');
           return true;
         }
-        const { grantId = '' } = token;
-        await provider.RefreshToken.revokeByGrantId(grantId);
-        await provider.AccessToken.revokeByGrantId(grantId);
+        await revoke(token.accountId ?? '');
         res.writeHead(200, { 'content-type': 'application/json' }).end('{}');
         return true;
       });
@@ -90,13 +116,18 @@ export async function openGoogle(t: TearDown) {
         const token = (req.headers.authorization ?? '').replace(/^Bearer /, '');
         const isKnown = (await provider.AccessToken.find(token)) !== undefined;
         const found = pathname.endsWith('/accountSummaries')
-          ? { accountSummaries: [{ displayName: 'Acme', propertySummaries: [{ property: 'properties/11' }] }] }
+          ? {
+              accountSummaries: [
+                { displayName: 'Acme', propertySummaries: properties.map((id) => ({ property: `properties/${id}` })) },
+              ],
+            }
           : { timeZone: 'Europe/Stockholm', currencyCode: 'SEK' };
         res
           .writeHead(isKnown ? 200 : 401, { 'content-type': 'application/json' })
           .end(JSON.stringify(isKnown ? found : {}));
         return true;
       });
+      return { revoke };
     },
     /** A person whom it has not seen yet, and who grants everything. */
     forgetPerson(): void {

@@ -18,6 +18,7 @@ export async function openMcpServer(t: TearDown, options: McpOptions = {}) {
   /** What the server wants of a token. */
   const wanted = { scope: 'tools:read' };
   const requests: string[] = [];
+  const tools = ['search'];
   const server = await openAuthorizationServer(t, {
     issuer: '',
     routes: {},
@@ -64,7 +65,7 @@ export async function openMcpServer(t: TearDown, options: McpOptions = {}) {
       }
       const mcp = new McpServer({ name: 'test', version: '1' });
       const content = [{ type: 'text' as const, text: 'found' }];
-      mcp.registerTool('search', { description: 'Finds things.' }, () => ({ content }));
+      for (const name of tools) mcp.registerTool(name, { description: 'Finds things.' }, () => ({ content }));
       const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined } as never);
       await mcp.connect(transport as never);
       await transport.handleRequest(req, res);
@@ -81,5 +82,5 @@ export async function openMcpServer(t: TearDown, options: McpOptions = {}) {
       },
     };
   };
-  return { server, wanted, requests, serverUrl, open };
+  return { server, wanted, requests, tools, serverUrl, open };
 }

@@ -29,6 +29,8 @@ export async function openX(t: TearDown) {
     isLimiting: false,
     requests: 0,
     steps: [] as string[],
+    /** Ids of the ads accounts that each person reaches. */
+    accounts: ['18ce54d4x5t'],
     consumer,
     /** The person takes the authorization back, or we did. */
     revoke: (id: string) => void secrets.delete(`${id}-access`),
@@ -39,7 +41,8 @@ export async function openX(t: TearDown) {
     const { oauth_signature: signature, ...rest } = given(call);
     const secret = secrets.get(rest['oauth_token'] ?? '');
     const { url, method } = call;
-    const request = { url: `https://api.x.com${url.pathname}${url.search}`, method, data: {} };
+    const name = url.pathname.startsWith('/12/') ? 'ads-api' : 'api';
+    const request = { url: `https://${name}.x.com${url.pathname}${url.search}`, method, data: {} };
     return secret !== undefined && signature === signer.getSignature(request, secret, rest as unknown as OAuth.Data);
   }
 
@@ -81,7 +84,8 @@ export async function openX(t: TearDown) {
       secrets.delete(presented);
       return {};
     }
+    if (pathname === '/12/accounts') return { data: state.accounts.map((id) => ({ id, name: 'Acme' })) };
     return { data: { id: presented.split('-')[0], username: 'acme' } };
   });
-  return { state, origins: { 'https://api.x.com': server.origin } };
+  return { state, origins: { 'https://api.x.com': server.origin, 'https://ads-api.x.com': server.origin } };
 }

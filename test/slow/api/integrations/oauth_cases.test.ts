@@ -1,103 +1,35 @@
-// The rare ends of an authorization, at each provider that is no Google (oauth.test.ts, oauth_grants.test.ts have those of Google).
-import { randomUUID } from 'node:crypto';
 import t from 'tap';
-import { openGithub } from '../../../api/integrations/github.ts';
-import { openMcpServer } from '../../../api/integrations/mcp_server.ts';
-import { openX } from '../../../api/integrations/x.ts';
-import { integrationConfig } from '../../../engine/integrations/support.ts';
+import { startWithAuthorizations } from '../../../api/integrations/authorizations.ts';
 import { expectSuccess, refusalOf, sqlOf } from '../../../support/api_fixtures.ts';
-import { startTestApp } from '../../../support/app.ts';
-import {
-  atIntegrations,
-  CONSOLE,
-  ended,
-  openFlows,
-  press,
-  resultOf,
-  toConsole,
-} from '../../../support/authorization_flows.ts';
+import { atIntegrations, ended, openFlows, press, resultOf, toConsole } from '../../../support/authorization_flows.ts';
 import { openBrowser } from '../../../support/authorization_server.ts';
 import { createTestOrganization, type TestOrganization } from '../../../support/fixtures.ts';
 import { transition } from '../../../support/transitions.ts';
 
-const [github, x, mcp] = [await openGithub(t), await openX(t), await openMcpServer(t)];
-const { integrations } = integrationConfig({ origins: { ...github.origins, ...x.origins } });
-const app = await startTestApp(t, {
-  config: { integrations: { ...integrations, frontendUrl: CONSOLE }, allowPrivateAddresses: true },
-});
+const { app, cases } = await startWithAuthorizations(t);
 const sql = sqlOf(app);
-const atGithub = github.open(app.url);
-const atMcp = mcp.open([]);
-
-type Case = Readonly<{
-  /** Signs somebody in whom the provider has not seen. */
-  signIn(): void;
-  denies(denies: boolean): void;
-  /** The person takes the authorization back, at the provider. */
-  revoke(): Promise<void> | void;
-  /** Undefined: the provider does not say whose a token is, so that each connection has an authorization of its own. */
-  tellsAccounts: boolean;
-  settings?: Readonly<Record<string, unknown>>;
-  /** Without one, tokens that end connect nothing; null: tokens do not end. */
-  refresh: { isOn: boolean } | null;
-  withoutRefresh?: 'failed' | 'connected';
-}>;
-
-const cases: Readonly<Record<string, Case>> = {
-  github: {
-    signIn: () => {
-      github.server.person.account = `p-${randomUUID()}`;
-    },
-    denies: (denies) => {
-      github.server.person.denies = denies;
-    },
-    revoke: () => atGithub.revoke(github.server.person.account),
-    tellsAccounts: true,
-    refresh: github.server.refresh,
-    withoutRefresh: 'failed',
-  },
-  'x-ads': {
-    signIn: () => {
-      x.state.user = { id: String(Math.floor(Math.random() * 1e12) + 1), name: 'acme' };
-    },
-    denies: (denies) => {
-      x.state.denies = denies;
-    },
-    revoke: () => x.state.revoke(x.state.user.id),
-    tellsAccounts: true,
-    refresh: null,
-  },
-  mcp: {
-    signIn: () => {
-      mcp.server.person.account = `p-${randomUUID()}`;
-    },
-    denies: (denies) => {
-      mcp.server.person.denies = denies;
-    },
-    revoke: () => atMcp.revoke(),
-    tellsAccounts: false,
-    settings: { kind: 'mcp', serverUrl: mcp.serverUrl },
-    refresh: mcp.server.refresh,
-    withoutRefresh: 'connected',
-  },
-};
 
 for (const [provider, one] of Object.entries(cases)) {
-  const { create, read, start, comeBack, authorize, verify, revoke } = openFlows(app, provider);
+  const { create, read, comeBack, verify, revoke, ...flows } = openFlows(app, provider);
+  const start = (org: TestOrganization, more: object = {}, key = provider) =>
+    flows.start(org, { ...one.body, ...more }, key);
+  const authorize = (org: TestOrganization, more: object = {}, key = provider) =>
+    flows.authorize(org, { ...one.body, ...more }, key);
+  const { asked = /./ } = one;
   const result = (name: string, key = provider) => ended(name, key);
 
   async function make(org: TestOrganization, key = provider): Promise<string> {
     const { id } = await create(org, key);
-    const settings = atIntegrations(org, `/${key}/settings`);
-    if (one.settings) expectSuccess(await app.owner.put(settings, { settings: one.settings }));
+    if (one.address) expectSuccess(await configure(org, one.address, key));
     return id;
+  }
+  function configure(org: TestOrganization, settings: object, key = provider) {
+    return app.owner.put(atIntegrations(org, `/${key}/settings`), { settings });
   }
   async function begin() {
     one.signIn();
     const org = await createTestOrganization(sql);
-    const id = await make(org);
-    const revision = (await read(org)).connection?.revision ?? (one.settings ? 2 : 1);
-    return { org, id, revision };
+    return { org, id: await make(org) };
   }
 
   t.test(`${provider}: denied, and then granted`, async (test) => {
@@ -132,7 +64,7 @@ for (const [provider, one] of Object.entries(cases)) {
     test.same(resultOf(await browser.go(callback, toConsole)), result('connected'));
     test.same(await read(org), connected, 'a repeat changes nothing');
     const elsewhere = new URL(callback);
-    elsewhere.pathname = '/oauth/google-workspace/callback';
+    elsewhere.pathname = `/oauth/${provider === 'github' ? 'x-ads' : 'github'}/callback`;
     test.match(resultOf(await browser.go(elsewhere, toConsole)), { result: 'expired' });
   });
 
@@ -143,9 +75,16 @@ for (const [provider, one] of Object.entries(cases)) {
     const other = await comeBack(second, await start(org));
     test.same(resultOf(await second.go(other, toConsole)), result('connected'));
     test.same(resultOf(await first.go(old, toConsole)), result('conflict'));
-    const again = await comeBack(first, await start(org));
+    const late = await comeBack(first, await start(org));
+    one.signIn();
+    test.same(await authorize(org, { replaceAccount: true }), result('connected'), 'another account');
+    const replaced = await read(org);
+    test.same(resultOf(await first.go(late, toConsole)), result('conflict'), 'which the old one does not replace');
+    test.same(await read(org), replaced);
+    const third = openBrowser();
+    const again = await comeBack(third, await start(org));
     await transition(sql.api, 'integration_disconnect', { organizationId: org.organizationId, integrationRef: id });
-    test.same(resultOf(await first.go(again, toConsole)), result('conflict'));
+    test.same(resultOf(await third.go(again, toConsole)), result('conflict'));
     test.match(await read(org), { readiness: 'not_connected' });
   });
 
@@ -162,21 +101,54 @@ for (const [provider, one] of Object.entries(cases)) {
     test.equal((await read(org)).connection?.revision, one.tellsAccounts ? revision + 1 : revision);
   });
 
-  const { refresh, withoutRefresh } = one;
-  if (refresh !== null && withoutRefresh !== undefined) {
+  for (const { what, grants, asks, ends, lacks, wrong } of one.parts) {
+    t.test(`${provider}: what was asked for in part: ${what}`, async (test) => {
+      const { org } = await begin();
+      const lacking = async () => {
+        const { tools } = await read(org);
+        return tools.filter(
+          ({ key, effect, unavailableReason }) => asked.test(key) && effect === 'read' && unavailableReason,
+        );
+      };
+      if (grants) one.grants(grants);
+      asks?.(true);
+      test.same(await authorize(org), result(ends));
+      const { connection, readiness } = await read(org);
+      if (ends === 'connected') {
+        const tools = await lacking();
+        test.equal(tools.length > 0, lacks !== undefined);
+        test.ok(tools.every((tool) => lacks?.test(tool.key) && tool.unavailableReason === 'scopes_missing'));
+        if (grants) test.ok(connection?.grantedScopes.every(grants));
+        if (wrong) test.equal(refusalOf(await configure(org, wrong)), '400 settings_invalid unknown_choice');
+        if (one.choice) expectSuccess(await configure(org, one.choice));
+        test.equal((await read(org)).readiness, 'ready');
+      } else test.same({ readiness, connection }, { readiness: 'not_connected', connection: null });
+      one.grants(() => true);
+      test.same(await authorize(org), result('connected'));
+      asks?.(false);
+      test.same(await lacking(), []);
+      if (connection) test.equal((await read(org)).connection?.revision, connection.revision);
+    });
+  }
+
+  const { refresh } = one;
+  if ('impossible' in refresh) {
+    t.test(`${provider}: no refresh token`, { skip: refresh.impossible }, async () => undefined);
+  } else {
+    const { switch: switched, without: withoutRefresh } = refresh;
     t.test(`${provider}: no refresh token`, async (test) => {
       const { org, id } = await begin();
-      refresh.isOn = false;
+      switched.isOn = false;
       t.teardown(() => {
-        refresh.isOn = true;
+        switched.isOn = true;
       });
       test.same(await authorize(org), result(withoutRefresh));
       test.match(await read(org), { readiness: withoutRefresh === 'connected' ? 'ready' : 'not_connected' });
-      refresh.isOn = true;
+      switched.isOn = true;
       if (withoutRefresh === 'failed') test.same(await authorize(org), result('connected'));
-      refresh.isOn = false;
+      switched.isOn = false;
       test.same(await authorize(org), result('connected'));
-      refresh.isOn = true;
+      switched.isOn = true;
       const { rows } = await sql.owner.query('select field from app.integration_secrets where integration_id = $1', [
         id,
       ]);
@@ -236,25 +208,6 @@ for (const [provider, one] of Object.entries(cases)) {
     test.equal((await press(openBrowser(), page)).response?.status, 404);
   });
 }
-
-t.test('MCP: a part of what was asked for is what is connected', async (test) => {
-  const { create, read, authorize } = openFlows(app, 'mcp');
-  const org = await createTestOrganization(sql);
-  await create(org);
-  expectSuccess(await app.owner.put(atIntegrations(org, '/mcp/settings'), { settings: cases['mcp']?.settings }));
-  const scopes = 'tools:read tools:write';
-  mcp.wanted.scope = scopes;
-  t.teardown(() => {
-    mcp.wanted.scope = 'tools:read';
-  });
-  mcp.server.person.grants = (scope) => scope !== 'tools:write';
-  // The server takes no token without them, so that the connection does not come about, and nothing pretends that it does.
-  test.same(await authorize(org), ended('failed', 'mcp'));
-  test.match(await read(org), { readiness: 'not_connected', connection: null });
-  mcp.server.person.grants = () => true;
-  test.same(await authorize(org), ended('connected', 'mcp'));
-  test.same((await read(org)).connection?.grantedScopes.toSorted(), scopes.split(' '));
-});
 
 t.test('nothing of all that was logged is a secret', async (test) => {
   test.notMatch(JSON.stringify(app.logged), /access-secret|request-secret|x-secret|github-secret/);
