@@ -2478,7 +2478,8 @@ app.action_invocation_read(p_organization_id uuid, p_token_hash text, p_integrat
 app.action_invocations_due(p_organizations integer, p_rows integer, p_after uuid DEFAULT NULL::uuid) returns
     TABLE(organization_id uuid, run_id uuid)
   -- sql, stable, security definer, owner runner_global, executed by runner_jobs
-app.action_invocations_remove(p_organization_id uuid, p_run_id uuid, p_rows integer, p_forget boolean) returns jsonb
+app.action_invocations_remove(p_organization_id uuid, p_run_id uuid, p_rows integer, p_removed text[] DEFAULT
+    NULL::text[]) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
 app.action_item_open(a app.actions) returns void
   -- sql, owner runner_scoped

@@ -2,6 +2,7 @@ import { sql } from 'slonik';
 import { z } from 'zod';
 import { call } from '../../engine/db/call.ts';
 import { functionCall } from '../../engine/db/function_call.ts';
+import { type Storage, StorageFullError } from '../../engine/storage/index.ts';
 import type { JobContext, JobHandler } from '../runner/handler.ts';
 
 const ORGANIZATIONS = 100;
@@ -16,17 +17,45 @@ const dueSchema = z.object({ organization_id: z.uuid(), run_id: z.uuid() });
 type Due = z.output<typeof dueSchema>;
 const removedSchema = z.object({ rows: z.int(), keys: z.array(z.string()) });
 
-/** Objects before the rows that name them: a crash in between loses nothing. @returns whether there is more of it */
-async function remove({ db, storage, signal }: JobContext, due: Due): Promise<boolean> {
-  const args = { organizationId: due.organization_id, runId: due.run_id, rows: BATCH };
-  for (let batch = 0; batch < BATCHES; batch += 1) {
-    if (signal.aborted) return false;
-    const { rows, keys } = await call(db, 'action_invocations_remove', { ...args, forget: false }, removedSchema);
-    if (rows === 0) return false;
-    for (const key of keys) await storage.delete(key);
-    await call(db, 'action_invocations_remove', { ...args, forget: true }, removedSchema);
+type Failure = Readonly<{ key: string; err: unknown }>;
+
+/**
+ * Deletes what it can: an object that fails while the storage can be reached holds up no other one.
+ * @throws what the storage says where it cannot be reached
+ */
+async function deleteObjects(storage: Storage, keys: ReadonlySet<string>) {
+  const removed: string[] = [];
+  const failures: Failure[] = [];
+  for (const key of keys) {
+    try {
+      await storage.delete(key);
+      removed.push(key);
+    } catch (err) {
+      await storage.check().catch((error: unknown) => {
+        if (!(error instanceof StorageFullError)) throw error;
+      });
+      failures.push({ key, err });
+    }
   }
-  return true;
+  return { removed, failures };
+}
+
+/**
+ * Objects before the rows that name them: a crash in between loses nothing. Rows whose objects stay are put off.
+ * @returns whether there is more of it, and what stays
+ */
+async function remove({ db, storage, signal }: JobContext, due: Due) {
+  const args = { organizationId: due.organization_id, runId: due.run_id, rows: BATCH };
+  const stay: Failure[] = [];
+  for (let batch = 0; batch < BATCHES; batch += 1) {
+    if (signal.aborted) return { more: false, stay };
+    const { rows, keys } = await call(db, 'action_invocations_remove', args, removedSchema);
+    if (rows === 0) return { more: false, stay };
+    const { removed, failures } = await deleteObjects(storage, new Set(keys));
+    stay.push(...failures);
+    await call(db, 'action_invocations_remove', { ...args, removed }, removedSchema);
+  }
+  return { more: true, stay };
 }
 
 async function readDue({ db }: JobContext, after: string | null) {
@@ -38,7 +67,7 @@ async function readDue({ db }: JobContext, after: string | null) {
 
 /**
  * Removes what calls of the gateway left a day after their execution, with their files, and uploads that nobody completed.
- * Organizations take turns. One execution whose objects cannot be removed stops no other; the next hour's run tries it again.
+ * Organizations take turns. Objects that cannot be removed stop no others, of their execution or another: they are tried again later.
  */
 export const actionsClean: JobHandler<'actions__clean'> = async (_payload, context) => {
   const { log, signal, addJob } = context;
@@ -60,7 +89,12 @@ export const actionsClean: JobHandler<'actions__clean'> = async (_payload, conte
         if (!swept.has(due.organization_id))
           await addJob('actions__clean_files', { organizationId: due.organization_id }, { key });
         swept.add(due.organization_id);
-        if (!(await remove(context, due))) tried.add(due.run_id);
+        const { more, stay } = await remove(context, due);
+        if (!more) tried.add(due.run_id);
+        if (stay.length > 0) {
+          const { organization_id: organizationId, run_id: runId } = due;
+          log.error({ ...stay[0], organizationId, runId, objects: stay.length }, 'files of a run stay for now');
+        }
       } catch (error) {
         failed += 1;
         tried.add(due.run_id);

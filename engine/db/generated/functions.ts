@@ -97,7 +97,8 @@ export const functions = {
     returnsSet: true,
   },
   action_invocations_remove: {
-    required: { organizationId: 'uuid', runId: 'uuid', rows: 'int4', forget: 'bool' },
+    required: { organizationId: 'uuid', runId: 'uuid', rows: 'int4' },
+    optional: { removed: 'text[]' },
   },
   action_lease: {
     required: {

@@ -1,8 +1,18 @@
 import { randomUUID } from 'node:crypto';
+import { mkdir, rm } from 'node:fs/promises';
+import path from 'node:path';
 import { Readable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { invocationKey, organizationPrefix } from '../../../engine/storage/index.ts';
-import { createProposer, declaredFile, endedAgo, invocationFiles, propose } from '../../support/action_fixtures.ts';
+import {
+  createProposer,
+  createSibling,
+  declaredFile,
+  endedAgo,
+  invocationFiles,
+  propose,
+} from '../../support/action_fixtures.ts';
 import { openSql } from '../../support/transitions.ts';
 import { until } from '../../support/wait.ts';
 import { openJobs, runJob } from '../support.ts';
@@ -96,6 +106,52 @@ t.test('more than a batch of one organization goes, and others have their turns'
   await runJob(sql.owner, 'actions__clean');
   t.same(await stored(many.organizationId), [many.keys.held]);
   t.same(await stored(one.organizationId), [one.keys.held]);
+});
+
+t.test('objects that cannot be removed hold up no others, however many rows name them', async (t) => {
+  const [broken, other] = [await world(), await world()];
+  const sibling = await createSibling(sql, broken.by);
+  const key = await put(invocationKey(broken.organizationId, 'files'));
+  await invocationFiles(sql.api, sibling, 'send').put(randomUUID(), NOTE, key);
+  await sql.owner.query(
+    `insert into app.action_invocation_files (organization_id, run_id, integration_id, invocation_id, id, name, content_type,
+       size_bytes, sha256, storage_key, stored_at)
+     select organization_id, run_id, integration_id, 'a' || n, gen_random_uuid(), name, content_type, size_bytes, sha256,
+       storage_key, stored_at
+     from app.action_invocation_files, generate_series(1, 450) n where storage_key = $1`,
+    [broken.keys.left],
+  );
+  await endedAgo(sql, broken.by, 25);
+  await endedAgo(sql, sibling, 25);
+  await endedAgo(sql, other.by, 25);
+  await sql.owner.query(
+    `update app.action_invocation_files set remove_at = now() - interval '1 hour' where run_id = $1`,
+    [broken.by.run.runId],
+  );
+  // In place of the object lies what cannot be unlinked.
+  const place = path.join(fileURLToPath(jobs.storageUrl), broken.keys.left);
+  await rm(place);
+  await mkdir(path.join(place, 'inside'), { recursive: true });
+
+  await runJob(sql.owner, 'actions__clean');
+  t.same(await stored(broken.organizationId), [broken.keys.held], 'what else the execution left, and another one');
+  t.same(await stored(other.organizationId), [other.keys.held]);
+  const left = async () => {
+    const { rows } = await sql.owner.query(
+      `select count(*)::integer as rows, count(distinct storage_key)::integer as keys, bool_and(remove_at > now()) as off
+       from app.action_invocation_files where organization_id = $1`,
+      [broken.organizationId],
+    );
+    return rows[0];
+  };
+  t.same(await left(), { rows: 451, keys: 1, off: true });
+  const [logged] = jobs.logged.filter(({ msg }) => msg === 'files of a run stay for now');
+  t.match(logged, { level: 'error', key: broken.keys.left, runId: broken.by.run.runId });
+
+  await rm(place, { recursive: true });
+  await endedAgo(sql, broken.by, 25);
+  await runJob(sql.owner, 'actions__clean');
+  t.match(await left(), { rows: 0 });
 });
 
 t.test('an object that no row names goes after a day', async (t) => {

@@ -177,8 +177,9 @@ scenario('an action takes stored files of its own invocation alone', async (test
 /** What of a run a job removes: as told first, then done. */
 async function remove(by: Proposer, rows = 100) {
   const args = { organizationId: by.org.organizationId, runId: by.run.runId, rows };
-  const told = await transition(sql.jobs, 'action_invocations_remove', { ...args, forget: false });
-  const done = await transition(sql.jobs, 'action_invocations_remove', { ...args, forget: true });
+  const told = await transition(sql.jobs, 'action_invocations_remove', args);
+  const removed = told['keys'] as string[];
+  const done = await transition(sql.jobs, 'action_invocations_remove', { ...args, removed });
   t.same(told, done, 'the result names what is done');
   return told;
 }
@@ -242,11 +243,55 @@ scenario('so many at a time, and those of other organizations not at all', async
   const [by, stranger] = [await createProposer(sql), await createProposer(sql)];
   for (let n = 0; n < 5; n += 1) await invocationFiles(sql.api, by, `i${n}`).put(randomUUID(), NOTE, `files/${n}`);
   await endedAgo(sql, by, 25);
-  const foreign = { organizationId: stranger.org.organizationId, runId: by.run.runId, rows: 10, forget: true };
+  const foreign = { organizationId: stranger.org.organizationId, runId: by.run.runId, rows: 10, removed: [] };
   test.same(await transition(sql.jobs, 'action_invocations_remove', foreign), { rows: 0, keys: [] });
   test.same((await remove(by, 2))['keys'], ['files/0', 'files/1']);
   test.same((await remove(by, 2))['keys'], ['files/2', 'files/3']);
   test.same((await remove(by, 2))['keys'], ['files/4']);
+});
+
+scenario('rows whose objects stay are put off, ever longer, and the others go', async (test) => {
+  const by = await createProposer(sql);
+  const args = { organizationId: by.org.organizationId, runId: by.run.runId, rows: 2 };
+  const stays = randomUUID();
+  const files = invocationFiles(sql.api, by, 'a');
+  await files.begin(stays, NOTE, 'uploads/stays');
+  await files.complete(stays, NOTE, 'files/goes');
+  for (const n of [1, 2]) await invocationFiles(sql.api, by, `b${n}`).put(randomUUID(), NOTE, `files/${n}`);
+  await sql.owner.query(
+    `insert into app.action_invocations (organization_id, run_id, integration_id, invocation_id, body_sha256, lease_id,
+       response_key) values ($1, $2, $3, 'read', repeat('a', 64), gen_random_uuid(), 'responses/stays')`,
+    [by.org.organizationId, by.run.runId, by.integration.id],
+  );
+  const minutesOff = async () => {
+    const { rows } = await sql.owner.query(
+      `select round(extract(epoch from remove_at - now()) / 60)::integer as minutes from (
+         select remove_at from app.action_invocation_files where run_id = $1
+         union all select remove_at from app.action_invocations where run_id = $1) r`,
+      [by.run.runId],
+    );
+    return rows.map(({ minutes }) => minutes);
+  };
+  await endedAgo(sql, by, 25);
+  test.same(await transition(sql.jobs, 'action_invocations_remove', { ...args, removed: ['files/goes', 'files/1'] }), {
+    rows: 3,
+    keys: ['uploads/stays', 'files/goes', 'files/1', 'responses/stays'],
+  });
+  test.same((await remove(by))['keys'], ['files/2'], 'those behind it are not held up');
+  test.same(await minutesOff(), [60, 60]);
+  test.same(await dueRuns(by), []);
+  for (const [hours, minutes] of [
+    [24, 55],
+    [29, 300],
+    [100, 1440],
+  ] as const) {
+    await endedAgo(sql, by, hours);
+    await transition(sql.jobs, 'action_invocations_remove', { ...args, removed: [] });
+    test.same(await minutesOff(), [minutes, minutes], `${hours} hours`);
+  }
+  await endedAgo(sql, by, 100);
+  test.equal((await remove(by))['rows'], 2);
+  test.same(await minutesOff(), []);
 });
 
 scenario('a proposal and the removal of its file exclude each other', async (test) => {
