@@ -8,7 +8,8 @@ import type { TestOrganization } from './fixtures.ts';
 
 export const CONSOLE = 'https://console.example';
 export const toConsole = (url: URL) => url.origin === CONSOLE;
-export const atIntegrations = (org: TestOrganization, rest: string) => ownerPath(org, `/integrations${rest}`);
+export const atIntegrations = (org: Pick<TestOrganization, 'organizationId'>, rest: string) =>
+  ownerPath(org, `/integrations${rest}`);
 
 export type Browser = ReturnType<typeof openBrowser>;
 

@@ -2,11 +2,13 @@ import t from 'tap';
 import type { Integration } from '../../../api/integrations/schema.ts';
 import { HIDDEN } from '../../../engine/secret_values.ts';
 import { json } from '../../engine/providers/support.ts';
-import { expectSuccess, type Fields, ownerPath, refusalOf, sqlOf } from '../../support/api_fixtures.ts';
+import { expectSuccess, type Fields, refusalOf, sqlOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
+import { atIntegrations } from '../../support/authorization_flows.ts';
 import { createTestOrganization, type TestOrganization, updateOrganization } from '../../support/fixtures.ts';
 import { issuePaths } from '../../support/http.ts';
 import { brokenInvariants } from '../../support/invariants.ts';
+import { openCalls } from './calls.ts';
 import { cases, otherAddress, startWithPeers } from './peers.ts';
 
 const peers = await startWithPeers(t);
@@ -17,20 +19,8 @@ const elsewhere = await createTestOrganization(sql);
 const all = cases(peers);
 
 type At = Pick<TestOrganization, 'organizationId'>;
-const at = (where: At, rest: string) => ownerPath(where, `/integrations${rest}`);
-
-/** Each call about one integration that is about its connection. */
-const calls = (ref: string, where: At = org, client = app.owner) => ({
-  get: () => client.get<Integration>(at(where, `/${ref}`)),
-  settings: (settings: unknown) => client.put<Integration>(at(where, `/${ref}/settings`), { settings }),
-  connect: (credential: Fields) => client.put<Integration>(at(where, `/${ref}/credential`), credential),
-  disconnect: () => client.delete<Integration>(at(where, `/${ref}/credential`)),
-  discover: () =>
-    client.post<{ discovery: Fields; items: Fields[]; truncated: boolean }>(at(where, `/${ref}/discover`)),
-  tools: (body: Fields) => client.put<Integration>(at(where, `/${ref}/tools`), body),
-  status: (status: string) => client.patch<Integration>(at(where, `/${ref}/status`), { status }),
-  delete: () => client.delete<Integration>(at(where, `/${ref}`)),
-});
+const at = atIntegrations;
+const calls = (ref: string, where: At = org, client = app.owner) => openCalls(client, where, ref);
 
 async function make(provider: string, key: string) {
   const body = { key, provider };
