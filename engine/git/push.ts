@@ -62,6 +62,23 @@ async function fetchPack({ storage }: Git, pack: RecordedBytes, file: string, si
   }
 }
 
+/** All at once. Where one fails the others are ended, and awaited: they write to a folder that is removed then. */
+async function allOrNone(
+  signal: AbortSignal,
+  begin: readonly ((signal: AbortSignal) => Promise<unknown>)[],
+): Promise<void> {
+  const ends = new AbortController();
+  const either = AbortSignal.any([signal, ends.signal]);
+  const work = begin.map((one) => one(either));
+  try {
+    await Promise.all(work);
+  } catch (error) {
+    ends.abort(error);
+    await Promise.allSettled(work);
+    throw error;
+  }
+}
+
 /** In git's words, and those of the C library. */
 const NO_ROOM = /No space left on device|Disk quota exceeded|Cannot allocate memory|out of memory/i;
 
@@ -156,7 +173,10 @@ export async function prepareGitPush(
   try {
     const repository = path.join(folder, 'repository.git');
     const file = path.join(folder, 'stored.pack');
-    await Promise.all([fetchPack(git, pack, file, signal), git.mirrors.snapshot(remote, repository, signal)]);
+    await allOrNone(signal, [
+      (either) => fetchPack(git, pack, file, either),
+      (either) => git.mirrors.snapshot(remote, repository, either),
+    ]);
     await addPack(repository, file, signal);
     return {
       send: (current, ends) => send(remoteFor(current, push), push, repository, ends),
@@ -204,6 +224,8 @@ export async function lookUpGitPush(
 ): Promise<PushLookUp> {
   const { connection, arguments: push, signal } = given;
   const remote = remoteFor(connection, push);
+  // Of the process that sent it, where that one died.
+  await git.clean();
   return withFolder(git.stagingFolder, async (folder) => {
     const asked = AbortSignal.any([signal, AbortSignal.timeout(BRANCHES_MS)]);
     const now = await readBranches(remote, push.refs, folder, asked);

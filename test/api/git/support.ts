@@ -1,10 +1,11 @@
 // Executions that work with a repository through the gateway, whose provider is a server of git on loopback.
 import { randomUUID } from 'node:crypto';
-import { writeFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import type { Action } from '../../../api/actions/schema.ts';
 import { sealFields } from '../../../engine/integrations/secrets.ts';
 import { integrationConfig } from '../../engine/integrations/support.ts';
-import { agentPath, expectSuccess, type HeldRun, runTask, sqlOf } from '../../support/api_fixtures.ts';
+import { agentPath, expectSuccess, type HeldRun, ownerPath, runTask, sqlOf } from '../../support/api_fixtures.ts';
 import { startTestApp, type TestApp, type TestAppOptions } from '../../support/app.ts';
 import type { TearDown } from '../../support/database.ts';
 import {
@@ -14,7 +15,7 @@ import {
   type TestOrganization,
 } from '../../support/fixtures.ts';
 import { openFolder } from '../../support/folders.ts';
-import { type GitOrigin, gitDone, openGitOrigin } from '../../support/git_origin.ts';
+import { type GitOrigin, git, gitDone, openGitOrigin } from '../../support/git_origin.ts';
 import { account, allow, connect, createIntegration } from '../../support/integration_fixtures.ts';
 import { type JsonObject, transition } from '../../support/transitions.ts';
 
@@ -127,4 +128,61 @@ export async function cloneOf(t: TearDown, coder: Coder, ...options: readonly st
   const folder = path.join(await openFolder(t), 'clone');
   await gitDone(path.dirname(folder), 'clone', '--quiet', ...options, coder.url(), folder);
   return folder;
+}
+
+export type Pushed = Readonly<{
+  coder: Coder;
+  bare: string;
+  folder: string;
+  id: string;
+  before: string;
+  made: string;
+}>;
+
+/** A push of a commit to `main`, and to other new branches, that an owner has approved. */
+export async function approvedPush(
+  t: TearDown,
+  world: GitWorld,
+  name: string,
+  ...branches: readonly string[]
+): Promise<Pushed> {
+  const { app, origin } = world;
+  const bare = await seedRepository(t, origin, `acme/${name}`);
+  const coder = await createCoder(world, { repositories: [name] });
+  const folder = path.join(await openFolder(t), 'clone');
+  await gitDone(path.dirname(folder), 'clone', '--quiet', coder.url(`acme/${name}`), folder);
+  const before = await gitDone(folder, 'rev-parse', 'HEAD');
+  const made = await commitFile(folder, 'a.txt', name);
+  await git(folder, 'push', 'origin', 'HEAD:main', ...branches.map((branch) => `HEAD:refs/heads/${branch}`));
+  const [action] = expectSuccess(await app.owner.get<Action[]>(ownerPath(coder.org, '/actions')));
+  if (!action) throw new Error('there is no action');
+  expectSuccess(await app.owner.post(ownerPath(coder.org, `/actions/${action.id}/approve`)));
+  return { coder, bare, folder, id: action.id, before, made };
+}
+
+/** Another person's commit on `main`. */
+export async function moveMain(t: TearDown, bare: string): Promise<string> {
+  const other = path.join(await openFolder(t), 'other');
+  await gitDone(path.dirname(other), 'clone', '--quiet', bare, other);
+  const theirs = await commitFile(other, 'theirs.txt', 'theirs');
+  await gitDone(other, 'push', '--quiet', 'origin', 'HEAD:main');
+  return theirs;
+}
+
+/** The folders of pushes that are checked or sent. */
+export function staged(folder: string): Promise<string[]> {
+  return readdir(path.join(folder, 'staging')).catch((): string[] => []);
+}
+
+/** What should not stay in the folder of a process after a push: its private folder, and files that hold the credential. */
+export async function leftovers(folder: string): Promise<string[]> {
+  const forms = [TOKEN, Buffer.from(`x-access-token:${TOKEN}`).toString('base64')];
+  const found = await staged(folder);
+  for (const file of await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => [])) {
+    if (!file.isFile()) continue;
+    const place = path.join(file.parentPath, file.name);
+    const bytes = await readFile(place);
+    if (forms.some((form) => bytes.includes(form))) found.push(place);
+  }
+  return found;
 }

@@ -1,11 +1,20 @@
 import { createHash } from 'node:crypto';
+import { readdirSync } from 'node:fs';
 import { chmod, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import t, { type Test } from 'tap';
 import type { Action } from '../../../../api/actions/schema.ts';
 import { type Executing, executeAction } from '../../../../engine/gateway/index.ts';
 import { openGit } from '../../../../engine/git/index.ts';
-import { type Coder, commitFile, createCoder, seedRepository, startGit, TOKEN } from '../../../api/git/support.ts';
+import {
+  approvedPush,
+  type Coder,
+  leftovers,
+  moveMain,
+  type Pushed,
+  startGit,
+  TOKEN,
+} from '../../../api/git/support.ts';
 import { passTime } from '../../../support/action_fixtures.ts';
 import { expectSuccess, ownerPath } from '../../../support/api_fixtures.ts';
 import { openAs } from '../../../support/database.ts';
@@ -36,43 +45,33 @@ async function run({ org }: Coder, actionId: string): Promise<void> {
   await executeAction(executing, { organizationId: org.organizationId, actionId });
 }
 
-type Pushed = Readonly<{ coder: Coder; bare: string; folder: string; id: string; before: string; made: string }>;
-
-/** A push of a commit to `main`, and to other new branches, that an owner has approved. */
-async function approved(name: string, ...branches: readonly string[]): Promise<Pushed> {
-  const bare = await seedRepository(t, origin, `acme/${name}`);
-  const coder = await createCoder(world, { repositories: [name] });
-  const folder = path.join(await openFolder(t), 'clone');
-  await gitDone(path.dirname(folder), 'clone', '--quiet', coder.url(`acme/${name}`), folder);
-  const before = await gitDone(folder, 'rev-parse', 'HEAD');
-  const made = await commitFile(folder, 'a.txt', name);
-  await git(folder, 'push', 'origin', 'HEAD:main', ...branches.map((branch) => `HEAD:refs/heads/${branch}`));
-  const [action] = expectSuccess(await app.owner.get<Action[]>(ownerPath(coder.org, '/actions')));
-  if (!action) throw new Error('there is no action');
-  expectSuccess(await app.owner.post(ownerPath(coder.org, `/actions/${action.id}/approve`)));
-  return { coder, bare, folder, id: action.id, before, made };
-}
+const isPush = (url: string, method: string) => method === 'POST' && url.endsWith('/git-receive-pack');
 
 const branchOf = async (bare: string, branch: string) =>
   (await git(bare, 'rev-parse', '--verify', branch)).stdout.trim();
-
-/** Another person's commit. */
-async function moveMain(bare: string): Promise<string> {
-  const other = path.join(await openFolder(t), 'other');
-  await gitDone(path.dirname(other), 'clone', '--quiet', bare, other);
-  const theirs = await commitFile(other, 'theirs.txt', 'theirs');
-  await gitDone(other, 'push', '--quiet', 'origin', 'HEAD:main');
-  return theirs;
-}
 
 t.afterEach(() => {
   origin.faults.reply = undefined;
 });
 
-t.test('an approved push is at the provider, all of its branches, and once', async (t) => {
-  const { coder, bare, folder, id, before, made } = await approved('done', 'also');
+/** Whatever becomes of its pushes, neither the API nor the job keeps anything of them on its disk. */
+function scenario(name: string, body: (test: Test) => Promise<void>): void {
+  void t.test(name, async (test) => {
+    await body(test);
+    for (const { folder } of [app.config.git, config.git]) test.same(await leftovers(folder), []);
+  });
+}
+
+scenario('an approved push is at the provider, all of its branches, and once', async (t) => {
+  const { coder, bare, folder, id, before, made } = await approvedPush(t, world, 'done', 'also');
   t.equal(await branchOf(bare, 'main'), before);
+  let folders = 0;
+  origin.faults.reply = ({ url, method }) => {
+    if (isPush(url, method)) folders = readdirSync(path.join(config.git.folder, 'staging')).length;
+    return false;
+  };
   await run(coder, id);
+  t.equal(folders, 1, 'it is sent from a folder of its own');
   const refs = [
     { ref: 'refs/heads/also', oid: made },
     { ref: 'refs/heads/main', oid: made },
@@ -85,22 +84,19 @@ t.test('an approved push is at the provider, all of its branches, and once', asy
     refs,
   );
   t.same([await branchOf(bare, 'main'), await branchOf(bare, 'also')], [made, made]);
-  const sent = origin.calls.filter(({ url, method }) => method === 'POST' && url.endsWith('done.git/git-receive-pack'));
+  const sent = () => origin.calls.filter(({ url, method }) => url.includes('done.git') && isPush(url, method)).length;
+  const once = sent();
   await run(coder, id);
-  t.equal(
-    origin.calls.filter(({ url, method }) => method === 'POST' && url.endsWith('done.git/git-receive-pack')).length,
-    sent.length,
-    'a job that runs twice sends nothing',
-  );
+  t.equal(sent(), once, 'a job that runs twice sends nothing');
   await gitDone(folder, 'fetch', '--quiet');
   t.equal(await gitDone(folder, 'rev-parse', 'origin/main'), made);
   t.match((await git(folder, 'push', 'origin', 'HEAD:main')).stderr, /Everything up-to-date/);
   t.same(await brokenInvariants(sql), []);
 });
 
-t.test('a branch that moved meanwhile keeps all of the push from being applied', async (t) => {
-  const { coder, bare, id } = await approved('moved', 'also');
-  const theirs = await moveMain(bare);
+scenario('a branch that moved meanwhile keeps all of the push from being applied', async (t) => {
+  const { coder, bare, id } = await approvedPush(t, world, 'moved', 'also');
+  const theirs = await moveMain(t, bare);
   await run(coder, id);
   t.match(await read(coder, id), {
     status: 'failed',
@@ -109,24 +105,34 @@ t.test('a branch that moved meanwhile keeps all of the push from being applied',
   t.same([await branchOf(bare, 'main'), await branchOf(bare, 'also')], [theirs, '']);
 });
 
-t.test('what the provider refuses has failed, with its reason', async (t) => {
-  const { coder, bare, id, before } = await approved('hooked');
+scenario('what the provider refuses has failed, with its reason', async (t) => {
+  const { coder, bare, id, before } = await approvedPush(t, world, 'hooked', 'also');
   const hook = path.join(bare, 'hooks', 'update');
   await gitDone(bare, 'config', 'core.hooksPath', path.join(bare, 'hooks'));
   await gitDone(bare, 'init', '--quiet', '--bare', '.');
-  await writeFile(hook, '#!/bin/sh\nexit 1\n');
+  await writeFile(hook, '#!/bin/sh\n[ "$1" != refs/heads/main ]\n');
   await chmod(hook, 0o755);
   await run(coder, id);
   t.match(await read(coder, id), {
     status: 'failed',
     execution: { error: { code: 'ref_refused', message: 'The provider refuses refs/heads/main: hook declined' } },
   });
+  t.same([await branchOf(bare, 'main'), await branchOf(bare, 'also')], [before, ''], 'nor is the other branch made');
+});
+
+scenario('a push that cannot be made ready is put off', async (t) => {
+  const { coder, bare, id, before } = await approvedPush(t, world, 'later');
+  origin.faults.reply = (_call, _req, res) => {
+    res.writeHead(500).end();
+    return true;
+  };
+  await run(coder, id);
+  t.match(await read(coder, id), { status: 'approved', execution: null });
   t.equal(await branchOf(bare, 'main'), before);
 });
 
-t.test('a push without an answer is looked up, never sent again', async (t) => {
-  const isPush = (url: string, method: string) => method === 'POST' && url.endsWith('/git-receive-pack');
-  const lost = await approved('lost');
+scenario('a push without an answer is looked up, never sent again', async (t) => {
+  const lost = await approvedPush(t, world, 'lost');
   origin.faults.reply = ({ url, method }, req) => {
     if (isPush(url, method)) req.socket.destroy();
     return isPush(url, method);
@@ -139,7 +145,7 @@ t.test('a push without an answer is looked up, never sent again', async (t) => {
   t.equal(await branchOf(lost.bare, 'main'), lost.before);
 
   for (const movesOn of [false, true]) {
-    const kept = await approved(movesOn ? 'kept-and-moved' : 'kept');
+    const kept = await approvedPush(t, world, movesOn ? 'kept-and-moved' : 'kept');
     origin.faults.reply = ({ url, method }, req, res) => {
       // It is applied, and then nobody hears of it.
       if (isPush(url, method)) res.write = () => !req.socket.destroy();
@@ -150,27 +156,27 @@ t.test('a push without an answer is looked up, never sent again', async (t) => {
     origin.faults.reply = undefined;
     // Git at the provider goes on after its client has gone.
     await until('the push is applied', async () => (await branchOf(kept.bare, 'main')) === kept.made);
-    if (movesOn) await moveMain(kept.bare);
+    if (movesOn) await moveMain(t, kept.bare);
     await passTime(sql, kept.id);
     await run(kept.coder, kept.id);
     t.match(await read(kept.coder, kept.id), { status: 'succeeded' });
   }
 
-  const other = await approved('elsewhere');
+  const other = await approvedPush(t, world, 'elsewhere');
   origin.faults.reply = ({ url, method }, req) => {
     if (isPush(url, method)) req.socket.destroy();
     return isPush(url, method);
   };
   await run(other.coder, other.id);
   origin.faults.reply = undefined;
-  await moveMain(other.bare);
+  await moveMain(t, other.bare);
   await passTime(sql, other.id);
   await run(other.coder, other.id);
   t.match(await read(other.coder, other.id), { status: 'executing' }, 'the branch is neither here nor there');
 });
 
-t.test('a pack that is no longer what was recorded is not pushed', async (t) => {
-  const { coder, bare, id, before } = await approved('changed');
+scenario('a pack that is no longer what was recorded is not pushed', async (t) => {
+  const { coder, bare, id, before } = await approvedPush(t, world, 'changed');
   const { rows } = await app.database.owner.query('select storage_key from app.action_files where action_id = $1', [
     id,
   ]);
@@ -210,22 +216,23 @@ async function ends(t: Test, { coder, bare, id, before }: Pushed, code: string, 
   t.same(await brokenInvariants(sql), []);
 }
 
-t.test('a push to a repository that the settings no longer name is cancelled', async (t) => {
-  const removed = await approved('unnamed');
+scenario('a push to a repository that the settings no longer name is cancelled', async (t) => {
+  const removed = await approvedPush(t, world, 'unnamed');
   await setRepositories(removed.coder, 'another');
   await ends(t, removed, 'settings_changed');
 });
 
-t.test('a push to a repository that is larger than mirrors may be is cancelled', async (t) => {
+scenario('a push to a repository that is larger than mirrors may be is cancelled', async (t) => {
   const folder = path.join(await openFolder(t), 'git');
   const small = { git: { ...app.config.git, folder, mirrorBytes: 100 } };
   const { storage, log } = app.services;
   const as = { ...executing, git: openGit({ config: small, db: jobs, storage, log }) };
-  await ends(t, await approved('outgrown'), 'repository_too_large', as);
+  await ends(t, await approvedPush(t, world, 'outgrown'), 'repository_too_large', as);
+  t.same(await leftovers(folder), []);
 });
 
-t.test('a push whose pack no longer fits is cancelled', async (t) => {
-  const pushed = await approved('rewritten');
+scenario('a push whose pack no longer fits is cancelled', async (t) => {
+  const pushed = await approvedPush(t, world, 'rewritten');
   const bytes = Buffer.from('this is no pack, and has the digest that is recorded');
   const { rows } = await app.database.owner.query('select storage_key from app.action_files where action_id = $1', [
     pushed.id,
@@ -245,8 +252,8 @@ t.test('a push whose pack no longer fits is cancelled', async (t) => {
   await ends(t, pushed, 'pack_unusable');
 });
 
-t.test('a push whose stored arguments are of another form is cancelled', async (t) => {
-  const pushed = await approved('other-form');
+scenario('a push whose stored arguments are of another form is cancelled', async (t) => {
+  const pushed = await approvedPush(t, world, 'other-form');
   await app.database.owner.query(
     `update app.actions set arguments = '{"repository": "acme/other-form"}' where id = $1`,
     [pushed.id],
