@@ -46,7 +46,7 @@ export type OwnerCall = Readonly<{
   token?: string | undefined;
   headers?: Readonly<Record<string, string>>;
   signal?: AbortSignal | undefined;
-  /** Default: 30 s. */
+  /** With its response. Default: 30 s; Infinity: no limit. */
   timeoutMs?: number | undefined;
 }>;
 
@@ -56,7 +56,7 @@ export type OwnerCall = Readonly<{
  */
 export async function callOwnerApi(call: OwnerCall): Promise<Response> {
   const { url, method, path, body, token, headers, signal, timeoutMs = TIMEOUT_MS } = call;
-  const timeout = AbortSignal.timeout(timeoutMs);
+  const timeout = timeoutMs === Number.POSITIVE_INFINITY ? [] : [AbortSignal.timeout(timeoutMs)];
   const isBytes = body instanceof Uint8Array;
   const contentType = isBytes ? 'application/octet-stream' : 'application/json';
   const response = await fetch(url + path, {
@@ -67,7 +67,7 @@ export async function callOwnerApi(call: OwnerCall): Promise<Response> {
       ...headers,
     },
     ...(body === undefined ? {} : { body: isBytes ? new Uint8Array(body) : JSON.stringify(body) }),
-    signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
+    signal: AbortSignal.any(signal ? [signal, ...timeout] : timeout),
   });
   if (!response.ok) throw new OwnerApiError(`${method} ${path}`, response.status, await refusalOf(response));
   return response;

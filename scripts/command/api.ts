@@ -7,7 +7,7 @@ import type { Target } from './options.ts';
 
 const MAX_PAGE = 200;
 /** Between the tries of a call whose response was lost: each carries the same `Idempotency-Key`. */
-const RETRY_AFTER_MS = [200, 1_000];
+export const RETRY_AFTER_MS = [200, 1_000];
 
 /** Nobody responds, or not now: the same call may succeed later. */
 export class UnavailableError extends CommandError {
@@ -34,7 +34,7 @@ function exitOf(status: number): Exit {
 }
 
 /** Why fetch failed: it hides that in the cause, of several addresses in the first one's. */
-function reasonOf(error: unknown): string {
+export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === 'TimeoutError') return 'it does not respond';
   const { cause } = error;
@@ -42,7 +42,7 @@ function reasonOf(error: unknown): string {
   return first instanceof Error && first.message !== '' ? first.message : error.message;
 }
 
-function isNetworkError(error: unknown): boolean {
+export function isNetworkError(error: unknown): boolean {
   return error instanceof TypeError || (error instanceof Error && error.name === 'TimeoutError');
 }
 

@@ -3,14 +3,15 @@ import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { printAction } from './action_text.ts';
 import type { AgentContext } from './agent.ts';
-import { pairOf, saveFiles, storeFiles } from './call_files.ts';
+import { saveFiles } from './call_downloads.ts';
+import { storeFiles } from './call_files.ts';
 import { CommandError, EXIT, type Exit, usageError } from './errors.ts';
-import { wholeNumber } from './options.ts';
+import { type Values, wholeNumber } from './options.ts';
 import { isUuid } from './references.ts';
 import { type Action, type Execution, executionSchema } from './schemas.ts';
 import { argumentsOf, integrationOf, typesOf } from './tools.ts';
 
-const MAX_TIMEOUT_S = 60;
+export const MAX_TIMEOUT_S = 60;
 
 /** A call of a tool, apart from where it is. */
 export type ToolCall = Readonly<{
@@ -22,6 +23,13 @@ export type ToolCall = Readonly<{
   retryOf?: string | undefined;
   files?: Readonly<Record<string, string>>;
 }>;
+
+/** `name=value` → both; a name may not be empty. @throws CommandError */
+function pairOf(option: string, given: string): [name: string, value: string] {
+  const at = given.indexOf('=');
+  if (at > 0) return [given.slice(0, at), given.slice(at + 1)];
+  throw usageError(`--${option} takes NAME=VALUE, not ${JSON.stringify(given)}`);
+}
 
 const argumentsSchema = z.record(z.string(), z.json());
 type Arguments = z.output<typeof argumentsSchema>;
@@ -60,16 +68,24 @@ async function typedArguments(context: AgentContext, key: string, tool: string):
   );
 }
 
-/** Calls a tool through the gateway. The same id and call again has the same result, whatever was lost. @throws CommandError */
+/** Where a call goes. The same name and call again has the same result, whatever was lost. */
+export type CallPlace = Readonly<{ key: string; invocationId: string; signal?: AbortSignal | undefined }>;
+
+/** Calls a tool through the gateway. @throws CommandError; the reason of the signal */
 export function execute(
   { capabilities }: Pick<AgentContext, 'capabilities'>,
-  key: string,
+  { key, invocationId, signal }: CallPlace,
   call: ToolCall,
-  invocationId: string = randomUUID(),
 ): Promise<Execution> {
-  return capabilities.call(key, (gateway) =>
-    gateway.post(executionSchema, `/invocations/${invocationId}/execute`, call),
-  );
+  const path = `/invocations/${invocationId}/execute`;
+  return capabilities.call(key, (gateway) => gateway.post(executionSchema, path, call), { signal });
+}
+
+/** A result whose files are saved, with the path of each. */
+export function withPaths(execution: Execution, saved: readonly string[]): Execution {
+  if (execution.kind !== 'result' || saved.length === 0) return execution;
+  const files = execution.files.map((file, index) => ({ ...file, path: saved[index] }));
+  return { ...execution, files };
 }
 
 /** What an agent can do about an action that is not over. */
@@ -88,23 +104,29 @@ const OVER: Readonly<Record<string, Exit>> = {
 
 export const isOver = ({ status }: Pick<Action, 'status'>): boolean => OVER[status] !== undefined;
 
+/** How long the provider may take, where that is said. @throws CommandError */
+export function timeoutMsOf({ timeout }: Values): number | undefined {
+  const seconds = wholeNumber('timeout', timeout, { minimum: 1, maximum: MAX_TIMEOUT_S });
+  return seconds === undefined ? undefined : seconds * 1000;
+}
+
 /** Calls a tool: prints what it says, or the action that it became. */
 export async function call(context: AgentContext, [key = '', tool = '']: readonly string[]): Promise<Exit> {
   const { output, values } = context;
   const { invocation: invocationId = randomUUID(), cursor, repeat, 'retry-of': retryOf } = values;
   if (!isUuid(invocationId)) throw usageError('--invocation takes a UUID');
-  const seconds = wholeNumber('timeout', values.timeout, { minimum: 1, maximum: MAX_TIMEOUT_S });
-  const given = values.arguments === undefined ? {} : parsedArguments(values.arguments);
-  const args = { ...given, ...(await typedArguments(context, key, tool)) };
-  const files = await storeFiles(context, key, invocationId);
-  const timeoutMs = seconds === undefined ? undefined : seconds * 1000;
+  const timeoutMs = timeoutMsOf(values);
+  const whole = values.arguments === undefined ? {} : parsedArguments(values.arguments);
+  const args = { ...whole, ...(await typedArguments(context, key, tool)) };
+  const given = (values.file ?? []).map((one) => pairOf('file', one));
+  const files = await storeFiles(context, { key, invocationId }, given);
   const asked = { tool, arguments: args, cursor, timeoutMs, repeat, retryOf, ...files };
-  const execution = await execute(context, key, asked, invocationId);
+  const execution = await execute(context, { key, invocationId }, asked);
   const saved =
     execution.kind === 'result' && values.to !== undefined
       ? await saveFiles(context, { key, invocationId, files: execution.files, folder: values.to })
       : [];
-  if (output.json) output.value(execution);
+  if (output.json) output.value(withPaths(execution, saved));
   if (execution.kind === 'result') {
     if (output.json) return EXIT.done;
     output.value(execution.data);

@@ -22,7 +22,12 @@ type Place = Readonly<{
   /** Where other calls of the same run find capabilities; undefined: nowhere. */
   folder: string | undefined;
   signal: AbortSignal;
+  /** How long a call of the gateway may take. */
+  timeoutMs?: number;
 }>;
+
+/** Of a call of the gateway, in place of those of the command. `timeoutMs`: with what it responds; Infinity: none. */
+export type Limits = Readonly<{ signal?: AbortSignal | undefined; timeoutMs?: number | undefined }>;
 
 function hasIssue({ cause }: CommandError, code: string): boolean {
   return cause instanceof OwnerApiError && cause.issueCode === code;
@@ -38,7 +43,7 @@ function isStale(error: unknown): boolean {
  * The capabilities of a run for the gateway. Each is used until it ends, because a run has at most a hundred at a time; one that the
  * gateway does not take is replaced once.
  */
-export function capabilities({ api, home, token, folder, signal }: Place) {
+export function capabilities({ api, home, token, folder, signal, timeoutMs = TIMEOUT_MS }: Place) {
   const known = new Map<string, Kept>();
   const file = folder === undefined ? undefined : capabilityFile(folder, token);
 
@@ -71,19 +76,22 @@ export function capabilities({ api, home, token, folder, signal }: Place) {
     return found && lasts(found) ? found : renew(key);
   }
 
-  const gatewayOf = ({ url, capability }: Kept) =>
-    ownerApi({ url, token: capability, as: 'gateway', timeoutMs: TIMEOUT_MS }, signal);
+  const gatewayOf = ({ url, capability }: Kept, limits: Limits) =>
+    ownerApi(
+      { url, token: capability, as: 'gateway', timeoutMs: limits.timeoutMs ?? timeoutMs },
+      limits.signal ?? signal,
+    );
 
   return {
     /** A new one, which is not kept. @throws CommandError */
     resolve,
     /** Calls the gateway, again with another capability where it does not take the one that is known. @throws CommandError */
-    async call<T>(key: string, run: (gateway: OwnerApi) => Promise<T>): Promise<T> {
+    async call<T>(key: string, run: (gateway: OwnerApi) => Promise<T>, limits: Limits = {}): Promise<T> {
       try {
-        return await run(gatewayOf(await current(key)));
+        return await run(gatewayOf(await current(key), limits));
       } catch (error) {
         if (!isStale(error)) throw error;
-        return run(gatewayOf(await renew(key)));
+        return run(gatewayOf(await renew(key), limits));
       }
     },
   };

@@ -1,36 +1,34 @@
 import { once } from 'node:events';
 import { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
-import { CallToolRequestSchema, type CallToolResult, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import type { AgentContext } from './agent.ts';
 import { CommandError, EXIT, type Exit } from './errors.ts';
+import { type ClientCalls, clientCalls, said } from './mcp_calls.ts';
 import { ownTools } from './mcp_own_tools.ts';
 import { providerTools } from './mcp_provider_tools.ts';
 
 const INSTRUCTIONS = `Tools of the organization that this run works for. Tools that write change nothing by themselves: they propose an
-action, which a person may have to approve. A run that needs its result ends as "waiting" with the ids of its actions.`;
-
-function said(value: unknown): CallToolResult {
-  return { content: [{ type: 'text', text: typeof value === 'string' ? value : JSON.stringify(value, null, 2) }] };
-}
+action, which a person may have to approve. A run that needs its result ends as "waiting" with the ids of its actions. Files that a read
+brings are saved, and "path" says where. A tool that takes files is called by call_tool, with their paths.`;
 
 /** The functions of the command as tools: our own, and each tool of an integration under its own name. */
-export function mcpServer(context: AgentContext): Server {
+export function mcpServer(context: AgentContext, calls: ClientCalls): Server {
   const server = new Server(
     { name: 'business-runner', version: '1.0.0' },
     { capabilities: { tools: {} }, instructions: INSTRUCTIONS },
   );
-  const own = ownTools(context);
-  const ofProviders = providerTools(context);
+  const own = ownTools(context, calls);
+  const ofProviders = providerTools(context, calls);
 
   server.setRequestHandler(ListToolsRequestSchema, async () => ({
     tools: [...[...own.values()].map(({ tool }) => tool), ...(await ofProviders.list())],
   }));
-  server.setRequestHandler(CallToolRequestSchema, async ({ params }) => {
+  server.setRequestHandler(CallToolRequestSchema, async ({ params }, { signal }) => {
     const { name, arguments: args = {} } = params;
     try {
       const one = own.get(name);
-      return said(one ? await one.run(args) : await ofProviders.call(name, args));
+      return one ? await one.run(args, signal) : await ofProviders.call(name, args, signal);
     } catch (error) {
       // What was refused is for the model to read; anything else is an error of ours.
       if (!(error instanceof CommandError)) throw error;
@@ -43,11 +41,14 @@ export function mcpServer(context: AgentContext): Server {
 /** Serves the tools over the standard streams until the input ends. Nothing else writes to the standard output. */
 export async function mcp(context: AgentContext): Promise<Exit> {
   const { signal } = context.stop;
-  const server = mcpServer(context);
+  const calls = clientCalls(context);
+  const server = mcpServer(context, calls);
   const ended = once(process.stdin, 'end', { signal }).catch(() => {});
   await server.connect(new StdioServerTransport());
   await ended;
+  // Its calls that are on end with it.
   await server.close();
+  await calls.close();
   signal.throwIfAborted();
   return EXIT.done;
 }

@@ -1,29 +1,21 @@
-import type { Tool } from '@modelcontextprotocol/sdk/types.js';
+import type { CallToolResult, Tool } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
 import type { AgentContext } from './agent.ts';
-import { execute, isOver, waitingText } from './call.ts';
+import { MAX_TIMEOUT_S } from './call.ts';
 import { contextOfRun, contextText } from './context.ts';
 import { CommandError, EXIT } from './errors.ts';
-import { type Action, actionSchema, type Execution } from './schemas.ts';
+import { type ClientCalls, said, toldAction } from './mcp_calls.ts';
+import { actionSchema } from './schemas.ts';
 import { integrationOf, integrationsOf } from './tools.ts';
 
 /** A tool of the server itself. */
-export type OwnTool = Readonly<{ tool: Tool; run: (args: unknown) => Promise<unknown> }>;
+export type OwnTool = Readonly<{ tool: Tool; run: (args: unknown, signal: AbortSignal) => Promise<CallToolResult> }>;
 
 const MOST_ACTIONS = 200;
 
-/** An action for a model: what it needs to go on, and what to do while it waits. */
-function toldAction(action: Action) {
-  return isOver(action) ? { action } : { action, note: waitingText(action) };
-}
-
-export function toldExecution(execution: Execution): unknown {
-  return execution.kind === 'action' ? { kind: execution.kind, ...toldAction(execution.action) } : execution;
-}
-
 function own<S extends z.ZodObject>(
   about: Readonly<{ name: string; description: string; input: S; readOnly?: boolean }>,
-  run: (args: z.output<S>) => Promise<unknown>,
+  run: (args: z.output<S>, signal: AbortSignal) => Promise<CallToolResult>,
 ): [string, OwnTool] {
   const { name, description, input, readOnly = true } = about;
   const inputSchema = z.toJSONSchema(input, { io: 'input' }) as Tool['inputSchema'];
@@ -32,9 +24,9 @@ function own<S extends z.ZodObject>(
     name,
     {
       tool,
-      run(args) {
+      async run(args, signal) {
         const found = input.safeParse(args);
-        if (found.success) return run(found.data);
+        if (found.success) return run(found.data, signal);
         const issues = found.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
         throw new CommandError(EXIT.data, `The arguments are not those of ${name} (${issues.join('; ')})`);
       },
@@ -50,10 +42,15 @@ const callInput = z.strictObject({
   cursor: z.string().optional().describe('nextCursor of the page before.'),
   repeat: z.boolean().optional().describe('Propose a write although an equal action is open or was done.'),
   retryOf: z.uuid().optional().describe('The action that failed and that this is another attempt at.'),
+  files: z
+    .record(z.string(), z.string())
+    .optional()
+    .describe('Files that the tool takes: paths on this machine by argument, up to 1 GiB each.'),
+  timeoutSeconds: z.int().min(1).max(MAX_TIMEOUT_S).optional().describe('How long the provider may take.'),
 });
 
 /** What the command does, as tools by name. */
-export function ownTools(context: AgentContext): ReadonlyMap<string, OwnTool> {
+export function ownTools(context: AgentContext, calls: ClientCalls): ReadonlyMap<string, OwnTool> {
   const { api, home, environment } = context;
   const reader = contextOfRun(environment);
   return new Map([
@@ -63,7 +60,8 @@ export function ownTools(context: AgentContext): ReadonlyMap<string, OwnTool> {
         description: 'The integrations that this run may use, with their tools and the arguments of these.',
         input: z.strictObject({ integration: z.string().optional().describe('Only the one with this key.') }),
       },
-      ({ integration }) => (integration === undefined ? integrationsOf(context) : integrationOf(context, integration)),
+      async ({ integration }) =>
+        said(await (integration === undefined ? integrationsOf(context) : integrationOf(context, integration))),
     ),
     own(
       {
@@ -72,7 +70,13 @@ export function ownTools(context: AgentContext): ReadonlyMap<string, OwnTool> {
         input: callInput,
         readOnly: false,
       },
-      async ({ integration, ...call }) => toldExecution(await execute(context, integration, call)),
+      ({ integration: key, timeoutSeconds, ...call }, signal) =>
+        calls.call({
+          ...call,
+          key,
+          timeoutMs: timeoutSeconds === undefined ? undefined : timeoutSeconds * 1000,
+          signal,
+        }),
     ),
     own(
       {
@@ -80,7 +84,7 @@ export function ownTools(context: AgentContext): ReadonlyMap<string, OwnTool> {
         description: 'The actions that this task or chat has proposed, newest first.',
         input: nothing,
       },
-      () => api.list(actionSchema, `${home}/actions`, {}, MOST_ACTIONS),
+      async () => said(await api.list(actionSchema, `${home}/actions`, {}, MOST_ACTIONS)),
     ),
     own(
       {
@@ -88,10 +92,11 @@ export function ownTools(context: AgentContext): ReadonlyMap<string, OwnTool> {
         description: 'An action with its decision and its result.',
         input: z.strictObject({ id: z.uuid() }),
       },
-      async ({ id }) => toldAction(await api.get(actionSchema, `${home}/actions/${id}`)),
+      async ({ id }) => said(toldAction(await api.get(actionSchema, `${home}/actions/${id}`))),
     ),
-    own({ name: 'list_context', description: 'The documents of the organization’s context.', input: nothing }, () =>
-      reader.list().then((files) => files.map((file) => `${file.scope}/${file.path}`)),
+    own(
+      { name: 'list_context', description: 'The documents of the organization’s context.', input: nothing },
+      async () => said((await reader.list()).map((file) => `${file.scope}/${file.path}`)),
     ),
     own(
       {
@@ -99,7 +104,7 @@ export function ownTools(context: AgentContext): ReadonlyMap<string, OwnTool> {
         description: 'A document of the context.',
         input: z.strictObject({ name: z.string().describe('As list_context names it.') }),
       },
-      ({ name }) => contextText(reader, name),
+      async ({ name }) => said(await contextText(reader, name)),
     ),
   ]);
 }

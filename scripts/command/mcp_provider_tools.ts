@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
-import type { Tool } from '@modelcontextprotocol/sdk/types.js';
+import type { CallToolResult, Tool } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
 import type { AgentContext } from './agent.ts';
-import { execute } from './call.ts';
 import { CommandError, EXIT } from './errors.ts';
-import { toldExecution } from './mcp_own_tools.ts';
+import type { ClientCalls } from './mcp_calls.ts';
 import type { AgentIntegration, Capability } from './schemas.ts';
 import { integrationsOf } from './tools.ts';
 
@@ -35,7 +34,7 @@ function shownTool(name: string, { name: integration }: AgentIntegration, { key,
 }
 
 /** Each tool of each integration under a name of its own, with the schema of its arguments. */
-export function providerTools(context: AgentContext) {
+export function providerTools(context: AgentContext, calls: ClientCalls) {
   const places = new Map<string, Place>();
 
   async function list(): Promise<Tool[]> {
@@ -57,13 +56,13 @@ export function providerTools(context: AgentContext) {
   return {
     list,
     /** @throws CommandError */
-    async call(name: string, args: Readonly<Record<string, unknown>>): Promise<unknown> {
+    async call(name: string, args: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<CallToolResult> {
       // It may have been enabled since the client has read the list.
       if (!places.has(name)) await list();
       const place = places.get(name);
       if (!place) throw new CommandError(EXIT.notFound, `there is no tool ${JSON.stringify(name)}`);
-      const call = { tool: place.capability.tool, arguments: z.record(z.string(), z.json()).parse(args) };
-      return toldExecution(await execute(context, place.key, call));
+      const { key, capability } = place;
+      return calls.call({ key, tool: capability.tool, arguments: z.record(z.string(), z.json()).parse(args), signal });
     },
   };
 }

@@ -97,7 +97,7 @@ const COMMANDS = {
   context: { takes: [], options: ['org'] },
   'context list': { takes: [], options: ['org'] },
   'context show': { takes: ['PATH'], options: ['org'] },
-  mcp: { takes: [], options: ['org'] },
+  mcp: { takes: [], options: ['org', 'to', 'timeout'] },
 } as const satisfies Record<string, Syntax>;
 export type CommandName = keyof typeof COMMANDS;
 /** Every command, as it is typed. */

@@ -160,7 +160,14 @@ export const agentIntegrationSchema = z.looseObject({
 });
 export type AgentIntegration = z.output<typeof agentIntegrationSchema>;
 
-const storedFileSchema = z.looseObject({ fileId: z.string(), name: z.string(), sizeBytes: z.number() });
+const storedFileSchema = z.looseObject({
+  fileId: z.string(),
+  name: z.string(),
+  contentType: z.string(),
+  sizeBytes: z.number(),
+  sha256: z.string(),
+});
+export type StoredFile = z.output<typeof storedFileSchema>;
 /** What a call of a tool comes to. */
 export const executionSchema = z.discriminatedUnion('kind', [
   z.looseObject({

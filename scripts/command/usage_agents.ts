@@ -24,8 +24,10 @@ have to approve, and is printed with its status
                           standard input), and prints the whole response
   --arguments JSON        the arguments alone
   --arg NAME=VALUE        one argument, by its type in the tool; repeatable
-  --file ARGUMENT=PATH    a file that the tool takes, up to 32 MiB; repeatable
-  --to FOLDER             saves the files that a read brings
+  --file ARGUMENT=PATH    a file that the tool takes, up to 1 GiB; repeatable.
+                          Nothing may write to it meanwhile
+  --to FOLDER             saves the files that a read brings, each whole or not
+                          at all; with --json, path says where
   --cursor CURSOR         the next page of a read
   --timeout SECONDS       how long the provider may take, 60 at most
   --repeat                proposes a write although an equal one is open or done
@@ -38,9 +40,10 @@ ${ENVIRONMENT}
 
 Exit status: 0 the result, or an action that succeeded; 3 an action that is not
 done yet: awaiting approval, approved, executing or unknown; 2 an action that
-ended without success; 1 refused; 64 wrong command line; 65 wrong arguments; 66
-no such integration, tool or file; 69 the API or the provider does not respond;
-77 no token, the run is over, or the provider forbids it.
+ended without success; 1 refused; 64 wrong command line; 65 wrong arguments, or
+a file that changed while it was sent; 66 no such integration, tool or file; 69
+the API or the provider does not respond, or a file that was sent or saved broke
+off; 77 no token, the run is over, or the provider forbids it; 130 Ctrl-C.
 `;
 
 const GIT = `business-runner git KEY OWNER/REPO [FOLDER]: clones a repository of an
@@ -93,6 +96,15 @@ not respond; 77 no token, or not allowed.
 
 const MCP = `business-runner mcp: an MCP server on the standard streams with the same
 functions as tools, and each tool of an integration under a name of its own
+
+  --to FOLDER             where the files that reads bring are saved; without
+                          it in a folder that is removed when the server ends
+  --timeout SECONDS       how long a provider may take, 60 at most, unless the
+                          call says it
+
+  A result names its files with their paths, and has a link to each. A tool that
+  takes files is called by call_tool, with their paths. A call that the client
+  cancels is broken off at the provider as well.
 
 ${ENVIRONMENT}
   business-runner mcp

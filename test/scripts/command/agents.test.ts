@@ -3,8 +3,9 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import t from 'tap';
 import { ownerApi } from '../../../scripts/command/api.ts';
-import { saveFiles } from '../../../scripts/command/call_files.ts';
+import { saveFiles } from '../../../scripts/command/call_downloads.ts';
 import { capabilities } from '../../../scripts/command/capabilities.ts';
+import { createStop } from '../../../scripts/command/stop.ts';
 import { json } from '../../engine/providers/support.ts';
 import { actionRow } from '../../support/action_fixtures.ts';
 import { ownerPath } from '../../support/api_fixtures.ts';
@@ -218,17 +219,19 @@ t.test('files are stored with a call, and saved where nothing is', async (t) => 
   t.match(await call('call', 'shop', CHARGES, '--file', `offer=${given}`), { status: 65, err: /offer/ });
   t.match(await call('call', 'shop', CHARGES, '--file', `offer=${given}.none`), { status: 66, err: /ENOENT/ });
   const { rows } = await sql.owner.query(
-    'select id, invocation_id, name from app.action_invocation_files where organization_id = $1',
+    `select id, invocation_id, name, content_type, size_bytes::int, sha256
+     from app.action_invocation_files where organization_id = $1`,
     [by.org.organizationId],
   );
   t.match(rows, [{ name: 'offer.md' }]);
-  const [{ id: fileId, invocation_id: invocationId }] = rows;
+  const [{ id: fileId, invocation_id: invocationId, content_type: contentType, size_bytes: sizeBytes, sha256 }] = rows;
   const home = `/internal/agent/organizations/${by.org.organizationId}`;
   const api = ownerApi({ url: environment.BUSINESS_RUNNER_URL, token: by.run.executionToken, as: 'agent' });
-  const signal = new AbortController().signal;
-  const place = { api, home, token: by.run.executionToken ?? '', folder: undefined, signal };
-  const brought = { key: 'shop', invocationId, files: [{ fileId, name: '../../.a/b\u0007.md' }], folder };
-  const context = { capabilities: capabilities(place) };
+  const stop = createStop();
+  const place = { api, home, token: by.run.executionToken ?? '', folder: undefined, signal: stop.signal };
+  const file = { fileId, name: '../../.a/b\u0007.md', contentType, sizeBytes, sha256 };
+  const brought = { key: 'shop', invocationId, files: [file], folder };
+  const context = { capabilities: capabilities(place), stop };
   t.same(await saveFiles(context, brought), [path.join(folder, '1-_.._.a_b_.md')]);
   t.equal(await readFile(path.join(folder, '1-_.._.a_b_.md'), 'utf8'), 'the offer');
   await t.rejects(saveFiles(context, brought), { exit: 1, message: /was not saved \(EEXIST\)/ });
