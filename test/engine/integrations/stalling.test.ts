@@ -11,10 +11,12 @@ import {
   verifyCredential,
 } from '../../../engine/integrations/index.ts';
 import { sealFields } from '../../../engine/integrations/secrets.ts';
+import { providers } from '../../../engine/providers/index.ts';
 import { openAs } from '../../support/database.ts';
 import { createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
 import { account, connect, createIntegration } from '../../support/integration_fixtures.ts';
-import { openSql } from '../../support/transitions.ts';
+import { openSql, transition } from '../../support/transitions.ts';
+import { openStandIn } from '../providers/mongo_stand_in.ts';
 import { openServer } from '../providers/support.ts';
 import { connectTokens, integrationConfig, openTestIntegrations } from './support.ts';
 
@@ -23,12 +25,16 @@ const db = openAs(sql.url, { role: 'runner_api', size: 4, applicationName: 'test
 t.teardown(() => db.end());
 // It takes each request, and never responds.
 const server = await openServer(t, () => undefined);
-const origins = { 'https://api.lemonsqueezy.com': server.origin };
+const UPSTASH = 'https://stalling.upstash.io';
+const stalling = [...[...providers.values()].flatMap(({ origins = [] }) => origins), UPSTASH];
+const origins = Object.fromEntries(stalling.map((origin) => [origin, server.origin]));
 const integrations = openTestIntegrations(t, db, { origins });
 const keys = integrationConfig({ origins: {} }).integrations.encryptionKeys;
 
 const credential = { kind: 'api_key', apiKey: 'x'.repeat(40) };
 const soon = { deadlineMs: 300 };
+/** What is left of 25 s for all else: saying goodbye to the server, and recording how it went. */
+const REST_MS = 3_000;
 
 const read = (org: TestOrganization, integrationRef: string) =>
   readIntegration(integrations, { organizationId: org.organizationId, integrationRef });
@@ -94,20 +100,8 @@ t.test('settings are not checked by a provider that stalls', async (test) => {
   test.equal((await read(org, id)).record.settings, null);
 });
 
-t.test('a provider that stalls shows no properties, and no collections', async (test) => {
-  const stalled = openTestIntegrations(test, db, {
-    origins: { 'https://analyticsadmin.googleapis.com': server.origin },
-  });
-  const tokenExpiresAt = new Date(Date.now() + 3_600_000).toISOString();
-  const analytics = await connectTokens(
-    sql,
-    { access_token: 'token' },
-    { keys, provider: 'google-analytics', facts: { tokenExpiresAt } },
-  );
-  const { organizationId, integrationId } = analytics.target;
-  const integration = await readIntegration(stalled, { organizationId, integrationRef: integrationId });
-  await stalls(test, lookUp(stalled, integration, soon), 'connection');
-
+/** It understands nothing, and says nothing. */
+async function openSilent(test: Tap.Test): Promise<number> {
   const sockets: Socket[] = [];
   const silent = createServer((socket) => void sockets.push(socket.on('error', () => {})));
   silent.listen(0, '127.0.0.1');
@@ -116,18 +110,139 @@ t.test('a provider that stalls shows no properties, and no collections', async (
     for (const socket of sockets) socket.destroy();
     silent.close();
   });
-  const org = await createTestOrganization(sql);
-  const { id } = await createIntegration(sql, org, { provider: 'mongodb', tools: [] });
-  const { port } = silent.address() as AddressInfo;
-  const mongo = {
+  return (silent.address() as AddressInfo).port;
+}
+
+const mongoAt = (port: number) => {
+  return {
     kind: 'mongodb',
     host: '127.0.0.1',
     port,
     srv: false,
     tls: false,
     username: 'reader',
-    password: 'word',
+    password: 'pass-word',
   };
-  const settings = { kind: 'mongodb', databaseName: 'shop', collections: ['orders'] };
-  await stalls(test, lookUp(stalled, await read(org, id), { ...soon, credential: mongo, settings }), 'credential');
+};
+const shop = { kind: 'mongodb', databaseName: 'shop', collections: ['orders'] };
+const tokens = { access_token: 'token' };
+
+type Case = Readonly<{
+  kind: string;
+  fields: Readonly<Record<string, string>>;
+  settings?: Readonly<Record<string, unknown>>;
+}>;
+const kept = (given: Readonly<{ kind: string } & Record<string, unknown>>, settings?: Case['settings']): Case => {
+  return { kind: given.kind, fields: { credential: JSON.stringify(given) }, ...(settings ? { settings } : {}) };
+};
+
+/** A connection of each provider, as it is stored. */
+const connections: Readonly<Record<string, Case>> = {
+  github: kept({ kind: 'github_token', token: `github_pat_${'x'.repeat(30)}` }),
+  'google-analytics': { kind: 'oauth2', fields: tokens },
+  'google-workspace': { kind: 'oauth2', fields: tokens },
+  'lemon-squeezy': kept(credential),
+  mcp: { kind: 'none', fields: {}, settings: { kind: 'mcp', serverUrl: `${server.origin}/mcp` } },
+  mongodb: kept(mongoAt(await openSilent(t)), shop),
+  stripe: kept({ kind: 'api_key', apiKey: `rk_test_${'x'.repeat(30)}` }),
+  'upstash-redis': kept(
+    { kind: 'bearer_token', token: 'token-0123456789' },
+    { kind: 'upstash_redis', restUrl: UPSTASH, keyScope: { kind: 'prefixes', prefixes: ['app:'] } },
+  ),
+  'x-ads': kept({ kind: 'oauth1', token: 'token', secret: 'secret', userId: '7', screenName: 'anna' }),
+};
+
+async function connectCase(provider: string, { kind, fields, settings }: Case) {
+  const tokenExpiresAt = kind === 'oauth2' ? new Date(Date.now() + 3_600_000).toISOString() : null;
+  const facts = {
+    kind,
+    tokenExpiresAt,
+    grantedScopes: kind === 'oauth2' ? [] : null,
+    ...(kind === 'none' ? { subjectHash: null } : {}),
+  };
+  const { target } = await connectTokens(sql, fields, { keys, provider, facts });
+  const { organizationId, integrationId: integrationRef } = target;
+  if (settings) {
+    const args = { organizationId, integrationRef, connectionRevision: 1, settings, disconnect: false };
+    await transition(sql.api, 'integration_settings_put', args);
+  }
+  return readIntegration(integrations, { organizationId, integrationRef });
+}
+
+/** In its time, and what ends it is the time alone. */
+async function stallsInTime(test: Tap.Test, what: string, work: () => Promise<unknown>, given: Partial<Stalled> = {}) {
+  const { path = 'connection', deadlineMs = soon.deadlineMs } = given;
+  const begin = performance.now();
+  await stalls(test, work(), path);
+  const took = performance.now() - begin;
+  test.ok(took >= deadlineMs && took < deadlineMs + REST_MS, `${what}: ${Math.round(took)} ms`);
+}
+type Stalled = Readonly<{ path: string; deadlineMs: number }>;
+
+t.test('each provider that stalls discovers nothing, and there is nothing to choose from', async (test) => {
+  test.same(Object.keys(connections).sort(), [...providers.keys()].sort());
+  for (const [key, given] of Object.entries(connections)) {
+    const integration = await connectCase(key, given);
+    await stallsInTime(test, key, () => discover(integrations, integration, soon));
+    const { lookUp: choices } = integration.provider;
+    if (choices) await stallsInTime(test, choices, () => lookUp(integrations, integration, soon));
+  }
+  const { fields, settings } = connections['mongodb'] as Case;
+  const mongo = await connectCase('mongodb', { kind: 'mongodb', fields });
+  const given = { ...soon, credential: JSON.parse(fields['credential'] ?? ''), settings };
+  await stallsInTime(test, 'a credential', () => lookUp(integrations, mongo, given), { path: 'credential' });
+});
+
+t.test('a server that stalls in the middle of a session keeps nobody longer', async (test) => {
+  const deadlineMs = 1_000;
+  const server = await openStandIn(test, {
+    username: 'reader',
+    password: 'pass-word',
+    stalls: (command) => 'listCollections' in command || 'endSessions' in command,
+  });
+  const mongo = await connectCase('mongodb', kept(mongoAt(server.port), shop));
+  const half = await openServer(test, ({ method, body }, res) => {
+    const rpc: unknown = method === 'POST' ? JSON.parse(body) : {};
+    const { id, method: asked } = rpc as { id?: number; method?: string };
+    if (asked === 'notifications/initialized') res.writeHead(202).end();
+    if (asked !== 'initialize') return;
+    res.setHeader('mcp-session-id', 'session');
+    const serverInfo = { name: 'test', version: '1' };
+    return { jsonrpc: '2.0', id, result: { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo } };
+  });
+  const mcp = await connectCase('mcp', {
+    kind: 'none',
+    fields: {},
+    settings: { kind: 'mcp', serverUrl: `${half.origin}/mcp` },
+  });
+  await Promise.all(
+    [mongo, mcp].map((one) =>
+      stallsInTime(test, one.provider.key, () => discover(integrations, one, { deadlineMs }), { deadlineMs }),
+    ),
+  );
+  test.ok(server.commands.some((command) => 'listCollections' in command));
+  test.match(
+    half.calls.map(({ method }) => method),
+    ['POST', 'POST', 'POST', 'DELETE'],
+  );
+});
+
+t.test('who waits has a response within 25 s', async (test) => {
+  const within = AbortSignal.timeout;
+  const asked: number[] = [];
+  test.intercept(AbortSignal, 'timeout', {
+    value(ms: number) {
+      asked.push(ms);
+      return within(Math.min(ms, soon.deadlineMs));
+    },
+  });
+  const { org, id } = await createConnected();
+  const integration = await read(org, id);
+  const path = 'credential';
+  await stallsInTime(test, 'discover', () => discover(integrations, integration));
+  await stallsInTime(test, 'look up', () => lookUp(integrations, integration));
+  await stallsInTime(test, 'a credential', () => lookUp(integrations, integration, { credential }), { path });
+  await stallsInTime(test, 'verify', () => verifyCredential(integrations, integration, credential), { path });
+  test.ok(asked.length >= 4, String(asked));
+  test.ok(Math.max(...asked) <= 25_000 - REST_MS, String(asked));
 });

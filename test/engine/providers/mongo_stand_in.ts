@@ -22,6 +22,8 @@ export type StandInOptions = Readonly<{
   reply?: (command: Document) => Document | undefined;
   /** Breaks off in place of it. */
   breaks?: (command: Document) => boolean;
+  /** Never responds to it. */
+  stalls?: (command: Document) => boolean;
 }>;
 
 const OP_REPLY = 1;
@@ -156,7 +158,7 @@ export async function openStandIn(t: TearDown, options: StandInOptions): Promise
         buffered = buffered.subarray(buffered.readInt32LE(0));
         const response = write(respond(command, login));
         if (options.breaks?.(command)) socket.destroy();
-        else socket.write(response);
+        else if (!options.stalls?.(command)) socket.write(response);
       }
     });
   });
