@@ -51,6 +51,65 @@ t.test('tools have keys of their own, fitting risks, and schemas that are closed
   test.end();
 });
 
+/** How many of a list a page has at most, by the name of the argument: 200, or what the provider gives. */
+const PAGE_SIZES: Readonly<Record<string, Readonly<Record<string, number>>>> = {
+  github: { perPage: 100 },
+  'google-analytics': { limit: 200 },
+  'google-workspace': { maxResults: 200, pageSize: 200 },
+  'lemon-squeezy': { pageSize: 100 },
+  mongodb: { limit: 200 },
+  stripe: { limit: 100 },
+  'upstash-redis': { count: 200 },
+  'x-ads': { count: 200 },
+};
+const LESS: Readonly<Record<string, number>> = {
+  'google_workspace.tasks.tasklists.list': 100,
+  'google_workspace.tasks.tasks.list': 100,
+};
+/** Beside those that get one thing: what they read is as much as their arguments name, or as one response holds. */
+const NO_PAGES = [
+  'mongodb.count',
+  'mongodb.distinct',
+  'stripe.balance.read',
+  'upstash_redis.exists',
+  'upstash_redis.hget',
+  'upstash_redis.hgetall',
+  'upstash_redis.llen',
+  'upstash_redis.lrange',
+  'upstash_redis.mget',
+  'upstash_redis.scard',
+  'upstash_redis.smembers',
+  'upstash_redis.ttl',
+  'upstash_redis.type',
+  'upstash_redis.zrange',
+  'x_ads.accounts.list',
+  'x_ads.stats.read',
+];
+
+t.test('each tool that reads pages takes so many a page, and refuses more', (test) => {
+  const without: string[] = [];
+  for (const [provider, { tools, runtime }] of providers) {
+    for (const tool of tools.filter(({ effect }) => effect === 'read')) {
+      const sizes = Object.entries(PAGE_SIZES[provider] ?? {}).filter(([name]) =>
+        Object.hasOwn(tool.inputSchema['properties'] ?? {}, name),
+      );
+      if (sizes.length === 0) without.push(tool.key);
+      for (const [name, most] of sizes) {
+        const limit = LESS[tool.key] ?? most;
+        test.ok(limit <= 200, tool.key);
+        const refuses = (value: number) => {
+          const parsed = runtime(tool)?.parse({ [name]: value }, null) ?? { args: null };
+          return 'issues' in parsed && parsed.issues.some(({ path }) => path[0] === name);
+        };
+        test.same([1, limit].map(refuses), [false, false], `${tool.key} takes ${limit}`);
+        test.same([0, limit + 1, 1.5].map(refuses), [true, true, true], `${tool.key} takes no more`);
+      }
+    }
+  }
+  test.same(without.filter((key) => !key.endsWith('.get')).sort(), NO_PAGES);
+  test.end();
+});
+
 t.test('each tool has what does it, with the effect that owners see', (test) => {
   for (const { tools, runtime } of providers.values()) {
     for (const { key, effect, inputSchema } of tools) {

@@ -5,6 +5,7 @@ import {
   createProposer,
   createSibling,
   jobOf,
+  type Proposer,
   passTime,
   propose,
   reject,
@@ -19,7 +20,7 @@ import {
   taskRow,
 } from '../../support/fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
-import { openSql, refusal, transition } from '../../support/transitions.ts';
+import { openSession, openSql, refusal, type Session, transition } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 const scenario = scenarios(t, sql);
@@ -69,6 +70,45 @@ scenario(
     test.match((await claimNext(sql, by.org)).task, { id: taskId });
   },
 );
+
+/** What ends the third of them. */
+const ENDS = {
+  'a decision': async (by: Proposer, third: string) => (session: Session) => reject(session, by.org, third),
+  'a response': async (by: Proposer, third: string) => {
+    await approve(sql.api, by.org, third);
+    const job = jobOf(sql.jobs, by.org, third);
+    await job.lease();
+    await job.begin();
+    return (session: Session) => jobOf(session, by.org, third, job.leaseId).finish('succeeded', { result: {} });
+  },
+};
+
+for (const [name, prepare] of Object.entries(ENDS)) {
+  scenario(`a decision, and ${name} in a transaction that overlaps: the task is woken once`, async (test) => {
+    const { by, taskId, first, second, third } = await waits();
+    await reject(sql.api, by.org, first);
+    const end = await prepare(by, third);
+    const [one, other] = [
+      await openSession(test, sql),
+      await openSession(test, sql, name === 'a response' ? 'runner_jobs' : 'runner_api'),
+    ];
+    await one.begin();
+    await reject(one, by.org, second);
+    await other.begin();
+    const ended = end(other);
+    await other.waits();
+    test.match(await taskRow(sql, by.org, taskId), { status: 'blocked' }, 'neither is committed');
+    await one.commit();
+    await ended;
+    test.match(await taskRow(sql, by.org, taskId), { status: 'blocked' }, 'the third is not');
+    await other.commit();
+    test.match(await taskRow(sql, by.org, taskId), {
+      status: 'pending',
+      answers: [{ actionId: first }, { actionId: second }, { actionId: third }],
+    });
+    test.equal((await requestRows(sql, by.org, taskId)).filter(({ state }) => state === 'published').length, 1);
+  });
+}
 
 scenario('an unknown outcome still blocks, until a person has reconciled it', async (test) => {
   const { by, taskId, first, second, third } = await waits();
