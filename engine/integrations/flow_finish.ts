@@ -192,7 +192,7 @@ function logFailure({ integrations, flow }: Pick<Ending, 'integrations' | 'flow'
   } else integrations.log.error({ ...facts, err: error }, 'an authorization failed');
 }
 
-async function end({ db }: Integrations, flow: Flow, result: 'denied' | 'failed'): Promise<void> {
+async function end({ db }: Integrations, flow: Flow, result: 'denied' | 'failed' | 'conflict'): Promise<void> {
   const { organizationId, id } = flow;
   await call(db.of(organizationId), 'integration_oauth_end', { organizationId, flowId: id, result }, flowResult);
 }
@@ -214,6 +214,8 @@ async function carryOut(
     const place = { organizationId, integrationId, field: FLOW_FIELD, revision };
     const pending = pendingSchema.parse(JSON.parse(openField(integrations.settings.encryptionKeys, place, sealed)));
     const integration = await readIntegration(integrations, { organizationId, integrationRef: integrationId });
+    // Its settings may name another server by now, which must not get the tokens of this one.
+    if (integration.record.connection_revision !== revision) return await end(integrations, flow, 'conflict');
     // Forbidden, maybe, while the person was at the provider: then the code is not exchanged.
     const client = await organizationClient(integrations, organizationId, integration.provider.key);
     const ending: Ending = { integrations, integration, flow, pending, client, callback, signal };

@@ -1,5 +1,5 @@
--- Flow consumed → over, without a connection. p_result: denied | failed. One that is over keeps its result. Returns {flow}; flow
--- null: unknown. Locks: flow.
+-- Flow consumed → over, without a connection. p_result: denied | failed | conflict. One that is over keeps its result. Returns
+-- {flow}; flow null: unknown. Locks: flow.
 create or replace function app.integration_oauth_end(p_organization_id uuid, p_flow_id uuid, p_result text)
   returns jsonb
   language plpgsql security definer

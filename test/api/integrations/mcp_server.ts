@@ -17,6 +17,8 @@ export async function openMcpServer(t: TearDown, options: McpOptions = {}) {
   const { registers = true, clients = [], metadata = {} } = options;
   /** What the server wants of a token. */
   const wanted = { scope: 'tools:read' };
+  /** What it says of itself in place of the truth. */
+  const said: { resource?: string | undefined } = {};
   const requests: string[] = [];
   const tools = ['search'];
   const server = await openAuthorizationServer(t, {
@@ -43,12 +45,13 @@ export async function openMcpServer(t: TearDown, options: McpOptions = {}) {
     const provider = server.open(redirectUris, clients);
     server.before.push(async (req, res) => {
       const { pathname } = new URL(req.url ?? '', server.origin);
-      if (pathname === '/reg') requests.push(`${req.method} /reg`);
+      if (pathname === '/reg' || pathname === '/token') requests.push(`${req.method} ${pathname}`);
       if (pathname !== '/mcp' && pathname !== '/resource') return false;
       requests.push(`${req.method} ${pathname}`);
       if (pathname === '/resource') {
         const servers = [server.issuer];
-        json(res, 200, { resource: serverUrl, authorization_servers: servers, scopes_supported: ['tools:read'] });
+        const scopes = { authorization_servers: servers, scopes_supported: ['tools:read'] };
+        json(res, 200, { resource: serverUrl, ...scopes, ...said });
         return true;
       }
       const token = await provider.AccessToken.find((req.headers.authorization ?? '').slice('Bearer '.length));
@@ -82,5 +85,5 @@ export async function openMcpServer(t: TearDown, options: McpOptions = {}) {
       },
     };
   };
-  return { server, wanted, requests, tools, serverUrl, open };
+  return { server, wanted, said, requests, tools, serverUrl, open };
 }

@@ -1,14 +1,23 @@
 import t from 'tap';
 import { discover, readIntegration } from '../../../engine/integrations/index.ts';
 import { integrationConfig } from '../../engine/integrations/support.ts';
-import { expectSuccess, sqlOf } from '../../support/api_fixtures.ts';
+import { expectSuccess, refusalOf, sqlOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
-import { CONSOLE, ended, openFlows } from '../../support/authorization_flows.ts';
+import {
+  atIntegrations,
+  CONSOLE,
+  ended,
+  openFlows,
+  press,
+  resultOf,
+  toConsole,
+} from '../../support/authorization_flows.ts';
+import { openBrowser } from '../../support/authorization_server.ts';
 import { createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
 import { transition } from '../../support/transitions.ts';
 import { openMcpServer } from './mcp_server.ts';
 
-const { wanted, serverUrl, open } = await openMcpServer(t);
+const { wanted, said, requests, serverUrl, open } = await openMcpServer(t);
 open([]);
 
 const config = integrationConfig({ origins: {} });
@@ -16,7 +25,20 @@ const app = await startTestApp(t, {
   config: { integrations: { ...config.integrations, frontendUrl: CONSOLE }, allowPrivateAddresses: true },
 });
 const sql = sqlOf(app);
-const { create, read, authorize, verify, revoke } = openFlows(app, 'mcp');
+const { create, read, start, comeBack, authorize, verify, revoke } = openFlows(app, 'mcp');
+
+const at = (rest: string) => (org: TestOrganization) => atIntegrations(org, `/mcp${rest}`);
+const [startPath, settingsPath] = [at('/oauth/mcp/start'), at('/settings')];
+
+/** What is kept sealed of an integration: of its connection, and of its flows. */
+async function sealedOf(integrationId: string): Promise<readonly string[]> {
+  const { rows } = await sql.owner.query(
+    `select field from app.integration_secrets where integration_id = $1
+     union all select 'flow' from app.integration_oauth_states where integration_id = $1 and ciphertext is not null`,
+    [integrationId],
+  );
+  return rows.map(({ field }) => field).sort();
+}
 
 async function createServer(org: TestOrganization) {
   const { id } = await create(org);
@@ -76,4 +98,71 @@ t.test('its grant is revoked where the server says how', async (test) => {
   await authorize(org);
   test.match(expectSuccess(await revoke(org), 200), { revoked: true, unlinked: [{ key: 'mcp' }] });
   test.match(await read(org), { readiness: 'not_connected' });
+});
+
+t.test('a callback of another issuer, or of none, connects nothing and asks for no tokens', async (test) => {
+  const org = await createTestOrganization(sql);
+  await createServer(org);
+  const asked = () => requests.filter((line) => line === 'POST /token').length;
+  const before = asked();
+  for (const issuer of ['https://accounts.example', `${new URL(serverUrl).origin}/`, undefined]) {
+    const browser = openBrowser();
+    const callback = await comeBack(browser, await start(org));
+    test.ok(callback.searchParams.has('iss'));
+    if (issuer === undefined) callback.searchParams.delete('iss');
+    else callback.searchParams.set('iss', issuer);
+    test.same(resultOf(await browser.go(callback, toConsole)), ended('failed', 'mcp'), String(issuer));
+  }
+  test.equal(asked(), before);
+  test.match(await read(org), { readiness: 'not_connected', connection: null });
+  test.same(await authorize(org), ended('connected', 'mcp'), 'its own one does');
+  test.equal(asked(), before + 1);
+});
+
+t.test('a server whose metadata is of another resource, or of none, is not authorized', async (test) => {
+  const org = await createTestOrganization(sql);
+  const id = await createServer(org);
+  test.teardown(() => delete said.resource);
+  for (const resource of ['https://bank.example/mcp', `${serverUrl}/more`, undefined]) {
+    said.resource = resource;
+    const refused = await app.owner.post(startPath(org), {});
+    test.equal(refusalOf(refused), '502 provider_failed failed', String(resource));
+  }
+  delete said.resource;
+  const page = await start(org);
+  said.resource = 'https://bank.example/mcp';
+  test.equal((await press(openBrowser(), page, () => false)).response?.status, 502, 'nor where it changes meanwhile');
+  test.same(await sealedOf(id), []);
+  test.match(await read(org), { readiness: 'not_connected' });
+});
+
+t.test('another server ends the connection and what is under way, and nothing of either is kept', async (test) => {
+  const org = await createTestOrganization(sql);
+  const id = await createServer(org);
+  await authorize(org);
+  const browser = openBrowser();
+  const callback = await comeBack(browser, await start(org));
+  test.same(await sealedOf(id), ['access_token', 'authorization', 'flow', 'refresh_token']);
+  const put = (address: string) => app.owner.put(settingsPath(org), { settings: { kind: 'mcp', serverUrl: address } });
+  expectSuccess(await put(serverUrl));
+  test.match(await read(org), { connection: { revision: 1 } }, 'the same one');
+  test.match(expectSuccess(await put(`${serverUrl}/other`)), { readiness: 'not_connected', connection: null });
+  const before = requests.length;
+  test.same(resultOf(await browser.go(callback, toConsole)), ended('conflict', 'mcp'));
+  test.same(requests.slice(before), [], 'neither server was asked: the tokens of one are not for the other');
+  test.same(await sealedOf(id), []);
+  test.match(await read(org), { connection: null });
+});
+
+t.test('a server that is deleted leaves no secret, and its flow connects nothing', async (test) => {
+  const org = await createTestOrganization(sql);
+  const id = await createServer(org);
+  await authorize(org);
+  const browser = openBrowser();
+  const callback = await comeBack(browser, await start(org));
+  test.equal((await sealedOf(id)).length, 4);
+  expectSuccess(await app.owner.delete(at('')(org)));
+  test.same(await sealedOf(id), []);
+  test.match(resultOf(await browser.go(callback, toConsole)), { result: 'expired' });
+  test.equal((await app.owner.get(at('')(org))).status, 404);
 });
