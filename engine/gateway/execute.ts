@@ -47,6 +47,11 @@ function executorOf({ storage, git }: Executing, leased: LeasedAction): Executor
   return leased.action.kind === 'git_push' ? pushExecutor(git, leased) : toolExecutor(storage, leased);
 }
 
+/** Another one goes on with the action. */
+function isLeaseTaken(error: unknown): boolean {
+  return error instanceof Problem && error.issues?.[0]?.code === 'lease_taken';
+}
+
 /** What the provider refuses was not done; of anything else that goes wrong after it was sent, nobody knows. */
 function wasRefused({ reason, status = 0, isRefusal }: ProviderError): boolean {
   if (isRefusal || (reason === 'failed' && status >= 400 && status < 500 && status !== 408)) return true;
@@ -157,8 +162,7 @@ class Execution {
     // What the database refuses is an error of it until it is mapped.
     const error = given instanceof ProviderError ? given : integrationProblem(given);
     if (error instanceof Problem) {
-      // Another one goes on.
-      if (error.issues?.[0]?.code === 'lease_taken') return;
+      if (isLeaseTaken(error)) return;
       const asProposed = this.#action.files.map(({ argument, sizeBytes, sha256 }) => ({ argument, sizeBytes, sha256 }));
       await this.#begin(asProposed, 'connection');
       return;
@@ -201,6 +205,14 @@ class Execution {
         await call(this.#at.integrations.db, 'action_finish', { ...this.#held, outcome }, ignored);
         return;
       } catch (error) {
+        if (isLeaseTaken(integrationProblem(error))) {
+          const { outcome: came } = outcome;
+          this.#log.warn(
+            { outcome: came },
+            'an action was looked up by another process before its response was recorded',
+          );
+          return;
+        }
         if (tries >= RECORD_TRIES || !(isUnavailable(error) || isTransient(error))) throw error;
         await pause(250 * 2 ** tries);
       }
