@@ -1,13 +1,17 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
+import { createActing, grantGateway, propose } from '../../support/action_fixtures.ts';
+import { sqlOf } from '../../support/api_fixtures.ts';
+import { completeTurn, createChatOrganization, pullTurns, startTurn } from '../../support/chat_fixtures.ts';
 import { openFolder } from '../../support/folders.ts';
 import { startProxy } from '../../support/proxy.ts';
 import { until } from '../../support/wait.ts';
-import { setUp, startWithCatalog } from './set_up.ts';
+import { begin, setUp, startWithCatalog } from './set_up.ts';
 
 t.setTimeout(180_000);
 const app = await startWithCatalog(t);
+const sql = sqlOf(app);
 
 t.test('a reply is printed while it is written, over a connection that breaks', async (test) => {
   const proxy = await startProxy(test, app.url);
@@ -49,6 +53,25 @@ t.test('a question in a reply is shown, and the next message answers it', async 
   const [, chat = ''] = /--chat (\w+)/.exec(asked.err) ?? [];
   test.match(await call('ask', 'Q5', '--chat', chat), { status: 1, err: /option/ });
   test.match(await call('ask', 'Q4', '--chat', chat), { status: 0, out: /Q4/ });
+});
+
+t.test('what its turn proposed is shown below a reply, with how to read it', async (test) => {
+  const org = await createChatOrganization(sql);
+  const { integration } = await createActing(sql, undefined, org);
+  const asking = begin(
+    { BUSINESS_RUNNER_URL: app.url, BUSINESS_RUNNER_ORGANIZATION: org.organizationId },
+    'ask',
+    'Pay',
+  );
+  const claim = await until('it is asked', async () => (await pullTurns(sql.api, org)).at(0));
+  const turn = await startTurn(sql.api, claim);
+  const by = await grantGateway(sql, org, integration, turn);
+  const { id } = await propose(sql, by, { summary: 'Refund 5 of a\u001b[2Jb' });
+  await completeTurn(sql.api, turn);
+  const { status, out, err } = await asking.ended;
+  test.equal(status, 0, err);
+  const more = `npx business-runner actions show ${id.slice(-8)}`;
+  test.equal(out, `Done\naction: Refund 5 of a\\u001b[2Jb\n${more}\n`);
 });
 
 t.test('Ctrl-C and the end of the time leave the reply to its agent', async (test) => {

@@ -57,9 +57,13 @@ export function beginAsking(ask: Ask | undefined, environment: NodeJS.ProcessEnv
 /** The API with the built-in catalog, as npm start has it. */
 export async function startWithCatalog(t: Test, options: Parameters<typeof startTestApp>[1] = {}): Promise<TestApp> {
   const app = await startTestApp(t, options);
-  const catalog = builtinCatalog();
-  await app.database.owner.query('select app.agent_catalog_publish($1, $2)', [catalogRevision(catalog), catalog]);
+  await publishCatalog(app);
   return app;
+}
+
+export async function publishCatalog({ database }: TestApp): Promise<void> {
+  const catalog = builtinCatalog();
+  await database.owner.query('select app.agent_catalog_publish($1, $2)', [catalogRevision(catalog), catalog]);
 }
 
 /** An organization of its own, the command for it, and workers. */

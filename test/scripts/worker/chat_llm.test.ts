@@ -51,7 +51,13 @@ t.test('a conversation becomes turns of user and assistant', async (t) => {
   const options = ['North', 'South'];
   const messages = [
     message('m1', 'user', { kind: 'text', text: 'Sales?' }),
-    message('m2', 'assistant', { kind: 'text', text: 'Of which?' }, { kind: 'question', question: 'Region?', options }),
+    message(
+      'm2',
+      'assistant',
+      { kind: 'text', text: 'Of which?' },
+      { kind: 'question', question: 'Region?', options },
+      { kind: 'action', actionId: 'action-id', summary: 'Refund 5 SEK of charge ch_1' },
+    ),
     message('m3', 'user', { kind: 'answer', messageId: 'm2', partId: 'm2-1', value: ['North', 'South'] }),
     message('m4', 'assistant'),
     message(
@@ -78,7 +84,10 @@ t.test('a conversation becomes turns of user and assistant', async (t) => {
         'Answer in one word.\nThe chat is called "Sales".\nSo far: They sell chairs.\nEarlier messages of it are left out.',
     },
     { role: 'user', content: 'Sales?' },
-    { role: 'assistant', content: 'Of which?\n\nQuestion: Region?\n- North\n- South' },
+    {
+      role: 'assistant',
+      content: 'Of which?\n\nQuestion: Region?\n- North\n- South\n\nProposed action: Refund 5 SEK of charge ch_1',
+    },
     {
       role: 'user',
       content: [

@@ -40,6 +40,8 @@ t.test('git clones, fetches and pushes without a token in an address, a file or 
   t.notMatch(printed.out, /[0-9a-f]{64}/);
   const again = await run('sh', '-c', `${printed.out.trim()} second`);
   t.equal(again.status, 0, again.err);
+  const third = await run('business-runner', 'git', key, 'acme/shop', 'third', '--json');
+  t.match(JSON.parse(third.out), { url: /\/acme\/shop$/, settings: Array, folder: 'third' }, third.err);
   t.match(await run('business-runner', 'git', key, 'acme/none', 'none'), { status: 1, err: /not found|404/i });
   t.match(await run('business-runner', 'git', key, '../x'), { status: 64 });
   const other = await run(
