@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import type { Integration } from '../../../api/integrations/schema.ts';
 import { useConnection } from '../../../engine/integrations/index.ts';
+import { json } from '../../engine/providers/support.ts';
 import { expectSuccess, refusalOf, sqlOf } from '../../support/api_fixtures.ts';
 import { auditEntries } from '../../support/audit_fixtures.ts';
 import { atIntegrations } from '../../support/authorization_flows.ts';
@@ -156,4 +157,35 @@ t.test('a person chooses from the properties of Analytics, and from no others', 
   const elsewhere = await createTestOrganization(sql);
   const foreign = await app.owner.get(atIntegrations(elsewhere, '/numbers/google-analytics/properties'));
   test.equal(refusalOf(foreign), '404 integration_not_found');
+});
+
+t.test('a limit of Google’s project is one, though it comes as 403: the connection stays', async (test) => {
+  const org = await createTestOrganization(sql);
+  await analytics.create(org, 'limited');
+  await analytics.authorize(org, {}, 'limited');
+  const settings = { kind: 'google_analytics', propertyIds: ['11'] };
+  expectSuccess(await app.owner.put(atIntegrations(org, '/limited/settings'), { settings }));
+  const { connection } = await analytics.read(org, 'limited');
+  const discover = () => app.owner.post(atIntegrations(org, '/limited/discover'), {});
+  let error: object = {};
+  google.before.unshift((req, res) => {
+    if (!req.url?.startsWith('/v1beta/')) return false;
+    json(res, 403, { error: { code: 403, message: 'planted', ...error } });
+    return true;
+  });
+  test.teardown(() => void google.before.shift());
+  for (const reason of ['rateLimitExceeded', 'quotaExceeded', 'userRateLimitExceeded']) {
+    error = { errors: [{ domain: 'usageLimits', reason }] };
+    const limited = await discover();
+    test.equal(refusalOf(limited), '503 provider_unavailable rate_limited', reason);
+    test.ok(Number(limited.headers.get('retry-after')) > 0);
+    test.match(await analytics.read(org, 'limited'), {
+      readiness: 'degraded',
+      connection,
+      tools: [{ available: true }],
+    });
+    await sql.owner.query('delete from app.rate_limit_buckets');
+  }
+  error = { status: 'PERMISSION_DENIED', details: [{ reason: 'ACCESS_TOKEN_SCOPE_INSUFFICIENT' }] };
+  test.equal(refusalOf(await discover()), '502 provider_failed forbidden', 'what is no limit');
 });

@@ -148,6 +148,7 @@ export function cases({ mcp, mongoPort }: Peers): Readonly<Record<string, Case>>
       settings: { kind: 'mongodb', databaseName: 'shop', collections: ['orders'] },
       wrong: { kind: 'mongodb', databaseName: 'shop', collections: ['nothing'] },
       credential: { ...mongo, username: 'reader', password: `${PLANTED}-word` },
+      other: { ...mongo, host: 'localhost', username: 'reader', password: `${PLANTED}-word` },
       refused: { ...mongo, username: 'reader', password: `${PLANTED}-wrong` },
       malformed: { ...mongo, port: 22, username: 'reader', password: `${PLANTED}-word` },
     },

@@ -1,7 +1,7 @@
 import t from 'tap';
 import type { Integration } from '../../../api/integrations/schema.ts';
 import { HIDDEN } from '../../../engine/secret_values.ts';
-import { json } from '../../engine/providers/support.ts';
+import { json, openServer } from '../../engine/providers/support.ts';
 import { expectSuccess, type Fields, refusalOf, sqlOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import { atIntegrations } from '../../support/authorization_flows.ts';
@@ -27,6 +27,14 @@ async function make(provider: string, key: string) {
   expectSuccess(await app.owner.post<Integration>(at(org, ''), body), 201);
   return calls(key);
 }
+
+const secretsOf = async (id: string): Promise<readonly unknown[]> => {
+  const { rows } = await app.database.owner.query(
+    'select ciphertext from app.integration_secrets where organization_id = $1 and integration_id = $2',
+    [org.organizationId, id],
+  );
+  return rows;
+};
 
 /** Connected, with its settings. */
 async function connected(provider: string, key: string) {
@@ -102,11 +110,7 @@ for (const [provider, { settings, first, wrong, credential, other, refused, malf
     const gone = expectSuccess(await one.disconnect());
     t.match(gone, { readiness: 'not_connected', connection: null, settings }, 'settings outlive it');
     t.same(expectSuccess(await one.disconnect()), gone, 'a repeat');
-    const { rows } = await app.database.owner.query(
-      'select from app.integration_secrets where organization_id = $1 and integration_id = $2',
-      [org.organizationId, gone.id],
-    );
-    t.equal(rows.length, 0, 'its secrets are gone at once');
+    t.same(await secretsOf(gone.id), [], 'its secrets are gone at once');
     const back = expectSuccess(await one.connect(credential));
     t.match(back, { readiness: 'ready', settings });
     t.same(
@@ -114,7 +118,10 @@ for (const [provider, { settings, first, wrong, credential, other, refused, malf
       [key],
       'so do the tools',
     );
+    t.equal((await secretsOf(gone.id)).length, credential['kind'] === 'none' ? 0 : 1);
     expectSuccess(await one.delete());
+    t.same(await secretsOf(gone.id), [], 'and with it');
+    t.equal(refusalOf(await one.get()), '404 integration_not_found');
   });
 }
 
@@ -225,12 +232,41 @@ t.test('a provider that fails, limits us or breaks off is 502 or 503, and record
 
 t.test('another address ends the connection, as its secret is for the other server', async (t) => {
   const one = await connected('upstash-redis', 'cache');
-  const { connection } = expectSuccess(await one.get());
+  const { connection, id } = expectSuccess(await one.get());
   const scope = { ...all['upstash-redis']?.settings, keyScope: { kind: 'prefixes', prefixes: ['other:'] } };
   t.match(expectSuccess(await one.settings(scope)), { connection }, 'the scope alone');
   const calls = peers.upstash.calls.length;
+  t.equal((await secretsOf(id)).length, 1);
   t.match(expectSuccess(await one.settings(otherAddress)), { readiness: 'not_connected', connection: null });
+  t.same(await secretsOf(id), []);
   t.equal(peers.upstash.calls.length, calls, 'nothing was sent there');
+  expectSuccess(await one.delete());
+});
+
+t.test('tools whose schemas are hostile are not offered, and no pattern is kept', async (t) => {
+  const one = await connected('mcp', 'hostile');
+  const elsewhere = await openServer(t, () => ({ type: 'string' }));
+  const offered = (name: string, properties: Fields) => ({ name, inputSchema: { type: 'object', properties } });
+  const own = peers.tools.splice(
+    0,
+    peers.tools.length,
+    offered('remote', { q: { $ref: `${elsewhere.origin}/schema.json` } }),
+    offered('slow', { q: { type: 'string', pattern: '^(a+)+$' }, pattern: { enum: ['a'] } }),
+  );
+  t.teardown(() => void peers.tools.splice(0, peers.tools.length, ...own));
+  t.match(expectSuccess(await one.discover()).items, [
+    { name: 'remote', problem: 'remote_reference' },
+    { name: 'slow', problem: null },
+  ]);
+  const inputSchema = { type: 'object', properties: { q: { type: 'string' }, pattern: { enum: ['a'] } } };
+  const kept = expectSuccess(await one.get()).tools;
+  t.same(
+    kept.map((tool) => [tool.key, tool.inputSchema]),
+    [['slow', inputSchema]],
+  );
+  t.match(refusalOf(await one.tools({ accessMode: 'full', tools: ['remote'] })), /^400 /);
+  t.match(expectSuccess(await one.tools({ accessMode: 'full', tools: ['slow'] })).tools, [{ enabled: true }]);
+  t.equal(elsewhere.calls.length, 0, 'no reference was followed');
   expectSuccess(await one.delete());
 });
 
