@@ -7,9 +7,10 @@ import { ProviderError } from '../../../engine/providers/outgoing/index.ts';
 import type { ReadResult, ToolFile, ToolRuntime } from '../../../engine/providers/tool.ts';
 import { expectSuccess, type Fields, refusalOf, storedKeys } from '../../support/api_fixtures.ts';
 import { sha256 } from '../../support/fixtures.ts';
-import { type Declared, declare, type FileRecord, fileCalls } from '../../support/gateway_files.ts';
+import { type Declared, declare, type FileRecord, fileCalls, send } from '../../support/gateway_files.ts';
 import { type Caller, CHARGES, openGateway, REFUND } from '../../support/gateway_world.ts';
 import { issuePaths } from '../../support/http.ts';
+import { startS3 } from '../../support/s3.ts';
 
 const gateway = await openGateway(t);
 const { app, sql } = gateway;
@@ -115,6 +116,52 @@ t.test('a file that was changed behind our back is not sent', async (t) => {
   t.match(await gateway.action(by, action.id), { status: 'cancelled', reason: { code: 'file_changed' } });
   t.same(sent, {});
 });
+
+for (const [name, open] of [
+  ['file', async () => gateway],
+  [
+    's3',
+    async () => {
+      const s3 = await startS3(t);
+      return openGateway(t, { config: { storageUrl: s3.storageUrl('a'), aws: s3.settings } });
+    },
+  ],
+] as const) {
+  t.test(`${name}: the URL of an upload changes nothing of what an action sends`, async (t) => {
+    const at = await open();
+    const by = await at.caller();
+    const file = fileCalls(by);
+    const declared = declare(PNG, { name: 'lamp.png', contentType: 'image/png' });
+    const upload = expectSuccess(await file.begin(declared));
+    const other = Buffer.from(PNG);
+    other.writeUInt8(other.readUInt8(60) ^ 1, 60);
+    /** Other bytes of the same length and type: by the URL, and as in a store that compares nothing. */
+    async function changeUpload(): Promise<void> {
+      const { status } = await send(upload, other);
+      t.ok(status === 400 || (name === 's3' && status === 200), `${status}`);
+      const { rows } = await at.sql.owner.query('select upload_key from app.action_invocation_files where id = $1', [
+        file.fileId,
+      ]);
+      await at.app.services.storage.put(rows[0].upload_key, Readable.from([other]));
+    }
+    t.equal((await send(upload, PNG)).status, 200);
+    const record = { fileId: file.fileId, ...declared };
+    t.same(expectSuccess(await file.complete(declared)), record);
+    await changeUpload();
+    const call = write({ picture: file.fileId });
+    const { action } = expectSuccess(await at.execute(by, call, file.invocationId));
+    if (!action) throw new Error('no action');
+    await changeUpload();
+    t.same(expectSuccess(await file.complete(declared)), record, 'what is completed stays');
+    await at.approve(by, action.id);
+    await changeUpload();
+    sent = {};
+    await at.runAction(by, action.id);
+    t.match(await at.action(by, action.id), { status: 'succeeded', files: [{ sha256: digest(PNG) }] });
+    t.same(sent, { picture: digest(PNG) });
+    t.equal(digest(new Uint8Array(await (await file.get()).arrayBuffer())), digest(PNG));
+  });
+}
 
 t.test('files are those that the tool takes', async (t) => {
   const by = await gateway.caller();

@@ -35,6 +35,33 @@ t.test('a write becomes an action that a person can decide about, and the provid
   t.equal(stripe.sent(), 0);
 });
 
+t.test('a call of more than a mebibyte is 413, which its caller can read', async (t) => {
+  const by = await caller();
+  for (const mebibytes of [1, 12]) {
+    const large = { ...refund, arguments: { charge: 'x'.repeat(mebibytes * 1024 * 1024) } };
+    for (let round = 0; round < 3; round += 1) {
+      const reply = await execute(by, large);
+      t.match(reply, { status: 413, code: 'payload_too_large' }, `${mebibytes} MiB with a length`);
+    }
+    // Of unknown length, as a stream sends it.
+    const path = `/internal/cli/integrations/${by.integrationId}/invocations/${randomUUID()}/execute`;
+    const streamed = await fetch(new URL(path, app.url), {
+      method: 'POST',
+      headers: { authorization: `Bearer ${by.capability}`, 'content-type': 'application/json' },
+      body: ReadableStream.from([Buffer.from(JSON.stringify(large))]),
+      duplex: 'half',
+    } as RequestInit);
+    t.equal(streamed.status, 413, `${mebibytes} MiB without a length`);
+    t.match(await streamed.json(), { statusCode: 413, error: { code: 'payload_too_large' } });
+  }
+  t.equal(stripe.sent(), 0);
+  const { rows } = await sql.owner.query('select from app.action_invocations where organization_id = $1', [
+    by.org.organizationId,
+  ]);
+  t.equal(rows.length, 0);
+  expectSuccess(await execute(by, refund));
+});
+
 t.test('what the schema of a tool marks as secret is in neither the summary nor the inbox', async (t) => {
   const by = await caller();
   await sql.owner.query(
