@@ -179,7 +179,7 @@ export const calendar = [
     ],
     summary: ({ args }) =>
       [
-        `Change event ${args.eventId} of ${placeText(args.calendarId)}, and notify its attendees`,
+        `Change the event with the id ${args.eventId} in ${placeText(args.calendarId)}, and notify its attendees`,
         ...(args.summary === undefined ? [] : [`title: ${quoted(args.summary)}`]),
         ...(args.start === undefined ? [] : [`start: ${timeText(args.start)}`]),
         ...(args.end === undefined ? [] : [`end: ${timeText(args.end)}`]),
@@ -208,7 +208,8 @@ export const calendar = [
     risk: 'external',
     scopes: covers.calendarWrite,
     input: { calendarId, eventId },
-    summary: ({ args }) => `Delete event ${args.eventId} of ${placeText(args.calendarId)}, and notify its attendees`,
+    summary: ({ args }) =>
+      `Delete the event with the id ${args.eventId} from ${placeText(args.calendarId)}, and notify its attendees`,
     async execute(call) {
       const url = urlOf('calendar', eventPath(call.args), { sendUpdates: 'all' });
       const request = { ...requestOf(call, 'calendar'), effect: 'write', method: 'DELETE', url } as const;

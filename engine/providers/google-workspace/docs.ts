@@ -84,7 +84,7 @@ export const docs = [
     scopes: covers.docsWrite,
     input: { documentId, text: z.string().min(1).max(200_000) },
     summary: ({ args: { documentId: of, text } }) =>
-      `Add ${counted([...text].length, 'character')} to the end of document ${of}, for all whom it is shared with: ${quoted(text, 500)}`,
+      `Add ${counted([...text].length, 'character')} to the end of document ${of} (https://docs.google.com/document/d/${of}), for all whom it is shared with: ${quoted(text, 500)}`,
     async execute({ args: { documentId: of, text }, ...call }) {
       const body = { requests: [{ insertText: { endOfSegmentLocation: {}, text } }] };
       const url = urlOf('docs', `/v1/documents/${of}:batchUpdate`, { fields: 'documentId' });

@@ -20,6 +20,8 @@ type Given = z.output<z.ZodObject<typeof input>>;
 const pathOf = ({ spreadsheetId: of, range: at }: Readonly<{ spreadsheetId: string; range: string }>) =>
   `/v4/spreadsheets/${of}/values/${encodeURIComponent(at)}`;
 
+const placeOf = ({ spreadsheetId: of }: Given) => `spreadsheet ${of} (https://docs.google.com/spreadsheets/d/${of})`;
+
 const updated = z.object({
   spreadsheetId: z.string(),
   updatedRange: z.string().optional(),
@@ -75,8 +77,7 @@ export const sheets = [
     risk: 'external',
     scopes: covers.sheetsWrite,
     input,
-    summary: ({ args }) =>
-      `Replace what is in ${quoted(args.range)} of spreadsheet ${args.spreadsheetId} by ${cellsText(args)}`,
+    summary: ({ args }) => `Replace what is in ${quoted(args.range)} of ${placeOf(args)} by ${cellsText(args)}`,
     execute: (call) => send(call, { method: 'PUT', path: pathOf(call.args) }),
   }),
   write({
@@ -86,7 +87,7 @@ export const sheets = [
     risk: 'external',
     scopes: covers.sheetsWrite,
     input,
-    summary: ({ args }) => `Add below ${quoted(args.range)} of spreadsheet ${args.spreadsheetId} ${cellsText(args)}`,
+    summary: ({ args }) => `Add below ${quoted(args.range)} of ${placeOf(args)} ${cellsText(args)}`,
     execute: (call) =>
       send(call, { method: 'POST', path: `${pathOf(call.args)}:append`, query: { insertDataOption: 'INSERT_ROWS' } }),
   }),

@@ -170,11 +170,11 @@ export const tools = [
         .int()
         .min(1)
         .optional()
-        .describe('in minor units of its currency; without it what is left of the order'),
+        .describe('in minor units of the order’s currency; without it what is left of the order'),
     },
     check: anyStore,
     summary: ({ args, settings }) =>
-      `Refund ${args.amount === undefined ? 'all that is left' : `${args.amount} (in minor units of its currency)`} of order ${
+      `Refund ${args.amount === undefined ? 'all that is left' : `${args.amount} (in minor units of the order’s currency)`} of order ${
         args.orderId
       } at Lemon Squeezy, in one of the stores ${settings?.storeIds.join(', ').slice(0, 300) ?? ''}`,
     async execute(call) {

@@ -183,11 +183,15 @@ export const tools = [
     risk: 'high',
     input: {
       charge: id('charge'),
-      amount: z.int().min(1).optional().describe('in minor units; without it what is left of the charge'),
+      amount: z
+        .int()
+        .min(1)
+        .optional()
+        .describe('in minor units of the charge’s currency; without it what is left of the charge'),
       reason: z.enum(['duplicate', 'fraudulent', 'requested_by_customer']).optional(),
     },
     summary: ({ args }) =>
-      `Refund ${args.amount === undefined ? 'what is left' : `${args.amount} (in minor units)`} of charge ${args.charge}${
+      `Refund ${args.amount === undefined ? 'what is left' : `${args.amount} (in minor units of the charge’s currency)`} of charge ${args.charge}${
         args.reason === undefined ? '' : `, ${args.reason.replaceAll('_', ' ')}`
       }`,
     execute: (call) => post(call, 'refunds', { ...call.args, ...marker(call.actionId) }),
@@ -231,7 +235,8 @@ export const tools = [
     description: 'Sends an open invoice to its customer by e-mail.',
     risk: 'external',
     input: { invoice: id('invoice') },
-    summary: ({ args }) => `Send invoice ${args.invoice} to its customer by e-mail`,
+    summary: ({ args }) =>
+      `Send invoice ${args.invoice} by e-mail, to the customer and over the amount that it has at Stripe`,
     // Its only parameter is the path: Stripe refuses a marker.
     execute: (call) => post(call, `invoices/${call.args.invoice}/send`, {}),
   }),

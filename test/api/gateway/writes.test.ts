@@ -24,7 +24,7 @@ t.test('a write becomes an action that a person can decide about, and the provid
       tool: REFUND,
       invocationId: id,
       risk: 'high',
-      summary: 'Refund 500 (in minor units) of charge ch_1, duplicate',
+      summary: 'Refund 500 (in minor units of the charge’s currency) of charge ch_1, duplicate',
       arguments: refund.arguments,
       status: 'awaiting_approval',
       requiresApproval: true,
@@ -72,7 +72,7 @@ t.test('what the schema of a tool marks as secret is in neither the summary nor 
   const renewed = await world.resolve(by.org, by.run);
   const { action } = expectSuccess(await execute(renewed, refund));
   t.match(action, {
-    summary: `Refund 500 (in minor units) of charge ch_1, ${HIDDEN}`,
+    summary: `Refund 500 (in minor units of the charge’s currency) of charge ch_1, ${HIDDEN}`,
     arguments: { ...refund.arguments, reason: HIDDEN },
   });
   const items = expectSuccess(await app.owner.get(ownerPath(by.org, '/human-inbox')));

@@ -104,7 +104,7 @@ t.test('an event is changed, and the change is known by its marker', async (test
   const given = { eventId: 'e1', summary: 'Neu', attendees: [{ email: 'cleo@example.com' }] };
   test.equal(
     summary(tool('update'), given),
-    'Change event e1 of the primary calendar, and notify its attendees; title: “Neu”; from then on 1 attendee: cleo@example.com',
+    'Change the event with the id e1 in the primary calendar, and notify its attendees; title: “Neu”; from then on 1 attendee: cleo@example.com',
   );
   test.same(await lookUp(tool('update'), given), { outcome: 'none' });
   test.same(await execute(tool('update'), given), { id: 'e1', status: 'confirmed' });
@@ -131,7 +131,7 @@ t.test('an event is deleted, and gone is done', async (test) => {
   });
   test.equal(
     summary(tool('delete'), { eventId: 'e1' }),
-    'Delete event e1 of the primary calendar, and notify its attendees',
+    'Delete the event with the id e1 from the primary calendar, and notify its attendees',
   );
   test.same(await lookUp(tool('delete'), { eventId: 'e1' }), { outcome: 'absent' });
   const gone = { id: 'e1', status: 'cancelled' };

@@ -55,7 +55,7 @@ t.test('text is added to the end of a document', async (test) => {
   const given = { documentId: 'd1', text: 'Grüße\n' };
   test.equal(
     summary(`${DOCS}.append`, given),
-    'Add 6 characters to the end of document d1, for all whom it is shared with: “Grüße\n”',
+    'Add 6 characters to the end of document d1 (https://docs.google.com/document/d/d1), for all whom it is shared with: “Grüße\n”',
   );
   test.same(await execute(`${DOCS}.append`, given), { documentId: 'd1' });
   test.equal(server.calls[0]?.url.pathname, '/v1/documents/d1:batchUpdate');
@@ -91,11 +91,11 @@ t.test('cells are written, and rows added', async (test) => {
   );
   test.equal(
     summary(`${SHEETS}.update`, cells),
-    'Replace what is in “Sheet1!A1:B2” of spreadsheet s1 by 5 cells in 3 rows: “name | 1.5 / true | null / =SUM(A1:A2)”',
+    'Replace what is in “Sheet1!A1:B2” of spreadsheet s1 (https://docs.google.com/spreadsheets/d/s1) by 5 cells in 3 rows: “name | 1.5 / true | null / =SUM(A1:A2)”',
   );
   test.match(
     summary(`${SHEETS}.append`, { ...cells, valueInputOption: 'USER_ENTERED' }),
-    /^Add below “Sheet1!A1:B2” of spreadsheet s1 5 cells in 3 rows, formulas are computed: /,
+    /^Add below “Sheet1!A1:B2” of spreadsheet s1 \(https:\/\/docs.google.com\/spreadsheets\/d\/s1\) 5 cells in 3 rows, formulas are computed: /,
   );
   test.same(await execute(`${SHEETS}.update`, cells), updates);
   test.same(await execute(`${SHEETS}.append`, { ...cells, valueInputOption: 'USER_ENTERED' }), updates);

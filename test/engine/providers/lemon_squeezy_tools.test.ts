@@ -179,7 +179,7 @@ t.test('a summary says how much of which order', async (test) => {
   const { tools } = await open(test, () => ({}));
   test.equal(
     tools.summary(REFUND, { orderId: '7', amount: 500 }),
-    'Refund 500 (in minor units of its currency) of order 7 at Lemon Squeezy, in one of the stores 1, 2',
+    'Refund 500 (in minor units of the order’s currency) of order 7 at Lemon Squeezy, in one of the stores 1, 2',
   );
   test.match(tools.summary(REFUND, { orderId: '7' }), /^Refund all that is left of order 7 at/);
 });

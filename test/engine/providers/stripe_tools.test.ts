@@ -153,10 +153,16 @@ t.test('a refund and a change are found by what they are marked with', async (te
 t.test('a summary says how much, whose and what for', async (test) => {
   const { tools } = await open(test, () => ({}));
   const summary = (key: string, args = WRITES[key]?.[0]) => tools.summary(`stripe.${key}`, args);
-  test.equal(summary('refunds.create'), 'Refund 500 (in minor units) of charge ch_1, requested by customer');
+  test.equal(
+    summary('refunds.create'),
+    'Refund 500 (in minor units of the charge’s currency) of charge ch_1, requested by customer',
+  );
   test.equal(summary('refunds.create', { charge: 'ch_1' }), 'Refund what is left of charge ch_1');
   test.equal(summary('customers.update'), 'Change customer cus_1: name to “Änne & Co”, email to “a@b.example”');
-  test.equal(summary('invoices.send'), 'Send invoice in_1 to its customer by e-mail');
+  test.equal(
+    summary('invoices.send'),
+    'Send invoice in_1 by e-mail, to the customer and over the amount that it has at Stripe',
+  );
   test.equal(stripe.tools.find(({ key }) => key === 'stripe.refunds.create')?.risk, 'high');
   test.match(tools.issues('stripe.customers.update', 'write', { customer: 'cus_1' }), [{ path: [] }]);
 });
