@@ -73,7 +73,10 @@ async function ask({ gateway, at, request, signal }: Read, begun: Begun, runtime
       async ({ context, access, secrets }) => {
         const bounded = within(context, request.timeoutMs);
         const { file, ...result } = await runtime.read({ ...bounded, access, args, cursor: request.cursor });
-        const named = file && { ...file, name: withoutCredential(file.name, secrets) };
+        const named = file && {
+          ...file,
+          ...withoutCredential({ name: file.name, contentType: file.contentType }, secrets),
+        };
         const files = named ? [await keepFile(gateway.storage, organizationId, named, bounded.context.signal)] : [];
         return { ...withoutCredential(result, secrets), files };
       },

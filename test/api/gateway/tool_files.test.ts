@@ -5,6 +5,7 @@ import t from 'tap';
 import { type Provider, providers } from '../../../engine/providers/index.ts';
 import { ProviderError } from '../../../engine/providers/outgoing/index.ts';
 import type { ReadResult, ToolFile, ToolRuntime } from '../../../engine/providers/tool.ts';
+import { HIDDEN } from '../../../engine/secret_values.ts';
 import { expectSuccess, type Fields, refusalOf, storedKeys } from '../../support/api_fixtures.ts';
 import { sha256 } from '../../support/fixtures.ts';
 import { type Declared, declare, type FileRecord, fileCalls, send } from '../../support/gateway_files.ts';
@@ -233,6 +234,20 @@ t.test('what a read brings is stored, named, and the same for the same call', as
   t.equal(await got.text(), '%PDF-1.7');
   t.equal((await fileCalls(by, randomUUID(), file.fileId).get()).status, 404, 'it belongs to its invocation');
   t.equal((await storedKeys(app, by.org)).length, 1);
+});
+
+t.test('the credential that a provider repeats in the name of a file, or as its type, is not there', async (t) => {
+  const by = await gateway.caller();
+  const id = randomUUID();
+  const key = 'rk_test_1';
+  read.file = () => ({ name: `a ${key}.pdf`, contentType: `text/${key}`, body: Readable.from([Buffer.from('x')]) });
+  const reply = await gateway.execute(by, { tool: CHARGES, arguments: {} }, id);
+  const [file] = filesOf(expectSuccess(reply));
+  t.match(file, { name: `a ${HIDDEN}.pdf`, contentType: 'application/octet-stream' });
+  t.notMatch(JSON.stringify(reply.data), key);
+  const got = await fileCalls(by, id, file?.fileId).get();
+  t.equal(await got.text(), 'x');
+  t.notMatch(JSON.stringify([...got.headers]), key);
 });
 
 t.test('a file that breaks off, or is too large, leaves nothing', async (t) => {

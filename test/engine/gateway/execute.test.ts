@@ -71,21 +71,31 @@ for (const [name, isDone] of [
   });
 }
 
-t.test('the credential that a provider repeats of a write is not kept', async (t) => {
-  const by = await caller();
-  const id = await approved(by, 'ch_echo');
-  const repeats = (call: { headers: Readonly<Record<string, unknown>> }) =>
-    String(call.headers['authorization']).slice('Bearer '.length);
-  stripe.faults.after = (call, res) => {
-    json(res, 200, { id: 're_echo', status: repeats(call) });
-    return true;
-  };
-  await world.runAction(by, id);
-  t.match(await world.action(by, id), {
-    status: 'succeeded',
-    execution: { result: { id: 're_echo', status: HIDDEN } },
-  });
-});
+for (const method of ['POST', 'GET']) {
+  t.test(
+    `the credential that a provider repeats of a ${method === 'GET' ? 'look-up' : 'write'} is not kept`,
+    async (t) => {
+      const by = await caller();
+      const id = await approved(by, 'ch_echo');
+      stripe.faults.before = (call, res) => {
+        const repeated = String(call.headers['authorization']).slice('Bearer '.length);
+        const refund = { id: 're_echo', status: repeated, metadata: { business_runner_action: id } };
+        if (call.method !== method) res.destroy();
+        else json(res, 200, method === 'GET' ? { data: [refund] } : refund);
+        return true;
+      };
+      await world.runAction(by, id);
+      if (method === 'GET') {
+        await passTime(sql, id);
+        await world.runAction(by, id);
+      }
+      t.match(await world.action(by, id), {
+        status: 'succeeded',
+        execution: { result: { id: 're_echo', status: HIDDEN } },
+      });
+    },
+  );
+}
 
 t.test('what nobody has approved is not sent', async (t) => {
   const by = await caller();
