@@ -39,7 +39,7 @@ const refused = (updates: readonly RefUpdate[], reason: string, unpack?: string)
 
 /** The line in which git says what is wrong with a pack. It is about what the client sent. */
 function packProblem({ stderr }: GitFailedError): string {
-  if (/unresolved deltas?|missing base/i.test(stderr))
+  if (/unresolved deltas?|missing base|did not receive expected object/i.test(stderr))
     return 'builds on commits that the provider does not have: fetch first';
   const found = /^(?:fatal|error): (.+)$/m.exec(stderr)?.[1] ?? 'the pack is broken';
   return found.slice(0, 200);

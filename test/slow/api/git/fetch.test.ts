@@ -11,7 +11,7 @@ import {
   startGit,
   TOKEN,
 } from '../../../api/git/support.ts';
-import { rawCode, rawRequest } from '../../../support/api_fixtures.ts';
+import { rawRequest } from '../../../support/api_fixtures.ts';
 import { openFolder } from '../../../support/folders.ts';
 import { git, gitDone, importCommits } from '../../../support/git_origin.ts';
 import { allow } from '../../../support/integration_fixtures.ts';
@@ -20,6 +20,32 @@ const world = await startGit(t);
 const { app, origin, sql } = world;
 const bare = await seedRepository(t, origin);
 origin.create('acme/secret');
+
+const services = ['git-upload-pack', 'git-receive-pack'] as const;
+const UPDATE = `${pktLine(`${'0'.repeat(40)} ${'1'.repeat(40)} refs/heads/x\0report-status`)}0000`;
+
+/** How all requests of git are refused: of refs to fetch and to push, of a fetch, of a push. The path is sent as it stands. */
+async function refusals(url: string): Promise<string> {
+  const [, password = '', path = ''] = /^http:\/\/\w+:([^@]+)@[^/]+(.+)$/.exec(url) ?? [];
+  const authorization = `Bearer ${password}`;
+  const requests = services.flatMap((service) => [
+    { path: `${path}/info/refs?service=${service}`, headers: { authorization } },
+    {
+      method: 'POST',
+      path: `${path}/${service}`,
+      headers: { authorization, 'content-type': `application/x-${service}-request` },
+      body: service === 'git-upload-pack' ? '0000' : UPDATE,
+    },
+  ]);
+  const found = new Set<string>();
+  for (const request of requests) {
+    const { status, body } = await rawRequest(app.url, request);
+    if (status < 400) throw new Error(`expected a refusal of ${request.path}: ${body}`);
+    const { error } = JSON.parse(String(body));
+    found.add([status, error.code, error.issues?.[0]?.code].filter(Boolean).join(' '));
+  }
+  return [...found].join(', ');
+}
 
 /** The refs that a capability gets to see. */
 async function refs(url: string, service = 'git-upload-pack') {
@@ -50,9 +76,10 @@ t.test('an execution clones, and fetches what is new', async (t) => {
   t.equal(await gitDone(folder, 'rev-parse', 'origin/main'), made);
   t.match(origin.calls.at(-1)?.headers, { 'git-protocol': 'version=2' }, 'in the version that git speaks');
   t.match((await refs(coder.url())).headers.get('cache-control'), /no-cache/);
-  for (const service of ['git-upload-pack', 'git-receive-pack']) {
-    const { status, headers } = await refs(coder.url('Acme/SHOP.git'), service);
+  for (const service of services) {
+    const { status, headers, text } = await refs(coder.url('Acme/SHOP.git'), service);
     t.same([status, headers.get('content-type')], [200, `application/x-${service}-advertisement`]);
+    t.equal(/\0.* atomic /.test(text), service === 'git-receive-pack', 'of pushes: all or nothing');
   }
 });
 
@@ -99,24 +126,16 @@ t.test('a repository of 500 refs is fetched by a compressed request, and a shall
 
 t.test('what the settings do not name is not there', async (t) => {
   const coder = await createCoder(world);
-  for (const name of ['acme/secret', 'other/shop', 'acme/shop.wiki', 'acme/...', 'acme/.git']) {
-    for (const service of ['git-upload-pack', 'git-receive-pack'])
-      t.equal(await refusal(coder.url(name), service), '404 not_found', name);
+  await seedRepository(t, origin, 'acme/theirs');
+  await createCoder(world, { repositories: ['theirs'] });
+  const names = ['acme/secret', 'acme/theirs', 'other/shop', 'acme/shop.wiki', 'acme/...', 'acme/.git'];
+  const dots = ['.', '..', '%2e', '%2E%2e'];
+  for (const name of [...names, ...dots.flatMap((dot) => [`acme/${dot}`, `${dot}/shop`, `${dot}/${dot}`])]) {
+    t.equal(await refusals(coder.url(name)), '404 not_found', name);
   }
   const { status, body } = await post(coder.url('acme/secret'), 'git-receive-pack', '0000');
   t.equal(status, 200, 'a probe asks for nothing');
   t.equal(body.length, 0);
-  const update = `${pktLine(`${'0'.repeat(40)} ${'1'.repeat(40)} refs/heads/x\0report-status`)}0000`;
-  t.equal((await post(coder.url('acme/secret'), 'git-receive-pack', update)).status, 404);
-  t.equal((await post(coder.url('acme/secret'), 'git-upload-pack', '0000')).status, 404);
-  // As they are written: a client resolves them by itself.
-  const base = new URL(coder.url());
-  for (const name of ['.', '..', '%2e%2e', '%2E']) {
-    const path = `${base.pathname.replace(/\/shop$/, '')}/${name}/info/refs?service=git-upload-pack`;
-    const response = await rawRequest(app.url, { path, headers: { authorization: `Bearer ${coder.capability}` } });
-    t.equal(response.status, 404, name);
-    t.equal(rawCode(response), 'not_found');
-  }
   const cloned = await git(await openFolder(t), 'clone', coder.url('acme/secret'), 'x');
   t.match(cloned.stderr, /not found/);
 });
@@ -151,17 +170,15 @@ async function post(url: string, service: string, body: string) {
 
 t.test('only runs of engineering that do not verify reach repositories', async (t) => {
   const support = await createCoder(world, { profile: { department: 'support' } });
-  t.equal(await refusal(support.url()), '409 state_conflict department');
+  t.equal(await refusals(support.url()), '409 state_conflict department');
   const operator = await createCoder(world, { profile: { kind: 'operator' } });
-  t.equal(await refusal(operator.url()), '409 state_conflict department');
+  t.equal(await refusals(operator.url()), '409 state_conflict department');
 
   const coder = await createCoder(world);
   const { runId } = coder.run;
   await app.database.owner.query(`update app.run_requests set mode = 'verify' where run_id = $1`, [runId]);
-  for (const service of ['git-upload-pack', 'git-receive-pack']) {
-    t.equal(await refusal(coder.url(), service), '409 state_conflict verify_read_only');
-    t.equal((await post(coder.url(), service, '0000')).status, 409);
-  }
+  t.equal(await refusals(coder.url()), '409 state_conflict verify_read_only');
+  for (const service of services) t.equal((await post(coder.url(), service, '0000')).status, 409, 'nor a probe');
   await app.database.owner.query(`update app.run_requests set mode = 'plan' where run_id = $1`, [runId]);
   t.equal((await refs(coder.url())).status, 200, 'one that plans reads');
 });
@@ -170,12 +187,12 @@ t.test('a capability is good for its integration, its execution and its time', a
   const coder = await createCoder(world);
   const stranger = await createCoder(world);
   const mixed = coder.url().replace(coder.integrationId, stranger.integrationId);
-  t.equal(await refusal(mixed), '401 agent_unauthorized', 'of another organization');
+  t.equal(await refusals(mixed), '401 agent_unauthorized', 'of another organization');
   await allow(sql, coder.org, 'git.read', 'integrations.read');
-  t.equal(await refusal(coder.url()), '409 state_conflict stale_epoch');
+  t.equal(await refusals(coder.url()), '409 state_conflict stale_epoch');
   const cli = await resolveGit(world, coder.org, coder.integrationId, coder.run, 'cli');
   t.equal(
-    await refusal(coder.url().replace(coder.capability, cli.capability)),
+    await refusals(coder.url().replace(coder.capability, cli.capability)),
     '401 agent_unauthorized',
     'of another kind',
   );
@@ -192,7 +209,7 @@ t.test('a capability is good for its integration, its execution and its time', a
     'update app.integration_gateway_capabilities set expires_at = now() where run_id = $1',
     [coder.run.runId],
   );
-  t.equal(await refusal(url), '401 agent_unauthorized', 'over');
+  t.equal(await refusals(url), '401 agent_unauthorized', 'over');
   const cloned = await git(await openFolder(t), 'clone', url, 'x');
   t.match(cloned.stderr, /Authentication failed/);
 });

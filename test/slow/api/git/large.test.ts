@@ -1,6 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { createWriteStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -37,7 +39,24 @@ t.test('100 MB are pushed after a probe, in pieces, and cloned again, in flat me
     peak = Math.max(peak, process.memoryUsage.rss() - before);
   }, 50);
   t.teardown(() => clearInterval(timer));
+  const sent: IncomingHttpHeaders[] = [];
+  const received = (message: unknown) => {
+    const { request } = message as { request: IncomingMessage };
+    const { method, url, headers } = request;
+    if (method === 'POST' && url?.endsWith('/shop/git-receive-pack')) sent.push(headers);
+  };
+  subscribe('http.server.request.start', received);
+  t.teardown(() => unsubscribe('http.server.request.start', received));
   const pushed = await git(folder, 'push', 'origin', 'HEAD:refs/heads/large');
+  const forms = sent.map((headers) => [headers['content-length'], headers['transfer-encoding']]);
+  t.same(
+    forms,
+    [
+      ['4', undefined],
+      [undefined, 'chunked'],
+    ],
+    'a probe of one empty line, then a body whose length nobody tells',
+  );
   t.match(pushed.stderr, /awaiting approval/);
   const [action] = expectSuccess(await world.app.owner.get<Action[]>(ownerPath(coder.org, '/actions')));
   const [file] = action?.files ?? [];

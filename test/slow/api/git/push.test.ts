@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { readdir } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
+import { request } from 'node:http';
 import path from 'node:path';
-import t from 'tap';
+import t, { type Test } from 'tap';
 import type { Action } from '../../../../api/actions/schema.ts';
 import { FLUSH, pktLine } from '../../../../engine/git/pkt_line.ts';
 import {
@@ -9,8 +10,11 @@ import {
   cloneOf,
   commitFile,
   createCoder,
+  leftovers,
+  moveMain,
   resolveGit,
   seedRepository,
+  staged,
   startGit,
 } from '../../../api/git/support.ts';
 import { expectSuccess, ownerPath, storedKeys } from '../../../support/api_fixtures.ts';
@@ -18,6 +22,7 @@ import { updateOrganization } from '../../../support/fixtures.ts';
 import { openFolder } from '../../../support/folders.ts';
 import { git, gitDone } from '../../../support/git_origin.ts';
 import { brokenInvariants } from '../../../support/invariants.ts';
+import { until } from '../../../support/wait.ts';
 
 const world = await startGit(t);
 const { app, origin, sql } = world;
@@ -48,8 +53,22 @@ async function rawPush(
 }
 
 const NONE = '0'.repeat(40);
+/** A pack without an object. */
+const EMPTY = Buffer.from('5041434b0000000200000000029d08823bd8a8eab510ad6ac75c823cfd3ed31e', 'hex');
 
-t.test('a push becomes one action, and moves no branch before it is approved', async (t) => {
+t.afterEach(() => {
+  origin.faults.reply = undefined;
+});
+
+/** Whatever becomes of its pushes, nothing that they needed stays on the disk of the API. */
+function scenario(name: string, body: (test: Test) => Promise<void>): void {
+  void t.test(name, async (test) => {
+    await body(test);
+    test.same(await leftovers(app.config.git.folder), []);
+  });
+}
+
+scenario('a push becomes one action, and moves no branch before it is approved', async (t) => {
   const coder = await createCoder(world);
   const folder = await cloneOf(t, coder);
   const before = await gitDone(folder, 'rev-parse', 'origin/main');
@@ -103,18 +122,17 @@ t.test('a push becomes one action, and moves no branch before it is approved', a
   );
   t.equal((await actionsOf(coder)).length, 1);
   t.equal((await storedKeys(app, coder.org)).length, 1, 'and no pack is left');
-  t.same(await readdir(path.join(app.config.git.folder, 'staging')), []);
   t.same(await brokenInvariants(sql), []);
 });
 
-t.test('a new branch is external, and two branches are one action', async (t) => {
+scenario('a new branch is external, and two branches are one action', async (t) => {
   const coder = await createCoder(world);
   const folder = await cloneOf(t, coder);
   await commitFile(folder, 'c.txt', 'c');
   await gitDone(folder, 'branch', 'one');
   await commitFile(folder, 'd.txt', 'd');
   await gitDone(folder, 'branch', 'two');
-  const pushed = await git(folder, 'push', 'origin', 'one', 'two');
+  const pushed = await git(folder, 'push', '--atomic', 'origin', 'one', 'two');
   t.equal(pushed.code, 1);
   t.equal(pushed.stderr.match(/awaiting approval/g)?.length, 3);
   t.match(await actionsOf(coder), [
@@ -134,7 +152,7 @@ t.test('a new branch is external, and two branches are one action', async (t) =>
   t.equal((await actionsOf(coder)).length, 2);
 });
 
-t.test('a clone without its history pushes', async (t) => {
+scenario('a clone without its history pushes', async (t) => {
   const coder = await createCoder(world);
   const other = path.join(await openFolder(t), 'other');
   await gitDone(path.dirname(other), 'clone', '--quiet', bare, other);
@@ -148,7 +166,7 @@ t.test('a clone without its history pushes', async (t) => {
   t.match(await actionsOf(coder), [{ arguments: { commitCount: 1, changes: { files: 1 } } }]);
 });
 
-t.test('what the gateway does not take is refused, with a reason that a person reads', async (t) => {
+scenario('what the gateway does not take is refused, with a reason that a person reads', async (t) => {
   const coder = await createCoder(world);
   const folder = await cloneOf(t, coder);
   const main = await gitDone(folder, 'rev-parse', 'origin/main');
@@ -207,10 +225,9 @@ t.test('what the gateway does not take is refused, with a reason that a person r
     'no pack',
   );
   const blob = await gitDone(bare, 'rev-parse', 'main:README.md');
-  const empty = Buffer.from('5041434b0000000200000000029d08823bd8a8eab510ad6ac75c823cfd3ed31e', 'hex');
-  t.match((await rawPush(coder, [`${NONE} ${blob} refs/heads/fine`], { tail: empty })).text, /is not a commit/);
+  t.match((await rawPush(coder, [`${NONE} ${blob} refs/heads/fine`], { tail: EMPTY })).text, /is not a commit/);
   t.match(
-    (await rawPush(coder, [`${NONE} ${'3'.repeat(40)} refs/heads/fine`], { tail: empty })).text,
+    (await rawPush(coder, [`${NONE} ${'3'.repeat(40)} refs/heads/fine`], { tail: EMPTY })).text,
     /the commit is missing/,
   );
   t.match(
@@ -227,7 +244,7 @@ t.test('what the gateway does not take is refused, with a reason that a person r
   t.equal(await branchOf('main'), main);
 });
 
-t.test('a branch that moved at the provider is to be fetched first', async (t) => {
+scenario('a branch that moved at the provider is to be fetched first', async (t) => {
   const moving = await seedRepository(t, origin, 'acme/moving');
   const coder = await createCoder(world, { repositories: ['moving'] });
   const folder = path.join(await openFolder(t), 'clone');
@@ -241,11 +258,13 @@ t.test('a branch that moved at the provider is to be fetched first', async (t) =
   const pushed = await git(folder, 'push', 'origin', 'HEAD:main');
   t.match(pushed.stderr, /fetch first/, 'by the client, which sees the refs of now');
   const place = { ...coder, url: () => coder.url('acme/moving') };
-  const raced = await rawPush(place, [`${old} ${mine} refs/heads/main`]);
-  t.match(raced.text, new RegExp(`ng refs/heads/main fetch first: the branch is at ${theirs.slice(0, 12)}`));
+  const raced = await rawPush(place, [`${old} ${mine} refs/heads/main`, `${NONE} ${mine} refs/heads/beside`]);
+  t.match(raced.text, `ng refs/heads/main fetch first: the branch is at ${theirs.slice(0, 12)}`);
+  t.match(raced.text, 'ng refs/heads/beside not applied: the push is atomic');
+  t.same(await actionsOf(coder), []);
 });
 
-t.test('a push without the right to gets the reason, and nothing of it is kept', async (t) => {
+scenario('a push without the right to gets the reason, and nothing of it is kept', async (t) => {
   const cases = [
     [{ policies: ['git.read'] }, /may read repositories and not push/],
     [{ accessMode: 'read_only' }, /the integration is read-only/],
@@ -266,7 +285,7 @@ t.test('a push without the right to gets the reason, and nothing of it is kept',
   t.match((await git(folder, 'push', 'origin', 'HEAD:refs/heads/mine')).stderr, /a run of mode plan pushes nothing/);
 });
 
-t.test('nothing is kept of a push that is one action too many', async (t) => {
+scenario('nothing is kept of a push that is one action too many', async (t) => {
   const coder = await createCoder(world);
   await updateOrganization(sql.api, coder.org, { config: { limits: { maxDailyActions: 0 } } });
   const { capability } = await resolveGit(world, coder.org, coder.integrationId, coder.run);
@@ -278,11 +297,22 @@ t.test('nothing is kept of a push that is one action too many', async (t) => {
   t.same(await storedKeys(app, coder.org), []);
 });
 
-t.test('organizations share nothing of a repository', async (t) => {
-  const [one, other] = [await createCoder(world), await createCoder(world)];
-  for (const coder of [one, other]) {
-    const folder = await cloneOf(t, coder);
-    await commitFile(folder, 'same.txt', coder.org.organizationId);
+/** A pack of what the last commit has and its parent does not. */
+async function lastPack(folder: string): Promise<Buffer> {
+  await gitDone(folder, '-c', 'pack.window=0', 'bundle', 'create', '--quiet', 'last', 'HEAD', '^HEAD^');
+  const bundle = await readFile(path.join(folder, 'last'));
+  return bundle.subarray(bundle.indexOf('\n\n') + 2);
+}
+
+scenario('organizations share nothing of a repository', async (t) => {
+  const secret = await seedRepository(t, origin, 'acme/hidden');
+  await moveMain(t, secret);
+  const [one, other] = [await createCoder(world), await createCoder(world, { repositories: ['shop', 'hidden'] })];
+  const folders = [await cloneOf(t, one), await cloneOf(t, other)] as const;
+  const made: string[] = [];
+  for (const [index, coder] of [one, other].entries()) {
+    const folder = folders[index] ?? '';
+    made.push(await commitFile(folder, 'same.txt', coder.org.organizationId));
     await git(folder, 'push', 'origin', 'HEAD:refs/heads/same');
   }
   const [[first], [second]] = [await actionsOf(one), await actionsOf(other)];
@@ -291,9 +321,55 @@ t.test('organizations share nothing of a repository', async (t) => {
   for (const { org, integrationId } of [one, other]) {
     t.equal((await readdir(path.join(mirrors, org.organizationId, integrationId))).length, 1);
   }
+
+  // What the other one's push waits with, and a repository of the same provider that it alone has, with a mirror.
+  const clone = path.join(await openFolder(t), 'clone');
+  await gitDone(path.dirname(clone), 'clone', '--quiet', other.url('acme/hidden'), clone);
+  const [work] = folders;
+  for (const [commit, from] of [
+    [made[1] ?? '', folders[1]],
+    [await gitDone(secret, 'rev-parse', 'main'), clone],
+  ] as const) {
+    await commitFile(from, 'mine.txt', 'mine');
+    await git(from, 'push', 'origin', 'HEAD:refs/heads/mine');
+    t.match((await git(work, 'fetch', 'origin', commit)).stderr, /not our ref/, 'it is not fetched');
+    const named = await rawPush(one, [`${NONE} ${commit} refs/heads/taken`], { tail: EMPTY });
+    t.match(named.text, /ng refs\/heads\/taken the commit is missing/, 'a branch cannot name it');
+    const child = await gitDone(from, 'rev-parse', 'HEAD');
+    const above = await rawPush(one, [`${NONE} ${child} refs/heads/taken`], { tail: await lastPack(from) });
+    t.match(above.text, /unpack builds on commits that the provider does not have.*ng refs\/heads\/taken/s);
+  }
+  t.equal((await actionsOf(one)).length, 1);
 });
 
-t.test('without a need of approval a push is approved, and says so', async (t) => {
+scenario('a push that breaks off, or whose repository cannot be read, leaves nothing', async (t) => {
+  const coder = await createCoder(world);
+  const folder = await cloneOf(t, coder);
+  const made = await commitFile(folder, 'j.txt', 'j');
+  const { origin: at, pathname } = new URL(coder.url());
+  const sent = request(`${at}${pathname}/git-receive-pack`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${coder.capability}`,
+      'content-type': 'application/x-git-receive-pack-request',
+    },
+  });
+  sent.on('error', () => {});
+  sent.write(Buffer.concat([pktLine(`${NONE} ${made} refs/heads/half\0report-status`), FLUSH, Buffer.from('PACK')]));
+  await until('it is received', async () => (await staged(app.config.git.folder)).length === 1);
+  sent.destroy();
+  await until('nothing is left', async () => (await staged(app.config.git.folder)).length === 0);
+
+  origin.faults.reply = ({ url }, _req, res) => {
+    if (url.includes('git-upload-pack')) res.writeHead(500).end();
+    return url.includes('git-upload-pack');
+  };
+  t.match((await git(folder, 'push', 'origin', 'HEAD:refs/heads/half')).stderr, /cannot be reached with git/);
+  t.same(await actionsOf(coder), []);
+  t.same(await storedKeys(app, coder.org), []);
+});
+
+scenario('without a need of approval a push is approved, and says so', async (t) => {
   const coder = await createCoder(world);
   await updateOrganization(sql.api, coder.org, { constraints: { approvalRequiredForRisk: [] } });
   const { capability } = await resolveGit(world, coder.org, coder.integrationId, coder.run);
@@ -305,7 +381,7 @@ t.test('without a need of approval a push is approved, and says so', async (t) =
   t.match(await actionsOf(coder), [{ status: 'approved', requiresApproval: false }]);
 });
 
-t.test('what is too large is refused', async (t) => {
+scenario('what is too large is refused', async (t) => {
   const small = await startGit(t, {
     config: { git: { ...app.config.git, maxPushBytes: 2_000 } },
     database: app.database,
