@@ -6,7 +6,7 @@ import { isTransient, isUnavailable } from '../db/errors.ts';
 import { Problem } from '../db/problem.ts';
 import type { Git } from '../git/index.ts';
 import { integrationProblem, type OpenConnection, useConnection } from '../integrations/index.ts';
-import { ProviderError } from '../providers/outgoing/index.ts';
+import { ProviderError, SHARED_HOLD_MS } from '../providers/outgoing/index.ts';
 import { actionSchema, type Executor, type LeasedAction, type Outcome, type Ready } from './executor.ts';
 import { hashActionFiles } from './files.ts';
 import type { Gateway } from './gateway.ts';
@@ -106,9 +106,9 @@ class Execution {
     return performance.now() + waitMs + this.#executor.timeoutMs + SPARE_MS <= untilMs;
   }
 
-  /** The intent: until when it may be sent; undefined: it may not. */
+  /** The intent: until when it may be sent; undefined: it may not. What the limit of another organization holds back has the time. */
   async #begin(files: readonly unknown[], obstacle?: string): Promise<number | undefined> {
-    const seconds = Math.ceil((this.#executor.timeoutMs + SPARE_MS + GRACE_MS) / 1_000);
+    const seconds = Math.ceil((this.#executor.timeoutMs + SPARE_MS + SHARED_HOLD_MS + GRACE_MS) / 1_000);
     const from = performance.now();
     const args = { ...this.#held, seconds, files, approvalDays: this.#at.approvalDays, obstacle };
     const { begun } = await call(this.#at.integrations.db, 'action_begin', args, begunSchema);

@@ -72,9 +72,12 @@ export type Caller<R extends Execution = Run> = Readonly<{
 
 const resolved = z.object({ integration: z.object({ id: z.uuid() }), gateway: z.object({ capability: z.string() }) });
 
-export async function openGateway(t: TearDown, options: TestAppOptions = {}) {
+/** `origins`: of other providers. */
+type GatewayOptions = TestAppOptions & Readonly<{ origins?: Readonly<Record<string, string>> }>;
+
+export async function openGateway(t: TearDown, { origins = {}, ...options }: GatewayOptions = {}) {
   const stripe = await openStripe(t);
-  const { integrations } = integrationConfig({ origins: { 'https://api.stripe.com': stripe.origin } });
+  const { integrations } = integrationConfig({ origins: { 'https://api.stripe.com': stripe.origin, ...origins } });
   // Nothing here beats, and moving a large file takes longer than a lease.
   const config = { integrations, allowPrivateAddresses: true, leaseSeconds: 3_000, ...options.config };
   const app = await startTestApp(t, { ...options, config });

@@ -20,7 +20,7 @@ import { type OriginMap, replacedOrigin, secureUrl } from './origins.ts';
 import { type ProviderResponse, parsed, type ReadRefusal, refusalOf } from './response.ts';
 
 /** How long one provider's word holds a bucket that all organizations take from. */
-const SHARED_HOLD_MS = 60_000;
+export const SHARED_HOLD_MS = 60_000;
 
 /** Where the requests of one provider may go, and how it says no. */
 export type Site = Readonly<{

@@ -6,6 +6,7 @@ export {
   type ProviderClientOptions,
   type ProviderRequest,
   type ProviderStream,
+  SHARED_HOLD_MS,
   type Site,
 } from './client.ts';
 export { ProviderError, type ProviderReason, providerCode, undone } from './errors.ts';

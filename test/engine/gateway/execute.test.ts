@@ -1,14 +1,12 @@
 import { Readable } from 'node:stream';
-import t, { type Test } from 'tap';
+import t from 'tap';
 import type { Action } from '../../../api/actions/schema.ts';
 import { HIDDEN } from '../../../engine/secret_values.ts';
 import { jobOf, passTime } from '../../support/action_fixtures.ts';
 import { expectSuccess, ownerPath } from '../../support/api_fixtures.ts';
 import { endLease, expire, publishNow, runNext, sha256, updateOrganization } from '../../support/fixtures.ts';
-import { type Caller, CHARGES, openGateway, REFUND } from '../../support/gateway_world.ts';
+import { type Caller, openGateway, REFUND } from '../../support/gateway_world.ts';
 import { allow } from '../../support/integration_fixtures.ts';
-import { openSession } from '../../support/transitions.ts';
-import { until } from '../../support/wait.ts';
 import { json } from '../providers/support.ts';
 
 const world = await openGateway(t);
@@ -173,120 +171,6 @@ for (const [name, fault, outcome] of [
     t.equal(stripe.sent(), 1);
   });
 }
-
-t.test('a write that takes longer than its time-out is looked up, and never sent again', async (t) => {
-  const by = await caller();
-  const id = await approved(by, 'ch_late', 1_000);
-  const late = Promise.withResolvers<boolean>();
-  stripe.faults.after = () => late.promise;
-  await world.runAction(by, id);
-  t.match(await world.action(by, id), { status: 'executing' });
-  late.resolve(false);
-  await passTime(sql, id);
-  await world.runAction(by, id);
-  t.match(await world.action(by, id), { status: 'succeeded', execution: { attempts: 1 } });
-  t.equal(stripe.sent(), 1);
-});
-
-/** Executes it; `during`: while the intent waits to be committed. */
-async function whileIntentWaits(t: Test, by: Caller, id: string, during: () => unknown): Promise<void> {
-  const session = await openSession(t, sql, 'owner');
-  await session.begin();
-  await session.query('select from app.integration_connections where integration_id = $1 for update', [
-    by.integrationId,
-  ]);
-  const done = world.runAction(by, id);
-  await until('the intent waits', async () => {
-    const { rows } = await sql.owner.query(
-      `select from pg_stat_activity where datname = current_database() and query like '%action_begin%'
-         and cardinality(pg_blocking_pids(pid)) > 0`,
-    );
-    return rows.length > 0;
-  });
-  await during();
-  await session.commit();
-  await done;
-}
-
-t.test('a job whose lease ends before the intent sends nothing: the next one does', async (t) => {
-  const by = await caller();
-  const id = await approved(by);
-  await whileIntentWaits(t, by, id, () => passTime(sql, id));
-  t.match(await world.action(by, id), { status: 'approved', reason: null });
-  t.equal(stripe.sent(), 0);
-  await world.runAction(by, id);
-  t.match(await world.action(by, id), { status: 'succeeded', execution: { attempts: 2 } });
-  t.equal(stripe.sent(), 1);
-});
-
-t.test('what the lease of the intent leaves no time for is not sent', async (t) => {
-  const by = await caller();
-  const id = await approved(by);
-  const now = performance.now.bind(performance);
-  t.teardown(() => {
-    performance.now = now;
-  });
-  // All of what is beyond the time-out of the call and what it is begun with.
-  await whileIntentWaits(t, by, id, () => {
-    performance.now = () => now() + 30_000;
-  });
-  performance.now = now;
-  t.match(await world.action(by, id), { status: 'executing' });
-  await passTime(sql, id);
-  await world.runAction(by, id);
-  t.equal(stripe.sent(), 0);
-});
-
-/** Stripe is not called for this organization before then. */
-async function holdBack(by: Caller, ms: number): Promise<void> {
-  await sql.owner.query('delete from app.rate_limit_buckets');
-  expectSuccess(await execute(by, { tool: CHARGES, arguments: {} }));
-  await sql.owner.query(
-    `update app.rate_limit_buckets set retry_not_before = now() + $1::integer * interval '1 millisecond'`,
-    [ms],
-  );
-}
-
-t.test('what a budget of ours holds back waits while the lease leaves the time, and is sent once', async (t) => {
-  const by = await caller();
-  const [soon, late] = [await approved(by, 'ch_1'), await approved(by, 'ch_2')];
-  await holdBack(by, 300);
-  await world.runAction(by, soon);
-  t.match(await world.action(by, soon), { status: 'succeeded', execution: { attempts: 1 } });
-  t.equal(stripe.sent(), 1);
-  await holdBack(by, 60_000);
-  await world.runAction(by, late);
-  t.match(await world.action(by, late), { status: 'failed', execution: { error: { code: 'rate_limited' } } });
-  t.equal(stripe.sent(), 1);
-  await sql.owner.query('delete from app.rate_limit_buckets');
-});
-
-t.test('a limit that the provider has told puts it off before the intent', async (t) => {
-  const by = await caller();
-  const id = await approved(by);
-  stripe.faults.before = (_call, res) => {
-    json(res, 429, {}, { 'retry-after': '600' });
-    return true;
-  };
-  t.equal((await execute(by, { tool: CHARGES, arguments: {} })).status, 503);
-  stripe.faults.before = undefined;
-  await world.runAction(by, id);
-  t.match(await world.action(by, id), { status: 'approved', execution: null });
-  const { rows } = await sql.owner.query(
-    `select due_at > now() + interval '9 minutes' as off, lease_expires_at from app.actions where id = $1`,
-    [id],
-  );
-  t.same(rows, [{ off: true, lease_expires_at: null }]);
-  t.equal(stripe.sent(), 0);
-  await sql.owner.query('delete from app.rate_limit_buckets');
-  await sql.owner.query('update app.integration_connections set check_due_at = now() where integration_id = $1', [
-    by.integrationId,
-  ]);
-  await passTime(sql, id);
-  await world.runAction(by, id);
-  t.match(await world.action(by, id), { status: 'succeeded' });
-  t.equal(stripe.sent(), 1);
-});
 
 t.test('a process that dies: before the intent it is executed, after it looked up', async (t) => {
   const by = await caller();
