@@ -2,8 +2,8 @@ import { sql } from 'slonik';
 import { z } from 'zod';
 import { call } from '../../engine/db/call.ts';
 import { functionCall } from '../../engine/db/function_call.ts';
-import { type Storage, StorageFullError } from '../../engine/storage/index.ts';
 import type { JobContext, JobHandler } from '../runner/handler.ts';
+import { deleteObjects, type Failure } from '../storage/delete_objects.ts';
 
 const ORGANIZATIONS = 100;
 /** Of each of them, in a read. */
@@ -17,29 +17,6 @@ const dueSchema = z.object({ organization_id: z.uuid(), run_id: z.uuid() });
 type Due = z.output<typeof dueSchema>;
 const removedSchema = z.object({ rows: z.int(), keys: z.array(z.string()) });
 
-type Failure = Readonly<{ key: string; err: unknown }>;
-
-/**
- * Deletes what it can: an object that fails while the storage can be reached holds up no other one.
- * @throws what the storage says where it cannot be reached
- */
-async function deleteObjects(storage: Storage, keys: ReadonlySet<string>) {
-  const removed: string[] = [];
-  const failures: Failure[] = [];
-  for (const key of keys) {
-    try {
-      await storage.delete(key);
-      removed.push(key);
-    } catch (err) {
-      await storage.check().catch((error: unknown) => {
-        if (!(error instanceof StorageFullError)) throw error;
-      });
-      failures.push({ key, err });
-    }
-  }
-  return { removed, failures };
-}
-
 /**
  * Objects before the rows that name them: a crash in between loses nothing. Rows whose objects stay are put off.
  * @returns whether there is more of it, and what stays
@@ -51,7 +28,7 @@ async function remove({ db, storage, signal }: JobContext, due: Due) {
     if (signal.aborted) return { more: false, stay };
     const { rows, keys } = await call(db, 'action_invocations_remove', args, removedSchema);
     if (rows === 0) return { more: false, stay };
-    const { removed, failures } = await deleteObjects(storage, new Set(keys));
+    const { removed, failures } = await deleteObjects(storage, keys);
     stay.push(...failures);
     await call(db, 'action_invocations_remove', { ...args, removed }, removedSchema);
   }

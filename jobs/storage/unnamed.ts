@@ -1,4 +1,5 @@
 import type { JobContext } from '../runner/handler.ts';
+import { deleteObjects } from './delete_objects.ts';
 
 /** Far longer than it takes from a stored object to the row that names it. */
 const ABANDONED_AFTER_MS = 24 * 3_600_000;
@@ -16,11 +17,12 @@ export type Objects = Readonly<{
 }>;
 
 /**
- * Removes objects that no row names and that are a day old: of processes that died between the two.
+ * Removes objects that no row names and that are a day old: of processes that died between the two. Those that cannot be removed hold up
+ * no others: the next sweep tries them again.
  * @returns how many, and the last key it has looked at where there are more; null: it left off, since the process stops
  */
 export async function removeUnnamed(
-  { storage, signal }: Pick<JobContext, 'storage' | 'signal'>,
+  { storage, signal, log }: Pick<JobContext, 'storage' | 'signal' | 'log'>,
   { prefix, after: begin, timeOf, named }: Objects,
 ): Promise<Readonly<{ removed: number; after: string | undefined }> | null> {
   const before = Date.now() - ABANDONED_AFTER_MS;
@@ -33,11 +35,13 @@ export async function removeUnnamed(
     const found = await named(old);
     if (found === null) return { removed, after: undefined };
     const kept = new Set(found);
-    for (const key of old) {
-      if (kept.has(key)) continue;
-      await storage.delete(key);
-      removed += 1;
-    }
+    const deleted = await deleteObjects(
+      storage,
+      old.filter((key) => !kept.has(key)),
+    );
+    removed += deleted.removed.length;
+    const [failure] = deleted.failures;
+    if (failure) log.error({ ...failure, objects: deleted.failures.length }, 'objects that nothing names stay for now');
     after = page.next ?? undefined;
     if (after === undefined) break;
   }

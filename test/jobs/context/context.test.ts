@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import t, { type Test } from 'tap';
-import { contextPrefix, type Storage } from '../../../engine/storage/index.ts';
+import { contextPrefix, type Storage, StorageUnavailableError } from '../../../engine/storage/index.ts';
 import { contextHealthAssess } from '../../../jobs/context/assess_health.ts';
 import { contextFilesClean } from '../../../jobs/context/clean_files.ts';
 import { contextSourcesIngest } from '../../../jobs/context/ingest_sources.ts';
@@ -200,9 +200,19 @@ t.test('files that nothing names go after a day, and nothing else does', async (
   const unknown = await put('elsewhere/file');
   const cited = await put(`sources/${dayOld}-${randomUUID()}`);
   await storeSource(sql, storage, org, 'x', { storageKey: cited });
-  test.equal(await contextFilesClean({ organizationId }, context), 'done');
-  const left = (await storage.list(prefix)).objects.map(({ key }) => key);
-  test.notOk(left.includes(abandoned));
+  const stuck = await put(`documents/${dayOld}-00000000-0000-4000-8000-000000000000`);
+  const failing = {
+    ...storage,
+    delete: (key: string) => (key === stuck ? Promise.reject(new Error('stuck')) : storage.delete(key)),
+  };
+  const out = { ...failing, check: () => Promise.reject(new StorageUnavailableError('out')) };
+  await test.rejects(contextFilesClean({ organizationId }, { ...context, storage: out }), { message: 'out' });
+  const listed = async () => (await storage.list(prefix)).objects.map(({ key }) => key);
+  test.ok((await listed()).includes(abandoned), 'while the storage is out nothing is tried');
+  test.equal(await contextFilesClean({ organizationId }, { ...context, storage: failing }), 'done');
+  const left = await listed();
+  test.notOk(left.includes(abandoned), 'one that cannot be removed holds up no other');
+  test.ok(left.includes(stuck));
   test.ok([young, unknown, cited].every((key) => left.includes(key)));
 });
 
