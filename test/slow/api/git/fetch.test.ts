@@ -11,7 +11,16 @@ import {
   startGit,
   TOKEN,
 } from '../../../api/git/support.ts';
-import { rawRequest } from '../../../support/api_fixtures.ts';
+import {
+  agentPath,
+  expectSuccess,
+  rawRequest,
+  refusalOf,
+  runNext,
+  runTask,
+  workerOf,
+} from '../../../support/api_fixtures.ts';
+import { authorizationEpoch, createSecondProfile } from '../../../support/fixtures.ts';
 import { openFolder } from '../../../support/folders.ts';
 import { git, gitDone, importCommits } from '../../../support/git_origin.ts';
 import { allow } from '../../../support/integration_fixtures.ts';
@@ -181,6 +190,25 @@ t.test('only runs of engineering that do not verify reach repositories', async (
   for (const service of services) t.equal((await post(coder.url(), service, '0000')).status, 409, 'nor a probe');
   await app.database.owner.query(`update app.run_requests set mode = 'plan' where run_id = $1`, [runId]);
   t.equal((await refs(coder.url())).status, 200, 'one that plans reads');
+});
+
+t.test('a run that verifies gets no capability of git, and with one of tools no repository', async (t) => {
+  const coder = await createCoder(world);
+  const { org, integrationId } = coder;
+  const fields = { key: 'judge', kind: 'department', department: 'engineering' };
+  const judge = await createSecondProfile(sql, org, fields);
+  await allow(sql, judge, 'git.read', 'git.propose', 'integrations.read');
+  const made = await runTask(app, org, { spec: { verification: 'agent', verifierProfileKey: 'judge' } });
+  expectSuccess(await workerOf(app, made).complete());
+  const run = await runNext(app, org);
+  t.equal(run.taskId, made.taskId);
+  const authorization = { authorizationEpoch: await authorizationEpoch(sql, org.organizationId) };
+  const asked = await app.owner
+    .as(run.executionToken)
+    .post(agentPath(org, '/integrations/resolve'), { integrationKey: integrationId, kind: 'git', ...authorization });
+  t.equal(refusalOf(asked), '409 state_conflict execution');
+  const { capability } = await resolveGit(world, org, integrationId, run, 'cli');
+  t.equal(await refusals(coder.url().replace(coder.capability, capability)), '401 agent_unauthorized');
 });
 
 t.test('a capability is good for its integration, its execution and its time', async (t) => {
