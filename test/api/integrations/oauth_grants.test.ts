@@ -149,6 +149,13 @@ t.test('a person chooses from the properties of Analytics, and from no others', 
   const path = atIntegrations(org, '/numbers/google-analytics/properties');
   const property = { id: '11', name: null, account: 'Acme', timeZone: 'Europe/Stockholm', currency: 'SEK' };
   test.same(expectSuccess(await app.owner.get(path)), { items: [property], truncated: false });
+  const keyed = { headers: { 'idempotency-key': 'the-same' } };
+  for (const properties of [['11'], ['11', '12']]) {
+    at.properties.splice(0, at.properties.length, ...properties);
+    const { items } = expectSuccess(await app.owner.get<{ items: unknown[] }>(path, keyed));
+    test.equal(items.length, properties.length, 'a key is ignored');
+  }
+  at.properties.pop();
   const put = (propertyIds: string[]) =>
     app.owner.put(atIntegrations(org, '/numbers/settings'), { settings: { kind: 'google_analytics', propertyIds } });
   test.equal(refusalOf(await put(['11', '12'])), '400 settings_invalid unknown_choice');

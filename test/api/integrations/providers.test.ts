@@ -149,7 +149,9 @@ t.test('a person chooses from stores and collections, by the stored credential o
   t.equal(refusalOf(await stores('shop', {}, elsewhere)), '404 integration_not_found');
 
   await connected('mongodb', 'data');
-  const resources = (ref: string, body: Fields) => app.owner.post<Fields>(at(org, `/${ref}/mongodb/resources`), body);
+  // With one key for all of them: it is ignored here too.
+  const resources = (ref: string, body: Fields) =>
+    app.owner.post<Fields>(at(org, `/${ref}/mongodb/resources`), body, { headers: keyed });
   const listed = expectSuccess(await resources('data', { databaseName: 'other' }));
   t.same(listed, {
     collections: [
@@ -174,6 +176,10 @@ t.test('a person chooses from stores and collections, by the stored credential o
     '409 integration_not_ready not_connected',
   );
   t.match(refusalOf(await analytics.connect({ kind: 'api_key', apiKey: 'x' })), /^400 credential_rejected/);
+  const { rows } = await app.database.owner.query('select from app.idempotency_keys where organization_id = $1', [
+    org.organizationId,
+  ]);
+  t.equal(rows.length, 0, 'nothing is kept under a key');
   for (const one of [shop, analytics, calls('unconnected'), calls('data')]) expectSuccess(await one.delete());
 });
 

@@ -201,6 +201,35 @@ for (const [provider, one] of Object.entries(cases)) {
     test.equal(refusalOf(await revoke(org)), '409 integration_not_ready not_connected');
   });
 
+  t.test(`${provider}: each start is another one, for ten minutes, whatever its Idempotency-Key is`, async (test) => {
+    const { org, id } = await begin();
+    const path = atIntegrations(org, `/${provider}/oauth/${provider}/start`);
+    const keyed = { headers: { 'idempotency-key': 'the-same' } };
+    type Started = { authorizationUrl: string; expiresAt: string };
+    const before = Date.now();
+    const replies: Started[] = [];
+    for (const more of [{}, {}, { replaceAccount: true }]) {
+      replies.push(expectSuccess(await app.owner.post<Started>(path, { ...one.body, ...more }, keyed), 200));
+    }
+    test.equal(new Set(replies.map(({ authorizationUrl }) => authorizationUrl)).size, replies.length);
+    const { rows } = await sql.owner.query(
+      'select expires_at, created_at from app.integration_oauth_states where integration_id = $1 order by created_at',
+      [id],
+    );
+    test.same(
+      replies.map(({ expiresAt }) => expiresAt),
+      rows.map(({ expires_at: expiresAt }) => expiresAt.toISOString()),
+    );
+    for (const { expiresAt } of replies) {
+      const ms = Date.parse(expiresAt) - before;
+      test.ok(ms >= 600_000 - 1 && ms < 600_000 + Date.now() - before + 1_000, expiresAt);
+    }
+    const kept = await sql.owner.query('select from app.idempotency_keys where organization_id = $1', [
+      org.organizationId,
+    ]);
+    test.equal(kept.rowCount, 0, 'nothing of it is kept');
+  });
+
   t.test(`${provider}: a flow that begins is the one of its page`, async (test) => {
     const { org } = await begin();
     const page = await start(org);
