@@ -134,7 +134,8 @@ export type Definition<
   costly?: boolean | ((query: Parsed<Q>) => boolean);
   /** `none`: subjects of JWTs need not be members of `{organizationId}` (it is only being made). */
   membership?: 'none';
-  example?: Readonly<{ body?: unknown; data?: unknown }>;
+  /** `bodies`: in place of `body` where there are several, by their names. */
+  example?: Readonly<{ body?: unknown; bodies?: Readonly<Record<string, unknown>>; data?: unknown }>;
   /**
    * Of an endpoint that continues a stored text by one of its body: which, and how to read the end of what is stored. A token may
    * come in two pieces.

@@ -4,7 +4,7 @@ import { providers } from '../../engine/providers/index.ts';
 import { isUuid } from '../fields/ids.ts';
 import { SLUG, unique, WORDS } from '../organizations/changes.ts';
 import { DEPARTMENTS, department } from '../organizations/schema.ts';
-import { credentialExamples, settingsExamples } from './examples.ts';
+import { settingsExamples } from './examples.ts';
 
 const MAX_KEY = 63;
 
@@ -124,7 +124,6 @@ export const credentialBody = z
     id: 'IntegrationCredential',
     description:
       'Write-only. `none`: the server asks for no authorization. `replaceAccount`: it may be of another account than the connected one.',
-    examples: credentialExamples,
   });
 
 export const storesBody = z

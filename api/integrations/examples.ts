@@ -3,11 +3,17 @@ import type { AgentIntegration, Integration } from './schema.ts';
 
 const inputSchema = { type: 'object', required: ['storeId'] };
 
-export const newIntegrationExample = {
-  key: 'help-desk',
-  provider: 'mcp',
-  name: 'Help desk',
-  departments: ['growth'],
+/** One of each provider. */
+export const newIntegrationExamples = {
+  github: { key: 'code', provider: 'github' },
+  'google-analytics': { key: 'visits', provider: 'google-analytics', departments: ['growth'] },
+  'google-workspace': { key: 'office', provider: 'google-workspace', accessMode: 'full' },
+  'lemon-squeezy': { key: 'web-shop', provider: 'lemon-squeezy' },
+  mcp: { key: 'help-desk', provider: 'mcp', name: 'Help desk', departments: ['growth'] },
+  mongodb: { key: 'orders', provider: 'mongodb' },
+  stripe: { key: 'payments', provider: 'stripe' },
+  'upstash-redis': { key: 'carts', provider: 'upstash-redis' },
+  'x-ads': { key: 'ads', provider: 'x-ads' },
 };
 
 const made = '2026-11-03T09:20:41.300Z';
@@ -113,11 +119,11 @@ export const settingsExamples = [
 ];
 
 /** One of each provider that a person connects by a credential. */
-export const credentialExamples = [
-  { kind: 'api_key', apiKey: 'rk_live_51N0tAKey' },
-  { kind: 'bearer_token', token: 'AXVAASQgNzg2ZmI1' },
-  { kind: 'github_token', token: 'github_pat_11N0tAToken0123456789' },
-  {
+export const credentialExamples = {
+  github: { kind: 'github_token', token: 'github_pat_11N0tAToken0123456789' },
+  'lemon-squeezy': { kind: 'api_key', apiKey: 'eyJ0eXAiOiJKV1QiLCJhbGciOiJSUzI1NiJ9' },
+  mcp: { kind: 'none' },
+  mongodb: {
     kind: 'mongodb',
     host: 'shop.lampstudio.example',
     srv: true,
@@ -125,5 +131,6 @@ export const credentialExamples = [
     password: 'not-a-password',
     tls: true,
   },
-  { kind: 'none' },
-];
+  stripe: { kind: 'api_key', apiKey: 'rk_live_51N0tAKey' },
+  'upstash-redis': { kind: 'bearer_token', token: 'AXVAASQgNzg2ZmI1' },
+};

@@ -11,7 +11,7 @@ import {
   statusBody,
   toolsBody,
 } from './changes.ts';
-import { integrationExample, newIntegrationData, newIntegrationExample } from './examples.ts';
+import { integrationExample, newIntegrationData, newIntegrationExamples } from './examples.ts';
 import { integrationListQuery, listIntegrations } from './list.ts';
 import { createIntegration, readIntegration, selectTools } from './operations.ts';
 import { forbidden, notFound } from './owner_errors.ts';
@@ -63,7 +63,7 @@ export function integrationEndpoints(): readonly Endpoint[] {
       body: newIntegrationSchema,
       response: { status: 201, data: integrationSchema },
       errors: [forbidden, { status: 409, code: 'integration_conflict', when: 'the key is in use' }],
-      example: { body: newIntegrationExample, data: newIntegrationData },
+      example: { bodies: newIntegrationExamples, data: newIntegrationData },
       decision: { action: 'integration.create', ...about },
       handler: (context) => createIntegration(context, context.body),
     }),

@@ -85,7 +85,7 @@ export function connectionEndpoints(): readonly Endpoint[] {
       costly: true,
       body: credentialBody,
       errors: [rejected, ...refused, conflict, differs],
-      example: { body: credentialExamples[0], data: integrationExample },
+      example: { bodies: credentialExamples, data: integrationExample },
       decision: {
         action: 'integration.connect',
         ...about,
@@ -143,7 +143,7 @@ export function connectionEndpoints(): readonly Endpoint[] {
       response: { data: storesSchema },
       errors: [rejected, ...refused],
       example: {
-        body: { apiKey: 'eyJ0eXAiOiJKV1QiLCJhbGciOiJSUzI1NiJ9' },
+        body: { apiKey: credentialExamples['lemon-squeezy'].apiKey },
         data: { items: [storeExample], truncated: false },
       },
       handler: async (context) => {

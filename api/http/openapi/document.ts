@@ -26,9 +26,11 @@ function requestBody(endpoint: Endpoint, components: SchemaNames): JsonSchema {
     return { requestBody: { required: true, description, content } };
   }
   const schema = toJsonSchema(endpoint.body as z.ZodType, 'input', components);
-  const example = endpoint.example?.body ?? exampleOf(schema, components);
+  const { body, bodies } = endpoint.example ?? {};
+  const named = Object.entries(bodies ?? {}).map(([name, value]) => [name, { value }]);
+  const shown = bodies ? { examples: Object.fromEntries(named) } : { example: body ?? exampleOf(schema, components) };
   const required = !(endpoint.body as z.ZodType).safeParse({}).success;
-  return { requestBody: { required, content: { 'application/json': { schema: publishedSchema(schema), example } } } };
+  return { requestBody: { required, content: { 'application/json': { schema: publishedSchema(schema), ...shown } } } };
 }
 
 function servesRanges(endpoint: Endpoint): boolean {

@@ -45,11 +45,11 @@ const document = openApi(product) as unknown as Document;
 const pathOf = ({ path }: Endpoint) => path.replaceAll('*}', '}');
 const operationOf = (one: Endpoint) => document.paths[pathOf(one)]?.[one.method];
 
-/** The example of a JSON body or response. */
-function exampleOf(part: Json | undefined): unknown {
+/** The examples of a JSON body or response. */
+function examplesIn(part: Json | undefined): unknown[] {
   const { content } = part as { content: Record<string, { schema: Json; example?: unknown }> };
   const json = content['application/json'];
-  return json && examplesOf(document, json)[0];
+  return json ? examplesOf(document, json) : [undefined];
 }
 
 t.test('the document describes every endpoint, completely', async (t) => {
@@ -118,13 +118,15 @@ t.test('every body and response has an example that the endpoint itself accepts'
   for (const one of product) {
     const operation = operationOf(one);
     if (one.body !== undefined && !isStream(one.body)) {
-      const parsed = (one.body as z.ZodType).safeParse(exampleOf(operation?.requestBody));
-      t.ok(parsed.success, `${one.operationId} body ${parsed.error ? z.prettifyError(parsed.error) : ''}`);
+      for (const example of examplesIn(operation?.requestBody)) {
+        const parsed = (one.body as z.ZodType).safeParse(example);
+        t.ok(parsed.success, `${one.operationId} body ${parsed.error ? z.prettifyError(parsed.error) : ''}`);
+      }
     }
     if (!isStream(one.response)) {
       const { status = 200 } = one.response as JsonResponse;
       const response = dereferenced(document, operation?.responses[status] ?? {});
-      t.equal(checkResponse(one, status, exampleOf(response)), undefined, one.operationId);
+      t.equal(checkResponse(one, status, examplesIn(response)[0]), undefined, one.operationId);
     }
   }
 });
