@@ -110,10 +110,19 @@ function base64Within(secret: string, before: number): string {
     .slice(before === 0 ? 0 : before + 1);
 }
 
-/** A credential as a server may repeat it: as it is, in an address, or in base64 within other bytes. */
+/** A credential as a server may repeat it: as it is, in an address, in base64 of either alphabet within other bytes, or in hexadecimal. */
 export function writtenForms(secret: string): readonly string[] {
-  const encoded = [0, 1, 2].map((before) => base64Within(secret, before)).filter((text) => text.length >= SHORT);
+  const base64 = [0, 1, 2].map((before) => base64Within(secret, before));
+  const base64url = base64.map((text) => text.replaceAll('+', '-').replaceAll('/', '_'));
+  const hex = Buffer.from(secret).toString('hex');
+  const encoded = [...base64, ...base64url, hex, hex.toUpperCase()].filter((text) => text.length >= SHORT);
   return [...new Set([secret, encodeURIComponent(secret.toWellFormed()), ...encoded])];
+}
+
+/** Says of texts whether they hold one of these credentials, however it is written. Shorter ones stand in many words. */
+export function repeating(secrets: readonly string[]): (text: string) => boolean {
+  const forms = secrets.filter((secret) => secret.length >= SHORT).flatMap(writtenForms);
+  return (text) => forms.some((form) => text.includes(form));
 }
 
 /** A value without texts that are secret, as they are and as JSON writes them within a text; `evenNames`: in the names of fields too. */

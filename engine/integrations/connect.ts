@@ -6,6 +6,7 @@ import { Problem } from '../db/problem.ts';
 import { issueText } from '../issue_text.ts';
 import type { Account, Provider } from '../providers/index.ts';
 import { shownText } from '../providers/texts.ts';
+import { credentialTexts, withoutCredential } from './credential_texts.ts';
 import { subjectHash } from './digests.ts';
 import { type Integrations, organizationClient } from './integrations.ts';
 import { planSchema } from './plan.ts';
@@ -59,11 +60,11 @@ export function knownScopes(scopes: readonly string[]): readonly string[] {
   return scopes.filter((scope) => SCOPE.test(scope)).slice(0, MAX_SCOPES);
 }
 
-/** The facts of a connection as SQL takes them. */
-export function connectionFacts(provider: Provider, kind: string, account: Account) {
+/** The facts of a connection as SQL takes them. `secrets`: of its credential, which no name that a provider tells may repeat. */
+export function connectionFacts(provider: Provider, kind: string, account: Account, secrets: readonly string[]) {
   return {
     kind,
-    accountLabel: shownText(account.label) || null,
+    accountLabel: shownText(withoutCredential(account.label, secrets)) || null,
     // Without a credential there is no account to compare.
     subjectHash: kind === 'none' ? null : subjectHash(provider.key, account.subject),
     grantedScopes: account.grantedScopes === undefined ? null : knownScopes(account.grantedScopes),
@@ -89,7 +90,7 @@ export async function verifyCredential(
     const client = await organizationClient(integrations, organizationId, provider.key);
     const context = providerContext(integrations, provider, client, { account: record.id, ...options });
     const account = await provider.verify(context, { credential: given, settings: record.settings });
-    const connection = connectionFacts(provider, given.kind, account);
+    const connection = connectionFacts(provider, given.kind, account, credentialTexts(given));
     const args = { organizationId, integrationRef: record.id, connection };
     const { nextRevision } = await call(
       integrations.db.of(organizationId),

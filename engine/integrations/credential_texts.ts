@@ -5,7 +5,10 @@ import type { Stored } from './stored.ts';
 // A provider may repeat what it was called with, and no one who reads its response is to have that (docs/interface.md 4.14).
 
 /** Fields of credentials that are no secrets, so that they stay readable in what a provider responds with. Any other one is hidden. */
-const SHOWN = new Set(['kind', 'host', 'port', 'srv', 'tls', 'username', 'authSource', 'scopes', 'expiresAt']);
+const SHOWN = new Set([
+  ...['kind', 'host', 'port', 'srv', 'tls', 'username', 'authSource', 'scopes', 'expiresAt'],
+  ...['userId', 'screenName'],
+]);
 
 /** The secret texts of a credential. */
 export function credentialTexts(credential: unknown): readonly string[] {
@@ -16,7 +19,10 @@ export function credentialTexts(credential: unknown): readonly string[] {
 }
 
 /** All that a stored connection keeps sealed and that is sent somewhere, and the secret of the deployment's client. */
-export function storedTexts({ provider, fields }: Stored, deploymentSecret: string | undefined): readonly string[] {
+export function storedTexts(
+  { provider, fields }: Pick<Stored, 'provider' | 'fields'>,
+  deploymentSecret: string | undefined,
+): readonly string[] {
   const kept = fields.get('authorization');
   const { oauth2 } = provider;
   const registered =

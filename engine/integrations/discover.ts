@@ -23,6 +23,14 @@ export type DiscoverOptions = Readonly<{
   credential?: unknown;
 }>;
 
+/** What there is, without the credential; without tools either whose name repeats it, as the server knows them by no other. */
+function shownDiscovery(found: Discovery, texts: readonly string[]): Discovery {
+  const shown = withoutCredential(found, texts);
+  if (found.tools === undefined) return shown;
+  const keys = new Set(found.tools.map(({ key }) => key));
+  return { ...shown, tools: shown.tools?.filter(({ key }) => keys.has(key)) ?? [] };
+}
+
 function requireConnected({ record }: ReadIntegration): void {
   if (record.readiness === 'not_connected') throw notReady('connection', 'not_connected', 'connect it first');
   if (record.readiness === 'needs_reauthorization') throw needsReauthorization();
@@ -45,7 +53,7 @@ export async function lookUp(
       const client = await organizationClient(integrations, organizationId, provider.key);
       const context = providerContext(integrations, provider, client, { account: record.id, signal, deadlineMs });
       const texts = credentialTexts(given);
-      return withoutCredential(await provider.discover(context, { credential: given, settings }), texts);
+      return shownDiscovery(await provider.discover(context, { credential: given, settings }), texts);
     }, 'credential');
   }
   requireConnected(integration);
@@ -56,7 +64,7 @@ export async function lookUp(
         integrations,
         targetOf(integration),
         async ({ context, access, secrets }) =>
-          withoutCredential(await provider.discover(context, { ...access, settings }), secrets),
+          shownDiscovery(await provider.discover(context, { ...access, settings }), secrets),
         { signal, evenDisabled: true, withinMs: deadlineMs },
       ),
     given,

@@ -1,6 +1,8 @@
 import type { DiscoveredAuthorization, DiscoveredOAuth2, Provider } from '../providers/index.ts';
 import type { OAuthClient } from '../providers/oauth/index.ts';
+import { repeating } from '../secret_values.ts';
 import { isDiscovered, keptAuthorization, openAuthorization } from './authorization.ts';
+import { storedTexts } from './credential_texts.ts';
 import { type Integrations, organizationClient } from './integrations.ts';
 import type { ReadIntegration } from './record.ts';
 import { targetOf } from './record.ts';
@@ -34,10 +36,14 @@ export async function discoverAuthorization(
   const context = await contextFor(integrations, integration, options);
   const stored = await storedOf(integrations, integration);
   const credential = stored && oauth2Credential(stored);
-  return oauth2.discover(context, {
+  const found = await oauth2.discover(context, {
     settings: integration.record.settings,
     ...(credential ? { connected: { accessToken: credential.accessToken, scopes: credential.scopes } } : {}),
   });
+  if (found === null || stored === undefined) return found;
+  // They stand in the address that the browser is sent to, and are shown later.
+  const isRepeat = repeating(storedTexts(stored, undefined));
+  return { ...found, scopes: found.scopes.filter((scope) => !isRepeat(scope)) };
 }
 
 /** The client of an earlier authorization, where it was one at the same server, which sends browsers back to the same address. */

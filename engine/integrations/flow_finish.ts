@@ -6,8 +6,15 @@ import type { OAUTH_RESULTS } from '../integration_states.ts';
 import type { Account, OAuth2, Provider } from '../providers/index.ts';
 import { finishAuthorization, OAuthError, type OAuthReason, type Tokens } from '../providers/oauth/index.ts';
 import { type ProviderClient, ProviderError } from '../providers/outgoing/index.ts';
-import { type Authorization, isDiscovered, knownAuthorization, openAuthorization } from './authorization.ts';
+import {
+  type Authorization,
+  deploymentClient,
+  isDiscovered,
+  knownAuthorization,
+  openAuthorization,
+} from './authorization.ts';
 import { connectionFacts } from './connect.ts';
+import { storedTexts } from './credential_texts.ts';
 import { grantHash, newSecret, secretHash } from './digests.ts';
 import { FLOW_FIELD, type Flow, findFlow, flowResult, type Pending, pendingSchema } from './flow_begin.ts';
 import { type Integrations, organizationClient } from './integrations.ts';
@@ -156,7 +163,8 @@ async function complete({ integrations, integration, flow }: Ending, granted: Gr
   const { organizationId, integrationId } = flow;
   const { provider } = integration;
   const { account, kind, secrets, ...facts } = granted;
-  const connection = { ...connectionFacts(provider, kind, account), ...facts };
+  const texts = storedTexts({ provider, fields: secrets }, deploymentClient(integrations, provider)?.secret);
+  const connection = { ...connectionFacts(provider, kind, account, texts), ...facts };
   const db = integrations.db.of(organizationId);
   const planned = { organizationId, integrationRef: integrationId, connection };
   const { nextRevision } = await call(db, 'integration_connection_plan', planned, planSchema);

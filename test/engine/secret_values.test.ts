@@ -1,5 +1,12 @@
 import t from 'tap';
-import { HIDDEN, secretTexts, withoutSecrets, withoutTexts, writtenForms } from '../../engine/secret_values.ts';
+import {
+  HIDDEN,
+  repeating,
+  secretTexts,
+  withoutSecrets,
+  withoutTexts,
+  writtenForms,
+} from '../../engine/secret_values.ts';
 
 const secret = { type: 'string', writeOnly: true };
 const object = (properties: object, more: object = {}) => ({ type: 'object', properties, ...more });
@@ -97,6 +104,16 @@ t.test(
         user,
       );
     }
+    for (const text of [
+      Buffer.from(`of ${secret}`).toString('base64url'),
+      Buffer.from(`user:${secret}`).toString('base64url'),
+      Buffer.from(secret).toString('hex'),
+      Buffer.from(`a${secret}b`).toString('hex').toUpperCase(),
+    ]) {
+      test.match(String(withoutTexts(text, forms)), HIDDEN, text);
+      test.ok(repeating([secret])(`x${text}`), text);
+    }
+    test.notOk(repeating([secret, 'read'])('tools:read'), 'a short one is no credential');
     const named = { [`x-${secret}`]: 1 };
     test.same(withoutTexts(named, forms), named);
     test.same(withoutTexts(named, forms, { evenNames: true }), { [`x-${HIDDEN}`]: 1 });

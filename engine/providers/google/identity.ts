@@ -80,7 +80,7 @@ async function revoke(provider: string, context: ProviderContext, token: string)
   if (response.status !== 400) return true;
   const code = z.object({ error: z.string() }).safeParse(jsonOf(response)).data?.error;
   if (code === 'invalid_token') return false;
-  const facts = { status: 400, code: providerCode(code) };
+  const facts = { status: 400, code: providerCode(code, [token]) };
   throw new ProviderError(provider, 'failed', 'The provider refuses to revoke the authorization.', facts);
 }
 

@@ -21,6 +21,7 @@ import {
   type TokenEndpointResponse,
   validateAuthResponse,
 } from 'oauth4webapi';
+import { repeating } from '../../secret_values.ts';
 import type { Site } from '../outgoing/index.ts';
 import { badResponse, type OAuthCodes, OAuthError, oauthFailure } from './errors.ts';
 import { type OAuthContext, oauthFetch } from './fetch.ts';
@@ -101,15 +102,18 @@ function endOf(expiresIn: number | undefined, now: number): Date | null {
 /** No scope may hold one (RFC 6749, 3.3), and Postgres stores no NUL. */
 const CONTROL = /\p{Cc}/u;
 
-function tokensOf(response: TokenEndpointResponse, now: number): Tokens {
+/** `sent`: the secrets of the request. Scopes are shown, and so none may repeat one of them or a token. */
+function tokensOf(response: TokenEndpointResponse, now: number, sent: readonly (string | null | undefined)[]): Tokens {
   if (response.scope !== undefined && CONTROL.test(response.scope)) throw badResponse('bad_scope');
   const claims = getValidatedIdTokenClaims(response);
   const email = claims?.['email'];
+  const { access_token: accessToken, refresh_token: refreshToken, id_token: idToken } = response;
+  const isRepeat = repeating([...sent, accessToken, refreshToken, idToken].flatMap((secret) => secret ?? []));
   return {
-    accessToken: response.access_token,
+    accessToken,
     expiresAt: endOf(response.expires_in, now),
-    refreshToken: response.refresh_token ?? null,
-    scopes: scopesOf(response.scope),
+    refreshToken: refreshToken ?? null,
+    scopes: scopesOf(response.scope)?.filter((scope) => !isRepeat(scope)) ?? null,
     identity: claims === undefined ? null : { subject: claims.sub, email: typeof email === 'string' ? email : null },
   };
 }
@@ -190,7 +194,8 @@ export async function finishAuthorization(
       { ...through(context, server), ...(resource === undefined ? {} : { additionalParameters: { resource } }) },
     );
     const given = pending.nonce === null ? {} : { expectedNonce: pending.nonce, requireIdToken: true };
-    return tokensOf(await processAuthorizationCodeResponse(server.metadata, clientOf(client), response, given), now());
+    const granted = await processAuthorizationCodeResponse(server.metadata, clientOf(client), response, given);
+    return tokensOf(granted, now(), secrets);
   });
 }
 
@@ -210,7 +215,8 @@ export async function refreshTokens(
   }>,
 ): Promise<Tokens> {
   const { client, refreshToken, resource, now = Date.now } = options;
-  return reading(server, [refreshToken, client.secret], async () => {
+  const secrets = [refreshToken, client.secret];
+  return reading(server, secrets, async () => {
     const response = await refreshTokenGrantRequest(
       server.metadata,
       clientOf(client),
@@ -218,7 +224,7 @@ export async function refreshTokens(
       refreshToken,
       { ...through(context, server), ...(resource === undefined ? {} : { additionalParameters: { resource } }) },
     );
-    return tokensOf(await processRefreshTokenResponse(server.metadata, clientOf(client), response), now());
+    return tokensOf(await processRefreshTokenResponse(server.metadata, clientOf(client), response), now(), secrets);
   });
 }
 

@@ -1,4 +1,5 @@
 import { NetError, type NetReason } from '../../net/index.ts';
+import { repeating } from '../../secret_values.ts';
 
 /**
  * Why a provider did not do what it was asked to. `rejected`: it does not accept the credential. `forbidden`: the credential
@@ -74,7 +75,8 @@ function partsOf(text: string): readonly string[] {
  */
 export function providerCode(value: unknown, sent: readonly string[] = []): string | undefined {
   if (typeof value !== 'string' || !CODE.test(value) || /[A-Za-z0-9]{32}/.test(value)) return undefined;
-  const isEcho = sent.flatMap(partsOf).some((part) => value.includes(part) || part.includes(value));
+  const parts = sent.flatMap(partsOf);
+  const isEcho = repeating(parts)(value) || parts.some((part) => part.includes(value));
   return isEcho ? undefined : value;
 }
 

@@ -1,7 +1,7 @@
 // The five providers that a person authorizes, as servers on loopback, each with what a person may do there.
 import { randomUUID } from 'node:crypto';
 import { integrationConfig } from '../../engine/integrations/support.ts';
-import { startTestApp, type TestApp, type TestAppOptions } from '../../support/app.ts';
+import { startTestApp, type TestApp } from '../../support/app.ts';
 import { CONSOLE } from '../../support/authorization_flows.ts';
 import type { TearDown } from '../../support/database.ts';
 import { openGithub } from './github.ts';
@@ -53,12 +53,17 @@ export type Authorized = Readonly<{
   grown: Settings;
 }>;
 
-/** The API with all of them in place of the real ones. */
-export async function startWithAuthorizations(t: TearDown, options: TestAppOptions = {}) {
+/** All of them, and the settings of an API that has them in place of the real ones. */
+export async function openAuthorizations(t: TearDown) {
   const [google, github, x, mcp] = [await openGoogle(t), await openGithub(t), await openX(t), await openMcpServer(t)];
   const { integrations } = integrationConfig({ origins: { ...google.origins, ...github.origins, ...x.origins } });
   const config = { integrations: { ...integrations, frontendUrl: CONSOLE }, allowPrivateAddresses: true };
-  const app: TestApp = await startTestApp(t, { ...options, config: { ...config, ...options.config } });
+  return { config, google, github, x, mcp };
+}
+type Authorizations = Awaited<ReturnType<typeof openAuthorizations>>;
+
+/** What each of them does, once authorizations may end at this API. */
+export function authorizedCases({ google, github, x, mcp }: Authorizations, app: Pick<TestApp, 'url'>) {
   const [atGoogle, atGithub, atMcp] = [google.open(app), github.open(app.url), mcp.open([])];
 
   /** Of a server with accounts: who is there, and what they say. */
@@ -177,5 +182,12 @@ export async function startWithAuthorizations(t: TearDown, options: TestAppOptio
       grown: { search: {}, send: { name: 'send' } },
     },
   };
-  return { app, google, github, x, mcp, cases };
+  return cases;
+}
+
+/** The API with all of them. */
+export async function startWithAuthorizations(t: TearDown) {
+  const peers = await openAuthorizations(t);
+  const app = await startTestApp(t, { config: peers.config });
+  return { app, cases: authorizedCases(peers, app) };
 }

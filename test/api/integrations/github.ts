@@ -29,10 +29,12 @@ export async function openGithub(t: TearDown) {
   const grants = new Map<string, string>();
   /** What the App was installed for. */
   const repositories = ['site'];
+  const naming = { loginOf: (account: string, _token: string) => account };
 
   return {
     server,
     repositories,
+    naming,
     origins: { 'https://github.com': server.origin, 'https://api.github.com': server.origin },
     /** Lets the authorizations of an app end at it. */
     open(appUrl: string) {
@@ -43,10 +45,11 @@ export async function openGithub(t: TearDown) {
       }
       server.before.push(async (req, res) => {
         if (req.url === '/user') {
-          const token = await provider.AccessToken.find((req.headers.authorization ?? '').slice('Bearer '.length));
+          const value = (req.headers.authorization ?? '').slice('Bearer '.length);
+          const token = await provider.AccessToken.find(value);
           if (token?.accountId !== undefined) {
             grants.set(token.accountId, token.grantId ?? '');
-            json(res, 200, { id: idOf(token.accountId), login: token.accountId });
+            json(res, 200, { id: idOf(token.accountId), login: naming.loginOf(token.accountId, value) });
           } else json(res, 401, { message: 'Bad credentials' });
           return true;
         }

@@ -1,5 +1,5 @@
 // X on loopback: what we sign is checked by a library that is not ours.
-import { createHmac } from 'node:crypto';
+import { createHmac, randomUUID } from 'node:crypto';
 import OAuth from 'oauth-1.0a';
 import { type Call, json, openServer } from '../../engine/providers/support.ts';
 import type { TearDown } from '../../support/database.ts';
@@ -27,6 +27,9 @@ export async function openX(t: TearDown) {
     user: { id: '7', name: 'acme' },
     denies: false,
     isLimiting: false,
+    /** It refuses, in the words of the request. */
+    isRepeating: false,
+    nameOf: (_token: string) => 'acme',
     requests: 0,
     steps: [] as string[],
     /** Ids of the ads accounts that each person reaches. */
@@ -51,8 +54,18 @@ export async function openX(t: TearDown) {
     state.steps.push(pathname);
     if (pathname === '/oauth/authorize') {
       const token = searchParams.get('oauth_token') ?? '';
-      const query = state.denies ? `denied=${token}` : `oauth_token=${token}&oauth_verifier=${state.user.id}`;
+      const query = state.denies
+        ? `denied=${token}`
+        : `oauth_token=${token}&oauth_verifier=${state.user.id}.${randomUUID()}`;
       res.writeHead(302, { location: `${callbacks.get(token)}?${query}` }).end();
+      return undefined;
+    }
+    if (state.isRepeating) {
+      const { authorization } = call.headers;
+      json(res, 400, {
+        errors: [{ code: given(call)['oauth_token'], message: authorization }],
+        request: authorization,
+      });
       return undefined;
     }
     if (!isSigned(call)) {
@@ -66,18 +79,21 @@ export async function openX(t: TearDown) {
         return undefined;
       }
       state.requests += 1;
-      const token = `request-${state.requests}`;
-      secrets.set(token, `request-secret-${state.requests}`);
+      const token = `request-${randomUUID()}`;
+      secrets.set(token, `request-secret-${randomUUID()}`);
       callbacks.set(token, callback);
       res.end(`oauth_token=${token}&oauth_token_secret=${secrets.get(token)}&oauth_callback_confirmed=true`);
       return undefined;
     }
     if (pathname === '/oauth/access_token') {
       // One token for a person and an app, however often it is asked for.
-      const token = `${verifier}-access`;
+      const [user] = (verifier ?? '').split('.');
+      const token = `${user}-access`;
       secrets.delete(presented);
-      secrets.set(token, `${verifier}-access-secret`);
-      res.end(`oauth_token=${token}&oauth_token_secret=${secrets.get(token)}&user_id=${verifier}&screen_name=acme`);
+      secrets.set(token, secrets.get(token) ?? `${user}-access-secret-${randomUUID()}`);
+      res.end(
+        `oauth_token=${token}&oauth_token_secret=${secrets.get(token)}&user_id=${user}&screen_name=${state.nameOf(token)}`,
+      );
       return undefined;
     }
     if (pathname === '/1.1/oauth/invalidate_token.json') {
