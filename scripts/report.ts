@@ -16,7 +16,7 @@ try {
   stdout.on('error', () => {});
   await report(loadEnvironmentFile(process.argv.slice(2)), () => operatorDatabaseUrl(readConfig()), {
     stream: stdout,
-    columns: stdout.columns ?? COLUMNS,
+    columns: stdout.columns || COLUMNS,
     // It leaves text alone where the stream is no terminal or NO_COLOR is set.
     style: (kind, text) => styleText(kind, text, { stream: stdout }),
   });

@@ -17,7 +17,8 @@ process.exitCode = await command({
   streams: {
     out: (text) => writeOutput(stdout, text),
     err: (text) => writeOutput(stderr, text),
-    columns: stdout.columns ?? COLUMNS,
+    // A terminal whose size nobody has set says 0.
+    columns: stdout.columns || COLUMNS,
     // It leaves text alone where the stream is no terminal or NO_COLOR is set.
     styleOut: (style, text) => styleText(style, text, { stream: stdout }),
     styleErr: (style, text) => styleText(style, text, { stream: stderr }),

@@ -26,8 +26,13 @@ type Demo = Readonly<{
   actions: ActionApi;
   integration: IntegrationApi;
   target: Target;
+  /** Where it has to be named. */
+  namedUrl: string | undefined;
   signal: AbortSignal;
 }>;
+
+/** isNamed: whether another command has to name the URL as well. */
+type ActionOptions = DemoOptions & Readonly<{ isNamed: boolean }>;
 
 /** Connects a server of the demo's own, with a tool that writes. */
 async function connect(api: IntegrationApi, serverUrl: string, signal: AbortSignal): Promise<void> {
@@ -40,7 +45,7 @@ async function connect(api: IntegrationApi, serverUrl: string, signal: AbortSign
 }
 
 /** Has a task done that needs the approval of a person. Returns its action. */
-async function work({ owner, actions, target, signal }: Demo): Promise<DemoAction> {
+async function work({ owner, actions, target, namedUrl, signal }: Demo): Promise<DemoAction> {
   const { organizationId, url } = target;
   const task = await owner.createTask(organizationId, {
     title: 'Take part of an order back',
@@ -51,7 +56,7 @@ async function work({ owner, actions, target, signal }: Demo): Promise<DemoActio
   const worker = startWorker(target, printTimed, '--kind', 'task', '--exec', exampleCommand('take_back.mjs'));
   let isOver = false;
   try {
-    const watching = watchAction({ owner, actions, organizationId, signal }, task);
+    const watching = watchAction({ owner, actions, organizationId, url: namedUrl, signal }, task);
     const ended = await Promise.race([watching, worker.failed]);
     isOver = true;
     printTimed(`${task.identifier}  is completed: ${ended.task.result?.summary}`);
@@ -103,7 +108,7 @@ async function withIntegration(demo: Demo, folder: string): Promise<void> {
  * An agent that reads outside, proposes a write, and waits for the person who approves it; then the receipt of what was done.
  * @throws DemoError, OptionsError or OwnerApiError
  */
-export async function demoActions({ url, token, tokenFile }: DemoOptions): Promise<void> {
+export async function demoActions({ url, token, tokenFile, isNamed }: ActionOptions): Promise<void> {
   const signal = interruption();
   const owner = ownerApi({ url, token });
   await requireReady(owner, url, COMMAND);
@@ -117,7 +122,8 @@ export async function demoActions({ url, token, tokenFile }: DemoOptions): Promi
     signal.throwIfAborted();
     await removeLeftover(integration, KEY, COMMAND);
     const actions = actionApi({ url, token, organizationId });
-    await withIntegration({ owner, actions, integration, target, signal }, folder);
+    const namedUrl = isNamed ? url : undefined;
+    await withIntegration({ owner, actions, integration, target, namedUrl, signal }, folder);
   } catch (error) {
     if (!signal.aborted) throw error;
     printError('demo: interrupted');

@@ -169,6 +169,7 @@ await runDemoCommand('demo', async () => {
   // The token of the service on this machine is for no other address.
   const token = ownerToken() ?? (values.url === undefined ? localOwnerToken(process.env) : undefined);
   // Its server loads what no other part of the demo needs.
-  if (values.about === 'actions') await (await import('./actions.ts')).demoActions({ url, token, tokenFile });
+  const isNamed = values.url !== undefined;
+  if (values.about === 'actions') await (await import('./actions.ts')).demoActions({ url, token, tokenFile, isNamed });
   else await (await import('./integrations.ts')).demoIntegrations({ url, token, tokenFile });
 });

@@ -18,20 +18,24 @@ export type Watched = Readonly<{
   owner: OwnerApi;
   actions: ActionApi;
   organizationId: string;
+  /** Of the API, where whoever decides has to name it. */
+  url: string | undefined;
   signal: AbortSignal;
 }>;
 
 /** Whether a person agrees: by Enter at a terminal, else after a moment. */
-async function agreed(signal: AbortSignal): Promise<void> {
+async function agreed(signal: AbortSignal): Promise<boolean> {
   const { stdin } = process;
-  if (!stdin.isTTY) return sleep(APPROVED_AFTER_MS, undefined, { signal });
+  if (!stdin.isTTY) return sleep(APPROVED_AFTER_MS, true, { signal });
   printTimed('press Enter to approve it here, or approve it in another terminal');
   const lines = createInterface({ input: stdin, signal });
-  await new Promise<void>((resolve) => {
-    lines.once('line', () => resolve());
-    lines.once('close', () => resolve());
+  const pressed = await new Promise<boolean>((resolve) => {
+    lines.once('line', () => resolve(true));
+    // An input that ends agrees to nothing.
+    lines.once('close', () => resolve(false));
   });
   lines.close();
+  return pressed;
 }
 
 /** Approves it, unless somebody has decided in another terminal. */
@@ -49,7 +53,7 @@ async function approve({ actions }: Watched, action: DemoAction): Promise<void> 
  * @throws DemoError when it ends otherwise or takes too long; the reason of `signal`
  */
 export async function watchAction(watched: Watched, task: DemoTask): Promise<{ task: DemoTask; action: DemoAction }> {
-  const { owner, actions, organizationId, signal } = watched;
+  const { owner, actions, organizationId, url, signal } = watched;
   const over = new AbortController();
   let deadline = performance.now() + TIMEOUT_MS;
   let told = '';
@@ -71,10 +75,10 @@ export async function watchAction(watched: Watched, task: DemoTask): Promise<{ t
       if (action?.status === 'awaiting_approval') {
         if (asked === undefined) {
           printTimed(`${now.identifier}  proposes: ${action.summary}`);
-          const org = shellWord(organizationId);
-          printTimed(`whoever decides runs: npx business-runner actions approve ${shortId(action.id)} --org ${org}`);
-          asked = agreed(AbortSignal.any([signal, over.signal])).then(() =>
-            over.signal.aborted ? undefined : approve(watched, action),
+          const place = `--org ${shellWord(organizationId)}${url === undefined ? '' : ` --url ${shellWord(url)}`}`;
+          printTimed(`whoever decides runs: npx business-runner actions approve ${shortId(action.id)} ${place}`);
+          asked = agreed(AbortSignal.any([signal, over.signal])).then((isMeant) =>
+            isMeant && !over.signal.aborted ? approve(watched, action) : undefined,
           );
           // The loop ends by its own error.
           asked.catch(() => {});
