@@ -23,17 +23,52 @@ export type DiscoverOptions = Readonly<{
   credential?: unknown;
 }>;
 
-/** What there is, without the credential; without tools either whose name repeats it, as the server knows them by no other. */
-function shownDiscovery(found: Discovery, texts: readonly string[]): Discovery {
-  const shown = withoutCredential(found, texts);
-  if (found.tools === undefined) return shown;
-  const keys = new Set(found.tools.map(({ key }) => key));
-  return { ...shown, tools: shown.tools?.filter(({ key }) => keys.has(key)) ?? [] };
-}
-
 function requireConnected({ record }: ReadIntegration): void {
   if (record.readiness === 'not_connected') throw notReady('connection', 'not_connected', 'connect it first');
   if (record.readiness === 'needs_reauthorization') throw needsReauthorization();
+}
+
+/** What was found, as the provider says it, and the secret texts that no response may repeat. */
+type Found = Readonly<{ discovery: Discovery; secrets: readonly string[] }>;
+
+async function find(
+  integrations: Integrations,
+  integration: ReadIntegration,
+  options: DiscoverOptions,
+): Promise<Found> {
+  const { organizationId, provider, record } = integration;
+  const { signal, deadlineMs = WITHIN_MS, settings = record.settings, credential } = options;
+  if (credential !== undefined) {
+    const given = parseCredential(provider, credential);
+    return withProblems(async () => {
+      const client = await organizationClient(integrations, organizationId, provider.key);
+      const context = providerContext(integrations, provider, client, { account: record.id, signal, deadlineMs });
+      const discovery = await provider.discover(context, { credential: given, settings });
+      return { discovery, secrets: credentialTexts(given) };
+    }, 'credential');
+  }
+  requireConnected(integration);
+  const given: Given = options.settings === undefined ? 'nothing' : 'settings';
+  return withProblems(
+    () =>
+      useConnection(
+        integrations,
+        targetOf(integration),
+        async ({ context, access, secrets }) => {
+          return { discovery: await provider.discover(context, { ...access, settings }), secrets };
+        },
+        { signal, evenDisabled: true, withinMs: deadlineMs },
+      ),
+    given,
+  );
+}
+
+/** What there is, without the credential; without tools either whose name repeats it, as the server knows them by no other. */
+function shown({ discovery: found, secrets }: Found): Discovery {
+  const discovery = withoutCredential(found, secrets);
+  if (found.tools === undefined) return discovery;
+  const keys = new Set(found.tools.map(({ key }) => key));
+  return { ...discovery, tools: discovery.tools?.filter(({ key }) => keys.has(key)) ?? [] };
 }
 
 /**
@@ -45,30 +80,7 @@ export async function lookUp(
   integration: ReadIntegration,
   options: DiscoverOptions = {},
 ): Promise<Discovery> {
-  const { organizationId, provider, record } = integration;
-  const { signal, deadlineMs = WITHIN_MS, settings = record.settings, credential } = options;
-  if (credential !== undefined) {
-    const given = parseCredential(provider, credential);
-    return withProblems(async () => {
-      const client = await organizationClient(integrations, organizationId, provider.key);
-      const context = providerContext(integrations, provider, client, { account: record.id, signal, deadlineMs });
-      const texts = credentialTexts(given);
-      return shownDiscovery(await provider.discover(context, { credential: given, settings }), texts);
-    }, 'credential');
-  }
-  requireConnected(integration);
-  const given: Given = options.settings === undefined ? 'nothing' : 'settings';
-  return withProblems(
-    () =>
-      useConnection(
-        integrations,
-        targetOf(integration),
-        async ({ context, access, secrets }) =>
-          shownDiscovery(await provider.discover(context, { ...access, settings }), secrets),
-        { signal, evenDisabled: true, withinMs: deadlineMs },
-      ),
-    given,
-  );
+  return shown(await find(integrations, integration, options));
 }
 
 /** What is recorded of one that failed: a code of the contract and our own words. */
@@ -143,9 +155,10 @@ export async function checkSettings(
   const canAsk = record.readiness !== 'not_connected' && record.readiness !== 'needs_reauthorization';
   // Settings that say what is connected are for another connection than the stored one.
   if (!canAsk || provider.settings.beforeConnection === true) return { settings: parsed.data, discovery: null };
-  const discovery = await lookUp(integrations, integration, { ...options, settings: parsed.data });
-  refuse(provider.checkSettings(parsed.data, discovery));
-  return { settings: parsed.data, discovery };
+  const found = await find(integrations, integration, { ...options, settings: parsed.data });
+  // With the names as they are: one that is like a password may be chosen, though none is shown.
+  refuse(provider.checkSettings(parsed.data, found.discovery));
+  return { settings: parsed.data, discovery: shown(found) };
 }
 
 function refuse(found: readonly SettingIssue[]): void {
