@@ -61,6 +61,19 @@ t.test('the same call, many times at once and again, reaches the provider once; 
   t.equal(refusalOf(await execute(by, { ...charges, timeoutMs: 5 }, id)), '409 state_conflict differs');
 });
 
+t.test('an Idempotency-Key is ignored: a repeat is known by its invocation', async (t) => {
+  const keyed = (key: string): typeof by.client => {
+    const headers = { 'idempotency-key': key };
+    return { ...by.client, post: (path, body) => by.client.post(path, body, { headers }) };
+  };
+  const [id, other] = [randomUUID(), randomUUID()];
+  expectSuccess(await execute(by, charges, id, keyed('one')));
+  expectSuccess(await execute(by, { ...charges, cursor: 'ch_2' }, other, keyed('one')));
+  t.equal(stripe.asked(), 2);
+  expectSuccess(await execute(by, charges, id, keyed('two')));
+  t.equal(stripe.asked(), 2);
+});
+
 t.test('a long result is kept too, and one that is too long says how to ask for less', async (t) => {
   const id = randomUUID();
   stripe.faults.charges = { data: [{ id: 'ch_1', text: 'x'.repeat(200_000) }], has_more: false };

@@ -2,8 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'slonik';
 import t from 'tap';
 import { z } from 'zod';
+import { apiEndpoints } from '../../../api/app.ts';
 import { uuid } from '../../../api/fields/ids.ts';
-import { type Endpoint, endpoint } from '../../../api/http/endpoint.ts';
+import { takesIdempotencyKey } from '../../../api/http/declared_errors.ts';
+import { type Endpoint, endpoint, isStream } from '../../../api/http/endpoint.ts';
 import { evaluate } from '../../../engine/db/call.ts';
 import { startTestApp } from '../../support/app.ts';
 import { createOrganization, startRun } from './started_run.ts';
@@ -113,6 +115,24 @@ t.test('the first success is returned again, and the work is done once', async (
   t.equal(await count(name), 1);
   await app.owner.post(path, { name });
   t.equal(await count(name), 2, 'without a key each call counts');
+});
+
+t.test('what posts of owners and agents ignore a key: those whose response must not be kept', (t) => {
+  const posts = apiEndpoints().filter(({ method, audience, body }) => {
+    return method === 'post' && /^(?:owner|agent)$/.test(audience) && !isStream(body);
+  });
+  const names = posts.filter((one) => !takesIdempotencyKey(one)).map(({ operationId }) => operationId);
+  t.same(names.sort(), [
+    'listIntegrationResources',
+    'listIntegrationStores',
+    'resolveIntegration',
+    'startGithubAuthorization',
+    'startGoogleAnalyticsAuthorization',
+    'startGoogleWorkspaceAuthorization',
+    'startMcpAuthorization',
+    'startXAdsAuthorization',
+  ]);
+  t.end();
 });
 
 t.test('twenty at once do the work once', async (t) => {
