@@ -45,7 +45,7 @@ export type ClientCall = Omit<ToolCall, 'files'> &
 export type ClientCalls = Readonly<{
   /** @throws CommandError; the reason of the signal */
   call: (given: ClientCall) => Promise<CallToolResult>;
-  /** Removes the files of results, unless they have a folder of their own. */
+  /** After every call was broken off: removes the files of results, unless they have a folder of their own. */
   close: () => Promise<void>;
 }>;
 
@@ -59,19 +59,28 @@ export function clientCalls(context: AgentContext): ClientCalls {
     return own;
   };
   const fallbackMs = timeoutMsOf(values);
+  const open = new Set<Promise<unknown>>();
+
+  async function run({ key, files = {}, signal: ofClient, timeoutMs = fallbackMs, ...call }: ClientCall) {
+    const signal = AbortSignal.any([stop.signal, ofClient]);
+    const invocationId = randomUUID();
+    const place = { key, invocationId, signal };
+    const stored = await storeFiles(context, place, Object.entries(files));
+    const execution = await execute(context, place, { ...call, timeoutMs, ...stored });
+    if (execution.kind === 'action' || execution.files.length === 0) return told(execution, []);
+    const brought = { ...place, files: execution.files, folder: path.join(await folder(), invocationId) };
+    return told(execution, await saveFiles(context, brought));
+  }
 
   return {
-    async call({ key, files = {}, signal: ofClient, timeoutMs = fallbackMs, ...call }) {
-      const signal = AbortSignal.any([stop.signal, ofClient]);
-      const invocationId = randomUUID();
-      const place = { key, invocationId, signal };
-      const stored = await storeFiles(context, place, Object.entries(files));
-      const execution = await execute(context, place, { ...call, timeoutMs, ...stored });
-      if (execution.kind === 'action' || execution.files.length === 0) return told(execution, []);
-      const brought = { ...place, files: execution.files, folder: path.join(await folder(), invocationId) };
-      return told(execution, await saveFiles(context, brought));
+    call(given) {
+      const running = run(given);
+      open.add(running);
+      return running.finally(() => open.delete(running));
     },
     async close() {
+      // Those that are broken off clear up behind themselves, which takes a moment.
+      await Promise.allSettled(open);
       if (own) await rm(await own, { recursive: true, force: true });
     },
   };

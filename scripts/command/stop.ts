@@ -34,10 +34,15 @@ export function createStop(): Stop {
   };
 }
 
-/** The same with the signals of this process. A second Ctrl-C does not wait. */
+/** The same with the signals of this process. A second one does not wait. */
 export function openStop(): Stop {
   const stop = createStop();
   const press = countPresses();
+  process.once('SIGTERM', () => {
+    // It ends by the signal, after what it has begun is cleared up.
+    process.once('exit', () => process.kill(process.pid, 'SIGTERM'));
+    stop.interrupt();
+  });
   process.on('SIGINT', () => {
     if (press() > 1) process.exit(EXIT.interrupted);
     stop.interrupt();

@@ -41,9 +41,10 @@ ${ENVIRONMENT}
 Exit status: 0 the result, or an action that succeeded; 3 an action that is not
 done yet: awaiting approval, approved, executing or unknown; 2 an action that
 ended without success; 1 refused; 64 wrong command line; 65 wrong arguments, or
-a file that changed while it was sent; 66 no such integration, tool or file; 69
-the API or the provider does not respond, or a file that was sent or saved broke
-off; 77 no token, the run is over, or the provider forbids it; 130 Ctrl-C.
+a file that is none, empty, too large, or changed while it was sent; 66 no such
+integration, tool or file; 69 the API or the provider does not respond, or a
+file broke off; 77 no token, the run is over, or the provider forbids it; 130
+Ctrl-C.
 `;
 
 const GIT = `business-runner git KEY OWNER/REPO [FOLDER]: clones a repository of an

@@ -1,5 +1,7 @@
 // Files of calls in both directions, as real bytes over HTTP.
+import { spawn } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { appendFile, mkdir, open, readdir, stat, truncate, utimes, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
@@ -16,6 +18,7 @@ import { type Caller, CHARGES, openGateway, REFUND } from '../../../support/gate
 import { startProxy } from '../../../support/proxy.ts';
 import { until } from '../../../support/wait.ts';
 import { useFileTools } from './file_tools.ts';
+import { openRun, SHIM } from './set_up.ts';
 
 const MiB = 1024 * 1024;
 /** Beyond what one PUT takes. */
@@ -232,6 +235,19 @@ t.test('a file that a read brings appears whole, and over nothing that is there'
   t.match(await call(...argv.with(4, path.join(folder, 'c/d/e'))), { status: 1, err: /was not saved \(ENOTDIR\)/ });
 });
 
+/** Its first bytes, and then what `then` says. */
+const cutBy = (then: () => Promise<void>) => (bytes: Readable) =>
+  Readable.from(
+    (async function* () {
+      let sent = 0;
+      for await (const chunk of bytes) {
+        yield chunk;
+        sent += chunk.length;
+        if (sent >= MiB) return void (await then());
+      }
+    })(),
+  );
+
 t.test('a download that breaks off leaves nothing, and ends with the status of its reason', async (t) => {
   const by = await world.caller();
   const agent = agentOf(by);
@@ -239,18 +255,6 @@ t.test('a download that breaks off leaves nothing, and ends with the status of i
   const sha256 = bring(4 * MiB);
   const gate = Promise.withResolvers<void>();
   t.teardown(() => gate.resolve());
-  /** Its first bytes, and then what `then` says. */
-  const cutBy = (then: () => Promise<void>) => (bytes: Readable) =>
-    Readable.from(
-      (async function* () {
-        let sent = 0;
-        for await (const chunk of bytes) {
-          yield chunk;
-          sent += chunk.length;
-          if (sent >= MiB) return void (await then());
-        }
-      })(),
-    );
   const part = async () => (await readdir(folder)).some((name) => /^\.1-film\.bin\..*\.part$/.test(name));
   const isThere = () => until('a part is there', part);
 
@@ -298,4 +302,30 @@ t.test('a download that breaks off leaves nothing, and ends with the status of i
   const [file = ''] = await saveFiles(context, saving);
   t.ok(performance.now() - from > 300, `${performance.now() - from} ms`);
   t.equal(await digestOf(file), sha256);
+});
+
+t.test('a process that is ended while it downloads leaves nothing', async (t) => {
+  const { org, run } = await world.caller();
+  bring(4 * MiB);
+  for (const [signal, code, by] of [
+    ['SIGINT', 130, null],
+    ['SIGTERM', null, 'SIGTERM'],
+  ] as const) {
+    const { folder, environment } = await openRun(t, {
+      url: app.url,
+      token: run.executionToken,
+      organizationId: org.organizationId,
+    });
+    const to = path.join(folder, 'to');
+    const gate = Promise.withResolvers<void>();
+    t.teardown(() => gate.resolve());
+    at.read = cutBy(() => gate.promise);
+    const argv = [SHIM, 'call', 'shop', CHARGES, '--to', to];
+    const child = spawn(process.execPath, argv, { cwd: folder, env: environment, stdio: 'ignore' });
+    const ended = once(child, 'close');
+    await until('a part is there', async () => (await readdir(to).catch(() => [])).length === 1);
+    child.kill(signal);
+    t.same(await ended, [code, by]);
+    t.same(await readdir(to), []);
+  }
 });
