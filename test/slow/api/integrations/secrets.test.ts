@@ -1,25 +1,45 @@
+import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import { cases, PLANTED, startWithPeers } from '../../../api/integrations/peers.ts';
-import { json } from '../../../engine/providers/support.ts';
-import { expectSuccess, type Fields, ownerPath, sqlOf } from '../../../support/api_fixtures.ts';
-import { ADMIN_TOKEN } from '../../../support/app.ts';
-import { auditEntries } from '../../../support/audit_fixtures.ts';
-import { authorizationEpoch, createTestOrganization } from '../../../support/fixtures.ts';
+import { type Call, json } from '../../../engine/providers/support.ts';
+import { agentPath, expectSuccess, type Fields, ownerPath, sqlOf } from '../../../support/api_fixtures.ts';
+import { disclosed, kept, responsesOf } from '../../../support/disclosure.ts';
+import { readLists, readPaths } from '../../../support/everything_read.ts';
+import { createTestOrganization, authorizationEpoch as epochOf, runNew } from '../../../support/fixtures.ts';
+import { recordHttp } from '../../../support/http_recording.ts';
+import { allow } from '../../../support/integration_fixtures.ts';
 
+const exchanges = recordHttp(t);
 const peers = await startWithPeers(t);
 const { app, faults } = peers;
 const sql = sqlOf(app);
 const org = await createTestOrganization(sql);
 const all = cases(peers);
 const at = (rest = '') => ownerPath(org, `/integrations${rest}`);
-/** Everything that came out, by where. */
-const heard: [string, string][] = [];
+const send = (method: string, path: string, body?: Fields) => app.owner.send<Fields>(method, path, body);
 
-async function send(method: string, path: string, body?: Fields, client = app.owner): Promise<Fields> {
-  const reply = await client.send<Fields>(method, path, body);
-  heard.push([`${method} ${path}`, JSON.stringify([reply.body, [...reply.headers]])]);
-  return reply.data;
-}
+/** The credential that a request came with, as providers repeat it. */
+const repeated = ({ headers }: Call) => {
+  const value = String(headers.authorization).replace('Bearer ', '');
+  const forms = (['base64', 'base64url', 'hex'] as const).map((form) => Buffer.from(`of ${value}`).toString(form));
+  return [value, encodeURIComponent(value), ...forms].join(' ');
+};
+
+/** A look through the gateway at a provider that repeats what it was called with. */
+const looks: Readonly<Record<string, Readonly<{ call: Fields; replies: (call: Call) => unknown }>>> = {
+  stripe: {
+    call: { tool: 'stripe.charges.list', arguments: {} },
+    replies: (call) => ({ data: [{ id: 'ch_1', [repeated(call)]: repeated(call) }], has_more: false }),
+  },
+  github: {
+    call: { tool: 'github.issues.list', arguments: { owner: 'Acme', repo: 'site' } },
+    replies: (call) => [{ number: 1, title: repeated(call), body: repeated(call) }],
+  },
+  'upstash-redis': {
+    call: { tool: 'upstash_redis.get', arguments: { key: 'app:a' } },
+    replies: (call) => ({ result: repeated(call) }),
+  },
+};
 
 /** All that a provider can refuse with, with its own words in it. */
 const refusals: readonly ((res: Parameters<typeof json>[0]) => unknown)[] = [
@@ -71,49 +91,54 @@ t.test('nothing that a provider or a person plants comes out anywhere', async (t
   ] as const) {
     await send('POST', at(path), body);
   }
-  await send('GET', at());
-  await send('GET', ownerPath(org, '/audit?limit=200'));
-  const epoch = await authorizationEpoch(sql, org.organizationId);
-  const agents = `/internal/agent/organizations/${org.organizationId}/integrations?authorizationEpoch=${epoch}`;
-  await send('GET', agents, undefined, app.service);
+  for (const serverUrl of [`https://user:${PLANTED}@files.example/mcp`, `http://${PLANTED}@127.0.0.1/mcp`]) {
+    t.equal((await send('PUT', at('/mcp/settings'), { settings: { kind: 'mcp', serverUrl } })).status, 400);
+  }
+  const restUrl = `https://user:${PLANTED}@tidy-cat-30142.upstash.io`;
+  const keyScope = { kind: 'prefixes', prefixes: ['app:'] };
+  const settings = { kind: 'upstash_redis', restUrl, keyScope };
+  t.equal((await send('PUT', at('/upstash-redis/settings'), { settings })).status, 400);
+  const host = `user:${PLANTED}@127.0.0.1`;
+  t.equal((await send('PUT', at('/mongodb/credential'), { ...all['mongodb']?.credential, host })).status, 400);
+  await allow(sql, org, 'integrations.read');
+  for (const provider of Object.keys(looks)) {
+    expectSuccess(await app.owner.put(at(`/${provider}/tools`), { accessMode: 'read_only' }));
+  }
+  const { organizationId } = org;
+  const run = await runNew(sql, org);
+  const { runId, taskId } = run;
+  const agent = app.owner.as(run.executionToken);
+  for (const [provider, { call, replies }] of Object.entries(looks)) {
+    const authorizationEpoch = await epochOf(sql, organizationId);
+    const asked = { integrationKey: provider, authorizationEpoch, kind: 'cli' };
+    const { integration, gateway } = expectSuccess(
+      await agent.post<{ integration: { id: string }; gateway: { capability: string } }>(
+        agentPath(org, '/integrations/resolve'),
+        asked,
+      ),
+    );
+    const path = `/internal/cli/integrations/${integration.id}/invocations`;
+    const execute = () => app.owner.as(gateway.capability).post(`${path}/${randomUUID()}/execute`, call);
+    faults.reply = (one, res) => json(res, 200, replies(one));
+    t.match(expectSuccess(await execute()), { kind: 'result' }, provider);
+    for (const reply of refusals) {
+      faults.reply = (_, res) => reply(res);
+      await execute();
+      await app.database.owner.query('delete from app.rate_limit_buckets');
+    }
+    faults.reply = undefined;
+    await send('PUT', at(`/${provider}/credential`), all[provider]?.credential);
+  }
+  const epoch = await epochOf(sql, organizationId);
+  const values = { organizationId, runId, taskId, integrationRef: 'github', integrationKey: 'github' };
+  t.ok((await readPaths(app, values, [app.owner, app.service, agent], { authorizationEpoch: String(epoch) })) > 20);
+  await readLists(app, organizationId);
   await send('DELETE', `${at('/stripe')}/credential`);
   await send('DELETE', at('/github'));
-
-  heard.push(['audit', JSON.stringify(await auditEntries(sql, org.organizationId))]);
-  heard.push(['log', JSON.stringify(app.logged)]);
-  heard.push(['metrics', await (await app.owner.fetch('/metrics')).text()]);
-  heard.push(['openapi', await (await app.owner.fetch('/openapi.json')).text()]);
-  const query = `{ integrations(first: 10) { nodes { key name provider settings discoveryError connectionRevision
-    connection { kind accountLabel grantedScopes degradedCode reauthorizationReason }
-    tools(first: 50) { nodes { key title description inputSchema } } } } }`;
-  const graphql = await app.owner.as(ADMIN_TOKEN).fetch('/internal/admin/graphql', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ query }),
-  });
-  heard.push(['graphql', await graphql.text()]);
-  t.equal(graphql.status, 200);
-  // All that is stored but for what is sealed, as a dump of the database would show it.
-  const { rows } = await app.database.owner.query<{ name: string }>(
-    `select table_schema || '.' || table_name as name from information_schema.tables
-     where table_schema in ('app', 'reporting')`,
-  );
-  t.ok(rows.length > 20);
-  for (const { name } of rows) {
-    const found = await app.database.owner.query(
-      `select x::text as line from ${name} x where x::text ilike '%${PLANTED}%'`,
-    );
-    heard.push([name, JSON.stringify(found.rows)]);
-  }
-  t.ok(heard.length > 200);
-  const leaks = heard.filter(([, text]) => text.toLowerCase().includes(PLANTED));
-  t.same(
-    leaks.map(([where, text]) => [
-      where,
-      text.slice(Math.max(0, text.indexOf(PLANTED) - 200), text.indexOf(PLANTED) + 60),
-    ]),
-    [],
-  );
+  const told = [...responsesOf(app, exchanges), ...(await kept(app))];
+  t.ok(told.length > 400);
+  const planted = new Map([PLANTED, PLANTED.toUpperCase()].map((secret) => [secret, 'planted']));
+  t.same(disclosed(told, planted), []);
 });
 
 t.test('the secrets are there, sealed: the providers got them', async (t) => {
