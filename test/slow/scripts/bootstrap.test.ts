@@ -30,6 +30,26 @@ const COMMAND = 'scripts/command/business-runner.mjs';
 const SAYS_WHO_RUNS_IT =
   'const said: string[] = [process.version, ...process.argv.slice(2)];\nconsole.log(said.join());\n';
 
+const NODE_NAME = `node-${process.platform}-${process.arch}`;
+const BIN = { node: 'node.sh' };
+
+/** The packages, each in a folder of its name beside its `<name>-1.0.0.tgz`. */
+async function pack(): Promise<string> {
+  const folder = await openFolder(t);
+  const names = ['a', 'b', NODE_NAME];
+  for (const name of names) {
+    mkdirSync(path.join(folder, name));
+    const manifest = { name, version: '1.0.0', ...(name === NODE_NAME ? { bin: BIN } : {}) };
+    writeFileSync(path.join(folder, name, 'package.json'), JSON.stringify(manifest));
+    const script = `#!/bin/sh\nexec ${process.execPath} "$@"\n`;
+    if (name === NODE_NAME) writeFileSync(path.join(folder, name, 'node.sh'), script, { mode: 0o755 });
+  }
+  execFileSync('npm', ['pack', '--silent', ...names.map((name) => `./${name}`)], { cwd: folder });
+  return folder;
+}
+
+const packed = await pack();
+
 /** A clone whose packages are files beside it, so that no registry is asked: one to run, one to develop, and a Node. */
 async function cloneOf(test: Test) {
   const folder = await openFolder(test);
@@ -39,22 +59,19 @@ async function cloneOf(test: Test) {
     if (isRoot()) chownSync(made, 65_534, 65_534);
     return made;
   };
-  const [clone, home, source] = [own('clone'), own('home'), own('source')];
+  const [clone, home] = [own('clone'), own('home')];
   const write = (file: string, value: unknown) => {
     mkdirSync(path.dirname(path.join(clone, file)), { recursive: true });
     writeFileSync(path.join(clone, file), JSON.stringify(value));
   };
-  const pack = (name: string, more: object = {}) => {
-    writeFileSync(path.join(source, 'package.json'), JSON.stringify({ name, version: '1.0.0', ...more }));
-    execFileSync('npm', ['pack', '--silent', '--pack-destination', clone], { cwd: source });
-    return `file:${name}-1.0.0.tgz`;
+  const take = (name: string) => {
+    const file = `${name}-1.0.0.tgz`;
+    copyFileSync(path.join(packed, file), path.join(clone, file));
+    return `file:${file}`;
   };
-  writeFileSync(path.join(source, 'node.sh'), `#!/bin/sh\nexec ${process.execPath} "$@"\n`, { mode: 0o755 });
-  const dependencies = { a: pack('a') };
-  const devDependencies = { b: pack('b') };
-  const nodeName = `node-${process.platform}-${process.arch}`;
-  const bin = { node: 'node.sh' };
-  const node = { [nodeName]: pack(nodeName, { bin }).replace('file:', 'file:../../') };
+  const dependencies = { a: take('a') };
+  const devDependencies = { b: take('b') };
+  const node = { [NODE_NAME]: take(NODE_NAME).replace('file:', 'file:../../') };
   const manifest = {
     ...{ name: 'clone', version: '1.0.0', workspaces: ['scripts/node'], dependencies, devDependencies },
     bin: { 'business-runner': COMMAND },
@@ -69,7 +86,12 @@ async function cloneOf(test: Test) {
       'node_modules/a': { version: '1.0.0', resolved: 'file:a-1.0.0.tgz' },
       'node_modules/b': { version: '1.0.0', resolved: 'file:b-1.0.0.tgz', dev: true },
       'node_modules/clone-node': { resolved: 'scripts/node', link: true },
-      [`node_modules/${nodeName}`]: { version: '1.0.0', resolved: `file:${nodeName}-1.0.0.tgz`, bin, optional: true },
+      [`node_modules/${NODE_NAME}`]: {
+        version: '1.0.0',
+        resolved: `file:${NODE_NAME}-1.0.0.tgz`,
+        bin: BIN,
+        optional: true,
+      },
       'scripts/node': workspace,
     },
   });
@@ -101,7 +123,7 @@ async function cloneOf(test: Test) {
     const names = readdirSync(modules).filter((name) => !name.startsWith('.'));
     return Object.fromEntries(names.map((name) => [name, statSync(path.join(modules, name, 'package.json')).ino]));
   };
-  return { clone, home, nodeName, packages, run, shell };
+  return { clone, home, packages, run, shell };
 }
 
 function close(folder: string): void {
@@ -189,23 +211,23 @@ const version = spawnSync(machine, ['--version'], { encoding: 'utf8' }).stdout ?
 const isOld = /^v2[0-3]\./.test(version);
 
 t.test('an older one gets a Node with the packages', { skip: !isOld && 'it has none' }, async (test) => {
-  const { clone, nodeName, packages, run } = await cloneOf(test);
+  const { clone, packages, run } = await cloneOf(test);
   test.same(await run(['dev'], process.execPath), done);
   rmSync(path.join(clone, 'node_modules', '.bin', 'node'));
   test.same(await run([], machine), done);
-  test.same(Object.keys(packages()).sort(), ['a', 'b', 'clone-node', nodeName], 'nothing that was there goes');
+  test.same(Object.keys(packages()).sort(), ['a', 'b', 'clone-node', NODE_NAME], 'nothing that was there goes');
   const bundled = spawnSync(path.join(clone, 'node_modules', '.bin', 'node'), ['--version'], { encoding: 'utf8' });
   test.equal(bundled.stdout, `${process.version}\n`);
 });
 
 t.test('the command takes it too, called by the older one', { skip: !isOld && 'it has none' }, async (test) => {
-  const { nodeName, packages, shell } = await cloneOf(test);
+  const { packages, shell } = await cloneOf(test);
   const folders = (process.env['PATH'] ?? '').split(path.delimiter);
   const ofTheMachine = folders.filter((folder) => !folder.includes('node_modules')).join(path.delimiter);
   const called = await shell('node --version >&2; npx business-runner task list', ofTheMachine);
   test.match(called, { status: 0, out: `${process.version},task,list\n` });
   test.match(called.err, new RegExp(`^${version.trim()}\nInstalling 2 packages …\n`), 'what reads no TypeScript');
-  test.ok(Object.keys(packages()).includes(nodeName));
+  test.ok(Object.keys(packages()).includes(NODE_NAME));
 });
 
 const lock: { packages: Readonly<Record<string, { dev?: boolean; link?: boolean }>> } = JSON.parse(
