@@ -9,7 +9,7 @@ import type { Exchange } from './http_recording.ts';
 export type Told = readonly [where: string, text: string];
 
 /** What stands in requests to providers, and in their responses, under names of secrets. */
-const NAMES = new Set([
+export const SECRET_NAMES: ReadonlySet<string> = new Set([
   'access_token',
   'client_secret',
   'code',
@@ -22,7 +22,6 @@ const NAMES = new Set([
   'refresh_token',
   'registration_access_token',
   'state',
-  'token',
 ]);
 /** A shorter one is no secret, as `code` of an error is none, or could stand in many texts. */
 const MIN_LENGTH = 12;
@@ -60,7 +59,7 @@ export function secretsIn(exchanges: readonly Exchange[]): Map<string, string> {
       ...credentialsOf(String(requestHeaders['authorization'] ?? '')),
     ];
     for (const [name, value] of fields) {
-      const isSecret = NAMES.has(name) && typeof value === 'string' && value.length >= MIN_LENGTH;
+      const isSecret = SECRET_NAMES.has(name) && typeof value === 'string' && value.length >= MIN_LENGTH;
       if (isSecret && !found.has(value)) found.set(value, name);
     }
   }
