@@ -31,6 +31,7 @@ async function revoke(context: ProviderContext, { id, secret = '' }: OAuthClient
       'content-type': 'application/json',
     },
     body: JSON.stringify({ access_token: token }),
+    secrets: [token],
     buckets: [accountBucket('github', context, 10, 1)],
     signal: context.signal,
     // It does not know the token: revoked before, or over.

@@ -42,6 +42,8 @@ export type ProviderRequest = Readonly<{
   url: string | URL;
   headers?: Readonly<Record<string, string>>;
   body?: string | Uint8Array;
+  /** Credentials that are in the body: no error repeats them. */
+  secrets?: readonly string[];
   /** All of them give a call, or it is not sent. */
   buckets: readonly Bucket[];
   signal?: AbortSignal | undefined;
@@ -127,9 +129,13 @@ const LONGEST_BACKOFF_MS = 4_000;
 /** Of a refusal no more is looked at. */
 const MAX_REFUSAL_BYTES = 64 * 1024;
 
-/** What of a request may be a credential: the header that is made for one. */
-function credentialsOf({ headers = {} }: Pick<ProviderRequest, 'headers'>): readonly string[] {
-  return Object.entries(headers).flatMap(([name, value]) => (/^authorization$/i.test(name) ? [value] : []));
+/** What of a request may be a credential: the header that is made for one, and what is said to be in the body. */
+function credentialsOf({
+  headers = {},
+  secrets = [],
+}: Pick<ProviderRequest, 'headers' | 'secrets'>): readonly string[] {
+  const own = Object.entries(headers).flatMap(([name, value]) => (/^authorization$/i.test(name) ? [value] : []));
+  return [...own, ...secrets];
 }
 
 function endsAfter(bytes: number): IsComplete {

@@ -306,6 +306,24 @@ t.test('GitHub refuses with status 200, and lists what its installations were gi
   test.equal(server.calls.at(-1)?.url.pathname, '/applications/client-1/grant');
 });
 
+t.test('a revocation that is refused repeats nothing of its token', async (test) => {
+  const token = 'token_of_a-person';
+  for (const [provider, status] of [
+    [googleWorkspace, 400],
+    [github, 403],
+  ] as const) {
+    let error = '';
+    const server = await openServer(test, (_call, res) => json(res, status, { error }));
+    const origins = ['https://oauth2.googleapis.com', 'https://api.github.com'].map((one) => [one, server.origin]);
+    const context = { client: openClient(test, Object.fromEntries(origins)), account: 'i1' };
+    for (const code of ['some_reason', token, `x.${Buffer.from(token).toString('base64url')}`]) {
+      error = code;
+      const expected = code === 'some_reason' ? code : undefined;
+      await test.rejects(oauthOf(provider).revoke(context, client, token), { name: 'ProviderError', code: expected });
+    }
+  }
+});
+
 t.test('GitHub tells its limits as 403', async (test) => {
   const now = Date.parse('2026-11-29T12:00:00Z');
   const limits: [Record<string, string>, object, string][] = [
