@@ -93,7 +93,7 @@ export function agentProfileEndpoints(): readonly Endpoint[] {
       operationId: 'updateAgentProfile',
       summary: 'Change an agent profile',
       description:
-        'A JSON merge patch (RFC 7396). Disabling a profile ends its claims and execution tokens, cancels its runs, fails its pending replies in chats with `runtime_unavailable` and blocks its open tasks with `{kind: profile}`; enabling it unblocks them. A changed status or tool policy raises the `authorizationEpoch` of the organization. Tool policy, kind and department take an owner’s token in `open` mode too.',
+        'A JSON merge patch (RFC 7396). Disabling a profile ends its claims and execution tokens, cancels its runs, fails its pending replies in chats with `runtime_unavailable` and blocks its open tasks with `{kind: profile}`; enabling it unblocks them. Another status, kind, department or tool policy raises the `authorizationEpoch` of the organization. Tool policy, kind and department take an owner’s token in `open` mode too.',
       params,
       ownerToken: changesReach,
       body: agentProfilePatchSchema,

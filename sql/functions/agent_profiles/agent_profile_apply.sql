@@ -1,6 +1,6 @@
 -- Writes a changed profile with all consequences. enabled → disabled: its claims and capabilities end, its runs are cancelled,
--- its open tasks are blocked by {kind: profile}, its chat turns fail. disabled → enabled: its tasks are settled. A changed
--- status or tool policy raises the organization's authorizationEpoch.
+-- its open tasks are blocked by {kind: profile}, its chat turns fail. disabled → enabled: its tasks are settled. Another
+-- status, kind, department or tool policy raises the organization's authorizationEpoch.
 -- The caller has locked the organization. Locks: (organization) → roots of the open tasks → run requests → runs → messages →
 -- (commit) dispatch.
 create or replace function app.agent_profile_apply(o app.agent_profiles, n app.agent_profiles)
@@ -35,7 +35,8 @@ begin
       deleted_at = n.deleted_at, updated_at = clock_timestamp()
     where organization_id = o.organization_id and id = o.id
     returning * into n;
-  if n.status <> o.status or n.config -> 'toolPolicyKeys' <> o.config -> 'toolPolicyKeys' then
+  if (n.status, n.kind, n.department, n.config -> 'toolPolicyKeys')
+     is distinct from (o.status, o.kind, o.department, o.config -> 'toolPolicyKeys') then
     update app.organizations set authorization_epoch = authorization_epoch + 1, updated_at = clock_timestamp()
       where id = o.organization_id;
   end if;

@@ -65,6 +65,20 @@ async function tools(org: TestOrganization, actor: JsonObject) {
   return (await seen(org, actor)).capabilities.map((found) => found.tool);
 }
 
+/** Why the only profile of its organization may not use an integration. */
+async function unavailable(integrationId: string): Promise<unknown> {
+  const { rows } = await sql.owner.query(
+    `select app.integration_unavailable(i, c, p, o.constraints -> 'allowedIntegrations') as reason
+     from app.integrations i
+       join app.organizations o on o.id = i.organization_id
+       join app.agent_profiles p using (organization_id)
+       left join app.integration_connections c on c.organization_id = o.id and c.integration_id = i.id
+     where i.id = $1`,
+    [integrationId],
+  );
+  return rows[0].reason;
+}
+
 function check(org: TestOrganization, integrationId: string, token: string, kind = 'cli') {
   return transition(sql.api, 'integration_capability_check', {
     organizationId: org.organizationId,
@@ -143,6 +157,77 @@ scenario('what is off, not connected or not allowed is not available, and says w
   await connect(sql.api, org, 'later');
   test.match(await seen(org, SERVICE, 'later'), { unavailableReason: 'needs_configuration' });
 });
+
+scenario(
+  'whatever decides if a profile may use an integration raises the epoch, and nothing else does',
+  async (test) => {
+    const { org, id } = await world({ kind: 'department', department: 'growth' });
+    const { organizationId } = org;
+    const at = { organizationId, integrationRef: id };
+    const profile = (patch: JsonObject) => () => updateProfile(sql.api, org, patch);
+    const allowed = (allowedIntegrations: readonly string[]) => () =>
+      updateOrganization(sql.api, org, { constraints: { allowedIntegrations } });
+    const status = (to: string) => () => transition(sql.api, 'integration_status_set', { ...at, status: to });
+    const departments = (...to: string[]) => {
+      return () => transition(sql.api, 'integration_update', { ...at, patch: { departments: to } });
+    };
+    const health = { code: 'provider_failed' };
+    const found = { organizationId, integrationId: id, connectionRevision: 1 };
+    const steps: readonly (readonly [string, () => Promise<unknown>, number, string | null])[] = [
+      ['the departments of the integration', departments('growth'), 1, null],
+      ['the department of the profile', profile({ department: 'engineering' }), 1, 'department'],
+      ['the same again', profile({ department: 'engineering' }), 0, 'department'],
+      ['the kind of the profile', profile({ kind: 'chat', department: null }), 1, null],
+      ['its kind alone', profile({ kind: 'operator' }), 1, null],
+      ['back to a department', profile({ kind: 'department', department: 'growth' }), 1, null],
+      ['its name, key and limits', profile({ name: 'B', key: 'b', config: { maxConcurrentRuns: 2 } }), 0, null],
+      ['its status', profile({ status: 'disabled' }), 1, 'profile_disabled'],
+      ['its status back', profile({ status: 'enabled' }), 1, null],
+      ['its policies', () => allow(sql, org, 'context.read'), 1, 'tool_policy'],
+      ['its policies back', () => allow(sql, org, 'git.read'), 1, null],
+      ['what the organization allows', allowed(['github']), 1, 'provider_forbidden'],
+      ['what it allows, back', allowed([]), 1, null],
+      ['the status of the integration', status('disabled'), 1, 'disabled'],
+      ['its status back, too', status('enabled'), 1, null],
+      [
+        'a provider that fails',
+        () => transition(sql.api, 'integration_health_mark', { ...found, health, checkSeconds: 60 }),
+        0,
+        null,
+      ],
+      [
+        'an authorization that is over',
+        () =>
+          transition(sql.api, 'integration_reauthorization_mark', { ...found, tokenVersion: null, reason: 'revoked' }),
+        1,
+        'needs_reauthorization',
+      ],
+      ['the connection', () => transition(sql.api, 'integration_disconnect', at), 1, 'not_connected'],
+    ];
+    for (const [name, change, raises, reason] of steps) {
+      const before = await authorizationEpoch(sql, organizationId);
+      await change();
+      test.same(
+        [(await authorizationEpoch(sql, organizationId)) - before, await unavailable(id)],
+        [raises, reason],
+        name,
+      );
+    }
+    const later = await createIntegration(sql, org, { key: 'later', settingsRequired: true });
+    await connect(sql.api, org, 'later');
+    test.equal(await unavailable(later.id), 'needs_configuration');
+    const before = await authorizationEpoch(sql, organizationId);
+    const settings = {
+      organizationId,
+      integrationRef: 'later',
+      connectionRevision: 1,
+      settings: { kind: 'a' },
+      disconnect: false,
+    };
+    await transition(sql.api, 'integration_settings_put', settings);
+    test.same([(await authorizationEpoch(sql, organizationId)) - before, await unavailable(later.id)], [1, null]);
+  },
+);
 
 scenario('scopes that were not granted leave their tools out', async (test) => {
   const { org, id } = await world();
