@@ -26,7 +26,7 @@ function addressOf({ provider }: ReadIntegration, settings: unknown): string | u
 
 /**
  * Sets what of the provider may be reached, after the provider was asked. Settings that name another server end the connection, and
- * what is under way for it: its secrets are for the other one.
+ * what is under way for it: its secrets are for the other one, and so are the tools of a server that has its own.
  * @throws Problem 400 `settings_invalid`, 403, 404, 409, 502, 503
  */
 export async function putSettings({ services, params, decision, signal, commit }: Asking, given: unknown) {
@@ -41,6 +41,7 @@ export async function putSettings({ services, params, decision, signal, commit }
     connectionRevision: record.connection_revision,
     settings,
     disconnect: addressOf(integration, record.settings) !== addressOf(integration, settings),
+    forgetTools: integration.provider.hasServerTools,
   };
   const changed = await commit((db) => call(db, 'integration_settings_put', args, integrationResult, decision));
   return changed.integration;

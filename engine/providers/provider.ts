@@ -159,6 +159,8 @@ export type Provider = Readonly<{
   credential: z.ZodType;
   /** Without those of a server's own. */
   tools: readonly Tool[];
+  /** Its tools are its server's own, and found by `discover`: those of another server are others. */
+  hasServerTools: boolean;
   /** What does a tool of this provider; undefined: it has none of this key and effect. */
   runtime(tool: StoredTool): ToolRuntime | undefined;
   datasets: readonly Dataset[];
@@ -177,7 +179,10 @@ export type Provider = Readonly<{
 }>;
 
 type Definition<C extends z.ZodType, S extends z.ZodType> = Readonly<
-  Omit<Provider, 'credential' | 'settings' | 'tools' | 'runtime' | 'verify' | 'discover' | 'checkSettings' | 'git'> & {
+  Omit<
+    Provider,
+    'credential' | 'settings' | 'tools' | 'hasServerTools' | 'runtime' | 'verify' | 'discover' | 'checkSettings' | 'git'
+  > & {
     credential: C;
     settings: Settings<S> | null;
     tools: readonly (Tool | OwnTool)[];
@@ -254,6 +259,7 @@ export function defineProvider<C extends z.ZodType, S extends z.ZodType = z.ZodN
     key,
     credential,
     settings,
+    hasServerTools: definition.serverTool !== undefined,
     ...(git && {
       git: {
         ...git,

@@ -504,6 +504,7 @@ export const functions = {
       settings: 'jsonb',
       disconnect: 'bool',
     },
+    optional: { forgetTools: 'bool' },
   },
   integration_status_set: {
     required: { organizationId: 'uuid', integrationRef: 'text', status: 'text' },

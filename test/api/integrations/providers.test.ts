@@ -238,12 +238,16 @@ t.test('a provider that fails, limits us or breaks off is 502 or 503, and record
 
 t.test('another address ends the connection, as its secret is for the other server', async (t) => {
   const one = await connected('upstash-redis', 'cache');
-  const { connection, id } = expectSuccess(await one.get());
+  expectSuccess(await one.discover());
+  const { connection, discovery, tools, id } = expectSuccess(await one.tools({ accessMode: 'full' }));
   const scope = { ...all['upstash-redis']?.settings, keyScope: { kind: 'prefixes', prefixes: ['other:'] } };
   t.match(expectSuccess(await one.settings(scope)), { connection }, 'the scope alone');
   const calls = peers.upstash.calls.length;
   t.equal((await secretsOf(id)).length, 1);
-  t.match(expectSuccess(await one.settings(otherAddress)), { readiness: 'not_connected', connection: null });
+  const moved = expectSuccess(await one.settings(otherAddress));
+  t.match(moved, { readiness: 'not_connected', connection: null, discovery });
+  const chosen = (all: Integration['tools']) => all.map(({ key, effect, enabled }) => [key, effect, enabled]);
+  t.same(chosen(moved.tools), chosen(tools), 'they are of the provider, wherever it is');
   t.same(await secretsOf(id), []);
   t.equal(peers.upstash.calls.length, calls, 'nothing was sent there');
   expectSuccess(await one.delete());

@@ -124,8 +124,8 @@ scenario('name, departments, status and settings: what agents are given by raise
   const at = { organizationId, integrationRef: key };
   const update = (patch: JsonObject) => transition(sql.api, 'integration_update', { ...at, patch });
   const turn = (status: string) => transition(sql.api, 'integration_status_set', { ...at, status });
-  const settle = (settings: JsonObject, disconnect = false, connectionRevision = 1) =>
-    transition(sql.api, 'integration_settings_put', { ...at, connectionRevision, settings, disconnect });
+  const settle = (settings: JsonObject, disconnect = false, connectionRevision = 1, forgetTools = false) =>
+    transition(sql.api, 'integration_settings_put', { ...at, connectionRevision, settings, disconnect, forgetTools });
   test.equal(await epochs(() => update({ name: 'Shop' })), 0);
   test.equal(await epochs(() => update({ departments: ['growth'] })), 1);
   test.equal(await epochs(() => update({ departments: ['growth'] })), 0);
@@ -133,9 +133,15 @@ scenario('name, departments, status and settings: what agents are given by raise
   test.equal(await epochs(() => turn('disabled')), 0);
   test.equal(await epochs(() => turn('enabled')), 1);
   test.equal(await epochs(() => settle({ kind: 'a' })), 1);
-  test.equal(await epochs(() => settle({ kind: 'a' }, true)), 0, 'the same server');
+  test.equal(await epochs(() => settle({ kind: 'a' }, true, 1, true)), 0, 'the same server');
+  const { tools } = await readIntegration(sql, org, id);
+  test.equal(tools.filter(({ enabled }) => enabled).length, 2);
   test.equal(await epochs(() => settle({ kind: 'b' }, true)), 1, 'once for all that changes');
-  test.match(await readIntegration(sql, org, id), { name: 'Shop', connection: null, connection_revision: 2 });
+  const moved = await readIntegration(sql, org, id);
+  test.match(moved, { name: 'Shop', connection: null, connection_revision: 2 });
+  test.equal(moved.tools.filter(({ enabled }) => enabled).length, 2, 'the tools of the provider');
+  test.equal(await epochs(() => settle({ kind: 'd' }, true, 2, true)), 1);
+  test.same((await readIntegration(sql, org, id)).tools, [], 'those of the server');
   test.match(await refusal(settle({ kind: 'c' })), { status: 409, code: 'integration_conflict' });
   const foreign = { organizationId: (await createTestOrganization(sql)).organizationId, integrationRef: id };
   test.match(await refusal(transition(sql.api, 'integration_status_set', { ...foreign, status: 'disabled' })), missing);
