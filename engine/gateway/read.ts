@@ -4,8 +4,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
 import { call } from '../db/call.ts';
 import { Problem, problemSchema } from '../db/problem.ts';
-import { integrationProblem, tooLarge, useConnection, withoutCredential } from '../integrations/index.ts';
-import { CursorError, type ReadResult, type ToolRuntime } from '../providers/tool.ts';
+import { integrationProblem, tooLarge, tooMuch, useConnection, withoutCredential } from '../integrations/index.ts';
+import { CursorError, type ReadResult, type ToolRuntime, TooMuchError } from '../providers/tool.ts';
 import { invocationKey } from '../storage/index.ts';
 import { checkFileNames } from './file_arguments.ts';
 import { type Begun, begunSchema, type Gateway, type GatewayCall, type ToolRequest } from './gateway.ts';
@@ -88,7 +88,7 @@ async function ask({ gateway, at, request, signal }: Read, begun: Begun, runtime
         { path: 'cursor', code: 'invalid_cursor', message: error.message },
       ]);
     }
-    throw integrationProblem(error, 'arguments');
+    throw error instanceof TooMuchError ? tooMuch(error.message) : integrationProblem(error, 'arguments');
   }
 }
 

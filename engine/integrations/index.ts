@@ -13,7 +13,7 @@ export { checkAuthorization, isAuthorized, startFlow } from './flow_start.ts';
 export { deleteGrant, revokeGrant } from './grant.ts';
 export { healthOf, markHealth } from './health.ts';
 export { type Integrations, openIntegrations } from './integrations.ts';
-export { integrationProblem, notReady, tooLarge } from './problems.ts';
+export { integrationProblem, notReady, tooLarge, tooMuch } from './problems.ts';
 export { newIntegrationFacts, type ReadIntegration, readIntegration } from './record.ts';
 export { refreshConnection } from './refresh.ts';
 export type { ConnectionTarget } from './stored.ts';

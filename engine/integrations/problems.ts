@@ -41,7 +41,11 @@ function unavailable(message: string, until: Date | undefined, issues: readonly 
 
 /** What is longer than a response may be is not cut: the caller asks for less. */
 export function tooLarge(limit = '5 MiB'): Problem {
-  const message = `asks for more than ${limit}: ask for fewer fields, a smaller page or a shorter time`;
+  return tooMuch(`asks for more than ${limit}: ask for fewer fields, a smaller page or a shorter time`);
+}
+
+/** @param message how to ask for less */
+export function tooMuch(message: string): Problem {
   return new Problem(400, 'result_too_large', 'The result is too large.', [
     { path: 'arguments', code: 'result_too_large', message },
   ]);

@@ -23,6 +23,11 @@ export class CursorError extends Error {
   }
 }
 
+/** There is more than the provider shows of what was asked for. The message says how to ask for less. */
+export class TooMuchError extends Error {
+  override name = 'TooMuchError';
+}
+
 /** What a tool is called with. */
 export type ToolCall<A = unknown, C = unknown, S = unknown> = Readonly<{
   /** Its signal ends the call; what it reaches is that of its client. */
@@ -87,7 +92,7 @@ type Checks<A, S> = Readonly<{
 export type Reads<A = unknown, C = unknown, S = unknown> = Checks<A, S> &
   Readonly<{
     effect: 'read';
-    /** Sends nothing that changes anything. @throws ProviderError, CursorError, the signal's reason */
+    /** Sends nothing that changes anything. @throws ProviderError, CursorError, TooMuchError, the signal's reason */
     read(call: ReadCall<A, C, S>): Promise<ReadResult>;
   }>;
 

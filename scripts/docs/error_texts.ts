@@ -15,8 +15,8 @@ export const codeTexts: Readonly<Record<string, Text>> = {
   ],
   '400 request_failed': ['Onboarding: the request is not valid', FIX],
   '400 result_too_large': [
-    'The result of a tool has more than 5 MiB',
-    'Ask for less: fewer fields, a smaller page, a shorter time.',
+    'The result of a tool has more than 5 MiB, or the provider does not show all of it',
+    'Ask for less: fewer fields, a smaller page, a shorter time. The issue says more.',
   ],
   '400 settings_invalid': [
     'The settings have another shape than the provider’s, name what the connection does not reach, or a domain that the organization blocks',

@@ -1,13 +1,13 @@
 import { z } from 'zod';
-import { type ProviderRequest, parsed } from '../outgoing/index.ts';
+import { type Bucket, parsed } from '../outgoing/index.ts';
 import { accountBucket, type ProviderContext } from '../provider.ts';
 import { CursorError, type ReadCall, type ToolCall } from '../tool.ts';
 import { type Credential, type Settings, secretOf } from './connection.ts';
 import { API, apiHeaders, site } from './site.ts';
 
 const MAX_BYTES = 8 * 1024 * 1024;
-const PER_PAGE = 30;
-const LAST_PAGE = 10_000;
+export const PER_PAGE = 30;
+const MAX_PAGES = 10_000;
 
 export type Query = Readonly<Record<string, string | number | undefined>>;
 export type Call<A = unknown> = ToolCall<A, Credential, Settings>;
@@ -59,24 +59,44 @@ export async function readOne({ context, access }: Call, path: string, query?: Q
   return { data: compact(await read(context, access.credential, path, record, query)) };
 }
 
-/** One page of a list, whose cursor is its number. `itemsOf`: what of it is for the caller. */
+/** How much of a list GitHub shows, or is asked for. */
+type Bound<T> = Readonly<{
+  lastPage: number;
+  /** Of what there is no more. */
+  shown: string;
+  /** Whether the last page is not the end of what there is, though GitHub names no next one. */
+  isCut?(page: T): boolean;
+}>;
+
+type Paging<T> = Readonly<{
+  buckets?: readonly Bucket[];
+  bound?: Bound<T>;
+  /** Default: that of the arguments. Null: GitHub's own, which goes without a number for the first page. */
+  perPage?: null;
+}>;
+
+/** One page of a list, whose cursor is its number. `dataOf`: what of it is for the caller. */
 export async function readPage<S extends z.ZodType>(
   { context, access, args, cursor = '1' }: ReadCall<{ perPage?: number | undefined }, Credential, Settings>,
   path: string,
   query: Query,
   schema: S,
-  itemsOf: (page: z.output<S>) => readonly unknown[],
-  more: Partial<Pick<ProviderRequest, 'buckets'>> & Readonly<{ lastPage?: number }> = {},
+  dataOf: (page: z.output<S>) => unknown,
+  { bound = { lastPage: MAX_PAGES, shown: '10,000 pages' }, perPage, ...over }: Paging<z.output<S>> = {},
 ) {
-  const { lastPage = LAST_PAGE, ...over } = more;
-  const page = /^[1-9]\d{0,4}$/.test(cursor) ? Number(cursor) : 0;
-  if (page < 1 || page > lastPage) throw new CursorError();
-  const url = urlOf(path, { ...query, per_page: args.perPage ?? PER_PAGE, page });
+  const number = /^[1-9]\d{0,4}$/.test(cursor) ? Number(cursor) : 0;
+  if (number < 1) throw new CursorError();
+  if (number > bound.lastPage) throw new CursorError(`leads further than ${bound.shown}: narrow the arguments`);
+  const place =
+    perPage === null ? { page: number > 1 ? number : undefined } : { per_page: args.perPage ?? PER_PAGE, page: number };
+  const url = urlOf(path, { ...query, ...place });
   const request = { ...requestOf(context, access.credential), ...over, effect: 'read', url } as const;
   const response = await context.client.send(site, request);
-  const data = itemsOf(parsed(site.provider, response, schema)).map(compact);
-  const isLast = page >= lastPage || !/<[^<>]*>; ?rel="next"/.test(response.headers['link'] ?? '');
-  return { data, nextCursor: isLast ? null : String(page + 1) };
+  const page = parsed(site.provider, response, schema);
+  const isNamed = /<[^<>]*>; ?rel="next"/.test(response.headers['link'] ?? '');
+  // The cursor behind the last page says that there is more: whoever follows it is told why it goes no further.
+  const hasMore = isNamed || (number >= bound.lastPage && (bound.isCut?.(page) ?? false));
+  return { data: compact(dataOf(page)), nextCursor: hasMore ? String(number + 1) : null };
 }
 
 /** Sent once. @throws ProviderError, the signal's reason */

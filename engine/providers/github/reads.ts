@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { ProviderError } from '../outgoing/index.ts';
 import { accountBucket } from '../provider.ts';
-import { type ReadCall, toolsOf } from '../tool.ts';
-import { compact, type Query, read as readJson, readOne, readPage, record } from './api.ts';
+import { type ReadCall, TooMuchError, toolsOf } from '../tool.ts';
+import { compact, PER_PAGE, type Query, read as readJson, readOne, readPage, record } from './api.ts';
 import {
   type At,
   at,
@@ -44,6 +44,9 @@ const file = z.looseObject({
 });
 const blob = z.object({ encoding: z.literal('base64'), content: z.string() });
 
+/** GitHub lists no more of a folder, and does not say that there are more. */
+const MAX_ENTRIES = 1_000;
+
 /** Text as text; what is none, in base64. */
 function decoded(base64: string) {
   const bytes = Buffer.from(base64, 'base64');
@@ -57,6 +60,11 @@ async function contents({ context, access, args }: Call<At & Readonly<{ path: st
   const given = [context, access.credential] as const;
   const path = `${repoPath(args)}/contents/${encodedPath(args.path)}`;
   const found = await readJson(...given, path, z.union([z.array(record), file]), { ref: args.ref });
+  if (Array.isArray(found) && found.length >= MAX_ENTRIES) {
+    throw new TooMuchError(
+      'names a folder of which GitHub shows the first 1,000 files alone: search for files instead',
+    );
+  }
   if (Array.isArray(found) || found.type !== 'file') return { data: compact(found) };
   const { content = '', encoding, ...facts } = found;
   if (encoding === 'base64') return { data: { ...record.parse(compact(facts)), ...decoded(content) } };
@@ -65,9 +73,18 @@ async function contents({ context, access, args }: Call<At & Readonly<{ path: st
   return { data: { ...record.parse(compact(facts)), ...decoded(whole.content) } };
 }
 
+/** Of a commit a page has 300, of a pull request as many as it is asked for. */
+const MAX_FILES = 3_000;
+const FILES_OF_COMMIT = 300;
+const commit = z.looseObject({ files: list.optional() });
+
 /** GitHub shows no more than a thousand. */
 const MAX_FOUND = 1_000;
-const found = z.object({ items: list });
+const found = z.object({
+  total_count: z.int().min(0),
+  incomplete_results: z.boolean().default(false),
+  items: list,
+});
 const repositoryOf = z.object({
   repository_url: z.string().optional(),
   repository: z.object({ full_name: z.string() }).optional(),
@@ -91,10 +108,17 @@ function search(call: Call<Searched>, { path, qualifier = '', perMinute }: Searc
     `/search/${path}`,
     { q: `${args.q} repo:${nameOf(args)}${qualifier}` },
     found,
-    ({ items }) => items.filter(isOurs),
+    ({ incomplete_results: isIncomplete, items }) => {
+      if (isIncomplete) throw new TooMuchError('takes GitHub too long to search to its end: narrow q, or try again');
+      return items.filter(isOurs);
+    },
     {
       buckets: [accountBucket('github', context, perMinute, perMinute / 60)],
-      lastPage: Math.ceil(MAX_FOUND / (args.perPage ?? 30)),
+      bound: {
+        lastPage: Math.ceil(MAX_FOUND / (args.perPage ?? PER_PAGE)),
+        shown: 'the 1,000 results that GitHub shows',
+        isCut: ({ total_count: total }) => total > MAX_FOUND,
+      },
     },
   );
 }
@@ -179,7 +203,18 @@ export const reads = [
     description: 'Lists the files that a pull request changes.',
     input: { ...at, ...perPage, pullNumber },
     check: inSettings,
-    read: (call) => page(call, `${repoPath(call.args)}/pulls/${call.args.pullNumber}/files`),
+    read(call) {
+      const perPage = call.args.perPage ?? PER_PAGE;
+      const lastPage = Math.ceil(MAX_FILES / perPage);
+      const before = (lastPage - 1) * perPage;
+      return readPage(call, `${repoPath(call.args)}/pulls/${call.args.pullNumber}/files`, {}, list, (items) => items, {
+        bound: {
+          lastPage,
+          shown: 'the 3,000 files that GitHub shows',
+          isCut: ({ length }) => before + length >= MAX_FILES,
+        },
+      });
+    },
   }),
   read({
     key: 'github.pulls.comments.list',
@@ -211,10 +246,18 @@ export const reads = [
   read({
     key: 'github.commits.get',
     title: 'Read a commit',
-    description: 'Reads a commit with what it changes.',
+    description: 'Reads a commit with what it changes, a page of files at a time.',
     input: { ...at, ref: z.string().min(1).max(255).describe('a branch, tag or commit') },
     check: (args, settings) => [...inSettings(args, settings), ...pathIssues('ref', args.ref)],
-    read: (call) => readOne(call, `${repoPath(call.args)}/commits/${encodedPath(call.args.ref)}`),
+    read: ({ args, ...call }) =>
+      readPage({ ...call, args: {} }, `${repoPath(args)}/commits/${encodedPath(args.ref)}`, {}, commit, (one) => one, {
+        perPage: null,
+        bound: {
+          lastPage: MAX_FILES / FILES_OF_COMMIT,
+          shown: 'the 3,000 files that GitHub shows',
+          isCut: ({ files = [] }) => files.length >= FILES_OF_COMMIT,
+        },
+      }),
   }),
   searchTool('commits', 'commits', { path: 'commits', perMinute: 30 }),
   read({

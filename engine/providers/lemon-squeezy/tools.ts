@@ -7,6 +7,7 @@ const { read, write } = toolsOf<Credential, Settings>();
 
 const PAGE = 50;
 const LAST_PAGE = 10_000;
+const TOO_FAR = 'leads further than 10,000 pages: narrow the arguments, or ask for larger pages';
 
 const id = (what: string) =>
   z
@@ -61,12 +62,12 @@ async function readPage(
   isOurs: (item: Record_) => boolean,
 ): Promise<ReadResult> {
   const number = /^[1-9]\d{0,4}$/.test(cursor) ? Number(cursor) : 0;
-  if (number < 1 || number > LAST_PAGE) throw new CursorError();
+  if (number < 1) throw new CursorError();
+  if (number > LAST_PAGE) throw new CursorError(TOO_FAR);
   const query = new URLSearchParams({ 'page[number]': cursor, 'page[size]': String(args.pageSize ?? PAGE) });
   for (const [name, value] of Object.entries(filters)) if (value !== undefined) query.set(`filter[${name}]`, value);
   const { data, meta } = await readJson(context, access.credential, `/v1/${type}?${query}`, page);
-  const isLast = number >= Math.min(LAST_PAGE, meta.page.lastPage);
-  return { data: data.filter(isOurs).map(shown), nextCursor: isLast ? null : String(number + 1) };
+  return { data: data.filter(isOurs).map(shown), nextCursor: number < meta.page.lastPage ? String(number + 1) : null };
 }
 
 const storeOf = ({ attributes }: Record_) => String(attributes['store_id']);

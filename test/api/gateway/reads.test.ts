@@ -1,14 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
+import { newIntegrationFacts } from '../../../engine/integrations/index.ts';
 import { HIDDEN } from '../../../engine/secret_values.ts';
-import { json } from '../../engine/providers/support.ts';
+import { json, openServer } from '../../engine/providers/support.ts';
 import { expectSuccess, ownerPath, refusalOf } from '../../support/api_fixtures.ts';
 import { endLease } from '../../support/fixtures.ts';
 import { CHARGES, openGateway } from '../../support/gateway_world.ts';
 import { createClient, issuePaths } from '../../support/http.ts';
 import { until } from '../../support/wait.ts';
+import { createCoder, resolveGit } from '../git/support.ts';
 
-const world = await openGateway(t);
+const github = await openServer(t, () => ({ total_count: 9, incomplete_results: true, items: [] }));
+const world = await openGateway(t, { origins: { 'https://api.github.com': github.origin } });
 const { app, sql, stripe, execute } = world;
 const by = await world.caller();
 const charges = { tool: CHARGES, arguments: { limit: 2 } };
@@ -84,6 +87,24 @@ t.test('a long result is kept too, and one that is too long says how to ask for 
   const reply = await execute(by, charges);
   t.equal(refusalOf(reply), '400 result_too_large result_too_large');
   t.match(reply.body.error.issues?.[0]?.message, /smaller page/);
+});
+
+t.test('what a provider does not show to its end is not cut: it says how to ask for less', async (t) => {
+  const tool = 'github.issues.search';
+  const coder = await createCoder(world, {
+    tools: newIntegrationFacts('github').tools,
+    policies: ['git.read', 'integrations.read'],
+  });
+  const { capability } = await resolveGit(world, coder.org, coder.integrationId, coder.run, 'cli');
+  const caller = { ...coder, client: app.owner.as(capability) };
+  const call = { tool, arguments: { owner: 'acme', repo: 'shop', q: 'x' } };
+  const reply = await execute(caller, call);
+  t.equal(refusalOf(reply), '400 result_too_large result_too_large');
+  t.match(reply.body.error.issues, [{ path: 'arguments', message: /narrow q/ }]);
+  t.equal(github.calls.length, 1);
+  const far = await execute(caller, { ...call, cursor: '35' });
+  t.equal(refusalOf(far), '400 validation_failed invalid_cursor');
+  t.match(far.body.error.issues?.[0]?.message, /1,000 results that GitHub shows: narrow/);
 });
 
 t.test('wrong arguments are named, and bind nothing', async (t) => {

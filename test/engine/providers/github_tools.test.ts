@@ -1,7 +1,7 @@
 import type * as Tap from 'tap';
 import t from 'tap';
 import { github } from '../../../engine/providers/github/index.ts';
-import { CursorError } from '../../../engine/providers/tool.ts';
+import { CursorError, TooMuchError } from '../../../engine/providers/tool.ts';
 import { fails, json, openClient, openServer, type Reply } from './support.ts';
 import { ACTION, failsAsDocumented, toolsOf } from './tool_calls.ts';
 
@@ -99,7 +99,8 @@ t.test('each read asks as documented, and returns what is of use', async (test) 
       'x-github-api-version': '2022-11-28',
     });
     if (key === 'contents.get') continue;
-    test.same(result, isList ? { data: [kept], nextCursor: '2' } : { data: kept }, key);
+    const next = isList || key === 'commits.get' ? { nextCursor: '2' } : {};
+    test.same(result, { data: isList ? [kept] : kept, ...next }, key);
   }
 });
 
@@ -110,7 +111,7 @@ t.test('a page is named by its number, and the last one says so', async (test) =
   );
   test.equal((await tools.read('github.issues.list', at, '2')).nextCursor, '3');
   test.equal((await tools.read('github.issues.list', at, '3')).nextCursor, null);
-  for (const cursor of ['', '0', '-1', '1.5', 'x', '99999', '10001']) {
+  for (const cursor of ['', '0', '-1', '1.5', 'x', '999999']) {
     await test.rejects(tools.read('github.issues.list', at, cursor), CursorError, cursor);
   }
   test.equal(server.calls.length, 2);
@@ -130,7 +131,7 @@ t.test('a search tells nothing of other repositories', async (test) => {
   );
   const args = { ...at, q: 'x', perPage: 100 };
   test.same(await tools.read('github.issues.search', args), { data: [{ id: 'ACME/site' }], nextCursor: '2' });
-  test.equal((await tools.read('github.issues.search', args, '10')).nextCursor, null, 'GitHub shows no more');
+  await tools.read('github.issues.search', args, '10');
   await test.rejects(tools.read('github.issues.search', args, '11'), CursorError);
   test.match(client.taken.at(-1), [{ key: 'github:account:i1:30/0.5' }]);
   for (const q of ['x repo:other/site', 'org:other', '-user:me', '(REPO :a/b)', 'a OR owner:b', 'enterprise:x']) {
@@ -138,6 +139,65 @@ t.test('a search tells nothing of other repositories', async (test) => {
   }
   test.same(tools.issues('github.contents.search', 'read', { ...at, q: 'in:title monorepo: x' }), []);
   test.equal(server.calls.length, 2);
+});
+
+t.test('what GitHub does not show is not taken for the end', async (test) => {
+  let page: (number: number) => object = () => [];
+  let next = '';
+  const { server, tools } = await open(test, ({ url }, res) =>
+    json(res, 200, page(Number(url.searchParams.get('page') ?? 1)), { link: next }),
+  );
+  const refused = async (key: string, args: object, cursor: string, said: RegExp) => {
+    const before = server.calls.length;
+    await test.rejects(tools.read(key, { ...at, ...args }, cursor), { name: 'CursorError', message: said }, key);
+    test.equal(server.calls.length, before, 'GitHub is not asked');
+  };
+  const nextOf = async (key: string, args: object, cursor?: string) =>
+    (await tools.read(key, { ...at, ...args }, cursor)).nextCursor;
+
+  const search = 'github.issues.search';
+  let total = 1_000;
+  page = () => ({ total_count: total, incomplete_results: false, items: [] });
+  for (const [perPage, last] of [
+    [100, 10],
+    [30, 34],
+  ] as const) {
+    const args = { q: 'x', perPage };
+    total = 1_000;
+    test.equal(await nextOf(search, args, `${last}`), null, 'the last of a thousand');
+    total = 1_001;
+    test.equal(await nextOf(search, args, `${last}`), `${last + 1}`, 'one more than a thousand');
+    await refused(search, args, `${last + 1}`, /1,000 results that GitHub shows: narrow/);
+  }
+  page = () => ({ total_count: 3, incomplete_results: true, items: [] });
+  await test.rejects(tools.read(search, { ...at, q: 'x' }), TooMuchError, 'GitHub gave up on the way');
+
+  const files = (count: number) => Array.from({ length: count }, (_, number) => ({ filename: `${number}` }));
+  for (const [key, args, last, whole, pageOf] of [
+    ['github.pulls.files.list', { pullNumber: 8, perPage: 70 }, '43', 60, files],
+    ['github.commits.get', { ref: SHA }, '10', 300, (count: number) => ({ sha: SHA, files: files(count) })],
+  ] as const) {
+    page = () => pageOf(whole - 1);
+    test.equal(await nextOf(key, args, last), null, `${key}, 2,999 files`);
+    page = () => pageOf(whole);
+    test.equal(await nextOf(key, args, last), `${Number(last) + 1}`, `${key}, as many as GitHub shows`);
+    await refused(key, args, `${Number(last) + 1}`, /3,000 files that GitHub shows/);
+  }
+  page = (number) => ({ sha: SHA, files: [{ filename: `${number}` }] });
+  next = `<${API}/x?page=3>; rel="next"`;
+  test.same(await tools.read('github.commits.get', { ...at, ref: SHA }, '2'), {
+    data: { sha: SHA, files: [{ filename: '2' }] },
+    nextCursor: '3',
+  });
+  page = () => [];
+  test.equal(await nextOf('github.issues.list', {}, '10000'), '10001');
+  await refused('github.issues.list', {}, '10001', /10,000 pages: narrow/);
+
+  page = () => files(999);
+  const folder = { ...at, path: 'docs' };
+  test.match((await tools.read('github.contents.get', folder)).data, { length: 999 });
+  page = () => files(1_000);
+  await test.rejects(tools.read('github.contents.get', folder), { name: 'TooMuchError', message: /first 1,000/ });
 });
 
 t.test('text of a file comes as text, the rest in base64, and a long one as its blob', async (test) => {

@@ -63,6 +63,17 @@ t.test('lists are those of a store, a page at a time', async (test) => {
   test.equal(server.calls.length, 0);
 });
 
+t.test('what is behind the last page that is read is not taken for the end', async (test) => {
+  let lastPage = 10_000;
+  const { server, tools } = await open(test, () => pageOf([item('10', 1)], lastPage));
+  const read = (cursor: string) => tools.read('lemon_squeezy.orders.list', { storeId: '1' }, cursor);
+  test.equal((await read('10000')).nextCursor, null);
+  lastPage = 10_001;
+  test.equal((await read('10000')).nextCursor, '10001');
+  await test.rejects(read('10001'), { name: 'CursorError', message: /10,000 pages: narrow/ });
+  test.equal(server.calls.length, 2);
+});
+
 t.test('stores are those of the settings', async (test) => {
   const { tools } = await open(test, () =>
     pageOf(['1', '2', '3'].map((id) => ({ id, attributes: { name: `S${id}` } }))),
