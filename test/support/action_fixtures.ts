@@ -64,9 +64,18 @@ export async function createActing(sql: Sql, patch?: JsonObject, org?: TestOrgan
   return { org: acting, integration: await createConnected(sql, acting) };
 }
 
+/** An organization whose profile may push. */
+export function createEngineering(sql: Sql): Promise<TestOrganization> {
+  return createTestOrganization(sql, { kind: 'department', department: 'engineering' });
+}
+
 /** A task that runs, whose run may propose. */
-export async function createProposer(sql: Sql, patch?: JsonObject): Promise<Proposer & Readonly<{ run: Run }>> {
-  const { org, integration } = await createActing(sql, patch);
+export async function createProposer(
+  sql: Sql,
+  patch?: JsonObject,
+  of?: TestOrganization,
+): Promise<Proposer & Readonly<{ run: Run }>> {
+  const { org, integration } = await createActing(sql, patch, of);
   const run = await runNew(sql, org);
   return { ...(await grantGateway(sql, org, integration, run)), run };
 }

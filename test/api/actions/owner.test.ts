@@ -5,6 +5,7 @@ import { HIDDEN } from '../../../engine/secret_values.ts';
 import {
   actionFile,
   approve,
+  createEngineering,
   createProposer,
   createSibling,
   grantGateway,
@@ -278,7 +279,7 @@ t.test('neither who reaches the port in open mode, nor an agent, nor the service
 
 /** Five actions of two tasks: one of each fate. */
 async function several() {
-  const by = await createProposer(sql);
+  const by = await createProposer(sql, undefined, await createEngineering(sql));
   const other = await createSibling(sql, by);
   const made = async (from: Proposer, amount: number) => (await propose(sql, from, { arguments: { amount } })).id;
   const open = await made(by, 1);

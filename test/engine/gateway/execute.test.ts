@@ -4,7 +4,15 @@ import type { Action } from '../../../api/actions/schema.ts';
 import { HIDDEN } from '../../../engine/secret_values.ts';
 import { jobOf, passTime } from '../../support/action_fixtures.ts';
 import { expectSuccess, ownerPath } from '../../support/api_fixtures.ts';
-import { endLease, expire, publishNow, runNext, sha256, updateOrganization } from '../../support/fixtures.ts';
+import {
+  endLease,
+  expire,
+  publishNow,
+  runNext,
+  sha256,
+  updateOrganization,
+  updateProfile,
+} from '../../support/fixtures.ts';
 import { type Caller, openGateway, REFUND } from '../../support/gateway_world.ts';
 import { allow } from '../../support/integration_fixtures.ts';
 import { json } from '../providers/support.ts';
@@ -209,6 +217,10 @@ t.test('what has changed between approval and execution cancels it, with the rea
       ]),
     suspended: (by) => updateOrganization(sql.api, by.org, { status: 'suspended' }),
     tool_policy: (by) => allow(sql, by.org, 'integrations.read'),
+    department: async (by) => {
+      expectSuccess(await app.owner.patch(at(by), { departments: ['support'] }));
+      await updateProfile(sql.api, by.org, { kind: 'department', department: 'growth' });
+    },
     provider_forbidden: (by) =>
       updateOrganization(sql.api, by.org, { constraints: { allowedIntegrations: ['github'] } }),
     read_only: (by) =>

@@ -208,6 +208,11 @@ scenario('what has changed since the proposal cancels it, with the reason', asyn
       updateOrganization(sql.api, by.org, { constraints: { allowedIntegrations: ['github'] } }),
     tool_policy: ({ by }) => allow(sql, by.org, 'integrations.read'),
     profile_disabled: ({ by }) => updateProfile(sql.api, by.org, { status: 'disabled' }),
+    department: async ({ by: { org, integration } }) => {
+      const place = { organizationId: org.organizationId, integrationRef: integration.id };
+      await transition(sql.api, 'integration_update', { ...place, patch: { departments: ['support'] } });
+      await updateProfile(sql.api, org, { kind: 'department', department: 'growth' });
+    },
   };
   for (const [reason, change] of Object.entries(changes)) {
     const made = await due();

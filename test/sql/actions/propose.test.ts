@@ -5,6 +5,7 @@ import {
   actionRow,
   approve,
   createActing,
+  createEngineering,
   createProposer,
   createSibling,
   grantGateway,
@@ -224,7 +225,7 @@ scenario('what may not be used is not proposed', async (test) => {
 });
 
 scenario('a push is proposed through the gateway of git', async (test) => {
-  const by = await createProposer(sql);
+  const by = await createProposer(sql, undefined, await createEngineering(sql));
   const git = await grantGateway(sql, by.org, by.integration, by.run, 'git');
   const push = { gateway: 'git', tool: 'git.push', risk: 'high', files: [actionFile('pack')] };
   test.match(await propose(sql, git, push), { kind: 'git_push', tool: 'git.push', risk: 'high' });
@@ -233,6 +234,9 @@ scenario('a push is proposed through the gateway of git', async (test) => {
   const reading = await grantGateway(sql, by.org, by.integration, by.run, 'git');
   const another = { ...push, arguments: { branch: 'main' } };
   test.match(await refusal(proposeAction(sql.api, reading, another)), conflict('tool_policy'));
+  const other = await createProposer(sql);
+  const outside = await grantGateway(sql, other.org, other.integration, other.run, 'git');
+  test.match(await refusal(proposeAction(sql.api, outside, push)), conflict('department'));
 });
 
 scenario('a capability of another execution, organization or time proposes nothing', async (test) => {

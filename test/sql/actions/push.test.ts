@@ -2,14 +2,15 @@ import t from 'tap';
 import {
   actionFile,
   approve,
-  createActing,
+  createEngineering,
+  createProposer,
   dueActions,
   grantGateway,
   itemsOf,
   jobOf,
   propose,
 } from '../../support/action_fixtures.ts';
-import { createTestOrganization, runNew, updateOrganization, updateProfile } from '../../support/fixtures.ts';
+import { updateOrganization, updateProfile } from '../../support/fixtures.ts';
 import { account, allow, connect } from '../../support/integration_fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
 import { openSql, refusal, transition } from '../../support/transitions.ts';
@@ -23,9 +24,7 @@ const NOT_REQUIRED = { constraints: { approvalRequiredForRisk: [] } };
 
 /** A push that may be sent, and a job for it. */
 async function due(constraints: object) {
-  const org = await createTestOrganization(sql, { kind: 'department', department: 'engineering' });
-  const { integration } = await createActing(sql, { ...constraints }, org);
-  const run = await runNew(sql, org);
+  const { org, integration, run } = await createProposer(sql, { ...constraints }, await createEngineering(sql));
   const by = await grantGateway(sql, org, integration, run, 'git');
   const push = { gateway: 'git', tool: 'git.push', risk: 'external', files: [PACK] };
   const { id } = await propose(sql, by, push);
@@ -41,11 +40,16 @@ const integrationPut = (name: 'integration_status_set' | 'integration_tools_put'
     ...fields,
   });
 
+/** By the reason; what follows a colon tells two of the same apart. */
 const CHANGES: Readonly<Record<string, (made: Made) => Promise<unknown>>> = {
   suspended: ({ by }) => updateOrganization(sql.api, by.org, { status: 'suspended' }),
   disabled: integrationPut('integration_status_set', { status: 'disabled' }),
   read_only: integrationPut('integration_tools_put', { change: { accessMode: 'read_only' } }),
   tool_policy: ({ by }) => allow(sql, by.org, 'git.read', 'integrations.propose'),
+  'tool_policy: it may not read': ({ by }) => allow(sql, by.org, 'git.propose', 'integrations.propose'),
+  department: ({ by }) => updateProfile(sql.api, by.org, { department: 'support' }),
+  'department: an operator has none': ({ by }) =>
+    updateProfile(sql.api, by.org, { kind: 'operator', department: null }),
   provider_forbidden: ({ by }) =>
     updateOrganization(sql.api, by.org, { constraints: { allowedIntegrations: ['mongodb'] } }),
   profile_disabled: ({ by }) => updateProfile(sql.api, by.org, { status: 'disabled' }),
@@ -61,7 +65,8 @@ scenario('what has changed since its approval cancels a push, with the reason', 
     const made = await due(REQUIRED);
     await made.job.lease();
     await change(made);
-    const cancelled = { begun: false, action: { status: 'cancelled', reason: { code: reason } } };
+    const code = reason.split(':')[0];
+    const cancelled = { begun: false, action: { status: 'cancelled', reason: { code } } };
     test.match(await made.job.begin([PACK]), cancelled, reason);
     test.match(await refusal(made.job.begin([PACK])), { reason: 'lease_taken' }, reason);
     test.same(await dueActions(sql, made.by.org, 'execute'), [], reason);
