@@ -1,7 +1,7 @@
 import { call } from '../db/call.ts';
 import { Problem } from '../db/problem.ts';
 import { issueText } from '../issue_text.ts';
-import type { Discovery, SettingIssue } from '../providers/index.ts';
+import { DEADLINE_MS, type Discovery, type SettingIssue } from '../providers/index.ts';
 import { parseCredential } from './connect.ts';
 import { useConnection } from './connection.ts';
 import { credentialTexts, withoutCredential } from './credential_texts.ts';
@@ -9,9 +9,6 @@ import { type Integrations, organizationClient } from './integrations.ts';
 import { type Given, integrationProblem, needsReauthorization, notReady, withProblems } from './problems.ts';
 import { type ReadIntegration, recordResult, requireSettings, targetOf, toolRows } from './record.ts';
 import { providerContext } from './stored.ts';
-
-/** Whoever waits for a discovery has a response within 25 s. A server that is slow to be said goodbye to takes 2 s of them. */
-const WITHIN_MS = 22_000;
 
 export type DiscoverOptions = Readonly<{
   signal?: AbortSignal | undefined;
@@ -37,7 +34,7 @@ async function find(
   options: DiscoverOptions,
 ): Promise<Found> {
   const { organizationId, provider, record } = integration;
-  const { signal, deadlineMs = WITHIN_MS, settings = record.settings, credential } = options;
+  const { signal, deadlineMs = DEADLINE_MS, settings = record.settings, credential } = options;
   if (credential !== undefined) {
     const given = parseCredential(provider, credential);
     return withProblems(async () => {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { call } from '../db/call.ts';
 import { ACCESS_MODES, OAUTH_RESULTS } from '../integration_states.ts';
-import type { OAuth2 } from '../providers/index.ts';
+import { inTime, type OAuth2 } from '../providers/index.ts';
 import { beginAuthorization } from '../providers/oauth/index.ts';
 import { isDiscovered, knownAuthorization, openAuthorization } from './authorization.ts';
 import { newSecret, secretHash } from './digests.ts';
@@ -74,7 +74,7 @@ export async function readTicket(integrations: Pick<Integrations, 'db'>, ticket:
 }
 
 type Begun = Readonly<{ pending: Pending; url: URL }>;
-type Options = Readonly<{ redirectUri: string; signal?: AbortSignal | undefined }>;
+type Options = Readonly<{ redirectUri: string; signal: AbortSignal }>;
 
 async function beginOAuth2(
   integrations: Integrations,
@@ -153,7 +153,12 @@ async function beginOAuth1(
 export async function beginFlow(
   integrations: Integrations,
   ticket: string,
-  options: Readonly<{ redirectUri: (provider: string) => string; signal?: AbortSignal | undefined }>,
+  options: Readonly<{
+    redirectUri: (provider: string) => string;
+    signal?: AbortSignal | undefined;
+    /** All requests to the provider together. */
+    deadlineMs?: number;
+  }>,
 ): Promise<Readonly<{ flow: Flow; browser: string; url: URL }> | null> {
   const flow = await readTicket(integrations, ticket);
   if (flow === null) return null;
@@ -161,9 +166,11 @@ export async function beginFlow(
   return withProblems(async () => {
     const integration = await readIntegration(integrations, { organizationId, integrationRef: integrationId });
     const { provider } = integration;
-    const own = { redirectUri: options.redirectUri(provider.key), signal: options.signal };
+    const redirectUri = options.redirectUri(provider.key);
     const begin = provider.oauth1 === undefined ? beginOAuth2 : beginOAuth1;
-    const { pending, url } = await begin(integrations, integration, flow, own);
+    const { pending, url } = await inTime(provider.key, options, (signal) =>
+      begin(integrations, integration, flow, { redirectUri, signal }),
+    );
     const place = { organizationId, integrationId, field: FLOW_FIELD, revision: connectionRevision };
     const { encryptionKeys } = integrations.settings;
     const browser = newSecret();

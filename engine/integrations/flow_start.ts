@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { call, type Queries } from '../db/call.ts';
 import type { Decision } from '../db/decision.ts';
 import { Problem } from '../db/problem.ts';
-import type { AccessMode, Provider } from '../providers/index.ts';
+import { type AccessMode, inTime, type Provider } from '../providers/index.ts';
 import { isDiscovered, requireDeploymentClient } from './authorization.ts';
 import { newSecret, secretHash } from './digests.ts';
 import { discoverAuthorization } from './flow_authorization.ts';
@@ -62,7 +62,7 @@ export async function checkAuthorization(
   integrations: Integrations,
   integration: ReadIntegration,
   request: FlowRequest,
-  options: Readonly<{ signal?: AbortSignal | undefined }> = {},
+  options: Readonly<{ signal?: AbortSignal | undefined; deadlineMs?: number }> = {},
 ): Promise<void> {
   const { provider } = integration;
   if (!isAuthorized(provider))
@@ -77,7 +77,9 @@ export async function checkAuthorization(
     return withProblems(() => requireReachable(integrations, integration));
   }
   const { oauth2 } = provider;
-  const found = await withProblems(() => discoverAuthorization(integrations, integration, oauth2, options));
+  const found = await withProblems(() =>
+    inTime(provider.key, options, (signal) => discoverAuthorization(integrations, integration, oauth2, { signal })),
+  );
   if (found === null) {
     throw notReady(
       'connection',

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { call, type Queries } from '../db/call.ts';
 import type { Decision } from '../db/decision.ts';
+import { DEADLINE_MS, inTime } from '../providers/index.ts';
 import { type OAuth2Credential, OAuthError, revokeToken } from '../providers/oauth/index.ts';
 import { ProviderError } from '../providers/outgoing/index.ts';
 import { isDiscovered, knownAuthorization, openAuthorization } from './authorization.ts';
@@ -35,7 +36,7 @@ export type RevokedGrant = Readonly<{
 }>;
 
 /** Ends the authorization at the provider. @returns false where the provider has no way to. @throws OAuthError, ProviderError */
-async function revokeAt(integrations: Integrations, stored: Stored, signal: AbortSignal | undefined): Promise<boolean> {
+async function revokeAt(integrations: Integrations, stored: Stored, signal: AbortSignal): Promise<boolean> {
   const { provider, fields } = stored;
   const context = await contextOf(integrations, stored, { signal });
   if (provider.oauth1 !== undefined) {
@@ -68,14 +69,16 @@ const hasEnded = ({ expiresAt }: Pick<OAuth2Credential, 'expiresAt'>): boolean =
 async function readRevocable(
   integrations: Integrations,
   target: ConnectionTarget,
-  signal: AbortSignal | undefined,
+  { signal, withinMs }: Readonly<{ signal: AbortSignal; withinMs: number }>,
 ): Promise<Stored> {
   const read = () => readStored(integrations, target, { evenRefused: true });
   const stored = await read();
   const { oauth2 } = stored.provider;
   if (oauth2 === undefined || isDiscovered(oauth2) || oauth2.needsRefreshToken) return stored;
-  return readFresh(integrations, target, signal).catch(() => {
-    signal?.throwIfAborted();
+  // Another process may hold the lease of a refresh for longer: then it is tried with the token that there is.
+  const soon = AbortSignal.any([signal, AbortSignal.timeout(withinMs)]);
+  return readFresh(integrations, target, soon).catch(() => {
+    signal.throwIfAborted();
     return read();
   });
 }
@@ -96,7 +99,7 @@ function revocable(
 export async function revokeGrant(
   integrations: Integrations,
   integration: ReadIntegration,
-  options: Readonly<{ signal?: AbortSignal | undefined }> = {},
+  options: Readonly<{ signal?: AbortSignal | undefined; deadlineMs?: number }> = {},
 ): Promise<RevokedGrant> {
   const { organizationId, record, provider } = integration;
   if (provider.oauth2 === undefined && provider.oauth1 === undefined) {
@@ -111,8 +114,11 @@ export async function revokeGrant(
   );
   let revoked = false;
   try {
-    const stored = await readRevocable(integrations, targetOf(integration), options.signal);
-    revoked = await revokeAt(integrations, stored, options.signal);
+    revoked = await inTime(provider.key, options, async (signal) => {
+      const withinMs = Math.ceil((options.deadlineMs ?? DEADLINE_MS) / 2);
+      const stored = await readRevocable(integrations, targetOf(integration), { signal, withinMs });
+      return revokeAt(integrations, stored, signal);
+    });
   } catch (error) {
     options.signal?.throwIfAborted();
     const facts = { organizationId, integrationId: record.id, provider: provider.key };

@@ -39,4 +39,4 @@ export type {
   SettingIssue,
   Tool,
 } from './provider.ts';
-export { accountBucket } from './provider.ts';
+export { accountBucket, DEADLINE_MS, inTime } from './provider.ts';

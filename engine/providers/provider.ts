@@ -195,20 +195,21 @@ type Definition<C extends z.ZodType, S extends z.ZodType> = Readonly<
   }
 >;
 
-/** What waits for a verification or a discovery gets a response within 25 s, so that a provider that stalls is one that fails. */
-const DEADLINE_MS = 22_000;
+/** Whoever waits for a provider gets a response within 25 s, 2 s of them for a server that is slow to be said goodbye to. */
+export const DEADLINE_MS = 22_000;
 
-async function inTime<T>(
+/** All requests of `run` together. @throws ProviderError `unavailable` where they take longer; the signal's reason */
+export async function inTime<T>(
   provider: string,
-  context: ProviderContext,
-  run: (context: ProviderContext) => Promise<T>,
+  { signal: given, deadlineMs = DEADLINE_MS }: Pick<ProviderContext, 'signal' | 'deadlineMs'>,
+  run: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const late = AbortSignal.timeout(context.deadlineMs ?? DEADLINE_MS);
-  const signal = context.signal === undefined ? late : AbortSignal.any([context.signal, late]);
+  const late = AbortSignal.timeout(deadlineMs);
+  const signal = given === undefined ? late : AbortSignal.any([given, late]);
   try {
-    return await run({ ...context, signal });
+    return await run(signal);
   } catch (error) {
-    context.signal?.throwIfAborted();
+    given?.throwIfAborted();
     if (late.aborted) throw new ProviderError(provider, 'unavailable', 'The provider did not respond in time.');
     throw error;
   }
@@ -270,8 +271,10 @@ export function defineProvider<C extends z.ZodType, S extends z.ZodType = z.ZodN
       const own = runtimes.get(tool.key) ?? (definition.serverTool && reading(definition.serverTool(tool)));
       return own?.effect === tool.effect ? own : undefined;
     },
-    verify: (context, access) => inTime(key, context, async (within) => definition.verify(within, read(access))),
-    discover: (context, access) => inTime(key, context, async (within) => definition.discover(within, read(access))),
+    verify: (context, access) =>
+      inTime(key, context, async (signal) => definition.verify({ ...context, signal }, read(access))),
+    discover: (context, access) =>
+      inTime(key, context, async (signal) => definition.discover({ ...context, signal }, read(access))),
     checkSettings(given, discovery) {
       if (settings === null || discovery.truncated) return [];
       return definition.checkSettings?.(settings.schema.parse(given), discovery) ?? [];

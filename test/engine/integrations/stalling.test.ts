@@ -1,13 +1,20 @@
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import type * as Tap from 'tap';
 import t from 'tap';
 import type { Problem } from '../../../engine/db/problem.ts';
 import {
+  beginFlow,
+  checkAuthorization,
   checkSettings,
   discover,
   lookUp,
+  type ReadIntegration,
   readIntegration,
+  revokeGrant,
+  startFlow,
   verifyCredential,
 } from '../../../engine/integrations/index.ts';
 import { sealFields } from '../../../engine/integrations/secrets.ts';
@@ -17,8 +24,8 @@ import { createTestOrganization, type TestOrganization } from '../../support/fix
 import { account, connect, createIntegration } from '../../support/integration_fixtures.ts';
 import { openSql, transition } from '../../support/transitions.ts';
 import { openStandIn } from '../providers/mongo_stand_in.ts';
-import { openServer } from '../providers/support.ts';
-import { connectTokens, integrationConfig, openTestIntegrations } from './support.ts';
+import { json, openServer } from '../providers/support.ts';
+import { connectTokens, integrationConfig, openRotatingGithub, openTestIntegrations } from './support.ts';
 
 const sql = await openSql(t);
 const db = openAs(sql.url, { role: 'runner_api', size: 4, applicationName: 'test api' });
@@ -126,6 +133,7 @@ const mongoAt = (port: number) => {
 };
 const shop = { kind: 'mongodb', databaseName: 'shop', collections: ['orders'] };
 const tokens = { access_token: 'token' };
+const GRANT = '7'.repeat(64);
 
 type Case = Readonly<{
   kind: string;
@@ -159,6 +167,7 @@ async function connectCase(provider: string, { kind, fields, settings }: Case) {
     tokenExpiresAt,
     grantedScopes: kind === 'oauth2' ? [] : null,
     ...(kind === 'none' ? { subjectHash: null } : {}),
+    ...(kind.startsWith('oauth') ? { grantHash: GRANT } : {}),
   };
   const { target } = await connectTokens(sql, fields, { keys, provider, facts });
   const { organizationId, integrationId: integrationRef } = target;
@@ -227,6 +236,77 @@ t.test('a server that stalls in the middle of a session keeps nobody longer', as
   );
 });
 
+const mcpAt = (serverUrl: string) =>
+  connectCase('mcp', { kind: 'none', fields: {}, settings: { kind: 'mcp', serverUrl } });
+const request = { services: [], accessMode: 'read_only', replaceAccount: false, starter: null } as const;
+const redirectUri = () => 'https://runner.example/callback';
+
+/** The button of the page of an authorization that was started. */
+async function press(integration: ReadIntegration, options: Readonly<{ deadlineMs?: number }> = {}) {
+  const { ticket } = await startFlow(db.of(integration.organizationId), integration, request);
+  return beginFlow(integrations, ticket, { redirectUri, ...options });
+}
+
+/** A server that says how it is authorized, each time after a while, and registers nobody. */
+async function openSlow(test: Tap.Test, ms: number) {
+  const slow = await openServer(test, async ({ url: { pathname } }, res) => {
+    await pause(ms);
+    const { origin } = slow;
+    if (pathname === '/mcp') return void json(res, 401, {});
+    if (pathname.includes('protected-resource')) return { resource: `${origin}/mcp`, authorization_servers: [origin] };
+    if (pathname === '/register') return undefined;
+    return {
+      issuer: origin,
+      authorization_endpoint: `${origin}/authorize`,
+      token_endpoint: `${origin}/token`,
+      registration_endpoint: `${origin}/register`,
+      code_challenge_methods_supported: ['S256'],
+    };
+  });
+  return slow;
+}
+
+t.test('an authorization whose server takes its time at each step neither starts nor begins', async (test) => {
+  const slow = await openSlow(test, soon.deadlineMs / 2);
+  const integration = await mcpAt(`${slow.origin}/mcp`);
+  await stallsInTime(test, 'start', () => checkAuthorization(integrations, integration, request, soon));
+  await stallsInTime(test, 'begin', () => press(integration, soon));
+  const quick = await openSlow(test, 0);
+  const known = await mcpAt(`${quick.origin}/mcp`);
+  const deadlineMs = 1_000;
+  await stallsInTime(test, 'registration', () => press(known, { deadlineMs }), { deadlineMs });
+  test.equal(quick.calls.filter(({ url }) => url.pathname === '/register').length, 1);
+  const xAds = await connectCase('x-ads', connections['x-ads'] as Case);
+  await stallsInTime(test, 'OAuth 1.0a', () => press(xAds, soon));
+});
+
+t.test('a grant whose provider stalls is not revoked, and nobody waits for that', async (test) => {
+  for (const key of ['github', 'x-ads']) {
+    const integration = await connectCase(
+      key,
+      key === 'x-ads' ? (connections[key] as Case) : { kind: 'oauth2', fields: tokens },
+    );
+    const begin = performance.now();
+    test.match(await revokeGrant(integrations, integration, soon), { revoked: false });
+    const took = performance.now() - begin;
+    test.ok(took >= soon.deadlineMs && took < soon.deadlineMs + REST_MS, `${key}: ${Math.round(took)} ms`);
+  }
+});
+
+t.test('a grant is revoked by the token that there is while another process refreshes it', async (test) => {
+  const { state, origins: github } = await openRotatingGithub(test);
+  const own = openTestIntegrations(test, db, { origins: github });
+  const known = { access_token: 'access-0', refresh_token: 'refresh-0' };
+  const tokenExpiresAt = new Date(Date.now() + 30_000).toISOString();
+  const { target } = await connectTokens(sql, known, { keys, facts: { grantHash: GRANT, tokenExpiresAt } });
+  const { organizationId, integrationId, revision: connectionRevision } = target;
+  const lease = { connectionRevision, tokenVersion: 1, leaseId: randomUUID(), seconds: 30 };
+  await transition(sql.api, 'integration_refresh_lease', { organizationId, integrationId, ...lease });
+  const integration = await readIntegration(own, { organizationId, integrationRef: integrationId });
+  test.match(await revokeGrant(own, integration, { deadlineMs: 2_000 }), { revoked: true });
+  test.match(state, { grants: 0, refreshes: 0 });
+});
+
 t.test('who waits has a response within 25 s', async (test) => {
   const within = AbortSignal.timeout;
   const asked: number[] = [];
@@ -243,6 +323,11 @@ t.test('who waits has a response within 25 s', async (test) => {
   await stallsInTime(test, 'look up', () => lookUp(integrations, integration));
   await stallsInTime(test, 'a credential', () => lookUp(integrations, integration, { credential }), { path });
   await stallsInTime(test, 'verify', () => verifyCredential(integrations, integration, credential), { path });
-  test.ok(asked.length >= 4, String(asked));
+  const mcp = await mcpAt(`${server.origin}/mcp`);
+  await stallsInTime(test, 'start', () => checkAuthorization(integrations, mcp, request));
+  await stallsInTime(test, 'begin', () => press(mcp));
+  const github = await connectCase('github', { kind: 'oauth2', fields: tokens });
+  test.match(await revokeGrant(integrations, github), { revoked: false });
+  test.ok(asked.length >= 7, String(asked));
   test.ok(Math.max(...asked) <= 25_000 - REST_MS, String(asked));
 });
