@@ -88,8 +88,6 @@ export function sealed(field: string, text = field) {
   return { field, keyId: 'k1', wrappedKey: base64(`key of ${text}`), ciphertext: base64(text) };
 }
 
-export const SOON = new Date(Date.now() + 3_600_000).toISOString();
-
 /** The facts of a connection to an account, which it has a digest of. */
 export function account(name: string, fields: JsonObject = {}) {
   return {
@@ -97,7 +95,6 @@ export function account(name: string, fields: JsonObject = {}) {
     accountLabel: `…${name}`,
     subjectHash: sha256(name),
     grantedScopes: ['read', 'write'],
-    checkDueAt: SOON,
     ...fields,
   };
 }

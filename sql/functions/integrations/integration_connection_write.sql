@@ -1,6 +1,6 @@
 -- Writes the connection of an integration, with its secrets. p_connection: {kind, accountLabel, subjectHash, grantedScopes?,
--- grantHash?, tokenExpiresAt?, refreshDueAt?, checkDueAt?, reuseRefreshToken?}. p_secrets: [{field, keyId, wrappedKey, ciphertext}],
--- bytes as base64, bound to p_next_revision. reuseRefreshToken: the provider gave none; the stored one stays, if it is of the same
+-- grantHash?, tokenExpiresAt?, refreshDueAt?, reuseRefreshToken?}. p_secrets: [{field, keyId, wrappedKey, ciphertext}], bytes as base64,
+-- bound to p_next_revision. reuseRefreshToken: the provider gave none; the stored one stays, if it is of the same
 -- account and bound to the same revision. Another revision cancels what awaits or has an approval. The caller has locked organization
 -- and integration.
 -- Returns {}, or {refused: …} having changed nothing: account_differs, revision_moved, no_refresh_token.
@@ -33,7 +33,8 @@ begin
     values (i.organization_id, i.id, p_connection ->> 'kind', p_connection ->> 'accountLabel', p_connection ->> 'subjectHash',
       nullif(p_connection -> 'grantedScopes', 'null'), p_connection ->> 'grantHash', clock_timestamp(),
       (p_connection ->> 'tokenExpiresAt')::timestamptz, (p_connection ->> 'refreshDueAt')::timestamptz, clock_timestamp(),
-      coalesce((p_connection ->> 'checkDueAt')::timestamptz, clock_timestamp() + interval '1 day'))
+      -- A day later, spread out: what was connected together is not looked at together.
+      clock_timestamp() + interval '1 day' * (0.8 + random() * 0.4))
     on conflict (organization_id, integration_id) do update
       set kind = excluded.kind, account_label = excluded.account_label, subject_hash = excluded.subject_hash,
         granted_scopes = excluded.granted_scopes, grant_hash = excluded.grant_hash, connected_at = excluded.connected_at,

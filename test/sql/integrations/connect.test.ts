@@ -8,7 +8,6 @@ import {
   createIntegration,
   integrationOf,
   readIntegration,
-  SOON,
   sealed,
 } from '../../support/integration_fixtures.ts';
 import { scenarios } from '../../support/invariants.ts';
@@ -128,10 +127,35 @@ scenario('a provider that is not allowed is neither made nor connected', async (
   await createIntegration(sql, org, { provider: 'github' });
 });
 
+scenario(
+  'what is connected together is looked at a day later, spread out, and again after each connecting',
+  async (test) => {
+    const org = await createTestOrganization(sql);
+    /** In hours, since it was connected. */
+    const looks = async () => {
+      const { rows } = await sql.owner.query<{ hours: number }>(
+        `select extract(epoch from check_due_at - connected_at)::float8 / 3600 as hours
+       from app.integration_connections where organization_id = $1 order by integration_id`,
+        [org.organizationId],
+      );
+      return rows.map(({ hours }) => hours);
+    };
+    const ids: string[] = [];
+    for (let made = 0; made < 8; made += 1) ids.push((await createConnected(sql, org)).id);
+    const first = await looks();
+    for (const id of ids) await connect(sql.api, org, id, account('acme'), { revision: 1, nextRevision: 1 });
+    const again = await looks();
+    for (const hours of [first, again]) {
+      test.ok(Math.min(...hours) > 19 && Math.max(...hours) < 29, hours.join(' '));
+      test.ok(Math.max(...hours) - Math.min(...hours) > 0.5, `all of them between ${hours.join(' ')}`);
+    }
+  },
+);
+
 scenario('a connection without secrets is one too', async (test) => {
   const org = await createTestOrganization(sql);
   const { id } = await createIntegration(sql, org, { provider: 'mcp', settingsRequired: true });
-  const facts = { kind: 'none', grantedScopes: [], checkDueAt: SOON };
+  const facts = { kind: 'none', grantedScopes: [] };
   const connected = await connect(sql.api, org, id, facts, { secrets: [] });
   test.match(integrationOf(connected), { readiness: 'needs_configuration', connection: { kind: 'none', revision: 1 } });
 });
