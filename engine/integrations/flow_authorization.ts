@@ -1,7 +1,7 @@
-import type { DiscoveredAuthorization, DiscoveredOAuth2, Provider } from '../providers/index.ts';
+import type { ConnectedScopes, DiscoveredAuthorization, DiscoveredOAuth2 } from '../providers/index.ts';
 import type { OAuthClient } from '../providers/oauth/index.ts';
 import { repeating } from '../secret_values.ts';
-import { isDiscovered, keptAuthorization, openAuthorization } from './authorization.ts';
+import { keptAuthorization, openAuthorization } from './authorization.ts';
 import { storedTexts } from './credential_texts.ts';
 import { type Integrations, organizationClient } from './integrations.ts';
 import type { ReadIntegration } from './record.ts';
@@ -12,9 +12,8 @@ type Options = Readonly<{ signal?: AbortSignal | undefined }>;
 
 /** The connection that a new authorization takes the place of, where there is one whose secrets open. */
 async function storedOf(integrations: Integrations, integration: ReadIntegration): Promise<Stored | undefined> {
-  const { readiness } = integration.record;
-  if (readiness === 'not_connected' || readiness === 'needs_reauthorization') return undefined;
-  return readStored(integrations, targetOf(integration)).catch(() => undefined);
+  if (integration.record.readiness === 'not_connected') return undefined;
+  return readStored(integrations, targetOf(integration), { evenRefused: true }).catch(() => undefined);
 }
 
 async function contextFor(
@@ -26,6 +25,25 @@ async function contextFor(
   return providerContext(integrations, provider, client, { account: record.id, signal: o.signal });
 }
 
+/** The server that a connection was authorized at, and who we are to it; undefined: it was connected in another way. */
+function authorizationOf(oauth2: DiscoveredOAuth2, stored: Stored | undefined) {
+  const kept = stored?.fields.get('authorization');
+  return kept === undefined ? undefined : openAuthorization(oauth2, kept);
+}
+
+/** What a connection by OAuth 2 has of its server. */
+function connectedScopes(oauth2: DiscoveredOAuth2, stored: Stored | undefined): ConnectedScopes | undefined {
+  const credential = stored && oauth2Credential(stored);
+  const authorization = authorizationOf(oauth2, stored);
+  if (!credential || !authorization) return undefined;
+  const isRefused = stored.row.integration.readiness === 'needs_reauthorization';
+  return {
+    issuer: authorization.server.metadata.issuer,
+    accessToken: isRefused ? null : credential.accessToken,
+    scopes: credential.scopes,
+  };
+}
+
 /** How a server wants to be authorized now; null: it asks for nothing. @throws ProviderError */
 export async function discoverAuthorization(
   integrations: Integrations,
@@ -35,10 +53,9 @@ export async function discoverAuthorization(
 ): Promise<DiscoveredAuthorization | null> {
   const context = await contextFor(integrations, integration, options);
   const stored = await storedOf(integrations, integration);
-  const credential = stored && oauth2Credential(stored);
   const found = await oauth2.discover(context, {
     settings: integration.record.settings,
-    ...(credential ? { connected: { accessToken: credential.accessToken, scopes: credential.scopes } } : {}),
+    connected: connectedScopes(oauth2, stored),
   });
   if (found === null || stored === undefined) return found;
   // They stand in the address that the browser is sent to, and are shown later.
@@ -48,15 +65,13 @@ export async function discoverAuthorization(
 
 /** The client of an earlier authorization, where it was one at the same server, which sends browsers back to the same address. */
 function registeredClient(
+  oauth2: DiscoveredOAuth2,
   stored: Stored | undefined,
-  provider: Provider,
   issuer: string,
   redirectUri: string,
 ): OAuthClient | undefined {
-  const kept = stored?.fields.get('authorization');
-  if (kept === undefined || provider.oauth2 === undefined || !isDiscovered(provider.oauth2)) return undefined;
-  const { server, client, redirectUri: known } = openAuthorization(provider.oauth2, kept);
-  return server.metadata.issuer === issuer && known === redirectUri ? client : undefined;
+  const known = authorizationOf(oauth2, stored);
+  return known?.server.metadata.issuer === issuer && known.redirectUri === redirectUri ? known.client : undefined;
 }
 
 /**
@@ -76,7 +91,7 @@ export async function registeredAuthorization(
   const stored = await storedOf(integrations, integration);
   const { client } = await oauth2.client(context, found, {
     configured: integrations.settings.mcpClient,
-    registered: registeredClient(stored, provider, found.server.metadata.issuer, redirectUri),
+    registered: registeredClient(oauth2, stored, found.server.metadata.issuer, redirectUri),
     redirectUri,
   });
   const kept = keptAuthorization(provider, { server: found.server, client, resource: found.resource }, redirectUri);

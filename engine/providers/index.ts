@@ -22,6 +22,7 @@ export type {
   Access,
   AccessMode,
   Account,
+  ConnectedScopes,
   Dataset,
   DiscoveredAuthorization,
   DiscoveredOAuth2,

@@ -76,12 +76,15 @@ export type DiscoveredAuthorization = Readonly<{
   scopes: readonly string[];
 }>;
 
+export type ConnectedScopes = Readonly<{ issuer: string; accessToken: string | null; scopes: readonly string[] }>;
+
 /** How a provider is authorized with OAuth 2 where its authorization server is found at the address of the settings. */
 export type DiscoveredOAuth2 = Readonly<{
   /** Where requests to its servers may go. */
   site: Site;
   /**
-   * `connected`: what the connection has now; where the server asks it for more, the scopes are those of both.
+   * `connected`: what the connection has now, of the server that calls itself `issuer`; `accessToken` is null where it is not taken
+   * any more. Where the server asks for more, or for another token, the scopes are those of both.
    * @returns null where the server asks for no authorization
    * @throws ProviderError
    */
@@ -89,7 +92,7 @@ export type DiscoveredOAuth2 = Readonly<{
     context: ProviderContext,
     options: Readonly<{
       settings: unknown;
-      connected?: Readonly<{ accessToken: string; scopes: readonly string[] }> | undefined;
+      connected?: ConnectedScopes | undefined;
     }>,
   ): Promise<DiscoveredAuthorization | null>;
   /** The client that the server knows this deployment by; `isNew`: it was registered just now. @throws OAuthError or ProviderError */

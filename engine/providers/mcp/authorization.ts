@@ -11,7 +11,7 @@ import { oauthFailure } from '../oauth/errors.ts';
 import { oauthFetch } from '../oauth/fetch.ts';
 import { type OAuthClient, OAuthError, type OAuthServer } from '../oauth/index.ts';
 import { ProviderError, storableJson } from '../outgoing/index.ts';
-import type { DiscoveredAuthorization, DiscoveredOAuth2, ProviderContext } from '../provider.ts';
+import type { ConnectedScopes, DiscoveredAuthorization, DiscoveredOAuth2, ProviderContext } from '../provider.ts';
 import { buckets, KEY, settings, site } from './site.ts';
 
 /** What a server asked for with a 401 or a 403. */
@@ -223,16 +223,18 @@ export function widenedScopes(granted: readonly string[], asked: readonly string
   return [...new Set([...granted, ...asked])].slice(0, 50);
 }
 
-/** The scopes to ask for: of a connection that the server asks for more, those of both; else what it says that it needs. */
+/** The scopes to ask for: of a connection whose token is good, what the server says that it needs; else those of both. */
 async function scopesToAsk(
   context: ProviderContext,
   serverUrl: string,
   found: DiscoveredAuthorization,
-  connected: Readonly<{ accessToken: string; scopes: readonly string[] }>,
+  { issuer, accessToken, scopes }: ConnectedScopes,
 ): Promise<readonly string[]> {
-  const asked = await challenge(context, serverUrl, connected.accessToken);
-  if (asked?.error !== 'insufficient_scope') return found.scopes;
-  return widenedScopes([...connected.scopes, ...found.scopes], asked.scopes);
+  // Scopes of another server are none of this one.
+  if (issuer !== found.server.metadata.issuer) return found.scopes;
+  const asked = accessToken === null ? undefined : await challenge(context, serverUrl, accessToken);
+  if (accessToken !== null && asked === undefined) return found.scopes;
+  return widenedScopes([...scopes, ...found.scopes], asked?.error === 'insufficient_scope' ? asked.scopes : []);
 }
 
 export const oauth2: DiscoveredOAuth2 = {

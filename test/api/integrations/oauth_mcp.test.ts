@@ -18,7 +18,7 @@ import { transition } from '../../support/transitions.ts';
 import { openMcpServer } from './mcp_server.ts';
 
 const { wanted, said, requests, serverUrl, open } = await openMcpServer(t);
-open([]);
+const atServer = open([]);
 
 const config = integrationConfig({ origins: {} });
 const app = await startTestApp(t, {
@@ -90,6 +90,24 @@ t.test('a server that asks for more scopes gets those of both, and the connectio
   test.equal(connection?.revision, 1);
   await discover(app.services.integrations, integration);
   wanted.scope = 'tools:read';
+});
+
+t.test('one that has to be authorized again keeps its client, and asks for all that it had', async (test) => {
+  const org = await createTestOrganization(sql);
+  await createServer(org);
+  const registrations = () => requests.filter((line) => line === 'POST /reg').length;
+  wanted.scope = 'tools:read tools:write';
+  test.same(await authorize(org), ended('connected', 'mcp'));
+  wanted.scope = 'tools:read';
+  await atServer.revoke();
+  await test.rejects(verify(org));
+  test.match(await read(org), { readiness: 'needs_reauthorization' });
+  const before = registrations();
+  test.same(await authorize(org), ended('connected', 'mcp'));
+  test.equal(registrations(), before);
+  const { connection, readiness } = await read(org);
+  test.equal(readiness, 'ready');
+  test.same(connection?.grantedScopes.toSorted(), ['tools:read', 'tools:write']);
 });
 
 t.test('its grant is revoked where the server says how', async (test) => {

@@ -1,7 +1,12 @@
 import type { ServerResponse } from 'node:http';
 import type * as Tap from 'tap';
 import t from 'tap';
-import { clientFor, discoverAuthorization, widenedScopes } from '../../../engine/providers/mcp/authorization.ts';
+import {
+  clientFor,
+  discoverAuthorization,
+  oauth2,
+  widenedScopes,
+} from '../../../engine/providers/mcp/authorization.ts';
 import { mcp } from '../../../engine/providers/mcp/index.ts';
 import { safeSchema } from '../../../engine/providers/mcp/schema.ts';
 import { responseFinder } from '../../../engine/providers/mcp/session.ts';
@@ -372,12 +377,18 @@ t.test('metadata and redirects that lead to private addresses are not followed',
 
 t.test('a step-up asks for what is granted and what is missing', (test) => {
   test.same(widenedScopes(['a', 'b'], ['b', 'c']), ['a', 'b', 'c']);
-  test.equal(
-    widenedScopes(
-      [],
-      Array.from({ length: 90 }, (_, index) => `s${index}`),
-    ).length,
-    50,
-  );
+  const many = Array.from({ length: 90 }, (_, index) => `s${index}`);
+  test.equal(widenedScopes([], many).length, 50);
   test.end();
+});
+
+t.test('a token that is not taken any more leaves what was granted, at the same server alone', async (test) => {
+  const { origin } = await openProtected(test);
+  const context = { client: openClient(test, {}), account: 'i1' };
+  const settings = { kind: 'mcp', serverUrl: `${origin}/mcp` };
+  const asked = ['files:read', 'files:write'];
+  const scopesOf = async (accessToken: string | null, issuer = `${origin}/as`) =>
+    (await oauth2.discover(context, { settings, connected: { issuer, accessToken, scopes: ['granted'] } }))?.scopes;
+  for (const token of [null, 'over']) test.same(await scopesOf(token), ['granted', ...asked]);
+  test.same(await scopesOf(null, origin), asked);
 });
