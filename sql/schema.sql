@@ -2530,6 +2530,8 @@ app.actions_due(p_organizations integer, p_rows integer, p_after uuid DEFAULT NU
   -- sql, stable, security definer, owner runner_global, executed by runner_jobs
 app.actions_expire(p_organization_id uuid, p_action_ids uuid[]) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.actions_of_day(p_organization_id uuid, p_timezone text, p_at timestamptz) returns bigint
+  -- sql, stable, owner runner_scoped
 app.actor_require(p_organization_id uuid, p_actor jsonb, p_task_id uuid DEFAULT NULL::uuid) returns jsonb
   -- plpgsql, owner runner_scoped
 app.admin_catalog_publish(p_revision text, p_catalog jsonb, p_admin text, p_request_id text DEFAULT NULL::text) returns

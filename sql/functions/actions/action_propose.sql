@@ -114,9 +114,7 @@ begin
   if a.id is null then
     -- Proposals of other tasks count too.
     perform pg_advisory_xact_lock(hashtextextended('actions:' || p_organization_id, 0));
-    if (select count(*) from app.actions b
-          where b.organization_id = p_organization_id and b.status not in ('rejected', 'expired', 'cancelled')
-            and b.created_at >= date_trunc('day', clock_timestamp(), o.config ->> 'timezone'))
+    if app.actions_of_day(p_organization_id, o.config ->> 'timezone', clock_timestamp())
         >= (o.config #>> '{limits,maxDailyActions}')::integer then
       perform app.fail(409, 'daily_limit_reached', format('The organization proposes at most %s actions a day',
         o.config #>> '{limits,maxDailyActions}'));

@@ -29,6 +29,18 @@ const scenario = scenarios(t, sql);
 const unauthorized = { status: 401, code: 'agent_unauthorized' };
 const conflict = (reason: string) => ({ status: 409, code: 'state_conflict', reason });
 
+/** The first and last second of days whose clocks change at midnight. */
+const DAYS: Readonly<Record<string, readonly (readonly [string, string])[]>> = {
+  // Of 25 hours, whose first comes twice, and of 23, which begins at 01:00.
+  'America/Havana': [
+    ['2026-11-01T04:00:00Z', '2026-11-02T04:59:59Z'],
+    ['2026-03-08T05:00:00Z', '2026-03-09T03:59:59Z'],
+  ],
+  'Atlantic/Azores': [['2026-10-25T00:00:00Z', '2026-10-26T00:59:59Z']],
+  // Its last hour comes twice.
+  'Africa/Cairo': [['2026-10-28T21:00:00Z', '2026-10-29T21:59:59Z']],
+};
+
 scenario('a risk that needs an approval awaits it, with an item in the inbox', async (test) => {
   const by = await createProposer(sql);
   const action = await propose(sql, by, { files: [actionFile('body')] });
@@ -154,6 +166,35 @@ scenario('the day of the organization has so many actions; what did not happen i
     [first.id],
   );
   await propose(sql, by, { arguments: { amount: 3 } });
+});
+
+scenario('where midnight repeats or is left out, a day has all of its hours', async (test) => {
+  const by = await createProposer(sql);
+  const { id } = await propose(sql, by);
+  /** How many there are on the day of a point in time, when the only one was made at another. */
+  const counted = async (timezone: string, madeAt: string, at: string) => {
+    await sql.owner.query('update app.actions set created_at = $2 where id = $1', [id, madeAt]);
+    const { rows } = await sql.owner.query('select app.actions_of_day($1, $2, $3)::int as n', [
+      by.org.organizationId,
+      timezone,
+      at,
+    ]);
+    return rows[0].n;
+  };
+  for (const [timezone, days] of Object.entries(DAYS)) {
+    for (const [first, last] of days) {
+      const [start, end, before, after] = [first, last, -1_000 + Date.parse(first), 1_000 + Date.parse(last)];
+      for (const at of [start, end, `${start.slice(0, 14)}30:00Z`]) {
+        test.equal(await counted(timezone, start, at), 1, `${timezone}: of ${start} at ${at}`);
+        test.equal(
+          await counted(timezone, new Date(before).toISOString(), at),
+          0,
+          `${timezone}: the day before, at ${at}`,
+        );
+      }
+      test.equal(await counted(timezone, end, new Date(after).toISOString()), 0, `${timezone}: after ${end}`);
+    }
+  }
 });
 
 scenario('one that expires, and one that is cancelled, are given back to the day', async (test) => {
