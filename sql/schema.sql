@@ -234,7 +234,8 @@ CREATE TABLE app.actions (
   CONSTRAINT actions_summary_check CHECK (((length(summary) >= 1) AND (length(summary) <= 2000))),
   CONSTRAINT actions_task_or_chat_check CHECK ((((task_id IS NULL) = (chat_id IS NOT NULL)) AND ((chat_id IS NULL) =
     (message_id IS NULL)))),
-  CONSTRAINT actions_timeout_ms_check CHECK (((timeout_ms >= 1) AND (timeout_ms <= 60000))),
+  CONSTRAINT actions_timeout_ms_check CHECK (((timeout_ms >= 1) AND (timeout_ms <= CASE kind WHEN 'git_push' THEN 600000
+    ELSE 60000 END))),
   CONSTRAINT actions_tool_check CHECK (((length(tool) >= 1) AND (length(tool) <= 128))),
   CONSTRAINT actions_tool_digest_check CHECK (((tool_digest ~ '^[0-9a-f]{64}$') AND ((kind = 'git_push') = (tool_digest IS
     NULL)))),

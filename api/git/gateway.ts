@@ -20,12 +20,17 @@ const MAX_FETCH_BYTES = 32 * 1024 * 1024;
 /** The bound is a setting, which the handler keeps. */
 const LARGEST_PUSH_BYTES = 10 * 1024 * 1024 * 1024;
 
-const name = z.string().regex(/^[A-Za-z0-9_.-]{1,100}$/);
 const params = {
   integrationId: z.uuid().describe('That of the capability.'),
   // Whether the settings name it is asked later: any other one is not there.
-  owner: name.describe('As in the settings.'),
-  repository: name.describe('One of the settings. `.git` may follow.'),
+  owner: z
+    .string()
+    .regex(/^[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})$/)
+    .describe('As in the settings.'),
+  repository: z
+    .string()
+    .regex(/^[A-Za-z0-9_.-]{1,100}$/)
+    .describe('One of the settings. `.git` may follow.'),
 };
 const headers = {
   'git-protocol': z

@@ -11,8 +11,6 @@ import {
 import { StorageBrokenError } from '../storage/index.ts';
 import type { Executor, LeasedAction } from './executor.ts';
 
-/** A push may have half a gibibyte. */
-const TIMEOUT_MS = 600_000;
 /** Within the lease, before it is sent, and for a look-up: both may have to fetch the repository. */
 const PREPARE_MS = 480_000;
 
@@ -31,8 +29,9 @@ export function pushExecutor(git: Git, { action, files }: LeasedAction): Executo
   // Those of an older version may have another form.
   const parsed = pushArguments.safeParse(action.arguments);
   const file = files.find(({ argument }) => argument === PACK_ARGUMENT);
+  const timeoutMs = action.timeout_ms;
   return {
-    timeoutMs: TIMEOUT_MS,
+    timeoutMs,
     async prepare(connection) {
       if (!parsed.success) return { obstacle: 'arguments_unusable' };
       if (!file) return { obstacle: 'file_changed' };
@@ -42,7 +41,7 @@ export function pushExecutor(git: Git, { action, files }: LeasedAction): Executo
       if ('obstacle' in prepared) return prepared;
       return {
         async send(current) {
-          const sent = await prepared.send(current, AbortSignal.timeout(TIMEOUT_MS));
+          const sent = await prepared.send(current, AbortSignal.timeout(timeoutMs));
           return sent.outcome === 'unanswered' ? undefined : sent;
         },
         close: prepared.close,

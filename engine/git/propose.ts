@@ -15,8 +15,8 @@ export const proposedSchema = z.object({
 });
 export type Proposed = z.output<typeof proposedSchema>;
 
-/** The longest that an action may have for its call of the provider. */
-const TIMEOUT_MS = 60_000;
+/** For its call of the provider: a push may have half a gibibyte. */
+const TIMEOUT_MS = 600_000;
 
 /** Makes an action of a proposal, or returns the one that equals it (app.action_propose). */
 export type Propose = (proposal: Readonly<Record<string, unknown>>) => Promise<Proposed>;

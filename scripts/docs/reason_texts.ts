@@ -42,7 +42,7 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
   decided: ['`state_conflict`', 'The action is in another state: somebody has decided, or it has ended', READ_AGAIN],
   department: [
     '`state_conflict`',
-    'The integration is not for the profile’s department',
+    'The integration is not for the profile’s department; git is for engineering alone',
     'Use another one, or ask an owner.',
   ],
   department_of_kind: [OF_SHAPE, 'Department profiles have a department, others do not', FIX],
@@ -83,11 +83,7 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
     'Leave the tool out of `effects`.',
   ],
   empty: [OF_SHAPE, 'An answer without text, or a message that says nothing', FIX],
-  execution: [
-    '`state_conflict`',
-    'A chat or a verify run gets no git capability',
-    'Ask for one in a run that works on a task.',
-  ],
+  execution: ['`state_conflict`', 'A chat gets no git capability', 'Ask for one in a run that works on a task.'],
   expired: ['`state_conflict`', 'Nobody decided about the action in time', 'Let it be proposed again.'],
   failed: [
     '`provider_failed`',

@@ -82,7 +82,8 @@ create table app.actions (
   constraint actions_arguments_check check (jsonb_typeof(arguments) = 'object'),
   constraint actions_arguments_schema_check check (jsonb_typeof(arguments_schema) = 'object'),
   constraint actions_arguments_sha256_check check (arguments_sha256 ~ '^[0-9a-f]{64}$'),
-  constraint actions_timeout_ms_check check (timeout_ms between 1 and 60000),
+  constraint actions_timeout_ms_check
+    check (timeout_ms between 1 and case kind when 'git_push' then 600000 else 60000 end),
   constraint actions_version_check check (version >= 1),
   constraint actions_decision_check check ((decision is null) = (decided_at is null)
     and (decision is null) = (decided_by is null) and (decision is not null or decision_note is null)),

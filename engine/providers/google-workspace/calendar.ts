@@ -220,7 +220,8 @@ export const calendar = [
       const gone = { outcome: 'found', result: { id: call.args.eventId, status: 'cancelled' } } as const;
       try {
         const { status } = await readJson(call, 'calendar', urlOf('calendar', eventPath(call.args)), made);
-        return status === 'cancelled' ? gone : { outcome: 'absent' };
+        // A deletion that it does not show yet.
+        return status === 'cancelled' ? gone : { outcome: 'none' };
       } catch (error) {
         if (isGone(error)) return gone;
         throw error;

@@ -50,12 +50,17 @@ export const writes = [
     lookUp: (call) =>
       inDatabase(call, async (db, bson) => {
         const given = documentOf(bson, call.args.document, call.actionId);
-        const strong = { readPreference: 'primary', readConcern: 'majority', maxTimeMS: MAX_TIME_MS } as const;
-        const found = await db.collection(call.args.collection).findOne({ _id: given['_id'] }, strong);
-        if (found === null) return { outcome: 'absent' };
+        const read = (readConcern: 'majority' | 'linearizable') =>
+          db
+            .collection(call.args.collection)
+            .findOne({ _id: given['_id'] }, { readPreference: 'primary', readConcern, maxTimeMS: MAX_TIME_MS });
+        const isIdOurs = !Object.hasOwn(call.args.document, '_id');
+        const found = await read('majority');
+        // What the majority does not have yet may still come, unless the primary has asked it.
+        if (found === null) return { outcome: isIdOurs && (await read('linearizable')) === null ? 'absent' : 'none' };
         // One of an id that was given may have been there before.
         const same = (one: unknown) => JSON.stringify(fromBson(bson, one));
-        const isOurs = !Object.hasOwn(call.args.document, '_id') || same(found) === same(given);
+        const isOurs = isIdOurs || same(found) === same(given);
         return isOurs
           ? { outcome: 'found', result: { insertedId: fromBson(bson, given['_id']) } }
           : { outcome: 'none' };

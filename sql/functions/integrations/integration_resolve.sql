@@ -43,7 +43,8 @@ begin
   select * into c from app.integration_connections where organization_id = p_organization_id and integration_id = i.id;
   select constraints -> 'allowedIntegrations' into v_allowed from app.organizations where id = p_organization_id;
   v_reason := coalesce(app.integration_unavailable(i, c, p, v_allowed), case
-    when p_kind = 'git' and (r.task_id is null or r.mode = 'verify') then 'execution'
+    when p_kind = 'git' and r.mode = 'verify' then 'verify_read_only'
+    when p_kind = 'git' and r.task_id is null then 'execution'
     when p_kind = 'git' and not p.config -> 'toolPolicyKeys' ? 'git.read' then 'tool_policy'
     when p_kind = 'cli' and not p.config -> 'toolPolicyKeys' ?| array['integrations.read', 'integrations.propose']
       then 'tool_policy'

@@ -3,9 +3,9 @@ import t from 'tap';
 import { actionSchema } from '../../../api/actions/schema.ts';
 import { executionBody } from '../../../api/gateway/changes.ts';
 import { HIDDEN } from '../../../engine/secret_values.ts';
-import { expectSuccess, ownerPath, refusalOf } from '../../support/api_fixtures.ts';
-import { completeRun, runNew, runPlan } from '../../support/fixtures.ts';
-import { openGateway, REFUND } from '../../support/gateway_world.ts';
+import { expectSuccess, ownerPath, refusalOf, runNext, runTask, workerOf } from '../../support/api_fixtures.ts';
+import { completeRun, createSecondProfile, createTestOrganization, runNew, runPlan } from '../../support/fixtures.ts';
+import { CHARGES, openGateway, REFUND } from '../../support/gateway_world.ts';
 import { issuePaths } from '../../support/http.ts';
 import { allow } from '../../support/integration_fixtures.ts';
 
@@ -125,6 +125,25 @@ t.test('what may not be proposed', async (t) => {
   const readOnly = await caller();
   expectSuccess(await app.owner.put(ownerPath(readOnly.org, '/integrations/shop/tools'), { accessMode: 'read_only' }));
   t.match(refusalOf(await execute(await world.resolve(readOnly.org, readOnly.run), refund)), /^404 tool_not_found/);
+});
+
+t.test('a run that verifies reads, and proposes nothing', async (t) => {
+  const org = await createTestOrganization(sql);
+  await world.connectShop(org);
+  const judge = await createSecondProfile(sql, org, { key: 'judge' });
+  await allow(sql, judge, 'integrations.read', 'integrations.propose');
+  const made = await runTask(app, org, { spec: { verification: 'agent', verifierProfileKey: 'judge' } });
+  expectSuccess(await workerOf(app, made).complete());
+  const run = await runNext(app, org);
+  t.equal(run.taskId, made.taskId);
+  const verifier = await world.resolve(org, run);
+  t.match(expectSuccess(await execute(verifier, { tool: CHARGES, arguments: {} })), {
+    kind: 'result',
+    data: [{ id: 'ch_1' }, { id: 'ch_2' }],
+  });
+  t.equal(refusalOf(await execute(verifier, refund)), '409 state_conflict verify_read_only');
+  const { rows } = await sql.owner.query('select from app.actions where organization_id = $1', [org.organizationId]);
+  t.same(rows, []);
 });
 
 t.test('of a run that is over, and of one that plans', async (t) => {

@@ -22,6 +22,8 @@ t.test('an execution clones; its push waits for an approval, and moves no branch
     { kind: 'git_push', status: 'awaiting_approval', arguments: { refs: [{ oldOid: before, newOid: made }] } },
   ]);
   t.match(pushed.stderr, `(awaiting approval, as action ${actions[0]?.id})`);
+  const { rows } = await world.sql.owner.query('select timeout_ms from app.actions where id = $1', [actions[0]?.id]);
+  t.same(rows, [{ timeout_ms: 600_000 }], 'it is sent within ten minutes');
   t.equal(await gitDone(folder, 'rev-parse', 'origin/main'), before);
   t.equal(await gitDone(bare, 'rev-parse', 'main'), before);
   t.match((await git(folder, 'push', '--delete', 'origin', 'main')).stderr, /the gateway deletes no refs/);

@@ -136,20 +136,28 @@ t.test('what goes wrong says whether a write was done', async (test) => {
 
 t.test('an insert is found by its id', async (test) => {
   let documents: Document[] = [];
+  let late: Document[] = [];
   const { sent, tools } = await open(test, {
-    reply: (command) =>
-      'find' in command
-        ? { ok: 1, cursor: { id: BSON.Long.ZERO, ns: 'shop.orders', firstBatch: documents } }
-        : undefined,
+    reply(command) {
+      if (!('find' in command)) return undefined;
+      const firstBatch = part(command, 'readConcern')['level'] === 'linearizable' ? late : documents;
+      return { ok: 1, cursor: { id: BSON.Long.ZERO, ns: 'shop.orders', firstBatch } };
+    },
   });
   const given = { ...orders, document: { a: 1 } };
   test.same(await tools.lookUp('mongodb.insert_one', given), { outcome: 'absent' });
-  const [command] = sent('find');
+  const [command, ...more] = sent('find');
   test.match(command, { readConcern: { level: 'majority' }, limit: 1, $db: 'shop' });
+  test.match(more, [{ readConcern: { level: 'linearizable' }, limit: 1, $db: 'shop' }]);
+  late = [{ _id: 'x' }];
+  test.same(await tools.lookUp('mongodb.insert_one', given), { outcome: 'none' }, 'the primary alone has it');
+  late = [];
   const id = shown(part(command, 'filter')['_id']);
   documents = [{ _id: 'x', changed: 'since' }];
   test.same(await tools.lookUp('mongodb.insert_one', given), { outcome: 'found', result: { insertedId: id } });
   const own = { ...orders, document: { _id: 7, at: { $date: '2030-01-01T00:00:00Z' } } };
+  documents = [];
+  test.same(await tools.lookUp('mongodb.insert_one', own), { outcome: 'none' }, 'others may have deleted it');
   documents = [{ _id: 7, at: new Date('2030-01-01T00:00:00Z') }];
   test.same(await tools.lookUp('mongodb.insert_one', own), { outcome: 'found', result: { insertedId: 7 } });
   documents = [{ _id: 7, at: null }];

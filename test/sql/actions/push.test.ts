@@ -26,7 +26,7 @@ const NOT_REQUIRED = { constraints: { approvalRequiredForRisk: [] } };
 async function due(constraints: object) {
   const { org, integration, run } = await createProposer(sql, { ...constraints }, await createEngineering(sql));
   const by = await grantGateway(sql, org, integration, run, 'git');
-  const push = { gateway: 'git', tool: 'git.push', risk: 'external', files: [PACK] };
+  const push = { gateway: 'git', tool: 'git.push', risk: 'external', files: [PACK], timeoutMs: 600_000 };
   const { id } = await propose(sql, by, push);
   if (constraints === REQUIRED) await approve(sql.api, org, id);
   return { by, id, job: jobOf(sql.jobs, org, id) };
@@ -74,6 +74,19 @@ scenario('what has changed since its approval cancels a push, with the reason', 
   const unchanged = await due(REQUIRED);
   await unchanged.job.lease();
   test.match(await unchanged.job.begin([PACK]), { begun: true });
+});
+
+scenario('a push without a response is looked up after its own time-out', async (test) => {
+  const { id, job } = await due(NOT_REQUIRED);
+  await job.lease();
+  await job.begin([PACK]);
+  const { rows } = await sql.owner.query(
+    'select extract(epoch from due_at - lease_expires_at)::int as after from app.actions where id = $1',
+    [id],
+  );
+  test.same(rows, [{ after: 600 }]);
+  const by = await createProposer(sql);
+  await test.rejects(propose(sql, by, { timeoutMs: 60_001 }), /actions_timeout_ms_check/, 'no tool has so long');
 });
 
 scenario('a connection that is replaced cancels an approved push at once', async (test) => {
