@@ -21,8 +21,37 @@ const TIMEOUT_MS = 600_000;
 /** Makes an action of a proposal, or returns the one that equals it (app.action_propose). */
 export type Propose = (proposal: Readonly<Record<string, unknown>>) => Promise<Proposed>;
 
+/** An action that is not over. */
+const OPEN: ReadonlySet<string> = new Set(['awaiting_approval', 'approved', 'executing', 'unknown']);
+
+/** `repeats`: the action that did the same before, whose push was taken back at the provider. */
+export type ProposedPush = Readonly<{ action: Proposed['action']; repeats: string | null }>;
+
 /**
- * Stores the pack of a push, and proposes its action. A process that dies in between leaves a pack that no action names, which is
+ * What equals a push that was done is that one, unless its branches are back where they were: then it is proposed anew, which needs an
+ * approval. Such a proposal is named by the one before it, so that pushes at once, and the same one again, are one action.
+ */
+async function proposeOrRepeat(
+  propose: Propose,
+  proposal: Readonly<Record<string, unknown>>,
+  wasTakenBack: () => Promise<boolean>,
+): Promise<ProposedPush & Readonly<{ made: boolean }>> {
+  let proposed = await propose(proposal);
+  let repeats: string | null = null;
+  for (;;) {
+    const { action, made } = proposed;
+    if (made || OPEN.has(action.status)) return { action, made, repeats };
+    if (action.status === 'succeeded') {
+      if (!(await wasTakenBack())) return { action, made, repeats: null };
+      repeats = action.id;
+    }
+    const name = { invocationId: `push-after-${action.id}`, bodySha256: proposal['equalsBy'] };
+    proposed = await propose({ ...proposal, ...name, repeat: true });
+  }
+}
+
+/**
+ * Stores the pack of a push, and proposes its action. `wasTakenBack`: whether its branches are at the provider where they were before it. A process that dies in between leaves a pack that no action names, which is
  * found by its age. @throws Problem, or the error of the storage
  */
 export async function proposePush(
@@ -31,7 +60,8 @@ export async function proposePush(
   staged: StagedPush,
   propose: Propose,
   signal: AbortSignal,
-): Promise<Proposed['action']> {
+  wasTakenBack: () => Promise<boolean>,
+): Promise<ProposedPush> {
   const { arguments: given, packFile } = staged;
   const key = invocationKey(organizationId, 'files');
   const forget = () =>
@@ -39,7 +69,7 @@ export async function proposePush(
   const { size, sha256 } = await storage.put(key, createReadStream(packFile), { signal });
   const digest = argumentsDigest(given);
   try {
-    const { action, made } = await propose({
+    const proposal = {
       invocationId: randomUUID(),
       bodySha256: digest,
       tool: PUSH_TOOL,
@@ -59,9 +89,10 @@ export async function proposePush(
         },
       ],
       timeoutMs: TIMEOUT_MS,
-    });
+    };
+    const { action, made, repeats } = await proposeOrRepeat(propose, proposal, wasTakenBack);
     if (!made) await forget();
-    return action;
+    return { action, repeats };
   } catch (error) {
     // What the database refuses is an error of it until it is mapped. Any other one may have come after the commit.
     const problem = integrationProblem(error);

@@ -191,6 +191,7 @@ export async function prepareGitPush(
 /** A few names: whoever does not respond by then is asked again later. */
 const BRANCHES_MS = 60_000;
 
+/** Where branches are at the provider. */
 async function readBranches(remote: Remote, refs: PushArguments['refs'], folder: string, signal: AbortSignal) {
   const args = ['ls-remote', remote.address, ...refs.map(({ ref }) => ref)];
   const text = await askRemote(remote, { folder, args, signal });
@@ -214,6 +215,20 @@ function notThere(error: unknown): false {
   throw error;
 }
 
+/** Where the branches of a push are: as it wants them, as they were before it, or elsewhere. @throws ProviderError, the signal's reason */
+export async function branchesAre(
+  remote: Remote,
+  { refs }: PushArguments,
+  folder: string,
+  signal: AbortSignal,
+): Promise<'new' | 'old' | 'elsewhere'> {
+  const asked = AbortSignal.any([signal, AbortSignal.timeout(BRANCHES_MS)]);
+  const now = await readBranches(remote, refs, folder, asked);
+  const are = (of: 'oldOid' | 'newOid') => refs.every((one) => (now.get(one.ref) ?? null) === one[of]);
+  if (are('newOid')) return 'new';
+  return are('oldOid') ? 'old' : 'elsewhere';
+}
+
 /**
  * What became of a push that was sent and not answered. What the provider says of its branches is strong: there is no later.
  * @throws Problem 404, ProviderError, GitMissingError, the signal's reason
@@ -227,11 +242,9 @@ export async function lookUpGitPush(
   // Of the process that sent it, where that one died.
   await git.clean();
   return withFolder(git.stagingFolder, async (folder) => {
-    const asked = AbortSignal.any([signal, AbortSignal.timeout(BRANCHES_MS)]);
-    const now = await readBranches(remote, push.refs, folder, asked);
-    const are = (of: 'oldOid' | 'newOid') => push.refs.every((one) => (now.get(one.ref) ?? null) === one[of]);
-    if (are('newOid')) return { outcome: 'found', result: resultOf(push) };
-    if (are('oldOid')) return { outcome: 'absent' };
+    const where = await branchesAre(remote, push, folder, signal);
+    if (where === 'new') return { outcome: 'found', result: resultOf(push) };
+    if (where === 'old') return { outcome: 'absent' };
     return (await holdPush(git, remote, push, folder, signal))
       ? { outcome: 'found', result: resultOf(push) }
       : { outcome: 'none' };

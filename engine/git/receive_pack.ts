@@ -2,7 +2,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { withFolder } from './folders.ts';
 import type { Git } from './git.ts';
 import { MirrorTooLargeError } from './mirrors.ts';
-import { type Propose, type Proposed, proposePush } from './propose.ts';
+import { type Propose, type ProposedPush, proposePush } from './propose.ts';
+import { branchesAre } from './push.ts';
 import { type PushRequest, readPushRequest } from './push_request.ts';
 import { everyUpdate, refusalsOf } from './push_rules.ts';
 import type { Remote } from './remote.ts';
@@ -35,22 +36,42 @@ function refused({ updates }: PushRequest, reason: string, unpack = 'ok'): PushR
   return { unpack, results: everyUpdate(updates, reason), messages: [] };
 }
 
-const waiting = (id: string): Readonly<Record<string, string>> => ({
-  awaiting_approval: `awaiting approval, as action ${id}`,
-  approved: `approved, and about to be pushed, as action ${id}`,
-  executing: `being pushed, as action ${id}`,
-  unknown: `pushed before, and a person has to find out what became of it: action ${id}`,
-  succeeded: `pushed before, by action ${id}, and taken back since`,
-});
+const STAGED = 'It reaches the provider after that: you need not push again.';
+
+/** By the status of its action: what a branch of the push gets for a reason, and what the person before the client is told. */
+function stateOf({ action: { id, status }, repeats }: ProposedPush): readonly [reason: string, text: string] {
+  const staged = (how: string) =>
+    [`${how}, as action ${id}`, `The push is staged: ${how}, as action ${id}. ${STAGED}`] as const;
+  switch (status) {
+    case 'awaiting_approval':
+      if (repeats === null) return staged('awaiting approval');
+      return [
+        `awaiting approval, as action ${id}`,
+        `Action ${repeats} pushed this before, and it was taken back since. The push is staged again: awaiting approval, as action ${id}. ${STAGED}`,
+      ];
+    case 'approved':
+      return staged('approved, and about to be pushed');
+    case 'executing':
+      return staged('being pushed');
+    case 'unknown':
+      return [
+        `pushed before, and a person has to find out what became of it: action ${id}`,
+        `The push is not staged again: it was sent before, and nobody knows whether it reached the provider. Wait until a person has decided about action ${id}, then fetch, and push again what is missing.`,
+      ];
+    case 'succeeded':
+      return [
+        `pushed before, by action ${id}: fetch first`,
+        `The push is not staged again: action ${id} has brought it to the provider. Fetch, and push what is missing.`,
+      ];
+    default:
+      return [`action ${id} is ${status}`, `The push is not staged: action ${id} is ${status}. Push again.`];
+  }
+}
 
 /** The branches of the client stay where they are: nothing has moved at the provider. */
-function proposedReport(request: PushRequest, { id, status, summary }: Proposed['action']): PushReport {
-  const reason = waiting(id)[status] ?? `action ${id} is ${status}`;
-  const messages = [
-    summary,
-    `The push is staged: ${reason}. It reaches the provider after that: you need not push again.`,
-  ];
-  return { ...refused(request, reason), messages };
+function proposedReport(request: PushRequest, proposed: ProposedPush): PushReport {
+  const [reason, text] = stateOf(proposed);
+  return { ...refused(request, reason), messages: [proposed.action.summary, text] };
 }
 
 async function decide(
@@ -76,7 +97,9 @@ async function decide(
           return { unpack: 'ok', results: new Map(updates.map(({ ref }) => [ref, null])), messages: [] };
         }
         const { organizationId } = remote.connection.target;
-        return proposedReport(request, await proposePush(git, organizationId, staged, options.propose, signal));
+        const wasTakenBack = async () => (await branchesAre(remote, staged.arguments, folder, signal)) === 'old';
+        const proposed = await proposePush(git, organizationId, staged, options.propose, signal, wasTakenBack);
+        return proposedReport(request, proposed);
       } catch (error) {
         if (!(error instanceof PushRefusedError)) throw error;
         return { unpack: error.unpack, results: error.refusals, messages: [] };

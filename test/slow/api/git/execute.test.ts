@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import { chmod, writeFile } from 'node:fs/promises';
@@ -173,6 +174,92 @@ scenario('a push without an answer is looked up, never sent again', async (t) =>
   await passTime(sql, other.id);
   await run(other.coder, other.id);
   t.match(await read(other.coder, other.id), { status: 'executing' }, 'the branch is neither here nor there');
+});
+
+/** The same push again, and what its client tells the person. */
+const pushAgain = async ({ folder }: Pushed) => (await git(folder, 'push', 'origin', 'HEAD:main')).stderr;
+
+const actionsOf = async ({ org }: Coder) => expectSuccess(await app.owner.get<Action[]>(ownerPath(org, '/actions')));
+
+const moveBack = ({ bare, before }: Pushed) => gitDone(bare, 'update-ref', 'refs/heads/main', before);
+
+scenario('a client that pushes again hears how far its push is', async (t) => {
+  const pushed = await approvedPush(t, world, 'again');
+  const { coder, bare, id } = pushed;
+  const approved = await pushAgain(pushed);
+  t.match(approved, `main (approved, and about to be pushed, as action ${id})`);
+  t.match(approved, /remote: The push is staged: approved, .*you need not push again\./);
+
+  origin.faults.reply = ({ url, method }, req) => {
+    if (isPush(url, method)) req.socket.destroy();
+    return isPush(url, method);
+  };
+  await run(coder, id);
+  const executing = await pushAgain(pushed);
+  t.match(executing, `main (being pushed, as action ${id})`);
+  t.match(executing, /remote: The push is staged: being pushed, .*you need not push again\./);
+
+  origin.faults.reply = undefined;
+  await moveMain(t, bare);
+  await passTime(sql, id);
+  await run(coder, id);
+  await sql.owner.query('update app.actions set look_up_until = now() where id = $1', [id]);
+  await passTime(sql, id);
+  await run(coder, id);
+  t.match(await read(coder, id), { status: 'unknown' });
+  await moveBack(pushed);
+  const unknown = await pushAgain(pushed);
+  t.match(unknown, `main (pushed before, and a person has to find out what became of it: action ${id})`);
+  t.match(
+    unknown,
+    new RegExp(`remote: The push is not staged again: .*Wait until a person has decided about action ${id}`),
+  );
+  t.equal((await actionsOf(coder)).length, 1);
+});
+
+scenario('a push that was taken back at the provider is proposed anew, once, and needs an approval', async (t) => {
+  const pushed = await approvedPush(t, world, 'taken-back');
+  const { coder, bare, id, before, made } = pushed;
+  await run(coder, id);
+  t.equal(await branchOf(bare, 'main'), made);
+  const proposed = [id];
+  for (const decision of ['approve', 'reject', 'approve']) {
+    await moveBack(pushed);
+    const said = await Promise.all([pushAgain(pushed), pushAgain(pushed), pushAgain(pushed)]);
+    const [action, ...others] = (await actionsOf(coder)).filter((one) => !proposed.includes(one.id));
+    if (!action) throw new Error('there is no other action');
+    t.same(others, []);
+    t.match(action, {
+      status: 'awaiting_approval',
+      requiresApproval: true,
+      arguments: { refs: [{ oldOid: before, newOid: made }] },
+    });
+    for (const text of [...said, await pushAgain(pushed)]) {
+      t.match(text, `main (awaiting approval, as action ${action.id})`);
+      t.match(text, /remote: Action \S+ pushed this before, and it was taken back since\. The push is staged again: /);
+    }
+    t.equal(await branchOf(bare, 'main'), before);
+    const body = decision === 'reject' ? { reason: 'no' } : {};
+    expectSuccess(await app.owner.post(ownerPath(coder.org, `/actions/${action.id}/${decision}`), body));
+    await run(coder, action.id);
+    t.equal(await branchOf(bare, 'main'), decision === 'reject' ? before : made);
+    proposed.push(action.id);
+  }
+  t.same(await brokenInvariants(sql), []);
+
+  // What reaches the provider while it is pushed again was not taken back.
+  await moveBack(pushed);
+  let asked = 0;
+  origin.faults.reply = ({ url }) => {
+    if (!url.includes('info/refs?service=git-upload-pack')) return false;
+    asked += 1;
+    if (asked === 3) execFileSync('git', ['update-ref', 'refs/heads/main', made], { cwd: bare });
+    return false;
+  };
+  const meanwhile = await pushAgain(pushed);
+  t.match(meanwhile, `main (pushed before, by action ${id}: fetch first)`);
+  t.match(meanwhile, /remote: The push is not staged again: .*Fetch, and push what is missing\./);
+  t.equal((await actionsOf(coder)).length, proposed.length);
 });
 
 scenario('a pack that is no longer what was recorded is not pushed', async (t) => {
