@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import t from 'tap';
 import type { Integration } from '../../../api/integrations/schema.ts';
 import { expectSuccess, type Fields, ownerPath, refusalOf, sqlOf } from '../../support/api_fixtures.ts';
-import { OWNER_TOKEN, startTestApp } from '../../support/app.ts';
+import { startTestApp } from '../../support/app.ts';
 import { authorizationEpoch, createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
-import { createClient, issuePaths } from '../../support/http.ts';
+import { issuePaths } from '../../support/http.ts';
 import {
   account,
   connect,
@@ -315,20 +315,6 @@ t.test('an integration of another organization is not there, and nothing of it i
   }
   t.same(expectSuccess(await calls(id).get()), before);
   expectSuccess(await calls(id).delete());
-});
-
-t.test('in open mode changes take the owner’s token, and reads take none', async (t) => {
-  const { id, key } = expectSuccess(await create({ key: 'guarded' }), 201);
-  const nobody = createClient(app.url);
-  for (const client of [nobody, nobody.as('a-token-that-nobody-has-0123456789abcdef'), app.service]) {
-    const { get, ...writes } = calls(id, org, client);
-    t.match(expectSuccess(await get()), { key });
-    t.equal(refusalOf(await create({}, org, client)), '401 owner_unauthorized');
-    for (const [name, call] of Object.entries(writes)) {
-      t.equal(refusalOf(await call()), '401 owner_unauthorized', name);
-    }
-  }
-  expectSuccess(await calls(id, org, nobody.as(OWNER_TOKEN)).delete());
 });
 
 t.test('a viewer reads integrations and changes none', async (t) => {
