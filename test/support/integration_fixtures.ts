@@ -199,7 +199,7 @@ export async function beginFlow(
 export function consumeFlow(
   connection: Connection,
   org: TestOrganization,
-  flow: Flow,
+  flow: Pick<Flow, 'id' | 'browser'>,
   fields: Readonly<{ browser?: string; starter?: string | null; provider?: string }> = {},
 ) {
   const { browser = flow.browser, starter = null, provider = 'google-workspace' } = fields;

@@ -2,9 +2,18 @@ import t from 'tap';
 import { finishFlow } from '../../../engine/integrations/index.ts';
 import { expectSuccess, refusalOf, sqlOf } from '../../support/api_fixtures.ts';
 import { auditEntries } from '../../support/audit_fixtures.ts';
-import { atIntegrations, CONSOLE, openFlows, press, resultOf, toConsole } from '../../support/authorization_flows.ts';
+import {
+  atIntegrations,
+  CONSOLE,
+  ended,
+  openFlows,
+  press,
+  resultOf,
+  toConsole,
+} from '../../support/authorization_flows.ts';
 import { openBrowser } from '../../support/authorization_server.ts';
 import { createTestOrganization, updateOrganization } from '../../support/fixtures.ts';
+import { consumeFlow } from '../../support/integration_fixtures.ts';
 import { startIssuer } from '../../support/jwt.ts';
 import { transition } from '../../support/transitions.ts';
 import { GMAIL, KEY, openGoogle, openGoogleFlows, result, SCOPE } from './google.ts';
@@ -73,6 +82,14 @@ t.test('a page says what is asked for, and its button leads to a connection', as
   }
   const ticket = page.split('/').at(-1) ?? '';
   test.notMatch(JSON.stringify(app.logged), ticket);
+});
+
+t.test('where nothing is to be chosen, an authorization begins without a body', async (test) => {
+  const org = await createTestOrganization(sql);
+  await openFlows(app, 'google-analytics').create(org);
+  const path = atIntegrations(org, '/google-analytics/oauth/google-analytics/start');
+  const { authorizationUrl } = expectSuccess(await app.owner.post<{ authorizationUrl: string }>(path), 200);
+  test.same(resultOf(await press(openBrowser(), authorizationUrl)), ended('connected', 'google-analytics'));
 });
 
 t.test('a person says no', async (test) => {
@@ -184,6 +201,37 @@ t.test('a callback has one time for all that it asks, and connects nothing after
   const failed = { integrationKey: KEY, result: 'failed' };
   test.same(ends, [failed, failed]);
   test.match(await read(org), { readiness: 'not_connected' });
+});
+
+t.test('a process that dies during a callback leaves a failure, and the connection of before', async (test) => {
+  const org = await createTestOrganization(sql);
+  await create(org);
+  test.same(await authorize(org), result('connected'));
+  const before = await read(org);
+  const browser = openBrowser();
+  const { searchParams: parameters } = await flows.comeBack(browser, await start(org));
+  const browserOf = (flowId: string) => browser.cookies(app.url)?.get(`runner_oauth_${flowId.replaceAll('-', '')}`);
+  const states = async () => {
+    const query = 'select id, result from app.integration_oauth_states where organization_id = $1 order by created_at';
+    return (await sql.owner.query<{ id: string; result: string | null }>(query, [org.organizationId])).rows;
+  };
+  const id = (await states())[1]?.id ?? '';
+  // All that the process did that died then.
+  const taken = await consumeFlow(sql.api, org, { id, browser: browserOf(id) ?? '' });
+  test.match(taken, { outcome: 'consumed', flow: { result: null } });
+  const asked: (string | undefined)[] = [];
+  google.before.push((req) => asked.push(req.url) < 0);
+  // The time of the callback is over, and so is that for writing what it granted.
+  const callback = { provider: 'google-workspace', parameters, browserOf, starter: null, withinMs: -60_000 };
+  const failed = { integrationKey: KEY, result: 'failed' };
+  test.same(await finishFlow(app.services.integrations, callback), failed);
+  test.match(await states(), [{ result: 'connected' }, { id, result: 'failed' }]);
+  const { withinMs: _over, ...again } = callback;
+  test.same(await finishFlow(app.services.integrations, again), failed, 'it is over, so that nobody waits');
+  google.before.pop();
+  test.same(asked, [], 'its code is not exchanged');
+  test.same(await read(org), before);
+  test.ok(await verify(org));
 });
 
 t.test('what took too long, or what nobody knows, is expired', async (test) => {

@@ -135,6 +135,8 @@ t.test('a person chooses from stores and collections, by the stored credential o
     items: [{ id: '1', name: 'Store 1', slug: 's1', currency: 'EUR' }, { id: '2' }],
     truncated: false,
   });
+  const bare = await app.owner.post(at(org, '/shop/lemon-squeezy/stores'));
+  t.same(expectSuccess(bare), first.data, 'without a body, and without a media type');
   const other = await app.owner.post(
     at(org, '/shop/lemon-squeezy/stores'),
     { apiKey: 'y'.repeat(40) },
