@@ -177,7 +177,8 @@ export const drive = [
   write({
     key: 'google_workspace.drive.files.upload',
     title: 'Upload a file',
-    description: 'Uploads a file. Files: file.',
+    description:
+      'Uploads a file. Files: file. It has to end within the time-out of the call: 1 GiB in 60 s takes a connection of 150 Mbit/s.',
     risk: 'external',
     scopes: covers.driveWrite,
     input: { name: name.optional().describe('without it that of the file'), parents },

@@ -46,7 +46,7 @@ async function begin(call: Call, metadata: object, { contentType, sizeBytes }: U
     if (!url) throw failed('The provider names no address for the upload.', response);
     return url;
   } catch (error) {
-    throw undone(error);
+    throw undone(error, KEY, call.context.signal);
   }
 }
 
@@ -106,7 +106,7 @@ export async function uploadFile(call: Call, metadata: object, file: UploadedFil
     for (let rest: Uint8Array = chunk; rest.length > 0; ) {
       const isLast = from + rest.length === file.sizeBytes;
       const response = await put(call, session, rest, from).catch((error: unknown) => {
-        throw isLast ? error : undone(error);
+        throw isLast ? error : undone(error, KEY, call.context.signal);
       });
       if (response.status !== 308) return parsed(KEY, response, uploaded);
       const has = received(response);

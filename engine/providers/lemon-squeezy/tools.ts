@@ -181,7 +181,7 @@ export const tools = [
     async execute(call) {
       const { orderId, amount } = call.args;
       await readOwn(call, ORDERS, orderId).catch((error: unknown) => {
-        throw error instanceof ProviderError ? undone(error) : error;
+        throw undone(error, 'lemon-squeezy', call.context.signal);
       });
       const attributes = amount === undefined ? {} : { attributes: { amount } };
       const data = { type: ORDERS.type, id: orderId, ...attributes };

@@ -112,7 +112,7 @@ export function withMongoTool<T>(context: ProviderContext, given: MongoCredentia
     return run(client);
   };
   return counted(context, given, TOOL, connected).catch((error: unknown) => {
-    throw error instanceof ProviderError && !isConnected ? undone(error) : error;
+    throw isConnected ? error : undone(error, KEY, context.signal);
   });
 }
 

@@ -114,10 +114,17 @@ export function networkFailure(provider: string, error: unknown): unknown {
   return new ProviderError(provider, reasons[error.reason], messages[error.reason], { isRefusal });
 }
 
-/** The same error of what came before a write was sent, so that nothing was done. */
-export function undone(error: unknown): unknown {
+/**
+ * The same error of what came before a write was sent, so that nothing was done. The signal of the call ends it there, too: its reason
+ * becomes an error that says so. `provider`: for that one.
+ */
+export function undone(error: unknown, provider: string, signal: AbortSignal | undefined): unknown {
+  if (signal?.aborted && error === signal.reason) {
+    const message = 'The time of the call was over before anything was done.';
+    return new ProviderError(provider, 'unavailable', message, { isRefusal: true });
+  }
   if (!(error instanceof ProviderError)) return error;
-  const { provider, reason, message, status, code, retryNotBefore, isOurs } = error;
+  const { reason, message, status, code, retryNotBefore, isOurs } = error;
   const facts = { code, retryNotBefore, isOurs, isRefusal: true, ...(status === undefined ? {} : { status }) };
-  return new ProviderError(provider, reason, message, facts);
+  return new ProviderError(error.provider, reason, message, facts);
 }

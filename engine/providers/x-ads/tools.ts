@@ -77,7 +77,7 @@ const budgetOf = ({ id: of, currency, ...found }: Campaign) =>
 /** The currency that a person decided by is that of the campaign. @throws ProviderError */
 async function requireCurrency(call: WriteCall<OfCampaign & Budget, Credential, Settings>): Promise<void> {
   const { currency } = await readCampaign(call).catch((error: unknown) => {
-    throw undone(error);
+    throw undone(error, KEY, call.context.signal);
   });
   if (currency === call.args.currency) return;
   throw new ProviderError(KEY, 'failed', 'The campaign is in another currency than that of the arguments.', {
