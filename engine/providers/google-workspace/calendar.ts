@@ -95,7 +95,12 @@ function readMade(call: Write<Place>) {
   return readJson(call, 'calendar', urlOf('calendar', path, { fields: FIELDS }), made);
 }
 
-const isGone = (error: unknown) => error instanceof ProviderError && error.reason === 'not_found';
+/** The event is not there. @throws the error, or what comes of its calendar: one that is not shown either says nothing of its events */
+async function checkGone(call: Write<Place>, error: unknown): Promise<void> {
+  if (!(error instanceof ProviderError) || error.reason !== 'not_found') throw error;
+  const url = urlOf('calendar', eventsPath(call.args.calendarId), { maxResults: 1, fields: 'kind' });
+  await readJson(call, 'calendar', url, z.object({}));
+}
 
 const shown = `id,status,summary,description,location,start,end,htmlLink,hangoutLink,recurrence,recurringEventId,updated,${'organizer(email,displayName),attendees(email,displayName,responseStatus,optional)'}`;
 const events = z.object({
@@ -159,8 +164,8 @@ export const calendar = [
       try {
         return { outcome: 'found', result: await readMade(call) };
       } catch (error) {
-        if (isGone(error)) return { outcome: 'absent' };
-        throw error;
+        await checkGone(call, error);
+        return { outcome: 'absent' };
       }
     },
   }),
@@ -223,8 +228,8 @@ export const calendar = [
         // A deletion that it does not show yet.
         return status === 'cancelled' ? gone : { outcome: 'none' };
       } catch (error) {
-        if (isGone(error)) return gone;
-        throw error;
+        await checkGone(call, error);
+        return gone;
       }
     },
   }),

@@ -62,7 +62,9 @@ t.test('events are listed page by page, each of a series by itself', async (test
 
 t.test('an event is created once, and its attendees are invited', async (test) => {
   let there = false;
-  const { execute, lookUp, summary, server } = await openGoogle(test, ({ method }, res) => {
+  let isShown = true;
+  const { execute, lookUp, summary, server } = await openGoogle(test, ({ method, url }, res) => {
+    if (method === 'GET' && url.pathname.endsWith('/events') && isShown) return { kind: 'calendar#events' };
     if (method === 'POST' && there)
       return json(res, 409, { error: { errors: [{ reason: 'duplicate' }] } }) ?? undefined;
     if (method === 'POST') there = true;
@@ -74,11 +76,14 @@ t.test('an event is created once, and its attendees are invited', async (test) =
     'Create the event “Planung 2027” from 2026-12-01T10:00:00+01:00 (Europe/Berlin) to 2026-12-01T11:00:00+01:00 (Europe/Berlin) in the primary calendar; at “Raum 4”; 2 attendees: ann@example.com, bob@example.com',
   );
   test.same(await lookUp(tool('create'), meeting), { outcome: 'absent' });
+  isShown = false;
+  await fails(test, lookUp(tool('create'), meeting), 'not_found', 'its calendar is not shown');
+  server.calls.length = 0;
   const done = { id: EVENT_ID, status: 'confirmed', htmlLink: 'https://calendar.google.com/e' };
   test.same(await execute(tool('create'), meeting), done);
   test.same(await lookUp(tool('create'), meeting), { outcome: 'found', result: done });
   test.same(await execute(tool('create'), meeting), done, 'the same again finds it');
-  const [, post, look] = server.calls;
+  const [post, look] = server.calls;
   test.equal(post?.method, 'POST');
   test.equal(post?.url.searchParams.get('sendUpdates'), 'all');
   test.same(JSON.parse(post?.body ?? ''), { ...meeting, id: EVENT_ID });
@@ -123,7 +128,9 @@ t.test('an event is changed, and the change is known by its marker', async (test
 
 t.test('an event is deleted, and gone is done', async (test) => {
   let status = 200;
-  const { execute, lookUp, summary, server } = await openGoogle(test, ({ method }, res) => {
+  let isShown = true;
+  const { execute, lookUp, summary, server } = await openGoogle(test, ({ method, url }, res) => {
+    if (method === 'GET' && url.pathname.endsWith('/events') && isShown) return { kind: 'calendar#events' };
     if (method !== 'DELETE') return json(res, status, { id: 'e1', status: 'confirmed' }) ?? undefined;
     status = 410;
     res.writeHead(204).end();
@@ -137,6 +144,8 @@ t.test('an event is deleted, and gone is done', async (test) => {
   const gone = { id: 'e1', status: 'cancelled' };
   test.same(await execute(tool('delete'), { eventId: 'e1' }), gone);
   test.same(await lookUp(tool('delete'), { eventId: 'e1' }), { outcome: 'found', result: gone });
+  isShown = false;
+  await fails(test, lookUp(tool('delete'), { eventId: 'e1' }), 'not_found', 'its calendar is not shown');
   status = 500;
   await fails(test, lookUp(tool('delete'), { eventId: 'e1' }), 'unavailable', 'nobody knows');
   test.equal(server.calls.find(({ method }) => method === 'DELETE')?.url.search, '?sendUpdates=all');
