@@ -76,19 +76,31 @@ export async function discoverIntegration({ services, params, signal }: Asking) 
   return { discovery, items: [...items], truncated: isTruncated(found.discovery) };
 }
 
+/** An integration of the provider that the path names. @throws Problem 404 */
+export async function readOf(
+  { services, params }: Pick<Asking, 'services' | 'params'>,
+  provider: string,
+): Promise<ReadIntegration> {
+  const integration = await readIntegration(services.integrations, params);
+  if (integration.provider.key === provider) return integration;
+  throw new Problem(404, 'integration_not_found', `There is no integration of ${provider} with this id or key.`, [
+    {
+      path: 'integrationRef',
+      code: 'another_provider',
+      message: `is an integration of ${integration.provider.title}`,
+    },
+  ]);
+}
+
 /**
  * What a person may choose from, of an integration of this provider. Nothing of it is kept.
  * @throws Problem 400 `credential_rejected`, 403, 404, 409, 502, 503
  */
 export async function lookUpChoices(
-  { services, params, signal }: Omit<Asking, 'decision' | 'commit'>,
+  asking: Omit<Asking, 'decision' | 'commit'>,
   provider: string,
   given: Readonly<{ credential?: unknown; settings?: unknown }>,
 ): Promise<Discovery> {
-  const { integrations } = services;
-  const integration = await readIntegration(integrations, params);
-  if (integration.provider.key !== provider) {
-    throw new Problem(404, 'integration_not_found', `There is no integration of ${provider} with this id or key.`);
-  }
-  return lookUp(integrations, integration, { ...given, signal });
+  const { services, signal } = asking;
+  return lookUp(services.integrations, await readOf(asking, provider), { ...given, signal });
 }

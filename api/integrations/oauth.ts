@@ -6,19 +6,17 @@ import {
   checkAuthorization,
   deleteGrant,
   isAuthorized,
-  type ReadIntegration,
-  readIntegration,
   revokeGrant,
   startFlow,
 } from '../../engine/integrations/index.ts';
 import { type Provider, providers } from '../../engine/providers/index.ts';
 import { organizationId, storedUuid } from '../fields/ids.ts';
 import { dateTime } from '../fields/timestamp.ts';
-import { type Context, type Endpoint, endpoint } from '../http/endpoint.ts';
-import { invalid } from '../http/errors.ts';
+import { type Endpoint, endpoint } from '../http/endpoint.ts';
 import { ids } from '../http/openapi/example_values.ts';
 import { unique } from '../organizations/changes.ts';
 import { integrationRef } from './changes.ts';
+import { readOf } from './connecting.ts';
 import { INTEGRATION } from './owner.ts';
 import { forbidden, notFound, notReady, providerFailed, providerUnavailable } from './owner_errors.ts';
 
@@ -49,7 +47,7 @@ const replaceAccount = z
   .boolean()
   .optional()
   .describe('True: the account may be another than the connected one, which it replaces.');
-const accessMode = z.enum(ACCESS_MODES).optional().describe('What to ask for. Default: `read_only`.');
+const accessMode = z.enum(ACCESS_MODES);
 
 /** `google-workspace` → `GoogleWorkspace` */
 const pascal = (key: string) => key.replace(/(?:^|-)(.)/g, (_all, letter: string) => letter.toUpperCase());
@@ -58,12 +56,15 @@ const pascal = (key: string) => key.replace(/(?:^|-)(.)/g, (_all, letter: string
 function startBody({ key, services, tools }: Provider) {
   const writes = tools.length === 0 || tools.some(({ effect }) => effect === 'write');
   const names = services.map((service) => service.key);
+  const anyMode = writes
+    ? { accessMode: accessMode.optional().describe('What to ask for. Default: `read_only`.') }
+    : {};
   return z
     .strictObject({
-      ...(writes ? { accessMode } : {}),
       ...(names.length === 0
-        ? {}
+        ? anyMode
         : {
+            accessMode: accessMode.describe('What to ask for.'),
             enabledTools: unique(z.enum(names as [string, ...string[]]), names.length)
               .min(1)
               .describe('The services to ask for.'),
@@ -78,18 +79,6 @@ const givenSchema = z.object({
   enabledTools: z.array(z.string()).default([]),
   replaceAccount: z.boolean().default(false),
 });
-
-type At = Pick<Context, 'services' | 'signal'> &
-  Readonly<{ params: Readonly<{ organizationId: string; integrationRef: string }> }>;
-
-/** @throws Problem 404; 400 where it is of another provider than the path says */
-async function readOf(provider: Provider, { services, params }: At): Promise<ReadIntegration> {
-  const integration = await readIntegration(services.integrations, params);
-  if (integration.provider.key !== provider.key) {
-    throw invalid('integrationRef', `is an integration of ${integration.provider.title}`, 'another_provider');
-  }
-  return integration;
-}
 
 const shared = {
   audience: 'owner',
@@ -132,7 +121,7 @@ function startEndpoint(provider: Provider): Endpoint {
     decision: { action: 'integration.authorize', ...about, id: ['flow', 'integrationId'] },
     async handler(context) {
       const { services, req, caller, commit, decision, signal, body } = context;
-      const integration = await readOf(provider, context);
+      const integration = await readOf(context, provider.key);
       const given = givenSchema.parse(body);
       const request = {
         services: given.enabledTools,
@@ -169,7 +158,7 @@ function grantEndpoint(provider: Provider): Endpoint {
     decision: { action: 'integration.revoke_grant', ...about, id: ['integrationId'] },
     async handler(context) {
       const { services, commit, decision, signal } = context;
-      const integration = await readOf(provider, context);
+      const integration = await readOf(context, provider.key);
       const revoked = await revokeGrant(services.integrations, integration, { signal });
       const deleted = await commit((db) => deleteGrant(db, revoked, decision));
       return { revoked: revoked.revoked, ...deleted };

@@ -10,7 +10,11 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
     'Say `replaceAccount: true`, or send one of the same account.',
   ],
   already_staged: ['`state_conflict`', 'A run hands in one outcome', 'Nothing: the first one counts.'],
-  another_provider: [OF_SHAPE, 'The integration is of another provider than the path says', 'Use its own path.'],
+  another_provider: [
+    '`integration_not_found`',
+    'The integration is of another provider than the path says',
+    'Use its own path.',
+  ],
   approval_required: [OF_SHAPE, 'A note or an approval takes `approved` and nothing else', 'Send `approved`.'],
   before_with_after: [OF_SHAPE, 'A log page takes `before` or `after`, not both', 'Send one of them.'],
   being_read: ['`request_failed`', 'Sources are stored and not read yet', 'Try again in a moment.'],

@@ -31,7 +31,8 @@ export function integrationDecisions(
     };
   /** Begun and revoked; what stands at the provider does not count. */
   function oauth({ key: provider, services, settings }: Provider) {
-    const body = services.length === 0 ? { replaceAccount: true } : { enabledTools: ['gmail'] };
+    const body =
+      services.length === 0 ? { replaceAccount: true } : { accessMode: 'read_only', enabledTools: ['gmail'] };
     const name = provider.replace(/(?:^|-)(.)/g, (_all, letter: string) => letter.toUpperCase());
     const call = (action: string, rest: string, given: object | undefined) => async () => {
       const at = await org();

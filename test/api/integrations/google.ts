@@ -10,7 +10,7 @@ import type { TestOrganization } from '../../support/fixtures.ts';
 
 export const SCOPE = 'https://www.googleapis.com/auth';
 export const KEY = 'office';
-export const GMAIL = { enabledTools: ['gmail', 'calendar'] };
+export const GMAIL = { accessMode: 'read_only', enabledTools: ['gmail', 'calendar'] };
 
 export const result = (name: string, key = KEY) => ended(name, key);
 

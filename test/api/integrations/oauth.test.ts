@@ -273,13 +273,19 @@ t.test('what cannot be authorized is said at the start', async (test) => {
   await openFlows(app, 'stripe').create(org, 'payments');
   const start = '/office/oauth/google-workspace/start';
   for (const [path, body, expected] of [
-    [start, {}, '400 validation_failed invalid_type'],
+    [start, {}, '400 validation_failed invalid_value'],
     [start, { enabledTools: ['maps'] }, '400 validation_failed invalid_value'],
     [start, { ...GMAIL, clientId: 'x' }, '400 validation_failed unrecognized_keys'],
-    ['/payments/oauth/google-workspace/start', GMAIL, '400 validation_failed another_provider'],
+    ['/payments/oauth/google-workspace/start', GMAIL, '404 integration_not_found another_provider'],
     ['/nothing/oauth/google-workspace/start', GMAIL, '404 integration_not_found'],
   ] as const) {
     test.equal(refusalOf(await app.owner.post(atIntegrations(org, path), body)), expected);
+  }
+  const grant = atIntegrations(org, '/payments/oauth/google-workspace/grant');
+  test.equal(refusalOf(await app.owner.delete(grant)), '404 integration_not_found another_provider');
+  for (const missing of ['accessMode', 'enabledTools']) {
+    const { body } = await app.owner.post(atIntegrations(org, start), { ...GMAIL, [missing]: undefined });
+    test.match(body.error, { code: 'validation_failed', issues: [{ path: missing, message: 'is required' }] });
   }
   for (const [provider, domain, body] of [
     ['google-analytics', 'accounts.google.com', {}],

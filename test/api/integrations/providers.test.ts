@@ -165,13 +165,9 @@ t.test('a person chooses from stores and collections, by the stored credential o
   t.match((await calls('data').get()).data.settings, { databaseName: 'shop' }, 'nothing is kept');
   expectSuccess(await resources('data', { databaseName: 'shop', credential: all['mongodb']?.credential }));
   t.match(refusalOf(await resources('data', {})), /^400 validation_failed/);
-  t.equal(
-    refusalOf(await resources('shop', { databaseName: 'shop' })),
-    '404 integration_not_found',
-    'of another provider',
-  );
+  t.equal(refusalOf(await resources('shop', { databaseName: 'shop' })), '404 integration_not_found another_provider');
   const properties = await app.owner.get(at(org, '/shop/google-analytics/properties'));
-  t.equal(refusalOf(properties), '404 integration_not_found');
+  t.equal(refusalOf(properties), '404 integration_not_found another_provider');
   const analytics = await make('google-analytics', 'analytics');
   t.equal(
     refusalOf(await app.owner.get(at(org, '/analytics/google-analytics/properties'))),

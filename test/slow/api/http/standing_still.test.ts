@@ -275,7 +275,7 @@ const QUIET: Readonly<Record<string, () => Promise<Reply>>> = {
   startGithubAuthorization: () => start(github, 'github'),
   startGoogleAnalyticsAuthorization: () => start(analytics, 'google-analytics'),
   startGoogleWorkspaceAuthorization: async () =>
-    start(await create('google-workspace'), 'google-workspace', { enabledTools: ['gmail'] }),
+    start(await create('google-workspace'), 'google-workspace', { accessMode: 'read_only', enabledTools: ['gmail'] }),
   startXAdsAuthorization: async () => start(await create('x-ads'), 'x-ads'),
   getActionReceipt: async () => owner.fetch(`${await rejected()}/receipt`),
 };
