@@ -32,6 +32,7 @@ const leasedSchema = z.discriminatedUnion('leased', [
     leased: z.literal(true),
     purpose: z.enum(['execute', 'look_up']),
     action: actionSchema,
+    toolDigest: z.string().nullable(),
     connectionRevision: z.int(),
     storageKeys: z.record(z.string(), z.string()),
   }),
@@ -86,9 +87,9 @@ class Execution {
     this.#at = at;
     this.#held = held;
     this.#leased = leased;
-    const { action, storageKeys } = leased;
+    const { action, toolDigest, storageKeys } = leased;
     const files = action.files.map((file) => ({ ...file, storageKey: storageKeys[file.argument] ?? '' }));
-    this.#action = { action, files };
+    this.#action = { action, toolDigest, files };
     this.#executor = executorOf(at, this.#action);
   }
 

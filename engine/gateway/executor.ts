@@ -24,7 +24,12 @@ export const actionSchema = z.object({
 });
 
 /** An action as a job has it. */
-export type LeasedAction = Readonly<{ action: z.output<typeof actionSchema>; files: readonly ActionFile[] }>;
+export type LeasedAction = Readonly<{
+  action: z.output<typeof actionSchema>;
+  /** Of the tool that it was proposed by; null: a push. */
+  toolDigest: string | null;
+  files: readonly ActionFile[];
+}>;
 
 /** What came of an action, as `action_finish` takes it. */
 export type Outcome = Readonly<{ outcome: string; result?: unknown; error?: unknown; final?: boolean }>;

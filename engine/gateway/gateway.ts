@@ -35,6 +35,7 @@ const shown = {
     key: z.string(),
     effect: z.enum(TOOL_EFFECTS),
     inputSchema: z.record(z.string(), z.unknown()),
+    digest: z.string(),
   }),
 };
 

@@ -9,18 +9,24 @@ type Prepared = Readonly<{ runtime: Writes; args: unknown } | { obstacle: string
 
 function prepare(
   { provider, integration }: OpenConnection,
-  { tool, arguments: given, arguments_schema: schema }: LeasedAction['action'],
+  { action, toolDigest }: Pick<LeasedAction, 'action' | 'toolDigest'>,
 ): Prepared {
+  const { tool, arguments: given, arguments_schema: schema } = action;
   // Arguments were checked at the proposal: a server's own tool that has another schema by now is another tool. What is kept of the
   // schema names the secrets.
-  const runtime = provider.runtime({ key: tool, effect: 'write', inputSchema: schema ?? {} });
+  const runtime = provider.runtime({
+    key: tool,
+    effect: 'write',
+    inputSchema: schema ?? {},
+    digest: toolDigest ?? undefined,
+  });
   if (runtime?.effect !== 'write') return { obstacle: 'tool_changed' };
   const parsed = runtime.parse(given, integration.settings);
   return 'args' in parsed ? { runtime, args: parsed.args } : { obstacle: 'settings_changed' };
 }
 
 /** Executes writes by tools. */
-export function toolExecutor(storage: Storage, { action, files }: LeasedAction): Executor {
+export function toolExecutor(storage: Storage, { action, toolDigest, files }: LeasedAction): Executor {
   const timeoutMs = action.timeout_ms;
 
   function callOf({ context, access }: OpenConnection, args: unknown, ms: number): WriteCall {
@@ -32,7 +38,7 @@ export function toolExecutor(storage: Storage, { action, files }: LeasedAction):
   return {
     timeoutMs,
     async prepare(connection) {
-      const prepared = prepare(connection, action);
+      const prepared = prepare(connection, { action, toolDigest });
       if ('obstacle' in prepared) return prepared;
       const { runtime, args } = prepared;
       return {
@@ -44,7 +50,7 @@ export function toolExecutor(storage: Storage, { action, files }: LeasedAction):
       };
     },
     async lookUp(connection) {
-      const prepared = prepare(connection, action);
+      const prepared = prepare(connection, { action, toolDigest });
       // Nobody but a person can say.
       if ('obstacle' in prepared || !prepared.runtime.lookUp) return { outcome: 'none', final: true };
       const found = await prepared.runtime.lookUp(callOf(connection, prepared.args, LOOK_UP_MS));

@@ -1,10 +1,12 @@
 import type { Access, Provider, ProviderContext } from '../providers/index.ts';
 import { ProviderError } from '../providers/outgoing/index.ts';
+import { ToolChangedError } from '../providers/tool.ts';
 import { storedTexts } from './credential_texts.ts';
 import { healthOf, markHealth } from './health.ts';
 import type { Integrations } from './integrations.ts';
 import { needsReauthorization, notReady } from './problems.ts';
 import { readFresh, refreshed, tokensMoved } from './refresh.ts';
+import { recordDiscovery, shownDiscovery } from './server_tools.ts';
 import {
   accessOf,
   type ConnectionTarget,
@@ -47,6 +49,20 @@ async function noteSuccess(
   if (row.integration.readiness !== 'degraded') return;
   await markHealth(integrations, target, { state: 'works' }).catch((error: unknown) => {
     integrations.log.warn({ err: error, integrationId: target.integrationId }, 'a recovery was not recorded');
+  });
+}
+
+/** What a server offers in place of the tool that was to be called: the tool is off. What cannot be recorded shows at the next call. */
+async function noteTools(
+  integrations: Integrations,
+  stored: Stored,
+  secrets: readonly string[],
+  error: ToolChangedError,
+) {
+  const { target } = stored;
+  const { tools = [] } = shownDiscovery(error.discovery, secrets);
+  await recordDiscovery(integrations, target, { status: 'ok' }, tools).catch((cause: unknown) => {
+    integrations.log.warn({ err: cause, integrationId: target.integrationId }, 'a changed tool was not recorded');
   });
 }
 
@@ -108,14 +124,19 @@ export async function useConnection<T>(
     const { provider, row } = stored;
     providerKey = provider.key;
     const context = await contextOf(integrations, stored, { signal: time.signal });
-    return run({
+    const secrets = storedTexts(stored, context.deploymentClient?.secret);
+    const result = run({
       target,
       provider,
       integration: row.integration,
       grantedScopes: row.connection.grantedScopes,
       access: accessOf(stored),
       context,
-      secrets: storedTexts(stored, context.deploymentClient?.secret),
+      secrets,
+    });
+    return result.catch(async (error: unknown) => {
+      if (error instanceof ToolChangedError) await noteTools(integrations, stored, secrets, error);
+      throw error;
     });
   }
   // While it is in use. How a refresh of its tokens ends is recorded there.

@@ -1,13 +1,13 @@
-import { call } from '../db/call.ts';
 import { Problem } from '../db/problem.ts';
 import { issueText } from '../issue_text.ts';
 import { DEADLINE_MS, type Discovery, type SettingIssue } from '../providers/index.ts';
 import { parseCredential } from './connect.ts';
 import { useConnection } from './connection.ts';
-import { credentialTexts, withoutCredential } from './credential_texts.ts';
+import { credentialTexts } from './credential_texts.ts';
 import { type Integrations, organizationClient } from './integrations.ts';
 import { type Given, integrationProblem, needsReauthorization, notReady, withProblems } from './problems.ts';
-import { type ReadIntegration, recordResult, requireSettings, targetOf, toolRows } from './record.ts';
+import { type ReadIntegration, type recordResult, requireSettings, targetOf } from './record.ts';
+import { recordDiscovery, shownDiscovery } from './server_tools.ts';
 import { providerContext } from './stored.ts';
 
 export type DiscoverOptions = Readonly<{
@@ -27,6 +27,8 @@ function requireConnected({ record }: ReadIntegration): void {
 
 /** What was found, as the provider says it, and the secret texts that no response may repeat. */
 type Found = Readonly<{ discovery: Discovery; secrets: readonly string[] }>;
+
+const shown = ({ discovery, secrets }: Found): Discovery => shownDiscovery(discovery, secrets);
 
 async function find(
   integrations: Integrations,
@@ -60,14 +62,6 @@ async function find(
   );
 }
 
-/** What there is, without the credential; without tools either whose name repeats it, as the server knows them by no other. */
-function shown({ discovery: found, secrets }: Found): Discovery {
-  const discovery = withoutCredential(found, secrets);
-  if (found.tools === undefined) return discovery;
-  const keys = new Set(found.tools.map(({ key }) => key));
-  return { ...discovery, tools: discovery.tools?.filter(({ key }) => keys.has(key)) ?? [] };
-}
-
 /**
  * What a connection, or a credential that somebody just gave, reaches. Within 25 s, and nothing is kept.
  * @throws Problem 400, 403, 404, 409, 502, 503; the signal's reason
@@ -98,22 +92,18 @@ export async function discover(
 ): Promise<Readonly<{ discovery: Discovery; integration: typeof recordResult._output.integration }>> {
   requireConnected(integration);
   requireSettings(integration);
-  const { organizationId, record, provider } = integration;
-  const write = (discovery: Readonly<Record<string, unknown>>, tools: ReturnType<typeof toolRows> | null) => {
-    const { connection_revision: connectionRevision } = record;
-    const args = { organizationId, integrationRef: record.id, connectionRevision, discovery, tools };
-    return call(integrations.db.of(organizationId), 'integration_discovery_record', args, recordResult);
-  };
+  const { record, provider } = integration;
+  const target = targetOf(integration);
   try {
     const found = await lookUp(integrations, integration, options);
-    const { integration: after } = await write({ status: 'ok' }, toolRows(found.tools ?? provider.tools));
+    const after = await recordDiscovery(integrations, target, { status: 'ok' }, found.tools ?? provider.tools);
     return { discovery: found, integration: after };
   } catch (error) {
     const problem = integrationProblem(error);
     const failure = recorded(problem);
     // Of one that was replaced meanwhile there is nothing to record, and who has left waits for nothing.
     if (failure && failure.error.code !== 'integration_conflict') {
-      await write(failure, null).catch((cause: unknown) => {
+      await recordDiscovery(integrations, target, failure, null).catch((cause: unknown) => {
         integrations.log.warn({ err: cause, integrationId: record.id }, 'a discovery was not recorded');
       });
     }

@@ -16,4 +16,5 @@ export { type Integrations, openIntegrations } from './integrations.ts';
 export { integrationProblem, notReady, tooLarge, tooMuch } from './problems.ts';
 export { newIntegrationFacts, type ReadIntegration, readIntegration } from './record.ts';
 export { refreshConnection } from './refresh.ts';
+export { recordDiscovery, shownDiscovery } from './server_tools.ts';
 export type { ConnectionTarget } from './stored.ts';

@@ -2,6 +2,7 @@ import { findPostgresError, raisedProblem } from '../db/errors.ts';
 import { type Issue, Problem } from '../db/problem.ts';
 import { OAuthError } from '../providers/oauth/index.ts';
 import { ProviderError } from '../providers/outgoing/index.ts';
+import { ToolChangedError } from '../providers/tool.ts';
 import { SecretError } from '../secrets/index.ts';
 
 /**
@@ -96,6 +97,11 @@ function ofOAuth(error: OAuthError): Problem {
 
 /** The one mapping of what goes wrong with a provider to the codes of the contract. Anything else stays as it is. */
 export function integrationProblem(error: unknown, given: Given = 'nothing'): unknown {
+  if (error instanceof ToolChangedError) {
+    return new Problem(409, 'state_conflict', 'The tool is not available to this execution', [
+      { path: 'tool', code: 'tool_changed', message: 'its server has changed it, so that it is off' },
+    ]);
+  }
   if (error instanceof ProviderError) return ofProvider(error, given);
   if (error instanceof OAuthError) return ofOAuth(error);
   if (error instanceof SecretError) {

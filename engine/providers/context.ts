@@ -24,7 +24,13 @@ export type Tool = Readonly<{
 }>;
 
 /** A tool as it is stored with an integration. The effect of a server's own is what the owner says. */
-export type StoredTool = Readonly<{ key: string; effect: Effect; inputSchema: Tool['inputSchema'] }>;
+export type StoredTool = Readonly<{
+  key: string;
+  effect: Effect;
+  inputSchema: Tool['inputSchema'];
+  /** As its owner enabled it: a server's own is not called while the server offers another one, nor without it. */
+  digest?: string | undefined;
+}>;
 
 /** What a call to a provider is made with. */
 export type ProviderContext = Readonly<{

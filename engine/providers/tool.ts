@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { issueText } from '../issue_text.ts';
 import type { Access, Effect, ProviderContext, Risk, Tool } from './context.ts';
+import { ProviderError } from './outgoing/index.ts';
+import type { Discovery } from './provider.ts';
 
 /** What is wrong with an argument. */
 export type ArgumentIssue = Readonly<{ path: readonly PropertyKey[]; message: string; code: string }>;
@@ -26,6 +28,20 @@ export class CursorError extends Error {
 /** There is more than the provider shows of what was asked for. The message says how to ask for less. */
 export class TooMuchError extends Error {
   override name = 'TooMuchError';
+}
+
+/** The server offers another tool by this name than the one that its owner enabled, or none: nothing was called. */
+export class ToolChangedError extends ProviderError {
+  override name = 'ToolChangedError';
+  /** What the server offers now. */
+  readonly discovery: Discovery;
+  constructor(provider: string, discovery: Discovery) {
+    super(provider, 'failed', 'The server has changed the tool since its owner enabled it.', {
+      code: 'tool_changed',
+      isRefusal: true,
+    });
+    this.discovery = discovery;
+  }
 }
 
 /** What a tool is called with. */

@@ -8,6 +8,9 @@ import {
   healthOf,
   integrationProblem,
   markHealth,
+  type OpenConnection,
+  recordDiscovery,
+  shownDiscovery,
   useConnection,
 } from '../../engine/integrations/index.ts';
 import type { JobContext, JobHandler } from '../runner/handler.ts';
@@ -34,17 +37,24 @@ export async function readTarget({ db }: JobContext, due: Due): Promise<Connecti
   return row ? { organizationId, integrationId, revision: row.connection_revision } : undefined;
 }
 
+/** Whose the connection is; and of a server with tools of its own what they are now, so that those that it has changed are off. */
+async function look({ integrations }: JobContext, { provider, context, access, target, secrets }: OpenConnection) {
+  if (!provider.hasServerTools) return void (await provider.verify(context, access));
+  const { tools = [] } = shownDiscovery(await provider.discover(context, access), secrets);
+  await recordDiscovery(integrations, target, { status: 'ok' }, tools);
+}
+
 async function check(context: JobContext, due: Due): Promise<void> {
   const { integrations, signal, log } = context;
   const target = await readTarget(context, due);
   if (!target) return;
   try {
-    await useConnection(
-      integrations,
-      target,
-      (connection) => connection.provider.verify(connection.context, connection.access),
-      { signal, evenDisabled: true, isCheck: true, withinMs: WITHIN_MS },
-    );
+    await useConnection(integrations, target, (connection) => look(context, connection), {
+      signal,
+      evenDisabled: true,
+      isCheck: true,
+      withinMs: WITHIN_MS,
+    });
   } catch (error) {
     if (signal.aborted) return;
     if (isTransient(error) || isUnavailable(error)) throw error;
@@ -61,8 +71,8 @@ async function check(context: JobContext, due: Due): Promise<void> {
 }
 
 /**
- * Asks the providers who the connections belong to: once a day, and again soon after a failure. A connection that works is ready again,
- * one whose credential is refused needs its authorization again. Dead anywhere, it is still due.
+ * Asks the providers who the connections belong to, and servers for their tools: once a day, and again soon after a failure. A
+ * connection that works is ready again, one whose credential is refused needs its authorization again. Dead anywhere, it is still due.
  */
 export const integrationsCheck: JobHandler<'integrations__check'> = (_payload, context) =>
   eachDue(context, 'check', (due) => check(context, due));

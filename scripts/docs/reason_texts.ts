@@ -313,8 +313,8 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
   ],
   too_small: [OF_SHAPE, 'A text, list or number is too small', FIX],
   tool_changed: [
-    '`integration_conflict`, `state_conflict`',
-    'The tool is another one than was read or proposed, or only reads',
+    '`integration_conflict`, `state_conflict`, action `error`',
+    'The tool is another one than was read, enabled or proposed, or only reads',
     'Read the tools again; choose or propose anew.',
   ],
   tool_disabled: ['`state_conflict`', 'The tool is not enabled', 'Ask an owner to enable it.'],

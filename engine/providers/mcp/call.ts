@@ -1,8 +1,9 @@
 import { secretTexts } from '../../secret_values.ts';
 import { ProviderError } from '../outgoing/index.ts';
 import type { ProviderContext, StoredTool } from '../provider.ts';
-import { CursorError, type ToolCall, type ToolRuntime } from '../tool.ts';
+import { CursorError, type ToolCall, ToolChangedError, type ToolRuntime } from '../tool.ts';
 import { argumentIssues } from './arguments.ts';
+import { offeredTools } from './offered.ts';
 import { type CallResult, keptData, readData, readResult } from './result.ts';
 import { callOptions, withMcp } from './session.ts';
 import { type Connection, KEY, serverOf } from './site.ts';
@@ -16,12 +17,26 @@ type Arguments = Readonly<Record<string, unknown>>;
 const isArguments = (value: unknown): value is Arguments =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** One request, sent once. @throws ProviderError, the signal's reason */
-async function call(context: ProviderContext, access: Connection, name: string, args: Arguments): Promise<unknown> {
+/**
+ * One request that calls the tool, sent once, if the server offers it in this session as its owner enabled it.
+ * @throws ProviderError, ToolChangedError, the signal's reason
+ */
+async function call(
+  context: ProviderContext,
+  access: Connection,
+  { key: name, digest }: Pick<StoredTool, 'key' | 'digest'>,
+  args: Arguments,
+): Promise<unknown> {
   const { ResultSchema } = await import('@modelcontextprotocol/sdk/types.js');
-  return withMcp(context, serverOf(access), (client, options) =>
-    client.request({ method: 'tools/call', params: { name, arguments: args } }, ResultSchema, callOptions(options)),
-  );
+  const { changed, result } = await withMcp(context, serverOf(access), async (client, options) => {
+    const discovery = await offeredTools(client, options);
+    const found = discovery.tools?.find(({ key }) => key === name);
+    if (found?.digest === undefined || found.digest !== digest) return { changed: discovery, result: undefined };
+    const request = { method: 'tools/call', params: { name, arguments: args } };
+    return { changed: undefined, result: await client.request(request, ResultSchema, callOptions(options)) };
+  });
+  if (changed) throw new ToolChangedError(KEY, changed);
+  return result;
 }
 
 function parsedResult(given: unknown): CallResult {
@@ -43,13 +58,14 @@ function shown(args: Arguments): string {
 }
 
 /** What does a tool of a server, which is what its owner says of it: a read, or a write. */
-export function serverTool({ key, effect, inputSchema }: StoredTool): ToolRuntime {
+export function serverTool({ key, effect, inputSchema, digest }: StoredTool): ToolRuntime {
   const parse: ToolRuntime['parse'] = (given) => {
     if (!isArguments(given)) return { issues: [{ path: [], message: 'must be an object', code: 'invalid_type' }] };
     const issues = argumentIssues(inputSchema, given);
     return issues.length > 0 ? { issues } : { args: given };
   };
-  const ask = ({ context, access, args }: ToolCall) => call(context, access as Connection, key, args as Arguments);
+  const ask = ({ context, access, args }: ToolCall) =>
+    call(context, access as Connection, { key, digest }, args as Arguments);
   if (effect === 'read') {
     return {
       effect,

@@ -3,7 +3,7 @@
 -- failed, or whose lease has ended without an outcome, begins anew. Of a write nothing is bound here: action_propose does that.
 -- p_seconds: the lease.
 -- Returns {state: begun | running | responded | write, leaseId (of whoever has begun it), response, responseKey, tool: {key, effect,
--- inputSchema}}, with what integration_capability_check returns.
+-- inputSchema, digest}}, with what integration_capability_check returns.
 -- Locks: integration (shared), invocation.
 -- Codes: 401 agent_unauthorized, 404 tool_not_found, 409 state_conflict (differs; stale_epoch, or why it is not available).
 create or replace function app.action_invocation_begin(
@@ -33,7 +33,8 @@ begin
   if not found or not t.enabled then
     perform app.fail(404, 'tool_not_found', 'The integration has no such tool for this execution');
   end if;
-  v_call := v_call || jsonb_build_object('tool', jsonb_build_object('key', t.key, 'effect', t.effect, 'inputSchema', t.input_schema));
+  v_call := v_call || jsonb_build_object('tool', jsonb_build_object(
+    'key', t.key, 'effect', t.effect, 'inputSchema', t.input_schema, 'digest', t.digest));
   if t.effect = 'write' then
     return v_call || '{"state": "write"}';
   elsif n.action_id is not null then

@@ -5,8 +5,8 @@
 -- connection that is gone or another one shows nothing: executing → unknown.
 -- p_approval_days: how long an action may be put off after its approval, or after its proposal where it needs none: approved → cancelled
 -- (overdue). It is tried once however old it is, so that jobs that stood still lose nothing.
--- Returns {leased, purpose: execute | look_up, action, storageKeys: {argument: key}, connectionRevision, leaseExpiresAt}; leased false:
--- there is nothing to do (any more), with the action alone.
+-- Returns {leased, purpose: execute | look_up, action, toolDigest (of the tool that it was proposed by), storageKeys: {argument: key},
+-- connectionRevision, leaseExpiresAt}; leased false: there is nothing to do (any more), with the action alone.
 -- Locks: root → action → inbox item → … as task_settle. Codes: 404 organization_not_found | action_not_found.
 create or replace function app.action_lease(
   p_organization_id uuid, p_action_id uuid, p_lease_id uuid, p_seconds integer, p_push_seconds integer, p_look_up_seconds integer,
@@ -52,7 +52,8 @@ begin
       returning * into a;
   end if;
   return jsonb_build_object('leased', true, 'purpose', case a.status when 'approved' then 'execute' else 'look_up' end,
-    'action', app.action_record(a), 'connectionRevision', a.connection_revision, 'leaseExpiresAt', a.lease_expires_at,
+    'action', app.action_record(a), 'toolDigest', a.tool_digest, 'connectionRevision', a.connection_revision,
+    'leaseExpiresAt', a.lease_expires_at,
     'storageKeys', (select coalesce(jsonb_object_agg(f.argument, f.storage_key), '{}') from app.action_files f
       where f.organization_id = p_organization_id and f.action_id = a.id));
 end

@@ -8,6 +8,7 @@ import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import type * as Tap from 'tap';
 import t from 'tap';
 import { z } from 'zod';
+import { canonicalSha256 } from '../../../engine/canonical_json.ts';
 import { toolExecutor } from '../../../engine/gateway/write_tool.ts';
 import type { OpenConnection } from '../../../engine/integrations/index.ts';
 import { mcp } from '../../../engine/providers/mcp/index.ts';
@@ -59,8 +60,14 @@ async function openSdkServer(test: Tap.Test, does: Does, enableJsonResponse = fa
     await new Promise((resolve) => http.close(resolve));
   });
   const serverUrl = `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`;
+  const settings = { kind: 'mcp', serverUrl };
+  const context = { client: openClient(test, {}), account: 'a' };
+  const { tools } = await mcp.discover(context, { credential: { kind: 'none' }, settings });
+  messages.length = 0;
   return {
-    settings: { kind: 'mcp', serverUrl },
+    settings,
+    /** Of its tool, as it was enabled. */
+    digest: tools?.[0]?.digest,
     messages,
     sessions,
     calls: (rpc: string) => messages.filter((message) => message.rpc === rpc),
@@ -74,8 +81,7 @@ const KEY = 'issues.create';
 t.test('a tool is called in a session of the official SDK, which ends', async (test) => {
   for (const enableJsonResponse of [true, false]) {
     const server = await openSdkServer(test, ({ title }) => text(`made ${title}`), enableJsonResponse);
-    const { settings } = server;
-    const tools = toolsOf(mcp, { client: openClient(test, {}), credential, settings, inputSchema: SCHEMA });
+    const tools = toolsOf(mcp, { client: openClient(test, {}), credential, ...server, inputSchema: SCHEMA });
     test.same(await tools.execute(KEY, { title: 'größer' }), text('made größer'));
     test.same(await tools.read(KEY, { title: 'x' }), { data: { isError: false, ...text('made x') } });
     test.match(server.calls('tools/call'), [
@@ -84,7 +90,8 @@ t.test('a tool is called in a session of the official SDK, which ends', async (t
     ]);
     test.equal(server.messages.filter(({ method }) => method === 'DELETE').length, 2);
     test.equal(server.sessions.size, 0);
-    test.equal(server.calls('tools/list').length, 0, 'what was enabled is called as it is');
+    const asked = server.messages.flatMap(({ rpc }) => (rpc.startsWith('tools/') ? [rpc] : []));
+    test.same(asked, ['tools/list', 'tools/call', 'tools/list', 'tools/call'], 'first it is looked at');
   }
 });
 
@@ -123,15 +130,15 @@ t.test('a call that nobody waits for stops at the server', async (test) => {
   });
   const leaving = new AbortController();
   const client = openClient(test, {});
-  const { settings } = server;
-  const tools = toolsOf(mcp, { client, credential, settings, signal: leaving.signal, inputSchema: SCHEMA });
+  const { signal } = leaving;
+  const tools = toolsOf(mcp, { client, credential, ...server, signal, inputSchema: SCHEMA });
   const done = tools.execute(KEY, { title: 'x' });
   await started.promise;
   leaving.abort(new Error('planted-4711'));
   await test.rejects(done, /planted-4711/);
   await stopped.promise;
   const [cancelled, ...more] = server.calls('notifications/cancelled');
-  test.match(cancelled?.body, { params: { requestId: 1, reason: 'The caller has left.' } });
+  test.match(cancelled?.body, { params: { requestId: 2, reason: 'The caller has left.' } });
   test.equal(more.length, 0);
   test.equal(server.calls('tools/call').length, 1);
   test.equal(server.sessions.size, 0, 'and its session ends');
@@ -203,7 +210,7 @@ t.test('what a server repeats of secret arguments does not stay', async (test) =
   };
   test.same(await tools.execute(KEY, { title }), shown);
   // As a job does it, with what the action has kept of the schema.
-  const { settings } = server;
+  const { settings, digest } = server;
   const context = { client: openClient(test, {}), account: 'a' };
   const connection = {
     provider: mcp,
@@ -214,7 +221,11 @@ t.test('what a server repeats of secret arguments does not stay', async (test) =
   };
   const action = { id: randomUUID(), integration_id: randomUUID(), kind: 'provider_write', tool: KEY } as const;
   const kept = { arguments: { title }, arguments_schema: inputSchema, timeout_ms: 10_000, files: [] };
-  const executor = toolExecutor({} as Storage, { action: { ...action, ...kept }, files: [] });
+  const executor = toolExecutor({} as Storage, {
+    action: { ...action, ...kept },
+    toolDigest: digest ?? null,
+    files: [],
+  });
   const ready = await executor.prepare(connection as unknown as OpenConnection);
   const outcome = 'send' in ready ? await ready.send(connection as unknown as OpenConnection) : ready;
   test.same(outcome, { outcome: 'succeeded', result: shown });
@@ -231,6 +242,8 @@ t.test('the token that a server repeats is hidden before its text is cut', async
   test.match(await tools.execute(KEY, { title: 'one' }), shown);
 });
 
+const OFFERED = { name: KEY, inputSchema: SCHEMA };
+
 /** A server whose calls of tools get this response. */
 function openFaulty(test: Tap.Test, reply: (call: Call, res: Parameters<typeof json>[0]) => unknown) {
   return openServer(test, (call, res) => {
@@ -239,16 +252,19 @@ function openFaulty(test: Tap.Test, reply: (call: Call, res: Parameters<typeof j
     if (rpc.id === undefined) return void res.writeHead(202).end();
     const result = { protocolVersion: '2025-11-25', capabilities: {}, serverInfo: { name: 'test', version: '1' } };
     if (rpc.method === 'initialize') return { jsonrpc: '2.0', id: rpc.id, result };
+    if (rpc.method === 'tools/list') return { jsonrpc: '2.0', id: rpc.id, result: { tools: [OFFERED] } };
     return reply(call, res);
   });
 }
+
+const enabled = { inputSchema: SCHEMA, digest: canonicalSha256(OFFERED) };
 
 t.test('whatever goes wrong, a call is sent once', async (test) => {
   for (const effect of ['read', 'write'] as const) {
     await failsAsDocumented(test, effect, effect, async (reply) => {
       const server = await openFaulty(test, (_call, res) => void reply(res));
       const settings = { kind: 'mcp', serverUrl: `${server.origin}/mcp` };
-      const tools = toolsOf(mcp, { client: openClient(test, {}), credential, settings, inputSchema: SCHEMA });
+      const tools = toolsOf(mcp, { client: openClient(test, {}), credential, settings, ...enabled });
       const done = effect === 'read' ? tools.read(KEY, { title: 'x' }) : tools.execute(KEY, { title: 'x' });
       return { done, sent: () => server.calls.filter(({ body }) => body.includes('tools/call')).length };
     });
@@ -267,7 +283,7 @@ t.test('an error of the protocol says whether the tool was called', async (test)
       return { jsonrpc: '2.0', id: JSON.parse(body).id, error: { code, message: 'planted-4711' } };
     });
     const settings = { kind: 'mcp', serverUrl: `${server.origin}/mcp` };
-    const tools = toolsOf(mcp, { client: openClient(test, {}), credential, settings, inputSchema: SCHEMA });
+    const tools = toolsOf(mcp, { client: openClient(test, {}), credential, settings, ...enabled });
     const error = await fails(test, tools.execute(KEY, { title: 'x' }), reason, String(code));
     test.equal(error.isRefusal, isRefusal, String(code));
     test.notMatch(JSON.stringify([error, error.message]), 'planted');
@@ -288,7 +304,7 @@ t.test('a result that is too long is not cut', async (test) => {
     return { jsonrpc: '2.0', id: JSON.parse(body).id, result };
   });
   const settings = { kind: 'mcp', serverUrl: `${server.origin}/mcp` };
-  const tools = toolsOf(mcp, { client: openClient(test, {}), credential, settings, inputSchema: SCHEMA });
+  const tools = toolsOf(mcp, { client: openClient(test, {}), credential, settings, ...enabled });
   await fails(test, tools.read(KEY, { title: 'x' }), 'too_large', 'a read');
 });
 

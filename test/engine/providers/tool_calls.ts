@@ -17,17 +17,18 @@ export type Connected = Readonly<{
   deploymentClient?: ProviderContext['deploymentClient'];
   /** Of a server's own tool. */
   inputSchema?: Readonly<Record<string, unknown>>;
+  digest?: string | undefined;
 }>;
 
 type Files = Readonly<Record<string, ToolFile>>;
 
 export function toolsOf(provider: Provider, connected: Connected) {
-  const { client, credential, settings, signal, deploymentClient, inputSchema = {} } = connected;
+  const { client, credential, settings, signal, deploymentClient, inputSchema = {}, digest } = connected;
   const context: ProviderContext = { client, account: 'i1', signal, deploymentClient };
   const access = { credential, settings };
 
   function runtime(key: string, effect: Effect): ToolRuntime {
-    const found = provider.runtime({ key, effect, inputSchema });
+    const found = provider.runtime({ key, effect, inputSchema, digest });
     if (!found) throw new Error(`${key} is no ${effect}`);
     return found;
   }

@@ -1,9 +1,11 @@
 import t from 'tap';
+import { canonicalSha256 } from '../../../engine/canonical_json.ts';
 import { encryptionKeys } from '../../../engine/secrets/index.ts';
 import { type Connected, connectTokens, KEYS, openRotatingGithub } from '../../engine/integrations/support.ts';
-import { updateOrganization } from '../../support/fixtures.ts';
-import type { JsonObject } from '../../support/transitions.ts';
-import { openSql } from '../../support/transitions.ts';
+import { authorizationEpoch, updateOrganization } from '../../support/fixtures.ts';
+import { readIntegration, tool } from '../../support/integration_fixtures.ts';
+import { openToolServer, SEARCH } from '../../support/tool_server.ts';
+import { type JsonObject, openSql, transition } from '../../support/transitions.ts';
 import { until } from '../../support/wait.ts';
 import { addJob, openJobs, queued } from '../support.ts';
 
@@ -128,6 +130,42 @@ t.test('what may not be asked stays what it was, and is looked at later', async 
   }
   test.match(await recorded(lost), { reason: 'key_lost' });
   test.notOk(jobs.logged.some(({ msg }) => msg === 'a connection was not checked'));
+});
+
+t.test('a server is asked for its tools too, and those that it has changed are off', async (test) => {
+  const server = await openToolServer(test);
+  const facts = { kind: 'none', subjectHash: null, tokenExpiresAt: null };
+  const tools = [tool('search', { effect: 'write', risk: 'external', digest: canonicalSha256(SEARCH) })];
+  const connected = await connectTokens(sql, {}, { keys, provider: 'mcp', facts, tools });
+  const { org, target } = connected;
+  const at = { organizationId: org.organizationId, integrationRef: target.integrationId };
+  const { settings } = server;
+  await transition(sql.api, 'integration_settings_put', { ...at, connectionRevision: 1, settings, disconnect: false });
+  const change = { tools: ['search'], effects: { search: 'read' } };
+  await transition(sql.api, 'integration_tools_put', { ...at, change });
+  const looked = async () => {
+    await makeDue(connected);
+    await check();
+    return readIntegration(sql, org, target.integrationId);
+  };
+  const same = await looked();
+  test.match(same, { readiness: 'ready', discovery_status: 'ok', tools: [{ enabled: true, effect: 'read' }] });
+  const epoch = await authorizationEpoch(sql, org.organizationId);
+  server.state.isDown = true;
+  test.match(await looked(), { readiness: 'degraded', tools: [{ enabled: true }] }, 'it has said nothing of them');
+  server.state.isDown = false;
+  server.state.tools = [
+    { ...SEARCH, description: 'Does more.' },
+    { ...SEARCH, name: 'send' },
+  ];
+  const changed = await looked();
+  test.equal(changed.readiness, 'ready');
+  test.match(changed.tools, [
+    { key: 'search', enabled: false, effect: 'write', description: 'Does more.' },
+    { key: 'send', enabled: false },
+  ]);
+  test.equal(await authorizationEpoch(sql, org.organizationId), epoch + 1);
+  test.equal(server.called(), 0);
 });
 
 t.test('no log of all these checks names an account', async (test) => {
