@@ -13,9 +13,13 @@ import type { Gateway } from './gateway.ts';
 import { pushExecutor } from './git_push.ts';
 import { toolExecutor } from './write_tool.ts';
 
-/** For refreshing tokens and reading the files, before the intent. */
+/** For refreshing tokens and reading small files, before the intent. */
 const PREPARE_SECONDS = 120;
 const PREPARE_PUSH_SECONDS = 600;
+/** What a slow storage reads in a second: large files get so much time more. */
+const READ_BYTES = 4 * 1024 * 1024;
+/** Below that the time is in what every action gets. */
+const LARGE_SECONDS = 15;
 /** Beyond the time-out of the call: it is begun while so much of the lease is left. */
 const SPARE_MS = 5_000;
 /** For what comes after the provider's response. */
@@ -42,7 +46,13 @@ const begunSchema = z.object({ begun: z.boolean() });
 
 export type ActionPlace = Readonly<{ organizationId: string; actionId: string }>;
 type Held = ActionPlace & Readonly<{ leaseId: string }>;
-export type Executing = Gateway & Readonly<{ git: Git; approvalDays: number }>;
+export type Executing = Gateway &
+  Readonly<{
+    git: Git;
+    approvalDays: number;
+    /** For what comes before the intent, besides reading large files; default: as long as it may take. */
+    prepareSeconds?: number;
+  }>;
 
 function executorOf({ storage, git }: Executing, leased: LeasedAction): Executor {
   return leased.action.kind === 'git_push' ? pushExecutor(git, leased) : toolExecutor(storage, leased);
@@ -77,16 +87,19 @@ class Execution {
   readonly #leased: Leased;
   readonly #action: LeasedAction;
   readonly #executor: Executor;
+  /** When reading the files has to be over, so that the lease can still be given back. */
+  readonly #readUntilMs: number;
   /** Once the intent is committed. */
   #begun: Intent | undefined;
   #ready: Ready | undefined;
   /** What the provider said to it last. */
   #said: ProviderError | undefined;
 
-  constructor(at: Executing, held: Held, leased: Leased) {
+  constructor(at: Executing, held: Held, { leased, readUntilMs }: Lease) {
     this.#at = at;
     this.#held = held;
     this.#leased = leased;
+    this.#readUntilMs = readUntilMs;
     const { action, toolDigest, storageKeys } = leased;
     const files = action.files.map((file) => ({ ...file, storageKey: storageKeys[file.argument] ?? '' }));
     this.#action = { action, toolDigest, files };
@@ -116,12 +129,18 @@ class Execution {
     return begun ? from + seconds * 1_000 : undefined;
   }
 
+  /** @throws where they take longer than the lease: it is given back, and the log says why */
+  #hashFiles() {
+    const ms = Math.max(1, Math.floor(this.#readUntilMs - performance.now()));
+    return hashActionFiles(this.#at.storage, this.#action.files, AbortSignal.timeout(ms));
+  }
+
   /** Makes it ready, reads its files again, and commits the intent. */
   async #prepare(connection: OpenConnection): Promise<Intent | undefined> {
     const prepared = await this.#executor.prepare(connection);
     const obstacle = 'obstacle' in prepared ? prepared.obstacle : undefined;
     if (!('obstacle' in prepared)) this.#ready = prepared;
-    const untilMs = await this.#begin(await hashActionFiles(this.#at.storage, this.#action.files), obstacle);
+    const untilMs = await this.#begin(await this.#hashFiles(), obstacle);
     return untilMs === undefined || 'obstacle' in prepared ? undefined : { ready: prepared, untilMs };
   }
 
@@ -221,6 +240,33 @@ class Execution {
   }
 }
 
+type Lease = Readonly<{ leased: Leased; readUntilMs: number }>;
+
+/** `readSeconds`: for files that are large. */
+async function takeLease(at: Executing, held: Held, readSeconds = 0): Promise<Lease | undefined> {
+  const { approvalDays, prepareSeconds } = at;
+  const seconds = (prepareSeconds ?? PREPARE_SECONDS) + readSeconds;
+  const pushSeconds = (prepareSeconds ?? PREPARE_PUSH_SECONDS) + readSeconds;
+  const from = performance.now();
+  const given = { ...held, seconds, pushSeconds, lookUpSeconds: LOOK_UP_SECONDS, approvalDays };
+  const leased = await call(at.integrations.db, 'action_lease', given, leasedSchema);
+  if (!leased.leased) return undefined;
+  const whole = leased.action.kind === 'git_push' ? pushSeconds : seconds;
+  return { leased, readUntilMs: from + whole * 900 };
+}
+
+/** A lease that is long enough to read the files: how large they are is known with the first one. */
+async function leaseFor(at: Executing, held: Held): Promise<Lease | undefined> {
+  const lease = await takeLease(at, held);
+  if (lease?.leased.purpose !== 'execute') return lease;
+  const bytes = lease.leased.action.files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  const readSeconds = Math.ceil(bytes / READ_BYTES);
+  if (readSeconds <= LARGE_SECONDS) return lease;
+  // Whoever takes it in between does the same.
+  await call(at.integrations.db, 'action_release', { ...held, seconds: 0 }, ignored);
+  return takeLease(at, held, readSeconds);
+}
+
 /**
  * Takes the lease of an action that is due, and executes it or looks up what became of it. Any number may: one has the lease. A process
  * that dies at any line leaves an action that is due again: before the intent to be executed, after it to be looked up.
@@ -228,10 +274,8 @@ class Execution {
  */
 export async function executeAction(at: Executing, place: ActionPlace): Promise<void> {
   const held = { ...place, leaseId: randomUUID() };
-  const seconds = { seconds: PREPARE_SECONDS, pushSeconds: PREPARE_PUSH_SECONDS, lookUpSeconds: LOOK_UP_SECONDS };
-  const given = { ...held, ...seconds, approvalDays: at.approvalDays };
-  const leased = await call(at.integrations.db, 'action_lease', given, leasedSchema);
-  if (!leased.leased) return;
-  const execution = new Execution(at, held, leased);
-  await (leased.purpose === 'execute' ? execution.execute() : execution.lookUp());
+  const lease = await leaseFor(at, held);
+  if (!lease) return;
+  const execution = new Execution(at, held, lease);
+  await (lease.leased.purpose === 'execute' ? execution.execute() : execution.lookUp());
 }

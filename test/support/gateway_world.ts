@@ -136,9 +136,9 @@ export async function openGateway(t: TearDown, { origins = {}, ...options }: Gat
         `/internal/cli/integrations/${by.integrationId}/invocations/${invocationId}/execute`,
         body,
       ),
-    /** What a job does with an action that is due. */
-    runAction: (by: Pick<Caller, 'org'>, actionId: string) =>
-      executeAction(executing, { organizationId: by.org.organizationId, actionId }),
+    /** What a job does with an action that is due. `over`: of its surroundings, something else. */
+    runAction: (by: Pick<Caller, 'org'>, actionId: string, over: Partial<Executing> = {}) =>
+      executeAction({ ...executing, ...over }, { organizationId: by.org.organizationId, actionId }),
     action: async (by: Pick<Caller, 'org'>, id: string) =>
       expectSuccess(await app.owner.get<Action>(ownerPath(by.org, `/actions/${id}`))),
     approve: async (by: Pick<Caller, 'org'>, id: string) =>

@@ -1,4 +1,5 @@
 // Writes that time, limits and tokens hold back. GitHub stands in with tokens that rotate.
+import { Readable } from 'node:stream';
 import t, { type Test } from 'tap';
 import { sealFields } from '../../../engine/integrations/secrets.ts';
 import { passTime } from '../../support/action_fixtures.ts';
@@ -239,3 +240,67 @@ for (const [name, next, health] of [
     t.same(tried, ['Bearer access-0'], 'and is not sent again');
   });
 }
+
+/** A file of an action, as it is stored. @returns its key */
+async function addFile({ org }: Caller, actionId: string, sizeBytes?: number): Promise<string> {
+  const storageKey = `files/${actionId}`;
+  const { size, sha256 } = await app.services.storage.put(storageKey, Readable.from([Buffer.from('a file')]));
+  await sql.owner.query(
+    `insert into app.action_files (organization_id, action_id, argument, name, content_type, size_bytes, sha256, storage_key)
+       values ($1, $2, 'file', 'a.txt', 'text/plain', $3, $4, $5)`,
+    [org.organizationId, actionId, sizeBytes ?? size, sha256, storageKey],
+  );
+  return storageKey;
+}
+
+const leaseOf = async (id: string) => {
+  const { rows } = await sql.owner.query(
+    `select extract(epoch from lease_expires_at - now())::integer as seconds, due_at > now() as "isLater"
+       from app.actions where id = $1`,
+    [id],
+  );
+  return rows[0] as { seconds: number | null; isLater: boolean };
+};
+
+t.test('the lease is as long as the files take to read from a slow storage', async (t) => {
+  const by = await caller();
+  for (const [sizeBytes, from, to] of [
+    [6, 60, 120],
+    [1024 ** 3, 316, 376],
+  ] as const) {
+    const id = await approved(by, `ch_${sizeBytes}`);
+    await addFile(by, id, sizeBytes);
+    let seconds: number | null = null;
+    const { storage } = app.services;
+    const get: typeof storage.get = async (...given) => {
+      seconds = (await leaseOf(id)).seconds;
+      return storage.get(...given);
+    };
+    await world.runAction(by, id, { storage: { ...storage, get } });
+    t.ok(seconds !== null && seconds > from && seconds <= to, `${sizeBytes} bytes: ${seconds} s`);
+  }
+});
+
+t.test('reading files that takes longer than the lease gives it back, and the log says so', async (t) => {
+  const by = await caller();
+  const id = await approved(by, 'ch_slow');
+  await addFile(by, id);
+  const { storage } = app.services;
+  const get: typeof storage.get = (_key, { signal } = {}) => {
+    const stalled = Promise.withResolvers<never>();
+    if (!signal) throw new Error('it would be read for ever');
+    signal.addEventListener('abort', () => stalled.reject(signal.reason));
+    return stalled.promise;
+  };
+  await world.runAction(by, id, { storage: { ...storage, get }, prepareSeconds: 1 });
+  t.match(await world.action(by, id), { status: 'approved' });
+  t.same(await leaseOf(id), { seconds: null, isLater: true });
+  const told = JSON.stringify(app.logged.filter((line) => JSON.stringify(line).includes(id)));
+  t.match(told, /TimeoutError/);
+  t.match(told, /an action is put off/);
+  t.equal(stripe.sent(), 0);
+  await passTime(sql, id);
+  await world.runAction(by, id);
+  t.match(await world.action(by, id), { status: 'succeeded' });
+  t.equal(stripe.sent(), 1);
+});
