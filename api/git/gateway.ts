@@ -80,10 +80,12 @@ export function gitEndpoints(): readonly Endpoint[] {
       audience: 'gateway',
       byPassword: true,
       tag: 'Gateway',
+      // Git shows what is plain text as `remote: …`; of another type it says the status alone.
+      textFor: /^git\//,
       operationId: 'discoverRepository',
       summary: 'Discover refs of a repository',
       description:
-        'Smart HTTP: git clones this URL, with the capability as the password of any name. For task runs of engineering that do not verify, with `git.read`.',
+        'Smart HTTP: git clones this URL, with the capability as the password of any name. For task runs of engineering that do not verify, with `git.read`. Refusals are text for git, which shows it.',
       params,
       query: { service: z.enum(['git-upload-pack', 'git-receive-pack']).describe('Fetch, or push.') },
       headers,

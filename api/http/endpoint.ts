@@ -117,6 +117,8 @@ export type Definition<
   ownerToken?: boolean | ((body: BodyOf<B>) => boolean);
   /** Of the gateway: the capability may come as a password too, and a call without one is asked for it in that way. */
   byPassword?: boolean;
+  /** Programs (by `User-Agent`) that show their person a refusal that is plain text, and nothing of an envelope. */
+  textFor?: RegExp;
   /** `ignored`: the response holds what must not be kept, so that no `Idempotency-Key` counts. */
   idempotencyKey?: 'ignored';
   /** The query is another party's: the handler reads it by itself, and no name in it is refused. */

@@ -1,10 +1,13 @@
 import type { Request, Response } from 'express';
 import { Problem } from '../../engine/db/problem.ts';
+import { oneLine } from '../../engine/one_line.ts';
 import { leavesConnection } from './body.ts';
 import { errorEnvelope, type ResponseBody, successEnvelope } from './envelope.ts';
 import { forAudience, toProblem } from './errors.ts';
 import { requestState } from './request_state.ts';
 import { checkResponse } from './response_check.ts';
+
+const LONGEST_TEXT = 400;
 
 export type Responder = Readonly<{
   success(req: Request, res: Response, status: number, body: ResponseBody): void;
@@ -40,6 +43,18 @@ function sendPage(req: Request, res: Response, status: number, { html, policy }:
   res.end(req.method === 'HEAD' ? undefined : html);
 }
 
+/** A refusal for a person whose program shows a text alone. */
+function sendText(req: Request, res: Response, { status, message, issues }: Problem): void {
+  if (res.headersSent || res.destroyed) return;
+  const [issue] = issues ?? [];
+  const text = issue && !message.includes(issue.message) ? `${message}: ${issue.message}` : message;
+  const line = `${oneLine(text, LONGEST_TEXT)}\n`;
+  res.status(status).type('text/plain');
+  res.set({ 'Content-Length': String(Buffer.byteLength(line)), 'Cache-Control': 'no-store' });
+  if (leavesConnection(req, requestState(req))) res.setHeader('Connection', 'close');
+  res.end(req.method === 'HEAD' ? undefined : line);
+}
+
 /** Writes envelopes. With `validate`, responses that their own description does not allow become a logged 500. */
 export function createResponder(options: {
   validate: boolean;
@@ -73,6 +88,7 @@ export function createResponder(options: {
     for (const [name, value] of Object.entries(shown.headers ?? {})) res.setHeader(name, value);
     const page = options.page?.(req, shown.status);
     if (page) sendPage(req, res, shown.status, page);
+    else if (endpoint?.textFor?.test(req.get('user-agent') ?? '')) sendText(req, res, shown);
     else send(req, res, shown.status, envelope);
   }
 

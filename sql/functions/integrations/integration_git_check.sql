@@ -22,7 +22,11 @@ begin
     when not v_call -> 'policies' ? 'git.read' then 'tool_policy' end;
   if v_reason is not null then
     perform app.fail(409, 'state_conflict', 'Repositories are not available to this execution',
-      app.issue('integrationId', v_reason, 'is not available'));
+      app.issue('integrationId', v_reason, case v_reason
+        when 'verify_read_only' then 'a run that verifies reaches no repository'
+        when 'execution' then 'only runs of tasks reach repositories'
+        when 'department' then 'only runs of engineering reach repositories'
+        when 'tool_policy' then 'the profile may not read repositories (git.read)' end));
   end if;
   return v_call || jsonb_build_object('pushRefusal', case
     when v_mode <> 'execute' then

@@ -198,6 +198,35 @@ t.test('only runs of engineering that do not verify reach repositories', async (
   t.equal((await refs(coder.url())).status, 200, 'one that plans reads');
 });
 
+t.test('the client of a run that reaches no repository tells its person why', async (t) => {
+  const support = await createCoder(world, { profile: { department: 'support' } });
+  const operator = await createCoder(world, { profile: { kind: 'operator' } });
+  const judge = await createCoder(world);
+  await sql.owner.query(`update app.run_requests set mode = 'verify' where run_id = $1`, [judge.run.runId]);
+  const work = path.join(await openFolder(t), 'work');
+  await gitDone(path.dirname(work), 'clone', '--quiet', bare, work);
+  await commitFile(work, 'told.txt', 'told');
+  for (const [coder, reason] of [
+    [support, 'only runs of engineering reach repositories'],
+    [operator, 'only runs of engineering reach repositories'],
+    [judge, 'a run that verifies reaches no repository'],
+  ] as const) {
+    for (const args of [
+      ['clone', coder.url(), 'taken'],
+      ['fetch', coder.url()],
+      ['push', coder.url(), 'HEAD:refs/heads/mine'],
+    ]) {
+      const { code, stderr } = await git(work, ...args);
+      t.not(code, 0, `${args[0]} fails`);
+      t.match(stderr, `remote: Repositories are not available to this execution: ${reason}\n`, `${args[0]}: ${reason}`);
+      t.match(stderr, /returned error: 409/);
+      t.notMatch(stderr, coder.capability);
+    }
+  }
+  const missing = await git(work, 'fetch', (await createCoder(world)).url('acme/other'));
+  t.match(missing.stderr, 'remote: The integration has no such repository.');
+});
+
 t.test('a run that verifies gets no capability of git, and with one of tools no repository', async (t) => {
   const coder = await createCoder(world);
   const { org, integrationId } = coder;
