@@ -2485,7 +2485,7 @@ app.action_invocations_remove(p_organization_id uuid, p_run_id uuid, p_rows inte
 app.action_item_open(a app.actions) returns void
   -- sql, owner runner_scoped
 app.action_lease(p_organization_id uuid, p_action_id uuid, p_lease_id uuid, p_seconds integer, p_push_seconds integer,
-    p_look_up_seconds integer, p_approval_days integer) returns jsonb
+    p_look_up_seconds integer, p_approval_days integer, p_file_bytes_per_second integer) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
 app.action_lease_require(a app.actions, p_lease_id uuid) returns void
   -- plpgsql, owner runner_scoped

@@ -13,13 +13,11 @@ import type { Gateway } from './gateway.ts';
 import { pushExecutor } from './git_push.ts';
 import { toolExecutor } from './write_tool.ts';
 
-/** For refreshing tokens and reading small files, before the intent. */
+/** For refreshing tokens, before the intent; files have time of their own. */
 const PREPARE_SECONDS = 120;
 const PREPARE_PUSH_SECONDS = 600;
-/** What a slow storage reads in a second: large files get so much time more. */
-const READ_BYTES = 4 * 1024 * 1024;
-/** Below that the time is in what every action gets. */
-const LARGE_SECONDS = 15;
+/** What a slow storage reads. */
+const FILE_BYTES_PER_SECOND = 4 * 1024 * 1024;
 /** Beyond the time-out of the call: it is begun while so much of the lease is left. */
 const SPARE_MS = 5_000;
 /** For what comes after the provider's response. */
@@ -38,6 +36,7 @@ const leasedSchema = z.discriminatedUnion('leased', [
     action: actionSchema,
     toolDigest: z.string().nullable(),
     connectionRevision: z.int(),
+    leaseSeconds: z.number(),
     storageKeys: z.record(z.string(), z.string()),
   }),
 ]);
@@ -242,29 +241,19 @@ class Execution {
 
 type Lease = Readonly<{ leased: Leased; readUntilMs: number }>;
 
-/** `readSeconds`: for files that are large. */
-async function takeLease(at: Executing, held: Held, readSeconds = 0): Promise<Lease | undefined> {
+async function takeLease(at: Executing, held: Held): Promise<Lease | undefined> {
   const { approvalDays, prepareSeconds } = at;
-  const seconds = (prepareSeconds ?? PREPARE_SECONDS) + readSeconds;
-  const pushSeconds = (prepareSeconds ?? PREPARE_PUSH_SECONDS) + readSeconds;
   const from = performance.now();
-  const given = { ...held, seconds, pushSeconds, lookUpSeconds: LOOK_UP_SECONDS, approvalDays };
+  const given = {
+    ...held,
+    seconds: prepareSeconds ?? PREPARE_SECONDS,
+    pushSeconds: prepareSeconds ?? PREPARE_PUSH_SECONDS,
+    lookUpSeconds: LOOK_UP_SECONDS,
+    approvalDays,
+    fileBytesPerSecond: FILE_BYTES_PER_SECOND,
+  };
   const leased = await call(at.integrations.db, 'action_lease', given, leasedSchema);
-  if (!leased.leased) return undefined;
-  const whole = leased.action.kind === 'git_push' ? pushSeconds : seconds;
-  return { leased, readUntilMs: from + whole * 900 };
-}
-
-/** A lease that is long enough to read the files: how large they are is known with the first one. */
-async function leaseFor(at: Executing, held: Held): Promise<Lease | undefined> {
-  const lease = await takeLease(at, held);
-  if (lease?.leased.purpose !== 'execute') return lease;
-  const bytes = lease.leased.action.files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
-  const readSeconds = Math.ceil(bytes / READ_BYTES);
-  if (readSeconds <= LARGE_SECONDS) return lease;
-  // Whoever takes it in between does the same.
-  await call(at.integrations.db, 'action_release', { ...held, seconds: 0 }, ignored);
-  return takeLease(at, held, readSeconds);
+  return leased.leased ? { leased, readUntilMs: from + leased.leaseSeconds * 900 } : undefined;
 }
 
 /**
@@ -274,7 +263,7 @@ async function leaseFor(at: Executing, held: Held): Promise<Lease | undefined> {
  */
 export async function executeAction(at: Executing, place: ActionPlace): Promise<void> {
   const held = { ...place, leaseId: randomUUID() };
-  const lease = await leaseFor(at, held);
+  const lease = await takeLease(at, held);
   if (!lease) return;
   const execution = new Execution(at, held, lease);
   await (lease.leased.purpose === 'execute' ? execution.execute() : execution.lookUp());

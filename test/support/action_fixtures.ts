@@ -259,6 +259,7 @@ export function jobOf(
         pushSeconds: seconds,
         lookUpSeconds: 300,
         approvalDays: 7,
+        fileBytesPerSecond: 1_000,
       }),
     begin: (files: readonly JsonObject[] = [], seconds = 90) =>
       transition(connection, 'action_begin', { ...at, seconds, files, approvalDays: 7 }),

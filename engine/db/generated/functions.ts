@@ -109,6 +109,7 @@ export const functions = {
       pushSeconds: 'int4',
       lookUpSeconds: 'int4',
       approvalDays: 'int4',
+      fileBytesPerSecond: 'int4',
     },
   },
   action_objects_named: {
