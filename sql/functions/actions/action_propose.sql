@@ -5,8 +5,8 @@
 -- proposals equal by in place of arguments and files: of a push, its branches and commits, however they were packed.
 -- p_approval_days: until it expires if nobody decides.
 -- An invocation that was called before returns its action. A proposal that equals one that is open or succeeded (of the same task or
--- chat, integration, tool, arguments and files) returns that one, unless it says repeat, which always needs an approval. Both are
--- found under the lock of the root or of the turn's request, so that any number at once make one.
+-- chat, integration, tool, arguments and files) returns that one, an open one first, unless it says repeat, which always needs an
+-- approval. Both are found under the lock of the root or of the turn's request, so that any number at once make one.
 -- Returns {action, made}; made false: it was there.
 -- Locks: integration (shared) → root → run request → files (shared) → the organization's actions of the day → inbox item.
 -- Codes: 400 validation_failed (retryOf), 401 agent_unauthorized, 404 not_found | tool_not_found, 409 daily_limit_reached | state_conflict
@@ -109,7 +109,7 @@ begin
     select * into a from app.actions b
       where b.organization_id = p_organization_id and b.proposal_sha256 = v_hash
         and b.status in ('awaiting_approval', 'approved', 'executing', 'unknown', 'succeeded')
-      order by b.created_at, b.id limit 1;
+      order by b.status = 'succeeded', b.created_at, b.id limit 1;
   end if;
   if a.id is null then
     -- Proposals of other tasks count too.

@@ -10,6 +10,7 @@ import {
   createSibling,
   grantGateway,
   itemsOf,
+  jobOf,
   makeOverdue,
   proposal,
   propose,
@@ -109,6 +110,13 @@ scenario('an equal proposal is the one that stands, unless it says repeat', asyn
   const again = await propose(sql, by, { files: [actionFile('body')], repeat: true });
   test.match(again, { status: 'awaiting_approval', requires_approval: true }, 'which always needs an approval');
   test.not(again.id, first.id);
+  const same = async () => (await propose(sql, by, { files: [actionFile('body')] })).id;
+  test.equal(await same(), first.id, 'the older one of two that are open');
+  const job = jobOf(sql.jobs, by.org, first.id);
+  await job.lease();
+  await job.begin([actionFile('body')]);
+  test.match(await job.finish('succeeded', { result: {} }), { action: { status: 'succeeded' } });
+  test.equal(await same(), again.id, 'one that is open rather than one that has succeeded');
 });
 
 scenario('one that is over without success is proposed anew', async (test) => {
