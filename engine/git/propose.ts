@@ -51,8 +51,9 @@ async function proposeOrRepeat(
 }
 
 /**
- * Stores the pack of a push, and proposes its action. `wasTakenBack`: whether its branches are at the provider where they were before it. A process that dies in between leaves a pack that no action names, which is
- * found by its age. @throws Problem, or the error of the storage
+ * Stores the pack of a push, and proposes its action. A process that dies in between leaves a pack that no action names, which is
+ * found by its age. `wasTakenBack`: whether its branches are at the provider where they were before it.
+ * @throws Problem, or the error of the storage
  */
 export async function proposePush(
   { storage, log }: Pick<Git, 'storage' | 'log'>,
