@@ -75,7 +75,7 @@ function registeredClient(
 }
 
 /**
- * The server that was found, with the client that it knows us by; kept as text until the flow ends, and with the connection after.
+ * The server that was found, with the client that it knows us by, or `isNewClient` registers another one; kept as text until the flow ends, and with the connection after.
  * @throws ProviderError, OAuthError
  */
 export async function registeredAuthorization(
@@ -83,12 +83,12 @@ export async function registeredAuthorization(
   integration: ReadIntegration,
   oauth2: DiscoveredOAuth2,
   found: DiscoveredAuthorization,
-  options: Options & Readonly<{ redirectUri: string }>,
+  options: Options & Readonly<{ redirectUri: string; isNewClient: boolean }>,
 ): Promise<string> {
   const { provider } = integration;
-  const { redirectUri } = options;
+  const { redirectUri, isNewClient } = options;
   const context = await contextFor(integrations, integration, options);
-  const stored = await storedOf(integrations, integration);
+  const stored = isNewClient ? undefined : await storedOf(integrations, integration);
   const { client } = await oauth2.client(context, found, {
     configured: integrations.settings.mcpClient,
     registered: registeredClient(oauth2, stored, found.server.metadata.issuer, redirectUri),

@@ -31,6 +31,7 @@ export const flowSchema = z.object({
 export type Flow = z.output<typeof flowSchema>;
 
 export const flowResult = z.looseObject({ flow: flowSchema.nullable() });
+const ticketResult = z.object({ flow: flowSchema.nullable(), hasFailed: z.boolean() });
 const foundSchema = z.object({ organizationId: z.uuid().optional(), id: z.uuid().optional() });
 
 /** The secrets of a flow, sealed until its callback. */
@@ -64,23 +65,27 @@ export async function findFlow(
   return organizationId === undefined || id === undefined ? undefined : { organizationId, id };
 }
 
+async function openTicket(integrations: Pick<Integrations, 'db'>, ticket: string) {
+  const found = await findFlow(integrations, 'ticket', ticket);
+  if (!found) return { flow: null, hasFailed: false };
+  const args = { organizationId: found.organizationId, ticketHash: secretHash(ticket) };
+  return call(integrations.db.of(found.organizationId), 'integration_oauth_ticket', args, ticketResult);
+}
+
 /** The flow that a ticket begins; null: unknown, used, or past its end. Changes nothing: the button of the page does. */
 export async function readTicket(integrations: Pick<Integrations, 'db'>, ticket: string): Promise<Flow | null> {
-  const found = await findFlow(integrations, 'ticket', ticket);
-  if (!found) return null;
-  const args = { organizationId: found.organizationId, ticketHash: secretHash(ticket) };
-  const { flow } = await call(integrations.db.of(found.organizationId), 'integration_oauth_ticket', args, flowResult);
-  return flow;
+  return (await openTicket(integrations, ticket)).flow;
 }
 
 type Begun = Readonly<{ pending: Pending; url: URL }>;
-type Options = Readonly<{ redirectUri: string; signal: AbortSignal }>;
+/** hasFailed: whether a server that no longer knows our client may be why there is another one. */
+type Options = Readonly<{ redirectUri: string; hasFailed: boolean; signal: AbortSignal }>;
 
 async function beginOAuth2(
   integrations: Integrations,
   integration: ReadIntegration,
   flow: Flow,
-  { redirectUri, signal }: Options,
+  { redirectUri, hasFailed, signal }: Options,
 ): Promise<Begun> {
   const { provider, organizationId } = integration;
   const { oauth2 } = provider;
@@ -95,7 +100,11 @@ async function beginOAuth2(
     if (oauth2 === undefined || !isDiscovered(oauth2)) throw new TypeError(`${provider.key} is not discovered`);
     const server = await discoverAuthorization(integrations, integration, oauth2, { signal });
     if (server === null) throw notReady('connection', 'no_authorization', 'the server asks for no authorization');
-    const kept = await registeredAuthorization(integrations, integration, oauth2, server, { redirectUri, signal });
+    const kept = await registeredAuthorization(integrations, integration, oauth2, server, {
+      redirectUri,
+      isNewClient: hasFailed,
+      signal,
+    });
     const { scopes } = server;
     return { authorization: openAuthorization(oauth2, kept), kept, scopes, openId: false, parameters: {} };
   }
@@ -160,7 +169,7 @@ export async function beginFlow(
     deadlineMs?: number;
   }>,
 ): Promise<Readonly<{ flow: Flow; browser: string; url: URL }> | null> {
-  const flow = await readTicket(integrations, ticket);
+  const { flow, hasFailed } = await openTicket(integrations, ticket);
   if (flow === null) return null;
   const { organizationId, integrationId, connectionRevision } = flow;
   return withProblems(async () => {
@@ -169,7 +178,7 @@ export async function beginFlow(
     const redirectUri = options.redirectUri(provider.key);
     const begin = provider.oauth1 === undefined ? beginOAuth2 : beginOAuth1;
     const { pending, url } = await inTime(provider.key, options, (signal) =>
-      begin(integrations, integration, flow, { redirectUri, signal }),
+      begin(integrations, integration, flow, { redirectUri, hasFailed, signal }),
     );
     const place = { organizationId, integrationId, field: FLOW_FIELD, revision: connectionRevision };
     const { encryptionKeys } = integrations.settings;

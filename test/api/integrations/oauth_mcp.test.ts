@@ -1,6 +1,7 @@
 import t from 'tap';
 import { discover, readIntegration } from '../../../engine/integrations/index.ts';
 import { integrationConfig } from '../../engine/integrations/support.ts';
+import { json } from '../../engine/providers/support.ts';
 import { expectSuccess, refusalOf, sqlOf } from '../../support/api_fixtures.ts';
 import { startTestApp } from '../../support/app.ts';
 import {
@@ -17,7 +18,7 @@ import { createTestOrganization, type TestOrganization } from '../../support/fix
 import { transition } from '../../support/transitions.ts';
 import { openMcpServer } from './mcp_server.ts';
 
-const { wanted, said, requests, serverUrl, open } = await openMcpServer(t);
+const { server, wanted, said, requests, serverUrl, open } = await openMcpServer(t);
 const atServer = open([]);
 
 const config = integrationConfig({ origins: {} });
@@ -108,6 +109,33 @@ t.test('one that has to be authorized again keeps its client, and asks for all t
   const { connection, readiness } = await read(org);
   test.equal(readiness, 'ready');
   test.same(connection?.grantedScopes.toSorted(), ['tools:read', 'tools:write']);
+});
+
+t.test('a server that no longer knows our client gets to know another one with the next try', async (test) => {
+  const org = await createTestOrganization(sql);
+  const id = await createServer(org);
+  const registrations = () => requests.filter((line) => line === 'POST /reg').length;
+  test.same(await authorize(org), ended('connected', 'mcp'));
+  const before = registrations();
+  let forgets = true;
+  server.before.unshift(async (req, res) => {
+    if (!forgets || req.url !== '/token') return false;
+    json(res, 401, { error: 'invalid_client' });
+    return true;
+  });
+  test.same(await authorize(org), ended('failed', 'mcp'));
+  forgets = false;
+  test.equal(registrations(), before);
+  test.same(await authorize(org), ended('connected', 'mcp'));
+  test.equal(registrations(), before + 1);
+  test.same(await authorize(org), ended('connected', 'mcp'));
+  test.equal(registrations(), before + 1, 'and keeps that one');
+  // It says so to the person alone, who does not come back.
+  await comeBack(openBrowser(), await start(org));
+  test.equal(registrations(), before + 1);
+  await sql.owner.query('update app.integration_oauth_states set expires_at = now() where integration_id = $1', [id]);
+  await comeBack(openBrowser(), await start(org));
+  test.equal(registrations(), before + 2);
 });
 
 t.test('its grant is revoked where the server says how', async (test) => {

@@ -57,7 +57,11 @@ scenario('a flow connects, once, in the browser that began', async (test) => {
   const found = await transition(sql.api, 'integration_oauth_find', { kind: 'state', hash: sha256(flow.state) });
   test.same(found, { organizationId: org.organizationId, id: flow.id });
   const gone = { organizationId: org.organizationId, ticketHash: sha256(flow.ticket) };
-  test.same(await transition(sql.api, 'integration_oauth_ticket', gone), { flow: null }, 'the ticket is used up');
+  test.same(
+    await transition(sql.api, 'integration_oauth_ticket', gone),
+    { flow: null, hasFailed: false },
+    'the ticket is used up',
+  );
   test.equal(await outcome(consumeFlow(sql.api, org, flow, { browser: 'another' })), 'foreign');
   const { field, ...stored } = sealed('oauth_state');
   test.equal(field, 'oauth_state');
