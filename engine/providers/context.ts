@@ -50,3 +50,15 @@ export type Access<C = unknown, S = unknown> = Readonly<{
   /** As they are stored, or as they are about to be; null: none yet. */
   settings: S | null;
 }>;
+
+/** What a connection reaches, as its provider tells. */
+export type Discovery = Readonly<{
+  /** What a person may choose from, for the settings. */
+  items: readonly Readonly<Record<string, unknown>>[];
+  /** There is more than `items` holds: what is chosen may be among the rest. */
+  truncated: boolean;
+  /** Every item is there, but some without all of their details. */
+  partial?: boolean;
+  /** Of a provider whose tools are its server's own. */
+  tools?: readonly Tool[];
+}>;

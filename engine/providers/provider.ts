@@ -1,6 +1,15 @@
 import type { z } from 'zod';
 import type { IntegrationConfig } from '../integration_settings.ts';
-import type { Access, AccessMode, ConnectionKind, Effect, ProviderContext, StoredTool, Tool } from './context.ts';
+import type {
+  Access,
+  AccessMode,
+  ConnectionKind,
+  Discovery,
+  Effect,
+  ProviderContext,
+  StoredTool,
+  Tool,
+} from './context.ts';
 import type { OAuthClient, OAuthServer, Tokens } from './oauth/index.ts';
 import { type Bucket, ProviderError, type Site } from './outgoing/index.ts';
 import type { OwnTool, ReadCall, ToolRuntime, WriteCall } from './tool.ts';
@@ -19,17 +28,6 @@ export type Account = Readonly<{
   label: string;
   /** Undefined where the provider has no scopes, or does not name them. */
   grantedScopes?: readonly string[] | undefined;
-}>;
-
-export type Discovery = Readonly<{
-  /** What a person may choose from, for the settings. */
-  items: readonly Readonly<Record<string, unknown>>[];
-  /** There is more than `items` holds: what is chosen may be among the rest. */
-  truncated: boolean;
-  /** Every item is there, but some without all of their details. */
-  partial?: boolean;
-  /** Of a provider whose tools are its server's own. */
-  tools?: readonly Tool[];
 }>;
 
 /** A setting that the provider or the connection does not bear out. */
@@ -222,6 +220,7 @@ export type {
   Access,
   AccessMode,
   ConnectionKind,
+  Discovery,
   Effect,
   ProviderContext,
   Risk,

@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { issueText } from '../issue_text.ts';
-import type { Access, Effect, ProviderContext, Risk, Tool } from './context.ts';
+import type { Access, Discovery, Effect, ProviderContext, Risk, Tool } from './context.ts';
 import { ProviderError } from './outgoing/index.ts';
-import type { Discovery } from './provider.ts';
 
 /** What is wrong with an argument. */
 export type ArgumentIssue = Readonly<{ path: readonly PropertyKey[]; message: string; code: string }>;

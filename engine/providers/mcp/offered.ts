@@ -1,7 +1,7 @@
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import type { RequestOptions } from '@modelcontextprotocol/sdk/shared/protocol.js';
 import { z } from 'zod';
-import type { Discovery } from '../provider.ts';
+import type { Discovery } from '../context.ts';
 import { shownText } from '../texts.ts';
 import { readTool } from './tools.ts';
 

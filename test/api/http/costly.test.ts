@@ -65,10 +65,11 @@ function send(costly: Endpoint, { organizationId } = org) {
   const given = Object.entries(QUERIES).filter(([name]) => name in query.shape);
   const client = audience === 'agent' ? app.service : app.owner;
   const streamed = isStream<StreamBody>(body);
+  const [first] = Object.values(example?.bodies ?? {});
   return client.send(
     method.toUpperCase(),
     given.length > 0 ? `${at}?${new URLSearchParams(given)}` : at,
-    streamed ? 'bytes' : body && JSON.stringify(example?.body ?? {}),
+    streamed ? 'bytes' : body && JSON.stringify(example?.body ?? first ?? {}),
     { headers: body ? { 'content-type': streamed ? (body.mediaTypes[0] ?? '') : 'application/json' } : {} },
   );
 }
