@@ -116,7 +116,7 @@ scenario('a damaged record is named and stays, and one of a key that is missing 
   const [damaged, whole] = await encrypted(org, [old]);
   await encrypted(org, [gone]);
   await sql.owner.query(
-    `update app.integration_secrets set wrapped_key = overlay(wrapped_key placing '\\x00' from 40)
+    `update app.integration_secrets set wrapped_key = set_byte(wrapped_key, 39, get_byte(wrapped_key, 39) # 255)
      where integration_id = $1 and field = $2`,
     [damaged?.integrationId, damaged?.field],
   );
