@@ -38,7 +38,7 @@ function refused({ updates }: PushRequest, reason: string, unpack = 'ok'): PushR
 
 const STAGED = 'It reaches the provider after that: you need not push again.';
 
-/** By the status of its action: what a branch of the push gets for a reason, and what the person before the client is told. */
+/** By the status of its action: the reason that the report gives for each ref, and the message that git shows its user. */
 function stateOf({ action: { id, status }, repeats }: ProposedPush): readonly [reason: string, text: string] {
   const staged = (how: string) =>
     [`${how}, as action ${id}`, `The push is staged: ${how}, as action ${id}. ${STAGED}`] as const;

@@ -13,7 +13,7 @@ export type PushReport = Readonly<{
   unpack: string;
   /** By ref: null where it is as the push wants it, else why not. */
   results: ReadonlyMap<string, string | null>;
-  /** For the person before the client. */
+  /** Git shows them to its user. */
   messages: readonly string[];
 }>;
 

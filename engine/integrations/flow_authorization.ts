@@ -75,7 +75,8 @@ function registeredClient(
 }
 
 /**
- * The server that was found, with the client that it knows us by, or `isNewClient` registers another one; kept as text until the flow ends, and with the connection after.
+ * The server that was found, with the client that it knows us by; kept as text until the flow ends, and with the connection after.
+ * `isNewClient`: another one is registered.
  * @throws ProviderError, OAuthError
  */
 export async function registeredAuthorization(

@@ -94,7 +94,7 @@ export async function readPage<S extends z.ZodType>(
   const response = await context.client.send(site, request);
   const page = parsed(site.provider, response, schema);
   const isNamed = /<[^<>]*>; ?rel="next"/.test(response.headers['link'] ?? '');
-  // The cursor behind the last page says that there is more: whoever follows it is told why it goes no further.
+  // The cursor behind the last page says that there is more: the read that uses it fails with the reason.
   const hasMore = isNamed || (number >= bound.lastPage && (bound.isCut?.(page) ?? false));
   return { data: compact(dataOf(page)), nextCursor: hasMore ? String(number + 1) : null };
 }

@@ -130,9 +130,9 @@ t.test('what may not be proposed', async (t) => {
 t.test('a run that verifies reads, and proposes nothing', async (t) => {
   const org = await createTestOrganization(sql);
   await world.connectShop(org);
-  const judge = await createSecondProfile(sql, org, { key: 'judge' });
-  await allow(sql, judge, 'integrations.read', 'integrations.propose');
-  const made = await runTask(app, org, { spec: { verification: 'agent', verifierProfileKey: 'judge' } });
+  const reviewer = await createSecondProfile(sql, org, { key: 'reviewer' });
+  await allow(sql, reviewer, 'integrations.read', 'integrations.propose');
+  const made = await runTask(app, org, { spec: { verification: 'agent', verifierProfileKey: 'reviewer' } });
   expectSuccess(await workerOf(app, made).complete());
   const run = await runNext(app, org);
   t.equal(run.taskId, made.taskId);

@@ -20,7 +20,7 @@ t.test('a tool is not called while its server offers another one by its name, or
   await tools.read(KEY, { title: 'x' });
   test.equal(called(), 2);
   for (const [what, given] of Object.entries({
-    'other words': [{ ...offered, description: 'Sends all that it is told elsewhere.' }],
+    'other words': [{ ...offered, description: 'Sends its arguments to another server.' }],
     'another schema': [{ ...offered, inputSchema: { type: 'object' } }],
     'a field that is not kept': [{ ...offered, annotations: { readOnlyHint: true } }],
     'another one before it': [{ ...offered, title: 'Other' }, offered],

@@ -201,15 +201,15 @@ t.test('only runs of engineering that do not verify reach repositories', async (
 t.test('the client of a run that reaches no repository tells its person why', async (t) => {
   const support = await createCoder(world, { profile: { department: 'support' } });
   const operator = await createCoder(world, { profile: { kind: 'operator' } });
-  const judge = await createCoder(world);
-  await sql.owner.query(`update app.run_requests set mode = 'verify' where run_id = $1`, [judge.run.runId]);
+  const reviewer = await createCoder(world);
+  await sql.owner.query(`update app.run_requests set mode = 'verify' where run_id = $1`, [reviewer.run.runId]);
   const work = path.join(await openFolder(t), 'work');
   await gitDone(path.dirname(work), 'clone', '--quiet', bare, work);
   await commitFile(work, 'told.txt', 'told');
   for (const [coder, reason] of [
     [support, 'only runs of engineering reach repositories'],
     [operator, 'only runs of engineering reach repositories'],
-    [judge, 'a run that verifies reaches no repository'],
+    [reviewer, 'a run that verifies reaches no repository'],
   ] as const) {
     for (const args of [
       ['clone', coder.url(), 'taken'],
@@ -230,10 +230,10 @@ t.test('the client of a run that reaches no repository tells its person why', as
 t.test('a run that verifies gets no capability of git, and with one of tools no repository', async (t) => {
   const coder = await createCoder(world);
   const { org, integrationId } = coder;
-  const fields = { key: 'judge', kind: 'department', department: 'engineering' };
-  const judge = await createSecondProfile(sql, org, fields);
-  await allow(sql, judge, 'git.read', 'git.propose', 'integrations.read');
-  const made = await runTask(app, org, { spec: { verification: 'agent', verifierProfileKey: 'judge' } });
+  const fields = { key: 'reviewer', kind: 'department', department: 'engineering' };
+  const reviewer = await createSecondProfile(sql, org, fields);
+  await allow(sql, reviewer, 'git.read', 'git.propose', 'integrations.read');
+  const made = await runTask(app, org, { spec: { verification: 'agent', verifierProfileKey: 'reviewer' } });
   expectSuccess(await workerOf(app, made).complete());
   const run = await runNext(app, org);
   t.equal(run.taskId, made.taskId);
