@@ -82,7 +82,7 @@ export type DiscoveredOAuth2 = Readonly<{
   site: Site;
   /**
    * `connected`: what the connection has now, of the server that calls itself `issuer`; `accessToken` is null where it is not taken
-   * any more. Where the server asks for more, or for another token, the scopes are those of both.
+   * any more. At the same server the scopes are those that it asks for and those that were granted.
    * @returns null where the server asks for no authorization
    * @throws ProviderError
    */

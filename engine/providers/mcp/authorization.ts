@@ -223,7 +223,7 @@ export function widenedScopes(granted: readonly string[], asked: readonly string
   return [...new Set([...granted, ...asked])].slice(0, 50);
 }
 
-/** The scopes to ask for: of a connection whose token is good, what the server says that it needs; else those of both. */
+/** What is granted at this server, and what it says that it needs: a new authorization takes the place of the old one. */
 async function scopesToAsk(
   context: ProviderContext,
   serverUrl: string,
@@ -233,7 +233,6 @@ async function scopesToAsk(
   // Scopes of another server are none of this one.
   if (issuer !== found.server.metadata.issuer) return found.scopes;
   const asked = accessToken === null ? undefined : await challenge(context, serverUrl, accessToken);
-  if (accessToken !== null && asked === undefined) return found.scopes;
   return widenedScopes([...scopes, ...found.scopes], asked?.error === 'insufficient_scope' ? asked.scopes : []);
 }
 

@@ -91,6 +91,9 @@ t.test('a server that asks for more scopes gets those of both, and the connectio
   test.equal(connection?.revision, 1);
   await discover(app.services.integrations, integration);
   wanted.scope = 'tools:read';
+  test.same(await authorize(org), ended('connected', 'mcp'));
+  const again = await read(org);
+  test.same(again.connection?.grantedScopes.toSorted(), ['tools:read', 'tools:write'], 'another one takes none away');
 });
 
 t.test('one that has to be authorized again keeps its client, and asks for all that it had', async (test) => {
