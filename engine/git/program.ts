@@ -8,6 +8,12 @@ export class GitMissingError extends Error {
   override name = 'GitMissingError';
 }
 
+/** In git's words, and those of the C library. */
+const NO_ROOM =
+  /No space left on device|Disk quota exceeded|Cannot allocate memory|out of memory|^error: \S+ died of signal/i;
+/** What a server said. */
+const QUOTED = /^(?:remote:|(?:fatal|error): remote )/;
+
 /** The program ended with a failure. What it wrote is for us alone: it may quote what a server said. */
 export class GitFailedError extends Error {
   override name = 'GitFailedError';
@@ -20,6 +26,12 @@ export class GitFailedError extends Error {
     this.exitCode = exitCode;
     this.stdout = output.stdout;
     this.stderr = output.stderr;
+  }
+
+  /** It found no room here, or was ended by a signal: that says nothing of what it was given, nor of a server. */
+  get isOurs(): boolean {
+    const lines = this.stderr.split('\n').filter((line) => !QUOTED.test(line));
+    return this.exitCode === null || lines.some((line) => NO_ROOM.test(line));
   }
 }
 

@@ -79,16 +79,12 @@ async function allOrNone(
   }
 }
 
-/** In git's words, and those of the C library. */
-const NO_ROOM = /No space left on device|Disk quota exceeded|Cannot allocate memory|out of memory/i;
-
 async function addPack(repository: string, file: string, signal: AbortSignal): Promise<void> {
   const args = ['index-pack', '--stdin', '--fix-thin', '--threads=2'];
   try {
     await runGit({ folder: repository, args, input: createReadStream(file), signal });
   } catch (error) {
-    // One that was ended by a signal, or found no room, said nothing of the pack.
-    if (!(error instanceof GitFailedError) || error.exitCode === null || NO_ROOM.test(error.stderr)) throw error;
+    if (!(error instanceof GitFailedError) || error.isOurs) throw error;
     throw new PackUnusableError('git does not take the pack', { cause: error });
   }
 }
@@ -143,7 +139,7 @@ async function send(
       try {
         return await runGit({ folder: repository, args, signal, secrets: secretsOf(remote) });
       } catch (error) {
-        if (!(error instanceof GitFailedError) || statusLines(error.stdout).length > 0) throw error;
+        if (!(error instanceof GitFailedError) || error.isOurs || statusLines(error.stdout).length > 0) throw error;
         throw failureOf(provider.key, error);
       }
     });
@@ -211,7 +207,7 @@ async function holdPush(git: Git, remote: Remote, { refs }: PushArguments, folde
 
 /** Git does not know the commit. */
 function notThere(error: unknown): false {
-  if (error instanceof GitFailedError && error.exitCode !== null) return false;
+  if (error instanceof GitFailedError && !error.isOurs) return false;
   throw error;
 }
 

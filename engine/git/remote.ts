@@ -73,7 +73,7 @@ export function askRemote(remote: Remote, call: Omit<GitCall, 'secrets'>): Promi
     try {
       return await gitText({ ...call, secrets: secretsOf(remote) });
     } catch (error) {
-      throw error instanceof GitFailedError && error.exitCode !== null ? failureOf(provider.key, error) : error;
+      throw error instanceof GitFailedError && !error.isOurs ? failureOf(provider.key, error) : error;
     }
   });
 }

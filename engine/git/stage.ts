@@ -68,7 +68,7 @@ async function indexPack(
     // Of a pack without objects git keeps nothing.
     return (await readdir(folder)).includes(name) ? path.join(folder, name) : packFile;
   } catch (error) {
-    if (!(error instanceof GitFailedError)) throw error;
+    if (!(error instanceof GitFailedError) || error.isOurs) throw error;
     throw refused(updates, 'the pack is refused', packProblem(error));
   } finally {
     input.destroy();
@@ -89,7 +89,7 @@ async function checkConnected({ repository, updates, signal }: Staging): Promise
   try {
     await runGit({ folder: repository, args, input, signal });
   } catch (error) {
-    if (!(error instanceof GitFailedError) || error.exitCode === null) throw error;
+    if (!(error instanceof GitFailedError) || error.isOurs) throw error;
     throw refused(updates, 'builds on commits that neither the push nor the provider has: fetch first');
   }
 }
