@@ -83,10 +83,7 @@ async function send({ uploadUrl, method, headers }: Upload, given: GivenFile, de
 export async function uploadFile(place: UploadPlace, given: GivenFile, declared: Declared): Promise<void> {
   const { capabilities, key, at, signal, idleMs = IDLE_MS } = place;
 
-  async function once(): Promise<void> {
-    const upload = await capabilities.call(key, (gateway) => gateway.post(uploadSchema, `${at}/begin`, declared), {
-      signal,
-    });
+  async function sendOnce(upload: Upload): Promise<void> {
     const idle = idleLimit(`the upload of ${given.file}`, signal, idleMs);
     try {
       await send(upload, given, declared, idle);
@@ -96,8 +93,12 @@ export async function uploadFile(place: UploadPlace, given: GivenFile, declared:
   }
 
   for (const wait of [...RETRY_AFTER_MS, undefined]) {
+    // This is asked again as any other call.
+    const upload = await capabilities.call(key, (gateway) => gateway.post(uploadSchema, `${at}/begin`, declared), {
+      signal,
+    });
     try {
-      await once();
+      await sendOnce(upload);
       break;
     } catch (error) {
       if (wait === undefined || !(error instanceof UnavailableError)) throw error;

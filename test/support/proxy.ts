@@ -13,6 +13,8 @@ export type Proxy = Readonly<{
   freezeExisting(): void;
   /** Everything as before; what was frozen is cut. */
   restore(): void;
+  /** How many connections were refused. */
+  refused(): number;
 }>;
 
 /** A TCP proxy in front of a server, to make connections fail in the ways they do. */
@@ -20,9 +22,14 @@ export async function startProxy(t: TearDown, target: string): Promise<Proxy> {
   const { hostname, port } = new URL(target);
   const pairs = new Set<readonly [Socket, Socket]>();
   let state: 'on' | 'cut' | 'frozen' = 'on';
+  let refused = 0;
 
   const server = createServer((client) => {
-    if (state === 'cut') return void client.destroy();
+    if (state === 'cut') {
+      refused += 1;
+      client.destroy();
+      return;
+    }
     const upstream = connect(Number(port), hostname);
     const pair = [client, upstream] as const;
     pairs.add(pair);
@@ -72,5 +79,6 @@ export async function startProxy(t: TearDown, target: string): Promise<Proxy> {
       if (state === 'frozen') drop();
       state = 'on';
     },
+    refused: () => refused,
   };
 }

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import t, { type Test } from 'tap';
 import type { Storage } from '../../../../engine/storage/index.ts';
-import { ownerApi } from '../../../../scripts/command/api.ts';
+import { ownerApi, RETRY_AFTER_MS } from '../../../../scripts/command/api.ts';
 import { saveFiles } from '../../../../scripts/command/call_downloads.ts';
 import { storeFiles } from '../../../../scripts/command/call_files.ts';
 import { capabilities } from '../../../../scripts/command/capabilities.ts';
@@ -130,6 +130,16 @@ t.test('an upload whose connection breaks is sent anew', async (t) => {
   t.equal(sent.status, 3, sent.err);
   t.match(JSON.parse(sent.out).action.files, [{ sizeBytes: LARGE, sha256 }]);
   t.equal(uploads, 2);
+});
+
+t.test('an API that is away when an upload is sent anew is asked as often as by any other call', async (t) => {
+  const proxy = await startProxy(t, app.url);
+  const { call } = agentOf(await world.caller(), proxy.url);
+  const { file } = await sparse(t, LARGE);
+  at.upload = async () => proxy.cut();
+  const sent = await call('call', 'shop', REFUND, '--file', `film=${file}`);
+  t.match(sent, { status: 69, out: '', err: /no Business Runner responds/ });
+  t.equal(proxy.refused(), RETRY_AFTER_MS.length + 1);
 });
 
 t.test('a file that changes while it is sent is an error, and nothing is proposed', async (t) => {
