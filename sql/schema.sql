@@ -2399,7 +2399,7 @@ CREATE DOMAIN app.integration_gateway_kind AS text CHECK (VALUE IN ('cli', 'git'
 CREATE DOMAIN app.integration_oauth_result AS text CHECK (VALUE IN ('connected', 'denied', 'failed', 'expired',
   'conflict'));
 CREATE DOMAIN app.integration_reauthorization_reason AS text CHECK (VALUE IN ('refresh_refused', 'key_lost',
-  'scopes_withdrawn', 'revoked'));
+  'scopes_withdrawn', 'revoked', 'client_refused'));
 CREATE DOMAIN app.integration_repair_status AS text CHECK (VALUE IN ('queued', 'applied'));
 CREATE DOMAIN app.integration_risk AS text CHECK (VALUE IN ('low', 'external', 'high'));
 CREATE DOMAIN app.integration_status AS text CHECK (VALUE IN ('enabled', 'disabled'));

@@ -4,25 +4,38 @@ import { repeating } from '../secret_values.ts';
 import { keptAuthorization, openAuthorization } from './authorization.ts';
 import { storedTexts } from './credential_texts.ts';
 import { type Integrations, organizationClient } from './integrations.ts';
-import type { ReadIntegration } from './record.ts';
-import { targetOf } from './record.ts';
+import { asksForReauthorization } from './problems.ts';
+import { type ReadIntegration, targetOf } from './record.ts';
 import { oauth2Credential, providerContext, readStored, type Stored } from './stored.ts';
 
-type Options = Readonly<{ signal?: AbortSignal | undefined }>;
+type Options = Readonly<{
+  /** The connection that there is. */
+  stored: Stored | undefined;
+  signal?: AbortSignal | undefined;
+}>;
 
-/** The connection that a new authorization takes the place of, where there is one whose secrets open. */
-async function storedOf(integrations: Integrations, integration: ReadIntegration): Promise<Stored | undefined> {
+/**
+ * The connection that a new authorization takes the place of, where there is one whose secrets open.
+ * @throws Problem 403, 404, 409
+ */
+export async function readConnected(
+  integrations: Integrations,
+  integration: ReadIntegration,
+): Promise<Stored | undefined> {
   if (integration.record.readiness === 'not_connected') return undefined;
-  return readStored(integrations, targetOf(integration), { evenRefused: true }).catch(() => undefined);
+  return readStored(integrations, targetOf(integration), { evenRefused: true }).catch((error: unknown) => {
+    if (asksForReauthorization(error)) return undefined;
+    throw error;
+  });
 }
 
 async function contextFor(
   integrations: Integrations,
   { organizationId, provider, record }: ReadIntegration,
-  o: Options,
+  { signal }: Pick<Options, 'signal'>,
 ) {
   const client = await organizationClient(integrations, organizationId, provider.key);
-  return providerContext(integrations, provider, client, { account: record.id, signal: o.signal });
+  return providerContext(integrations, provider, client, { account: record.id, signal });
 }
 
 /** The server that a connection was authorized at, and who we are to it; undefined: it was connected in another way. */
@@ -51,8 +64,8 @@ export async function discoverAuthorization(
   oauth2: DiscoveredOAuth2,
   options: Options,
 ): Promise<DiscoveredAuthorization | null> {
+  const { stored } = options;
   const context = await contextFor(integrations, integration, options);
-  const stored = await storedOf(integrations, integration);
   const found = await oauth2.discover(context, {
     settings: integration.record.settings,
     connected: connectedScopes(oauth2, stored),
@@ -87,12 +100,11 @@ export async function registeredAuthorization(
   options: Options & Readonly<{ redirectUri: string; isNewClient: boolean }>,
 ): Promise<string> {
   const { provider } = integration;
-  const { redirectUri, isNewClient } = options;
+  const { stored, redirectUri, isNewClient } = options;
   const context = await contextFor(integrations, integration, options);
-  const stored = isNewClient ? undefined : await storedOf(integrations, integration);
   const { client } = await oauth2.client(context, found, {
     configured: integrations.settings.mcpClient,
-    registered: registeredClient(oauth2, stored, found.server.metadata.issuer, redirectUri),
+    registered: isNewClient ? undefined : registeredClient(oauth2, stored, found.server.metadata.issuer, redirectUri),
     redirectUri,
   });
   const kept = keptAuthorization(provider, { server: found.server, client, resource: found.resource }, redirectUri);

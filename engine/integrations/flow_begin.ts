@@ -5,7 +5,7 @@ import { inTime, type OAuth2 } from '../providers/index.ts';
 import { beginAuthorization } from '../providers/oauth/index.ts';
 import { isDiscovered, knownAuthorization, openAuthorization } from './authorization.ts';
 import { newSecret, secretHash } from './digests.ts';
-import { discoverAuthorization, registeredAuthorization } from './flow_authorization.ts';
+import { discoverAuthorization, readConnected, registeredAuthorization } from './flow_authorization.ts';
 import { type Integrations, organizationClient } from './integrations.ts';
 import { notReady, withProblems } from './problems.ts';
 import { type ReadIntegration, readIntegration } from './record.ts';
@@ -31,7 +31,7 @@ export const flowSchema = z.object({
 export type Flow = z.output<typeof flowSchema>;
 
 export const flowResult = z.looseObject({ flow: flowSchema.nullable() });
-const ticketResult = z.object({ flow: flowSchema.nullable(), hasFailed: z.boolean() });
+const ticketResult = z.object({ flow: flowSchema.nullable(), clientInDoubt: z.boolean() });
 const foundSchema = z.object({ organizationId: z.uuid().optional(), id: z.uuid().optional() });
 
 /** The secrets of a flow, sealed until its callback. */
@@ -67,7 +67,7 @@ export async function findFlow(
 
 async function openTicket(integrations: Pick<Integrations, 'db'>, ticket: string) {
   const found = await findFlow(integrations, 'ticket', ticket);
-  if (!found) return { flow: null, hasFailed: false };
+  if (!found) return { flow: null, clientInDoubt: false };
   const args = { organizationId: found.organizationId, ticketHash: secretHash(ticket) };
   return call(integrations.db.of(found.organizationId), 'integration_oauth_ticket', args, ticketResult);
 }
@@ -78,14 +78,14 @@ export async function readTicket(integrations: Pick<Integrations, 'db'>, ticket:
 }
 
 type Begun = Readonly<{ pending: Pending; url: URL }>;
-/** hasFailed: whether a server that no longer knows our client may be why there is another one. */
-type Options = Readonly<{ redirectUri: string; hasFailed: boolean; signal: AbortSignal }>;
+/** clientInDoubt: a server that registers clients may no longer know ours. */
+type Options = Readonly<{ redirectUri: string; clientInDoubt: boolean; signal: AbortSignal }>;
 
 async function beginOAuth2(
   integrations: Integrations,
   integration: ReadIntegration,
   flow: Flow,
-  { redirectUri, hasFailed, signal }: Options,
+  { redirectUri, clientInDoubt, signal }: Options,
 ): Promise<Begun> {
   const { provider, organizationId } = integration;
   const { oauth2 } = provider;
@@ -98,11 +98,13 @@ async function beginOAuth2(
   }
   async function found() {
     if (oauth2 === undefined || !isDiscovered(oauth2)) throw new TypeError(`${provider.key} is not discovered`);
-    const server = await discoverAuthorization(integrations, integration, oauth2, { signal });
+    const stored = await readConnected(integrations, integration);
+    const server = await discoverAuthorization(integrations, integration, oauth2, { stored, signal });
     if (server === null) throw notReady('connection', 'no_authorization', 'the server asks for no authorization');
     const kept = await registeredAuthorization(integrations, integration, oauth2, server, {
+      stored,
       redirectUri,
-      isNewClient: hasFailed,
+      isNewClient: clientInDoubt,
       signal,
     });
     const { scopes } = server;
@@ -169,7 +171,7 @@ export async function beginFlow(
     deadlineMs?: number;
   }>,
 ): Promise<Readonly<{ flow: Flow; browser: string; url: URL }> | null> {
-  const { flow, hasFailed } = await openTicket(integrations, ticket);
+  const { flow, clientInDoubt } = await openTicket(integrations, ticket);
   if (flow === null) return null;
   const { organizationId, integrationId, connectionRevision } = flow;
   return withProblems(async () => {
@@ -178,7 +180,7 @@ export async function beginFlow(
     const redirectUri = options.redirectUri(provider.key);
     const begin = provider.oauth1 === undefined ? beginOAuth2 : beginOAuth1;
     const { pending, url } = await inTime(provider.key, options, (signal) =>
-      begin(integrations, integration, flow, { redirectUri, hasFailed, signal }),
+      begin(integrations, integration, flow, { redirectUri, clientInDoubt, signal }),
     );
     const place = { organizationId, integrationId, field: FLOW_FIELD, revision: connectionRevision };
     const { encryptionKeys } = integrations.settings;

@@ -5,7 +5,7 @@ import { Problem } from '../db/problem.ts';
 import { type AccessMode, inTime, type Provider } from '../providers/index.ts';
 import { isDiscovered, requireDeploymentClient } from './authorization.ts';
 import { newSecret, secretHash } from './digests.ts';
-import { discoverAuthorization } from './flow_authorization.ts';
+import { discoverAuthorization, readConnected } from './flow_authorization.ts';
 import { type Integrations, organizationClient } from './integrations.ts';
 import { notReady, withProblems } from './problems.ts';
 import { type ReadIntegration, requireSettings } from './record.ts';
@@ -78,7 +78,10 @@ export async function checkAuthorization(
   }
   const { oauth2 } = provider;
   const found = await withProblems(() =>
-    inTime(provider.key, options, (signal) => discoverAuthorization(integrations, integration, oauth2, { signal })),
+    inTime(provider.key, options, async (signal) => {
+      const stored = await readConnected(integrations, integration);
+      return discoverAuthorization(integrations, integration, oauth2, { stored, signal });
+    }),
   );
   if (found === null) {
     throw notReady(

@@ -27,6 +27,10 @@ export function needsReauthorization(): Problem {
   return notReady('connection', 'needs_reauthorization', 'connect or authorize the integration again');
 }
 
+export function asksForReauthorization(error: unknown): boolean {
+  return error instanceof Problem && error.issues?.[0]?.code === 'needs_reauthorization';
+}
+
 /** Status and code of the provider, which are no texts of it. */
 function suffix({ status, code }: ProviderError): string {
   const facts = [

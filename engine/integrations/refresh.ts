@@ -52,6 +52,15 @@ function authorizationOf(integrations: Integrations, { provider, fields }: Store
   return openAuthorization(oauth2, kept);
 }
 
+/** Whether the client is one of the settings; false: its server has registered it, or it is that of settings that are gone. */
+function isDeploymentClient(integrations: Integrations, stored: Stored): boolean {
+  const { oauth2 } = stored.provider;
+  if (oauth2 === undefined || !isDiscovered(oauth2)) return true;
+  const { mcpClient } = integrations.settings;
+  const id = mcpClient?.kind === 'metadata' ? mcpClient.url : mcpClient?.id;
+  return authorizationOf(integrations, stored).client.id === id;
+}
+
 /** True where the access token is over, or about to be. */
 function isOver(stored: Stored): boolean {
   const expiresAt = oauth2Credential(stored)?.expiresAt ?? null;
@@ -99,13 +108,23 @@ export function tokensMoved({ key }: Stored['provider']): ProviderError {
   });
 }
 
+/** Why a connection has to be authorized again whose refresh was refused; undefined: that would mend nothing. */
+function reauthorizationOf(integrations: Integrations, stored: Stored, error: unknown) {
+  if (!(error instanceof OAuthError)) return undefined;
+  if (error.reason === 'invalid_grant') return 'refresh_refused';
+  // With the next authorization the server registers another client.
+  const isForgotten = error.reason === 'client_refused' && !isDeploymentClient(integrations, stored);
+  return isForgotten ? 'client_refused' : undefined;
+}
+
 /** Why a refresh failed: of what the connection is at fault for, it is marked. */
 async function failed(integrations: Integrations, stored: Stored, leaseId: string, error: unknown): Promise<never> {
   const { target, row } = stored;
-  if (error instanceof OAuthError && error.reason === 'invalid_grant') {
+  const reason = reauthorizationOf(integrations, stored, error);
+  if (reason !== undefined) {
     const { tokenVersion } = row.connection;
     // Unless another process has newer tokens: then the refused ones were old.
-    if (await markReauthorization(integrations, target, 'refresh_refused', tokenVersion)) throw needsReauthorization();
+    if (await markReauthorization(integrations, target, reason, tokenVersion)) throw needsReauthorization();
     throw tokensMoved(stored.provider);
   }
   // A Problem is ours (a setting of the deployment, a provider that is not allowed): whoever is next gets it at once too.

@@ -54,7 +54,7 @@ export function providerOf(key: string): Provider {
   ]);
 }
 
-export type ReauthorizationReason = 'refresh_refused' | 'key_lost' | 'scopes_withdrawn' | 'revoked';
+export type ReauthorizationReason = 'refresh_refused' | 'key_lost' | 'scopes_withdrawn' | 'revoked' | 'client_refused';
 
 const markedSchema = z.object({ marked: z.boolean() });
 

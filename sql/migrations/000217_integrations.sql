@@ -14,7 +14,7 @@ create domain app.integration_risk as text constraint integration_risk_check
 create domain app.integration_connection_kind as text constraint integration_connection_kind_check
   check (value in ('none', 'api_key', 'bearer_token', 'github_token', 'mongodb', 'oauth1', 'oauth2'));
 create domain app.integration_reauthorization_reason as text constraint integration_reauthorization_reason_check
-  check (value in ('refresh_refused', 'key_lost', 'scopes_withdrawn', 'revoked'));
+  check (value in ('refresh_refused', 'key_lost', 'scopes_withdrawn', 'revoked', 'client_refused'));
 
 create table app.integrations (
   organization_id uuid not null,

@@ -28,7 +28,10 @@ declare module 'oidc-provider' {
     proxy: boolean;
     AccessToken: Tokens;
     RefreshToken: Tokens & { new (of: Readonly<Record<string, unknown>>): Readonly<{ save(): Promise<string> }> };
-    Client: Readonly<{ find(id: string): Promise<unknown> }>;
+    Client: Readonly<{
+      find(id: string): Promise<unknown>;
+      adapter: Readonly<{ destroy(id: string): Promise<void> }>;
+    }>;
     Grant: { new (of: Readonly<{ accountId: string; clientId: string }>): Grant };
     callback(): (req: IncomingMessage, res: ServerResponse) => void;
     interactionDetails(req: IncomingMessage, res: ServerResponse): Promise<Interaction>;

@@ -4,7 +4,7 @@ import { ProviderError, providerCode } from '../outgoing/index.ts';
 /**
  * Why an authorization did not come about. `denied`: the person said no. `invalid_grant`: the code or the refresh token is
  * over, used up or revoked; of the newest refresh token it means that the connection needs its authorization again.
- * `client_refused`: the server does not accept the client of this deployment. `failed`: anything else.
+ * `client_refused`: the server does not accept our client. `failed`: anything else.
  */
 export type OAuthReason = 'denied' | 'invalid_grant' | 'client_refused' | 'failed';
 
@@ -34,7 +34,7 @@ const standard: OAuthCodes = new Map([
 const messages: Readonly<Record<OAuthReason, string>> = {
   denied: 'The authorization was denied.',
   invalid_grant: 'The provider no longer accepts the authorization.',
-  client_refused: 'The provider does not accept the OAuth client of this deployment.',
+  client_refused: 'The provider does not accept our OAuth client.',
   failed: 'The authorization server responds in a way that is not the documented one.',
 };
 

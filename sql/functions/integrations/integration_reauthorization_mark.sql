@@ -1,5 +1,6 @@
 -- ready | degraded → needs_reauthorization, until it is connected again. p_reason: refresh_refused, key_lost, scopes_withdrawn,
--- revoked. p_token_version: of the tokens that the provider refused; a refusal of older ones says nothing, and changes nothing.
+-- revoked, client_refused (the server no longer knows the client that it has registered).
+-- p_token_version: of the tokens that the provider refused; a refusal of older ones says nothing, and changes nothing.
 -- Null: whatever the tokens are. A repeat changes nothing. Returns {marked}.
 -- Locks: organization → integration → connection. Codes: 404 organization_not_found | integration_not_found.
 create or replace function app.integration_reauthorization_mark(

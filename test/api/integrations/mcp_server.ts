@@ -41,8 +41,12 @@ export async function openMcpServer(t: TearDown, options: McpOptions = {}) {
   });
   const serverUrl = `${server.origin}/mcp`;
   const grants = new Set<string>();
+  const clientIds = new Set<string>();
   const open = (redirectUris: readonly string[]) => {
     const provider = server.open(redirectUris, clients);
+    provider.on('registration_create.success', (_context, client) => {
+      clientIds.add((client as { clientId: string }).clientId);
+    });
     server.before.push(async (req, res) => {
       const { pathname } = new URL(req.url ?? '', server.origin);
       if (pathname === '/reg' || pathname === '/token') requests.push(`${req.method} ${pathname}`);
@@ -82,6 +86,13 @@ export async function openMcpServer(t: TearDown, options: McpOptions = {}) {
           await provider.AccessToken.revokeByGrantId(grantId);
         }
         grants.clear();
+      },
+      /** It no longer knows the clients that it has registered. @returns their ids */
+      async forgetClients(): Promise<readonly string[]> {
+        const forgotten = [...clientIds];
+        for (const id of forgotten) await provider.Client.adapter.destroy(id);
+        clientIds.clear();
+        return forgotten;
       },
     };
   };

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { discover, readIntegration } from '../../../engine/integrations/index.ts';
+import { discover, readIntegration, useConnection } from '../../../engine/integrations/index.ts';
 import { integrationConfig } from '../../engine/integrations/support.ts';
 import { json } from '../../engine/providers/support.ts';
 import { expectSuccess, refusalOf, sqlOf } from '../../support/api_fixtures.ts';
@@ -63,9 +63,7 @@ t.test('a server is found, knows us by registration, and is connected; its tools
     discovery: { status: 'ok' },
     tools: [{ key: 'search', enabled: false, effect: 'write', risk: 'external' }],
   });
-  await sql.owner.query('update app.integration_connections set token_expires_at = now() where integration_id = $1', [
-    id,
-  ]);
+  await expire(id);
   test.match(await verify(org), { subject: serverUrl }, 'refreshed at the same server, by the same client');
 });
 
@@ -139,6 +137,57 @@ t.test('a server that no longer knows our client gets to know another one with t
   await sql.owner.query('update app.integration_oauth_states set expires_at = now() where integration_id = $1', [id]);
   await comeBack(openBrowser(), await start(org));
   test.equal(registrations(), before + 2);
+});
+
+/** Its tokens are over, so that the next use exchanges them. */
+const expire = (id: string) =>
+  sql.owner.query('update app.integration_connections set token_expires_at = now() where integration_id = $1', [id]);
+
+t.test(
+  'a refresh that the server refuses to our client asks for an authorization, which makes another client',
+  async (test) => {
+    const org = await createTestOrganization(sql);
+    const id = await createServer(org);
+    const registrations = () => requests.filter((line) => line === 'POST /reg').length;
+    test.same(await authorize(org), ended('connected', 'mcp'));
+    const before = registrations();
+    const [clientId = ''] = (await atServer.forgetClients()).slice(-1);
+    await expire(id);
+    const { integrations } = app.services;
+    const target = { organizationId: org.organizationId, integrationId: id, revision: 1 };
+    const mcpClient = { kind: 'registered', id: clientId } as const;
+    const asSetting = { ...integrations, settings: { ...integrations.settings, mcpClient } };
+    const refused = useConnection(asSetting, target, async () => undefined);
+    // One of the settings is mended there.
+    await test.rejects(refused, { message: 'The provider does not accept our OAuth client.' });
+    test.match(await read(org), { readiness: 'degraded' });
+    await test.rejects(verify(org), { code: 'integration_not_ready', issues: [{ code: 'needs_reauthorization' }] });
+    test.match(await read(org), { readiness: 'needs_reauthorization' });
+    test.equal(registrations(), before);
+    test.same(await authorize(org), ended('connected', 'mcp'));
+    test.equal(registrations(), before + 1);
+    test.match(await read(org), { readiness: 'ready', connection: { revision: 1 } });
+    await expire(id);
+    test.match(await verify(org), { subject: serverUrl }, 'refreshed by the new one');
+    test.same(await authorize(org), ended('connected', 'mcp'));
+    test.equal(registrations(), before + 1, 'which is kept');
+  },
+);
+
+t.test('a connection that cannot be read makes no other client', async (test) => {
+  const org = await createTestOrganization(sql);
+  await createServer(org);
+  test.same(await authorize(org), ended('connected', 'mcp'));
+  const page = await start(org);
+  const before = requests.length;
+  const signature = 'app.integration_secrets_read(uuid, uuid, integer)';
+  await sql.owner.query(`alter function ${signature} rename to integration_secrets_away`);
+  test.teardown(async () => {
+    await sql.owner.query(`alter function ${signature.replace('read', 'away')} rename to integration_secrets_read`);
+  });
+  const { response } = await press(openBrowser(), page);
+  test.equal(response?.status, 502);
+  test.same(requests.slice(before), []);
 });
 
 t.test('its grant is revoked where the server says how', async (test) => {

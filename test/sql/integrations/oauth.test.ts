@@ -59,7 +59,7 @@ scenario('a flow connects, once, in the browser that began', async (test) => {
   const gone = { organizationId: org.organizationId, ticketHash: sha256(flow.ticket) };
   test.same(
     await transition(sql.api, 'integration_oauth_ticket', gone),
-    { flow: null, hasFailed: false },
+    { flow: null, clientInDoubt: false },
     'the ticket is used up',
   );
   test.equal(await outcome(consumeFlow(sql.api, org, flow, { browser: 'another' })), 'foreign');
