@@ -1,43 +1,9 @@
 import type { z } from 'zod';
 import type { Issue } from '../../engine/db/problem.ts';
 import { issueText, UNKNOWN_FIELD } from '../../engine/issue_text.ts';
+import { MAX_ISSUES, MAX_PATH, pathText, toIssues } from '../../engine/schema_issues.ts';
 import { storableFault } from '../../engine/storable.ts';
 import { validationFailed } from './errors.ts';
-
-const MAX_ISSUES = 100;
-const MAX_PATH = 200;
-
-function pathText(path: readonly PropertyKey[]): string {
-  return path.map(String).join('.').slice(0, MAX_PATH);
-}
-
-/** How much is wrong: a field that is not known counts like one that is wrong. */
-function faults(issues: readonly z.core.$ZodIssue[]): number {
-  return issues.reduce((sum, issue) => sum + (issue.code === 'unrecognized_keys' ? issue.keys.length : 1), 0);
-}
-
-function issuesOf(issue: z.core.$ZodIssue, prefix: readonly PropertyKey[]): Issue[] {
-  const path = [...prefix, ...issue.path];
-  if (issue.code === 'unrecognized_keys') {
-    // One for each, so that a form can point at every wrong field.
-    return issue.keys.slice(0, MAX_ISSUES).map((key) => ({
-      path: pathText([...path, key]),
-      message: UNKNOWN_FIELD,
-      code: issue.code,
-    }));
-  }
-  if (issue.code === 'invalid_union') {
-    // The shape that was nearly met says more than "matches none"; of equal ones the first.
-    const nearest = issue.errors.filter((errors) => errors.length > 0).sort((a, b) => faults(a) - faults(b))[0];
-    if (nearest) return nearest.flatMap((inner) => issuesOf(inner, path));
-  }
-  return [{ path: pathText(path), message: issue.message, code: issue.code }];
-}
-
-/** The issues of a failed check as responses carry them. */
-export function toIssues(error: z.ZodError): Issue[] {
-  return error.issues.flatMap((issue) => issuesOf(issue, []));
-}
 
 /**
  * Checks parts of a request together, so that the client sees everything that is wrong at once.

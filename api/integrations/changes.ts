@@ -83,10 +83,10 @@ export const toolsBody = z
 
 /** One shape a provider, by `kind`. */
 const settingsSchema = z
-  .union(
-    [...providers.values()].flatMap(({ settings }) => (settings === null ? [] : [settings.schema])) as [
-      z.ZodType<{ kind: string }>,
-      ...z.ZodType<{ kind: string }>[],
+  .discriminatedUnion(
+    'kind',
+    [...providers.values()].flatMap(({ settings }) => (settings === null ? [] : [settings.schema])) as unknown as [
+      z.ZodObject<{ kind: z.ZodLiteral<string> }>,
     ],
   )
   .meta({

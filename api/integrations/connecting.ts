@@ -20,8 +20,9 @@ export type Asking = Pick<Context<'owner'>, 'services' | 'decision' | 'signal' |
   Readonly<{ params: Readonly<{ organizationId: string; integrationRef: string }> }>;
 
 /** Where its credential is sent; undefined: to the provider's own address. */
-function addressOf({ provider }: ReadIntegration, settings: unknown): string | undefined {
-  return settings === null ? undefined : provider.settings?.address?.(settings);
+function addressOf({ provider }: ReadIntegration, settings: Readonly<Record<string, unknown>> | null): unknown {
+  const field = provider.settings?.address;
+  return field === undefined ? undefined : settings?.[field];
 }
 
 /**

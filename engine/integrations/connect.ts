@@ -6,6 +6,7 @@ import { Problem } from '../db/problem.ts';
 import { issueText } from '../issue_text.ts';
 import type { Account, Provider } from '../providers/index.ts';
 import { shownText } from '../providers/texts.ts';
+import { toIssues } from '../schema_issues.ts';
 import { credentialTexts, withoutCredential } from './credential_texts.ts';
 import { subjectHash } from './digests.ts';
 import { type Integrations, organizationClient } from './integrations.ts';
@@ -43,12 +44,8 @@ export function parseCredential(provider: Provider, credential: unknown): Readon
   }
   const parsed = provider.credential.safeParse(credential, { error: issueText });
   if (parsed.success) return { ...(parsed.data as object), kind };
-  throw new Problem(400, 'credential_rejected', 'The credential is not one of this provider.', issuesOf(parsed.error));
-}
-
-/** Messages tell what was expected, and not what was given. */
-function issuesOf(error: z.ZodError) {
-  return error.issues.map(({ path, message, code }) => ({ path: path.map(String).join('.'), message, code }));
+  // Messages tell what was expected, and not what was given.
+  throw new Problem(400, 'credential_rejected', 'The credential is not one of this provider.', toIssues(parsed.error));
 }
 
 const MAX_SCOPES = 200;

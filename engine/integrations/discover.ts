@@ -1,6 +1,7 @@
 import { Problem } from '../db/problem.ts';
 import { issueText } from '../issue_text.ts';
 import { DEADLINE_MS, type Discovery, type SettingIssue } from '../providers/index.ts';
+import { toIssues } from '../schema_issues.ts';
 import { parseCredential } from './connect.ts';
 import { useConnection } from './connection.ts';
 import { credentialTexts } from './credential_texts.ts';
@@ -131,14 +132,9 @@ export async function checkSettings(
   }
   const parsed = provider.settings.schema.safeParse(settings, { error: issueText });
   if (!parsed.success) {
-    const issues = parsed.error.issues.map(({ path, message, code }) => ({
-      path: ['settings', ...path.map(String)].join('.'),
-      message,
-      code,
-    }));
-    throw new Problem(400, 'settings_invalid', 'The settings are not valid.', issues);
+    throw new Problem(400, 'settings_invalid', 'The settings are not valid.', toIssues(parsed.error, 'settings'));
   }
-  await withProblems(() => checkAddress(integrations, integration, parsed.data), 'settings');
+  await checkAddress(integrations, integration, parsed.data);
   const canAsk = record.readiness !== 'not_connected' && record.readiness !== 'needs_reauthorization';
   // Settings that say what is connected are for another connection than the stored one.
   if (!canAsk || provider.settings.beforeConnection === true) return { settings: parsed.data, discovery: null };
@@ -165,6 +161,8 @@ async function checkAddress(
   settings: unknown,
 ): Promise<void> {
   const client = await organizationClient(integrations, organizationId, provider.key);
-  const address = provider.settings?.address?.(settings);
-  if (address !== undefined) client.secureUrl(provider.key, address);
+  const field = provider.settings?.address;
+  if (field === undefined) return;
+  const { [field]: address } = settings as Readonly<Record<string, string>>;
+  await withProblems(async () => client.secureUrl(provider.key, address ?? ''), 'settings', `settings.${field}`);
 }

@@ -1,7 +1,7 @@
 import { findPostgresError, raisedProblem } from '../db/errors.ts';
 import { type Issue, Problem } from '../db/problem.ts';
 import { OAuthError } from '../providers/oauth/index.ts';
-import { ProviderError } from '../providers/outgoing/index.ts';
+import { ProviderError, type ProviderReason } from '../providers/outgoing/index.ts';
 import { ToolChangedError } from '../providers/tool.ts';
 import { SecretError } from '../secrets/index.ts';
 
@@ -56,11 +56,24 @@ export function tooMuch(message: string): Problem {
   ]);
 }
 
-function ofProvider(error: ProviderError, given: Given): Problem {
+/** Not the fault of the arguments of a call, whatever they are. */
+const OF_CONNECTION: ReadonlySet<ProviderReason> = new Set([
+  'rejected',
+  'blocked',
+  'refused',
+  'rate_limited',
+  'unavailable',
+]);
+
+function placeOf({ reason }: ProviderError, given: Given): string {
+  return given === 'nothing' || (given === 'arguments' && OF_CONNECTION.has(reason)) ? 'connection' : given;
+}
+
+function ofProvider(error: ProviderError, given: Given, path = placeOf(error, given)): Problem {
   const message = `${error.message}${suffix(error)}`;
   // Of OAuth itself, and something to do about it: authorize again, and more.
   const code = error.code === 'insufficient_scope' ? error.code : error.reason;
-  const issues = [{ path: given === 'nothing' ? 'connection' : given, code, message }];
+  const issues = [{ path, code, message }];
   switch (error.reason) {
     case 'rate_limited':
     case 'unavailable':
@@ -100,13 +113,13 @@ function ofOAuth(error: OAuthError): Problem {
 }
 
 /** The one mapping of what goes wrong with a provider to the codes of the contract. Anything else stays as it is. */
-export function integrationProblem(error: unknown, given: Given = 'nothing'): unknown {
+export function integrationProblem(error: unknown, given: Given = 'nothing', path?: string): unknown {
   if (error instanceof ToolChangedError) {
     return new Problem(409, 'state_conflict', 'The tool is not available to this execution', [
       { path: 'tool', code: 'tool_changed', message: 'its server has changed it, so that it is off' },
     ]);
   }
-  if (error instanceof ProviderError) return ofProvider(error, given);
+  if (error instanceof ProviderError) return ofProvider(error, given, path);
   if (error instanceof OAuthError) return ofOAuth(error);
   if (error instanceof SecretError) {
     return error.reason === 'no_keys'
@@ -118,10 +131,10 @@ export function integrationProblem(error: unknown, given: Given = 'nothing'): un
 }
 
 /** The same of a promise. */
-export async function withProblems<T>(run: () => Promise<T>, given: Given = 'nothing'): Promise<T> {
+export async function withProblems<T>(run: () => Promise<T>, given: Given = 'nothing', path?: string): Promise<T> {
   try {
     return await run();
   } catch (error) {
-    throw integrationProblem(error, given);
+    throw integrationProblem(error, given, path);
   }
 }

@@ -39,8 +39,8 @@ export type Settings<S extends z.ZodType = z.ZodType> = Readonly<{
   required: boolean;
   /** They say what the credential is for, so they come before it. */
   beforeConnection?: boolean;
-  /** Of those: where the credential is sent. With another address the connection is for another server, and ends. */
-  address?(settings: z.output<S>): string;
+  /** Of those: the field of the address that the credential is sent to. Another address is another server, and ends the connection. */
+  address?: string;
 }>;
 
 /** What a person may ask for while choosing settings (docs/interface.md, 4.10); its items are those of `discover`. */

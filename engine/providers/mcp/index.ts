@@ -11,7 +11,7 @@ export const mcp = defineProvider({
   connections: ['oauth2', 'none'],
   oauth2,
   services: [],
-  settings: { schema: settings, required: true, beforeConnection: true, address: ({ serverUrl }) => serverUrl },
+  settings: { schema: settings, required: true, beforeConnection: true, address: 'serverUrl' },
   credential,
   tools: [],
   serverTool,

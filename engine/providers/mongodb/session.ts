@@ -51,7 +51,7 @@ function mongoFailure(error: unknown, { password }: MongoCredential): unknown {
   if (!error.name.startsWith('Mongo')) {
     // Looking the SRV records up, the driver passes on what DNS says.
     const isDns = 'syscall' in error && /^query/.test(String(error.syscall));
-    return isDns ? new ProviderError(KEY, 'unavailable', 'There is no server of this name.') : error;
+    return isDns ? new ProviderError(KEY, 'unavailable', 'The name of the server does not lead to an address.') : error;
   }
   if (/Network|ServerSelection|PoolCleared|OperationTimeout/.test(error.name)) {
     return new ProviderError(KEY, 'unavailable', 'The server cannot be reached, or does not respond in time.');

@@ -94,9 +94,9 @@ const reasons: Readonly<Record<NetReason, ProviderReason>> = {
 };
 
 const messages: Readonly<Record<NetReason, string>> = {
-  url_refused: 'The address may not be called.',
+  url_refused: 'The address may not be called: it has to begin with https://, without a user name, on a usual port.',
   address_refused: 'The address is not one of the public internet, so it is not called.',
-  name_unknown: 'There is no server of this name.',
+  name_unknown: 'The name of the server does not lead to an address.',
   unreachable: 'The provider cannot be reached, or broke off.',
   timed_out: 'The provider did not respond in time.',
   tls_failed: 'The provider has no valid certificate, so that nothing was sent to it.',

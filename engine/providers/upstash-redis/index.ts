@@ -15,7 +15,7 @@ export const upstashRedis = defineProvider({
   title: 'Upstash Redis',
   connections: ['bearer_token'],
   services: [],
-  settings: { schema: settings, required: true, beforeConnection: true, address: ({ restUrl }) => restUrl },
+  settings: { schema: settings, required: true, beforeConnection: true, address: 'restUrl' },
   credential,
   tools,
   datasets: [],

@@ -46,7 +46,7 @@ begin
     when not v_call -> 'policies' ? 'integrations.read' then 'tool_policy' end);
   if v_reason is not null then
     perform app.fail(409, 'state_conflict', 'The tool is not available to this execution',
-      app.issue('tool', v_reason, 'is not available'));
+      app.issue('tool', v_reason, format('is not available (%s)', v_reason)));
   end if;
   v_now := clock_timestamp();
   insert into app.action_invocations as k (organization_id, run_id, integration_id, invocation_id, body_sha256, lease_id,

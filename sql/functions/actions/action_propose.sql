@@ -77,7 +77,7 @@ begin
   v_reason := app.action_unavailable(i, c, p, t, v_action_kind, o.constraints -> 'allowedIntegrations');
   if v_reason is not null then
     perform app.fail(409, 'state_conflict', 'The tool is not available to this execution',
-      app.issue('tool', v_reason, 'is not available'));
+      app.issue('tool', v_reason, format('is not available (%s)', v_reason)));
   end if;
   if p_proposal ->> 'retryOf' is not null and not exists (
       select 1 from app.actions b

@@ -51,7 +51,7 @@ begin
     when p_kind = 'git' and not p_git_providers ? i.provider then 'no_git' end);
   if v_reason is not null then
     perform app.fail(409, 'state_conflict', 'The integration is not available to this execution',
-      app.issue('integrationKey', v_reason, 'is not available'));
+      app.issue('integrationKey', v_reason, format('is not available (%s)', v_reason)));
   end if;
   if (select count(*) >= 100 from app.integration_gateway_capabilities
       where organization_id = p_organization_id and run_id = r.run_id and expires_at > clock_timestamp()) then
