@@ -27,11 +27,19 @@ export class OwnerApiError extends Error {
   }
 }
 
+/** Whether a message says already what an issue of it says. */
+function says(message: string, issue: string): boolean {
+  const words = (text: string) => ` ${(text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? []).join(' ')} `;
+  return words(message).includes(words(issue));
+}
+
 async function refusalOf(response: Response): Promise<Refusal | undefined> {
   const { data } = refusalSchema.safeParse(await response.json().catch(() => null));
   if (!data) return undefined;
   const issues = data.error.issues ?? [];
-  const texts = issues.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`));
+  const texts = issues
+    .filter((issue) => !says(data.message, issue.message))
+    .map(({ path, message }) => (path === '' ? message : `${path}: ${message}`));
   const reason = texts.length === 0 ? data.message : `${data.message} (${texts.join('; ')})`;
   return { reason, issueCode: issues[0]?.code };
 }

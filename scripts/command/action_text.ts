@@ -13,6 +13,11 @@ export function decisionCalls({ call }: Pick<Output, 'call'>, kind: string, acti
   return ['succeeded', 'failed', 'not_executed'].map((one) => call(`actions reconcile ${id} ${one} --note HOW`));
 }
 
+/** Who decided, in words: of an operator only how they were let in is known. */
+export function decidedBy(by: string): string {
+  return by === 'open' || by === 'token' ? 'whoever holds an owner’s token' : by;
+}
+
 /** An action in a line, and the calls that decide about it. */
 export function actionLines(output: Pick<Output, 'call'>, action: Action): string[] {
   return [`${plain(action.summary)} (${action.status})`, ...decisionCalls(output, action.status, action.id)];
@@ -30,10 +35,11 @@ function* fieldsOf(action: Action, task: string | undefined): Generator<[name: s
   yield ['digest', action.argumentsSha256];
   if (action.status === 'awaiting_approval') yield ['expires', localTime(action.expiresAt)];
   const noted = (text: string | null) => (text === null ? '' : `: ${text}`);
-  if (decision) yield ['decision', `${decision.outcome} by ${decision.by}${noted(decision.note)}`];
+  if (decision) yield ['decision', `${decision.outcome} by ${decidedBy(decision.by)}${noted(decision.note)}`];
   if (execution) yield ['executed', localTime(execution.startedAt)];
   if (execution?.error) yield ['error', `${execution.error.message} (${execution.error.code})`];
-  if (reconciliation) yield ['found', `${reconciliation.outcome} by ${reconciliation.by}: ${reconciliation.note}`];
+  if (reconciliation)
+    yield ['found', `${reconciliation.outcome} by ${decidedBy(reconciliation.by)}: ${reconciliation.note}`];
   if (reason) yield ['reason', `${reason.message} (${reason.code})`];
 }
 

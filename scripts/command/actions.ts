@@ -1,6 +1,7 @@
 import { printAction } from './action_text.ts';
 import type { OwnerApi } from './api.ts';
-import { CommandError, EXIT, usageError } from './errors.ts';
+import { OVER } from './call.ts';
+import { CommandError, EXIT, type Exit, usageError } from './errors.ts';
 import type { CommandName, Values } from './options.ts';
 import { localTime, type Output } from './output.ts';
 import { isUuid, shortId, theOne } from './references.ts';
@@ -57,6 +58,15 @@ function tell({ output }: ActionContext, action: Action): void {
   else output.line(`${action.status}: ${action.summary}`);
 }
 
+/** What the approval came to: one that was approved before is as it became since, and not done by this call. */
+function tellApproved({ output }: ActionContext, action: Action): Exit {
+  const { status, summary } = action;
+  if (output.json) output.value(action);
+  else
+    output.line(status === 'approved' ? `approved: ${summary}` : `approved before, and ${status} by now: ${summary}`);
+  return OVER[status] ?? EXIT.done;
+}
+
 async function list(context: ActionContext): Promise<void> {
   const { calls, output, values, limit } = context;
   const { status, task } = values;
@@ -81,7 +91,7 @@ async function showOne(context: ActionContext, [ref = '']: readonly string[]): P
 }
 
 /** Approves what was shown: another version, or other arguments, are refused. */
-async function approve(context: ActionContext, [ref = '']: readonly string[]): Promise<void> {
+async function approve(context: ActionContext, [ref = '']: readonly string[]): Promise<Exit> {
   const { output, values, stop, ask } = context;
   const action = await found(context, ref, 'awaiting_approval');
   if (!output.json) await show(context, action);
@@ -93,7 +103,10 @@ async function approve(context: ActionContext, [ref = '']: readonly string[]): P
   }
   const { version: expectedVersion, argumentsSha256 } = action;
   const note = values.note === undefined ? {} : { note: values.note };
-  tell(context, await decided(context, action, 'approve', { expectedVersion, argumentsSha256, ...note }));
+  return tellApproved(
+    context,
+    await decided(context, action, 'approve', { expectedVersion, argumentsSha256, ...note }),
+  );
 }
 
 async function reject(context: ActionContext, [ref = '', reason = '']: readonly string[]): Promise<void> {
@@ -113,12 +126,11 @@ async function receipt(context: ActionContext, [ref = '']: readonly string[]): P
   output.text(`${await api.text(`${calls.home}/actions/${(await found(context, ref)).id}/receipt`)}\n`);
 }
 
-/** The commands about actions, by their names. */
+/** The other commands about actions, by their names. */
 const ACTIONS: Partial<Record<CommandName, (context: ActionContext, args: readonly string[]) => Promise<void>>> = {
   actions: list,
   'actions list': list,
   'actions show': showOne,
-  'actions approve': approve,
   'actions reject': reject,
   'actions reconcile': reconcile,
   'actions receipt': receipt,
@@ -127,9 +139,11 @@ const ACTIONS: Partial<Record<CommandName, (context: ActionContext, args: readon
 const OF_AGENTS: readonly CommandName[] = ['actions', 'actions list', 'actions show'];
 
 /** @throws CommandError */
-export async function onActions(context: ActionContext, name: CommandName, args: readonly string[]): Promise<void> {
+export async function onActions(context: ActionContext, name: CommandName, args: readonly string[]): Promise<Exit> {
   if (context.isAgent && !OF_AGENTS.includes(name)) {
     throw new CommandError(EXIT.forbidden, `${name} is for people: agents propose, and people decide`);
   }
+  if (name === 'actions approve') return approve(context, args);
   await ACTIONS[name]?.(context, args);
+  return EXIT.done;
 }

@@ -93,7 +93,8 @@ export function waitingText({ id }: Pick<Action, 'id'>): string {
   return `nothing is done yet; a run that needs it ends by {"kind": "waiting", "reason": "…", "actionIds": ["${id}"]}`;
 }
 
-const OVER: Readonly<Record<string, Exit>> = {
+/** How a command ends that is about an action in this state, where it is over. */
+export const OVER: Readonly<Record<string, Exit>> = {
   succeeded: EXIT.done,
   failed: EXIT.failed,
   rejected: EXIT.failed,

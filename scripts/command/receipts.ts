@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { type Receipt, readKeySet, readReceipt, repeatsNames, verifyReceipt } from '../../engine/receipts/index.ts';
 import { plain } from '../terminal.ts';
+import { decidedBy } from './action_text.ts';
 import { CommandError, EXIT, type Exit, usageError } from './errors.ts';
 import type { Called } from './options.ts';
 import { fieldLines, type Output } from './output.ts';
@@ -42,7 +43,7 @@ function printReceipt(output: Output, receipt: Receipt): void {
   const { action, decision, result } = data;
   print('action', `${action.id} of the organization ${action.organizationId}`);
   print('does', action.summary);
-  if (decision) print('decision', `${decision.outcome} by ${decision.by}, ${decision.at}`);
+  if (decision) print('decision', `${decision.outcome} by ${decidedBy(decision.by)}, ${decision.at}`);
   print('result', `${result.status}, ${result.endedAt}`);
 }
 

@@ -72,8 +72,7 @@ export async function run(called: Called, target: Target, output: Output, around
   if (name.startsWith('inbox')) return onInbox({ api, calls, output, values }, called, limit);
   if (name.startsWith('actions')) {
     const context: ActionContext = { api, calls, output, values, stop, ask, limit, isAgent };
-    await onActions(context, name, args);
-    return EXIT.done;
+    return onActions(context, name, args);
   }
   const context = { calls, output, values, stop };
   return TASKS[name]?.(context, first) ?? taskList(context, limit);

@@ -15,8 +15,10 @@ export function styleOf(status: string): Style {
   return ['failed', 'expired', 'cancelled'].includes(status) ? 'red' : undefined;
 }
 
-/** What an item says. The title of an agent's question only names its task. */
+/** What an item says. The title of an agent's question only names its task; that of an action is what to do, and how its body begins. */
 export function askedText({ title, body, purpose }: InboxItem): string {
+  const [, lead = '', rest = ''] = /^([^:]+: )(.+)$/s.exec(title) ?? [];
+  if (rest !== '' && body.startsWith(rest)) return lead + body;
   const named = purpose === 'needs_input' || title === body;
   return [named ? '' : title, body].filter((text) => text !== '').join('\n');
 }

@@ -52,9 +52,13 @@ function argumentText(name: string, schema: Schema, isRequired: boolean): string
   return `${name}${notes.length > 0 ? ` (${notes.join(', ')})` : ''}${says}${or}`;
 }
 
+/** Nobody decides about a read, whatever a provider's tools are counted as. */
+const riskOf = ({ effect, risk }: Capability): string => (effect === 'write' ? risk : '');
+
 function printTool({ line, columns }: Output, capability: Capability): void {
-  const { tool, effect, risk, inputSchema } = capability;
-  line(`  ${tool}  ${effect}${effect === 'write' ? `, risk ${risk}` : ''}`, 'bold');
+  const { tool, effect, inputSchema } = capability;
+  const risk = riskOf(capability);
+  line(`  ${tool}  ${effect}${risk === '' ? '' : `, risk ${risk}`}`, 'bold');
   const required = Array.isArray(inputSchema['required']) ? inputSchema['required'] : [];
   for (const [name, schema] of argumentsOf(capability)) {
     const text = argumentText(name, schema, required.includes(name));
@@ -87,7 +91,7 @@ async function listAll(context: AgentContext): Promise<void> {
   ] as const;
   const rows = found.flatMap((one) => {
     if (one.capabilities.length === 0) return [[one.key, `(${sentenceOf(one)})`, '', '']];
-    return one.capabilities.map(({ tool, effect, risk }) => [one.key, tool, effect, risk]);
+    return one.capabilities.map((each) => [one.key, each.tool, each.effect, riskOf(each)]);
   });
   output.table({ columns, rows }, 'no integrations');
 }

@@ -92,10 +92,11 @@ outside, and what people decide about it
   npx business-runner actions reconcile 7a2b9c01 failed --note "Not in the shop"
   npx business-runner actions receipt 7a2b9c01 > receipt.json
 
-Exit status: 0 done; 1 refused: it was decided otherwise, has expired or
-changed, is not over, or you said no; 64 wrong command line, or nobody to ask;
-66 no such action; 69 the API does not respond; 77 no token, or not allowed;
-130 Ctrl-C.
+Exit status: 0 done, also by an earlier call; 1 refused: it was decided
+otherwise, has expired or changed, is not over, or you said no; 2 it was
+approved before, and has ended without success; 64 wrong command line, or nobody
+to ask; 66 no such action; 69 the API does not respond; 77 no token, or not
+allowed; 130 Ctrl-C.
 `;
 
 const RECEIPT = `business-runner receipt verify FILE --keys FILE: checks the receipt of an

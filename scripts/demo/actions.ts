@@ -41,7 +41,7 @@ async function connect(api: IntegrationApi, serverUrl: string, signal: AbortSign
   await api.discover();
   signal.throwIfAborted();
   await api.putTools({ accessMode: 'full', tools: [...READS, ...WRITES], effects: SHOULD_READ });
-  printTimed(`created the integration ${KEY}: agents may read its orders, and propose returns`);
+  printTimed('agents may read its orders, and propose returns');
 }
 
 /** Has a task done that needs the approval of a person. Returns its action. */
@@ -93,6 +93,7 @@ async function withIntegration(demo: Demo, folder: string): Promise<void> {
     printTimed(`an MCP server with made-up sales listens at ${server.url}`);
     await integration.create('Demo returns');
     try {
+      printTimed(`created the integration ${KEY} of provider mcp`);
       await connect(integration, server.url, signal);
       await verify(actions, await work(demo), folder);
     } finally {

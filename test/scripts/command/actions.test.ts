@@ -79,7 +79,12 @@ t.test('what waits is listed, shown and approved by what was shown', async (t) =
   const { arguments_sha256: argumentsSha256 } = await actionRow(sql, id);
   t.match(entry, { action: 'action.approve', arguments: { actionId: id, expectedVersion: 1, argumentsSha256 } });
   t.match(await call('actions', 'approve', short(id), '--yes'), { status: 0 }, 'a repeat');
-  t.match(await call('actions', 'reject', short(id), 'No'), { status: 1, err: /The action is approved/ });
+  const rejected = await call('actions', 'reject', short(id), 'No');
+  t.match(rejected, { status: 1, err: 'business-runner: The action is approved\n' }, 'its issue says no more');
+  t.match(
+    (await call('actions', 'show', short(id))).out,
+    / {2}decision {2}approved by whoever holds an owner’s token: /,
+  );
 });
 
 t.test('what changed after it was shown is not approved', async (t) => {
@@ -132,6 +137,30 @@ t.test('an action is rejected with the reason, and an unknown one reconciled wit
   t.match((await call('actions', 'list', '--task', 't-1', '--json')).out, /Create b/);
 });
 
+t.test('an action that has ended otherwise since it was approved is told so, and is no success', async (t) => {
+  const { by, call } = await acting();
+  const { id } = await makeUnknown(sql, by, { summary: 'Create a' });
+  const again = () => call('actions', 'approve', short(id), '--yes');
+  t.match(await again(), { status: 0, out: /\napproved before, and unknown by now: Create a\n$/ });
+  t.match(await call('actions', 'reconcile', short(id), 'failed', '--note', 'Not there'), { status: 0 });
+  const shown = await call('actions', 'show', short(id));
+  t.match(shown.out, /\n {2}found {5}failed by whoever holds an owner’s token: Not there\n/);
+  t.match(await again(), { status: 2, out: /\napproved before, and failed by now: Create a\n$/ });
+  const asJson = await call('actions', 'approve', short(id), '--yes', '--json');
+  t.equal(asJson.status, 2);
+  t.match(JSON.parse(asJson.out), { id, status: 'failed' });
+  t.match(await call('actions', 'reject', short(id), 'No'), { status: 1, err: /: The action is failed\n$/ });
+  t.match(await call('actions', 'reconcile', short(id), 'failed', '--note', 'Again'), { status: 0 }, 'as it is known');
+  t.match(await call('actions', 'reconcile', short(id), 'succeeded', '--note', 'It is'), { status: 1, out: '' });
+
+  const done = await makeUnknown(sql, by, { arguments: { of: 'b' }, summary: 'Create b' });
+  await call('actions', 'reconcile', short(done.id), 'succeeded', '--note', 'Seen');
+  t.match(await call('actions', 'approve', short(done.id), '--yes'), {
+    status: 0,
+    out: /\napproved before, and succeeded by now: Create b\n$/,
+  });
+});
+
 t.test('decisions take a token, and what is not there is named', async (t) => {
   const { by, call } = await acting();
   const { id } = await propose(sql, by);
@@ -151,7 +180,10 @@ t.test('the inbox and a task that waits say which action waits, and how to decid
   const { id } = await propose(sql, by, { summary: 'Create a' });
   const { status, out } = await call('inbox');
   t.equal(status, 0);
-  t.match(out, new RegExp(`approval  .*\\n[^]*\\n  npx business-runner actions approve ${short(id)}\\n`));
+  t.match(
+    out,
+    new RegExp(`approval  .*\\n  Approve: Create a\\n  npx business-runner actions approve ${short(id)}\\n`),
+  );
   t.match(out, new RegExp(`\\n  npx business-runner actions reject ${short(id)} REASON\\n`));
 
   await completeRun(sql.api, by.run, { result: { kind: 'waiting', reason: 'It has to be done', actionIds: [id] } });
@@ -189,7 +221,10 @@ t.test('a receipt is kept in a file, and verified by a file of keys', async (t) 
   const valid = await verify(receipt, '--keys', keys);
   t.match(valid, { status: 0, err: '' });
   t.match(valid.out, /^valid\n {2}key {7}[\w-]{43}\n {2}action {4}/);
-  t.match(valid.out, /\n {2}does {6}Create \\u2028a\\u0007\n {2}decision {2}rejected by open/);
+  t.match(
+    valid.out,
+    /\n {2}does {6}Create \\u2028a\\u0007\n {2}decision {2}rejected by whoever holds an owner’s token,/,
+  );
   t.match(JSON.parse((await verify(receipt, '--keys', keys, '--json')).out), { action: { id }, keyId: String });
   t.match(await verify(changed, '--keys', keys), { status: 1, out: '', err: /not valid: .*changed\.json is not what/ });
   t.match(await verify(receipt, '--keys', none), { status: 66, err: /the key [\w-]{43} is not in / });

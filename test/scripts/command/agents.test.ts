@@ -50,6 +50,7 @@ t.test('the tools of a run are listed, with their arguments', async (t) => {
   t.equal(listed.status, 0, listed.err);
   t.match(listed.out, /^KEY +TOOL +EFFECT +RISK\n/);
   t.match(listed.out, /\nshop {2}stripe\.refunds\.create +write +high\n/);
+  t.match(listed.out, /\nshop {2}stripe\.charges\.list +read *\n/);
   const one = await call('tools', 'shop');
   t.match(one.out, /^shop {2}Stripe \(stripe\): \d+ tools\n/);
   t.match(one.out, /\n {2}stripe\.charges\.list {2}read\n/);

@@ -53,7 +53,8 @@ t.test('whoever decides runs what the demo prints; its receipt is valid when not
     t.ok(out.includes(line), line);
   }
   t.match(out, /without a network:\nvalid\n {2}key /);
-  t.match(out, /\n {2}decision {2}approved by /);
+  t.match(out, /created the integration demo-returns [^\n]*\n[^\n]*agents may read its orders/);
+  t.match(out, /\n {2}decision {2}approved by whoever holds an owner’s token,/);
   t.match(out, / Read \d+ orders: \S+ has \d+ of /);
   t.match(out, /T-1 {2}is completed: Booked the return of 2 of .+ \(order \S+\)\n/);
   t.match(out, /deleted demo-returns/);
