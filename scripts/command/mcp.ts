@@ -38,17 +38,32 @@ export function mcpServer(context: AgentContext, calls: ClientCalls): Server {
   return server;
 }
 
-/** Serves the tools over the standard streams until the input ends. Nothing else writes to the standard output. */
+/** What the library could not do, in a line; of an input that is no message it says so in many. */
+function complaint(error: Error): string {
+  if (error instanceof SyntaxError) return 'a line of the input is no JSON';
+  return 'issues' in error ? 'a line of the input is no message of JSON-RPC 2.0' : error.message;
+}
+
+/**
+ * Serves the tools over the standard streams until the input ends. Nothing else writes to the standard output.
+ * @throws CommandError where a line is longer than the library takes
+ */
 export async function mcp(context: AgentContext): Promise<Exit> {
-  const { signal } = context.stop;
+  const { output, stop } = context;
+  const { signal } = stop;
   const calls = clientCalls(context);
   const server = mcpServer(context, calls);
+  server.onerror = (error) => output.progress(`business-runner: ${complaint(error)}`);
+  const given = new Promise<'too long'>((resolve) => {
+    server.onclose = () => resolve('too long');
+  });
   const ended = once(process.stdin, 'end', { signal }).catch(() => {});
   await server.connect(new StdioServerTransport());
-  await ended;
+  const over = await Promise.race([ended, given]);
   // Its calls that are on end with it.
   await server.close();
   await calls.close();
   signal.throwIfAborted();
+  if (over === 'too long') throw new CommandError(EXIT.data, 'a line of the input is too long to be a message');
   return EXIT.done;
 }

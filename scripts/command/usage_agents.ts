@@ -113,10 +113,11 @@ ${ENVIRONMENT}
   In the settings of an agent program that speaks MCP:
   {"mcpServers": {"runner": {"command": "business-runner", "args": ["mcp"]}}}
 
-  It ends with its standard input.
+  It ends with its standard input. What is no message there is passed over, and
+  told on the standard error.
 
-Exit status: 0 its input is over; 64 wrong command line; 77 no token; 130
-Ctrl-C.
+Exit status: 0 its input is over; 64 wrong command line; 65 a line of more than
+10 MiB; 77 no token; 130 Ctrl-C.
 `;
 
 /** Help about the commands of agents, by topic. */

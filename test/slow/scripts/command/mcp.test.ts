@@ -214,12 +214,29 @@ t.test('MCP needs a run, and ends with its input', async (t) => {
   const without = start({});
   const [out, err, [status]] = await Promise.all([text(without.stdout), text(without.stderr), once(without, 'close')]);
   t.match({ out, err, status }, { out: '', err: /BUSINESS_RUNNER_TOKEN is not set/, status: 77 });
-  const running = start({
+  const nowhere = {
     BUSINESS_RUNNER_URL: 'http://127.0.0.1:1',
     BUSINESS_RUNNER_TOKEN: 'x',
     BUSINESS_RUNNER_ORGANIZATION: crypto.randomUUID(),
-  });
+  };
+  const running = start(nowhere);
   running.stdin.end();
   const [said, [ended]] = await Promise.all([text(running.stdout), once(running, 'close')]);
   t.match({ said, ended }, { said: '', ended: 0 });
+
+  const confused = start(nowhere);
+  confused.stdin.end('garbage\n{"method": 1}\n{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n');
+  const [pong, told] = await Promise.all([text(confused.stdout), text(confused.stderr)]);
+  t.match(JSON.parse(pong), { id: 1, result: {} }, 'it goes on');
+  t.equal(
+    told,
+    'business-runner: a line of the input is no JSON\n' +
+      'business-runner: a line of the input is no message of JSON-RPC 2.0\n',
+  );
+
+  const flooded = start(nowhere);
+  // It may be gone before all of it is written.
+  flooded.stdin.on('error', () => {}).write('x'.repeat(11 * 2 ** 20));
+  const [complaint, [refused]] = await Promise.all([text(flooded.stderr), once(flooded, 'close')]);
+  t.match({ complaint, refused }, { complaint: /\nbusiness-runner: a line of the input is too long/, refused: 65 });
 });
