@@ -1,11 +1,11 @@
 import { plainText } from '../terminal.ts';
-import { CommandError, EXIT, type Exit } from './errors.ts';
-import { helpTopic, readCommand, readTarget } from './options.ts';
+import { CommandError, EXIT, type Exit, UsageError } from './errors.ts';
+import { helpTopic, readCommand, readTarget, wordsOf } from './options.ts';
 import { createOutput, type Streams } from './output.ts';
 import { receiptVerify } from './receipts.ts';
 import { run } from './run.ts';
 import type { Ask, Stop } from './stop.ts';
-import { usageOf } from './usage.ts';
+import { helpCall, usageOf } from './usage.ts';
 
 export type Call = Readonly<{
   argv: readonly string[];
@@ -36,7 +36,8 @@ export async function command({ argv, environment, settings, streams, stop, ask 
     });
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
-    streams.err(`${plainText(`business-runner: ${error.message}`)}\n`);
+    const hint = error instanceof UsageError ? ` (${helpCall(wordsOf(argv)[0])})` : '';
+    streams.err(`${plainText(`business-runner: ${error.message}${hint}`)}\n`);
     return error.exit;
   }
 }

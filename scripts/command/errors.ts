@@ -29,6 +29,11 @@ export class CommandError extends Error {
   }
 }
 
-export function usageError(message: string): CommandError {
-  return new CommandError(EXIT.usage, `${message} (business-runner --help)`);
+/** A wrong command line: its message names the help that explains the command. */
+export class UsageError extends CommandError {
+  override name = 'UsageError';
+}
+
+export function usageError(message: string): UsageError {
+  return new UsageError(EXIT.usage, message);
 }

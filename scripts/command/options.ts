@@ -108,11 +108,14 @@ function didYouMean(word: string, words: readonly string[], before = ''): string
   return meant === undefined ? '' : `: did you mean ${before}${meant}?`;
 }
 
+/** The words of a call that are no options, however wrong these are; the value of an option is none of them. */
+export function wordsOf(argv: readonly string[]): string[] {
+  return parseArgs({ args: [...argv], options, allowPositionals: true, strict: false }).positionals;
+}
+
 /** `call` takes its arguments after `--json`, as JSON like what it prints then. */
 function withArguments(argv: readonly string[]): string[] {
-  // The value of an option before it is no command.
-  const { positionals } = parseArgs({ args: [...argv], options, allowPositionals: true, strict: false });
-  if (positionals[0] !== 'call') return [...argv];
+  if (wordsOf(argv)[0] !== 'call') return [...argv];
   return argv.flatMap((word, index) => {
     const [, given] = /^--json=(.*)$/s.exec(word) ?? [];
     if (given !== undefined) return ['--json', `--arguments=${given}`];

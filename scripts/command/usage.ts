@@ -123,6 +123,11 @@ const TOPICS: ReadonlyMap<string | undefined, string> = new Map([
   ...Object.entries(AGENT_USAGES),
 ]);
 
+/** The call that prints the help about a command, by its first word; of what is none, all help. */
+export function helpCall(topic: string | undefined): string {
+  return ['business-runner', ...(topic !== undefined && TOPICS.has(topic) ? [topic] : []), '--help'].join(' ');
+}
+
 /** @param topic the word that help is asked about */
 export function usageOf(topic: string | undefined): string {
   return TOPICS.get(topic) ?? USAGE;

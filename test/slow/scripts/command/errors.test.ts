@@ -21,8 +21,8 @@ const locked = await startTestApp(t, { config: { ownerAuth: { mode: 'token', tok
 
 t.test('a wrong command line is told in one line', async (test) => {
   for (const [argv, message] of [
-    [[], 'name a command'],
-    [['tasks'], 'there is no command "tasks": did you mean task?'],
+    [[], 'name a command, such as task create or ask (business-runner --help)\n'],
+    [['tasks'], 'there is no command "tasks": did you mean task? (business-runner --help)\n'],
     [['nonsense'], 'there is no command "nonsense": task, org, ask, inbox, actions, receipt'],
     [['task'], 'task takes one of create, list, show, wait, logs, cancel, retry'],
     [['task', 'shwo', 'x'], 'task takes one of create, list, show, wait, logs, cancel, retry: did you mean show?'],
@@ -39,8 +39,11 @@ t.test('a wrong command line is told in one line', async (test) => {
     ],
     [['actions', 'reject', 'x'], 'actions reject: REASON is missing'],
     [['actions', 'list', '--yes'], 'actions list takes no --yes'],
-    [['receipt', 'check', 'x'], 'receipt takes one of verify'],
-    [['task', 'list', '--nonsense'], "Unknown option '--nonsense' ("],
+    [['receipt', 'check', 'x'], 'receipt takes one of verify (business-runner receipt --help)\n'],
+    [['task', 'list', '--nonsense'], "Unknown option '--nonsense' (business-runner task --help)\n"],
+    [['--org', 'task', '--nonsense', 'call'], "Unknown option '--nonsense' (business-runner call --help)\n"],
+    [['--nonsense'], "Unknown option '--nonsense' (business-runner --help)\n"],
+    [['call'], 'call: KEY is missing (business-runner call --help)\n'],
     [['task', 'create', 'x', '--expects', 'y'], "Unknown option '--expects': did you mean --expect?"],
     [['task', 'list', '--limit', '0'], '--limit takes a whole number from 1 to 10000'],
     [['task', 'show', 'T-1', '--timeout', '5'], 'task show takes no --timeout'],
