@@ -1,9 +1,8 @@
 import { z } from 'zod';
+import { CALL_MS } from '../../engine/gateway/index.ts';
 import { MEDIA_TYPE } from '../../engine/media_types.ts';
 import { fileName } from '../fields/file_path.ts';
 import { uuid } from '../fields/ids.ts';
-
-const MAX_TIMEOUT_MS = 60_000;
 
 /** Body of a call of a tool. */
 export const executionBody = z
@@ -15,7 +14,7 @@ export const executionBody = z
       .optional()
       .describe('Ids of stored files of this invocation, by argument of the tool.'),
     cursor: z.string().min(1).max(4_000).optional().describe('`nextCursor` of the page before.'),
-    timeoutMs: z.int().min(1).max(MAX_TIMEOUT_MS).default(MAX_TIMEOUT_MS).describe('How long the provider may take.'),
+    timeoutMs: z.int().min(1).max(CALL_MS).default(CALL_MS).describe('How long the provider may take.'),
     repeat: z.boolean().default(false).describe('Although an equal action is open or was done.'),
     retryOf: z.uuid().optional().describe('The action that this is another attempt at.'),
   })

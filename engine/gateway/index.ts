@@ -6,6 +6,7 @@ export { type ActionFile, actionFiles, hashActionFiles } from './files.ts';
 export type { Gateway, GatewayCall } from './gateway.ts';
 export { type ProposalRequest, propose } from './propose.ts';
 export { readOrBegin } from './read.ts';
+export { CALL_MS } from './tools.ts';
 export { readTicket } from './upload_ticket.ts';
 export {
   beginUpload,

@@ -10,7 +10,7 @@ import { invocationKey } from '../storage/index.ts';
 import { checkFileNames } from './file_arguments.ts';
 import { type Begun, begunSchema, type Gateway, type GatewayCall, type ToolRequest } from './gateway.ts';
 import { type BroughtFile, keepFile } from './result_file.ts';
-import { argumentsOf, runtimeOf, within } from './tools.ts';
+import { argumentsOf, isShort, runtimeOf, within } from './tools.ts';
 
 /** Longer ones are an error that says how to ask for less. */
 const MAX_RESULT_BYTES = 5 * 1024 * 1024;
@@ -80,7 +80,7 @@ async function ask({ gateway, at, request, signal }: Read, begun: Begun, runtime
         const files = named ? [await keepFile(gateway.storage, organizationId, named, bounded.context.signal)] : [];
         return { ...withoutCredential(result, secrets), files };
       },
-      { signal, withinMs: request.timeoutMs },
+      { signal, withinMs: request.timeoutMs, isShort: isShort(request.timeoutMs) },
     );
   } catch (error) {
     if (error instanceof CursorError) {

@@ -4,6 +4,12 @@ import { withTotal } from '../providers/outgoing/index.ts';
 import type { ToolRuntime } from '../providers/tool.ts';
 import type { Begun } from './gateway.ts';
 
+/** How long a call of a provider may take where its caller says nothing else, and at most. */
+export const CALL_MS = 60_000;
+
+/** Whoever waits no longer than that learns nothing of the provider by it. */
+export const isShort = (timeoutMs: number) => timeoutMs < CALL_MS;
+
 type Known = Pick<Begun, 'integration' | 'tool'>;
 
 /** @throws Problem 404 where this version does not know what does it */

@@ -1,9 +1,10 @@
 import { type OpenConnection, withoutCredential } from '../integrations/index.ts';
+import { cutShort } from '../providers/outgoing/index.ts';
 import type { WriteCall, Writes } from '../providers/tool.ts';
 import type { Storage } from '../storage/index.ts';
 import { type Executor, keptResult, type LeasedAction, LOOK_UP_MS } from './executor.ts';
 import { actionFiles } from './files.ts';
-import { within } from './tools.ts';
+import { isShort, within } from './tools.ts';
 
 type Prepared = Readonly<{ runtime: Writes; args: unknown } | { obstacle: string }>;
 
@@ -43,7 +44,10 @@ export function toolExecutor(storage: Storage, { action, toolDigest, files }: Le
       const { runtime, args } = prepared;
       return {
         async send(current) {
-          const result = await runtime.execute(callOf(current, args, timeoutMs));
+          const endMs = performance.now() + timeoutMs;
+          const result = await runtime.execute(callOf(current, args, timeoutMs)).catch((error: unknown) => {
+            throw isShort(timeoutMs) ? cutShort(error, endMs) : error;
+          });
           return { outcome: 'succeeded', result: keptResult(withoutCredential(result, current.secrets)) };
         },
         close: async () => {},

@@ -1,5 +1,5 @@
 import type { Access, Provider, ProviderContext } from '../providers/index.ts';
-import { ProviderError } from '../providers/outgoing/index.ts';
+import { cutShort, ProviderError } from '../providers/outgoing/index.ts';
 import { ToolChangedError } from '../providers/tool.ts';
 import { storedTexts } from './credential_texts.ts';
 import { healthOf, markHealth } from './health.ts';
@@ -37,6 +37,8 @@ export type UseOptions = Readonly<{
   isCheck?: boolean;
   /** All of it together: refreshing, and what is done then. */
   withinMs?: number;
+  /** The caller chose that time, and it is shorter than is usual: that it was not enough says nothing of the provider. */
+  isShort?: boolean;
 }>;
 
 /** The provider works. A call records that only where the connection was degraded, and does not fail if it cannot. */
@@ -93,15 +95,21 @@ const isRejected = (error: unknown): error is ProviderError =>
   error instanceof ProviderError && error.reason === 'rejected';
 
 /** A signal that is also aborted when the time is over; what then comes is a provider that did not respond. */
-function within(provider: () => string, { signal, withinMs }: UseOptions) {
+function within(provider: () => string, { signal, withinMs, isShort = false }: UseOptions) {
   const late = withinMs === undefined ? undefined : AbortSignal.timeout(withinMs);
+  const endMs = performance.now() + (withinMs ?? Number.POSITIVE_INFINITY);
   const signals = [signal, late].flatMap((one) => one ?? []);
   return {
     signal: signals.length === 0 ? undefined : AbortSignal.any(signals),
     /** `isOurs`: the time went by waiting for tokens, whose refresh goes on and records how it ends. */
     failure(error: unknown, isOurs: boolean): unknown {
-      if (signal?.aborted || !late?.aborted || error instanceof ProviderError) return error;
-      return new ProviderError(provider(), 'unavailable', 'The provider did not respond in time.', { isOurs });
+      const isProviders = error instanceof ProviderError;
+      // Who leaves breaks off what is under way, in whatever words: of the provider nothing is known.
+      if (signal?.aborted) return isProviders ? signal.reason : error;
+      if (isProviders) return isShort ? cutShort(error, endMs) : error;
+      if (!late?.aborted) return error;
+      const facts = { isOurs: isOurs || isShort };
+      return new ProviderError(provider(), 'unavailable', 'The provider did not respond in time.', facts);
     },
   };
 }

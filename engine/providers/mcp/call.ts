@@ -1,5 +1,5 @@
 import { secretTexts } from '../../secret_values.ts';
-import { ProviderError } from '../outgoing/index.ts';
+import { ProviderError, undone } from '../outgoing/index.ts';
 import type { ProviderContext, StoredTool } from '../provider.ts';
 import { CursorError, type ToolCall, ToolChangedError, type ToolRuntime } from '../tool.ts';
 import { argumentIssues } from './arguments.ts';
@@ -24,16 +24,22 @@ const isArguments = (value: unknown): value is Arguments =>
 async function call(
   context: ProviderContext,
   access: Connection,
-  { key: name, digest }: Pick<StoredTool, 'key' | 'digest'>,
+  { key: name, digest, effect }: Pick<StoredTool, 'key' | 'digest' | 'effect'>,
   args: Arguments,
 ): Promise<unknown> {
   const { ResultSchema } = await import('@modelcontextprotocol/sdk/types.js');
-  const { changed, result } = await withMcp(context, serverOf(access), async (client, options) => {
+  let isSent = false;
+  const session = withMcp(context, serverOf(access), async (client, options) => {
     const discovery = await offeredTools(client, options);
     const found = discovery.tools?.find(({ key }) => key === name);
     if (found?.digest === undefined || found.digest !== digest) return { changed: discovery, result: undefined };
     const request = { method: 'tools/call', params: { name, arguments: args } };
+    context.signal?.throwIfAborted();
+    isSent = true;
     return { changed: undefined, result: await client.request(request, ResultSchema, callOptions(options)) };
+  });
+  const { changed, result } = await session.catch((error: unknown) => {
+    throw effect === 'read' || isSent ? error : undone(error, KEY, context.signal);
   });
   if (changed) throw new ToolChangedError(KEY, changed);
   return result;
@@ -65,7 +71,7 @@ export function serverTool({ key, effect, inputSchema, digest }: StoredTool): To
     return issues.length > 0 ? { issues } : { args: given };
   };
   const ask = ({ context, access, args }: ToolCall) =>
-    call(context, access as Connection, { key, digest }, args as Arguments);
+    call(context, access as Connection, { key, digest, effect }, args as Arguments);
   if (effect === 'read') {
     return {
       effect,

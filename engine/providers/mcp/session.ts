@@ -145,11 +145,9 @@ const TIMED_OUT = -32_001;
 const rpcError = z.object({ name: z.literal('McpError'), code: z.int() });
 
 /** What the SDK throws holds what the server said, so it goes no further. */
-function mcpFailure(given: unknown, { callId }: Asked, ended: AbortSignal | undefined): unknown {
+function mcpFailure(error: unknown, { callId }: Asked): unknown {
   const hasCalled = callId !== undefined;
-  // The SDK has its own words for it.
-  const error = ended?.aborted ? ended.reason : given;
-  if (error instanceof ProviderError || ended?.aborted) return hasCalled ? error : undone(error, KEY, ended);
+  if (error instanceof ProviderError) return hasCalled ? error : undone(error, KEY);
   const { code = 0 } = rpcError.safeParse(error).data ?? {};
   if (code === TIMED_OUT) return new ProviderError(KEY, 'unavailable', 'The server did not respond in time.');
   const refusal = REFUSALS.get(code);
@@ -203,7 +201,9 @@ export async function withMcp<T>(
     await client.connect(transport, options);
     return await run(client, options);
   } catch (error) {
-    throw mcpFailure(error, asked, context.signal);
+    // The SDK has its own words for it.
+    context.signal?.throwIfAborted();
+    throw mcpFailure(error, asked);
   } finally {
     clear();
     // The SDK sends the cancellation on its own, a moment after it has given up.

@@ -4,7 +4,7 @@ import { type ArgumentIssue, type ReadCall, type ReadResult, toolsOf } from '../
 import { filterIssues, pipelineIssues, projectionIssues } from './allowed.ts';
 import { documentIssues, fromBson, refused, toBson, valueIssues } from './extended_json.ts';
 import { cursorAfter, cursorAt, positionOf } from './pages.ts';
-import { type MongoCredential, withMongoTool } from './session.ts';
+import { type MongoCredential, withMongoRead } from './session.ts';
 import { collectionName, type Settings } from './settings.ts';
 
 const { read } = toolsOf<MongoCredential, Settings>();
@@ -26,9 +26,13 @@ export function* collectionIssues(args: Readonly<{ collection: string }>, settin
 
 export type Run<T> = (db: Db, bson: typeof BSON) => Promise<T>;
 
-/** In the database of the settings. @throws ProviderError, the signal's reason */
-export function inDatabase<T>({ context, access }: Pick<Call<unknown>, 'context' | 'access'>, run: Run<T>): Promise<T> {
-  return withMongoTool(context, access.credential, async (client) => {
+/** In the database of the settings. `session`: of a write, or, by default, of a read. @throws ProviderError, the signal's reason */
+export function inDatabase<T>(
+  { context, access }: Pick<Call<unknown>, 'context' | 'access'>,
+  run: Run<T>,
+  session: typeof withMongoRead = withMongoRead,
+): Promise<T> {
+  return session(context, access.credential, async (client) => {
     const { BSON: bson } = await import('mongodb');
     return run(client.db(access.settings?.databaseName), bson);
   });

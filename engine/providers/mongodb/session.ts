@@ -103,8 +103,13 @@ export function withMongo<T>(context: ProviderContext, given: MongoCredential, r
   return counted(context, given, LOOK, run);
 }
 
-/** The same for a tool, as long as a call may take. What comes before it is connected is no part of a write. */
-export function withMongoTool<T>(context: ProviderContext, given: MongoCredential, run: Run<T>): Promise<T> {
+/** The same for a tool that reads, as long as a call may take. */
+export function withMongoRead<T>(context: ProviderContext, given: MongoCredential, run: Run<T>): Promise<T> {
+  return counted(context, given, TOOL, run);
+}
+
+/** For a write: what comes before it is connected is no part of it. */
+export function withMongoWrite<T>(context: ProviderContext, given: MongoCredential, run: Run<T>): Promise<T> {
   let isConnected = false;
   const connected: Run<T> = async (client) => {
     await client.connect();

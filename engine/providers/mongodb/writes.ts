@@ -5,7 +5,7 @@ import { type ArgumentIssue, toolsOf } from '../tool.ts';
 import { filterIssues, updateIssues } from './allowed.ts';
 import { documentIssues, fromBson, refused, toBson } from './extended_json.ts';
 import { collection, collectionIssues, document, filter, inDatabase, MAX_TIME_MS } from './reads.ts';
-import type { MongoCredential } from './session.ts';
+import { type MongoCredential, withMongoWrite } from './session.ts';
 import type { Settings } from './settings.ts';
 
 const { write } = toolsOf<MongoCredential, Settings>();
@@ -32,6 +32,8 @@ function* chosenIssues(given: Fields): Generator<ArgumentIssue> {
   yield* documentIssues(given, ['filter'], filterIssues);
 }
 
+const changeIn: typeof inDatabase = (call, run) => inDatabase(call, run, withMongoWrite);
+
 export const writes = [
   write({
     key: 'mongodb.insert_one',
@@ -42,7 +44,7 @@ export const writes = [
     check: (args, settings) => [...collectionIssues(args, settings), ...documentIssues(args.document, ['document'])],
     summary: ({ args, settings }) => `Insert into ${placeOf(args, settings)} the document ${shown(args.document)}`,
     execute: (call) =>
-      inDatabase(call, async (db, bson) => {
+      changeIn(call, async (db, bson) => {
         const given = documentOf(bson, call.args.document, call.actionId);
         const { insertedId } = await db.collection(call.args.collection).insertOne(given, { maxTimeMS: MAX_TIME_MS });
         return { insertedId: fromBson(bson, insertedId) };
@@ -80,7 +82,7 @@ export const writes = [
     summary: ({ args, settings }) =>
       `Change the first document of ${placeOf(args, settings)} that matches ${shown(args.filter)} by ${shown(args.update)}`,
     execute: (call) =>
-      inDatabase(call, async (db, bson) => {
+      changeIn(call, async (db, bson) => {
         const { collection: name, filter: matching, update } = call.args;
         const options = { maxTimeMS: MAX_TIME_MS, upsert: false };
         const { matchedCount, modifiedCount } = await db
@@ -99,7 +101,7 @@ export const writes = [
     summary: ({ args, settings }) =>
       `Delete the first document of ${placeOf(args, settings)} that matches ${shown(args.filter)}`,
     execute: (call) =>
-      inDatabase(call, async (db, bson) => {
+      changeIn(call, async (db, bson) => {
         const matching = toBson(bson, call.args.filter) as Document;
         const { deletedCount } = await db
           .collection(call.args.collection)

@@ -25,7 +25,7 @@ export type ProviderErrorFacts = Readonly<{
   /** The provider's own code of the error: a word, never a sentence. */
   code?: string | undefined;
   retryNotBefore?: Date | undefined;
-  /** Nothing was asked: a budget or a block of ours, or what another process does. It says nothing of the provider. */
+  /** It says nothing of the provider: a budget or a block of ours, what another process does, a time-out that the caller chose. */
   isOurs?: boolean;
   /** Of a write: nothing was done, though that does not follow from the reason and the status. */
   isRefusal?: boolean;
@@ -114,17 +114,32 @@ export function networkFailure(provider: string, error: unknown): unknown {
   return new ProviderError(provider, reasons[error.reason], messages[error.reason], { isRefusal });
 }
 
+function restated(error: ProviderError, facts: ProviderErrorFacts): ProviderError {
+  const { provider, reason, message, status, code, retryNotBefore, isOurs, isRefusal } = error;
+  const own = { code, retryNotBefore, isOurs, isRefusal, ...(status === undefined ? {} : { status }) };
+  return new ProviderError(provider, reason, message, { ...own, ...facts });
+}
+
 /**
- * The same error of what came before a write was sent, so that nothing was done. The signal of the call ends it there, too: its reason
- * becomes an error that says so. `provider`: for that one.
+ * The same error of what came before a write was sent, so that nothing was done. The signal of the write ends it there, too: its reason
+ * becomes an error that says so. `provider`: for that one. Of a read the reason stays what it is: its caller may have left.
  */
-export function undone(error: unknown, provider: string, signal: AbortSignal | undefined): unknown {
+export function undone(error: unknown, provider: string, signal?: AbortSignal | undefined): unknown {
   if (signal?.aborted && error === signal.reason) {
     const message = 'The time of the call was over before anything was done.';
     return new ProviderError(provider, 'unavailable', message, { isRefusal: true });
   }
-  if (!(error instanceof ProviderError)) return error;
-  const { reason, message, status, code, retryNotBefore, isOurs } = error;
-  const facts = { code, retryNotBefore, isOurs, isRefusal: true, ...(status === undefined ? {} : { status }) };
-  return new ProviderError(error.provider, reason, message, facts);
+  return error instanceof ProviderError ? restated(error, { isRefusal: true }) : error;
+}
+
+/** Of the clocks of a request and of its call, which are started one after the other, either may ring first. */
+const CLOCKS_MS = 50;
+
+/**
+ * The same error, where it is that the time of a call was over that its caller had chosen shorter than is usual: it says nothing of the
+ * provider. `endMs`: of that time, by `performance.now()`.
+ */
+export function cutShort(error: unknown, endMs: number): unknown {
+  if (!(error instanceof ProviderError) || error.reason !== 'unavailable' || error.status !== undefined) return error;
+  return performance.now() < endMs - CLOCKS_MS ? error : restated(error, { isOurs: true });
 }

@@ -9,7 +9,7 @@ export {
   SHARED_HOLD_MS,
   type Site,
 } from './client.ts';
-export { ProviderError, type ProviderReason, providerCode, undone } from './errors.ts';
+export { cutShort, ProviderError, type ProviderReason, providerCode, undone } from './errors.ts';
 export { type CallOutcome, callObserver, type ObserveCall, type ObservedCall } from './observe.ts';
 export type { OriginMap } from './origins.ts';
 export { jsonOf, type ProviderResponse, parsed, type ReadRefusal, type Refusal, storableJson } from './response.ts';
