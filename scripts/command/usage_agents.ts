@@ -105,7 +105,8 @@ functions as tools, and each tool of an integration under a name of its own
 
   A result names its files with their paths, and has a link to each. A tool that
   takes files is called by call_tool, with their paths. A call that the client
-  cancels is broken off at the provider as well.
+  cancels is broken off at the provider as well. Many MCP clients give a call up
+  after 60 s: for large files set a longer time-out there.
 
 ${ENVIRONMENT}
   business-runner mcp
