@@ -8,7 +8,13 @@ import type { TearDown } from '../../support/database.ts';
 // official driver sends for us.
 
 type Document = Readonly<Record<string, unknown>>;
-export type StandIn = Readonly<{ port: number; commands: Document[]; connections: () => number }>;
+export type StandIn = Readonly<{
+  port: number;
+  commands: Document[];
+  connections: () => number;
+  /** How many of them are open. */
+  open: () => number;
+}>;
 export type StandInOptions = Readonly<{
   username: string;
   password: string;
@@ -149,6 +155,7 @@ export async function openStandIn(t: TearDown, options: StandInOptions): Promise
     connections += 1;
     sockets.add(socket);
     socket.on('error', () => {});
+    socket.once('close', () => sockets.delete(socket));
     const login = scram(options);
     let buffered = Buffer.alloc(0);
     socket.on('data', (chunk) => {
@@ -168,5 +175,6 @@ export async function openStandIn(t: TearDown, options: StandInOptions): Promise
     for (const socket of sockets) socket.destroy();
     await new Promise((resolve) => server.close(resolve));
   });
-  return { port: (server.address() as AddressInfo).port, commands, connections: () => connections };
+  const { port } = server.address() as AddressInfo;
+  return { port, commands, connections: () => connections, open: () => sockets.size };
 }

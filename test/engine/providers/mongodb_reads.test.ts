@@ -1,7 +1,10 @@
 import { BSON } from 'mongodb';
 import t from 'tap';
+import { mongodb } from '../../../engine/providers/mongodb/index.ts';
 import { CursorError } from '../../../engine/providers/tool.ts';
-import { OID, open, orders, part, shown } from './mongodb_calls.ts';
+import { until } from '../../support/wait.ts';
+import { OID, open, orders, part, settings, shown } from './mongodb_calls.ts';
+import { toolsOf } from './tool_calls.ts';
 
 t.test('documents are found in extended JSON that can be read', async (test) => {
   const document = {
@@ -201,4 +204,19 @@ t.test('no JavaScript, no writing stage and no other collection comes through', 
   test.match(tools.issues('mongodb.find', 'read', { ...orders, sort: { $x: 1 } }), [{ path: ['sort', '$x'] }]);
   test.match(tools.issues('mongodb.distinct', 'read', { ...orders, key: '$where' }), [{ path: ['key'] }]);
   test.equal(server.connections(), 0);
+});
+
+t.test('a read that nobody waits for any more is given up, and no connection stays', async (test) => {
+  const { server, client, credential, sent } = await open(test, { stalls: (command) => 'find' in command });
+  const abort = new AbortController();
+  const tools = toolsOf(mongodb, { client, credential, settings, signal: abort.signal });
+  const read = tools.read('mongodb.find', orders);
+  read.catch(() => {});
+  await until('the server is asked', () => sent('find').length === 1);
+  test.ok(server.open() > 0);
+  const reason = new Error('the caller left');
+  abort.abort(reason);
+  await test.rejects(read, reason);
+  await until('all connections are closed', () => server.open() === 0);
+  test.equal(sent('find').length, 1);
 });

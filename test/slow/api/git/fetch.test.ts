@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import t from 'tap';
@@ -22,7 +23,7 @@ import {
 } from '../../../support/api_fixtures.ts';
 import { authorizationEpoch, createSecondProfile } from '../../../support/fixtures.ts';
 import { openFolder } from '../../../support/folders.ts';
-import { git, gitDone, importCommits } from '../../../support/git_origin.ts';
+import { git, gitDone, gitEnvironment, importCommits } from '../../../support/git_origin.ts';
 import { allow } from '../../../support/integration_fixtures.ts';
 
 const world = await startGit(t);
@@ -131,6 +132,36 @@ t.test('a repository of 500 refs is fetched by a compressed request, and a shall
     shallow,
   );
   t.equal(await gitDone(shallow, 'rev-list', '--count', 'HEAD'), '1');
+});
+
+t.test('a client that leaves while it clones ends the call at the provider', async (t) => {
+  const coder = await createCoder(world);
+  t.teardown(() => {
+    origin.faults.reply = undefined;
+  });
+  for (const isBegun of [false, true]) {
+    const asked = Promise.withResolvers<void>();
+    const left = Promise.withResolvers<void>();
+    origin.faults.reply = ({ url, method }, _req, res) => {
+      if (method !== 'POST' || !url.endsWith('/git-upload-pack')) return false;
+      res.once('close', left.resolve);
+      if (isBegun) res.writeHead(200, { 'content-type': 'application/x-git-upload-pack-result' }).write('00');
+      asked.resolve();
+      return true;
+    };
+    const client = spawn('git', ['clone', coder.url(), 'left'], {
+      cwd: await openFolder(t),
+      env: gitEnvironment(),
+      stdio: 'ignore',
+      // A group of its own: it has a child that talks to the server.
+      detached: true,
+    });
+    await asked.promise;
+    if (client.pid === undefined) throw new Error('git did not start');
+    process.kill(-client.pid, 'SIGKILL');
+    await left.promise;
+    t.pass(isBegun ? 'amid the response' : 'before it');
+  }
 });
 
 t.test('what the settings do not name is not there', async (t) => {

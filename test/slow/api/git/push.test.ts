@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { request } from 'node:http';
 import path from 'node:path';
 import t, { type Test } from 'tap';
@@ -23,6 +23,7 @@ import { openFolder } from '../../../support/folders.ts';
 import { git, gitDone } from '../../../support/git_origin.ts';
 import { brokenInvariants } from '../../../support/invariants.ts';
 import { until } from '../../../support/wait.ts';
+import { EMPTY, lastPack, NONE, rawPush } from './raw_push.ts';
 
 const world = await startGit(t);
 const { app, origin, sql } = world;
@@ -31,30 +32,6 @@ const bare = await seedRepository(t, origin);
 const actionsOf = async ({ org }: Coder) => expectSuccess(await app.owner.get<Action[]>(ownerPath(org, '/actions')));
 
 const branchOf = (branch: string) => gitDone(bare, 'rev-parse', '--verify', '--quiet', branch);
-
-/** A push by hand, of what no client would send to this server. */
-async function rawPush(
-  coder: Coder,
-  updates: readonly string[],
-  options: { capabilities?: string; tail?: Buffer } = {},
-) {
-  const { capabilities = 'report-status side-band-64k', tail = Buffer.alloc(0) } = options;
-  const lines = updates.map((update, index) => pktLine(index === 0 ? `${update}\0${capabilities}\n` : `${update}\n`));
-  const { origin: at, pathname } = new URL(coder.url());
-  const response = await fetch(`${at}${pathname}/git-receive-pack`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${coder.capability}`,
-      'content-type': 'application/x-git-receive-pack-request',
-    },
-    body: Buffer.concat([...lines, FLUSH, tail]),
-  });
-  return { status: response.status, text: await response.text() };
-}
-
-const NONE = '0'.repeat(40);
-/** A pack without an object. */
-const EMPTY = Buffer.from('5041434b0000000200000000029d08823bd8a8eab510ad6ac75c823cfd3ed31e', 'hex');
 
 t.afterEach(() => {
   origin.faults.reply = undefined;
@@ -115,9 +92,9 @@ scenario('a push becomes one action, and moves no branch before it is approved',
   await gitDone(folder, '-c', 'pack.window=0', '-c', 'pack.compression=0', 'repack', '-a', '-d', '-f', '-q');
   const packedOtherwise = await git(folder, '-c', 'pack.compression=0', 'push', 'origin', 'HEAD:main');
   t.match(packedOtherwise.stderr, action.id, 'however it was packed');
-  const at20 = await Promise.all(Array.from({ length: 5 }, () => git(folder, 'push', 'origin', 'HEAD:main')));
+  const atOnce = await Promise.all(Array.from({ length: 5 }, () => git(folder, 'push', 'origin', 'HEAD:main')));
   t.ok(
-    at20.every(({ stderr }) => stderr.includes(action.id)),
+    atOnce.every(({ stderr }) => stderr.includes(action.id)),
     'also at once',
   );
   t.equal((await actionsOf(coder)).length, 1);
@@ -150,6 +127,23 @@ scenario('a new branch is external, and two branches are one action', async (t) 
   const existing = await git(folder, 'push', 'origin', 'origin/main:refs/heads/again');
   t.match(existing.stderr, /awaiting approval/, 'a branch without a new commit, and so without an object');
   t.equal((await actionsOf(coder)).length, 2);
+});
+
+scenario('as many branches as a push takes are one action', async (t) => {
+  const coder = await createCoder(world);
+  const folder = await cloneOf(t, coder);
+  const made = await commitFile(folder, 'k.txt', 'k');
+  const branches = Array.from({ length: 20 }, (_, number) => `refs/heads/of20-${number}`);
+  const pushed = await git(folder, 'push', 'origin', ...branches.map((branch) => `HEAD:${branch}`));
+  const [action, ...others] = await actionsOf(coder);
+  if (!action) throw new Error('there is no action');
+  t.same(others, []);
+  const { refs } = action.arguments as { refs: { ref: string; newOid: string }[] };
+  t.same(
+    refs.map(({ ref, newOid }) => `${newOid} ${ref}`).sort(),
+    branches.map((branch) => `${made} ${branch}`).sort(),
+  );
+  t.equal(pushed.stderr.split(`(awaiting approval, as action ${action.id})`).length, 21, 'each of them is told');
 });
 
 scenario('a clone without its history pushes', async (t) => {
@@ -296,13 +290,6 @@ scenario('nothing is kept of a push that is one action too many', async (t) => {
   t.match(pushed.stderr, /at most 0 actions a day/);
   t.same(await storedKeys(app, coder.org), []);
 });
-
-/** A pack of what the last commit has and its parent does not. */
-async function lastPack(folder: string): Promise<Buffer> {
-  await gitDone(folder, '-c', 'pack.window=0', 'bundle', 'create', '--quiet', 'last', 'HEAD', '^HEAD^');
-  const bundle = await readFile(path.join(folder, 'last'));
-  return bundle.subarray(bundle.indexOf('\n\n') + 2);
-}
 
 scenario('organizations share nothing of a repository', async (t) => {
   const secret = await seedRepository(t, origin, 'acme/hidden');
