@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import t from 'tap';
 import { receiptKeys } from '../../../engine/receipts/index.ts';
+import { decidedBy } from '../../../scripts/command/action_text.ts';
 import type { Ask } from '../../../scripts/command/stop.ts';
 import {
   actionFile,
@@ -85,6 +86,13 @@ t.test('what waits is listed, shown and approved by what was shown', async (t) =
     (await call('actions', 'show', short(id))).out,
     / {2}decision {2}approved by whoever holds an owner’s token: /,
   );
+});
+
+t.test('whoever decided is named, save for an operator, of whom nobody knows the name', (t) => {
+  t.equal(decidedBy('ada'), 'ada');
+  t.equal(decidedBy('token'), decidedBy('open'));
+  t.equal(decidedBy('open'), 'whoever holds an owner’s token');
+  t.end();
 });
 
 t.test('what changed after it was shown is not approved', async (t) => {
