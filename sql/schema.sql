@@ -991,6 +991,7 @@ CREATE TABLE app.integration_connections (
   account_label text,                                             -- The account, masked.
   subject_hash text,                                              -- SHA-256, in hex, of the account: to see that it is the same. Null: there is none.
   granted_scopes jsonb,                                           -- What the provider granted; null: it does not tell.
+  missing_scopes jsonb NOT NULL DEFAULT '[]',                     -- What the provider said is missing, since it was last authorized: the next time asks for it.
   grant_hash text,                                                -- SHA-256, in hex, of the authorization at the provider, which other connections may hang on.
   connected_at timestamptz NOT NULL,                              -- Since when, or since when again.
   token_version integer NOT NULL DEFAULT 1,                       -- Rises when the tokens are exchanged.
@@ -1013,6 +1014,8 @@ CREATE TABLE app.integration_connections (
   CONSTRAINT integration_connections_degraded_check CHECK (((degraded_at IS NULL) = (degraded_code IS NULL))),
   CONSTRAINT integration_connections_grant_hash_check CHECK ((grant_hash ~ '^[0-9a-f]{64}$')),
   CONSTRAINT integration_connections_granted_scopes_check CHECK ((jsonb_typeof(granted_scopes) = 'array')),
+  CONSTRAINT integration_connections_missing_scopes_check CHECK (((jsonb_typeof(missing_scopes) = 'array') AND
+    (jsonb_array_length(missing_scopes) <= 50))),
   CONSTRAINT integration_connections_reauthorization_check CHECK (((reauthorization_reason IS NULL) = (reauthorization_at
     IS NULL))),
   CONSTRAINT integration_connections_refresh_lease_check CHECK (((refresh_lease_id IS NULL) = (refresh_lease_expires_at IS
@@ -1020,7 +1023,8 @@ CREATE TABLE app.integration_connections (
   CONSTRAINT integration_connections_subject_hash_check CHECK ((subject_hash ~ '^[0-9a-f]{64}$')),
   CONSTRAINT integration_connections_token_version_check CHECK ((token_version >= 1))
 );
--- Not sampled (SET STATISTICS 0): account_label, subject_hash, granted_scopes, grant_hash, degraded_code
+-- Not sampled (SET STATISTICS 0): account_label, subject_hash, granted_scopes, missing_scopes, grant_hash,
+-- degraded_code
 CREATE INDEX integration_connections_all_check_due_at_idx ON app.integration_connections USING btree (check_due_at)
   WHERE (reauthorization_reason IS NULL);
 CREATE INDEX integration_connections_all_refresh_due_at_idx ON app.integration_connections USING btree (refresh_due_at)
@@ -2847,6 +2851,9 @@ app.integration_revision_require(i app.integrations, p_connection_revision integ
   -- plpgsql, owner runner_scoped
 app.integration_scopes_cover(p_granted jsonb, p_required jsonb) returns boolean
   -- sql, immutable, owner runner_scoped
+app.integration_scopes_note(p_organization_id uuid, p_integration_id uuid, p_connection_revision integer, p_scopes
+    jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api, runner_jobs
 app.integration_secret_rewrap(p_organization_id uuid, p_secret jsonb, p_key_id text, p_wrapped_key text) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_global
 app.integration_secrets_by_key() returns jsonb

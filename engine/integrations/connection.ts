@@ -1,6 +1,8 @@
+import { call, ignored } from '../db/call.ts';
 import type { Access, Provider, ProviderContext } from '../providers/index.ts';
 import { cutShort, ProviderError } from '../providers/outgoing/index.ts';
 import { ToolChangedError } from '../providers/tool.ts';
+import { repeating } from '../secret_values.ts';
 import { storedTexts } from './credential_texts.ts';
 import { healthOf, markHealth } from './health.ts';
 import type { Integrations } from './integrations.ts';
@@ -68,6 +70,18 @@ async function noteTools(
   });
 }
 
+/** Scopes that a provider says are missing: the next authorization asks for them. What cannot be recorded shows at the next call. */
+async function noteScopes(integrations: Integrations, stored: Stored, { scopes }: ProviderError): Promise<void> {
+  const { organizationId, integrationId, revision } = stored.target;
+  const isRepeat = repeating(storedTexts(stored, undefined));
+  const missing = scopes.filter((scope) => !isRepeat(scope));
+  if (missing.length === 0) return;
+  const args = { organizationId, integrationId, connectionRevision: revision, scopes: missing };
+  await call(integrations.db.of(organizationId), 'integration_scopes_note', args, ignored).catch((cause: unknown) => {
+    integrations.log.warn({ err: cause, integrationId }, 'missing scopes were not recorded');
+  });
+}
+
 /** What a failed call says about its connection. @returns what its caller gets */
 async function noteFailure(
   integrations: Integrations,
@@ -80,6 +94,7 @@ async function noteFailure(
     const isNewest = await markReauthorization(integrations, target, 'revoked', row.connection.tokenVersion);
     return isNewest ? needsReauthorization() : tokensMoved(provider);
   }
+  await noteScopes(integrations, stored, error);
   const health = healthOf(error, isCheck ? 'check' : 'call');
   if (health.state !== 'not_asked') await markHealth(integrations, target, health);
   return error;

@@ -54,6 +54,7 @@ function connectedScopes(oauth2: DiscoveredOAuth2, stored: Stored | undefined): 
     issuer: authorization.server.metadata.issuer,
     accessToken: isRefused ? null : credential.accessToken,
     scopes: credential.scopes,
+    missing: stored.row.connection.missingScopes,
   };
 }
 

@@ -20,6 +20,7 @@ const storedSchema = z.object({
     tokenVersion: z.int(),
     tokenExpiresAt: z.string().nullable(),
     grantedScopes: z.array(z.string()).nullable(),
+    missingScopes: z.array(z.string()),
     subjectHash: z.string().nullable(),
   }),
   integration: z.object({

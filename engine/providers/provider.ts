@@ -74,7 +74,13 @@ export type DiscoveredAuthorization = Readonly<{
   scopes: readonly string[];
 }>;
 
-export type ConnectedScopes = Readonly<{ issuer: string; accessToken: string | null; scopes: readonly string[] }>;
+export type ConnectedScopes = Readonly<{
+  issuer: string;
+  accessToken: string | null;
+  scopes: readonly string[];
+  /** Those that the server named when it refused calls. */
+  missing: readonly string[];
+}>;
 
 /** How a provider is authorized with OAuth 2 where its authorization server is found at the address of the settings. */
 export type DiscoveredOAuth2 = Readonly<{
@@ -82,7 +88,7 @@ export type DiscoveredOAuth2 = Readonly<{
   site: Site;
   /**
    * `connected`: what the connection has now, of the server that calls itself `issuer`; `accessToken` is null where it is not taken
-   * any more. At the same server the scopes are those that it asks for and those that were granted.
+   * any more. At the same server the scopes are those that it asks for, or named in a refusal, and those that were granted.
    * @returns null where the server asks for no authorization
    * @throws ProviderError
    */

@@ -109,7 +109,7 @@ export const reasonTexts: Readonly<Record<string, ReasonText>> = {
     'Choose another.',
   ],
   insufficient_scope: [
-    '`provider_failed`',
+    '`provider_failed`, `provider_forbidden`',
     'The MCP server wants scopes that the connection does not have',
     'Authorize it again: the next start asks for them too.',
   ],

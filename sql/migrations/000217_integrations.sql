@@ -213,6 +213,8 @@ create table app.integration_connections (
   subject_hash text,
   -- One of a tool's scopes is enough, as a wider one covers it. Null: the provider tells none, and so refuses none.
   granted_scopes jsonb,
+  -- A server may refuse a call for them, and no other request.
+  missing_scopes jsonb not null default '[]',
   -- Of authorizations that a provider keeps once for several connections, of any organization.
   grant_hash text,
   connected_at timestamptz not null,
@@ -237,6 +239,8 @@ create table app.integration_connections (
   constraint integration_connections_subject_hash_check check (subject_hash ~ '^[0-9a-f]{64}$'),
   constraint integration_connections_account_unless_none_check check ((kind = 'none') = (subject_hash is null)),
   constraint integration_connections_granted_scopes_check check (jsonb_typeof(granted_scopes) = 'array'),
+  constraint integration_connections_missing_scopes_check
+    check (jsonb_typeof(missing_scopes) = 'array' and jsonb_array_length(missing_scopes) <= 50),
   constraint integration_connections_grant_hash_check check (grant_hash ~ '^[0-9a-f]{64}$'),
   constraint integration_connections_token_version_check check (token_version >= 1),
   constraint integration_connections_refresh_lease_check
@@ -302,6 +306,7 @@ alter table app.integration_connections
   alter account_label set statistics 0,
   alter subject_hash set statistics 0,
   alter granted_scopes set statistics 0,
+  alter missing_scopes set statistics 0,
   alter grant_hash set statistics 0,
   alter degraded_code set statistics 0;
 
@@ -315,6 +320,8 @@ comment on column app.integration_connections.subject_hash is
   'SHA-256, in hex, of the account: to see that it is the same. Null: there is none.';
 comment on column app.integration_connections.granted_scopes is
   'What the provider granted; null: it does not tell.';
+comment on column app.integration_connections.missing_scopes is
+  'What the provider said is missing, since it was last authorized: the next time asks for it.';
 comment on column app.integration_connections.grant_hash is
   'SHA-256, in hex, of the authorization at the provider, which other connections may hang on.';
 comment on column app.integration_connections.connected_at is 'Since when, or since when again.';

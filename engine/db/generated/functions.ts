@@ -485,6 +485,9 @@ export const functions = {
       gitProviders: 'jsonb',
     },
   },
+  integration_scopes_note: {
+    required: { organizationId: 'uuid', integrationId: 'uuid', connectionRevision: 'int4', scopes: 'jsonb' },
+  },
   integration_secret_rewrap: {
     required: { organizationId: 'uuid', secret: 'jsonb', keyId: 'text', wrappedKey: 'text' },
   },

@@ -228,12 +228,13 @@ async function scopesToAsk(
   context: ProviderContext,
   serverUrl: string,
   found: DiscoveredAuthorization,
-  { issuer, accessToken, scopes }: ConnectedScopes,
+  { issuer, accessToken, scopes, missing }: ConnectedScopes,
 ): Promise<readonly string[]> {
   // Scopes of another server are none of this one.
   if (issuer !== found.server.metadata.issuer) return found.scopes;
   const asked = accessToken === null ? undefined : await challenge(context, serverUrl, accessToken);
-  return widenedScopes([...scopes, ...found.scopes], asked?.error === 'insufficient_scope' ? asked.scopes : []);
+  const needed = asked?.error === 'insufficient_scope' ? asked.scopes : [];
+  return widenedScopes(scopes, [...missing, ...needed, ...found.scopes]);
 }
 
 export const oauth2: DiscoveredOAuth2 = {

@@ -7,8 +7,10 @@ export const KEY = 'mcp';
 
 /** What a token does not cover is a word of OAuth: the next authorization asks for more. */
 const readRefusal: ReadRefusal = ({ status, headers }) => {
-  const isScope = status === 403 && /\berror="?insufficient_scope\b/.test(headers['www-authenticate'] ?? '');
-  return isScope ? { reason: 'forbidden', code: 'insufficient_scope' } : {};
+  const challenge = headers['www-authenticate'] ?? '';
+  if (status !== 403 || !/\berror="?insufficient_scope\b/.test(challenge)) return {};
+  const [, quoted, bare = ''] = /(?:^|[\s,])scope=(?:"([^"]*)"|([^\s,"]+))/i.exec(challenge) ?? [];
+  return { reason: 'forbidden', code: 'insufficient_scope', scopes: (quoted ?? bare).split(' ') };
 };
 
 /** Servers, their metadata and their tokens may be anywhere: the guard checks each address. */

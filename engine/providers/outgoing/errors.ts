@@ -27,6 +27,8 @@ export type ProviderErrorFacts = Readonly<{
   retryNotBefore?: Date | undefined;
   /** It says nothing of the provider: a budget or a block of ours, what another process does, a time-out that the caller chose. */
   isOurs?: boolean;
+  /** Those of OAuth that the provider says are missing: `providerScopes` has read them. */
+  scopes?: readonly string[];
   /** Of a write: nothing was done, though that does not follow from the reason and the status. */
   isRefusal?: boolean;
 }>;
@@ -40,6 +42,7 @@ export class ProviderError extends Error {
   readonly code: string | undefined;
   readonly retryNotBefore: Date | undefined;
   readonly isOurs: boolean;
+  readonly scopes: readonly string[];
   readonly isRefusal: boolean;
   constructor(provider: string, reason: ProviderReason, message: string, facts: ProviderErrorFacts = {}) {
     super(message);
@@ -49,6 +52,7 @@ export class ProviderError extends Error {
     this.code = facts.code;
     this.retryNotBefore = facts.retryNotBefore;
     this.isOurs = facts.isOurs ?? false;
+    this.scopes = facts.scopes ?? [];
     this.isRefusal = facts.isRefusal ?? false;
   }
 }
@@ -67,6 +71,16 @@ function partsOf(text: string): readonly string[] {
         .split(':')
     : [];
   return [...parts, ...basic].filter((part) => part.length >= MIN_PART);
+}
+
+const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/;
+const MAX_SCOPES = 20;
+
+/** Scopes that a provider names, without any that repeats a credential that was `sent`. At most 20. */
+export function providerScopes(values: readonly string[], sent: readonly string[]): readonly string[] {
+  const isRepeat = repeating(sent.flatMap(partsOf));
+  const scopes = values.filter((value) => SCOPE.test(value) && !isRepeat(value));
+  return [...new Set(scopes)].slice(0, MAX_SCOPES);
 }
 
 /**
@@ -115,8 +129,8 @@ export function networkFailure(provider: string, error: unknown): unknown {
 }
 
 function restated(error: ProviderError, facts: ProviderErrorFacts): ProviderError {
-  const { provider, reason, message, status, code, retryNotBefore, isOurs, isRefusal } = error;
-  const own = { code, retryNotBefore, isOurs, isRefusal, ...(status === undefined ? {} : { status }) };
+  const { provider, reason, message, status, code, retryNotBefore, isOurs, scopes, isRefusal } = error;
+  const own = { code, retryNotBefore, isOurs, scopes, isRefusal, ...(status === undefined ? {} : { status }) };
   return new ProviderError(provider, reason, message, { ...own, ...facts });
 }
 

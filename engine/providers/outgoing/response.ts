@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { storableText } from '../../storable.ts';
-import { ProviderError, type ProviderErrorFacts, providerCode } from './errors.ts';
+import { ProviderError, type ProviderErrorFacts, providerCode, providerScopes } from './errors.ts';
 import { retryAfter } from './retry_after.ts';
 
 export type ProviderResponse = Readonly<{
@@ -15,6 +15,8 @@ export type Refusal = Readonly<{
   reason?: 'rejected' | 'forbidden' | 'not_found' | 'rate_limited' | 'unavailable' | 'failed' | undefined;
   code?: string | undefined;
   retryNotBefore?: Date | undefined;
+  /** Of OAuth, that it says are missing. */
+  scopes?: readonly string[];
 }>;
 
 export type ReadRefusal = (
@@ -92,6 +94,7 @@ export function refusalOf(
   const facts: ProviderErrorFacts = {
     status,
     code: providerCode(refusal.code, sent),
+    scopes: providerScopes(refusal.scopes ?? [], sent),
     retryNotBefore: told ?? (reason === 'rate_limited' ? new Date(now + LIMITED_MS) : undefined),
   };
   return new ProviderError(provider, reason, messages[reason], facts);

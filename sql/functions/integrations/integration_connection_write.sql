@@ -37,7 +37,8 @@ begin
       clock_timestamp() + interval '1 day' * (0.8 + random() * 0.4))
     on conflict (organization_id, integration_id) do update
       set kind = excluded.kind, account_label = excluded.account_label, subject_hash = excluded.subject_hash,
-        granted_scopes = excluded.granted_scopes, grant_hash = excluded.grant_hash, connected_at = excluded.connected_at,
+        granted_scopes = excluded.granted_scopes, missing_scopes = '[]', grant_hash = excluded.grant_hash,
+        connected_at = excluded.connected_at,
         -- A refresh of the tokens of before, under way, loses.
         token_version = k.token_version + 1, refresh_lease_id = null, refresh_lease_expires_at = null,
         token_expires_at = excluded.token_expires_at, refresh_due_at = excluded.refresh_due_at,

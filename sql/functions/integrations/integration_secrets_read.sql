@@ -1,7 +1,7 @@
 -- The encrypted secrets of a connection, for whoever calls the provider now: the only way to them. Without locks: refresh and
--- disconnect decide again. Returns {connection: {kind, tokenVersion, tokenExpiresAt, grantedScopes, subjectHash},
--- integration: {id, key, provider, status, accessMode, services, settings, readiness}, secrets: [{field, revision, keyId, wrappedKey,
--- ciphertext}]}, bytes as base64.
+-- disconnect decide again. Returns {connection: {kind, tokenVersion, tokenExpiresAt, grantedScopes, missingScopes,
+-- subjectHash}, integration: {id, key, provider, status, accessMode, services, settings, readiness}, secrets: [{field, revision,
+-- keyId, wrappedKey, ciphertext}]}, bytes as base64.
 -- Codes: 403 provider_forbidden, 404 organization_not_found | integration_not_found, 409 integration_conflict (another connection)
 -- | integration_not_ready (not_connected).
 create or replace function app.integration_secrets_read(
@@ -30,7 +30,7 @@ begin
   end if;
   return jsonb_build_object(
     'connection', jsonb_build_object('kind', c.kind, 'tokenVersion', c.token_version, 'tokenExpiresAt', c.token_expires_at,
-      'grantedScopes', c.granted_scopes, 'subjectHash', c.subject_hash),
+      'grantedScopes', c.granted_scopes, 'missingScopes', c.missing_scopes, 'subjectHash', c.subject_hash),
     'integration', jsonb_build_object('id', i.id, 'key', i.key, 'provider', i.provider, 'status', i.status,
       'accessMode', i.access_mode, 'services', i.services, 'settings', i.settings,
       'readiness', app.integration_readiness(i, c)),

@@ -15,8 +15,8 @@ export type McpOptions = Readonly<{
 
 export async function openMcpServer(t: TearDown, options: McpOptions = {}) {
   const { registers = true, clients = [], metadata = {} } = options;
-  /** What the server wants of a token. */
-  const wanted = { scope: 'tools:read' };
+  /** What the server wants of a token: for anything, and for calls of a tool. */
+  const wanted = { scope: 'tools:read', callScope: undefined as string | undefined };
   /** What it says of itself in place of the truth. */
   const said: { resource?: string | undefined } = {};
   const requests: string[] = [];
@@ -66,8 +66,11 @@ export async function openMcpServer(t: TearDown, options: McpOptions = {}) {
       }
       grants.add(token.grantId ?? '');
       const granted = (token.scope ?? '').split(' ');
-      if (!wanted.scope.split(' ').every((scope) => granted.includes(scope))) {
-        json(res, 403, {}, { 'www-authenticate': `${challenge}, error="insufficient_scope"` });
+      const text = Buffer.concat(await req.toArray()).toString();
+      const body = text === '' ? undefined : JSON.parse(text);
+      const scope = (body?.method === 'tools/call' ? wanted.callScope : undefined) ?? wanted.scope;
+      if (!scope.split(' ').every((one) => granted.includes(one))) {
+        json(res, 403, {}, { 'www-authenticate': `Bearer error="insufficient_scope", scope="${scope}"` });
         return true;
       }
       const mcp = new McpServer({ name: 'test', version: '1' });
@@ -75,7 +78,7 @@ export async function openMcpServer(t: TearDown, options: McpOptions = {}) {
       for (const name of tools) mcp.registerTool(name, { description: 'Finds things.' }, () => ({ content }));
       const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined } as never);
       await mcp.connect(transport as never);
-      await transport.handleRequest(req, res);
+      await transport.handleRequest(req, res, body);
       return true;
     });
     return {

@@ -1,15 +1,22 @@
 import { randomUUID } from 'node:crypto';
 import t from 'tap';
+import { integrationConfig } from '../../engine/integrations/support.ts';
 import { expectSuccess, refusalOf } from '../../support/api_fixtures.ts';
-import { atIntegrations } from '../../support/authorization_flows.ts';
+import { atIntegrations, CONSOLE, ended, openFlows, press } from '../../support/authorization_flows.ts';
+import { openBrowser } from '../../support/authorization_server.ts';
 import { authorizationEpoch, createTestOrganization, runNew } from '../../support/fixtures.ts';
 import { openGateway } from '../../support/gateway_world.ts';
 import { allow } from '../../support/integration_fixtures.ts';
 import { openToolServer, SEARCH } from '../../support/tool_server.ts';
 import { openCalls } from './calls.ts';
+import { openMcpServer } from './mcp_server.ts';
 
-const world = await openGateway(t);
+const { integrations } = integrationConfig({ origins: {} });
+const world = await openGateway(t, { config: { integrations: { ...integrations, frontendUrl: CONSOLE } } });
 const { app, sql, execute } = world;
+const mcp = await openMcpServer(t);
+mcp.open([]);
+const { start, authorize } = openFlows(app, 'mcp');
 
 /** An organization with a server whose tool is on, and a run that may call it. */
 async function openCaller(effect: 'read' | 'write') {
@@ -76,6 +83,29 @@ t.test('a write that was approved is not sent to a tool that its server has chan
   await world.runAction(by, third);
   t.match(await world.action(by, third), { status: 'cancelled', reason: { code: 'tool_disabled' } });
   t.equal(server.called(), 1);
+});
+
+t.test('scopes that a call was refused for are asked for at the next authorization', async (t) => {
+  const org = await createTestOrganization(sql);
+  expectSuccess(await app.owner.post(atIntegrations(org, ''), { key: 'shop', provider: 'mcp' }), 201);
+  const calls = openCalls(app.owner, org, 'shop');
+  expectSuccess(await calls.settings({ kind: 'mcp', serverUrl: mcp.serverUrl }));
+  t.same(await authorize(org, {}, 'shop'), ended('connected', 'shop'));
+  expectSuccess(await calls.discover());
+  expectSuccess(await calls.tools({ tools: ['search'], effects: { search: 'read' } }));
+  await allow(sql, org, 'integrations.read');
+  const run = await runNew(sql, org);
+  const by = await world.resolve(org, run);
+  expectSuccess(await execute(by, search));
+  mcp.wanted.callScope = 'tools:write';
+  t.equal(refusalOf(await execute(by, search)), '403 provider_forbidden insufficient_scope');
+  t.match(expectSuccess(await calls.get()), { readiness: 'ready', connection: { grantedScopes: ['tools:read'] } });
+
+  const page = await start(org, {}, 'shop');
+  const { url } = await press(openBrowser(), page, ({ origin }) => origin === mcp.server.origin);
+  t.same(url.searchParams.get('scope')?.split(' '), ['tools:read', 'tools:write']);
+  t.same(await authorize(org, {}, 'shop'), ended('connected', 'shop'));
+  expectSuccess(await execute(await world.resolve(org, run), search));
 });
 
 t.test('tools that were enabled of one server say nothing of those of another, though they are alike', async (t) => {

@@ -388,7 +388,8 @@ t.test('a token that is not taken any more leaves what was granted, at the same 
   const settings = { kind: 'mcp', serverUrl: `${origin}/mcp` };
   const asked = ['files:read', 'files:write'];
   const scopesOf = async (accessToken: string | null, issuer = `${origin}/as`) =>
-    (await oauth2.discover(context, { settings, connected: { issuer, accessToken, scopes: ['granted'] } }))?.scopes;
+    (await oauth2.discover(context, { settings, connected: { issuer, accessToken, scopes: ['granted'], missing: [] } }))
+      ?.scopes;
   for (const token of [null, 'over']) test.same(await scopesOf(token), ['granted', ...asked]);
   test.same(await scopesOf(null, origin), asked);
 });

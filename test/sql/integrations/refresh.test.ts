@@ -47,6 +47,8 @@ function calls(org: TestOrganization, integrationId: string, connectionRevision 
       transition(connection, 'integration_reauthorization_mark', { ...at, tokenVersion, reason }),
     health: (connection: Connection, health: JsonObject, checkSeconds = 60) =>
       transition(connection, 'integration_health_mark', { ...at, health, checkSeconds }),
+    note: (connection: Connection, ...scopes: string[]) =>
+      transition(connection, 'integration_scopes_note', { ...at, scopes }),
     secrets: () => transition(sql.jobs, 'integration_secrets_read', at),
   };
 }
@@ -100,6 +102,7 @@ scenario('tokens are neither leased nor saved for what is gone, replaced or anot
   test.match(await refusal(foreign.rotate(sql.api, 1)), missing);
   test.match(await refusal(foreign.refused(sql.api, 1)), missing);
   test.match(await refusal(foreign.health(sql.api, {})), missing);
+  test.match(await refusal(foreign.note(sql.api, 'read')), missing);
   test.match(await refusal(calls(org, id, 2).lease(sql.api, 1)), moved);
   const at = { organizationId, integrationRef: id };
   await transition(sql.api, 'integration_status_set', { ...at, status: 'disabled' });
@@ -115,6 +118,31 @@ scenario('tokens are neither leased nor saved for what is gone, replaced or anot
   await session.commit();
   test.match(await late, moved);
   test.match(await refusal(calls(org, id, 2).lease(sql.api, 1)), notReady('not_connected'));
+});
+
+scenario('scopes that are missing are noted once, up to fifty, until it is authorized again', async (test) => {
+  const org = await createTestOrganization(sql);
+  const { id, note, rotate, secrets } = await connected(org);
+  const noted = async () => (await secrets())['connection'] as JsonObject;
+  const epoch = await authorizationEpoch(sql, org.organizationId);
+  test.match(await noted(), { missingScopes: [] });
+  test.same(await calls(org, id, 0).note(sql.jobs, 'read'), { noted: false }, 'of another connection');
+  test.same(await note(sql.jobs, 'read', 'read'), { noted: true });
+  test.same(await note(sql.api, 'read'), { noted: false }, 'a repeat');
+  const both = await Promise.all([note(sql.api, 'write', 'read'), note(sql.jobs, 'send')]);
+  test.same(both, [{ noted: true }, { noted: true }], 'two at once');
+  await rotate(sql.jobs, 1);
+  const { missingScopes } = await noted();
+  test.same((missingScopes as string[]).toSorted(), ['read', 'send', 'write'], 'a refresh keeps them');
+  const many = Array.from({ length: 60 }, (_, index) => `s${index}`);
+  await note(sql.api, ...many);
+  const { missingScopes: all } = await noted();
+  test.equal((all as string[]).length, 50);
+  test.equal((all as string[])[0], 'read');
+  test.equal(await authorizationEpoch(sql, org.organizationId), epoch);
+  const again = { revision: 1, nextRevision: 1, secrets: [sealed('access_token'), sealed('refresh_token')] };
+  await connect(sql.api, org, id, PERSON, again);
+  test.match(await noted(), { missingScopes: [] });
 });
 
 scenario('a refusal counts for the newest tokens alone, and until it is connected again', async (test) => {
