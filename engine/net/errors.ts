@@ -54,6 +54,8 @@ function codeOf(error: unknown): string {
 export function netError(error: unknown, host: string): unknown {
   if (error instanceof NetError) return error;
   const code = codeOf(error);
+  // The process stops: the server has done nothing wrong.
+  if (code === 'UND_ERR_DESTROYED' || code === 'UND_ERR_CLOSED') return error;
   const cause = { cause: error };
   if (UNKNOWN_NAME.has(code)) {
     return new NetError('name_unknown', `There is no server named ${host}. Check the spelling of the address.`, cause);

@@ -11,18 +11,23 @@ import {
   checkSettings,
   discover,
   lookUp,
+  type OpenConnection,
   type ReadIntegration,
   readIntegration,
+  refreshConnection,
   revokeGrant,
   startFlow,
+  useConnection,
   verifyCredential,
 } from '../../../engine/integrations/index.ts';
 import { sealFields } from '../../../engine/integrations/secrets.ts';
 import { providers } from '../../../engine/providers/index.ts';
+import { ProviderError } from '../../../engine/providers/outgoing/index.ts';
 import { openAs } from '../../support/database.ts';
 import { createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
 import { account, connect, createIntegration } from '../../support/integration_fixtures.ts';
 import { openSql, transition } from '../../support/transitions.ts';
+import { until } from '../../support/wait.ts';
 import { openStandIn } from '../providers/mongo_stand_in.ts';
 import { json, openServer } from '../providers/support.ts';
 import { connectTokens, integrationConfig, openRotatingGithub, openTestIntegrations } from './support.ts';
@@ -108,7 +113,7 @@ t.test('settings are not checked by a provider that stalls', async (test) => {
 });
 
 /** It understands nothing, and says nothing. */
-async function openSilent(test: Tap.Test): Promise<number> {
+async function openSilent(test: Tap.Test) {
   const sockets: Socket[] = [];
   const silent = createServer((socket) => void sockets.push(socket.on('error', () => {})));
   silent.listen(0, '127.0.0.1');
@@ -117,7 +122,7 @@ async function openSilent(test: Tap.Test): Promise<number> {
     for (const socket of sockets) socket.destroy();
     silent.close();
   });
-  return (silent.address() as AddressInfo).port;
+  return { port: (silent.address() as AddressInfo).port, sockets };
 }
 
 const mongoAt = (port: number) => {
@@ -144,6 +149,8 @@ const kept = (given: Readonly<{ kind: string } & Record<string, unknown>>, setti
   return { kind: given.kind, fields: { credential: JSON.stringify(given) }, ...(settings ? { settings } : {}) };
 };
 
+const silent = await openSilent(t);
+
 /** A connection of each provider, as it is stored. */
 const connections: Readonly<Record<string, Case>> = {
   github: kept({ kind: 'github_token', token: `github_pat_${'x'.repeat(30)}` }),
@@ -151,7 +158,7 @@ const connections: Readonly<Record<string, Case>> = {
   'google-workspace': { kind: 'oauth2', fields: tokens },
   'lemon-squeezy': kept(credential),
   mcp: { kind: 'none', fields: {}, settings: { kind: 'mcp', serverUrl: `${server.origin}/mcp` } },
-  mongodb: kept(mongoAt(await openSilent(t)), shop),
+  mongodb: kept(mongoAt(silent.port), shop),
   stripe: kept({ kind: 'api_key', apiKey: `rk_test_${'x'.repeat(30)}` }),
   'upstash-redis': kept(
     { kind: 'bearer_token', token: 'token-0123456789' },
@@ -200,6 +207,54 @@ t.test('each provider that stalls discovers nothing, and there is nothing to cho
   const mongo = await connectCase('mongodb', { kind: 'mongodb', fields });
   const given = { ...soon, credential: JSON.parse(fields['credential'] ?? ''), settings };
   await stallsInTime(test, 'a credential', () => lookUp(integrations, mongo, given), { path: 'credential' });
+});
+
+/** Does it with a signal that is aborted once the provider is asked. */
+async function leaves(work: (signal: AbortSignal) => Promise<unknown>): Promise<unknown> {
+  const asked = () => server.calls.length + silent.sockets.length;
+  const before = asked();
+  const leaving = new AbortController();
+  const outcome = work(leaving.signal).catch((error: unknown) => error);
+  await until('the provider is asked', () => asked() > before);
+  leaving.abort('left');
+  return outcome;
+}
+
+t.test('who leaves a discovery, or stops in a check, says nothing of any provider', async (test) => {
+  for (const [key, given] of Object.entries(connections)) {
+    const integration = await connectCase(key, given);
+    const { organizationId, provider, record } = integration;
+    const target = { organizationId, integrationId: record.id, revision: record.connection_revision };
+    const check = (signal: AbortSignal) =>
+      useConnection(integrations, target, ({ context, access }) => provider.verify(context, access), {
+        signal,
+        isCheck: true,
+      });
+    const inOtherWords = (signal: AbortSignal) => {
+      const brokeOff = () => Promise.reject(new ProviderError(key, 'unavailable', 'It broke off.'));
+      const run = ({ context, access }: OpenConnection) => provider.verify(context, access).catch(brokeOff);
+      return useConnection(integrations, target, run, { signal });
+    };
+    test.equal(await leaves((signal) => discover(integrations, integration, { signal })), 'left', `${key}: discovery`);
+    test.equal(await leaves(check), 'left', `${key}: check`);
+    test.equal(await leaves(inOtherWords), 'left', `${key}: in other words`);
+    const after = await readIntegration(integrations, { organizationId, integrationRef: record.id });
+    test.equal(after.record.readiness, record.readiness, key);
+    test.not(record.readiness, 'degraded');
+    const { rows } = await sql.owner.query('select discovery_status from app.integrations where id = $1', [record.id]);
+    test.not(rows[0].discovery_status, 'failed', key);
+  }
+});
+
+t.test('a process that stops while it refreshes tokens says nothing of the provider', async (test) => {
+  const own = openTestIntegrations(test, db, { origins });
+  const { org, target } = await connectTokens(sql, { access_token: 'a', refresh_token: 'r' }, { keys });
+  const before = server.calls.length;
+  const refreshing = refreshConnection(own, target, undefined).catch((error: unknown) => error);
+  await until('the provider is asked', () => server.calls.length > before);
+  await own.close();
+  test.ok((await refreshing) instanceof Error);
+  test.match((await read(org, target.integrationId)).record, { readiness: 'ready' });
 });
 
 t.test('a server that stalls in the middle of a session keeps nobody longer', async (test) => {
