@@ -2866,7 +2866,7 @@ app.integration_secrets_write(p_organization_id uuid, p_integration_id uuid, p_r
     returns void
   -- sql, owner runner_scoped
 app.integration_settings_put(p_organization_id uuid, p_integration_ref text, p_connection_revision integer, p_settings
-    jsonb, p_disconnect boolean, p_forget_tools boolean DEFAULT false) returns jsonb
+    jsonb, p_disconnect boolean, p_forget_tools boolean) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
 app.integration_status_set(p_organization_id uuid, p_integration_ref text, p_status text) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api

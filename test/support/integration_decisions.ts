@@ -40,7 +40,13 @@ export function integrationDecisions(
       if (settings?.beforeConnection) {
         const connectionRevision = 0;
         const put = { kind: 'mcp', serverUrl: servers.mcp };
-        const args = { organizationId: at.organizationId, integrationRef: id, settings: put, disconnect: false };
+        const args = {
+          organizationId: at.organizationId,
+          integrationRef: id,
+          settings: put,
+          disconnect: false,
+          forgetTools: false,
+        };
         await transition(sql.api, 'integration_settings_put', { ...args, connectionRevision });
       }
       if (given === undefined) await connect(sql.api, at, id, account('anna', { grantHash: sha256(id) }));

@@ -507,8 +507,8 @@ export const functions = {
       connectionRevision: 'int4',
       settings: 'jsonb',
       disconnect: 'bool',
+      forgetTools: 'bool',
     },
-    optional: { forgetTools: 'bool' },
   },
   integration_status_set: {
     required: { organizationId: 'uuid', integrationRef: 'text', status: 'text' },

@@ -3,6 +3,7 @@ import { type ProviderRequest, parsed, type Site } from '../outgoing/index.ts';
 import { type Access, accountBucket, type ProviderContext } from '../provider.ts';
 import { choices } from '../texts.ts';
 
+export const KEY = 'lemon-squeezy';
 export const ORIGIN = 'https://api.lemonsqueezy.com';
 export const MAX_STORES = 200;
 const MAX_BYTES = 5 * 1024 * 1024;
@@ -28,7 +29,7 @@ export type At = Readonly<{ context: ProviderContext; access: Access<Credential,
 const refusal = z.object({ errors: z.array(z.object({ code: z.string().optional() })).min(1) });
 
 const site: Site = {
-  provider: 'lemon-squeezy',
+  provider: KEY,
   origins: [ORIGIN],
   readRefusal: ({ json }) => ({ code: refusal.safeParse(json).data?.errors[0]?.code }),
 };
@@ -47,7 +48,7 @@ async function send<S extends z.ZodType>(
     url: `${ORIGIN}${path}`,
     headers: { authorization: `Bearer ${apiKey}`, accept: JSON_API, ...type },
     // 300 calls a minute.
-    buckets: [accountBucket('lemon-squeezy', context, 60, 5)],
+    buckets: [accountBucket(KEY, context, 60, 5)],
     signal: context.signal,
     maxBytes: MAX_BYTES,
   });

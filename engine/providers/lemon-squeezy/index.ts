@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { maskedEmail } from '../mask.ts';
 import { defineProvider, unknownChoices } from '../provider.ts';
 import { providerId, shownOrNull } from '../texts.ts';
-import { credential, MAX_STORES, ORIGIN, read, settings } from './api.ts';
+import { credential, KEY, MAX_STORES, ORIGIN, read, settings } from './api.ts';
 import { tools } from './tools.ts';
 
 const PAGE_SIZE = 100;
@@ -20,7 +20,7 @@ const stores = z.object({
 });
 
 export const lemonSqueezy = defineProvider({
-  key: 'lemon-squeezy',
+  key: KEY,
   title: 'Lemon Squeezy',
   connections: ['api_key'],
   origins: [ORIGIN],

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ProviderError, undone } from '../outgoing/index.ts';
 import { type ArgumentIssue, CursorError, type ReadCall, type ReadResult, toolsOf } from '../tool.ts';
-import { type At, type Credential, read as readJson, type Settings, write as send } from './api.ts';
+import { type At, type Credential, KEY, read as readJson, type Settings, write as send } from './api.ts';
 
 const { read, write } = toolsOf<Credential, Settings>();
 
@@ -77,7 +77,7 @@ async function readOwn({ context, access }: At, { type }: Resource, of: string):
   const { data } = await readJson(context, access.credential, `/v1/${type}/${of}`, one);
   const store = type === STORES.type ? data.id : storeOf(data);
   if (access.settings?.storeIds.includes(store)) return data;
-  throw new ProviderError('lemon-squeezy', 'not_found', 'There is no such thing in the stores of the settings.');
+  throw new ProviderError(KEY, 'not_found', 'There is no such thing in the stores of the settings.');
 }
 
 function listTool<I extends z.ZodRawShape>(
@@ -181,7 +181,7 @@ export const tools = [
     async execute(call) {
       const { orderId, amount } = call.args;
       await readOwn(call, ORDERS, orderId).catch((error: unknown) => {
-        throw undone(error, 'lemon-squeezy', call.context.signal);
+        throw undone(error, KEY, call.context.signal);
       });
       const attributes = amount === undefined ? {} : { attributes: { amount } };
       const data = { type: ORDERS.type, id: orderId, ...attributes };

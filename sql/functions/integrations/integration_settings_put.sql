@@ -7,7 +7,7 @@
 -- changed).
 create or replace function app.integration_settings_put(
   p_organization_id uuid, p_integration_ref text, p_connection_revision integer, p_settings jsonb, p_disconnect boolean,
-  p_forget_tools boolean default false)
+  p_forget_tools boolean)
   returns jsonb
   language plpgsql security definer
 as $$

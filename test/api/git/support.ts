@@ -92,6 +92,7 @@ export async function createCoder(world: Pick<GitWorld, 'app' | 'sql'>, fields: 
     settings,
     connectionRevision: 1,
     disconnect: false,
+    forgetTools: false,
   });
   await transition(sql.api, 'integration_tools_put', { organizationId, integrationRef: id, change: { accessMode } });
   const run = await runTask(app, org);

@@ -45,7 +45,14 @@ async function createServer(org: TestOrganization) {
   const { id } = await create(org);
   const { organizationId } = org;
   const settings = { kind: 'mcp', serverUrl };
-  const args = { organizationId, integrationRef: id, connectionRevision: 0, settings, disconnect: false };
+  const args = {
+    organizationId,
+    integrationRef: id,
+    connectionRevision: 0,
+    settings,
+    disconnect: false,
+    forgetTools: false,
+  };
   await transition(sql.api, 'integration_settings_put', args);
   return id;
 }

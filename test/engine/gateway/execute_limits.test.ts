@@ -190,7 +190,7 @@ async function approvedIssue() {
     secrets: sealFields(app.config.integrations.encryptionKeys, 'github', target, tokens),
   });
   const settings = { kind: 'github', owner: 'acme', repositories: ['site'] };
-  const change = { settings, connectionRevision: 1, disconnect: false };
+  const change = { settings, connectionRevision: 1, disconnect: false, forgetTools: false };
   await transition(sql.api, 'integration_settings_put', {
     organizationId: org.organizationId,
     integrationRef: id,

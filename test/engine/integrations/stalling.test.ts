@@ -179,7 +179,14 @@ async function connectCase(provider: string, { kind, fields, settings }: Case) {
   const { target } = await connectTokens(sql, fields, { keys, provider, facts });
   const { organizationId, integrationId: integrationRef } = target;
   if (settings) {
-    const args = { organizationId, integrationRef, connectionRevision: 1, settings, disconnect: false };
+    const args = {
+      organizationId,
+      integrationRef,
+      connectionRevision: 1,
+      settings,
+      disconnect: false,
+      forgetTools: false,
+    };
     await transition(sql.api, 'integration_settings_put', args);
   }
   return readIntegration(integrations, { organizationId, integrationRef });

@@ -140,7 +140,13 @@ t.test('a server is asked for its tools too, and those that it has changed are o
   const { org, target } = connected;
   const at = { organizationId: org.organizationId, integrationRef: target.integrationId };
   const { settings } = server;
-  await transition(sql.api, 'integration_settings_put', { ...at, connectionRevision: 1, settings, disconnect: false });
+  await transition(sql.api, 'integration_settings_put', {
+    ...at,
+    connectionRevision: 1,
+    settings,
+    disconnect: false,
+    forgetTools: false,
+  });
   const change = { tools: ['search'], effects: { search: 'read' } };
   await transition(sql.api, 'integration_tools_put', { ...at, change });
   const looked = async () => {

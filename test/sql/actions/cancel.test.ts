@@ -133,6 +133,7 @@ scenario('a connection that is removed or replaced cancels the actions of its in
         connectionRevision: 1,
         settings: { server: 'other' },
         disconnect: true,
+        forgetTools: false,
       }),
     'a revoked grant': async (by: Proposer) => {
       await sql.owner.query('update app.integration_connections set grant_hash = $2 where integration_id = $1', [

@@ -223,6 +223,7 @@ scenario(
       connectionRevision: 1,
       settings: { kind: 'a' },
       disconnect: false,
+      forgetTools: false,
     };
     await transition(sql.api, 'integration_settings_put', settings);
     test.same([(await authorizationEpoch(sql, organizationId)) - before, await unavailable(later.id)], [1, null]);

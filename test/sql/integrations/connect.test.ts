@@ -101,6 +101,7 @@ scenario('a disconnect removes the secrets, and keeps settings and tools; a repe
     connectionRevision: 1,
     settings,
     disconnect: false,
+    forgetTools: false,
   });
   const epoch = await authorizationEpoch(sql, organizationId);
   const disconnect = () => transition(sql.api, 'integration_disconnect', { organizationId, integrationRef: id });

@@ -62,6 +62,7 @@ scenario('what is to be connected now is a warning until it has a usable connect
     settings: { serverUrl: 'https://crm.example' },
     connectionRevision: 1,
     disconnect: false,
+    forgetTools: false,
   });
   test.same(codes(await read(sql, org)), []);
   await transition(sql.api, 'integration_status_set', { organizationId, integrationRef: 'crm', status: 'disabled' });

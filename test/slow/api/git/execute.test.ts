@@ -290,6 +290,7 @@ const setRepositories = ({ org, integrationId }: Coder, ...repositories: readonl
     settings: { kind: 'github', owner: 'acme', repositories },
     connectionRevision: 1,
     disconnect: false,
+    forgetTools: false,
   });
 
 /** Runs it, and a second time: what can never be sent ends at once, with the reason, and reaches nothing. */
