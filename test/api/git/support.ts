@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Action } from '../../../api/actions/schema.ts';
 import { sealFields } from '../../../engine/integrations/secrets.ts';
 import { integrationConfig } from '../../engine/integrations/support.ts';
@@ -175,15 +176,25 @@ export function staged(folder: string): Promise<string[]> {
   return readdir(path.join(folder, 'staging')).catch((): string[] => []);
 }
 
-/** What should not stay in the folder of a process after a push: its private folder, and files that hold the credential. */
-export async function leftovers(folder: string): Promise<string[]> {
+/** What a process keeps of its pushes: their private folders, and files that hold the credential. */
+async function kept(folder: string): Promise<string[]> {
   const forms = [TOKEN, Buffer.from(`x-access-token:${TOKEN}`).toString('base64')];
   const found = await staged(folder);
   for (const file of await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => [])) {
     if (!file.isFile()) continue;
     const place = path.join(file.parentPath, file.name);
-    const bytes = await readFile(place);
-    if (forms.some((form) => bytes.includes(form))) found.push(place);
+    const bytes = await readFile(place).catch(() => undefined);
+    if (forms.some((form) => bytes?.includes(form))) found.push(place);
   }
   return found;
+}
+
+/** What should not stay in the folder of a process after a push, whose outcome is told before its folder is removed. */
+export async function leftovers(folder: string): Promise<string[]> {
+  const deadline = Date.now() + 10_000;
+  for (;;) {
+    const found = await kept(folder);
+    if (found.length === 0 || Date.now() > deadline) return found;
+    await delay(10);
+  }
 }
