@@ -10,15 +10,13 @@ import type {
   StoredTool,
   Tool,
 } from './context.ts';
+import type { CollectCall, Dataset, DatasetAdapter, DiscoverCall } from './dataset.ts';
 import type { OAuthClient, OAuthServer, Tokens } from './oauth/index.ts';
 import { type Bucket, ProviderError, type Site } from './outgoing/index.ts';
 import type { OwnTool, ReadCall, ToolRuntime, WriteCall } from './tool.ts';
 
 /** A part of a provider that a person chooses when they connect it, with the scopes that it takes. */
 export type Service = Readonly<{ key: string; title: string; scopes: Readonly<Record<Effect, readonly string[]>> }>;
-
-/** Facts that are collected from a connection (docs/interface.md, 2.14). */
-export type Dataset = Readonly<{ key: string; scopes: readonly string[] }>;
 
 /** The account behind a credential. */
 export type Account = Readonly<{
@@ -188,7 +186,16 @@ export type Provider = Readonly<{
 type Definition<C extends z.ZodType, S extends z.ZodType> = Readonly<
   Omit<
     Provider,
-    'credential' | 'settings' | 'tools' | 'hasServerTools' | 'runtime' | 'verify' | 'discover' | 'checkSettings' | 'git'
+    | 'credential'
+    | 'settings'
+    | 'tools'
+    | 'hasServerTools'
+    | 'runtime'
+    | 'datasets'
+    | 'verify'
+    | 'discover'
+    | 'checkSettings'
+    | 'git'
   > & {
     credential: C;
     settings: Settings<S> | null;
@@ -199,6 +206,7 @@ type Definition<C extends z.ZodType, S extends z.ZodType> = Readonly<
     discover(context: ProviderContext, access: Access<z.output<C>, z.output<S>>): Promise<Discovery>;
     checkSettings?(settings: z.output<S>, discovery: Discovery): readonly SettingIssue[];
     git?: GitHost<z.output<C>, z.output<S>>;
+    datasets: readonly Dataset<z.output<C>, z.output<S>>[];
   }
 >;
 
@@ -233,13 +241,14 @@ export type {
   StoredTool,
   Tool,
 } from './context.ts';
+export type { Dataset, DatasetAdapter } from './dataset.ts';
 export { inputSchema } from './tool.ts';
 
 /** A provider whose functions get what its schemas read. A credential or settings of another shape are our own error. */
 export function defineProvider<C extends z.ZodType, S extends z.ZodType = z.ZodNever>(
   definition: Definition<C, S>,
 ): Provider {
-  const { key, credential, settings, git, ...rest } = definition;
+  const { key, credential, settings, git, datasets, ...rest } = definition;
   const read = (access: Access): Access<z.output<C>, z.output<S>> => ({
     credential: credential.parse(access.credential),
     settings: access.settings === null || settings === null ? null : settings.schema.parse(access.settings),
@@ -260,6 +269,17 @@ export function defineProvider<C extends z.ZodType, S extends z.ZodType = z.ZodN
       ...(lookUp ? { lookUp: async (call: WriteCall) => lookUp(typed(call)) } : {}),
     };
   }
+  const typedCall = <T extends DiscoverCall>(call: T) => ({ ...call, access: read(call.access) });
+  function collecting(adapter: DatasetAdapter<z.output<C>, z.output<S>>): DatasetAdapter {
+    return {
+      ...adapter,
+      discover: async (call) =>
+        inTime(key, call.context, (signal) =>
+          adapter.discover(typedCall({ ...call, context: { ...call.context, signal } })),
+        ),
+      collect: (call: CollectCall) => adapter.collect(typedCall(call)),
+    };
+  }
   const runtimes = new Map(
     definition.tools.flatMap((tool) => ('runtime' in tool ? [[tool.key, reading(tool.runtime)] as const] : [])),
   );
@@ -268,6 +288,9 @@ export function defineProvider<C extends z.ZodType, S extends z.ZodType = z.ZodN
     key,
     credential,
     settings,
+    datasets: datasets.map(({ adapter, ...dataset }) =>
+      adapter ? { ...dataset, adapter: collecting(adapter) } : dataset,
+    ),
     hasServerTools: definition.serverTool !== undefined,
     ...(git && {
       git: {

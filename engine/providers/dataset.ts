@@ -1,0 +1,115 @@
+import type { Access, ProviderContext } from './context.ts';
+
+// Facts that are collected from a connection (docs/interface.md, 2.14), and how a provider is asked for them.
+
+/**
+ * What a column holds: `text`, a key or a word of a closed set, never a sentence; `amount`, a decimal in major units (`amounts.ts`);
+ * `count`, a whole number; `time`, milliseconds since 1970; `day`, YYYY-MM-DD on the clock of the source.
+ */
+export type ColumnType = 'text' | 'amount' | 'count' | 'flag' | 'time' | 'day';
+export type Columns = Readonly<Record<string, ColumnType>>;
+export type FactValue = string | number | boolean | null;
+
+/** A fact as a provider tells it. It has the columns of its dataset, and no others. */
+export type Fact = Readonly<{
+  /** Names it in its source, also when it changes. At most 300 characters. */
+  key: string;
+  /** When it holds, in milliseconds. */
+  effectiveAt: number;
+  /** Where it lies: a time of it that never changes (default: `effectiveAt`). */
+  contentAt?: number;
+  /** By which the provider tells a newer one from an older one: a sequence, or milliseconds. Null: it tells none. */
+  revision: number | null;
+  values: Readonly<Record<string, FactValue>>;
+  /** How the provider says that it is gone; undefined: it is there. */
+  deleted?: 'not_found' | 'gone' | undefined;
+}>;
+
+/** Time of a source about which something is known, in milliseconds, its end excluded. */
+export type Interval = Readonly<{ start: number; end: number }>;
+export const COVERAGE_STATES = ['complete', 'partial', 'suppressed', 'unavailable'] as const;
+export type CoverageState = (typeof COVERAGE_STATES)[number];
+/** `reason`: the provider's, as a word. */
+export type Covered = Interval & Readonly<{ state: CoverageState; reason?: string | undefined }>;
+
+/**
+ * `tail`: what is new or changed, again and again. `backfill`: the past, once, its newest month first. `rescan`: all of it, for changes
+ * that the tail cannot see.
+ */
+export const COLLECT_MODES = ['tail', 'backfill', 'rescan'] as const;
+export type CollectMode = (typeof COLLECT_MODES)[number];
+
+/** What one request brought. */
+export type FactPage = Readonly<{
+  /** As many as the provider sent, before any was left out. */
+  records: number;
+  bytes: number;
+  facts: readonly Fact[];
+  /** Where the page that follows begins; where `done`, the next round of this mode. It fits into 8 KiB of JSON. */
+  cursor: unknown;
+  /** There is no more for now. */
+  done: boolean;
+  /** All facts that hold within: known ones that are not on this page have been withdrawn. */
+  exhaustive?: Interval | undefined;
+  /** What is known by now that was not before this page. */
+  covered?: readonly Covered[];
+  /** Of a rescan: how many the provider says there are, now. */
+  total?: number | undefined;
+}>;
+
+/** A thing of the provider that has facts, as its account sees it. With another zone it is another source. */
+export type FoundSource = Readonly<{
+  resourceId: string;
+  environment: 'live' | 'test';
+  /** IANA; null: the provider has none, and that of the organization is taken. */
+  timezone: string | null;
+}>;
+
+export type DiscoverCall<C = unknown, S = unknown> = Readonly<{ context: ProviderContext; access: Access<C, S> }>;
+
+export type CollectCall<C = unknown, S = unknown> = DiscoverCall<C, S> &
+  Readonly<{
+    source: FoundSource & Readonly<{ timezone: string }>;
+    mode: CollectMode;
+    /** Of an earlier page; null: from the beginning. */
+    cursor: unknown;
+    now: Date;
+    /** What stands for an id of a customer: another word in each organization, and no way back. */
+    pseudonym(id: string): string;
+  }>;
+
+/** When a mode is due again, once a round is done: after so many seconds, or at the next midnight of the source. */
+export type Rhythm = Readonly<{ everySeconds: number }> | 'midnight';
+
+/** How the facts of one dataset are collected. */
+export type DatasetAdapter<C = unknown, S = unknown> = Readonly<{
+  /** With another one everything is collected anew. */
+  version: number;
+  columns: Columns;
+  /** Rises with the columns. */
+  schemaVersion: number;
+  rhythm: Readonly<{ tail: Rhythm; rescan?: Rhythm; backfill?: true }>;
+  /** A picture of one moment: its facts are published together, once a round is done, and never before. */
+  isSnapshot?: boolean;
+  /**
+   * Those that the settings allow. @throws ProviderError
+   */
+  discover(call: DiscoverCall<C, S>): Promise<readonly FoundSource[]>;
+  /**
+   * Asks page by page; whoever has had enough asks for no more, and goes on from the cursor later, maybe in another process.
+   * @throws ProviderError; CursorMovedError where the round has to begin anew
+   */
+  collect(call: CollectCall<C, S>): AsyncIterable<FactPage>;
+}>;
+
+/** What lies behind the cursor is not what was there: the round begins anew, and what it has staged is left. */
+export class CursorMovedError extends Error {
+  override name = 'CursorMovedError';
+}
+
+export type Dataset<C = unknown, S = unknown> = Readonly<{
+  key: string;
+  /** All of them have to be granted. */
+  scopes: readonly string[];
+  adapter?: DatasetAdapter<C, S>;
+}>;
