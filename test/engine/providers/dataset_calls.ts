@@ -1,0 +1,155 @@
+import { createHmac } from 'node:crypto';
+import {
+  COVERAGE_STATES,
+  type CollectMode,
+  type Covered,
+  type DatasetAdapter,
+  type Fact,
+  type FactPage,
+  type FactValue,
+  type FoundSource,
+} from '../../../engine/providers/dataset.ts';
+import type { Provider, ProviderContext } from '../../../engine/providers/index.ts';
+import type { Connected } from './tool_calls.ts';
+
+// Calls datasets as the collector does: page by page, also by a process that knows no more than the stored cursor.
+
+export type Source = FoundSource & Readonly<{ timezone: string }>;
+
+export type RoundOptions = Readonly<{
+  source: Source;
+  mode: CollectMode;
+  now: Date;
+  cursor?: unknown;
+  /** Each page is asked for by another process. */
+  resumes?: boolean;
+  /** Runs before the next page is asked for. */
+  afterPage?: (page: FactPage, number: number) => unknown;
+}>;
+
+export type Round = Readonly<{
+  pages: readonly FactPage[];
+  facts: readonly Fact[];
+  covered: readonly Covered[];
+  /** Where the next round begins. */
+  cursor: unknown;
+}>;
+
+const MAX_PAGES = 1_000;
+const MAX_CURSOR_BYTES = 8 * 1024;
+const MAX_KEY_LENGTH = 300;
+const DAY = /^\d{4}-\d\d-\d\d$/;
+const DECIMAL = /^-?\d{1,20}(?:\.\d{1,18})?$/;
+
+/** Stands for an id in the organization of the tests. */
+export const pseudonym = (id: string) => createHmac('sha256', 'a key of the tests').update(id).digest('base64url');
+
+function holds(type: DatasetAdapter['columns'][string], value: FactValue): boolean {
+  if (value === null) return true;
+  switch (type) {
+    case 'text':
+      return typeof value === 'string' && value.length > 0 && value.length <= 300;
+    case 'amount':
+      return typeof value === 'string' && DECIMAL.test(value);
+    case 'day':
+      return typeof value === 'string' && DAY.test(value);
+    case 'flag':
+      return typeof value === 'boolean';
+    case 'count':
+    case 'time':
+      return Number.isSafeInteger(value);
+  }
+}
+
+/** What the collector relies on of each page. @throws where a page breaks it */
+function check(adapter: DatasetAdapter, page: FactPage): FactPage {
+  const fail = (what: string, of: unknown) => {
+    throw new Error(`${what}: ${JSON.stringify(of)}`);
+  };
+  if (!Number.isSafeInteger(page.records) || page.records < 0) fail('records', page.records);
+  if (!Number.isSafeInteger(page.bytes) || page.bytes < 0) fail('bytes', page.bytes);
+  const names = Object.keys(adapter.columns).sort().join();
+  for (const fact of page.facts) {
+    if (fact.key.length === 0 || fact.key.length > MAX_KEY_LENGTH) fail('key', fact);
+    for (const time of [fact.effectiveAt, fact.contentAt ?? 0, fact.revision ?? 0]) {
+      if (!Number.isSafeInteger(time)) fail('time or revision', fact);
+    }
+    if (Object.keys(fact.values).sort().join() !== names) fail(`columns, which are ${names}`, fact);
+    for (const [name, value] of Object.entries(fact.values)) {
+      const type = adapter.columns[name];
+      if (type === undefined || !holds(type, value)) fail(`${name}, of type ${type}`, fact);
+    }
+  }
+  for (const covered of page.covered ?? []) {
+    if (!(covered.start < covered.end) || !COVERAGE_STATES.includes(covered.state)) fail('covered', covered);
+  }
+  if (page.exhaustive && !(page.exhaustive.start < page.exhaustive.end)) fail('exhaustive', page.exhaustive);
+  if (JSON.stringify(page.cursor ?? null).length > MAX_CURSOR_BYTES) fail('cursor', page.cursor);
+  return page;
+}
+
+/** The cursor as it comes back from storage. */
+const stored = (cursor: unknown): unknown => JSON.parse(JSON.stringify(cursor ?? null));
+
+export function datasetOf(provider: Provider, key: string, connected: Connected) {
+  const { client, credential, settings, signal, deploymentClient } = connected;
+  const found = provider.datasets.find((dataset) => dataset.key === key)?.adapter;
+  if (!found) throw new Error(`${key} has no adapter`);
+  const adapter = found;
+  const context: ProviderContext = { client, account: 'i1', signal, deploymentClient };
+  const call = { context, access: { credential, settings } };
+
+  async function* pagesOf(options: RoundOptions): AsyncGenerator<FactPage, void, void> {
+    const { source, mode, now, resumes = false } = options;
+    let cursor = stored(options.cursor);
+    for (;;) {
+      let last: FactPage | undefined;
+      for await (const page of adapter.collect({ ...call, source, mode, cursor, now, pseudonym })) {
+        if (last?.done) throw new Error('a page comes after the last one');
+        last = check(adapter, page);
+        yield page;
+        if (resumes) break;
+      }
+      if (last?.done) return;
+      if (!last || !resumes) throw new Error('the pages end before the round is done');
+      cursor = stored(last.cursor);
+    }
+  }
+
+  return {
+    adapter,
+    discover: () => adapter.discover(call),
+    /** The only source, in this zone where it has none. */
+    async source(timezone = 'Europe/Berlin'): Promise<Source> {
+      const [source, ...more] = await adapter.discover(call);
+      if (!source || more.length > 0) throw new Error(`${more.length + (source ? 1 : 0)} sources`);
+      return { ...source, timezone: source.timezone ?? timezone };
+    },
+    /** @throws ProviderError, CursorMovedError */
+    async round(options: RoundOptions): Promise<Round> {
+      const pages: FactPage[] = [];
+      for await (const page of pagesOf(options)) {
+        pages.push(page);
+        if (pages.length > MAX_PAGES) throw new Error('the round does not end');
+        await options.afterPage?.(page, pages.length);
+      }
+      return {
+        pages,
+        facts: pages.flatMap(({ facts }) => facts),
+        covered: pages.flatMap(({ covered = [] }) => covered),
+        cursor: stored(pages.at(-1)?.cursor),
+      };
+    },
+  };
+}
+
+/** What is known after all of the facts: of each key the newest one, as the collector orders them. */
+export function known(facts: readonly Fact[]): ReadonlyMap<string, Fact> {
+  const newest = new Map<string, Fact>();
+  for (const fact of facts) {
+    const before = newest.get(fact.key);
+    if (before && (before.revision ?? 0) > (fact.revision ?? 0)) continue;
+    newest.set(fact.key, fact);
+  }
+  return newest;
+}
