@@ -40,7 +40,7 @@ async function send<S extends z.ZodType>(
   context: ProviderContext,
   { apiKey }: Credential,
   request: Pick<ProviderRequest, 'effect' | 'method' | 'body'> & Readonly<{ path: string; schema: S }>,
-): Promise<z.output<S>> {
+): Promise<Readonly<{ value: z.output<S>; bytes: number }>> {
   const { path, schema, ...rest } = request;
   const type = rest.body === undefined ? {} : { 'content-type': JSON_API };
   const response = await context.client.send(site, {
@@ -52,19 +52,19 @@ async function send<S extends z.ZodType>(
     signal: context.signal,
     maxBytes: MAX_BYTES,
   });
-  return parsed(site.provider, response, schema);
+  return { value: parsed(site.provider, response, schema), bytes: response.body.length };
 }
 
-/** @throws ProviderError, the signal's reason */
-export const read = <S extends z.ZodType>(context: ProviderContext, given: Credential, path: string, schema: S) =>
+/** With the bytes of the response. @throws ProviderError, the signal's reason */
+export const readSized = <S extends z.ZodType>(context: ProviderContext, given: Credential, path: string, schema: S) =>
   send(context, given, { effect: 'read', path, schema });
 
+/** @throws ProviderError, the signal's reason */
+export const read = async <S extends z.ZodType>(context: ProviderContext, given: Credential, path: string, schema: S) =>
+  (await readSized(context, given, path, schema)).value;
+
 /** Sent once. @throws ProviderError, the signal's reason */
-export const write = <S extends z.ZodType>({ context, access }: At, path: string, data: object, schema: S) =>
-  send(context, access.credential, {
-    effect: 'write',
-    method: 'POST',
-    path,
-    body: JSON.stringify({ data }),
-    schema,
-  });
+export async function write<S extends z.ZodType>({ context, access }: At, path: string, data: object, schema: S) {
+  const body = JSON.stringify({ data });
+  return (await send(context, access.credential, { effect: 'write', method: 'POST', path, body, schema })).value;
+}

@@ -3,6 +3,7 @@ import { maskedEmail } from '../mask.ts';
 import { defineProvider, unknownChoices } from '../provider.ts';
 import { providerId, shownOrNull } from '../texts.ts';
 import { credential, KEY, MAX_STORES, ORIGIN, read, settings } from './api.ts';
+import { sales } from './sales.ts';
 import { tools } from './tools.ts';
 
 const PAGE_SIZE = 100;
@@ -29,10 +30,10 @@ export const lemonSqueezy = defineProvider({
   credential,
   tools,
   lookUp: 'stores',
-  datasets: ['ls.orders', 'ls.refunds', 'ls.subscription_invoices', 'ls.subscription_snapshot'].map((key) => ({
-    key,
-    scopes: [],
-  })),
+  datasets: [
+    { key: 'ls.sales', scopes: [], adapter: sales },
+    { key: 'ls.subscription_snapshot', scopes: [] },
+  ],
   async verify(context, access) {
     const { data } = await read(context, access.credential, '/v1/users/me', user);
     return { subject: data.id, label: maskedEmail(data.attributes.email) };
