@@ -12,7 +12,7 @@ const MAX_PAGES = 10_000;
 export type Query = Readonly<Record<string, string | number | undefined>>;
 export type Call<A = unknown> = ToolCall<A, Credential, Settings>;
 
-function requestOf(context: ProviderContext, given: Credential) {
+export function requestOf(context: ProviderContext, given: Credential) {
   return {
     headers: apiHeaders(`Bearer ${secretOf(given)}`),
     // 5,000 an hour.
@@ -22,7 +22,7 @@ function requestOf(context: ProviderContext, given: Credential) {
   };
 }
 
-function urlOf(path: string, query: Query = {}): string {
+export function urlOf(path: string, query: Query = {}): string {
   const given = Object.entries(query).flatMap(([name, value]): [string, string][] =>
     value === undefined ? [] : [[name, String(value)]],
   );

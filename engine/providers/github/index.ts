@@ -3,6 +3,7 @@ import { defineProvider, type ProviderContext, type SettingIssue, unknownChoices
 import { providerId, shownOrNull } from '../texts.ts';
 import { read } from './api.ts';
 import { type Credential, caseless, credential, MAX_REPOSITORIES, secretOf, settings } from './connection.ts';
+import { datasets } from './datasets.ts';
 import { gitHost } from './git.ts';
 import { oauth2 } from './oauth.ts';
 import { API, WEB } from './site.ts';
@@ -75,10 +76,7 @@ export const github = defineProvider({
   settings: { schema: settings, required: true },
   credential,
   tools,
-  datasets: [
-    { key: 'github.issues', scopes: [] },
-    { key: 'github.pulls', scopes: [] },
-  ],
+  datasets,
   async verify(context, access) {
     const { id, login } = await read(context, access.credential, '/user', user);
     return { subject: String(id), label: login };
