@@ -3,6 +3,8 @@ import { googleOAuth, readAccount } from '../google/identity.ts';
 import { oauth2Credential } from '../oauth/index.ts';
 import { defineProvider, type ProviderContext, unknownChoices } from '../provider.ts';
 import { shownOrNull } from '../texts.ts';
+import { dailyTotals } from './daily_totals.ts';
+import { periodUsers } from './period_users.ts';
 import { MAX_PROPERTIES, settings } from './settings.ts';
 import { KEY, readAdmin, SCOPE, site } from './site.ts';
 import { tools } from './tools.ts';
@@ -58,8 +60,8 @@ export const googleAnalytics = defineProvider({
   tools,
   lookUp: 'properties',
   datasets: [
-    { key: 'ga4.daily_totals', scopes: [SCOPE] },
-    { key: 'ga4.period_users', scopes: [SCOPE] },
+    { key: 'ga4.daily_totals', scopes: [SCOPE], adapter: dailyTotals },
+    { key: 'ga4.period_users', scopes: [SCOPE], adapter: periodUsers },
   ],
   verify: (context, { credential }) => readAccount(site, context, credential),
   /** `{id, name, account, timeZone, currency}`, at most 200. */

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import { googleSite } from '../google/identity.ts';
+import { readMeasured } from '../measured.ts';
 import { accountBucket, type ProviderContext } from '../provider.ts';
 
 export const KEY = 'google-analytics';
@@ -29,16 +30,15 @@ export function readAdmin<S extends z.ZodType>(context: ProviderContext, token: 
   return context.client.json(site, request, schema);
 }
 
-/** What was measured. A body makes it a POST, which changes nothing. */
-export function readData<S extends z.ZodType>(
+/** A body makes it a POST, which changes nothing. */
+function dataRequest(
   context: ProviderContext,
   token: string,
   { path, body }: Readonly<{ path: string; body?: object }>,
-  schema: S,
 ) {
   const { headers, ...rest } = requestOf(context, token);
   const post = { method: 'POST', headers: { ...headers, 'content-type': 'application/json' } } as const;
-  const request = {
+  return {
     ...rest,
     headers,
     ...(body === undefined ? {} : { ...post, body: JSON.stringify(body) }),
@@ -46,5 +46,29 @@ export function readData<S extends z.ZodType>(
     // Google counts tokens by the size of a report: what that comes to is only known by its 429.
     buckets: [accountBucket(`${KEY}:data`, context, 20, 2)],
   };
-  return context.client.json(site, request, schema);
+}
+
+/** What was measured. */
+export function readData<S extends z.ZodType>(
+  context: ProviderContext,
+  token: string,
+  asked: Readonly<{ path: string; body?: object }>,
+  schema: S,
+) {
+  return context.client.json(site, dataRequest(context, token, asked), schema);
+}
+
+/** A row of a report has a few hundred bytes. */
+const MAX_REPORT_BYTES = 16 * 1024 * 1024;
+
+/** A report, and how large it is. */
+export function runReport<S extends z.ZodType>(
+  context: ProviderContext,
+  token: string,
+  property: string,
+  body: object,
+  schema: S,
+) {
+  const request = dataRequest(context, token, { path: `properties/${property}:runReport`, body });
+  return readMeasured(context, site, { ...request, maxBytes: MAX_REPORT_BYTES }, schema);
 }
