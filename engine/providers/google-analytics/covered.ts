@@ -7,11 +7,10 @@ const FINAL_AFTER_MS = 48 * 3_600_000;
 const AGAIN_DAYS = 7;
 
 /** The first day that a tail reads: of the last seven, or before them where the round before did not reach them. */
-export function tailFloor(today: string, readOn: string | undefined): string {
-  const again = addDays(today, -AGAIN_DAYS);
+export function tailFloor(today: string, readOn = today): string {
   // The last days of that round were not final.
-  const last = addDays(readOn ?? today, -3);
-  return last >= again ? again : last;
+  const days = [addDays(today, -AGAIN_DAYS), addDays(readOn, -3)];
+  return days.sort()[0] ?? today;
 }
 
 /** The days from `first` to `last`, in milliseconds. */

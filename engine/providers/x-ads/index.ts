@@ -3,6 +3,7 @@ import { ProviderError } from '../outgoing/index.ts';
 import { accountBucket, defineProvider, unknownChoices } from '../provider.ts';
 import { providerId, shownOrNull } from '../texts.ts';
 import { credential, oauth1 } from './flow.ts';
+import { hourlySpend } from './hourly_spend.ts';
 import { accountsBucket, adsUrl, readAds } from './reads.ts';
 import { MAX_ACCOUNTS, settings } from './settings.ts';
 import { ADS, API, KEY } from './site.ts';
@@ -33,7 +34,7 @@ export const xAds = defineProvider({
   settings: { schema: settings, required: true },
   credential,
   tools,
-  datasets: [{ key: 'xads.hourly_spend', scopes: [] }],
+  datasets: [{ key: 'xads.hourly_spend', scopes: [], adapter: hourlySpend }],
   async verify(context, access) {
     const bucket = accountBucket(KEY, context, 5, 1 / 60);
     const { data } = await readAds({ context, access }, new URL(`${API}/2/users/me`), user, bucket);

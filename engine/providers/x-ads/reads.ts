@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { type Measured, readMeasured } from '../measured.ts';
 import { type Bucket, ProviderError } from '../outgoing/index.ts';
 import { accountBucket, type ProviderContext } from '../provider.ts';
 import { CursorError, type ReadCall, type ReadResult, type ToolCall } from '../tool.ts';
@@ -22,15 +23,30 @@ export function accountsBucket(context: ProviderContext): Bucket {
   return { key: `${KEY}:accounts:${context.account}`, capacity: 5, perSecond: 5 / 900 };
 }
 
-export function readAds<S extends z.ZodType>(
-  { context, access }: Pick<ToolCall<unknown, Credential>, 'context' | 'access'>,
+type Asking = Pick<ToolCall<unknown, Credential>, 'context' | 'access'>;
+
+function requestOf({ context, access }: Asking, url: URL, bucket = accountBucket(KEY, context, 60, 1)) {
+  const { token, secret } = access.credential;
+  return { ...signed(context, { method: 'GET', url, user: { token, secret } }), buckets: [bucket] };
+}
+
+export function readAds<S extends z.ZodType>(at: Asking, url: URL, schema: S, bucket?: Bucket): Promise<z.output<S>> {
+  return at.context.client.json(site, requestOf(at, url, bucket), schema);
+}
+
+/** The same, and how large the response was. */
+export function readAdsMeasured<S extends z.ZodType>(
+  at: Asking,
   url: URL,
   schema: S,
-  bucket = accountBucket(KEY, context, 60, 1),
-): Promise<z.output<S>> {
-  const { token, secret } = access.credential;
-  const request = signed(context, { method: 'GET', url, user: { token, secret } });
-  return context.client.json(site, { ...request, buckets: [bucket] }, schema);
+  bucket?: Bucket,
+): Promise<Measured<z.output<S>>> {
+  return readMeasured(at.context, site, requestOf(at, url, bucket), schema);
+}
+
+/** Statistics: 250 requests in 15 minutes. */
+export function statsBucket(context: ProviderContext): Bucket {
+  return accountBucket(KEY, context, 50, 0.25);
 }
 
 const page = z.object({ data: z.array(z.looseObject({ id: z.string() })), next_cursor: z.string().nullish() });

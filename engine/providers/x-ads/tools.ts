@@ -4,7 +4,7 @@ import { accountBucket } from '../provider.ts';
 import { type ArgumentIssue, CursorError, type LookUpResult, toolsOf, type WriteCall } from '../tool.ts';
 import type { Credential } from './flow.ts';
 import { amount, microsOf, withAmounts } from './money.ts';
-import { accountsBucket, adsUrl, type Campaign, campaign, readAds, readPage } from './reads.ts';
+import { accountsBucket, adsUrl, type Campaign, campaign, readAds, readPage, statsBucket } from './reads.ts';
 import { accountId as account, checkAccount, type Settings } from './settings.ts';
 import { KEY, signed, site } from './site.ts';
 
@@ -179,8 +179,7 @@ export const tools = [
         placement,
         metric_groups: call.args.metricGroups ?? ['ENGAGEMENT', 'BILLING'],
       });
-      // 250 requests in 15 minutes.
-      const found = await readAds(call, url, statistics, accountBucket(KEY, call.context, 50, 0.25));
+      const found = await readAds(call, url, statistics, statsBucket(call.context));
       return { data: withAmounts({ timeSeriesLength: found.time_series_length ?? null, data: found.data }) };
     },
   }),

@@ -1,0 +1,59 @@
+import { z } from 'zod';
+import { CursorMovedError } from '../dataset.ts';
+import { ProviderError } from '../outgoing/index.ts';
+import { accountOf, type Collecting } from './account.ts';
+import { adsUrl, readAdsMeasured } from './reads.ts';
+
+/** Their ids are part of a cursor. */
+const PAGE = 100;
+const DAY_MS = 86_400_000;
+/** So long what was spent may still be adjusted. */
+export const ADJUSTED_MS = 14 * DAY_MS;
+
+export const campaignId = z.string().regex(/^[a-z0-9]{1,40}$/);
+export const currency = z.string().regex(/^[A-Z]{3}$/);
+const time = z.iso
+  .datetime({ offset: true })
+  .transform((text) => Date.parse(text))
+  .nullish();
+
+const campaigns = z.object({
+  data: z.array(
+    z.object({
+      id: campaignId,
+      currency,
+      created_at: time,
+      updated_at: time,
+      deleted: z.boolean().nullish(),
+    }),
+  ),
+  next_cursor: z
+    .string()
+    .regex(/^[\x21-\x7e]{0,500}$/)
+    .nullish(),
+});
+
+export type Hours = Readonly<{ start: number; end: number }>;
+
+/**
+ * A page of campaigns, deleted ones among them, that may have spent within these hours.
+ * @param place of an earlier page; empty: the first one
+ * @throws ProviderError, CursorMovedError
+ */
+export async function readCampaigns(call: Collecting, { start, end }: Hours, place: string) {
+  const query = { count: PAGE, with_deleted: 'true', cursor: place || undefined };
+  const url = adsUrl(`accounts/${accountOf(call)}/campaigns`, query);
+  try {
+    const { data: page, bytes } = await readAdsMeasured(call, url, campaigns);
+    const spending = page.data.filter((one) => {
+      const isLater = (one.created_at ?? start) >= end;
+      const isOver = one.deleted === true && (one.updated_at ?? end) + ADJUSTED_MS < start;
+      return !isLater && !isOver;
+    });
+    return { spending, records: page.data.length, bytes, next: page.next_cursor || null };
+  } catch (error) {
+    // Without the place the same request is good.
+    const isPlace = error instanceof ProviderError && error.status === 400 && place !== '';
+    throw isPlace ? new CursorMovedError('The provider does not know the place of the page any more.') : error;
+  }
+}
