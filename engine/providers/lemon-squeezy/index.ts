@@ -4,6 +4,7 @@ import { defineProvider, unknownChoices } from '../provider.ts';
 import { providerId, shownOrNull } from '../texts.ts';
 import { credential, KEY, MAX_STORES, ORIGIN, read, settings } from './api.ts';
 import { sales } from './sales.ts';
+import { subscriptions } from './subscriptions.ts';
 import { tools } from './tools.ts';
 
 const PAGE_SIZE = 100;
@@ -32,7 +33,7 @@ export const lemonSqueezy = defineProvider({
   lookUp: 'stores',
   datasets: [
     { key: 'ls.sales', scopes: [], adapter: sales },
-    { key: 'ls.subscription_snapshot', scopes: [] },
+    { key: 'ls.subscription_snapshot', scopes: [], adapter: subscriptions },
   ],
   async verify(context, access) {
     const { data } = await read(context, access.credential, '/v1/users/me', user);
