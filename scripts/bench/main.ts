@@ -10,12 +10,13 @@ import { measureQueue } from './queue.ts';
 import { benchReporting } from './reporting/main.ts';
 import { measureSearch, seedMessages } from './search.ts';
 import { seedOrganizations, seedTasks } from './seed.ts';
+import { measureSegments } from './segments.ts';
 import { benchPool, startBenchApi, startBenchServer } from './server.ts';
 import { measureSqlLifecycles, STEPS } from './sql_lifecycle.ts';
 import { measureBareStreams, measureStreams, type StreamRow } from './streams.ts';
 import { measureWake } from './wake.ts';
 
-const HELP = `npm run bench [-- --quick] [-- --only sql,http,queue,wake,due,lists,integrations,git,graph,streams,search,reporting] [--data FOLDER]
+const HELP = `npm run bench [-- --quick] [-- --only sql,http,queue,wake,due,lists,integrations,git,graph,streams,search,segments,reporting] [--data FOLDER]
 
 Measures a Postgres of its own on this machine and prints a table; --quick takes seconds instead of minutes and says less.
 The data set of reporting is kept in FOLDER and used again where it is given: making it takes minutes.
@@ -33,6 +34,7 @@ const SECTIONS = [
   'graph',
   'streams',
   'search',
+  'segments',
   'reporting',
 ] as const;
 
@@ -208,6 +210,16 @@ async function main(): Promise<void> {
           `at most ${max.toFixed(1)} ms; ${found} of ${many / 20} chats, a page is 50`,
         );
       }
+    }
+    if (wanted('segments')) {
+      const many = quick ? 10_000 : 100_000;
+      const one = await measureSegments(many);
+      row(
+        `a segment of ${many} facts, written`,
+        `${one.writeMs.toFixed(0)} ms`,
+        `read in ${one.readMs.toFixed(0)} ms; ${one.megabytes.toFixed(1)} MB, ${one.peakMegabytes.toFixed(0)} MB of memory ` +
+          `at most, ${one.blockedMs.toFixed(0)} ms at most without a turn for other work`,
+      );
     }
   } finally {
     await db.end();
