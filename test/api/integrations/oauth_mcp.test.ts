@@ -187,10 +187,9 @@ t.test('a connection that cannot be read makes no other client', async (test) =>
   test.same(await authorize(org), ended('connected', 'mcp'));
   const page = await start(org);
   const before = requests.length;
-  const signature = 'app.integration_secrets_read(uuid, uuid, integer)';
-  await sql.owner.query(`alter function ${signature} rename to integration_secrets_away`);
+  await sql.owner.query('alter function app.integration_secrets_read rename to integration_secrets_away');
   test.teardown(async () => {
-    await sql.owner.query(`alter function ${signature.replace('read', 'away')} rename to integration_secrets_read`);
+    await sql.owner.query('alter function app.integration_secrets_away rename to integration_secrets_read');
   });
   const { response } = await press(openBrowser(), page);
   test.equal(response?.status, 502);

@@ -43,6 +43,20 @@ const origins = Object.fromEntries(stalling.map((origin) => [origin, server.orig
 const integrations = openTestIntegrations(t, db, { origins });
 const keys = integrationConfig({ origins: {} }).integrations.encryptionKeys;
 
+/** It understands nothing, and says nothing. */
+async function openSilent(test: Tap.Test) {
+  const sockets: Socket[] = [];
+  const silent = createServer((socket) => void sockets.push(socket.on('error', () => {})));
+  silent.listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  test.teardown(() => {
+    for (const socket of sockets) socket.destroy();
+    silent.close();
+  });
+  return { port: (silent.address() as AddressInfo).port, sockets };
+}
+const silent = await openSilent(t);
+
 const credential = { kind: 'api_key', apiKey: 'x'.repeat(40) };
 const soon = { deadlineMs: 300 };
 /** What is left of 25 s for all else: saying goodbye to the server, and recording how it went. */
@@ -112,19 +126,6 @@ t.test('settings are not checked by a provider that stalls', async (test) => {
   test.equal((await read(org, id)).record.settings, null);
 });
 
-/** It understands nothing, and says nothing. */
-async function openSilent(test: Tap.Test) {
-  const sockets: Socket[] = [];
-  const silent = createServer((socket) => void sockets.push(socket.on('error', () => {})));
-  silent.listen(0, '127.0.0.1');
-  await once(silent, 'listening');
-  test.teardown(() => {
-    for (const socket of sockets) socket.destroy();
-    silent.close();
-  });
-  return { port: (silent.address() as AddressInfo).port, sockets };
-}
-
 const mongoAt = (port: number) => {
   return {
     kind: 'mongodb',
@@ -148,8 +149,6 @@ type Case = Readonly<{
 const kept = (given: Readonly<{ kind: string } & Record<string, unknown>>, settings?: Case['settings']): Case => {
   return { kind: given.kind, fields: { credential: JSON.stringify(given) }, ...(settings ? { settings } : {}) };
 };
-
-const silent = await openSilent(t);
 
 /** A connection of each provider, as it is stored. */
 const connections: Readonly<Record<string, Case>> = {

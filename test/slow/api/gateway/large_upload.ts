@@ -61,6 +61,7 @@ export async function largeUpload(t: Test, gateway: Awaited<ReturnType<typeof op
   }
   const grown = Math.round((highest - before) / MiB);
   t.comment(`${grown} MiB more for ${count} MiB`);
-  t.ok(grown < 150, `${grown} MiB more for ${count} MiB`);
+  // The whole of it would be 1,024. What is free to be collected varies by how busy the machine is.
+  t.ok(grown < 300, `${grown} MiB more for ${count} MiB`);
   t.equal((await storedKeys(gateway.app, by.org)).length, 2);
 }
