@@ -982,6 +982,375 @@ CREATE POLICY scoped_all ON app.idempotency_keys TO runner_scoped USING ((organi
 GRANT SELECT, UPDATE, DELETE ON app.idempotency_keys TO runner_global;
 GRANT SELECT, INSERT, UPDATE, DELETE ON app.idempotency_keys TO runner_scoped;
 
+-- insight_connectors ──────────────────────────────────────────────────────────────────────────────────────────────────
+-- How the facts of an integration are collected: when it is looked at next, and who does it now.
+CREATE TABLE app.insight_connectors (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  integration_id uuid NOT NULL,                                   -- The integration.
+  due_at timestamptz,                                             -- When it is looked at next; while it is leased, when another one may. Null: there is nothing to do.
+  discovery_due_at timestamptz,                                   -- When its provider is asked for sources; null: it was, and nothing has changed.
+  discovered_at timestamptz,                                      -- When it was last asked for them.
+  discovered_revision integer,                                    -- The connection revision of then.
+  discovered_scope text,                                          -- SHA-256, in hex, of the settings of then.
+  failure_count integer NOT NULL DEFAULT 0,                       -- Failures in a row, of whatever was collected.
+  last_error jsonb,                                               -- {code, message} of the last one; null: it works.
+  retry_not_before timestamptz,                                   -- Before then its provider is not asked.
+  fence bigint NOT NULL DEFAULT 0,                                -- The number of its last claim.
+  unit_id uuid,                                                   -- The unit that is under way.
+  lease_expires_at timestamptz,                                   -- When its lease ends.
+  CONSTRAINT insight_connectors_pkey PRIMARY KEY (organization_id, integration_id),
+  CONSTRAINT insight_connectors_integration_id_fkey FOREIGN KEY (organization_id, integration_id) REFERENCES
+    app.integrations(organization_id, id) ON DELETE CASCADE,
+  CONSTRAINT insight_connectors_discovered_check CHECK ((((discovered_at IS NULL) = (discovered_revision IS NULL)) AND
+    ((discovered_at IS NULL) = (discovered_scope IS NULL)))),
+  CONSTRAINT insight_connectors_failure_count_check CHECK ((failure_count >= 0)),
+  CONSTRAINT insight_connectors_fence_check CHECK ((fence >= 0)),
+  CONSTRAINT insight_connectors_lease_check CHECK (((unit_id IS NULL) = (lease_expires_at IS NULL)))
+);
+-- Not sampled (SET STATISTICS 0): discovered_scope, last_error
+CREATE INDEX insight_connectors_all_due_at_idx ON app.insight_connectors USING btree (due_at) WHERE (due_at IS NOT
+  NULL);
+CREATE INDEX insight_connectors_due_at_idx ON app.insight_connectors USING btree (organization_id, due_at,
+  integration_id) WHERE (due_at IS NOT NULL);
+ALTER TABLE app.insight_connectors ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.insight_connectors FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.insight_connectors FOR SELECT TO runner_admin USING (((((SELECT
+  app.current_organization()) IS NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id
+  <> ALL ((SELECT app.organizations_deleted())::uuid[]))));
+CREATE POLICY global_read ON app.insight_connectors FOR SELECT TO runner_global USING (true);
+CREATE POLICY owner_all ON app.insight_connectors TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY report_read ON app.insight_connectors FOR SELECT TO runner_report USING
+  ((app.report_shows(organization_id, (SELECT (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS
+  (SELECT FROM app.analysts a WHERE ((a.login = SESSION_USER) AND (a.login_oid =
+  ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint) AND a.all_organizations))))), ARRAY(SELECT g.organization_id
+  FROM app.analyst_grants g WHERE ((g.login = SESSION_USER) AND (g.login_oid =
+  ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint)))) AND (organization_id = ANY (ARRAY(SELECT o.id FROM
+  app.organizations o)))));
+CREATE POLICY scoped_all ON app.insight_connectors TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.insight_connectors FOR SELECT TO runner_api, runner_jobs USING ((organization_id =
+  (SELECT app.current_organization())));
+GRANT SELECT (organization_id, integration_id, due_at, discovery_due_at, discovered_at, discovered_revision,
+  failure_count, last_error, retry_not_before, lease_expires_at) ON app.insight_connectors TO runner_admin;
+GRANT SELECT ON app.insight_connectors TO runner_api, runner_jobs;
+GRANT SELECT (organization_id, integration_id, due_at) ON app.insight_connectors TO runner_global;
+GRANT SELECT (organization_id, integration_id, due_at, discovery_due_at, discovered_at, failure_count, last_error,
+  retry_not_before, lease_expires_at) ON app.insight_connectors TO runner_report;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.insight_connectors TO runner_scoped;
+
+-- insight_cursors ─────────────────────────────────────────────────────────────────────────────────────────────────────
+-- How far a source is collected, in each of its modes.
+CREATE TABLE app.insight_cursors (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  source_id uuid NOT NULL,                                        -- The source.
+  mode app.insight_cursor_mode NOT NULL,                          -- tail: what is new. backfill: the past. rescan: all of it.
+  cursor jsonb,                                                   -- Where it goes on, in the terms of its provider; null: from the beginning.
+  round jsonb,                                                    -- What is kept until the round is done; null: nothing.
+  due_at timestamptz,                                             -- When it goes on; null: it is done, or waits for another mode.
+  claimed_at timestamptz,                                         -- When it last went on.
+  completed_at timestamptz,                                       -- When a round was last done.
+  failure_count integer NOT NULL DEFAULT 0,                       -- Failures in a row.
+  CONSTRAINT insight_cursors_pkey PRIMARY KEY (organization_id, source_id, mode),
+  CONSTRAINT insight_cursors_source_id_fkey FOREIGN KEY (organization_id, source_id) REFERENCES
+    app.insight_sources(organization_id, id) ON DELETE CASCADE,
+  CONSTRAINT insight_cursors_cursor_check CHECK ((octet_length(cursor) <= 16384)),
+  CONSTRAINT insight_cursors_failure_count_check CHECK ((failure_count >= 0)),
+  CONSTRAINT insight_cursors_round_check CHECK ((octet_length(round) <= 65536))
+);
+-- Not sampled (SET STATISTICS 0): cursor, round
+ALTER TABLE app.insight_cursors ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.insight_cursors FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.insight_cursors FOR SELECT TO runner_admin USING (((((SELECT app.current_organization())
+  IS NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id <> ALL ((SELECT
+  app.organizations_deleted())::uuid[]))));
+CREATE POLICY owner_all ON app.insight_cursors TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY report_read ON app.insight_cursors FOR SELECT TO runner_report USING ((app.report_shows(organization_id,
+  (SELECT (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS (SELECT FROM app.analysts a WHERE
+  ((a.login = SESSION_USER) AND (a.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint) AND
+  a.all_organizations))))), ARRAY(SELECT g.organization_id FROM app.analyst_grants g WHERE ((g.login = SESSION_USER) AND
+  (g.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint)))) AND (organization_id = ANY (ARRAY(SELECT
+  o.id FROM app.organizations o)))));
+CREATE POLICY scoped_all ON app.insight_cursors TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.insight_cursors FOR SELECT TO runner_api, runner_jobs USING ((organization_id = (SELECT
+  app.current_organization())));
+GRANT SELECT (organization_id, source_id, mode, due_at, claimed_at, completed_at, failure_count) ON app.insight_cursors
+  TO runner_admin, runner_report;
+GRANT SELECT ON app.insight_cursors TO runner_api, runner_jobs;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.insight_cursors TO runner_scoped;
+
+-- insight_heads ───────────────────────────────────────────────────────────────────────────────────────────────────────
+-- The newest publication of an organization. Locked last, so that a revision is never seen before the one below it.
+CREATE TABLE app.insight_heads (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  revision bigint NOT NULL DEFAULT 0,                             -- Rises by one with each publication; a query reads at one of them.
+  updated_at timestamptz NOT NULL DEFAULT now(),                  -- When that was.
+  CONSTRAINT insight_heads_pkey PRIMARY KEY (organization_id),
+  CONSTRAINT insight_heads_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES app.organizations(id) ON DELETE
+    CASCADE,
+  CONSTRAINT insight_heads_revision_check CHECK ((revision >= 0))
+);
+ALTER TABLE app.insight_heads ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.insight_heads FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.insight_heads FOR SELECT TO runner_admin USING (((((SELECT app.current_organization())
+  IS NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id <> ALL ((SELECT
+  app.organizations_deleted())::uuid[]))));
+CREATE POLICY owner_all ON app.insight_heads TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY scoped_all ON app.insight_heads TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.insight_heads FOR SELECT TO runner_api, runner_jobs USING ((organization_id = (SELECT
+  app.current_organization())));
+GRANT SELECT (organization_id, revision, updated_at) ON app.insight_heads TO runner_admin;
+GRANT SELECT ON app.insight_heads TO runner_api, runner_jobs;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.insight_heads TO runner_scoped;
+
+-- insight_pseudonym_keys ──────────────────────────────────────────────────────────────────────────────────────────────
+-- What the pseudonyms of customers are made with: another key in each organization. It is wrapped anew, and never
+-- changes.
+CREATE TABLE app.insight_pseudonym_keys (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  key_id text NOT NULL,                                           -- The key that its data key is wrapped by.
+  wrapped_key bytea NOT NULL,                                     -- Its data key, wrapped; never shown.
+  ciphertext bytea NOT NULL,                                      -- What it protects; never shown.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was made.
+  CONSTRAINT insight_pseudonym_keys_pkey PRIMARY KEY (organization_id),
+  CONSTRAINT insight_pseudonym_keys_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES app.organizations(id) ON
+    DELETE CASCADE,
+  CONSTRAINT insight_pseudonym_keys_ciphertext_check CHECK (((octet_length(ciphertext) >= 1) AND (octet_length(ciphertext)
+    <= 1024))),
+  CONSTRAINT insight_pseudonym_keys_key_id_check CHECK (((length(key_id) >= 1) AND (length(key_id) <= 63))),
+  CONSTRAINT insight_pseudonym_keys_wrapped_key_check CHECK (((octet_length(wrapped_key) >= 1) AND
+    (octet_length(wrapped_key) <= 256)))
+);
+-- Not sampled (SET STATISTICS 0): wrapped_key, ciphertext
+CREATE INDEX insight_pseudonym_keys_key_id_idx ON app.insight_pseudonym_keys USING btree (key_id, organization_id);
+ALTER TABLE app.insight_pseudonym_keys ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.insight_pseudonym_keys FORCE ROW LEVEL SECURITY;
+CREATE POLICY global_read ON app.insight_pseudonym_keys FOR SELECT TO runner_global USING (true);
+CREATE POLICY owner_all ON app.insight_pseudonym_keys TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY scoped_all ON app.insight_pseudonym_keys TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+GRANT SELECT (organization_id, key_id, wrapped_key) ON app.insight_pseudonym_keys TO runner_global;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.insight_pseudonym_keys TO runner_scoped;
+
+-- insight_publications ────────────────────────────────────────────────────────────────────────────────────────────────
+-- What each revision brought. Revision N sees what was published at or before N and not retired at or before N.
+CREATE TABLE app.insight_publications (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  revision bigint NOT NULL,                                       -- Its number in the organization.
+  source_id uuid NOT NULL,                                        -- The source that it is of.
+  unit_id uuid,                                                   -- The unit that published; null: a compaction.
+  added integer NOT NULL,                                         -- Segments that it added.
+  retired integer NOT NULL,                                       -- Segments that it retired.
+  published_at timestamptz NOT NULL DEFAULT now(),                -- When it was made.
+  CONSTRAINT insight_publications_pkey PRIMARY KEY (organization_id, revision),
+  CONSTRAINT insight_publications_source_id_fkey FOREIGN KEY (organization_id, source_id) REFERENCES
+    app.insight_sources(organization_id, id) ON DELETE CASCADE,
+  CONSTRAINT insight_publications_counts_check CHECK (((added >= 0) AND (retired >= 0) AND ((added + retired) >= 1))),
+  CONSTRAINT insight_publications_revision_check CHECK ((revision >= 1))
+);
+CREATE INDEX insight_publications_source_id_idx ON app.insight_publications USING btree (organization_id, source_id);
+ALTER TABLE app.insight_publications ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.insight_publications FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.insight_publications FOR SELECT TO runner_admin USING (((((SELECT
+  app.current_organization()) IS NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id
+  <> ALL ((SELECT app.organizations_deleted())::uuid[]))));
+CREATE POLICY owner_all ON app.insight_publications TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY scoped_all ON app.insight_publications TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.insight_publications FOR SELECT TO runner_api, runner_jobs USING ((organization_id =
+  (SELECT app.current_organization())));
+GRANT SELECT (organization_id, revision, source_id, unit_id, added, retired, published_at) ON app.insight_publications
+  TO runner_admin;
+GRANT SELECT ON app.insight_publications TO runner_api, runner_jobs;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.insight_publications TO runner_scoped;
+
+-- insight_segments ────────────────────────────────────────────────────────────────────────────────────────────────────
+-- Files that hold facts of a source and a month. None is ever changed.
+CREATE TABLE app.insight_segments (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  id uuid NOT NULL DEFAULT app.uuid_v7(),                         -- Id of the segment.
+  source_id uuid NOT NULL,                                        -- The source.
+  month text NOT NULL,                                            -- The month, in UTC, in which its facts lie: YYYY-MM.
+  object_key text NOT NULL,                                       -- Where it lies in the object storage; never shown.
+  unit_id uuid NOT NULL,                                          -- The unit, or the compaction, that wrote it.
+  row_count integer NOT NULL,                                     -- Facts in it.
+  size_bytes bigint NOT NULL,                                     -- Its size.
+  sha256 text NOT NULL,                                           -- SHA-256 of its bytes, in hex.
+  min_at timestamptz NOT NULL,                                    -- The earliest time of its facts.
+  max_at timestamptz NOT NULL,                                    -- The latest one.
+  distinct_keys boolean NOT NULL DEFAULT false,                   -- It holds each key of its partition once.
+  schema_version integer NOT NULL,                                -- What its facts look like.
+  staged boolean NOT NULL DEFAULT false,                          -- It waits for the rest of its snapshot or scan.
+  published_revision bigint,                                      -- The publication since which it is read; null: none yet.
+  retired_revision bigint,                                        -- The publication since which it is not read any more.
+  retired_at timestamptz,                                         -- When that was, or when it was dropped.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was stored.
+  CONSTRAINT insight_segments_pkey PRIMARY KEY (organization_id, id),
+  CONSTRAINT insight_segments_object_key_key UNIQUE (organization_id, object_key),
+  CONSTRAINT insight_segments_source_id_fkey FOREIGN KEY (organization_id, source_id) REFERENCES
+    app.insight_sources(organization_id, id) ON DELETE CASCADE,
+  CONSTRAINT insight_segments_month_check CHECK ((month ~ '^\d{4}-(0[1-9]|1[0-2])$')),
+  CONSTRAINT insight_segments_retired_check CHECK (((retired_revision IS NULL) OR (retired_at IS NOT NULL))),
+  CONSTRAINT insight_segments_retired_later_check CHECK ((retired_revision > published_revision)),
+  CONSTRAINT insight_segments_row_count_check CHECK ((row_count >= 1)),
+  CONSTRAINT insight_segments_sha256_check CHECK ((sha256 ~ '^[0-9a-f]{64}$')),
+  CONSTRAINT insight_segments_size_bytes_check CHECK ((size_bytes >= 1)),
+  CONSTRAINT insight_segments_staged_check CHECK ((staged = ((published_revision IS NULL) AND (retired_at IS NULL))))
+);
+-- Not sampled (SET STATISTICS 0): object_key, sha256
+CREATE INDEX insight_segments_retired_at_idx ON app.insight_segments USING btree (retired_at) WHERE (retired_at IS NOT
+  NULL);
+CREATE INDEX insight_segments_retired_at_turns_idx ON app.insight_segments USING btree (organization_id, retired_at)
+  WHERE (retired_at IS NOT NULL);
+CREATE INDEX insight_segments_source_id_idx ON app.insight_segments USING btree (organization_id, source_id, month);
+ALTER TABLE app.insight_segments ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.insight_segments FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.insight_segments FOR SELECT TO runner_admin USING (((((SELECT
+  app.current_organization()) IS NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id
+  <> ALL ((SELECT app.organizations_deleted())::uuid[]))));
+CREATE POLICY global_read ON app.insight_segments FOR SELECT TO runner_global USING (true);
+CREATE POLICY owner_all ON app.insight_segments TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY scoped_all ON app.insight_segments TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.insight_segments FOR SELECT TO runner_api, runner_jobs USING ((organization_id =
+  (SELECT app.current_organization())));
+GRANT SELECT (organization_id, id, source_id, month, row_count, size_bytes, sha256, min_at, max_at, distinct_keys,
+  schema_version, staged, published_revision, retired_revision, retired_at, created_at) ON app.insight_segments TO
+  runner_admin;
+GRANT SELECT ON app.insight_segments TO runner_api, runner_jobs;
+GRANT SELECT (organization_id, id, source_id, month, row_count, size_bytes, staged, retired_at) ON app.insight_segments
+  TO runner_global;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.insight_segments TO runner_scoped;
+
+-- insight_sources ─────────────────────────────────────────────────────────────────────────────────────────────────────
+-- What facts are collected of: a dataset of a thing of an account at a provider.
+CREATE TABLE app.insight_sources (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  id uuid NOT NULL DEFAULT app.uuid_v7(),                         -- Id of the source.
+  integration_id uuid,                                            -- The integration that collects it; null: it is gone.
+  connector_key text NOT NULL,                                    -- The key of that integration, as it last was.
+  provider text NOT NULL,                                         -- Whose it is.
+  account_id text NOT NULL,                                       -- The account, recognized and not shown: SHA-256, in hex.
+  resource_id text NOT NULL,                                      -- The thing at the provider.
+  dataset text NOT NULL,                                          -- Which facts of it.
+  environment app.insight_environment NOT NULL,                   -- test: of the test mode of the provider.
+  timezone text NOT NULL,                                         -- The clock of its days; another one makes another source.
+  in_scope boolean NOT NULL DEFAULT true,                         -- Settings and provider name it.
+  generation integer NOT NULL DEFAULT 1,                          -- Rises when what it is collected with changes.
+  connection_revision integer NOT NULL,                           -- The connection of the generation.
+  scope_digest text NOT NULL,                                     -- SHA-256, in hex, of its settings.
+  authorization_epoch integer NOT NULL,                           -- Its authorizationEpoch.
+  adapter_version integer NOT NULL,                               -- How it is collected.
+  schema_version integer NOT NULL,                                -- What its facts look like.
+  coverage jsonb NOT NULL DEFAULT '[]',                           -- [{start, end, state, reason?}]: what is known of which time, sorted and disjoint.
+  last_completed_at timestamptz,                                  -- When something of it was last collected to its end.
+  failure_count integer NOT NULL DEFAULT 0,                       -- Failures in a row.
+  last_error jsonb,                                               -- {code, message, at} of the last one; null: it works.
+  created_at timestamptz NOT NULL DEFAULT now(),                  -- When it was discovered.
+  updated_at timestamptz NOT NULL DEFAULT now(),                  -- When it was last changed.
+  CONSTRAINT insight_sources_pkey PRIMARY KEY (organization_id, id),
+  CONSTRAINT insight_sources_identity_key UNIQUE (organization_id, provider, account_id, resource_id, dataset,
+    environment, timezone),
+  CONSTRAINT insight_sources_integration_id_fkey FOREIGN KEY (organization_id, integration_id) REFERENCES
+    app.integrations(organization_id, id) ON DELETE SET NULL (integration_id),
+  CONSTRAINT insight_sources_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES app.organizations(id) ON DELETE
+    CASCADE,
+  CONSTRAINT insight_sources_account_id_check CHECK ((account_id ~ '^[0-9a-f]{64}$')),
+  CONSTRAINT insight_sources_connector_key_check CHECK (((length(connector_key) >= 1) AND (length(connector_key) <= 63))),
+  CONSTRAINT insight_sources_coverage_check CHECK ((jsonb_typeof(coverage) = 'array')),
+  CONSTRAINT insight_sources_dataset_check CHECK (((length(dataset) >= 1) AND (length(dataset) <= 63))),
+  CONSTRAINT insight_sources_failure_count_check CHECK ((failure_count >= 0)),
+  CONSTRAINT insight_sources_generation_check CHECK ((generation >= 1)),
+  CONSTRAINT insight_sources_resource_id_check CHECK (((length(resource_id) >= 1) AND (length(resource_id) <= 200))),
+  CONSTRAINT insight_sources_scope_digest_check CHECK ((scope_digest ~ '^[0-9a-f]{64}$')),
+  CONSTRAINT insight_sources_timezone_check CHECK (((length(timezone) >= 1) AND (length(timezone) <= 63)))
+);
+-- Not sampled (SET STATISTICS 0): connector_key, account_id, resource_id, timezone, scope_digest, coverage, last_error
+CREATE INDEX insight_sources_integration_id_idx ON app.insight_sources USING btree (organization_id, integration_id);
+ALTER TABLE app.insight_sources ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.insight_sources FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.insight_sources FOR SELECT TO runner_admin USING (((((SELECT app.current_organization())
+  IS NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id <> ALL ((SELECT
+  app.organizations_deleted())::uuid[]))));
+CREATE POLICY owner_all ON app.insight_sources TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY report_read ON app.insight_sources FOR SELECT TO runner_report USING ((app.report_shows(organization_id,
+  (SELECT (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS (SELECT FROM app.analysts a WHERE
+  ((a.login = SESSION_USER) AND (a.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint) AND
+  a.all_organizations))))), ARRAY(SELECT g.organization_id FROM app.analyst_grants g WHERE ((g.login = SESSION_USER) AND
+  (g.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint)))) AND (organization_id = ANY (ARRAY(SELECT
+  o.id FROM app.organizations o)))));
+CREATE POLICY scoped_all ON app.insight_sources TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.insight_sources FOR SELECT TO runner_api, runner_jobs USING ((organization_id = (SELECT
+  app.current_organization())));
+GRANT SELECT (organization_id, id, integration_id, connector_key, provider, account_id, resource_id, dataset,
+  environment, timezone, in_scope, generation, connection_revision, authorization_epoch, adapter_version,
+  schema_version, coverage, last_completed_at, failure_count, last_error, created_at, updated_at) ON app.insight_sources
+  TO runner_admin;
+GRANT SELECT ON app.insight_sources TO runner_api, runner_jobs;
+GRANT SELECT (organization_id, id, integration_id, connector_key, provider, resource_id, dataset, environment, timezone,
+  in_scope, generation, connection_revision, authorization_epoch, adapter_version, schema_version, coverage,
+  last_completed_at, failure_count, last_error, created_at, updated_at) ON app.insight_sources TO runner_report;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.insight_sources TO runner_scoped;
+
+-- insight_units ───────────────────────────────────────────────────────────────────────────────────────────────────────
+-- Units of collecting: one claim of one connector each, at most so many requests and so long.
+CREATE TABLE app.insight_units (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  id uuid NOT NULL,                                               -- Id of the unit, which its facts name.
+  integration_id uuid NOT NULL,                                   -- The connector.
+  source_id uuid,                                                 -- The source; null: it looks for sources.
+  mode app.insight_unit_mode NOT NULL,                            -- What it does.
+  state app.insight_unit_state NOT NULL DEFAULT 'leased',         -- leased: under way. discarded: what it was claimed for had changed. released: its process stopped. expired: its lease ended.
+  fence bigint NOT NULL,                                          -- The number of its claim.
+  generation_digest text NOT NULL,                                -- SHA-256, in hex, of what it was claimed for.
+  pages integer NOT NULL DEFAULT 0,                               -- Requests that brought something.
+  records integer NOT NULL DEFAULT 0,                             -- What they brought.
+  bytes bigint NOT NULL DEFAULT 0,                                -- How much that was.
+  changed integer NOT NULL DEFAULT 0,                             -- Facts that were new or changed.
+  revision bigint,                                                -- What it published; null: nothing.
+  error jsonb,                                                    -- {code, message} of one that failed.
+  started_at timestamptz NOT NULL DEFAULT now(),                  -- When it was claimed.
+  ended_at timestamptz,                                           -- When it ended.
+  CONSTRAINT insight_units_pkey PRIMARY KEY (organization_id, id),
+  CONSTRAINT insight_units_integration_id_fkey FOREIGN KEY (organization_id, integration_id) REFERENCES
+    app.insight_connectors(organization_id, integration_id) ON DELETE CASCADE,
+  CONSTRAINT insight_units_source_id_fkey FOREIGN KEY (organization_id, source_id) REFERENCES
+    app.insight_sources(organization_id, id) ON DELETE CASCADE,
+  CONSTRAINT insight_units_ended_check CHECK (((state = 'leased') = (ended_at IS NULL))),
+  CONSTRAINT insight_units_generation_digest_check CHECK ((generation_digest ~ '^[0-9a-f]{64}$')),
+  CONSTRAINT insight_units_source_unless_discovery_check CHECK (((source_id IS NULL) = (mode = 'discovery')))
+);
+-- Not sampled (SET STATISTICS 0): generation_digest, error
+CREATE INDEX insight_units_ended_at_idx ON app.insight_units USING btree (ended_at) WHERE (ended_at IS NOT NULL);
+CREATE INDEX insight_units_ended_at_turns_idx ON app.insight_units USING btree (organization_id, ended_at) WHERE
+  (ended_at IS NOT NULL);
+CREATE INDEX insight_units_integration_id_idx ON app.insight_units USING btree (organization_id, integration_id);
+CREATE INDEX insight_units_source_id_idx ON app.insight_units USING btree (organization_id, source_id, started_at DESC);
+ALTER TABLE app.insight_units ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.insight_units FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.insight_units FOR SELECT TO runner_admin USING (((((SELECT app.current_organization())
+  IS NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id <> ALL ((SELECT
+  app.organizations_deleted())::uuid[]))));
+CREATE POLICY global_read ON app.insight_units FOR SELECT TO runner_global USING (true);
+CREATE POLICY owner_all ON app.insight_units TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY report_read ON app.insight_units FOR SELECT TO runner_report USING ((app.report_shows(organization_id,
+  (SELECT (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS (SELECT FROM app.analysts a WHERE
+  ((a.login = SESSION_USER) AND (a.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint) AND
+  a.all_organizations))))), ARRAY(SELECT g.organization_id FROM app.analyst_grants g WHERE ((g.login = SESSION_USER) AND
+  (g.login_oid = ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint)))) AND (organization_id = ANY (ARRAY(SELECT
+  o.id FROM app.organizations o)))));
+CREATE POLICY scoped_all ON app.insight_units TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.insight_units FOR SELECT TO runner_api, runner_jobs USING ((organization_id = (SELECT
+  app.current_organization())));
+GRANT SELECT (organization_id, id, integration_id, source_id, mode, state, pages, records, bytes, changed, revision,
+  error, started_at, ended_at) ON app.insight_units TO runner_admin, runner_report;
+GRANT SELECT ON app.insight_units TO runner_api, runner_jobs;
+GRANT SELECT (organization_id, id, ended_at) ON app.insight_units TO runner_global;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.insight_units TO runner_scoped;
+
 -- integration_connections ─────────────────────────────────────────────────────────────────────────────────────────────
 -- The account that an integration is connected to. No row: it is not connected.
 CREATE TABLE app.integration_connections (
@@ -1037,6 +1406,8 @@ CREATE INDEX integration_connections_refresh_due_at_idx ON app.integration_conne
   refresh_due_at, integration_id) WHERE (reauthorization_reason IS NULL);
 CREATE TRIGGER integration_connections_raise_epoch AFTER INSERT OR DELETE OR UPDATE ON app.integration_connections FOR
   EACH ROW EXECUTE FUNCTION app.integration_connections_raise_epoch();
+CREATE TRIGGER integration_connections_wake_connectors AFTER INSERT OR UPDATE ON app.integration_connections FOR EACH
+  ROW EXECUTE FUNCTION app.insight_connectors_wake();
 ALTER TABLE app.integration_connections ENABLE ROW LEVEL SECURITY;
 ALTER TABLE app.integration_connections FORCE ROW LEVEL SECURITY;
 CREATE POLICY admin_read ON app.integration_connections FOR SELECT TO runner_admin USING (((((SELECT
@@ -1342,6 +1713,8 @@ CREATE TABLE app.integrations (
 -- discovery_error
 CREATE TRIGGER integrations_raise_epoch AFTER INSERT OR DELETE OR UPDATE ON app.integrations FOR EACH ROW EXECUTE
   FUNCTION app.integrations_raise_epoch();
+CREATE TRIGGER integrations_wake_connectors AFTER INSERT OR UPDATE ON app.integrations FOR EACH ROW EXECUTE FUNCTION
+  app.insight_connectors_wake();
 ALTER TABLE app.integrations ENABLE ROW LEVEL SECURITY;
 ALTER TABLE app.integrations FORCE ROW LEVEL SECURITY;
 CREATE POLICY admin_read ON app.integrations FOR SELECT TO runner_admin USING (((((SELECT app.current_organization()) IS
@@ -2394,6 +2767,11 @@ CREATE DOMAIN app.human_inbox_item_purpose AS text CHECK (VALUE IN ('repair', 'b
   'agent', 'schedule', 'failure', 'approval', 'reconciliation'));
 CREATE DOMAIN app.human_inbox_item_status AS text CHECK (VALUE IN ('open', 'responded', 'acknowledged', 'resolved',
   'cancelled'));
+CREATE DOMAIN app.insight_cursor_mode AS text CHECK (VALUE IN ('tail', 'backfill', 'rescan'));
+CREATE DOMAIN app.insight_environment AS text CHECK (VALUE IN ('live', 'test'));
+CREATE DOMAIN app.insight_unit_mode AS text CHECK (VALUE IN ('discovery', 'tail', 'backfill', 'rescan'));
+CREATE DOMAIN app.insight_unit_state AS text CHECK (VALUE IN ('leased', 'committed', 'discarded', 'failed', 'released',
+  'expired'));
 CREATE DOMAIN app.integration_access_mode AS text CHECK (VALUE IN ('read_only', 'full'));
 CREATE DOMAIN app.integration_connection_kind AS text CHECK (VALUE IN ('none', 'api_key', 'bearer_token',
   'github_token', 'mongodb', 'oauth1', 'oauth2'));
@@ -2744,6 +3122,49 @@ app.initiative_close(p_organization_id uuid, p_task_id uuid) returns void
   -- plpgsql, owner runner_scoped
 app.initiative_replan(p_organization_id uuid, p_task_id uuid, p_reason jsonb) returns void
   -- plpgsql, owner runner_scoped
+app.insight_backoff(p_failures integer) returns interval
+  -- sql, immutable, owner runner_scoped
+app.insight_connector_settle(p_organization_id uuid, p_integration_id uuid) returns void
+  -- plpgsql, owner runner_scoped
+app.insight_connectors_wake() returns trigger
+  -- plpgsql, owner runner_owner
+app.insight_generation(i app.integrations, p_authorization_epoch integer, p_adapter_version integer, p_schema_version
+    integer) returns text
+  -- sql, immutable, owner runner_scoped
+app.insight_pseudonym_key_read(p_organization_id uuid, p_sealed jsonb DEFAULT NULL::jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.insight_rounds_begin(p_organization_id uuid, p_source_id uuid, p_modes jsonb) returns void
+  -- plpgsql, owner runner_scoped
+app.insight_scope(i app.integrations) returns text
+  -- sql, immutable, owner runner_scoped
+app.insight_segments_read(p_organization_id uuid, p_source_id uuid, p_from text DEFAULT NULL::text, p_to text DEFAULT
+    NULL::text, p_revision bigint DEFAULT NULL::bigint) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.insight_source_status(s app.insight_sources, o app.organizations, i app.integrations, c app.integration_connections)
+    returns text
+  -- sql, immutable, owner runner_scoped
+app.insight_sources_put(p_organization_id uuid, p_unit_id uuid, p_fence bigint, p_sources jsonb, p_next_seconds integer)
+    returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.insight_unit_claim(p_organization_id uuid, p_integration_id uuid, p_adapters jsonb, p_active integer, p_seconds
+    integer) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.insight_unit_commit(p_organization_id uuid, p_unit_id uuid, p_fence bigint, p_result jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.insight_unit_end(u app.insight_units, p_state text, p_facts jsonb DEFAULT '{}') returns void
+  -- plpgsql, owner runner_scoped
+app.insight_unit_fail(p_organization_id uuid, p_unit_id uuid, p_fence bigint, p_error jsonb, p_retry_not_before
+    timestamptz, p_restart boolean) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.insight_unit_failed(u app.insight_units, p_state text, p_error jsonb, p_retry_not_before timestamptz) returns void
+  -- plpgsql, owner runner_scoped
+app.insight_unit_lock(p_organization_id uuid, p_unit_id uuid, p_fence bigint) returns app.insight_units
+  -- plpgsql, owner runner_scoped
+app.insight_unit_release(p_organization_id uuid, p_unit_id uuid, p_fence bigint) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.insights_due(p_organizations integer, p_rows integer, p_after uuid DEFAULT NULL::uuid) returns TABLE(organization_id
+    uuid, id uuid)
+  -- sql, stable, security definer, owner runner_global, executed by runner_jobs
 app.integration_agent_get(p_organization_id uuid, p_actor jsonb, p_authorization_epoch integer, p_integration_ref text)
     returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api

@@ -31,7 +31,12 @@ type Outcome = 'reached' | 'hidden' | 'refused';
  * reads them; nobody else touches them. Exceptions are named here, by table.
  */
 /** Secrets, and digests of what opens something. */
-const SEALED = ['integration_secrets', 'integration_oauth_states', 'integration_gateway_capabilities'];
+const SEALED = [
+  'integration_secrets',
+  'integration_oauth_states',
+  'integration_gateway_capabilities',
+  'insight_pseudonym_keys',
+];
 const NOT_READ_BY_API = [
   'task_identifiers',
   'idempotency_keys',
@@ -58,6 +63,13 @@ const READ_BY_JOBS = [
   'integration_tools',
   'integration_connections',
   'integration_context_repairs',
+  'insight_heads',
+  'insight_connectors',
+  'insight_sources',
+  'insight_cursors',
+  'insight_units',
+  'insight_segments',
+  'insight_publications',
   'onboardings',
   'research_findings',
 ];
@@ -99,6 +111,10 @@ const GLOBAL: Readonly<Record<string, readonly Verb[]>> = {
   actions: ['select'],
   action_invocations: ['select'],
   action_invocation_files: ['select'],
+  insight_pseudonym_keys: ['select'],
+  insight_connectors: ['select'],
+  insight_units: ['select'],
+  insight_segments: ['select'],
 };
 /** Read by the views for analysts: here as an operator, who sees every tenant. What a login sees: test/sql/reporting. */
 const REPORTED = [
@@ -118,6 +134,10 @@ const REPORTED = [
   'integrations',
   'integration_tools',
   'integration_connections',
+  'insight_connectors',
+  'insight_sources',
+  'insight_cursors',
+  'insight_units',
   'context_revisions',
   'context_documents',
   'context_publications',

@@ -17,6 +17,12 @@ import { TASK_KINDS, TASK_PHASES, TASK_STATUSES } from '../api/tasks/schema.ts';
 import { CONTEXT_SCOPES, DOCUMENT_KINDS } from '../engine/context/document.ts';
 import { ASSESSMENTS } from '../engine/context/health_report.ts';
 import {
+  INSIGHT_CURSOR_MODES,
+  INSIGHT_ENVIRONMENTS,
+  INSIGHT_UNIT_MODES,
+  INSIGHT_UNIT_STATES,
+} from '../engine/insight_states.ts';
+import {
   ACCESS_MODES,
   CONNECTION_KINDS,
   DISCOVERY_STATUSES,
@@ -53,6 +59,10 @@ const inCode: Readonly<Record<string, readonly string[]>> = {
   department: DEPARTMENTS,
   human_inbox_item_kind: INBOX_KINDS,
   human_inbox_item_status: INBOX_STATUSES,
+  insight_cursor_mode: INSIGHT_CURSOR_MODES,
+  insight_environment: INSIGHT_ENVIRONMENTS,
+  insight_unit_mode: INSIGHT_UNIT_MODES,
+  insight_unit_state: INSIGHT_UNIT_STATES,
   integration_access_mode: ACCESS_MODES,
   integration_connection_kind: CONNECTION_KINDS,
   integration_discovery_status: DISCOVERY_STATUSES,

@@ -1,3 +1,4 @@
+import type { INSIGHT_CURSOR_MODES, INSIGHT_ENVIRONMENTS } from '../insight_states.ts';
 import type { Access, ProviderContext } from './context.ts';
 
 // Facts that are collected from a connection (docs/interface.md, 2.14), and how a provider is asked for them.
@@ -36,8 +37,7 @@ export type Covered = Interval & Readonly<{ state: CoverageState; reason?: strin
  * `tail`: what is new or changed, again and again. `backfill`: the past, once, its newest month first. `rescan`: all of it, for changes
  * that the tail cannot see.
  */
-export const COLLECT_MODES = ['tail', 'backfill', 'rescan'] as const;
-export type CollectMode = (typeof COLLECT_MODES)[number];
+export type CollectMode = (typeof INSIGHT_CURSOR_MODES)[number];
 
 /** What one request brought. */
 export type FactPage = Readonly<{
@@ -60,7 +60,7 @@ export type FactPage = Readonly<{
 /** A thing of the provider that has facts, as its account sees it. With another zone it is another source. */
 export type FoundSource = Readonly<{
   resourceId: string;
-  environment: 'live' | 'test';
+  environment: (typeof INSIGHT_ENVIRONMENTS)[number];
   /** IANA; null: the provider has none, and that of the organization is taken. */
   timezone: string | null;
 }>;

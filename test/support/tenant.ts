@@ -14,6 +14,7 @@ import {
   stageOutcome,
   type TestOrganization,
 } from './fixtures.ts';
+import { createInsightRows } from './insight_fixtures.ts';
 import { createIntegrationRows } from './integration_fixtures.ts';
 import { insertOnboarding } from './onboarding_fixtures.ts';
 import { createSchedule } from './schedule_fixtures.ts';
@@ -28,6 +29,7 @@ export async function createTenant(sql: Sql): Promise<TestOrganization> {
   await appendLogs(sql.api, run, [logEntry(1)]);
   await recordOutput(sql.api, run, 'out.txt');
   await createIntegrationRows(sql, org, run.runId);
+  await createInsightRows(sql, org);
   await createActionRows(sql, org, run);
   await createTask(sql, org, { dependsOn: [first.id] });
   await createSchedule(sql, org);

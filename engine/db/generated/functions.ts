@@ -353,6 +353,41 @@ export const functions = {
       claimSeconds: 'int4',
     },
   },
+  insight_pseudonym_key_read: {
+    required: { organizationId: 'uuid' },
+    optional: { sealed: 'jsonb' },
+  },
+  insight_segments_read: {
+    required: { organizationId: 'uuid', sourceId: 'uuid' },
+    optional: { from: 'text', to: 'text', revision: 'int8' },
+  },
+  insight_sources_put: {
+    required: { organizationId: 'uuid', unitId: 'uuid', fence: 'int8', sources: 'jsonb', nextSeconds: 'int4' },
+  },
+  insight_unit_claim: {
+    required: { organizationId: 'uuid', integrationId: 'uuid', adapters: 'jsonb', active: 'int4', seconds: 'int4' },
+  },
+  insight_unit_commit: {
+    required: { organizationId: 'uuid', unitId: 'uuid', fence: 'int8', result: 'jsonb' },
+  },
+  insight_unit_fail: {
+    required: {
+      organizationId: 'uuid',
+      unitId: 'uuid',
+      fence: 'int8',
+      error: 'jsonb',
+      retryNotBefore: 'timestamptz',
+      restart: 'bool',
+    },
+  },
+  insight_unit_release: {
+    required: { organizationId: 'uuid', unitId: 'uuid', fence: 'int8' },
+  },
+  insights_due: {
+    required: { organizations: 'int4', rows: 'int4' },
+    optional: { after: 'uuid' },
+    returnsSet: true,
+  },
   integration_agent_get: {
     required: { organizationId: 'uuid', actor: 'jsonb', authorizationEpoch: 'int4', integrationRef: 'text' },
   },

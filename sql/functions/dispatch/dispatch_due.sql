@@ -82,6 +82,12 @@ as $$
       clock_timestamp(), (p_after ->> 'action_expire')::uuid, p_organizations, p_rows) d
     group by d.organization_id order by d.organization_id limit p_organizations)
   union all
+  -- Facts to collect: one job takes them all.
+  (select 'insight', d.organization_id, array_agg(d.id order by d.due_at)
+    from app.due_in_turns('insight_connectors', 'due_at', 'r.due_at is not null',
+      clock_timestamp(), (p_after ->> 'insight')::uuid, p_organizations, p_rows, 'integration_id') d
+    group by d.organization_id order by d.organization_id limit p_organizations)
+  union all
   -- One stands for all that waits to be indexed: a job of its own takes them.
   (select 'index', k.organization_id, array[k.message_id]
     from app.message_chunks k

@@ -1,0 +1,25 @@
+-- Unit leased → failed: its provider refused, limited or failed us, before anything was collected. p_error: {code, message, isOurs?}.
+-- p_restart: its round begins anew, and what it had staged is dropped. A repeat changes nothing. Returns {failed}.
+-- Locks: as insight_unit_lock. Codes: 409 state_conflict (lease_taken).
+create or replace function app.insight_unit_fail(
+  p_organization_id uuid, p_unit_id uuid, p_fence bigint, p_error jsonb, p_retry_not_before timestamptz, p_restart boolean)
+  returns jsonb
+  language plpgsql security definer
+as $$
+declare
+  v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
+  u app.insight_units := app.insight_unit_lock(p_organization_id, p_unit_id, p_fence);
+begin
+  if u.state <> 'leased' then
+    return jsonb_build_object('failed', u.state = 'failed');
+  end if;
+  if p_restart and u.source_id is not null then
+    update app.insight_cursors set cursor = null, round = null
+      where organization_id = p_organization_id and source_id = u.source_id and mode = u.mode::text;
+    update app.insight_segments set staged = false, retired_at = clock_timestamp()
+      where organization_id = p_organization_id and source_id = u.source_id and staged;
+  end if;
+  perform app.insight_unit_failed(u, 'failed', p_error, p_retry_not_before);
+  return '{"failed": true}';
+end
+$$;
