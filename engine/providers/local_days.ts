@@ -15,9 +15,15 @@ const textOf = (clock: number) => new Date(clock).toISOString().slice(0, 10);
 /** @throws RangeError for a name that is no IANA zone */
 export function localDays(timezone: string): LocalDays {
   const zone = openZone(timezone);
+  // Rows by the thousand are of the same few days.
+  const starts = new Map<string, number>();
   return {
     of: (time) => textOf(time + zone.offset(time)),
-    start: (day) => zone.first(Date.parse(day)),
+    start(day) {
+      const start = starts.get(day) ?? zone.first(Date.parse(day));
+      starts.set(day, start);
+      return start;
+    },
   };
 }
 
