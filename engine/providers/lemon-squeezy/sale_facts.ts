@@ -9,6 +9,7 @@ export const SALE_COLUMNS = {
   kind: 'text',
   /** Of a refund, what was paid back: `order:1`, `invoice:1`. */
   record: 'text',
+  /** Of a refund, that of what was paid back when it was first seen. */
   status: 'text',
   product: 'text',
   customer: 'text',
@@ -62,7 +63,7 @@ export type Sale = Readonly<{
 /** Of what is told of one refund again and again, the date counts that was told first. */
 const LATEST = Date.UTC(9999, 11, 31);
 
-const nothing = { status: null, total: null, subtotal: null, tax: null, discount: null };
+const nothing = { total: null, subtotal: null, tax: null, discount: null };
 const noRefund = { cumulative: null, date_known: null };
 
 /** All that was paid back so far, in minor units. A part of it leaves `refunded` false and, as documented, the status `paid`. */
@@ -74,8 +75,9 @@ export function saleFacts({ kind, record, product, attributes }: Sale, pseudonym
   const { customer_id: customer, created_at: createdAt } = attributes;
   const updatedAt = attributes.updated_at ?? createdAt;
   const amountOf = (minor: number) => fromMinorUnits(minor, attributes.currency);
-  const shared: Record<'record' | 'product' | 'customer' | 'currency', FactValue> = {
+  const shared: Record<'record' | 'status' | 'product' | 'customer' | 'currency', FactValue> = {
     record,
+    status: attributes.status,
     product,
     customer: customer ? pseudonym(customer) : null,
     currency: attributes.currency,
@@ -88,7 +90,6 @@ export function saleFacts({ kind, record, product, attributes }: Sale, pseudonym
       ...shared,
       ...noRefund,
       kind,
-      status: attributes.status,
       total: amountOf(attributes.total),
       subtotal: amountOf(attributes.subtotal),
       tax: amountOf(attributes.tax),

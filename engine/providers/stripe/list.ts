@@ -7,7 +7,7 @@ const PAGE_SIZE = 100;
 /** A hundred subscriptions with all of their items. */
 const MAX_BYTES = 16 * 1024 * 1024;
 
-export const stripeId = z.string().regex(/^[A-Za-z0-9_]{1,255}$/);
+export const stripeId = z.string().regex(/^[A-Za-z0-9_]{1,200}$/);
 
 /** One page of a list, newest first. `next`: the id that the page that follows begins after; undefined: there is no more. */
 export type StripeList<R> = Readonly<{ rows: readonly R[]; next: string | undefined; bytes: number }>;

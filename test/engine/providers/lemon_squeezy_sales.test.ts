@@ -234,6 +234,24 @@ t.test('a tail reads back to what is known, and a little further', async (test) 
   test.same(extent(third.covered), { start: later, end: later + 60_000 });
 });
 
+t.test('a tail that goes on later knows no more than when it began', async (test) => {
+  const { shop, round } = await open(test, { orders: many(150, (n) => order(n, NOW - n * 1_000)) });
+  const pages: FactPage[] = [];
+  const ends = round('tail', {
+    afterPage(page) {
+      pages.push(page);
+      throw new Error('enough');
+    },
+  });
+  await test.rejects(ends, { message: 'enough' });
+  shop.orders.push(order(900, NOW + 1_000));
+  const rest = await round('tail', { cursor: pages[0]?.cursor, now: new Date(NOW + 2 * HOUR) });
+  test.same(rest.cursor, { known: NOW });
+  test.equal(extent([...(pages[0]?.covered ?? []), ...rest.covered]).end, NOW);
+  const next = await round('tail', { cursor: rest.cursor, now: new Date(NOW + 2 * HOUR) });
+  test.ok(keysOf(next).includes('order:900'));
+});
+
 t.test('what was made at one time is read whole, over pages and at the bound of what is known', async (test) => {
   const { round } = await open(test, { orders: many(250, (n) => order(n, NOW)) });
   const first = await round('tail', { now: new Date(NOW + 1_000) });
@@ -276,6 +294,9 @@ t.test('the order within a page and the counts of the provider are not relied on
   const found = await round('backfill');
   test.same(keysOf(found), recordsOf(shop));
   test.equal(extent(found.covered).start, Date.parse('2025-05-31T00:00:00Z'));
+  shop.send = (page) => page;
+  shop.largestPage = 30;
+  test.same(keysOf(await round('backfill')), recordsOf(shop), 'pages are shorter than asked for');
 });
 
 t.test('rows of the other mode and of other stores are left out, and counted', async (test) => {
@@ -308,12 +329,13 @@ t.test('each growth of what was paid back is a fact of its own', async (test) =>
   const facts = [...(await round('rescan')).facts];
   // As documented: a part leaves the order paid.
   shop.orders = [order(1, sold, { refunded_amount: 500, updated_at: iso(NOW - 2 * DAY) })];
+  test.same(keysOf(await round('tail')), [], 'too far back for a tail');
   facts.push(...(await round('rescan')).facts);
   const part = known(facts).get('refund:order:1:500');
   test.match(part, {
     effectiveAt: NOW - 2 * DAY,
     contentAt: sold,
-    values: { kind: 'refund', record: 'order:1', cumulative: '5', date_known: false, total: null, status: null },
+    values: { kind: 'refund', record: 'order:1', cumulative: '5', date_known: false, total: null, status: 'paid' },
   });
   // Something else changes: the refund stays where it was first seen.
   shop.orders = [order(1, sold, { refunded_amount: 500, status: 'partial_refund', updated_at: iso(NOW - DAY) })];

@@ -68,6 +68,7 @@ export function price(id: number, more: Attributes = {}): Row {
 
 export type Shop = {
   isTest: boolean;
+  largestPage: number;
   orders: Row[];
   invoices: Row[];
   items: Row[];
@@ -82,6 +83,7 @@ const created = ({ attributes }: Row) => String(attributes['created_at'] ?? '');
 export async function openShop(t: TearDown, stock: Partial<Shop> = {}) {
   const shop: Shop = {
     isTest: false,
+    largestPage: 100,
     orders: [],
     invoices: [],
     items: [],
@@ -97,7 +99,8 @@ export async function openShop(t: TearDown, stock: Partial<Shop> = {}) {
   ]);
 
   function pageOf({ pathname, searchParams }: URL, rows: readonly Row[]) {
-    const [number, size] = [Number(searchParams.get('page[number]')), Number(searchParams.get('page[size]'))];
+    const number = Number(searchParams.get('page[number]'));
+    const size = Math.min(Number(searchParams.get('page[size]')), shop.largestPage);
     // Equal times stay as they are: by id as good as by chance.
     const sorted = rows.toSorted((a, b) => created(b).localeCompare(created(a)));
     const data = sorted.slice((number - 1) * size, number * size);

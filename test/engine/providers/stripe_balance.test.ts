@@ -181,6 +181,25 @@ t.test('what comes between two pages is for the next round, and none is missed',
   test.equal(keysOf(second).filter((key) => key.startsWith('txn_new')).length, n);
 });
 
+t.test('a tail that goes on later knows no more than when it began', async (test) => {
+  const { account, round } = await open(test, {
+    transactions: many(150, (n) => transaction(`txn_${n}`, seconds(NOW - n * 1_000))),
+  });
+  const pages: FactPage[] = [];
+  const ends = round('tail', {
+    afterPage(page) {
+      pages.push(page);
+      throw new Error('enough');
+    },
+  });
+  await test.rejects(ends, { message: 'enough' });
+  account.transactions.push(transaction('txn_new', seconds(NOW + 1_000)));
+  const rest = await round('tail', { cursor: pages[0]?.cursor, now: new Date(NOW + 2 * HOUR) });
+  test.same([rest.cursor, extent(rest.covered).end], [{ known: NOW }, NOW]);
+  const next = await round('tail', { cursor: rest.cursor, now: new Date(NOW + 2 * HOUR) });
+  test.ok(keysOf(next).includes('txn_new'));
+});
+
 t.test('rows of the other mode are left out, and counted', async (test) => {
   const { round } = await open(test, {
     transactions: [
