@@ -799,6 +799,46 @@ GRANT SELECT ON app.context_sources TO runner_api, runner_jobs;
 GRANT SELECT (organization_id, origin, status) ON app.context_sources TO runner_report;
 GRANT SELECT, INSERT, UPDATE, DELETE ON app.context_sources TO runner_scoped;
 
+-- currency_rate_sources ───────────────────────────────────────────────────────────────────────────────────────────────
+-- How far the reference rates are collected: one row.
+CREATE TABLE app.currency_rate_sources (
+  key text NOT NULL,                                              -- Always ecb.
+  due_at timestamptz NOT NULL DEFAULT now(),                      -- When rates are looked for next.
+  fence integer NOT NULL DEFAULT 0,                               -- Rises with each lease; what is stored for an older one is refused.
+  lease_expires_at timestamptz,                                   -- Until when whoever looks has time; null: nobody looks.
+  newest_day date,                                                -- The last day that has rates; null: none are there yet.
+  history_loaded_at timestamptz,                                  -- When the whole history was last read to its end.
+  looked_at timestamptz,                                          -- When rates were last looked for without a failure.
+  failure_count integer NOT NULL DEFAULT 0,                       -- Failures in a row.
+  error_code text,                                                -- Of the last failure; null after a success.
+  CONSTRAINT currency_rate_sources_pkey PRIMARY KEY (key),
+  CONSTRAINT currency_rate_sources_error_code_check CHECK ((error_code ~ '^[a-z_]{1,64}$')),
+  CONSTRAINT currency_rate_sources_error_when_failing_check CHECK (((failure_count > 0) = (error_code IS NOT NULL))),
+  CONSTRAINT currency_rate_sources_failure_count_check CHECK ((failure_count >= 0)),
+  CONSTRAINT currency_rate_sources_fence_check CHECK ((fence >= 0)),
+  CONSTRAINT currency_rate_sources_key_check CHECK ((key = 'ecb'))
+);
+GRANT SELECT (key, due_at, fence, lease_expires_at, newest_day, history_loaded_at, looked_at, failure_count, error_code)
+  ON app.currency_rate_sources TO runner_admin;
+GRANT SELECT, UPDATE ON app.currency_rate_sources TO runner_global;
+GRANT SELECT ON app.currency_rate_sources TO runner_jobs;
+
+-- currency_rates ──────────────────────────────────────────────────────────────────────────────────────────────────────
+-- Euro foreign exchange reference rates of the European Central Bank, for all organizations. A day without a rate is a
+-- gap.
+CREATE TABLE app.currency_rates (
+  currency text NOT NULL,                                         -- Three letters (ISO 4217).
+  day date NOT NULL,                                              -- The day that the bank gives the rate for.
+  rate numeric NOT NULL,                                          -- What one euro is worth in the currency, with the digits that the bank gives.
+  CONSTRAINT currency_rates_pkey PRIMARY KEY (currency, day),
+  CONSTRAINT currency_rates_currency_check CHECK ((currency ~ '^[A-Z]{3}$')),
+  CONSTRAINT currency_rates_euro_is_one_check CHECK (((currency <> 'EUR') OR (rate = (1)::numeric))),
+  CONSTRAINT currency_rates_rate_check CHECK (((rate > (0)::numeric) AND (rate < ('1000000000000'::bigint)::numeric)))
+);
+GRANT SELECT (currency, day, rate) ON app.currency_rates TO runner_admin;
+GRANT SELECT ON app.currency_rates TO runner_api;
+GRANT SELECT, INSERT, UPDATE ON app.currency_rates TO runner_global;
+
 -- dispatch ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 -- Counters of what is held of an organization, by which pulls go.
 CREATE TABLE app.dispatch (
@@ -3069,6 +3109,16 @@ app.context_source_retain(p_organization_id uuid, p_source jsonb, p_actor jsonb)
   -- plpgsql, security definer, owner runner_scoped, executed by runner_api
 app.context_sources_keep() returns trigger
   -- plpgsql, owner runner_owner
+app.currency_rate_read(p_currency text, p_day date, p_base text DEFAULT 'EUR') returns jsonb
+  -- sql, stable, security definer, owner runner_global, executed by runner_api
+app.currency_rates_claim(p_seconds integer) returns jsonb
+  -- plpgsql, security definer, owner runner_global, executed by runner_jobs
+app.currency_rates_fail(p_fence integer, p_error_code text, p_not_before timestamptz, p_first_seconds integer,
+    p_longest_seconds integer) returns jsonb
+  -- plpgsql, security definer, owner runner_global, executed by runner_jobs
+app.currency_rates_store(p_fence integer, p_days jsonb, p_is_history boolean, p_due_at timestamptz DEFAULT
+    NULL::timestamptz) returns jsonb
+  -- plpgsql, security definer, owner runner_global, executed by runner_jobs
 app.current_organization() returns uuid
   -- sql, stable, parallel safe, no search path, owner runner_owner, executed by public
 app.dispatch_due(p_organizations integer DEFAULT 100, p_rows integer DEFAULT 50, p_after jsonb DEFAULT '{}',

@@ -9,7 +9,15 @@ const RUNTIME_ROLES = [...LOGINS, 'runner_owner', 'runner_scoped', 'runner_globa
 /** Kept by the migration itself, before there are roles. */
 const OF_THE_MIGRATION = ['schema_migrations', 'schema_files'];
 /** Not a tenant's. */
-const SHARED_TABLES = ['agent_catalogs', 'analysts', 'pull_gate', 'rate_limit_buckets', ...OF_THE_MIGRATION];
+const SHARED_TABLES = [
+  'agent_catalogs',
+  'analysts',
+  'currency_rate_sources',
+  'currency_rates',
+  'pull_gate',
+  'rate_limit_buckets',
+  ...OF_THE_MIGRATION,
+];
 
 const breaking = rulesOf(sql);
 
@@ -152,7 +160,18 @@ t.test('tables are plural, names are snake_case, types are few', async (test) =>
      where c.relnamespace = 'app'::regnamespace and c.relkind in ('r', 'p') and not c.relname = any ($1)`,
     [OF_THE_MIGRATION],
   );
-  const types = ['uuid', 'text', 'integer', 'bigint', 'boolean', 'jsonb', 'bytea', 'timestamp with time zone'];
+  const types = [
+    'uuid',
+    'text',
+    'integer',
+    'bigint',
+    'boolean',
+    'jsonb',
+    'bytea',
+    'timestamp with time zone',
+    'date',
+    'numeric',
+  ];
   for (const { table, column, type } of columns.rows) {
     test.match(table, ['dispatch', 'pull_gate'].includes(table) ? /^[a-z_]+$/ : /^[a-z]+(_[a-z]+)*s$/);
     test.match(column, /^[a-z]+[0-9]*(_[a-z0-9]+)*$/, `${table}.${column}`);

@@ -156,6 +156,8 @@ const SHARED: Readonly<Record<string, Partial<Record<Role, readonly Verb[]>>>> =
     runner_api: ['select'],
     runner_admin: ['select'],
   },
+  currency_rates: { runner_global: ['select', 'insert', 'update'], runner_api: ['select'], runner_admin: ['select'] },
+  currency_rate_sources: { runner_global: ['select', 'update'], runner_jobs: ['select'], runner_admin: ['select'] },
   pull_gate: { runner_global: ['select', 'update'] },
   rate_limit_buckets: { runner_global: ['select', 'insert', 'update', 'delete'] },
   schema_migrations: { runner_api: ['select'], runner_jobs: ['select'], runner_admin: ['select'] },
@@ -229,6 +231,7 @@ async function attempt(client: ClientBase, table: Table, verb: Verb, target: str
 const own = await createTenant(sql);
 const other = await createTenant(sql);
 await sql.owner.query(`insert into app.agent_catalogs (revision, catalog) values ($1, '{}')`, ['0'.repeat(64)]);
+await sql.owner.query(`insert into app.currency_rates (currency, day, rate) values ('EUR', '2026-01-02', 1)`);
 const every = await tables();
 
 t.test('every table of a tenant has rows of both tenants, or the matrix would say nothing about it', async (test) => {

@@ -6,6 +6,7 @@ export type Json = readonly unknown[] | Readonly<{ [key: string]: unknown }>;
 
 type ValueOfElement = {
   bool: boolean;
+  date: string;
   int4: number;
   /** Text where a number might not hold it. */
   int8: number | string;

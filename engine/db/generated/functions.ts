@@ -299,6 +299,26 @@ export const functions = {
   context_source_retain: {
     required: { organizationId: 'uuid', source: 'jsonb', actor: 'jsonb' },
   },
+  currency_rate_read: {
+    required: { currency: 'text', day: 'date' },
+    optional: { base: 'text' },
+  },
+  currency_rates_claim: {
+    required: { seconds: 'int4' },
+  },
+  currency_rates_fail: {
+    required: {
+      fence: 'int4',
+      errorCode: 'text',
+      notBefore: 'timestamptz',
+      firstSeconds: 'int4',
+      longestSeconds: 'int4',
+    },
+  },
+  currency_rates_store: {
+    required: { fence: 'int4', days: 'jsonb', isHistory: 'bool' },
+    optional: { dueAt: 'timestamptz' },
+  },
   dispatch_due: {
     required: {},
     optional: { organizations: 'int4', rows: 'int4', after: 'jsonb', chatStartSeconds: 'int4' },

@@ -26,6 +26,9 @@ const GRANTED: Readonly<Record<string, string>> = {
   context_revisions: 'organization_id scope revision base_revision created_by created_at',
   context_sources:
     'organization_id id origin status kind file_name media_type size_bytes sha256 department provenance_urls title excerpt page_text error created_at',
+  currency_rate_sources:
+    'key due_at fence lease_expires_at newest_day history_loaded_at looked_at failure_count error_code',
+  currency_rates: 'currency day rate',
   dispatch: 'organization_id kind capacity held open_lanes stopped suspended served_at open',
   dispatch_lanes: 'organization_id agent_profile_id kind capacity ready held open',
   human_inbox_items:
