@@ -11,7 +11,7 @@ export {
 } from './client.ts';
 export { cutShort, ProviderError, type ProviderReason, providerCode, undone } from './errors.ts';
 export { type CallOutcome, callObserver, type ObserveCall, type ObservedCall } from './observe.ts';
-export type { OriginMap } from './origins.ts';
+export { type OriginMap, replacedOrigin } from './origins.ts';
 export { jsonOf, type ProviderResponse, parsed, type ReadRefusal, type Refusal, storableJson } from './response.ts';
 export { resetAt, retryAfter } from './retry_after.ts';
 export { withTotal } from './total.ts';
