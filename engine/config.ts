@@ -51,6 +51,7 @@ export type Config = Readonly<{
   researchModel: ModelSettings | undefined;
   researchSeconds: number;
   allowPrivateAddresses: boolean;
+  currencyRates: 'ecb' | 'off';
   integrations: IntegrationConfig;
   /** Empty: there are no receipts. */
   receiptKeys: readonly ReceiptKey[];
@@ -207,6 +208,7 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     researchModel: researchModel(values),
     researchSeconds: values.RESEARCH_SECONDS,
     allowPrivateAddresses: values.ALLOW_PRIVATE_ADDRESSES,
+    currencyRates: values.CURRENCY_RATES,
     integrations: integrationConfig(values, values.ALLOW_PRIVATE_ADDRESSES),
     receiptKeys: values.RECEIPT_KEYS ?? [],
     git: {

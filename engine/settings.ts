@@ -173,6 +173,11 @@ export const settings = {
     default: '10737418240',
     help: 'what the mirrors of repositories in DATA_DIR/git may take, in bytes; the longest unused go first',
   },
+  CURRENCY_RATES: {
+    schema: z.enum(['ecb', 'off'], 'must be ecb or off'),
+    default: 'ecb',
+    help: 'ecb reads the reference rates of the European Central Bank each working day; off asks nobody, for networks without the internet',
+  },
   ALLOW_PRIVATE_ADDRESSES: {
     schema: z.enum(['0', '1'], 'must be 0 or 1').transform((text) => text === '1'),
     default: '0',

@@ -19,6 +19,7 @@ export const catalog = {
   integrations__refresh: nothing,
   integrations__clean: nothing,
   rate_limits__clean: nothing,
+  currency_rates__collect: nothing,
   storage__clean: nothing,
   runner__check: nothing,
   /** `generation`: of the attempt; a job of an attempt that is over does nothing. */

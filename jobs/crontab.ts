@@ -4,6 +4,9 @@ import type { JobName } from './catalog.ts';
 /** Before all others: whatever waits in the queue, due work is handed out in time. */
 export const DISPATCH = { key: 'dispatch', priority: -100 } as const;
 
+/** Whoever asks for it, one waits. */
+export const COLLECT = { key: 'currency_rates__collect' } as const;
+
 /** What the clock starts, in UTC; of any number of processes one adds the job. */
 export const crontab: readonly (CronItem & { readonly task: JobName })[] = [
   {
@@ -21,5 +24,6 @@ export const crontab: readonly (CronItem & { readonly task: JobName })[] = [
   { task: 'integrations__refresh', match: '42 * * * *', options: { jobKey: 'integrations__refresh' } },
   { task: 'actions__clean', match: '47 * * * *', options: { jobKey: 'actions__clean' } },
   { task: 'storage__clean', match: '37 * * * *', options: { jobKey: 'storage__clean' } },
+  { task: 'currency_rates__collect', match: '2 * * * *', options: { jobKey: COLLECT.key } },
   { task: 'runner__check', match: '52 * * * *', options: { jobKey: 'runner__check' } },
 ];

@@ -10,6 +10,7 @@ import { openGit } from '../../engine/git/index.ts';
 import { openIntegrations } from '../../engine/integrations/index.ts';
 import { createThrottle, logThrottled } from '../../engine/log.ts';
 import { openStorage } from '../../engine/storage/index.ts';
+import { watchCurrencyRates } from '../currency_rates/metrics.ts';
 import { DISPATCH_SLOTS } from '../dispatch/turns.ts';
 import type { JobServices } from './handler.ts';
 import { createJobMetrics, watchQueue } from './metrics.ts';
@@ -59,6 +60,7 @@ export function openServices(config: Config, log: Logger, options = { processMet
   const db = database(Math.max(1, Math.floor(databasePoolSize / 4)), {});
   const metrics = createJobMetrics({ defaults: options.processMetrics });
   watchQueue(metrics, db);
+  if (config.currencyRates !== 'off') watchCurrencyRates(metrics.registry, db);
   const throttle = createThrottle();
   const queuePool = openPlainPool({
     url: directUrl,

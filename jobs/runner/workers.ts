@@ -17,7 +17,8 @@ import { contextHealthAssess } from '../context/assess_health.ts';
 import { contextFilesClean } from '../context/clean_files.ts';
 import { contextSourcesIngest } from '../context/ingest_sources.ts';
 import { contextHealthSchedule } from '../context/schedule_health.ts';
-import { crontab, DISPATCH } from '../crontab.ts';
+import { COLLECT, crontab, DISPATCH } from '../crontab.ts';
+import { currencyRatesCollect } from '../currency_rates/collect.ts';
 import { dispatch } from '../dispatch/dispatch.ts';
 import { idempotencyKeysClean } from '../idempotency_keys/clean.ts';
 import { integrationsCheck } from '../integrations/check.ts';
@@ -36,6 +37,7 @@ import { countJobs } from './metrics.ts';
 import { type LivenessLock, openLivenessLock } from './recovery.ts';
 import { watchRevision } from './revision.ts';
 import type { OpenServices } from './services.ts';
+import { startTicks } from './ticks.ts';
 
 const tasks: Readonly<{ [N in JobName]: JobHandler<N> }> = {
   dispatch,
@@ -50,6 +52,7 @@ const tasks: Readonly<{ [N in JobName]: JobHandler<N> }> = {
   integrations__refresh: integrationsRefresh,
   integrations__clean: integrationsClean,
   rate_limits__clean: rateLimitsClean,
+  currency_rates__collect: currencyRatesCollect,
   storage__clean: storageClean,
   runner__check: jobsCheck,
   onboardings__research: onboardingsResearch,
@@ -120,7 +123,8 @@ export type Workers = Readonly<{
  * @throws what keeps the queue from starting
  */
 export async function startWorkers(services: OpenServices): Promise<Workers> {
-  const { queuePool, directUrl, log, metrics } = services;
+  const { config, queuePool, directUrl, log, metrics } = services;
+  const addJob = jobAdder(queuePool);
   const leaveOff = new AbortController();
   const events: WorkerEvents = new EventEmitter();
   let livenessLock: LivenessLock | undefined;
@@ -142,7 +146,9 @@ export async function startWorkers(services: OpenServices): Promise<Workers> {
   // Awaited below, and may fail before.
   looked.catch(() => undefined);
 
-  await jobAdder(queuePool)('dispatch', {}, DISPATCH);
+  await addJob('dispatch', {}, DISPATCH);
+  // What was due while no process ran.
+  if (config.currencyRates !== 'off') await addJob('currency_rates__collect', {}, COLLECT);
   const runner = await runQueue({
     pgPool: queuePool,
     // Each worker takes one job when it is free. A local queue would be faster with thousands of jobs a second, and
@@ -171,11 +177,16 @@ export async function startWorkers(services: OpenServices): Promise<Workers> {
     throw error;
   }
 
+  const ticks = startTicks(config, addJob, log);
   let stopping: Promise<void> | undefined;
   return {
-    ended: ended.then(() => livenessLock?.close()),
+    ended: ended.then(() => {
+      ticks.stop();
+      return livenessLock?.close();
+    }),
     stop() {
       leaveOff.abort();
+      ticks.stop();
       stopping ??= stopRunner().then(() => ended);
       return stopping;
     },

@@ -76,6 +76,7 @@ const settings = {
   AGENT_CATALOG: 'builtin',
   VALIDATE_RESPONSES: '1',
   LOG_LEVEL: 'warn',
+  CURRENCY_RATES: 'off',
   STORAGE_URL: undefined,
 } as const;
 const LEASE_SECONDS = { shortest: 2, longest: 8 } as const;

@@ -89,6 +89,11 @@ const groups: readonly (readonly [title: string, names: readonly Name[], notes: 
     ['GIT_MAX_PUSH_BYTES', 'GIT_MIRROR_BYTES'],
     'For the gateway of git, which runs the program `git` of its machine, and so do the jobs that execute pushes: 2.36 or newer. Both keep mirrors of repositories in `DATA_DIR/git`, which hold nothing that is not at the provider, and may be removed while no process runs.',
   ],
+  [
+    'Insights',
+    ['CURRENCY_RATES'],
+    'For the jobs. Rates convert amounts of money into another currency; without them such a query keeps its amounts and says that a rate is missing.',
+  ],
   ['Tests', ['VALIDATE_RESPONSES'], 'Slows every response; for tests.'],
 ];
 

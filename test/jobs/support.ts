@@ -32,6 +32,8 @@ export async function jobsConfig(t: TearDown, databaseUrl: string, settings: Nod
     DATABASE_POOL_SIZE: '8',
     RETRY_BACKOFF_SECONDS: '1',
     LOG_LEVEL: 'debug',
+    // Whoever tests it names a server of its own.
+    CURRENCY_RATES: 'off',
     ...settings,
   });
 }
@@ -95,6 +97,7 @@ export async function spawnJobs(
       DATABASE_URL: databaseUrl,
       DATABASE_POOL_SIZE: '8',
       LOG_LEVEL: 'debug',
+      CURRENCY_RATES: 'off',
       ...settings,
     }),
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
