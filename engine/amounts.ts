@@ -5,6 +5,8 @@ const SCALE = 18;
 const ONE = 10n ** 18n;
 /** The first coefficient that has too many integral digits. */
 const BEYOND = 10n ** 38n;
+/** Bounded, so that it takes no longer for a longer text. */
+const CANONICAL = /^-?(?:0|[1-9]\d{0,19})(?:\.\d{0,17}[1-9])?$/;
 const DECIMAL = /^(-?)(\d{1,60})(?:\.(\d{1,60}))?$/;
 
 /** What a whole number may come as. A `number` has to be one that JavaScript holds exactly. */
@@ -72,10 +74,15 @@ export function parseAmount(text: string): bigint {
 /** The one text of an amount: no exponent, no zeros that say nothing, no "-0". @throws RangeError beyond 20 integral digits */
 export function formatAmount(coefficient: bigint): string {
   const size = bounded(coefficient) < 0n ? -coefficient : coefficient;
-  const fraction = String(size % ONE)
-    .padStart(SCALE, '0')
-    .replace(/0+$/, '');
-  return `${coefficient < 0n ? '-' : ''}${size / ONE}${fraction === '' ? '' : `.${fraction}`}`;
+  const fraction = String(size % ONE).padStart(SCALE, '0');
+  let places = SCALE;
+  while (fraction[places - 1] === '0') places -= 1;
+  return `${coefficient < 0n ? '-' : ''}${size / ONE}${places === 0 ? '' : `.${fraction.slice(0, places)}`}`;
+}
+
+/** Whether a text is the one of an amount: what `formatAmount` makes. */
+export function isCanonicalAmount(text: string): boolean {
+  return CANONICAL.test(text) && text !== '-0';
 }
 
 function exact(whole: Whole): string {

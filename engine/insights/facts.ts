@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { formatAmount, parseAmount } from '../amounts.ts';
+import { formatAmount, isCanonicalAmount, parseAmount } from '../amounts.ts';
 import type { Columns, ColumnType, Fact, FactValue } from '../providers/dataset.ts';
 
 // What is stored of a fact, and which of several facts with one key counts (docs/interface.md, 2.14).
@@ -63,14 +63,6 @@ function lineFault(value: unknown, maxLength: number): string | undefined {
   return undefined;
 }
 
-function isAmount(value: unknown): boolean {
-  try {
-    return typeof value === 'string' && formatAmount(parseAmount(value)) === value;
-  } catch {
-    return false;
-  }
-}
-
 function isDay(value: unknown): boolean {
   if (typeof value !== 'string' || !/^\d{4}-\d{2}-\d{2}$/.test(value)) return false;
   const time = Date.parse(value);
@@ -80,7 +72,7 @@ function isDay(value: unknown): boolean {
 /** What is wrong with a value that is not null. */
 const FAULTS: Readonly<Record<ColumnType, (value: unknown) => string | undefined>> = {
   text: (value) => lineFault(value, MAX_TEXT),
-  amount: (value) => (isAmount(value) ? undefined : 'is no canonical amount'),
+  amount: (value) => (typeof value === 'string' && isCanonicalAmount(value) ? undefined : 'is no canonical amount'),
   count: (value) => (Number.isSafeInteger(value) ? undefined : 'is no whole number'),
   flag: (value) => (typeof value === 'boolean' ? undefined : 'is no flag'),
   time: (value) => (isTime(value) ? undefined : 'is no time'),
@@ -104,8 +96,7 @@ export function checkColumns(columns: Columns): void {
   }
 }
 
-/** @throws FactRefusedError where it is not what its dataset says */
-export function checkFact(columns: Columns, fact: StoredFact): void {
+function checkCommon(fact: StoredFact): void {
   demand('key', fact.key === '' ? 'is empty' : lineFault(fact.key, MAX_KEY));
   demand('unit', fact.unit === '' ? 'is empty' : lineFault(fact.unit, MAX_TEXT));
   demand('effective_at', FAULTS.time(fact.effectiveAt));
@@ -115,13 +106,22 @@ export function checkFact(columns: Columns, fact: StoredFact): void {
   const knownEvidence = fact.evidence === null || EVIDENCE.includes(fact.evidence);
   demand('evidence', knownEvidence ? undefined : 'is none that counts');
   demand('deleted', fact.deleted === (fact.evidence !== null) ? undefined : 'does not fit its evidence');
-  for (const [name, type] of Object.entries(columns)) {
-    const value = Object.hasOwn(fact.values, name) ? fact.values[name] : undefined;
-    if (value === undefined) throw new FactRefusedError(name, 'is missing');
-    if (value !== null) demand(name, FAULTS[type](value));
-  }
-  const unknown = Object.keys(fact.values).find((name) => !Object.hasOwn(columns, name));
-  if (unknown !== undefined) throw new FactRefusedError(unknown.slice(0, 63), 'is no column of the dataset');
+}
+
+/** What throws a FactRefusedError where a fact is not what its dataset says. */
+export function factCheck(columns: Columns): (fact: StoredFact) => void {
+  const own = Object.entries(columns).map(([name, type]) => ({ name, fault: FAULTS[type] }));
+  const names = new Set(Object.keys(columns));
+  return (fact) => {
+    checkCommon(fact);
+    for (const { name, fault } of own) {
+      const value = Object.hasOwn(fact.values, name) ? fact.values[name] : undefined;
+      if (value === undefined) throw new FactRefusedError(name, 'is missing');
+      if (value !== null) demand(name, fault(value));
+    }
+    const unknown = Object.keys(fact.values).find((name) => !names.has(name));
+    if (unknown !== undefined) throw new FactRefusedError(unknown.slice(0, 63), 'is no column of the dataset');
+  };
 }
 
 function canonical(name: string, type: ColumnType | undefined, value: FactValue): FactValue {
@@ -153,7 +153,7 @@ export function storedFact(columns: Columns, fact: Fact, collected: Collected): 
     evidence: fact.deleted ?? null,
     values: Object.fromEntries(values),
   };
-  checkFact(columns, stored);
+  factCheck(columns)(stored);
   return stored;
 }
 
@@ -167,7 +167,7 @@ export function withdrawnFact(known: StoredFact, evidence: Evidence, collected: 
   return { ...known, collectedAt, unit, deleted: true, evidence, values };
 }
 
-/** The month that a fact lies in, in UTC: YYYY-MM. */
+/** The month that a time lies in, in UTC: YYYY-MM. */
 export function contentMonth(contentAt: number): string {
   return new Date(contentAt).toISOString().slice(0, 7);
 }

@@ -64,12 +64,13 @@ export async function measureSegments(rows: number): Promise<SegmentTimes> {
   let peak = 0;
   let blockedMs = 0;
   let last = performance.now();
-  const look = () => {
-    peak = Math.max(peak, process.memoryUsage.rss() - before);
+  const turns = setInterval(() => {
     blockedMs = Math.max(blockedMs, performance.now() - last);
     last = performance.now();
-  };
-  const timer = setInterval(look, 1);
+  }, 1);
+  const memory = setInterval(() => {
+    peak = Math.max(peak, process.memoryUsage.rss() - before);
+  }, 20);
   try {
     const started = performance.now();
     const segment = await writeSegment(COLUMNS, facts);
@@ -86,6 +87,7 @@ export async function measureSegments(rows: number): Promise<SegmentTimes> {
       blockedMs,
     };
   } finally {
-    clearInterval(timer);
+    clearInterval(turns);
+    clearInterval(memory);
   }
 }

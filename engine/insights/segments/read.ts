@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { type AsyncBuffer, type FileMetaData, parquetMetadataAsync, parquetReadObjects } from 'hyparquet';
 import type { Columns } from '../../providers/dataset.ts';
-import { checkFact, type StoredFact } from '../facts.ts';
+import { factCheck, type StoredFact } from '../facts.ts';
 import { type Column, factOf, layoutOf, PARSERS } from './layout.ts';
 import { demandSize, READ_LIMITS, type ReadLimits, SegmentDamagedError } from './limits.ts';
 
@@ -58,6 +58,7 @@ export async function* factsOf(
   { limits = READ_LIMITS, signal }: ReadOptions = {},
 ): AsyncGenerator<readonly StoredFact[]> {
   const layout = layoutOf(columns);
+  const check = factCheck(columns);
   demandSize({ bytes: bytes.length, rows: 0 }, limits);
   const file = fileOf(bytes);
   const metadata = await reading(() => parquetMetadataAsync(file, { geoparquet: false }));
@@ -75,7 +76,7 @@ export async function* factsOf(
       yield await reading(() =>
         group.slice(start, start + FACTS_A_TURN).map((row) => {
           const fact = factOf(layout, row);
-          checkFact(columns, fact);
+          check(fact);
           return fact;
         }),
       );

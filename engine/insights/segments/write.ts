@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
 import type { Columns } from '../../providers/dataset.ts';
-import { checkFact, contentMonth, keepNewest, type StoredFact } from '../facts.ts';
+import { contentMonth, factCheck, keepNewest, type StoredFact } from '../facts.ts';
 import { layoutOf, schemaOf } from './layout.ts';
 import { demandSize, READ_LIMITS } from './limits.ts';
 
@@ -20,6 +20,13 @@ export type WrittenSegment = Readonly<{
   month: string;
 }>;
 
+function spanOf(rows: readonly StoredFact[], of: (fact: StoredFact) => number): [min: number, max: number] {
+  return rows.reduce(
+    ([min, max], fact) => [Math.min(min, of(fact)), Math.max(max, of(fact))],
+    [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY],
+  );
+}
+
 /**
  * A Parquet file of facts of one dataset and month, in the order of their keys. Of facts with one key the newest is written. The same
  * facts make the same bytes. Other work gets a turn between groups of rows.
@@ -27,26 +34,28 @@ export type WrittenSegment = Readonly<{
  */
 export async function writeSegment(columns: Columns, facts: Iterable<StoredFact>): Promise<WrittenSegment> {
   const layout = layoutOf(columns);
+  const check = factCheck(columns);
   const newest = new Map<string, StoredFact>();
-  for (const fact of facts) keepNewest(newest, fact);
+  let seen = 0;
+  for (const fact of facts) {
+    check(fact);
+    keepNewest(newest, fact);
+    seen += 1;
+    if (seen % ROWS_A_GROUP === 0) await setImmediate();
+  }
   const rows = [...newest.values()].sort((left, right) => (left.key < right.key ? -1 : 1));
-  const [first] = rows;
-  if (first === undefined) throw new RangeError('a segment has at least one fact');
+  if (rows.length === 0) throw new RangeError('a segment has at least one fact');
   demandSize({ bytes: 0, rows: rows.length }, READ_LIMITS);
 
-  const month = contentMonth(first.contentAt);
-  let minAt = first.effectiveAt;
-  let maxAt = first.effectiveAt;
+  const [minContentAt, maxContentAt] = spanOf(rows, (fact) => fact.contentAt);
+  const month = contentMonth(minContentAt);
+  if (contentMonth(maxContentAt) !== month) throw new RangeError('the facts of a segment lie in one month');
+  const [minAt, maxAt] = spanOf(rows, (fact) => fact.effectiveAt);
+
   const writer = new ByteWriter();
   const file = new ParquetWriter({ writer, schema: schemaOf(layout), createdBy: 'business-runner' });
   for (let start = 0; start < rows.length; start += ROWS_A_GROUP) {
     const group = rows.slice(start, start + ROWS_A_GROUP);
-    for (const fact of group) {
-      checkFact(columns, fact);
-      if (contentMonth(fact.contentAt) !== month) throw new RangeError('the facts of a segment lie in one month');
-      minAt = Math.min(minAt, fact.effectiveAt);
-      maxAt = Math.max(maxAt, fact.effectiveAt);
-    }
     const columnData = layout.map(({ name, physical, of }) => ({
       name,
       data: group.map((fact) => physical.pack(of(fact))),
