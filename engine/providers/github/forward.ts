@@ -1,12 +1,13 @@
 import { z } from 'zod';
 import type { FactPage } from '../dataset.ts';
+import { DAY_MS } from '../periods.ts';
 import { issueFact, place, readItems } from './items.ts';
 import type { Collecting } from './repository.ts';
 import { isSeen, OVERLAP_MS, seen, seenSince } from './seen.ts';
 
 const SECOND_MS = 1_000;
 /** The backfill, which begins about the same time, reads what lies before. */
-const FIRST_MS = 7 * 86_400_000;
+const FIRST_MS = 7 * DAY_MS;
 
 const cursor = z.object({
   since: z.int(),

@@ -1,5 +1,5 @@
 import type { DatasetAdapter } from '../dataset.ts';
-import { addDays, localDays } from '../local_days.ts';
+import { localDay } from '../periods.ts';
 import type { Credential, Settings } from './connection.ts';
 import { repositorySources } from './repository.ts';
 import { readTotals } from './totals.ts';
@@ -15,9 +15,7 @@ export const inventory: DatasetAdapter<Credential, Settings> = {
   async *collect(call) {
     const { data, bytes } = await readTotals(call);
     const time = call.now.getTime();
-    const days = localDays(call.source.timezone);
-    const day = days.of(time);
-    const start = days.start(day);
+    const { day, start, end } = localDay(call.source.timezone, time);
     yield {
       records: 1,
       bytes,
@@ -33,7 +31,7 @@ export const inventory: DatasetAdapter<Credential, Settings> = {
       ],
       cursor: null,
       done: true,
-      covered: [{ start, end: days.start(addDays(day, 1)), state: 'complete' }],
+      covered: [{ start, end, state: 'complete' }],
     };
   },
 };

@@ -1,5 +1,5 @@
 import type { Covered } from '../dataset.ts';
-import { addDays, type LocalDays } from '../local_days.ts';
+import { addDays, type LocalDays } from './days.ts';
 import type { Quality } from './rows.ts';
 
 /** So long after its end Google may still be counting a day. */

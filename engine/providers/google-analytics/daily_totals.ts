@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { DatasetAdapter, Fact, FactPage } from '../dataset.ts';
-import { addDays, type LocalDays, localDays, monthOf } from '../local_days.ts';
 import type { OAuth2Credential } from '../oauth/index.ts';
 import { ProviderError } from '../outgoing/index.ts';
 import { coveredBy, tailFloor, timeOf } from './covered.ts';
+import { addDays, type LocalDays, localDays, monthOf } from './days.ts';
 import { type Collecting, propertySources } from './property.ts';
 import { amountOf, countOf, type Row, readRows } from './rows.ts';
 import type { Settings } from './settings.ts';

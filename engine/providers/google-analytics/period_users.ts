@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { DatasetAdapter, FactPage } from '../dataset.ts';
-import { addDays, localDays, monthOf, weekOf } from '../local_days.ts';
 import type { OAuth2Credential } from '../oauth/index.ts';
 import { coveredBy, tailFloor } from './covered.ts';
+import { addDays, localDays, monthOf, weekOf } from './days.ts';
 import { type Collecting, propertySources } from './property.ts';
 import { countOf, readRows } from './rows.ts';
 import type { Settings } from './settings.ts';

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { CursorMovedError } from '../dataset.ts';
 import { ProviderError } from '../outgoing/index.ts';
+import { DAY_MS } from '../periods.ts';
 import { accountOf, type Collecting } from './account.ts';
 import { adsUrl, readAdsMeasured } from './reads.ts';
 
 /** Their ids are part of a cursor. */
 const PAGE = 100;
-const DAY_MS = 86_400_000;
 /** So long what was spent may still be adjusted. */
 export const ADJUSTED_MS = 14 * DAY_MS;
 

@@ -1,13 +1,12 @@
 import { z } from 'zod';
 import type { Covered, DatasetAdapter, FactPage } from '../dataset.ts';
-import { monthOf } from '../local_days.ts';
+import { backfillStart, DAY_MS, utcMonth } from '../periods.ts';
 import { accountSources, type Collecting } from './account.ts';
 import { ADJUSTED_MS, campaignId, currency, type Hours, readCampaigns } from './campaigns.ts';
 import type { Credential } from './flow.ts';
 import type { Settings } from './settings.ts';
 import { columns, ENTITIES, HOUR_MS, LONGEST_MS, PLACEMENTS, readStats } from './stats.ts';
 
-const DAY_MS = 24 * HOUR_MS;
 /** What was spent is an estimate for so long; all else is final after a day. */
 const ESTIMATED_MS = 3 * DAY_MS;
 
@@ -43,14 +42,13 @@ const open = (floor: number, { start, end }: Hours): Range => {
   return { floor, start, end, list: '', pending: [], weekEnd: end, placement: 0 };
 };
 
-const monthBefore = (time: number) => Date.parse(monthOf(new Date(time - 1).toISOString().slice(0, 10)));
+const monthBefore = (time: number) => utcMonth(time - 1).start;
 
 function begin({ mode, now: at }: Collecting, { through, adjustedAt }: Cursor): Cursor {
   const now = at.getTime();
   const end = now - (now % HOUR_MS);
   if (mode === 'backfill') {
-    const floor = Date.parse(monthOf(at.toISOString().slice(0, 10), -12));
-    return { range: open(floor, { start: monthBefore(end), end }) };
+    return { range: open(backfillStart(now), { start: monthBefore(end), end }) };
   }
   const isAdjusted = adjustedAt !== undefined && now - adjustedAt < DAY_MS;
   const start = Math.min(through ?? end, end - (isAdjusted ? DAY_MS : ADJUSTED_MS));

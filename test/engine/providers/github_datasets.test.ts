@@ -180,7 +180,7 @@ t.test('a backfill reads what changed in twelve months, newest change first', as
     ...issues(120),
     // Created long before, and closed within.
     { number: 500, created: '2019-03-01T00:00:00Z', updated: '2026-02-01T00:00:00Z', closed: '2026-02-01T00:00:00Z' },
-    { number: 501, created: '2019-03-02T00:00:00Z', updated: '2025-10-31T23:59:59Z' },
+    { number: 501, created: '2019-03-02T00:00:00Z', updated: '2025-10-30T23:59:59Z' },
   ];
   for (const withPlaces of [false, true]) {
     const { dataset, asked } = await openRepository(test, { items, withPlaces });
@@ -192,10 +192,10 @@ t.test('a backfill reads what changed in twelve months, newest change first', as
       test.ok(Number(round.facts[0]?.revision) > Number(round.facts.at(-1)?.revision));
       test.same(round.covered, [
         { start: Number(round.pages[0]?.facts.at(-1)?.revision), end: now.getTime(), state: 'complete' },
-        { start: Date.UTC(2025, 10, 1), end: Number(round.pages[0]?.facts.at(-1)?.revision), state: 'complete' },
+        { start: Date.UTC(2025, 9, 31), end: Number(round.pages[0]?.facts.at(-1)?.revision), state: 'complete' },
       ]);
     }
-    test.equal(asked()[0]?.get('since'), '2025-11-01T00:00:00.000Z');
+    test.equal(asked()[0]?.get('since'), '2025-10-31T00:00:00.000Z');
     test.equal(asked()[1]?.get('after'), withPlaces ? 'place-2==' : null);
   }
 });

@@ -250,7 +250,7 @@ for (const resumes of [false, true]) {
       ['c000 ALL_ON_TWITTER 2026-11-01T00:00:00Z', [2, 0, 0, 0]],
       ['c000 ALL_ON_TWITTER 2026-10-31T23:00:00Z', [3, 0, 0, 0]],
       ['c000 ALL_ON_TWITTER 2025-11-01T00:00:00Z', [4, 0, 0, 0]],
-      ['c000 ALL_ON_TWITTER 2025-10-31T23:00:00Z', [5, 0, 0, 0]],
+      ['c000 ALL_ON_TWITTER 2025-10-30T23:00:00Z', [5, 0, 0, 0]],
     ]);
     const campaigns = [{ id: 'c000', created: '2020-01-01T00:00:00Z' }];
     const { source, round } = await openAccount(test, { campaigns, spent });
@@ -262,7 +262,7 @@ for (const resumes of [false, true]) {
     );
     test.same(
       covered.filter(({ state }) => state === 'complete').map(({ start }) => new Date(start).toISOString().slice(0, 7)),
-      Array.from({ length: 13 }, (_, index) => new Date(Date.UTC(2026, 10 - index)).toISOString().slice(0, 7)),
+      Array.from({ length: 14 }, (_, index) => new Date(Date.UTC(2026, 10 - index)).toISOString().slice(0, 7)),
     );
     for (const [index, { end: until }] of covered.slice(2).entries()) {
       test.equal(until, covered.slice(index === 0 ? 0 : index + 1)[0]?.start, 'no gaps');
@@ -305,8 +305,8 @@ t.test('an account without campaigns is known to have spent nothing', async (tes
   const tail = await round({ source: of, mode: 'tail', now });
   test.match(tail, { facts: [], pages: [{ records: 0, done: true }], covered: [{ state: 'complete' }, { end }] });
   const backfill = await round({ source: of, mode: 'backfill', now });
-  test.equal(backfill.pages.length, 13);
-  test.equal(backfill.covered.at(-1)?.start, Date.UTC(2025, 10, 1));
+  test.equal(backfill.pages.length, 14);
+  test.equal(backfill.covered.at(-1)?.start, Date.UTC(2025, 9, 31), 'where it is a month later already');
 });
 
 t.test('faults end the round, and it goes on from the page before', async (test) => {

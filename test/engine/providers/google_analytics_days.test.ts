@@ -1,5 +1,5 @@
 import t from 'tap';
-import { addDays, localDays, monthOf, weekOf } from '../../../engine/providers/local_days.ts';
+import { addDays, localDays, monthOf, weekOf } from '../../../engine/providers/google-analytics/days.ts';
 
 t.test('a day begins when clocks first show it', (test) => {
   for (const [timezone, day, start, hours] of [

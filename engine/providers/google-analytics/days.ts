@@ -1,4 +1,4 @@
-import { openZone } from '../schedules/zone.ts';
+import { openZone } from '../../schedules/zone.ts';
 
 const DAY_MS = 86_400_000;
 
