@@ -56,8 +56,24 @@ export type Config = Readonly<{
   /** Empty: there are no receipts. */
   receiptKeys: readonly ReceiptKey[];
   git: Readonly<{ folder: string; maxPushBytes: number; mirrorBytes: number }>;
+  insights: InsightConfig;
   logLevel: z.output<Settings['LOG_LEVEL']['schema']>;
   validateResponses: boolean;
+}>;
+
+/** How facts are collected. A unit is one claim of one connector. */
+export type InsightConfig = Readonly<{
+  /** Units at once, of a process. */
+  units: number;
+  perOrganization: number;
+  /** Of a unit. */
+  pages: number;
+  records: number;
+  bytes: number;
+  ms: number;
+  /** Of a job. */
+  cycleMs: number;
+  cycleClaims: number;
 }>;
 
 /** True for the addresses that only this machine can reach. */
@@ -215,6 +231,16 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
       folder: path.join(dataDir, 'git'),
       maxPushBytes: values.GIT_MAX_PUSH_BYTES,
       mirrorBytes: values.GIT_MIRROR_BYTES,
+    },
+    insights: {
+      units: values.INSIGHT_UNITS,
+      perOrganization: values.INSIGHT_ORGANIZATION_UNITS,
+      pages: values.INSIGHT_UNIT_PAGES,
+      records: values.INSIGHT_UNIT_RECORDS,
+      bytes: values.INSIGHT_UNIT_BYTES,
+      ms: values.INSIGHT_UNIT_SECONDS * 1_000,
+      cycleMs: values.INSIGHT_CYCLE_SECONDS * 1_000,
+      cycleClaims: values.INSIGHT_CYCLE_CLAIMS,
     },
     logLevel: values.LOG_LEVEL,
     validateResponses: values.VALIDATE_RESPONSES,

@@ -117,6 +117,26 @@ export const settings = {
     default: '7',
     help: 'an action that nobody has approved or rejected by then expires',
   },
+  INSIGHT_UNITS: { schema: integer(1, 64), default: '4', help: 'units of collecting at once, of one jobs process' },
+  INSIGHT_ORGANIZATION_UNITS: {
+    schema: integer(1, 64),
+    default: '2',
+    help: 'the same, of one organization, over all processes',
+  },
+  INSIGHT_UNIT_PAGES: { schema: integer(1, 1_000), default: '20', help: 'requests of one unit of collecting' },
+  INSIGHT_UNIT_RECORDS: { schema: integer(1, 100_000), default: '10000', help: 'records of one unit' },
+  INSIGHT_UNIT_BYTES: {
+    schema: integer(65_536, 268_435_456),
+    default: '33554432',
+    help: 'bytes of the responses of one unit',
+  },
+  INSIGHT_UNIT_SECONDS: { schema: integer(1, 60), default: '30', help: 'a unit asks for nothing more after this' },
+  INSIGHT_CYCLE_SECONDS: {
+    schema: integer(1, 600),
+    default: '45',
+    help: 'a job of collecting goes on with what its units have left, so long',
+  },
+  INSIGHT_CYCLE_CLAIMS: { schema: integer(1, 1_000), default: '64', help: 'or so many units' },
   CANCEL_GRACE_SECONDS: {
     schema: integer(0, 3_600),
     default: '300',

@@ -18,6 +18,8 @@ export const catalog = {
   integrations__check: nothing,
   integrations__refresh: nothing,
   integrations__clean: nothing,
+  /** `helper`: how many processes already have as much as they take. */
+  insights__collect: z.strictObject({ helper: z.int().min(0).default(0) }),
   rate_limits__clean: nothing,
   currency_rates__collect: nothing,
   storage__clean: nothing,

@@ -13,6 +13,7 @@ import { createQuarantine } from './quarantine.ts';
 const WAKE_BATCH = 50;
 const INDEX: JobName = 'messages__index_chunks';
 const EXECUTE: JobName = 'actions__execute';
+const COLLECT: JobName = 'insights__collect';
 
 // The kind is text: during a release the database may know more kinds than this process.
 const dueSchema = z.object({ kind: z.string(), organization_id: z.uuid(), ids: z.array(z.uuid()).min(1) });
@@ -133,6 +134,10 @@ const dueKinds: Readonly<Record<string, DueKind>> = {
   index: {
     batch: 1,
     process: ({ dispatchDb }) => addOnce(dispatchDb, INDEX),
+  },
+  insight: {
+    batch: Number.POSITIVE_INFINITY,
+    process: ({ dispatchDb }) => addOnce(dispatchDb, COLLECT),
   },
   fire: {
     batch: 1,

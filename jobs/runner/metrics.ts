@@ -11,6 +11,8 @@ export type JobMetrics = Readonly<{
   jobsEnded: Counter<'task' | 'outcome'>;
   jobDelay: Histogram<'task'>;
   leaseExpiries: Counter<'outcome'>;
+  insightUnits: Counter<'dataset' | 'mode' | 'outcome'>;
+  insightFacts: Counter<'dataset' | 'mode'>;
 }>;
 
 /** All metrics of the process, in a registry of their own so that tests can have several. */
@@ -37,6 +39,18 @@ export function createJobMetrics(options: { defaults: boolean }): JobMetrics {
       name: 'runner_lease_expiries_total',
       help: 'Leases that ended without a heartbeat, found by this process, by what became of the run request.',
       labelNames: ['outcome'],
+      registers,
+    }),
+    insightUnits: new Counter({
+      name: 'runner_insight_units_total',
+      help: 'Units of collecting of this process, by how they ended: committed, discarded, failed, released or late.',
+      labelNames: ['dataset', 'mode', 'outcome'],
+      registers,
+    }),
+    insightFacts: new Counter({
+      name: 'runner_insight_facts_total',
+      help: 'Facts that were new or changed, collected by this process.',
+      labelNames: ['dataset', 'mode'],
       registers,
     }),
   };

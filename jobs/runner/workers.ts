@@ -21,6 +21,7 @@ import { COLLECT, crontab, DISPATCH } from '../crontab.ts';
 import { currencyRatesCollect } from '../currency_rates/collect.ts';
 import { dispatch } from '../dispatch/dispatch.ts';
 import { idempotencyKeysClean } from '../idempotency_keys/clean.ts';
+import { insightsCollect } from '../insights/collect.ts';
 import { integrationsCheck } from '../integrations/check.ts';
 import { integrationsClean } from '../integrations/clean.ts';
 import { integrationsRefresh } from '../integrations/refresh.ts';
@@ -51,6 +52,7 @@ const tasks: Readonly<{ [N in JobName]: JobHandler<N> }> = {
   integrations__check: integrationsCheck,
   integrations__refresh: integrationsRefresh,
   integrations__clean: integrationsClean,
+  insights__collect: insightsCollect,
   rate_limits__clean: rateLimitsClean,
   currency_rates__collect: currencyRatesCollect,
   storage__clean: storageClean,

@@ -57,6 +57,20 @@ const groups: readonly (readonly [title: string, names: readonly Name[], notes: 
     'The API and the jobs use these: set them alike for all processes. See [interface.md](interface.md#35-run-requests-and-run-attempts) 3.5.',
   ],
   [
+    'Insights',
+    [
+      'INSIGHT_UNITS',
+      'INSIGHT_ORGANIZATION_UNITS',
+      'INSIGHT_UNIT_PAGES',
+      'INSIGHT_UNIT_RECORDS',
+      'INSIGHT_UNIT_BYTES',
+      'INSIGHT_UNIT_SECONDS',
+      'INSIGHT_CYCLE_SECONDS',
+      'INSIGHT_CYCLE_CLAIMS',
+    ],
+    'The jobs use these. The defaults are the limits of [interface.md](interface.md#8-limits) 8.',
+  ],
+  [
     'Research',
     ['RESEARCH_LLM_URL', 'RESEARCH_LLM_MODEL', 'RESEARCH_LLM_KEY', 'RESEARCH_SECONDS', 'ALLOW_PRIVATE_ADDRESSES'],
     'See [interface.md](interface.md#107-outgoing-requests) 10.7 for what is never asked.',
