@@ -117,7 +117,11 @@ export const settings = {
     default: '7',
     help: 'an action that nobody has approved or rejected by then expires',
   },
-  INSIGHT_UNITS: { schema: integer(1, 64), default: '4', help: 'units of collecting at once, of one jobs process' },
+  INSIGHT_UNITS: {
+    schema: integer(0, 64),
+    default: '4',
+    help: 'units of collecting at once, of one jobs process; 0: it collects nothing',
+  },
   INSIGHT_ORGANIZATION_UNITS: {
     schema: integer(1, 64),
     default: '2',

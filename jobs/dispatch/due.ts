@@ -137,7 +137,7 @@ const dueKinds: Readonly<Record<string, DueKind>> = {
   },
   insight: {
     batch: Number.POSITIVE_INFINITY,
-    process: ({ dispatchDb }) => addOnce(dispatchDb, COLLECT),
+    process: async ({ dispatchDb, config }) => (config.insights.units > 0 ? addOnce(dispatchDb, COLLECT) : 0),
   },
   fire: {
     batch: 1,

@@ -31,6 +31,8 @@ export async function jobsConfig(t: TearDown, databaseUrl: string, settings: Nod
     DATABASE_URL: databaseUrl,
     DATABASE_POOL_SIZE: '8',
     RETRY_BACKOFF_SECONDS: '1',
+    // Connections are of tests of other things.
+    INSIGHT_UNITS: '0',
     LOG_LEVEL: 'debug',
     // Whoever tests it names a server of its own.
     CURRENCY_RATES: 'off',
