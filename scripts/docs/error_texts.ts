@@ -159,6 +159,26 @@ export const recordTexts: Readonly<Record<string, ReasonText>> = {
     'The result does not meet the acceptance criteria',
     'The next run finds the failed checks in `state.contract`.',
   ],
+  cursor_moved: [
+    'insight source `lastError`',
+    'The provider no longer knows where the collection was',
+    'Nothing: it begins anew.',
+  ],
+  encryption_key_missing: [
+    'insight source `lastError`',
+    'The key that customers have pseudonyms by does not open',
+    'Put the key that is missing back into ENCRYPTION_KEYS.',
+  ],
+  fact_refused: [
+    'insight source `lastError`',
+    'The provider sent what its facts do not hold',
+    'Report it: the adapter does not fit what the provider sends.',
+  ],
+  lease_expired: [
+    'insight source `lastError`',
+    'The process that collected it died, or took too long',
+    'Nothing: it is collected again.',
+  ],
   child_failed: ['task `error`, `state.replan`', 'A task below failed', 'Retry acts on that task.'],
   internal_error: ['research `error`', 'The research failed on our side', 'Retry it.'],
   outcome_missing: [

@@ -16,7 +16,7 @@ declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
   v_unit_id constant uuid := app.uuid_v7();
   v_now timestamptz;
-  v_reason text;
+  v_refusal text;
   v_obstacle text;
   v_mode text := 'discovery';
   v_adapters jsonb;
@@ -49,16 +49,16 @@ begin
   end if;
 
   v_obstacle := app.integration_unavailable(i, c, null, o.constraints -> 'allowedIntegrations');
-  v_reason := case
+  v_refusal := case
     when o.status = 'suspended' then 'paused'
     when v_adapters = '{}' then 'nothing'
     when v_obstacle is not null then 'unavailable' end;
-  if v_reason is not null then
+  if v_refusal is not null then
     update app.insight_connectors
-      set due_at = case when v_reason = 'paused' then v_now + interval '5 minutes'
+      set due_at = case when v_refusal = 'paused' then v_now + interval '5 minutes'
           when v_obstacle = 'provider_forbidden' then v_now + interval '1 hour' end
       where organization_id = p_organization_id and integration_id = p_integration_id;
-    return jsonb_build_object('claimed', false, 'reason', v_reason);
+    return jsonb_build_object('claimed', false, 'reason', v_refusal);
   end if;
 
   if k.due_at is null or k.due_at > v_now then

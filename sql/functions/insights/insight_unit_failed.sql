@@ -8,7 +8,8 @@ as $$
 declare
   v_now constant timestamptz := clock_timestamp();
   v_counts constant integer := (not coalesce((p_error ->> 'isOurs')::boolean, false))::integer;
-  v_error constant jsonb := jsonb_build_object('code', p_error ->> 'code', 'message', p_error ->> 'message', 'at', v_now);
+  v_error constant jsonb := jsonb_build_object('at', v_now, 'message', p_error ->> 'message', 'code',
+    p_error ->> 'code');
 begin
   perform app.insight_unit_end(u, p_state, jsonb_build_object('error', v_error - 'at'));
   if u.mode = 'discovery' then

@@ -139,11 +139,11 @@ t.test('a provider that is away is asked again later, and its word about when is
 
 t.test('pages before a failure are kept, and the rest follows', async (test) => {
   Object.assign(stripe, stock());
-  let left = 1;
-  stripe.send = (page, call, res) => {
-    if (!call.url.searchParams.has('starting_after') || left <= 0) return page;
-    left -= 1;
-    return void json(res, 403, { error: { type: 'invalid_request_error' } });
+  let pages = 0;
+  stripe.send = (page, { url }, res) => {
+    if (url.pathname !== '/v1/balance_transactions') return page;
+    pages += 1;
+    return pages === 4 ? void json(res, 403, { error: { type: 'invalid_request_error' } }) : page;
   };
   const org = await createTestOrganization(sql);
   const place = await connectShop(org);
