@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { type ProviderRequest, parsed, type Site } from '../outgoing/index.ts';
+import { type Measured, readMeasured } from '../measured.ts';
+import type { ProviderRequest, Site } from '../outgoing/index.ts';
 import { type Access, accountBucket, type ProviderContext } from '../provider.ts';
 import { choices } from '../texts.ts';
 
@@ -36,14 +37,14 @@ const site: Site = {
 
 const JSON_API = 'application/vnd.api+json';
 
-async function send<S extends z.ZodType>(
+function send<S extends z.ZodType>(
   context: ProviderContext,
   { apiKey }: Credential,
   request: Pick<ProviderRequest, 'effect' | 'method' | 'body'> & Readonly<{ path: string; schema: S }>,
-): Promise<Readonly<{ value: z.output<S>; bytes: number }>> {
+): Promise<Measured<z.output<S>>> {
   const { path, schema, ...rest } = request;
   const type = rest.body === undefined ? {} : { 'content-type': JSON_API };
-  const response = await context.client.send(site, {
+  const full: ProviderRequest = {
     ...rest,
     url: `${ORIGIN}${path}`,
     headers: { authorization: `Bearer ${apiKey}`, accept: JSON_API, ...type },
@@ -51,8 +52,8 @@ async function send<S extends z.ZodType>(
     buckets: [accountBucket(KEY, context, 60, 5)],
     signal: context.signal,
     maxBytes: MAX_BYTES,
-  });
-  return { value: parsed(site.provider, response, schema), bytes: response.body.length };
+  };
+  return readMeasured(context, site, full, schema);
 }
 
 /** With the bytes of the response. @throws ProviderError, the signal's reason */
@@ -61,10 +62,10 @@ export const readSized = <S extends z.ZodType>(context: ProviderContext, given: 
 
 /** @throws ProviderError, the signal's reason */
 export const read = async <S extends z.ZodType>(context: ProviderContext, given: Credential, path: string, schema: S) =>
-  (await readSized(context, given, path, schema)).value;
+  (await readSized(context, given, path, schema)).data;
 
 /** Sent once. @throws ProviderError, the signal's reason */
 export async function write<S extends z.ZodType>({ context, access }: At, path: string, data: object, schema: S) {
   const body = JSON.stringify({ data });
-  return (await send(context, access.credential, { effect: 'write', method: 'POST', path, body, schema })).value;
+  return (await send(context, access.credential, { effect: 'write', method: 'POST', path, body, schema })).data;
 }

@@ -58,8 +58,8 @@ export async function readList<R extends z.ZodType, I extends z.ZodType>(
     links: z.object({ next: z.string().nullish() }).nullish(),
     meta: z.object({ page: z.object({ total: z.int().min(0) }) }),
   });
-  const { value, bytes } = await readSized(context, access.credential, `${asked.path}?${query}`, schema);
-  const { data, included, links, meta } = value;
+  const { data: body, bytes } = await readSized(context, access.credential, `${asked.path}?${query}`, schema);
+  const { data, included, links, meta } = body;
   return {
     rows: data,
     included: included ?? [],

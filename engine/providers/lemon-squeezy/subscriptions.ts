@@ -74,9 +74,9 @@ type Position = z.output<typeof position>;
 async function readStore(call: Call): Promise<FactPage & Readonly<{ cursor: Position }>> {
   const { context, access, source } = call;
   const path = `/v1/stores/${source.resourceId}`;
-  const { value, bytes } = await readSized(context, access.credential, path, store);
+  const { data, bytes } = await readSized(context, access.credential, path, store);
   const begin = { page: 1, total: null, count: 0, repeated: 0, last: [] };
-  const at = { ...momentOf(source.timezone, call.now), currency: value.data.attributes.currency, ...begin };
+  const at = { ...momentOf(source.timezone, call.now), currency: data.data.attributes.currency, ...begin };
   return { records: 1, bytes, facts: [], cursor: at, done: false };
 }
 

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { CursorMovedError, type DiscoverCall } from '../dataset.ts';
-import { ProviderError, parsed } from '../outgoing/index.ts';
+import { readMeasured } from '../measured.ts';
+import { ProviderError } from '../outgoing/index.ts';
 import { type Credential, ORIGIN, requestOf, site } from './site.ts';
 
 const PAGE_SIZE = 100;
@@ -27,22 +28,18 @@ export async function readList<R extends z.ZodType<{ id: string }>>(
   for (const [name, value] of Object.entries({ ...query, starting_after: after })) {
     if (value !== undefined) form.set(name, String(value));
   }
-  const request = { ...requestOf(context, access.credential), effect: 'read', maxBytes: MAX_BYTES } as const;
-  const response = await context.client
-    .send(site, { ...request, url: `${ORIGIN}/v1/${path}?${form}` })
-    .catch((error: unknown) => {
-      const isGone = error instanceof ProviderError && error.code === 'resource_missing';
-      throw isGone && after !== undefined ? new CursorMovedError('The id that the list goes on after is gone.') : error;
-    });
-  const { data, has_more: hasMore } = parsed(
-    site.provider,
-    response,
-    z.object({ data: z.array(row), has_more: z.boolean() }),
-  );
+  const url = `${ORIGIN}/v1/${path}?${form}`;
+  const request = { ...requestOf(context, access.credential), effect: 'read', url, maxBytes: MAX_BYTES } as const;
+  const schema = z.object({ data: z.array(row), has_more: z.boolean() });
+  const { data: list, bytes } = await readMeasured(context, site, request, schema).catch((error: unknown) => {
+    const isGone = error instanceof ProviderError && error.code === 'resource_missing';
+    throw isGone && after !== undefined ? new CursorMovedError('The id that the list goes on after is gone.') : error;
+  });
+  const { data, has_more: hasMore } = list;
   const last = data.at(-1)?.id;
   // It would be asked for the same for ever.
   if (hasMore && (last === undefined || last === after)) {
     throw new ProviderError(site.provider, 'failed', 'The provider says that there is more, and shows no more.');
   }
-  return { rows: data, next: hasMore ? last : undefined, bytes: response.body.length };
+  return { rows: data, next: hasMore ? last : undefined, bytes };
 }
